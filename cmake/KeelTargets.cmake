@@ -1,0 +1,47 @@
+# How every target of the project is built.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+# No contraction: the same line gives the same bits in a vector loop and in its tail.
+add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -ffp-contract=off -fno-math-errno)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12 at -O3 warns of its own std::string, std::variant and std::vector.
+  add_compile_options(-Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow
+                      -Wno-array-bounds -Wno-stringop-overread)
+endif()
+if(KEEL_MARCH)
+  add_compile_options(-march=${KEEL_MARCH})
+endif()
+if(KEEL_WERROR)
+  add_compile_options(-Werror)
+endif()
+
+# keel_library(<folder> SOURCES ... [LINK_PUBLIC ...] [LINK_PRIVATE ...]): target keel_<folder>.
+# A folder sees the headers of the folders it links and no others: its include directory is a
+# tree of links to itself and to what stands left of it.
+set(KEEL_FOLDERS framework autodiff distribute optimizers layers savedmodel)
+function(keel_library folder)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK_PUBLIC;LINK_PRIVATE" ${ARGN})
+  add_library(keel_${folder} STATIC ${ARG_SOURCES})
+  add_library(keel::${folder} ALIAS keel_${folder})
+  set(tree ${PROJECT_BINARY_DIR}/include/${folder})
+  file(MAKE_DIRECTORY ${tree})
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${tree}/${folder} SYMBOLIC)
+  target_include_directories(keel_${folder} PUBLIC
+    $<BUILD_INTERFACE:${tree}> $<INSTALL_INTERFACE:include/keel>)
+  target_link_libraries(keel_${folder} PUBLIC ${ARG_LINK_PUBLIC} PRIVATE ${ARG_LINK_PRIVATE})
+endfunction()
+
+# keel_program(<name> SOURCES ... [LINK ...]): an executable in bin/.
+function(keel_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE keel_savedmodel ${ARG_LINK})
+endfunction()

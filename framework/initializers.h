@@ -1,0 +1,67 @@
+// Initializers: the first values of weights, by Keras's names and numbers.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "framework/config.h"
+#include "framework/random.h"
+#include "framework/registry.h"
+
+namespace keel {
+
+// Fills any part of a tensor, so that shards draw exactly what the whole would.
+class InitializerFunction {
+ public:
+  virtual ~InitializerFunction() = default;
+  // out[i] = element first + i (row-major) of a tensor of shape `shape`.
+  virtual void fill(std::span<float> out, int64_t first, const Shape& shape,
+                    const RandomStream& stream) const = 0;
+  virtual std::string class_name() const = 0;  // "GlorotUniform"
+  virtual Config get_config() const = 0;
+  virtual std::optional<int64_t> seed() const { return {}; }
+};
+
+// What options hold: a name ("glorot_uniform", "zeros") or one made by the functions of
+// keel::initializers. Immutable and shared.
+class Initializer {
+ public:
+  Initializer(const char* name);         // NOLINT: implicit. ValueError if unknown
+  Initializer(const std::string& name);  // NOLINT: implicit. idem; snake_case or ClassName
+  explicit Initializer(std::shared_ptr<const InitializerFunction> f) : function_(std::move(f)) {}
+
+  // A new tensor. Draws from the initializer's own seed, else from the next stream.
+  // TypeError unless dtype is floating or an integer type.
+  Tensor operator()(const Shape& shape, DType dtype = DType::kFloat32) const;
+  const InitializerFunction& function() const { return *function_; }
+
+ private:
+  std::shared_ptr<const InitializerFunction> function_;
+};
+
+Config encode(const Initializer& initializer);  // {"class_name": ..., "config": ...}
+void decode(const Config& config, Initializer& initializer);  // that form, or a name
+
+namespace initializers {
+
+Initializer zeros();
+Initializer ones();
+Initializer constant(double value = 0.0);
+Initializer random_uniform(double minval = -0.05, double maxval = 0.05,
+                           std::optional<int64_t> seed = {});
+Initializer random_normal(double mean = 0.0, double stddev = 0.05,
+                          std::optional<int64_t> seed = {});
+Initializer truncated_normal(double mean = 0.0, double stddev = 0.05,
+                             std::optional<int64_t> seed = {});
+// scale / n, n the fan that `mode` ("fan_in", "fan_out", "fan_avg") names, as the variance of
+// `distribution` ("truncated_normal", "untruncated_normal", "uniform"). He et al. 2015.
+Initializer variance_scaling(double scale = 1.0, const std::string& mode = "fan_in",
+                             const std::string& distribution = "truncated_normal",
+                             std::optional<int64_t> seed = {});
+
+// Classes that files may name.
+Registry<InitializerFunction>& registry();
+
+}  // namespace initializers
+}  // namespace keel

@@ -1,0 +1,36 @@
+// Gathering rows of a table, pooling them, and the transpose of that.
+//
+// Raw pointers and sizes; rows are contiguous runs of `dim` elements. Ids are checked by the
+// caller. Work is cut by samples in fixed blocks.
+#pragma once
+
+#include <cstdint>
+
+namespace keel::kernels {
+
+enum class Combiner { kSum, kMean, kSqrtN };
+
+// The ids of a batch: sample s owns positions [splits[s], splits[s + 1]) of `ids` and `weights`.
+struct Bags {
+  const int64_t* ids;
+  const int64_t* splits;
+  int64_t samples;
+  const float* weights = nullptr;  // null: all ones
+};
+
+// out[i] = table[ids[i]], i < n.
+void gather_rows(const float* table, int64_t dim, const int64_t* ids, int64_t n, float* out);
+void gather_rows(const double* table, int64_t dim, const int64_t* ids, int64_t n, double* out);
+
+// The factor of each position: w (sum), w / sum of w (mean), w / sqrt(sum of w^2) (sqrtn), sums
+// over the sample; 0 where the divisor is 0. gains[p] for every position p.
+void pooling_gains(const Bags& bags, Combiner combiner, float* gains);
+
+// out[s] = divisor(s)^-1 * sum over positions p of s, in order, of w[p] * table[ids[p]];
+// the divisor is 1, sum of w or sqrt(sum of w^2). Zeros for an empty sample and a zero divisor.
+void pooled_gather(const float* table, int64_t dim, const Bags& bags, Combiner combiner,
+                   float* out);
+void pooled_gather(const double* table, int64_t dim, const Bags& bags, Combiner combiner,
+                   double* out);
+
+}  // namespace keel::kernels

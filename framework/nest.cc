@@ -1,0 +1,30 @@
+#include "framework/nest.h"
+
+#include <array>
+
+namespace keel {
+
+std::string_view name_of(NestKind kind) {
+  constexpr std::array<std::string_view, 4> kNames = {"a leaf", "a list", "a tuple", "a dict"};
+  return kNames.at(static_cast<size_t>(kind));
+}
+
+namespace nest_internal {
+
+std::string child_path(const std::string& path, const std::string& key) {
+  return path.empty() ? key : path + "/" + key;
+}
+
+void throw_other_kind(const std::string& path, NestKind expected, NestKind received) {
+  throw TypeError("nested structure at '", path, "': expected ", name_of(expected), ", received ",
+                  name_of(received));
+}
+
+void throw_other_children(const std::string& path, const std::string& expected,
+                          const std::string& received) {
+  throw ValueError("nested structure at '", path, "': expected ", expected, ", received ",
+                   received);
+}
+
+}  // namespace nest_internal
+}  // namespace keel

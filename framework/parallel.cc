@@ -1,0 +1,148 @@
+#include "framework/parallel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "framework/errors.h"
+
+namespace keel {
+namespace {
+
+thread_local int serial_depth = 0;
+
+// One parallel loop: threads take blocks until none is left.
+struct Loop {
+  int64_t n, grain, blocks;
+  const std::function<void(int64_t, int64_t)>* fn;
+  std::atomic<int64_t> next = 0;
+  std::mutex mutex = {};  // guards error and failed_block
+  std::exception_ptr error = nullptr;
+  int64_t failed_block = std::numeric_limits<int64_t>::max();
+
+  void work() {
+    const SerialSection inner;
+    for (int64_t block = next++; block < blocks; block = next++) {
+      try {
+        (*fn)(block * grain, std::min(n, (block + 1) * grain));
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (block < failed_block) {
+          failed_block = block;
+          error = std::current_exception();
+        }
+      }
+    }
+  }
+};
+
+class Pool {
+ public:
+  explicit Pool(int workers) {
+    for (int i = 1; i < workers; ++i) {
+      threads_.emplace_back([this](const std::stop_token& stop) { serve(stop); });
+    }
+  }
+
+  // Loops of different callers take turns. The lock is held while the blocks run: they never
+  // start a loop of their own here (SerialSection).
+  void run(Loop& loop) {
+    const std::lock_guard turn(turn_);
+    {
+      const std::lock_guard lock(mutex_);
+      loop_ = &loop;
+      ++generation_;
+      busy_ = static_cast<int>(threads_.size());
+    }
+    wake_.notify_all();
+    loop.work();
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [&] { return busy_ == 0; });
+    loop_ = nullptr;
+  }
+
+ private:
+  void serve(const std::stop_token& stop) {
+    uint64_t seen = 0;
+    while (true) {
+      Loop* loop;
+      {
+        std::unique_lock lock(mutex_);
+        if (!wake_.wait(lock, stop, [&] { return generation_ != seen; })) return;
+        seen = generation_;
+        loop = loop_;
+      }
+      loop->work();
+      {
+        const std::lock_guard lock(mutex_);
+        if (--busy_ == 0) done_.notify_one();
+      }
+    }
+  }
+
+  std::mutex turn_;   // held by the caller whose loop runs
+  std::mutex mutex_;  // guards loop_, generation_, busy_
+  std::condition_variable_any wake_;
+  std::condition_variable done_;
+  Loop* loop_ = nullptr;
+  uint64_t generation_ = 0;
+  int busy_ = 0;
+  std::vector<std::jthread> threads_;
+};
+
+struct Workers {
+  std::mutex mutex;  // guards count and pool
+  int count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  std::shared_ptr<Pool> pool;
+};
+
+Workers& workers() {
+  static Workers instance;
+  return instance;
+}
+
+std::shared_ptr<Pool> pool() {
+  const std::lock_guard lock(workers().mutex);
+  if (workers().pool == nullptr) workers().pool = std::make_shared<Pool>(workers().count);
+  return workers().pool;
+}
+
+}  // namespace
+
+SerialSection::SerialSection() { ++serial_depth; }
+SerialSection::~SerialSection() { --serial_depth; }
+
+void set_num_workers(int count) {
+  if (count < 1 || count > 1024) {
+    throw ValueError("set_num_workers: needs 1 to 1024 workers, received ", count);
+  }
+  const std::lock_guard lock(workers().mutex);
+  workers().count = count;
+  workers().pool = nullptr;
+}
+
+int num_workers() {
+  const std::lock_guard lock(workers().mutex);
+  return workers().count;
+}
+
+void parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& fn) {
+  if (n <= 0) return;
+  const int64_t blocks = (n + grain - 1) / grain;
+  if (blocks == 1) return fn(0, n);
+  Loop loop{.n = n, .grain = grain, .blocks = blocks, .fn = &fn};
+  if (serial_depth > 0 || num_workers() == 1) {
+    loop.work();
+  } else {
+    pool()->run(loop);
+  }
+  if (loop.error) std::rethrow_exception(loop.error);
+}
+
+}  // namespace keel

@@ -1,0 +1,193 @@
+#include "framework/tensor.h"
+
+#include <atomic>
+#include <cstring>
+#include <ostream>
+#include <string>
+
+#include "framework/allocator.h"
+
+namespace keel {
+namespace {
+
+// Elements of one tensor or of several that share them.
+class Buffer {
+ public:
+  Buffer(size_t count, DType dtype)
+      : count_(count), dtype_(dtype), bytes_(count * size_of(dtype)), data_(allocate(bytes_)) {
+    if (dtype == DType::kString) {
+      std::uninitialized_value_construct_n(static_cast<std::string*>(data_), count);
+    }
+  }
+  ~Buffer() {
+    if (dtype_ == DType::kString) std::destroy_n(static_cast<std::string*>(data_), count_);
+    deallocate(data_, bytes_);
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  const size_t count_;
+  const DType dtype_;
+  const size_t bytes_;
+  void* const data_;
+};
+
+// Threads take identities in runs, so that they do not meet on one counter for each tensor.
+uint64_t next_id() {
+  constexpr uint64_t kRun = 4096;
+  static std::atomic<uint64_t> runs = 1;
+  thread_local uint64_t next = 0;
+  if (next % kRun == 0) next = runs.fetch_add(1, std::memory_order_relaxed) * kRun;
+  return next++;
+}
+
+}  // namespace
+
+struct Tensor::Impl {
+  Impl(TensorSpec s, std::shared_ptr<Buffer> b) : spec(std::move(s)), buffer(std::move(b)) {}
+
+  TensorSpec spec;
+  std::shared_ptr<Buffer> buffer;  // null if symbolic
+  uint64_t id = next_id();
+  std::shared_ptr<const GraphNode> producer = nullptr;
+  int output = 0;
+};
+
+Tensor Tensor::uninitialized(const Shape& shape, DType dtype) {
+  auto buffer = std::make_shared<Buffer>(static_cast<size_t>(shape.size()), dtype);
+  return Tensor(
+      std::make_shared<Impl>(TensorSpec{.shape = shape, .dtype = dtype}, std::move(buffer)));
+}
+
+Tensor Tensor::zeros(const Shape& shape, DType dtype) {
+  Tensor out = uninitialized(shape, dtype);
+  if (dtype != DType::kString) std::memset(out.impl_->buffer->data(), 0, out.impl_->buffer->bytes());
+  return out;
+}
+
+Tensor Tensor::symbolic(TensorSpec spec, std::shared_ptr<const GraphNode> producer, int output) {
+  auto impl = std::make_shared<Impl>(std::move(spec), nullptr);
+  impl->producer = std::move(producer);
+  impl->output = output;
+  return Tensor(std::move(impl));
+}
+
+bool Tensor::is_symbolic() const { return impl_ != nullptr && impl_->buffer == nullptr; }
+
+const TensorSpec& Tensor::spec() const {
+  if (impl_ == nullptr) throw RuntimeError("Tensor: empty handle, no tensor was assigned to it");
+  return impl_->spec;
+}
+
+const void* Tensor::elements(DType expected) const {
+  if (dtype() != expected) {
+    throw TypeError("Tensor.data: asked for ", expected, ", tensor is ", dtype());
+  }
+  if (is_symbolic()) {
+    throw RuntimeError("Tensor.data: a symbolic tensor has no values; call the model on data");
+  }
+  return impl_->buffer->data();
+}
+
+void* Tensor::mutable_elements(DType expected) {
+  const void* data = elements(expected);
+  if (!unique()) throw RuntimeError("Tensor.mutable_data: the buffer has other owners");
+  return const_cast<void*>(data);
+}
+
+bool Tensor::unique() const {
+  return impl_.use_count() == 1 && impl_->buffer != nullptr && impl_->buffer.use_count() == 1;
+}
+
+std::span<const std::byte> Tensor::raw() const {
+  if (dtype() == DType::kString) throw TypeError("Tensor.raw: strings have no flat bytes");
+  return {static_cast<const std::byte*>(elements(dtype())), impl_->buffer->bytes()};
+}
+
+std::span<std::byte> Tensor::mutable_raw() {
+  if (dtype() == DType::kString) throw TypeError("Tensor.raw: strings have no flat bytes");
+  return {static_cast<std::byte*>(mutable_elements(dtype())), impl_->buffer->bytes()};
+}
+
+Tensor Tensor::reshaped(const Shape& shape) const {
+  elements(dtype());
+  if (shape.size() != size()) {
+    throw ValueError("Tensor.reshaped: ", this->shape(), " does not fit ", shape);
+  }
+  return Tensor(
+      std::make_shared<Impl>(TensorSpec{.shape = shape, .dtype = dtype()}, impl_->buffer));
+}
+
+Tensor Tensor::aliased() const {
+  if (is_symbolic()) return symbolic(spec(), producer(), producer_output());
+  return reshaped(shape());
+}
+
+Tensor Tensor::clone() const {
+  Tensor out = uninitialized(shape(), dtype());
+  if (dtype() == DType::kString) {
+    std::ranges::copy(data<std::string>(), out.mutable_data<std::string>().begin());
+  } else {
+    std::ranges::copy(raw(), out.mutable_raw().begin());
+  }
+  return out;
+}
+
+Tensor Tensor::cast(DType to) const {
+  if (to == dtype()) return *this;
+  if (to == DType::kString || dtype() == DType::kString) {
+    throw TypeError("Tensor.cast: no conversion from ", dtype(), " to ", to);
+  }
+  Tensor out = uninitialized(shape(), to);
+  visit_any(dtype(), [&]<class From>(const From&) {
+    visit_any(to, [&]<class To>(const To&) {
+      if constexpr (!std::same_as<From, std::string> && !std::same_as<To, std::string>) {
+        std::ranges::transform(data<From>(), out.mutable_data<To>().begin(),
+                               [](From x) { return static_cast<To>(x); });
+      }
+    });
+  });
+  return out;
+}
+
+uint64_t Tensor::id() const {
+  spec();
+  return impl_->id;
+}
+
+const std::shared_ptr<const GraphNode>& Tensor::producer() const {
+  spec();
+  return impl_->producer;
+}
+
+int Tensor::producer_output() const {
+  spec();
+  return impl_->output;
+}
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
+  if (!tensor) return out << "Tensor()";
+  out << "Tensor(shape=" << tensor.shape() << ", dtype=" << tensor.dtype();
+  if (tensor.is_symbolic()) return out << ", symbolic)";
+  out << ", [";
+  visit_any(tensor.dtype(), [&]<class T>(const T&) {
+    constexpr size_t kShown = 16;
+    const auto values = tensor.data<T>();
+    for (size_t i = 0; i < std::min(values.size(), kShown); ++i) {
+      if (i > 0) out << ", ";
+      if constexpr (std::same_as<T, uint8_t>) {
+        out << static_cast<int>(values[i]);
+      } else {
+        out << values[i];
+      }
+    }
+    if (values.size() > kShown) out << ", ...";
+  });
+  return out << "])";
+}
+
+}  // namespace keel

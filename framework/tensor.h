@@ -1,0 +1,153 @@
+// Tensor: an immutable, dense, row-major array, held by a shared handle.
+//
+// Copying a Tensor copies a pointer. Two Tensors that share a buffer can never
+// see each other change: bytes are written only while one owner holds them (see
+// mutable_data), so a Tensor kept by a tape, a graph or another thread stays
+// what it was. Const members may be called from any number of threads.
+//
+// A *symbolic* Tensor (made by layers::input) has a spec and a producer but no
+// bytes. Every op and layer accepts one and returns symbolic results.
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+#include <iosfwd>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "framework/errors.h"
+#include "framework/tensor_spec.h"
+
+namespace keel {
+
+class GraphNode;  // autodiff/graph.h
+
+class Tensor {
+ public:
+  Tensor() = default;  // empty: holds no tensor; only operator bool may be asked
+
+  // Makers. All of them allocate; `values.size()` must equal `shape.size()` (ValueError).
+  static Tensor uninitialized(const Shape& shape, DType dtype);
+  static Tensor zeros(const Shape& shape, DType dtype = DType::kFloat32);  // "" for strings
+  template <Element T>
+  static Tensor full(const Shape& shape, const T& value);
+  template <Element T>
+  static Tensor scalar(const T& value) {
+    return full<T>({}, value);
+  }
+  template <Element T>
+  static Tensor from(std::span<const T> values, const Shape& shape);
+  template <Element T>
+  static Tensor from(std::initializer_list<T> values, const Shape& shape);
+  template <Element T>
+  static Tensor from(const std::vector<T>& values, const Shape& shape);
+  static Tensor symbolic(TensorSpec spec, std::shared_ptr<const GraphNode> producer = nullptr,
+                         int output = 0);
+
+  explicit operator bool() const { return impl_ != nullptr; }
+  bool is_symbolic() const;
+
+  const TensorSpec& spec() const;  // RuntimeError if empty, as every member below
+  const Shape& shape() const { return spec().shape; }
+  DType dtype() const { return spec().dtype; }
+  int rank() const { return shape().rank(); }
+  int64_t dim(int axis) const { return shape()[axis]; }  // axis may be negative
+  int64_t size() const { return shape().size(); }
+
+  // Values. TypeError if T is not dtype(); RuntimeError if symbolic.
+  template <Element T>
+  std::span<const T> data() const;
+  template <Element T>
+  T item() const;  // ValueError unless size() == 1
+  template <Element T>
+  std::vector<T> to_vector() const;
+
+  // Writable elements, for the op that has just made this tensor.
+  // RuntimeError if anyone else shares the buffer.
+  template <Element T>
+  std::span<T> mutable_data();
+  bool unique() const;  // true if this handle is the buffer's only owner
+
+  // The bytes without their type, for kernels that only move data. TypeError for strings.
+  std::span<const std::byte> raw() const;
+  std::span<std::byte> mutable_raw();
+
+  // Same bytes, other shape of the same size. Never copies.
+  Tensor reshaped(const Shape& shape) const;
+  // Same bytes, new identity: a tape sees a different tensor.
+  Tensor aliased() const;
+  // A copy of the bytes that nobody shares.
+  Tensor clone() const;
+  // The values converted as a C++ cast converts them (to bool: x != 0). TypeError to or from
+  // string. Not differentiable: ops::cast is.
+  Tensor cast(DType dtype) const;
+
+  uint64_t id() const;  // unique in the process for the life of the tensor
+  const std::shared_ptr<const GraphNode>& producer() const;  // null unless symbolic
+  int producer_output() const;
+
+ private:
+  struct Impl;
+  explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  const void* elements(DType expected) const;
+  void* mutable_elements(DType expected);
+
+  std::shared_ptr<Impl> impl_;
+};
+
+// "Tensor(shape=(2, 2), dtype=float32, [1, 2, 3, 4])"; long ones are cut after 16 values.
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+template <Element T>
+Tensor Tensor::full(const Shape& shape, const T& value) {
+  Tensor out = uninitialized(shape, DTypeOf<T>::kValue);
+  std::ranges::fill(out.mutable_data<T>(), value);
+  return out;
+}
+template <Element T>
+Tensor Tensor::from(std::span<const T> values, const Shape& shape) {
+  if (static_cast<int64_t>(values.size()) != shape.size()) {
+    throw ValueError("Tensor.from: ", values.size(), " values for shape ", shape);
+  }
+  Tensor out = uninitialized(shape, DTypeOf<T>::kValue);
+  std::ranges::copy(values, out.mutable_data<T>().begin());
+  return out;
+}
+template <Element T>
+Tensor Tensor::from(std::initializer_list<T> values, const Shape& shape) {
+  return from(std::span<const T>(values.begin(), values.size()), shape);
+}
+template <Element T>
+Tensor Tensor::from(const std::vector<T>& values, const Shape& shape) {
+  if constexpr (std::same_as<T, bool>) {  // vector<bool> is no span
+    Tensor out = uninitialized(shape, DType::kBool);
+    if (static_cast<int64_t>(values.size()) != shape.size()) {
+      throw ValueError("Tensor.from: ", values.size(), " values for shape ", shape);
+    }
+    std::ranges::copy(values, out.mutable_data<bool>().begin());
+    return out;
+  } else {
+    return from(std::span<const T>(values), shape);
+  }
+}
+template <Element T>
+std::span<const T> Tensor::data() const {
+  return {static_cast<const T*>(elements(DTypeOf<T>::kValue)), static_cast<size_t>(size())};
+}
+template <Element T>
+T Tensor::item() const {
+  if (size() != 1) throw ValueError("Tensor.item: needs one element, has shape ", shape());
+  return data<T>()[0];
+}
+template <Element T>
+std::vector<T> Tensor::to_vector() const {
+  const auto values = data<T>();
+  return {values.begin(), values.end()};
+}
+template <Element T>
+std::span<T> Tensor::mutable_data() {
+  return {static_cast<T*>(mutable_elements(DTypeOf<T>::kValue)), static_cast<size_t>(size())};
+}
+
+}  // namespace keel
