@@ -26,7 +26,9 @@ const T& get(const Variant& value, const Config& self, const char* expected) {
 bool Config::boolean() const { return get<bool>(value_, *this, "a boolean"); }
 
 int64_t Config::integer() const {
-  if (const double* p = std::get_if<double>(&value_); p != nullptr && std::trunc(*p) == *p) {
+  constexpr double kEnd = 9223372036854775808.0;  // 2^63
+  const double* p = std::get_if<double>(&value_);
+  if (p != nullptr && std::trunc(*p) == *p && *p >= -kEnd && *p < kEnd) {
     return static_cast<int64_t>(*p);
   }
   return get<int64_t>(value_, *this, "an integer");
@@ -79,7 +81,11 @@ Config encode(const Shape& v) {
 }
 
 void decode(const Config& c, bool& v) { v = c.boolean(); }
-void decode(const Config& c, int& v) { v = static_cast<int>(c.integer()); }
+void decode(const Config& c, int& v) {
+  const int64_t wide = c.integer();
+  if (wide != static_cast<int>(wide)) throw TypeError("Config: ", wide, " does not fit 32 bits");
+  v = static_cast<int>(wide);
+}
 void decode(const Config& c, int64_t& v) { v = c.integer(); }
 void decode(const Config& c, double& v) { v = c.number(); }
 void decode(const Config& c, std::string& v) { v = c.string(); }

@@ -87,6 +87,11 @@ void decode(const Config& c, std::string& v);
 void decode(const Config& c, DType& v);  // a name, or Keras's DTypePolicy object
 void decode(const Config& c, Shape& v);
 
+// Declared before optional's, for optional vectors.
+template <class T>
+Config encode(const std::vector<T>& v);
+template <class T>
+void decode(const Config& c, std::vector<T>& v);
 template <class T>
 Config encode(const std::optional<T>& v) {
   return v.has_value() ? encode(*v) : Config();

@@ -12,8 +12,8 @@
 namespace keel::data {
 
 struct CsvColumn {
-  std::string name;                // as in the header
-  DType dtype = DType::kFloat32;   // float32, float64, int32, int64 or string
+  std::string name;               // as in the header
+  DType dtype = DType::kFloat32;  // float32, float64, int32, int64 or string
   // The value of an empty field. Unset: an empty field of a numeric column is an error; of a
   // string column it is the empty string.
   std::optional<double> default_value = {};
@@ -31,8 +31,8 @@ struct CsvOptions {
 // starts, and its header checked when the dataset is made.
 // IoError for a file that cannot be read, a quote that is not closed, or a row with another number
 // of fields than the header. ValueError for a column that the header does not have, and for text
-// that is no number (or out of range) in a numeric column. Errors carry the file, the row (the
-// line after the header is row 1), the column and the text.
+// that is no finite number (or out of range) in a numeric column. Errors carry the file, the row
+// (the record after the header is row 1), the column and the text.
 Dataset csv_dataset(const std::filesystem::path& file, CsvOptions options);
 
 // The whole file as {column name: [rows]}. Errors as above.

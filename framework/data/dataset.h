@@ -26,7 +26,7 @@ inline constexpr int64_t kUnknownCardinality = -2;  // known only by running it
 class Iterator {
  public:
   virtual ~Iterator() = default;
-  // The next element; nothing at the end, and ever after.
+  // The next element; nothing at the end, and ever after. An error thrown here ends it too.
   virtual std::optional<Tensors> next() = 0;
 };
 
@@ -57,12 +57,14 @@ class Dataset {
   // fn of each element. Called in order, by the thread that iterates.
   Dataset map(std::function<Tensors(const Tensors&)> fn) const;
   Dataset filter(std::function<bool(const Tensors&)> keep) const;
-  // Draws from a buffer of the next `buffer_size` elements at random (ValueError unless > 0).
+  // Draws from a buffer of the next `buffer_size` elements at random (ValueError unless > 0): each
+  // output is any of the buffer with equal chance, and the next element takes its place.
   Dataset shuffle(int64_t buffer_size, ShuffleOptions options = {}) const;
-  // Stacks `batch_size` consecutive elements: dense [..] -> [batch, ..]; ragged rows are joined;
-  // a sparse [w] becomes [batch, w].
+  // Stacks `batch_size` consecutive elements: dense [..] -> [batch, ..]; ragged rows are joined (as
+  // an element of a generator or map, a row is a RaggedTensor of one row); a sparse [w] becomes
+  // [batch, w]. ValueError, with the path, for shapes that differ.
   Dataset batch(int64_t batch_size, BatchOptions options = {}) const;
-  Dataset unbatch() const;                      // rows of batches become elements again
+  Dataset unbatch() const;  // rows of batches become elements again
   Dataset repeat(int64_t count = kInfinite) const;
   Dataset take(int64_t count) const;
   Dataset skip(int64_t count) const;
@@ -89,7 +91,7 @@ class Dataset {
   RangeIterator begin() const { return RangeIterator(iterator()); }
   std::nullptr_t end() const { return nullptr; }
 
-  // A stage of the recipe; defined in dataset.cc.
+  // A stage of the recipe; defined in stage.h.
   class Stage;
 
  private:

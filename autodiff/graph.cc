@@ -1,0 +1,80 @@
+#include "autodiff/graph.h"
+
+#include <atomic>
+#include <unordered_set>
+
+namespace keel {
+namespace {
+
+thread_local int no_nodes_depth = 0;
+
+uint64_t next_sequence() {
+  static std::atomic<uint64_t> counter = 0;
+  return counter++;
+}
+
+void visit(const std::shared_ptr<const GraphNode>& node,
+           std::unordered_set<const GraphNode*>& seen,
+           std::vector<std::shared_ptr<const GraphNode>>& order) {
+  if (!seen.insert(node.get()).second) return;
+  for_each_leaf(node->inputs, [&](const std::string&, const TensorLike& input) {
+    if (input.is_symbolic()) visit(input.values().producer(), seen, order);
+  });
+  order.push_back(node);
+}
+
+}  // namespace
+
+GraphNode::GraphNode(std::shared_ptr<Operation> op, Tensors in, Specs out)
+    : operation(std::move(op)),
+      inputs(std::move(in)),
+      output_specs(std::move(out)),
+      sequence(next_sequence()) {}
+
+NoNodes::NoNodes() { ++no_nodes_depth; }
+NoNodes::~NoNodes() { --no_nodes_depth; }
+bool NoNodes::active() { return no_nodes_depth > 0; }
+
+TensorLike make_symbolic(const TensorSpec& spec, const std::shared_ptr<const GraphNode>& producer,
+                         int output) {
+  if (spec.layout == Layout::kDense) return Tensor::symbolic(spec, producer, output);
+  const auto part = [&](const Shape& shape, DType dtype) {
+    return Tensor::symbolic({.shape = shape, .dtype = dtype}, producer, output);
+  };
+  if (spec.layout == Layout::kRagged) {
+    const int64_t rows = spec.shape[0];
+    return RaggedTensor{
+        .values = part(Shape{kUnknown} + spec.shape.slice(2, spec.shape.rank()), spec.dtype),
+        .row_splits = part({rows == kUnknown ? kUnknown : rows + 1}, DType::kInt64)};
+  }
+  return SparseTensor{.indices = part({kUnknown, spec.shape.rank()}, DType::kInt64),
+                      .values = part({kUnknown}, spec.dtype),
+                      .dense_shape = spec.shape};
+}
+
+Tensors make_outputs(std::shared_ptr<Operation> operation, const Tensors& inputs,
+                     const Specs& specs) {
+  std::shared_ptr<const GraphNode> node;
+  if (!NoNodes::active()) {
+    node = std::make_shared<const GraphNode>(std::move(operation), inputs, specs);
+  }
+  int output = 0;
+  return map_structure(specs, [&](const TensorSpec& spec) -> TensorLike {
+    return make_symbolic(spec, node, output++);
+  });
+}
+
+std::vector<std::shared_ptr<const GraphNode>> topological_order(const Tensors& outputs) {
+  std::unordered_set<const GraphNode*> seen;
+  std::vector<std::shared_ptr<const GraphNode>> order;
+  for_each_leaf(outputs, [&](const std::string& path, const TensorLike& output) {
+    if (!output.is_symbolic() || output.values().producer() == nullptr) {
+      throw ValueError("graph: output '", path,
+                       "' is not the symbolic result of a layer; call layers on layers::input()");
+    }
+    visit(output.values().producer(), seen, order);
+  });
+  return order;
+}
+
+}  // namespace keel

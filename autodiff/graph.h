@@ -1,0 +1,48 @@
+// The graph behind symbolic tensors: which operation made which, from what.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "autodiff/operation.h"
+
+namespace keel {
+
+// One call of an operation on symbolic inputs. Immutable.
+class GraphNode {
+ public:
+  GraphNode(std::shared_ptr<Operation> op, Tensors in, Specs out);
+
+  const std::shared_ptr<Operation> operation;
+  const Tensors inputs;
+  const Specs output_specs;
+  const uint64_t sequence;  // grows with every node made in the process
+};
+
+// While alive on this thread, symbolic calls infer specs but record no nodes.
+// A layer's call() runs under one, so a layer is one node whatever it does inside.
+class NoNodes {
+ public:
+  NoNodes();
+  ~NoNodes();
+  NoNodes(const NoNodes&) = delete;
+  NoNodes& operator=(const NoNodes&) = delete;
+  static bool active();
+};
+
+// Symbolic tensors of these specs, as produced by `operation(inputs)`. Under NoNodes they have no
+// producer.
+Tensors make_outputs(std::shared_ptr<Operation> operation, const Tensors& inputs,
+                     const Specs& specs);
+
+// A symbolic tensor of this spec, with its parts if it is ragged or sparse.
+TensorLike make_symbolic(const TensorSpec& spec, const std::shared_ptr<const GraphNode>& producer,
+                         int output);
+
+// Nodes that `outputs` depend on, producers before consumers: depth first from each output in
+// flattening order, inputs of a node in order.
+// ValueError if some output depends on no node (it is no symbolic tensor).
+std::vector<std::shared_ptr<const GraphNode>> topological_order(const Tensors& outputs);
+
+}  // namespace keel

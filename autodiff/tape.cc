@@ -1,0 +1,258 @@
+#include "autodiff/tape.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+
+#include <algorithm>
+
+#include "autodiff/ops.h"
+
+namespace keel {
+namespace {
+
+// One recorded op.
+struct Entry {
+  std::shared_ptr<const Op> op;
+  std::vector<uint64_t> input_ids, output_ids;
+  std::vector<TensorSpec> input_specs, output_specs;
+  std::vector<Tensor> inputs, outputs;  // those that vjp() reads; empty handles elsewhere
+};
+
+thread_local int paused_depth = 0;
+
+}  // namespace
+
+struct GradientTape::Impl {
+  TapeOptions options;
+  bool recording = true;
+  bool used = false;
+  int pauses = 0;
+  std::vector<Entry> entries;
+  absl::flat_hash_set<uint64_t> watched;  // tensors that depend on something watched
+  absl::flat_hash_map<uint64_t, std::vector<uint64_t>> variable_values;  // variable -> tensors
+  absl::flat_hash_set<uint64_t> watched_variables;
+
+  bool records() const { return recording && pauses == 0; }
+
+  static std::vector<Impl*>& active() {
+    thread_local std::vector<Impl*> stack;
+    return stack;
+  }
+
+  void record(const std::shared_ptr<const Op>& op, std::span<const Tensor> inputs,
+              std::span<const Tensor> outputs);
+  void watch_value(uint64_t variable_id, const Tensor& value);
+  std::vector<Gradient> gradients(const Tensor& target,
+                                  const std::vector<std::vector<uint64_t>>& sources,
+                                  const std::vector<TensorSpec>& specs, const GradientOptions& how);
+  std::vector<Gradient> backward(const Tensor& target, const GradientOptions& how,
+                                 const std::vector<std::vector<uint64_t>>& sources) const;
+  void back_through(const Entry& entry, const absl::flat_hash_set<uint64_t>& reachable,
+                    absl::flat_hash_map<uint64_t, Gradient>& gradients) const;
+};
+
+void GradientTape::Impl::record(const std::shared_ptr<const Op>& op,
+                                std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  if (std::ranges::none_of(inputs, [&](const Tensor& t) { return watched.contains(t.id()); })) {
+    return;
+  }
+  Entry& entry = entries.emplace_back();
+  entry.op = op;
+  const Retain retain = op->retain();
+  const auto keep = [](std::span<const Tensor> tensors, uint32_t mask, std::vector<uint64_t>& ids,
+                       std::vector<TensorSpec>& specs, std::vector<Tensor>& kept) {
+    ids.reserve(tensors.size());
+    specs.reserve(tensors.size());
+    kept.resize(tensors.size());
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      ids.push_back(tensors[i].id());
+      specs.push_back(tensors[i].spec());
+      if (i >= 32 ? mask == ~0u : (mask >> i & 1) != 0) kept[i] = tensors[i];
+    }
+  };
+  keep(inputs, retain.inputs, entry.input_ids, entry.input_specs, entry.inputs);
+  keep(outputs, retain.outputs, entry.output_ids, entry.output_specs, entry.outputs);
+  for (const Tensor& output : outputs) {
+    if (is_floating(output.dtype())) watched.insert(output.id());
+  }
+}
+
+void GradientTape::Impl::watch_value(uint64_t variable_id, const Tensor& value) {
+  watched.insert(value.id());
+  std::vector<uint64_t>& known = variable_values[variable_id];
+  if (std::ranges::find(known, value.id()) == known.end()) known.push_back(value.id());
+}
+
+void GradientTape::Impl::back_through(const Entry& entry,
+                                      const absl::flat_hash_set<uint64_t>& reachable,
+                                      absl::flat_hash_map<uint64_t, Gradient>& gradients) const {
+  std::vector<Gradient> output_gradients(entry.output_ids.size());
+  bool any = false;
+  for (size_t i = 0; i < entry.output_ids.size(); ++i) {
+    if (const auto it = gradients.find(entry.output_ids[i]); it != gradients.end()) {
+      output_gradients[i] = it->second;
+      any = true;
+    }
+  }
+  if (!any) return;
+  uint32_t wanted = 0;
+  for (size_t i = 0; i < std::min<size_t>(entry.input_ids.size(), 32); ++i) {
+    if (reachable.contains(entry.input_ids[i])) wanted |= 1u << i;
+  }
+  std::vector<Gradient> input_gradients = entry.op->vjp({.input_specs = entry.input_specs,
+                                                         .output_specs = entry.output_specs,
+                                                         .inputs = entry.inputs,
+                                                         .outputs = entry.outputs,
+                                                         .output_gradients = output_gradients,
+                                                         .wanted = wanted});
+  for (size_t i = 0; i < input_gradients.size(); ++i) {
+    if (input_gradients[i] && reachable.contains(entry.input_ids[i])) {
+      gradients[entry.input_ids[i]].add(input_gradients[i]);
+    }
+  }
+}
+
+std::vector<Gradient> GradientTape::Impl::backward(
+    const Tensor& target, const GradientOptions& how,
+    const std::vector<std::vector<uint64_t>>& sources) const {
+  absl::flat_hash_set<uint64_t> wanted;
+  for (const auto& ids : sources) wanted.insert(ids.begin(), ids.end());
+  absl::flat_hash_set<uint64_t> reachable = wanted;  // depends on a source
+  std::vector<const Entry*> on_path;
+  for (const Entry& entry : entries) {
+    if (std::ranges::none_of(entry.input_ids, [&](uint64_t id) { return reachable.contains(id); })) {
+      continue;
+    }
+    on_path.push_back(&entry);
+    reachable.insert(entry.output_ids.begin(), entry.output_ids.end());
+  }
+
+  absl::flat_hash_map<uint64_t, Gradient> gradients;
+  if (how.output_gradient && how.output_gradient.shape() != target.shape()) {
+    throw ValueError("GradientTape.gradient: output_gradient has shape ",
+                     how.output_gradient.shape(), ", the target ", target.shape());
+  }
+  gradients[target.id()] = how.output_gradient ? how.output_gradient : ops::ones_like(target);
+  for (auto it = on_path.rbegin(); it != on_path.rend(); ++it) {
+    back_through(**it, reachable, gradients);
+    // What flowed into an output has been passed on; a source among them is read below.
+    for (uint64_t id : (*it)->output_ids) {
+      if (!wanted.contains(id)) gradients.erase(id);
+    }
+  }
+
+  std::vector<Gradient> out;
+  for (const auto& ids : sources) {
+    Gradient& sum = out.emplace_back();
+    for (uint64_t id : ids) {
+      if (const auto it = gradients.find(id); it != gradients.end()) sum.add(it->second);
+    }
+  }
+  return out;
+}
+
+GradientTape::GradientTape(TapeOptions options) : impl_(std::make_unique<Impl>()) {
+  impl_->options = options;
+  Impl::active().push_back(impl_.get());
+}
+
+GradientTape::~GradientTape() { std::erase(Impl::active(), impl_.get()); }
+
+void GradientTape::watch(const Tensor& tensor) {
+  if (!is_floating(tensor.dtype())) {
+    throw TypeError("GradientTape.watch: needs a floating tensor, received ", tensor.dtype());
+  }
+  impl_->watched.insert(tensor.id());
+}
+
+void GradientTape::watch(const Variable& variable) {
+  impl_->watched_variables.insert(variable.id());
+  impl_->watch_value(variable.id(), variable.read());
+}
+
+std::vector<Gradient> GradientTape::Impl::gradients(
+    const Tensor& target, const std::vector<std::vector<uint64_t>>& sources,
+    const std::vector<TensorSpec>& specs, const GradientOptions& how) {
+  if (used && !options.persistent) {
+    throw RuntimeError("GradientTape.gradient: called twice on a tape that is not persistent");
+  }
+  used = true;
+  std::vector<Gradient> out = backward(target, how, sources);
+  if (how.unconnected_gradients == UnconnectedGradients::kZero) {
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (!out[i]) out[i] = Tensor::zeros(specs[i].shape, specs[i].dtype);
+    }
+  }
+  if (!options.persistent) {
+    recording = false;
+    entries.clear();
+    watched.clear();
+  }
+  return out;
+}
+
+std::vector<Gradient> GradientTape::gradient(const Tensor& target,
+                                             const std::vector<Variable>& sources,
+                                             const GradientOptions& options) {
+  std::vector<std::vector<uint64_t>> ids;
+  std::vector<TensorSpec> specs;
+  for (const Variable& v : sources) {
+    const auto it = impl_->variable_values.find(v.id());
+    ids.push_back(it == impl_->variable_values.end() ? std::vector<uint64_t>{} : it->second);
+    specs.push_back(v.spec());
+  }
+  const Pause pause(*this);
+  return impl_->gradients(target, ids, specs, options);
+}
+
+std::vector<Gradient> GradientTape::input_gradient(const Tensor& target,
+                                                   const std::vector<Tensor>& sources,
+                                                   const GradientOptions& options) {
+  std::vector<std::vector<uint64_t>> ids;
+  std::vector<TensorSpec> specs;
+  for (const Tensor& t : sources) {
+    // What is not watched may lie on paths that were recorded only in part.
+    ids.emplace_back();
+    if (impl_->watched.contains(t.id())) ids.back().push_back(t.id());
+    specs.push_back(t.spec());
+  }
+  const Pause pause(*this);
+  return impl_->gradients(target, ids, specs, options);
+}
+
+void GradientTape::reset() {
+  auto fresh = std::make_unique<Impl>();
+  fresh->options = impl_->options;
+  fresh->pauses = impl_->pauses;
+  std::ranges::replace(Impl::active(), impl_.get(), fresh.get());
+  impl_ = std::move(fresh);
+}
+
+GradientTape::Pause::Pause(GradientTape& tape) : tape_(tape) { ++tape_.impl_->pauses; }
+GradientTape::Pause::~Pause() { --tape_.impl_->pauses; }
+
+bool GradientTape::any_active() {
+  return paused_depth == 0 && std::ranges::any_of(Impl::active(), &Impl::records);
+}
+
+void GradientTape::record_all(const std::shared_ptr<const Op>& op, std::span<const Tensor> inputs,
+                              std::span<const Tensor> outputs) {
+  for (Impl* tape : Impl::active()) {
+    if (tape->records()) tape->record(op, inputs, outputs);
+  }
+}
+
+void GradientTape::on_read(uint64_t variable_id, const Tensor& value) {
+  if (paused_depth > 0) return;
+  for (Impl* tape : Impl::active()) {
+    if (!tape->records()) continue;
+    if (tape->options.watch_accessed_variables || tape->watched_variables.contains(variable_id)) {
+      tape->watch_value(variable_id, value);
+    }
+  }
+}
+
+NoGradient::NoGradient() { ++paused_depth; }
+NoGradient::~NoGradient() { --paused_depth; }
+
+}  // namespace keel

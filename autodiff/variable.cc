@@ -1,0 +1,167 @@
+#include "autodiff/variable.h"
+
+#include <atomic>
+
+#include "autodiff/ops.h"
+#include "autodiff/replica_context.h"
+#include "autodiff/tape.h"
+#include "autodiff/tree_sum.h"
+
+namespace keel {
+namespace {
+
+thread_local int values_per_variable = 1;
+
+uint64_t next_variable_id() {
+  static std::atomic<uint64_t> counter = 1;
+  return counter++;
+}
+
+Tensor divided(const Tensor& value, size_t by) {
+  if (by == 1) return value;
+  if (!is_floating(value.dtype())) {
+    throw TypeError("Variable: aggregation over replicas needs a floating dtype, received ",
+                    value.dtype());
+  }
+  return ops::scale(value, 1.0 / static_cast<double>(by));
+}
+
+}  // namespace
+
+struct Variable::State {
+  VariableOptions options;
+  std::string path;
+  TensorSpec spec;
+  bool is_virtual = false;
+  std::vector<Tensor> values;  // one, or one per local replica
+  const uint64_t id = next_variable_id();
+
+  bool on_read() const { return options.synchronization == VariableSynchronization::kOnRead; }
+
+  // Position of the current replica's value; -1 in cross-replica code with several values.
+  int position() const {
+    if (values.size() == 1) return 0;
+    const ReplicaContext* context = current_replica_context();
+    if (context == nullptr) return -1;
+    if (context->local_replicas != static_cast<int>(values.size())) {
+      throw RuntimeError("Variable ", path, ": made for ", values.size(),
+                         " replicas, used under a strategy with ", context->local_replicas);
+    }
+    return context->local_replica;
+  }
+
+  Tensor combined() const {
+    const NoGradient pause;
+    switch (options.aggregation) {
+      case VariableAggregation::kSum:
+        return tree_sum(values);
+      case VariableAggregation::kMean:
+        return divided(tree_sum(values), values.size());
+      case VariableAggregation::kOnlyFirstReplica:
+        return values[0];
+      case VariableAggregation::kNone:
+        break;
+    }
+    throw RuntimeError("Variable ", path,
+                       ": has a value per replica and no aggregation to combine them");
+  }
+
+  void check_assignable(const TensorSpec& value) const {
+    if (value.shape != spec.shape || value.dtype != spec.dtype) {
+      throw ValueError("Variable ", path, ": assigned ", value.dtype, value.shape, ", holds ",
+                       spec.dtype, spec.shape);
+    }
+  }
+
+  void check_may_write() const {
+    const ReplicaContext* context = current_replica_context();
+    if (context != nullptr && context->local_replicas > 1 && !on_read()) {
+      throw RuntimeError("Variable ", path,
+                         ": replicas share this value; only a variable with synchronization "
+                         "kOnRead may be assigned inside a replica");
+    }
+  }
+};
+
+Variable::Variable(Tensor initial, VariableOptions options) : state_(std::make_shared<State>()) {
+  if (initial.is_symbolic()) throw ValueError("Variable: the initial value is symbolic");
+  State& s = *state_;
+  s.path = options.name;
+  s.options = std::move(options);
+  s.spec = initial.spec();
+  s.values.assign(s.on_read() ? values_per_variable : 1, initial);
+}
+
+Variable Variable::virtual_trainable(std::string name) {
+  Variable out(Tensor::zeros({1}), {.name = std::move(name)});
+  out.state_->is_virtual = true;
+  return out;
+}
+
+Variable::State& Variable::state() const {
+  if (state_ == nullptr) throw RuntimeError("Variable: empty; the layer is not built yet");
+  return *state_;
+}
+
+const std::string& Variable::name() const { return state().options.name; }
+const std::string& Variable::path() const { return state().path; }
+void Variable::set_path(std::string path) const { state().path = std::move(path); }
+const TensorSpec& Variable::spec() const { return state().spec; }
+bool Variable::trainable() const { return state().options.trainable; }
+bool Variable::is_virtual() const { return state().is_virtual; }
+uint64_t Variable::id() const { return state().id; }
+
+Tensor Variable::read() const {
+  const State& s = state();
+  const int position = s.position();
+  if (position < 0) return s.combined();
+  const Tensor& value = s.values[position];
+  if (s.options.trainable) GradientTape::on_read(s.id, value);
+  return value;
+}
+
+void Variable::assign(const Tensor& value) const {
+  State& s = state();
+  s.check_assignable(value.spec());
+  s.check_may_write();
+  const int position = s.position();
+  if (position >= 0) {
+    s.values[position] = value.aliased();
+    return;
+  }
+  const bool sums = s.options.aggregation == VariableAggregation::kSum;
+  const Tensor each = sums ? divided(value, s.values.size()) : value;
+  for (Tensor& v : s.values) v = each.aliased();
+}
+
+void Variable::assign_add(const Tensor& value) const {
+  const NoGradient pause;
+  assign(ops::add(read(), value));
+}
+
+void Variable::update(const std::function<void(Tensor& value)>& fn) const {
+  State& s = state();
+  s.check_may_write();
+  if (s.position() < 0) {
+    throw RuntimeError("Variable ", s.path, ": update() outside the replicas that hold its values");
+  }
+  make_value_unique();
+  fn(mutable_value());
+}
+
+Tensor& Variable::mutable_value() const {
+  State& s = state();
+  return s.values.at(s.position());
+}
+
+void Variable::make_value_unique() const {
+  Tensor& value = mutable_value();
+  if (!value.unique()) value = value.clone();
+}
+
+ReplicatedVariables::ReplicatedVariables(int local_replicas) : previous_(values_per_variable) {
+  values_per_variable = local_replicas;
+}
+ReplicatedVariables::~ReplicatedVariables() { values_per_variable = previous_; }
+
+}  // namespace keel

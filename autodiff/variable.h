@@ -1,0 +1,100 @@
+// Variable: a named cell holding a Tensor that changes by assignment.
+//
+// read() returns the value of now; later assignments do not change it. An
+// assignment writes in place when nobody holds the value read, and copies
+// otherwise: dropping the tape before the update makes training copy-free.
+//
+// Under a strategy with several replicas the replicas of a process share one value. What every
+// replica changes for itself (batch statistics, metrics, random state) is a variable with
+// synchronization kOnRead: each replica has its own value, and reading it outside the replicas
+// combines them by `aggregation`, as in TensorFlow.
+//
+// Thread safety: any number of replicas may read at once. A shared value may be written by one
+// thread while nobody reads it; optimizers see to that with barriers.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "autodiff/gradient.h"
+
+namespace keel {
+
+enum class VariableSynchronization { kShared, kOnRead };
+enum class VariableAggregation { kNone, kSum, kMean, kOnlyFirstReplica };
+
+struct VariableOptions {
+  std::string name = "variable";
+  bool trainable = true;
+  VariableSynchronization synchronization = VariableSynchronization::kShared;
+  VariableAggregation aggregation = VariableAggregation::kNone;
+};
+
+class Variable {
+ public:
+  Variable() = default;  // empty, as before a layer is built
+  Variable(Tensor initial, VariableOptions options);
+
+  // A trainable zero of shape {1} that stands for parameters kept elsewhere: asking a
+  // tape for its gradient is what runs the gradient of the ops that took it
+  // (layers/embedding/tpu_embedding.h). Optimizers count a step for it and otherwise
+  // leave it alone; files and checkpoints omit it.
+  static Variable virtual_trainable(std::string name);
+
+  explicit operator bool() const { return state_ != nullptr; }
+  const std::string& name() const;         // "kernel"
+  const std::string& path() const;         // "dense/kernel"; the name until a layer sets it
+  void set_path(std::string path) const;
+  const TensorSpec& spec() const;
+  const Shape& shape() const { return spec().shape; }
+  DType dtype() const { return spec().dtype; }
+  bool trainable() const;
+  bool is_virtual() const;
+
+  // In a replica, its value; outside, the combined one. Watched by active tapes if trainable.
+  // RuntimeError if a kOnRead variable without aggregation is read outside its replicas, or in a
+  // replica that its strategy does not have.
+  Tensor read() const;
+  operator Tensor() const { return read(); }  // NOLINT: implicit
+
+  // `value` must have this variable's shape and dtype (ValueError). In a replica of several,
+  // only a kOnRead variable may be assigned (RuntimeError). Outside, a kOnRead variable takes the
+  // value in every replica: divided by their number if it aggregates by sum.
+  void assign(const Tensor& value) const;
+  void assign_add(const Tensor& value) const;
+  // Calls fn on the value; copies it first if it is shared. The rules of assign hold.
+  void update(const std::function<void(Tensor& value)>& fn) const;
+
+  // For optimizers, which write one shared value from several replicas between barriers: first
+  // one of them makes the value unique, then each writes its own part of the elements.
+  void make_value_unique() const;
+  template <Element T>
+  std::span<T> elements() const {
+    return mutable_value().template mutable_data<T>();
+  }
+
+  uint64_t id() const;  // identity: copies of a handle have the same id
+  friend bool operator==(const Variable& a, const Variable& b) { return a.state_ == b.state_; }
+
+ private:
+  struct State;
+  State& state() const;            // RuntimeError if empty
+  Tensor& mutable_value() const;   // this replica's, or the shared one
+  std::shared_ptr<State> state_;
+};
+
+// How many values a kOnRead variable made on this thread gets; set by strategy scopes.
+class ReplicatedVariables {
+ public:
+  explicit ReplicatedVariables(int local_replicas);
+  ~ReplicatedVariables();
+  ReplicatedVariables(const ReplicatedVariables&) = delete;
+  ReplicatedVariables& operator=(const ReplicatedVariables&) = delete;
+
+ private:
+  const int previous_;
+};
+
+}  // namespace keel

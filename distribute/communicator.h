@@ -1,0 +1,74 @@
+// Communicator: collectives among the replicas of one strategy.
+//
+// Every member but rank, size, abort and leave is collective: all ranks call it, in the same
+// order. A rank that calls another one, or that has left, is a RuntimeError in all of them and
+// never a wait. Sums over ranks are balanced trees over the rank, so results depend neither on
+// timing nor on how ranks are placed on processes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "framework/errors.h"
+
+namespace keel::distribute {
+
+// Thrown by collectives of the other ranks after one has failed.
+class Aborted : public RuntimeError {
+ public:
+  using RuntimeError::RuntimeError;
+};
+
+using Bytes = std::span<const std::byte>;
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;  // of the calling thread
+  virtual int size() const = 0;
+
+  virtual void barrier() = 0;
+
+  // Sends send[r] to rank r; returns what each rank sent here, by rank. What was sent must stay
+  // as it is, and the result is valid, until this rank's next collective has returned.
+  virtual std::vector<Bytes> all_to_all(std::span<const Bytes> send) = 0;
+
+  // Sums arrays of the same sizes over the ranks and deals the sums out: consume(i, begin, part)
+  // is called in the rank that owns that part, with the sum of elements [begin, begin +
+  // part.size()) of pieces[i]. Every element is consumed once, by one rank. Returns when all
+  // ranks have consumed.
+  using Consume = std::function<void(size_t piece, int64_t begin, std::span<const float> part)>;
+  virtual void reduce_scatter(std::span<const std::span<const float>> pieces,
+                              const Consume& consume) = 0;
+
+  // After each rank has written the parts of `pieces` that reduce_scatter would deal to it: makes
+  // them known wherever ranks do not share memory.
+  virtual void share(std::span<const std::span<float>> pieces) = 0;
+
+  // Stops the ranks that wait in a collective, and those that will: they throw Aborted.
+  virtual void abort(const std::string& why) noexcept = 0;
+  // This rank makes no further call until the next run.
+  virtual void leave() noexcept = 0;
+};
+
+// values[i] = sum over ranks of values[i], in every rank.
+void all_reduce_sum(Communicator& communicator, std::span<float> values);
+
+// The elements of all_to_all as what they are.
+template <class T>
+std::span<const T> as_elements(Bytes bytes) {
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+template <class T>
+Bytes as_bytes_of(std::span<const T> elements) {
+  return std::as_bytes(elements);
+}
+
+// A communicator of one rank, for programs without a strategy of several replicas.
+std::shared_ptr<Communicator> make_self_communicator();
+
+}  // namespace keel::distribute

@@ -1,0 +1,37 @@
+// Rows of table gradients on their way to the replicas that own the rows.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "distribute/communicator.h"
+#include "distribute/embedding/partition.h"
+
+namespace keel::distribute {
+
+// Rows that one replica owns.
+struct OwnedRows {
+  std::vector<int64_t> ids;   // [n]
+  std::vector<float> values;  // [n, dim]
+};
+
+// Rows of one table that one replica has something for; ids may repeat.
+struct OutgoingRows {
+  std::span<const int64_t> ids;   // [n]
+  std::span<const float> values;  // [n, dim]
+  int64_t dim = 1;
+};
+
+// Brings the rows of each table to their owners: what came, in replica order, and of each replica
+// in the order it gave. Collective: every replica passes the same tables.
+std::vector<OwnedRows> send_rows_to_owners(Communicator& communicator,
+                                           std::span<const OutgoingRows> tables);
+
+// Each id once, ascending, with the sum of its rows in the order they stand.
+OwnedRows sum_equal_rows(const OwnedRows& rows, int64_t dim);
+
+// Both: for each table the sums over replicas of each row, in the replica that owns the row.
+std::vector<OwnedRows> sum_rows_to_owners(Communicator& communicator,
+                                          std::span<const OutgoingRows> tables);
+
+}  // namespace keel::distribute

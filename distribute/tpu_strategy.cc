@@ -1,0 +1,138 @@
+#include "distribute/tpu_strategy.h"
+
+#include <exception>
+#include <thread>
+
+#include "autodiff/replica_context.h"
+#include "framework/parallel.h"
+
+namespace keel::distribute {
+
+class TPUStrategy::Threads {
+ public:
+  Threads(TPUStrategy& strategy, int replicas) : strategy_(strategy), errors_(replicas) {
+    for (int r = 0; r < replicas; ++r) {
+      threads_.emplace_back([this, r](const std::stop_token& stop) { serve(stop, r); });
+    }
+  }
+
+  // Runs body(r) in every thread r and waits for all. errors()[r] is what it threw.
+  void run(const std::function<void(int)>& body) {
+    std::unique_lock lock(mutex_);
+    body_ = &body;
+    running_ = static_cast<int>(threads_.size());
+    ++generation_;
+    start_.notify_all();
+    done_.wait(lock, [this] { return running_ == 0; });
+    body_ = nullptr;
+  }
+
+  // The lowest replica's own error; else one that only says that others failed.
+  std::exception_ptr first_error() {
+    std::exception_ptr aborted;
+    for (std::exception_ptr& error : errors_) {
+      if (error == nullptr) continue;
+      try {
+        std::rethrow_exception(error);
+      } catch (const Aborted&) {
+        if (aborted == nullptr) aborted = error;
+      } catch (...) {
+        return std::current_exception();
+      }
+    }
+    return aborted;
+  }
+
+ private:
+  void serve(const std::stop_token& stop, int replica) {
+    const SerialSection replicas_share_the_workers;
+    uint64_t seen = 0;
+    while (true) {
+      {
+        std::unique_lock lock(mutex_);
+        if (!start_.wait(lock, stop, [&] { return generation_ != seen; })) return;
+        seen = generation_;
+      }
+      errors_[replica] = work(replica);
+      const std::lock_guard lock(mutex_);
+      if (--running_ == 0) done_.notify_all();
+    }
+  }
+
+  std::exception_ptr work(int replica) {
+    std::exception_ptr error;
+    strategy_.permits_->acquire();
+    try {
+      const Scope in(strategy_);
+      const ReplicaScope context({.replica = replica,
+                                  .local_replica = replica,
+                                  .local_replicas = strategy_.num_local_replicas()});
+      (*body_)(replica);
+      strategy_.communicator_.leave();
+    } catch (const std::exception& e) {
+      error = std::current_exception();
+      strategy_.communicator_.abort(str("replica ", replica, " failed: ", e.what()));
+    } catch (...) {
+      error = std::current_exception();
+      strategy_.communicator_.abort(str("replica ", replica, " failed"));
+    }
+    strategy_.permits_->release();
+    return error;
+  }
+
+  TPUStrategy& strategy_;
+  std::mutex mutex_;  // guards body_, generation_, running_
+  std::condition_variable_any start_, done_;
+  const std::function<void(int)>* body_ = nullptr;
+  uint64_t generation_ = 0;
+  int running_ = 0;
+  std::vector<std::exception_ptr> errors_;  // each written by its replica, read when all are done
+  std::vector<std::jthread> threads_;       // last: they use all the rest
+};
+
+namespace {
+
+TPUStrategyOptions checked(const TPUStrategyOptions& options) {
+  constexpr int kMost = 1024;
+  if (options.num_hosts < 1 || options.num_cores < 1 || options.num_hosts > kMost ||
+      options.num_cores > kMost || options.num_hosts * options.num_cores > kMost) {
+    throw ValueError("TPUStrategy: needs 1 to ", kMost, " cores in all, received ",
+                     options.num_hosts, " hosts of ", options.num_cores, " cores");
+  }
+  return options;
+}
+
+}  // namespace
+
+TPUStrategy::TPUStrategy(const TPUStrategyOptions& options)
+    : options_(checked(options)),
+      permits_(std::make_shared<WorkerPermits>(num_workers())),
+      communicator_(num_replicas_in_sync(), permits_),
+      threads_(std::make_unique<Threads>(*this, num_replicas_in_sync())) {}
+
+TPUStrategy::~TPUStrategy() = default;
+
+const std::string& TPUStrategy::name() const {
+  static const std::string kName = "TPUStrategy";
+  return kName;
+}
+
+Communicator& TPUStrategy::communicator() { return communicator_; }
+
+void TPUStrategy::run_replicas(const std::function<void(int)>& body) {
+  if (current_replica_context() != nullptr) {
+    throw RuntimeError("Strategy::run: called inside a replica");
+  }
+  communicator_.reset();
+  threads_->run(body);
+  if (const std::exception_ptr error = threads_->first_error()) std::rethrow_exception(error);
+}
+
+std::unique_ptr<Strategy> make_strategy(const std::string& name,
+                                        const TPUStrategyOptions& options) {
+  if (name == "cpu") return std::make_unique<CPUStrategy>();
+  if (name == "tpu") return std::make_unique<TPUStrategy>(options);
+  throw ValueError("make_strategy: '", name, "' is not a strategy; use cpu or tpu");
+}
+
+}  // namespace keel::distribute

@@ -1,0 +1,44 @@
+// TPUStrategy: the replicas are the cores of a simulated accelerator.
+#pragma once
+
+#include "distribute/strategy.h"
+#include "distribute/thread_communicator.h"
+
+namespace keel::distribute {
+
+struct TPUStrategyOptions {
+  int num_hosts = 1;
+  int num_cores = 8;  // of each host
+};
+
+// num_hosts * num_cores replicas, each a thread with its own work; as many compute at once as
+// there are workers (set_num_workers) when the strategy is made. Embedding tables made under it
+// are sharded over the cores and belong to an embedding engine (distribute/embedding/engine.h).
+// ValueError unless hosts and cores are positive and their product is at most 1024.
+class TPUStrategy final : public Strategy {
+ public:
+  explicit TPUStrategy(const TPUStrategyOptions& options);
+  ~TPUStrategy() override;
+
+  int num_replicas_in_sync() const override { return options_.num_hosts * options_.num_cores; }
+  int num_local_replicas() const override { return num_replicas_in_sync(); }
+  int num_hosts() const override { return options_.num_hosts; }
+  bool is_tpu() const override { return true; }
+  const std::string& name() const override;
+  Communicator& communicator() override;
+
+ private:
+  class Threads;  // one per replica, waiting for the next run
+  void run_replicas(const std::function<void(int)>& body) override;
+
+  const TPUStrategyOptions options_;
+  const std::shared_ptr<WorkerPermits> permits_;
+  ThreadCommunicator communicator_;
+  std::unique_ptr<Threads> threads_;
+};
+
+// "cpu", or "tpu" with `options`. ValueError for another name.
+std::unique_ptr<Strategy> make_strategy(const std::string& name,
+                                        const TPUStrategyOptions& options = {});
+
+}  // namespace keel::distribute

@@ -1,0 +1,172 @@
+#include "framework/kernels/update_rule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace keel {
+namespace {
+
+template <class T>
+void sgd(T* __restrict w, const T* __restrict g, int64_t n, double learning_rate) {
+  const T lr = static_cast<T>(learning_rate);
+  for (int64_t i = 0; i < n; ++i) w[i] -= lr * g[i];
+}
+
+template <bool kNesterov, class T>
+void sgd_momentum(T* __restrict w, const T* __restrict g, T* __restrict m, int64_t n,
+                  double learning_rate, double momentum_) {
+  const T lr = static_cast<T>(learning_rate);
+  const T momentum = static_cast<T>(momentum_);
+  for (int64_t i = 0; i < n; ++i) {
+    const T step = lr * g[i];
+    m[i] = momentum * m[i] - step;
+    w[i] += kNesterov ? momentum * m[i] - step : m[i];
+  }
+}
+
+template <class T>
+void update_sgd(const SGDRule& rule, T* w, const T* g, T* const* slots, int64_t n,
+                const Step& step) {
+  if (rule.momentum == 0) {
+    sgd(w, g, n, step.learning_rate);
+  } else if (rule.nesterov) {
+    sgd_momentum<true>(w, g, slots[0], n, step.learning_rate, rule.momentum);
+  } else {
+    sgd_momentum<false>(w, g, slots[0], n, step.learning_rate, rule.momentum);
+  }
+}
+
+// The smallest positive root keeps a zero gradient on a zero accumulator from being 0 / 0 and
+// changes nothing else. (A condition on the gradient would keep the loop from being vectorized.)
+template <class T>
+void adagrad(T* __restrict w, const T* __restrict g, T* __restrict a, int64_t n,
+             double learning_rate, double epsilon_) {
+  const T lr = static_cast<T>(learning_rate);
+  const T epsilon = static_cast<T>(epsilon_);
+  const T smallest = std::sqrt(std::numeric_limits<T>::denorm_min());
+  for (int64_t i = 0; i < n; ++i) {
+    a[i] += g[i] * g[i];
+    w[i] -= lr * g[i] / std::max(std::sqrt(a[i] + epsilon), smallest);
+  }
+}
+
+template <bool kSumInsideSqrt, class T>
+void adam(T* __restrict w, const T* __restrict g, T* __restrict m, T* __restrict v, int64_t n,
+          double alpha_, const AdamOptionsOfRule& o) {
+  const T alpha = static_cast<T>(alpha_);
+  const T b1 = static_cast<T>(o.beta_1);
+  const T b2 = static_cast<T>(o.beta_2);
+  const T c1 = static_cast<T>(1 - o.beta_1);
+  const T c2 = static_cast<T>(1 - o.beta_2);
+  const T epsilon = static_cast<T>(kSumInsideSqrt ? o.epsilon * o.epsilon : o.epsilon);
+  for (int64_t i = 0; i < n; ++i) {
+    m[i] = b1 * m[i] + c1 * g[i];
+    v[i] = b2 * v[i] + c2 * (g[i] * g[i]);
+    const T root = kSumInsideSqrt ? std::sqrt(v[i] + epsilon) : std::sqrt(v[i]) + epsilon;
+    w[i] -= alpha * m[i] / root;
+  }
+}
+
+template <class T>
+void update_adam(const AdamOptionsOfRule& o, T* w, const T* g, T* const* slots, int64_t n,
+                 const Step& step) {
+  double alpha = step.learning_rate;
+  if (o.bias_correction) {
+    const double t = static_cast<double>(step.iteration) + 1;
+    alpha *= std::sqrt(1 - std::pow(o.beta_2, t)) / (1 - std::pow(o.beta_1, t));
+  }
+  if (o.sum_inside_sqrt) {
+    adam<true>(w, g, slots[0], slots[1], n, alpha, o);
+  } else {
+    adam<false>(w, g, slots[0], slots[1], n, alpha, o);
+  }
+}
+
+// Both forms of the linear slot in one: l' = l + x g - (a'^p - a^p) w y with x = 1, y = 1 / lr, or
+// x = lr, y = 1; bounds and denominator likewise times x and y. A denominator of 0 comes with a
+// numerator of 0 and gives weight 0, hence the smallest positive number.
+template <bool kSquareRoot, class T>
+void ftrl(T* __restrict w, const T* __restrict g, T* __restrict a, T* __restrict l, int64_t n,
+          double learning_rate, const FtrlOptionsOfRule& o) {
+  const bool scaled = o.multiply_linear_by_learning_rate;
+  const T p = static_cast<T>(-o.learning_rate_power);
+  const T x = static_cast<T>(scaled ? learning_rate : 1.0);
+  const T divisor = static_cast<T>(scaled ? 1.0 : learning_rate);
+  const T l1 = x * static_cast<T>(o.l1);
+  const T twice_l2 = x * static_cast<T>(2 * o.l2);
+  const T beta = static_cast<T>(o.beta);
+  const T smallest = std::numeric_limits<T>::min();
+  const auto power = [p](T base) { return kSquareRoot ? std::sqrt(base) : std::pow(base, p); };
+  for (int64_t i = 0; i < n; ++i) {
+    const T squares = a[i] + g[i] * g[i];
+    const T root = power(squares);
+    const T linear = l[i] + x * g[i] - (root - power(a[i])) / divisor * w[i];
+    const T numerator = std::min(std::max(linear, -l1), l1) - linear;
+    w[i] = numerator / std::max((root + beta) / divisor + twice_l2, smallest);
+    a[i] = squares;
+    l[i] = linear;
+  }
+}
+
+template <class T>
+void update_ftrl(const FtrlOptionsOfRule& o, T* w, const T* g, T* const* slots, int64_t n,
+                 const Step& step) {
+  if (o.learning_rate_power == -0.5) {
+    ftrl<true>(w, g, slots[0], slots[1], n, step.learning_rate, o);
+  } else {
+    ftrl<false>(w, g, slots[0], slots[1], n, step.learning_rate, o);
+  }
+}
+
+}  // namespace
+
+std::vector<Slot> SGDRule::slots() const {
+  if (momentum == 0) return {};
+  return {{.name = "momentum"}};
+}
+void SGDRule::update(float* value, const float* gradient, float* const* slots, int64_t n,
+                     const Step& step) const {
+  update_sgd(*this, value, gradient, slots, n, step);
+}
+void SGDRule::update(double* value, const double* gradient, double* const* slots, int64_t n,
+                     const Step& step) const {
+  update_sgd(*this, value, gradient, slots, n, step);
+}
+
+std::vector<Slot> AdagradRule::slots() const {
+  return {{.name = "accumulator", .initial = initial_accumulator_value}};
+}
+void AdagradRule::update(float* value, const float* gradient, float* const* slots, int64_t n,
+                         const Step& step) const {
+  adagrad(value, gradient, slots[0], n, step.learning_rate, epsilon);
+}
+void AdagradRule::update(double* value, const double* gradient, double* const* slots, int64_t n,
+                         const Step& step) const {
+  adagrad(value, gradient, slots[0], n, step.learning_rate, epsilon);
+}
+
+std::vector<Slot> AdamRule::slots() const { return {{.name = "momentum"}, {.name = "velocity"}}; }
+void AdamRule::update(float* value, const float* gradient, float* const* slots, int64_t n,
+                      const Step& step) const {
+  update_adam(options, value, gradient, slots, n, step);
+}
+void AdamRule::update(double* value, const double* gradient, double* const* slots, int64_t n,
+                      const Step& step) const {
+  update_adam(options, value, gradient, slots, n, step);
+}
+
+std::vector<Slot> FtrlRule::slots() const {
+  return {{.name = "accumulator", .initial = options.initial_accumulator_value},
+          {.name = "linear"}};
+}
+void FtrlRule::update(float* value, const float* gradient, float* const* slots, int64_t n,
+                      const Step& step) const {
+  update_ftrl(options, value, gradient, slots, n, step);
+}
+void FtrlRule::update(double* value, const double* gradient, double* const* slots, int64_t n,
+                      const Step& step) const {
+  update_ftrl(options, value, gradient, slots, n, step);
+}
+
+}  // namespace keel

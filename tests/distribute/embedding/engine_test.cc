@@ -1,0 +1,199 @@
+#include "distribute/embedding/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "autodiff/replica_context.h"
+#include "distribute/tpu_strategy.h"
+
+namespace keel::distribute {
+namespace {
+
+FeatureBatch bags(const std::vector<std::vector<int64_t>>& rows,
+                  const std::vector<float>& weights = {}) {
+  const RaggedTensor ragged = RaggedTensor::from_rows(rows);
+  return {.ids = ragged.values,
+          .row_splits = ragged.row_splits,
+          .weights = weights.empty()
+                         ? Tensor()
+                         : Tensor::from(weights, {static_cast<int64_t>(weights.size())})};
+}
+
+// Values 0, 1, 2, ... row by row.
+Tensor counting(int64_t rows, int64_t dim) {
+  std::vector<float> values(rows * dim);
+  std::iota(values.begin(), values.end(), 0.0F);
+  return Tensor::from(values, {rows, dim});
+}
+
+EngineTable table(int64_t rows, int64_t dim, Combiner combiner,
+                  std::shared_ptr<const UpdateRule> rule = std::make_shared<SGDRule>()) {
+  return {.name = "t", .rows = rows, .dim = dim, .combiner = combiner, .update = {.rule = rule}};
+}
+
+class EngineTest : public testing::TestWithParam<int> {
+ protected:
+  TPUStrategy strategy_{{.num_cores = GetParam()}};
+  int replicas() const { return GetParam(); }
+};
+
+TEST_P(EngineTest, LoadAndRetrieveAgreeForAnyNumberOfShards) {
+  EmbeddingEngine engine({table(11, 3, Combiner::kSum)}, {0}, replicas());
+  engine.load(0, 0, counting(11, 3));
+  EXPECT_EQ(engine.retrieve(0).to_vector<float>(), counting(11, 3).to_vector<float>());
+  EXPECT_THROW(engine.load(0, 0, counting(10, 3)), ValueError);
+}
+
+TEST_P(EngineTest, EveryReplicaGetsItsOwnPooledRows) {
+  EmbeddingEngine engine({table(16, 2, Combiner::kMean)}, {0}, replicas());
+  engine.load(0, 0, counting(16, 2));
+  const auto pooled = strategy_.run([&] {
+    const int64_t r = current_replica_context()->replica;
+    return engine.lookup(strategy_.communicator(), {bags({{r}, {}, {0, 1, 2}})}).values[0];
+  });
+  for (int r = 0; r < replicas(); ++r) {
+    const auto f = static_cast<float>(2 * r);
+    EXPECT_EQ(pooled[r].to_vector<float>(), (std::vector<float>{f, f + 1, 0, 0, 2, 3}));
+  }
+}
+
+TEST_P(EngineTest, SignedWeightsAreUsedAsTheyAre) {
+  // Rows 3 and 5 of the counting table with weights 2 and -1; a weight of 0; weights 1 and -1.
+  const auto lookup = [&](Combiner combiner) {
+    EmbeddingEngine engine({table(16, 2, combiner)}, {0}, replicas());
+    engine.load(0, 0, counting(16, 2));
+    return strategy_.run([&] {
+      return engine
+          .lookup(strategy_.communicator(),
+                  {bags({{3, 5}, {4}, {1, 2}}, {2, -1, 0, 1, -1})})
+          .values[0]
+          .to_vector<float>();
+    })[0];
+  };
+  EXPECT_EQ(lookup(Combiner::kSum), (std::vector<float>{2, 3, 0, 0, -2, -2}));
+  EXPECT_EQ(lookup(Combiner::kMean), (std::vector<float>{2, 3, 0, 0, 0, 0}));
+  const std::vector<float> sqrtn = lookup(Combiner::kSqrtN);
+  EXPECT_NEAR(sqrtn[0], 0.8944272, 1e-6);
+  EXPECT_NEAR(sqrtn[1], 1.3416408, 1e-6);
+  EXPECT_NEAR(sqrtn[4], -1.4142136, 1e-6);
+}
+
+TEST_P(EngineTest, GradientsAreSummedOverSamplesFeaturesAndReplicasThenAppliedOnce) {
+  // Adagrad shows whether a row is stepped once: sum g = 2 per replica, a = g^2, w = -lr.
+  EmbeddingEngine engine(
+      {table(8, 1, Combiner::kSum, std::make_shared<AdagradRule>(0.0, 0.0))}, {0, 0}, replicas());
+  strategy_.run([&] {
+    auto found = engine.lookup(strategy_.communicator(), {bags({{5}}), bags({{5}})});
+    const Tensor one = Tensor::full<float>({1, 1}, 1);
+    engine.apply(strategy_.communicator(), *found.ticket, {one, one},
+                 {{.learning_rate = 0.5, .iteration = 0}});
+  });
+  const float g = static_cast<float>(2 * replicas());
+  EXPECT_FLOAT_EQ(engine.retrieve(0, 1).to_vector<float>()[5], g * g);
+  EXPECT_FLOAT_EQ(engine.retrieve(0).to_vector<float>()[5], -0.5F);
+  EXPECT_EQ(engine.retrieve(0).to_vector<float>()[4], 0);
+}
+
+TEST_P(EngineTest, WithoutAccumulationEachOccurrenceIsAStep) {
+  EngineTable t = table(8, 1, Combiner::kSum, std::make_shared<AdagradRule>(0.0, 0.0));
+  t.update.use_gradient_accumulation = false;
+  EmbeddingEngine engine({t}, {0}, replicas());
+  strategy_.run([&] {
+    auto found = engine.lookup(strategy_.communicator(), {bags({{3, 3}})});
+    engine.apply(strategy_.communicator(), *found.ticket, {Tensor::full<float>({1, 1}, 1)},
+                 {{.learning_rate = 1, .iteration = 0}});
+  });
+  // Steps 1, 1/sqrt 2, 1/sqrt 3, ... of 2 n occurrences with gradient 1.
+  double expected = 0;
+  for (int k = 1; k <= 2 * replicas(); ++k) expected -= 1 / std::sqrt(k);
+  EXPECT_NEAR(engine.retrieve(0).to_vector<float>()[3], expected, 1e-5);
+}
+
+TEST_P(EngineTest, GradientOfAMeanIsDividedByTheWeights) {
+  EmbeddingEngine engine({table(4, 1, Combiner::kMean)}, {0}, replicas());
+  strategy_.run([&] {
+    const bool first = current_replica_context()->replica == 0;
+    auto found = engine.lookup(strategy_.communicator(),
+                               {first ? bags({{0, 1}}, {1, 3}) : bags({{}})});
+    engine.apply(strategy_.communicator(), *found.ticket, {Tensor::full<float>({1, 1}, 1)},
+                 {{.learning_rate = 1, .iteration = 0}});
+  });
+  EXPECT_EQ(engine.retrieve(0).to_vector<float>(), (std::vector<float>{-0.25, -0.75, 0, 0}));
+}
+
+TEST_P(EngineTest, ClippingAndDecayFrameTheRule) {
+  EngineTable t = table(4, 1, Combiner::kSum);
+  t.update.clip_gradient_min = -2;
+  t.update.clip_gradient_max = 2;
+  t.update.weight_decay_factor = 0.1;
+  t.update.clip_weight_max = 7;
+  EmbeddingEngine engine({t}, {0}, replicas());
+  engine.load(0, 0, Tensor::from<float>({10, 10, 10, 10}, {4, 1}));
+  strategy_.run([&] {
+    const bool first = current_replica_context()->replica == 0;
+    auto found = engine.lookup(strategy_.communicator(), {first ? bags({{1}, {2}}) : bags({{}, {}})});
+    engine.apply(strategy_.communicator(), *found.ticket,
+                 {Tensor::from<float>({100, 1}, {2, 1})}, {{.learning_rate = 1, .iteration = 0}});
+  });
+  // Row 1: 10 - 1 - 2 = 7; row 2: 10 - 1 - 1 = 8, clipped to 7; others are left alone.
+  EXPECT_EQ(engine.retrieve(0).to_vector<float>(), (std::vector<float>{10, 7, 7, 10}));
+}
+
+TEST_P(EngineTest, ANotLazyRuleStepsEveryRow) {
+  EngineTable t = table(3, 1, Combiner::kSum, std::make_shared<SGDRule>(0.5));
+  t.update.lazy = false;
+  EmbeddingEngine engine({t}, {0}, replicas());
+  for (int step = 0; step < 2; ++step) {
+    strategy_.run([&] {
+      const bool look = step == 0 && current_replica_context()->replica == 0;
+      auto found = engine.lookup(strategy_.communicator(), {look ? bags({{1}}) : bags({{}})});
+      engine.apply(strategy_.communicator(), *found.ticket, {Tensor::full<float>({1, 1}, 1)},
+                   {{.learning_rate = 1, .iteration = step}});
+    });
+  }
+  // The momentum of row 1 moves it on in the second step, in which nobody looks it up.
+  EXPECT_EQ(engine.retrieve(0).to_vector<float>(), (std::vector<float>{0, -1.5, 0}));
+}
+
+TEST_P(EngineTest, AnIdOutsideItsTableIsAnErrorBeforeAnythingChanges) {
+  EmbeddingEngine engine({table(4, 1, Combiner::kSum)}, {0}, replicas());
+  for (int64_t id : {int64_t{4}, int64_t{-1}, int64_t{1} << 40}) {
+    try {
+      strategy_.run([&] { engine.lookup(strategy_.communicator(), {bags({{0}, {id}})}); });
+      FAIL() << "no error for " << id;
+    } catch (const ValueError& error) {
+      EXPECT_NE(std::string(error.what()).find(std::to_string(id)), std::string::npos);
+    }
+  }
+}
+
+TEST_P(EngineTest, ATicketIsUsedOnce) {
+  EmbeddingEngine engine({table(4, 1, Combiner::kSum)}, {0}, replicas());
+  EXPECT_THROW(strategy_.run([&] {
+    auto found = engine.lookup(strategy_.communicator(), {bags({{0}})});
+    const std::vector<Tensor> g = {Tensor::full<float>({1, 1}, 1)};
+    engine.apply(strategy_.communicator(), *found.ticket, g, {{}});
+    engine.apply(strategy_.communicator(), *found.ticket, g, {{}});
+  }),
+               RuntimeError);
+}
+
+INSTANTIATE_TEST_SUITE_P(Replicas, EngineTest, testing::Values(1, 2, 3, 4, 7));
+
+TEST(EngineInitializationTest, ShardsDrawWhatTheWholeTableWould) {
+  const Initializer glorot = "glorot_uniform";
+  const RandomStream stream{.seed = 3, .purpose = 5};
+  EmbeddingEngine one({table(13, 5, Combiner::kSum)}, {0}, 1);
+  EmbeddingEngine four({table(13, 5, Combiner::kSum)}, {0}, 4);
+  one.initialize(0, glorot.function(), stream);
+  four.initialize(0, glorot.function(), stream);
+  std::vector<float> whole(13 * 5);
+  glorot.function().fill(whole, 0, {13, 5}, stream);
+  EXPECT_EQ(one.retrieve(0).to_vector<float>(), whole);
+  EXPECT_EQ(four.retrieve(0).to_vector<float>(), whole);
+}
+
+}  // namespace
+}  // namespace keel::distribute

@@ -1,0 +1,245 @@
+#include "distribute/strategy.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+#include "autodiff/replica_context.h"
+#include "distribute/tpu_strategy.h"
+#include "framework/parallel.h"
+
+namespace keel::distribute {
+namespace {
+
+// Restores the number of workers when a test ends.
+class Workers {
+ public:
+  explicit Workers(int workers) : previous_(num_workers()) { set_num_workers(workers); }
+  ~Workers() { set_num_workers(previous_); }
+
+ private:
+  const int previous_;
+};
+
+Tensor replica_number() {
+  return Tensor::scalar<float>(static_cast<float>(current_replica_context()->replica));
+}
+
+TEST(StrategyTest, DefaultIsACpuStrategyOfOneReplica) {
+  EXPECT_EQ(Strategy::current().name(), "CPUStrategy");
+  EXPECT_EQ(Strategy::current().num_replicas_in_sync(), 1);
+  EXPECT_FALSE(Strategy::current().is_tpu());
+}
+
+TEST(StrategyTest, ScopeMakesAStrategyCurrentAndEndsWithTheObject) {
+  TPUStrategy strategy({.num_cores = 2});
+  {
+    const auto scope = strategy.scope();
+    EXPECT_EQ(&Strategy::current(), &strategy);
+  }
+  EXPECT_NE(&Strategy::current(), &strategy);
+}
+
+TEST(StrategyTest, RunsTheFunctionOnceInEachReplica) {
+  TPUStrategy strategy({.num_hosts = 2, .num_cores = 3});
+  ASSERT_EQ(strategy.num_replicas_in_sync(), 6);
+  const auto values = strategy.run([] { return current_replica_context()->replica; });
+  std::vector<int> expected(6);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(values.values(), expected);
+}
+
+TEST(StrategyTest, PassesEachReplicaItsOwnArguments) {
+  TPUStrategy strategy({.num_cores = 3});
+  const auto doubled = strategy.run([](int x) { return 2 * x; }, PerReplica<int>({1, 2, 3}));
+  EXPECT_EQ(doubled.values(), (std::vector<int>{2, 4, 6}));
+}
+
+TEST(StrategyTest, ReducesBySumAndMean) {
+  TPUStrategy strategy({.num_cores = 4});
+  const auto values = strategy.run(replica_number);
+  EXPECT_EQ(strategy.reduce(ReduceOp::kSum, values).item<float>(), 6);
+  EXPECT_EQ(strategy.reduce(ReduceOp::kMean, values).item<float>(), 1.5F);
+}
+
+TEST(StrategyTest, ReplicasOnFewerWorkersMeetInCollectives) {
+  for (int workers : {1, 2, 4}) {
+    const Workers w(workers);
+    TPUStrategy strategy({.num_cores = 8});
+    const auto sums = strategy.run([&] {
+      float value = replica_number().item<float>();
+      for (int i = 0; i < 50; ++i) {
+        std::vector<float> v = {value};
+        all_reduce_sum(strategy.communicator(), v);
+        value = v[0] / 8;
+      }
+      return value;
+    });
+    for (float sum : sums.values()) EXPECT_EQ(sum, 3.5F);
+  }
+}
+
+TEST(StrategyTest, NoMoreReplicasComputeAtOnceThanThereAreWorkers) {
+  const Workers w(2);
+  TPUStrategy strategy({.num_cores = 6});
+  std::atomic<int> now = 0;
+  std::atomic<int> most = 0;
+  strategy.run([&] {
+    for (int i = 0; i < 20; ++i) {
+      const int running = ++now;
+      int seen = most;
+      while (seen < running && !most.compare_exchange_weak(seen, running)) {
+      }
+      std::this_thread::yield();
+      --now;
+      strategy.communicator().barrier();
+    }
+  });
+  EXPECT_LE(most, 2);
+}
+
+TEST(StrategyTest, AReplicaThatThrowsStopsTheOthersAndItsErrorArrives) {
+  TPUStrategy strategy({.num_cores = 4});
+  for (int thrower = 0; thrower < 4; ++thrower) {
+    const auto step = [&] {
+      if (current_replica_context()->replica == thrower) throw ValueError("broken at ", thrower);
+      strategy.communicator().barrier();
+      strategy.communicator().barrier();
+    };
+    try {
+      strategy.run(step);
+      FAIL() << "no error";
+    } catch (const ValueError& error) {
+      EXPECT_EQ(error.what(), str("broken at ", thrower));
+    }
+    EXPECT_EQ(strategy.run(replica_number).size(), 4) << "usable afterwards";
+  }
+}
+
+TEST(StrategyTest, TheLowestReplicasErrorWins) {
+  TPUStrategy strategy({.num_cores = 3});
+  try {
+    strategy.run([] { throw ValueError("from ", current_replica_context()->replica); });
+    FAIL() << "no error";
+  } catch (const ValueError& error) {
+    EXPECT_STREQ(error.what(), "from 0");
+  }
+}
+
+TEST(StrategyTest, AReplicaThatLeavesEarlyIsAnErrorAndNotAWait) {
+  TPUStrategy strategy({.num_cores = 3});
+  EXPECT_THROW(strategy.run([&] {
+    if (current_replica_context()->replica != 1) strategy.communicator().barrier();
+  }),
+               RuntimeError);
+  EXPECT_EQ(strategy.run(replica_number).size(), 3);
+}
+
+TEST(StrategyTest, DifferentCollectivesAtOnceAreAnError) {
+  TPUStrategy strategy({.num_cores = 2});
+  try {
+    strategy.run([&] {
+      std::vector<float> v = {1};
+      if (current_replica_context()->replica == 0) {
+        strategy.communicator().barrier();
+      } else {
+        all_reduce_sum(strategy.communicator(), v);
+      }
+    });
+    FAIL() << "no error";
+  } catch (const RuntimeError& error) {
+    EXPECT_NE(std::string(error.what()).find("barrier"), std::string::npos) << error.what();
+  }
+}
+
+TEST(StrategyTest, CollectivesOutsideReplicasAreAnError) {
+  TPUStrategy strategy({.num_cores = 2});
+  EXPECT_THROW(strategy.communicator().barrier(), RuntimeError);
+}
+
+TEST(StrategyTest, RunInsideAReplicaIsAnError) {
+  TPUStrategy strategy({.num_cores = 2});
+  EXPECT_THROW(strategy.run([&] { strategy.run([] { return 0; }); }), RuntimeError);
+}
+
+TEST(StrategyTest, ArgumentsForAnotherNumberOfReplicasAreAnError) {
+  TPUStrategy strategy({.num_cores = 2});
+  EXPECT_THROW(strategy.run([](int) {}, PerReplica<int>({1, 2, 3})), RuntimeError);
+  EXPECT_THROW(strategy.reduce(ReduceOp::kSum, PerReplica<Tensor>({Tensor::scalar(1.0F)})),
+               RuntimeError);
+}
+
+TEST(StrategyTest, RejectsBadSizesAndNames) {
+  EXPECT_THROW(TPUStrategy({.num_cores = 0}), ValueError);
+  EXPECT_THROW(TPUStrategy({.num_hosts = -1, .num_cores = 2}), ValueError);
+  EXPECT_THROW(TPUStrategy({.num_hosts = 100, .num_cores = 100}), ValueError);
+  EXPECT_THROW(make_strategy("gpu"), ValueError);
+  EXPECT_EQ(make_strategy("tpu", {.num_cores = 5})->num_replicas_in_sync(), 5);
+}
+
+TEST(StrategyTest, OnReadVariablesHoldAValuePerReplicaAndCombineOutside) {
+  TPUStrategy strategy({.num_cores = 4});
+  const auto scope = strategy.scope();
+  const Variable count(Tensor::scalar<double>(0),
+                       {.name = "count",
+                        .trainable = false,
+                        .synchronization = VariableSynchronization::kOnRead,
+                        .aggregation = VariableAggregation::kSum});
+  strategy.run([&] {
+    count.assign_add(Tensor::scalar<double>(current_replica_context()->replica + 1));
+  });
+  EXPECT_EQ(count.read().item<double>(), 10);
+}
+
+TEST(StrategyTest, ReplicasMayNotAssignASharedVariable) {
+  TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  const Variable shared(Tensor::scalar<float>(0), {.name = "shared"});
+  EXPECT_THROW(strategy.run([&] { shared.assign(Tensor::scalar<float>(1)); }), RuntimeError);
+}
+
+TEST(CommunicatorTest, ReduceScatterConsumesEveryElementOnceWithTheTreeSum) {
+  for (int replicas : {1, 2, 3, 5, 8}) {
+    TPUStrategy strategy({.num_cores = replicas});
+    std::vector<float> totals(5003 + 7, -1);
+    strategy.run([&] {
+      const auto me = static_cast<float>(current_replica_context()->replica);
+      std::vector<float> a(5003, me + 1);
+      std::vector<float> b(7, 10 * me);
+      const std::span<const float> pieces[] = {a, b};
+      strategy.communicator().reduce_scatter(
+          pieces, [&](size_t piece, int64_t begin, std::span<const float> part) {
+            std::ranges::copy(part, totals.begin() + (piece == 0 ? 0 : 5003) + begin);
+          });
+    });
+    const float n = static_cast<float>(replicas);
+    for (int i = 0; i < 5003; ++i) ASSERT_EQ(totals[i], n * (n + 1) / 2) << replicas;
+    for (int i = 5003; i < 5010; ++i) ASSERT_EQ(totals[i], 10 * n * (n - 1) / 2) << replicas;
+  }
+}
+
+TEST(CommunicatorTest, AllToAllDeliversToEachRankWhatEachSentIt) {
+  TPUStrategy strategy({.num_cores = 3});
+  const auto received = strategy.run([&] {
+    const int me = current_replica_context()->replica;
+    std::vector<std::vector<int64_t>> out;
+    for (int to = 0; to < 3; ++to) out.push_back(std::vector<int64_t>(to, 10 * me + to));
+    std::vector<Bytes> send;
+    for (const auto& message : out) send.push_back(as_bytes_of<int64_t>(message));
+    std::vector<int64_t> all;
+    for (const Bytes& bytes : strategy.communicator().all_to_all(send)) {
+      for (int64_t x : as_elements<int64_t>(bytes)) all.push_back(x);
+    }
+    strategy.communicator().barrier();
+    return all;
+  });
+  EXPECT_EQ(received[0], (std::vector<int64_t>{}));
+  EXPECT_EQ(received[1], (std::vector<int64_t>{1, 11, 21}));
+  EXPECT_EQ(received[2], (std::vector<int64_t>{2, 2, 12, 12, 22, 22}));
+}
+
+}  // namespace
+}  // namespace keel::distribute

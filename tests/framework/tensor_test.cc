@@ -1,0 +1,149 @@
+#include "framework/tensor.h"
+
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <unordered_set>
+
+#include "gtest/gtest.h"
+
+namespace keel {
+namespace {
+
+TEST(TensorTest, MakersFillWhatTheyAreTold) {
+  EXPECT_EQ(Tensor::from<float>({1, 2, 3, 4}, {2, 2}).to_vector<float>(),
+            (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(Tensor::zeros({3}, DType::kInt64).to_vector<int64_t>(), (std::vector<int64_t>(3)));
+  EXPECT_EQ(Tensor::zeros({2}, DType::kString).to_vector<std::string>(),
+            (std::vector<std::string>(2)));
+  EXPECT_EQ(Tensor::full({2}, 7).to_vector<int32_t>(), (std::vector<int32_t>{7, 7}));
+  EXPECT_EQ(Tensor::scalar(2.5).item<double>(), 2.5);
+  EXPECT_EQ(Tensor::from(std::vector<bool>{true, false}, {2}).to_vector<bool>(),
+            (std::vector<bool>{true, false}));
+  EXPECT_EQ(Tensor::from<std::string>({"a", "b"}, {2}).data<std::string>()[1], "b");
+}
+
+TEST(TensorTest, KnowsItsSpec) {
+  const Tensor t = Tensor::uninitialized({2, 3}, DType::kFloat64);
+  EXPECT_EQ(t.shape(), (Shape{2, 3}));
+  EXPECT_EQ(t.dtype(), DType::kFloat64);
+  EXPECT_EQ(t.rank(), 2);
+  EXPECT_EQ(t.dim(-1), 3);
+  EXPECT_EQ(t.size(), 6);
+  EXPECT_EQ(t.raw().size(), 48U);
+}
+
+TEST(TensorTest, TheNumberOfValuesMustFitTheShape) {
+  EXPECT_THROW(Tensor::from<float>({1, 2, 3}, {2, 2}), ValueError);
+  EXPECT_THROW(Tensor::from(std::vector<bool>{true}, {2}), ValueError);
+  EXPECT_THROW(Tensor::zeros({kUnknown}), ValueError);
+}
+
+TEST(TensorTest, AnEmptyHandleAnswersNothing) {
+  const Tensor empty;
+  EXPECT_FALSE(empty);
+  EXPECT_TRUE(Tensor::scalar(1.0F));
+  EXPECT_THROW(empty.spec(), RuntimeError);
+  EXPECT_THROW(empty.data<float>(), RuntimeError);
+  EXPECT_THROW(empty.id(), RuntimeError);
+  EXPECT_THROW(empty.clone(), RuntimeError);
+  EXPECT_THROW(empty.producer(), RuntimeError);
+}
+
+TEST(TensorTest, ValuesAreReadAsTheirOwnTypeOnly) {
+  const Tensor t = Tensor::scalar(1.0F);
+  EXPECT_THROW(t.data<double>(), TypeError);
+  EXPECT_THROW(t.item<int32_t>(), TypeError);
+  EXPECT_THROW(Tensor::zeros({2}).item<float>(), ValueError);
+  EXPECT_THROW(Tensor::zeros({1}, DType::kString).raw(), TypeError);
+}
+
+TEST(TensorTest, OnlyAnOnlyOwnerMayWrite) {
+  Tensor t = Tensor::zeros({2});
+  EXPECT_TRUE(t.unique());
+  t.mutable_data<float>()[0] = 5;
+  {
+    const Tensor copy = t;
+    EXPECT_FALSE(t.unique());
+    EXPECT_THROW(t.mutable_data<float>(), RuntimeError);
+  }
+  const Tensor view = t.reshaped({1, 2});
+  EXPECT_FALSE(t.unique());
+  EXPECT_THROW(t.mutable_raw(), RuntimeError);
+  Tensor clone = t.clone();
+  clone.mutable_data<float>()[0] = 6;
+  EXPECT_EQ(view.to_vector<float>(), (std::vector<float>{5, 0}));
+}
+
+TEST(TensorTest, ReshapingKeepsTheBytes) {
+  const Tensor t = Tensor::from<float>({1, 2, 3, 4, 5, 6}, {2, 3});
+  const Tensor r = t.reshaped({3, 2});
+  EXPECT_EQ(r.data<float>().data(), t.data<float>().data());
+  EXPECT_EQ(r.shape(), (Shape{3, 2}));
+  EXPECT_NE(r.id(), t.id());
+  EXPECT_THROW(t.reshaped({4}), ValueError);
+}
+
+TEST(TensorTest, AnAliasIsTheSameBytesUnderAnotherIdentity) {
+  const Tensor t = Tensor::from<float>({1, 2}, {2});
+  EXPECT_NE(t.aliased().id(), t.id());
+  EXPECT_EQ(t.aliased().data<float>().data(), t.data<float>().data());
+  const Tensor symbol = Tensor::symbolic({.shape = {kUnknown, 3}});
+  EXPECT_TRUE(symbol.aliased().is_symbolic());
+  EXPECT_EQ(symbol.aliased().spec(), symbol.spec());
+}
+
+TEST(TensorTest, CloneCopiesStringsToo) {
+  const Tensor words = Tensor::from<std::string>({"one", "a rather longer word than that"}, {2});
+  EXPECT_EQ(words.clone().to_vector<std::string>(), words.to_vector<std::string>());
+}
+
+TEST(TensorTest, CastsAsCppCasts) {
+  const Tensor t = Tensor::from<float>({-1.7F, 0.0F, 2.9F}, {3});
+  EXPECT_EQ(t.cast(DType::kInt32).to_vector<int32_t>(), (std::vector<int32_t>{-1, 0, 2}));
+  EXPECT_EQ(t.cast(DType::kBool).to_vector<bool>(), (std::vector<bool>{true, false, true}));
+  EXPECT_EQ(t.cast(DType::kFloat64).data<double>()[1], 0.0);
+  EXPECT_EQ(t.cast(DType::kFloat32).id(), t.id());
+  EXPECT_THROW(t.cast(DType::kString), TypeError);
+  EXPECT_THROW(Tensor::zeros({1}, DType::kString).cast(DType::kInt64), TypeError);
+}
+
+TEST(TensorTest, ASymbolHasASpecButNoValues) {
+  const Tensor symbol = Tensor::symbolic({.shape = {kUnknown, 3}, .dtype = DType::kInt64});
+  EXPECT_TRUE(symbol.is_symbolic());
+  EXPECT_FALSE(symbol.unique());
+  EXPECT_EQ(symbol.dim(0), kUnknown);
+  EXPECT_EQ(symbol.producer(), nullptr);
+  EXPECT_EQ(symbol.producer_output(), 0);
+  EXPECT_THROW(symbol.data<int64_t>(), RuntimeError);
+  EXPECT_THROW(symbol.raw(), RuntimeError);
+  EXPECT_FALSE(Tensor::zeros({1}).is_symbolic());
+}
+
+TEST(TensorTest, IdentitiesAreUniqueAcrossThreads) {
+  std::vector<std::vector<uint64_t>> ids(4);
+  {
+    std::vector<std::jthread> threads;
+    for (auto& mine : ids) {
+      threads.emplace_back([&mine] {
+        for (int i = 0; i < 5000; ++i) mine.push_back(Tensor::scalar(1.0F).id());
+      });
+    }
+  }
+  std::unordered_set<uint64_t> all;
+  for (const auto& mine : ids) all.insert(mine.begin(), mine.end());
+  EXPECT_EQ(all.size(), 20000U);
+}
+
+TEST(TensorTest, PrintsItsFirstValues) {
+  EXPECT_EQ(str(Tensor::from<float>({1, 2, 3, 4}, {2, 2})),
+            "Tensor(shape=(2, 2), dtype=float32, [1, 2, 3, 4])");
+  EXPECT_EQ(str(Tensor::from<uint8_t>({65}, {1})), "Tensor(shape=(1,), dtype=uint8, [65])");
+  EXPECT_EQ(str(Tensor()), "Tensor()");
+  EXPECT_EQ(str(Tensor::symbolic({.shape = {kUnknown}})),
+            "Tensor(shape=(?,), dtype=float32, symbolic)");
+  EXPECT_NE(str(Tensor::zeros({17})).find("0, ...]"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace keel

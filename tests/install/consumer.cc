@@ -1,0 +1,13 @@
+// Proves that an installed Keel can be found, compiled against, linked and run.
+#include <iostream>
+
+#include "layers/core/dense.h"
+#include "layers/sequential.h"
+
+int main() {
+  using namespace keel;
+  Sequential model({.layers = {layers::Dense({.units = 2, .kernel_initializer = "ones"})}});
+  const Tensor y = model(Tensor::from<float>({1, 2, 3}, {1, 3}));
+  std::cout << y << '\n';
+  return y.to_vector<float>() == std::vector<float>{6, 6} ? 0 : 1;
+}
