@@ -1,0 +1,511 @@
+#include <cmath>
+#include <numbers>
+
+#include "autodiff/operation.h"
+#include "autodiff/ops.h"
+#include "autodiff/ops/internal.h"
+
+namespace keel {
+namespace {
+
+using ops::internal::BroadcastPlan;
+
+// What a function of one operand or two may use in its gradient: operands, result, gradient of it.
+struct Values {
+  const Tensor &a, &b, &y, &dy;
+};
+
+// Parts that the functions below have in common. kFloating: float32 and float64 only.
+struct OfNumbers {
+  static constexpr bool kFloating = false;
+  static constexpr bool kDifferentiable = true;
+};
+struct OfFloats : OfNumbers {
+  static constexpr bool kFloating = true;
+};
+constexpr Retain kNothing = {.inputs = 0, .outputs = 0};
+constexpr Retain kInput = {.inputs = 1, .outputs = 0};
+constexpr Retain kOutput = {.inputs = 0, .outputs = 1};
+constexpr Retain kFirst = {.inputs = 1, .outputs = 0};
+constexpr Retain kBoth = {.inputs = 3, .outputs = 0};
+constexpr Retain kSecondAndOutput = {.inputs = 2, .outputs = 1};
+
+template <class F>
+void check_dtype(const TensorSpec& x) {
+  if (F::kFloating) {
+    ops::internal::check_floating(F::kName, x);
+  } else {
+    ops::internal::check_numeric(F::kName, x);
+  }
+}
+
+template <class F, class Fn>
+void visit(DType dtype, Fn&& fn) {
+  if constexpr (F::kFloating) {
+    visit_floating(dtype, F::kName, fn);
+  } else {
+    visit_numeric(dtype, F::kName, fn);
+  }
+}
+
+// y[i] = f(x[i]).
+template <class F>
+class Unary final : public Op {
+ public:
+  explicit Unary(F f = {}) : Op(F::kClass), f_(f) {}
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
+    check_dtype<F>(in[0]);
+    return {in[0]};
+  }
+  std::vector<Tensor> compute(std::span<const Tensor> in) const override {
+    Tensor y = Tensor::uninitialized(in[0].shape(), in[0].dtype());
+    visit<F>(y.dtype(), [&]<class T>(const T&) {
+      ops::internal::map(in[0].data<T>(), y.mutable_data<T>(),
+                         [f = f_](T x) { return static_cast<T>(f(x)); });
+    });
+    return {y};
+  }
+  std::vector<Gradient> vjp(const VjpArgs& args) const override {
+    const Tensor dy = args.output_gradients[0].dense();
+    const Values v = {args.inputs[0], args.inputs[0], args.outputs[0], dy};
+    if constexpr (F::kDifferentiable) return {f_.gradient(v)};
+    return {Gradient()};
+  }
+  Retain retain() const override { return f_.kRetain; }
+  bool differentiable() const override { return F::kDifferentiable; }
+
+ private:
+  const F f_;
+};
+
+// y = f(a, b), broadcast.
+template <class F>
+class Binary final : public Op {
+ public:
+  Binary() : Op(F::kClass) {}
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
+    check_dtype<F>(in[0]);
+    ops::internal::check_same_dtype(F::kName, in[0], in[1]);
+    return {{.shape = broadcast_shapes(in[0].shape, in[1].shape, F::kName), .dtype = in[0].dtype}};
+  }
+  std::vector<Tensor> compute(std::span<const Tensor> in) const override {
+    const Shape shape = broadcast_shapes(in[0].shape(), in[1].shape(), F::kName);
+    const BroadcastPlan plan = ops::internal::plan_broadcast(shape, {in[0].shape(), in[1].shape()});
+    Tensor y = Tensor::uninitialized(shape, in[0].dtype());
+    visit<F>(y.dtype(), [&]<class T>(const T&) {
+      ops::internal::map(plan, in[0].data<T>().data(), in[1].data<T>().data(),
+                         y.mutable_data<T>().data(),
+                         [](T a, T b) { return static_cast<T>(F()(a, b)); });
+    });
+    return {y};
+  }
+  std::vector<Gradient> vjp(const VjpArgs& args) const override {
+    const Tensor dy = args.output_gradients[0].dense();
+    const Values v = {args.inputs[0], args.inputs[1], args.outputs[0], dy};
+    std::vector<Gradient> out(2);
+    if constexpr (F::kDifferentiable) {
+      if (args.wants(0)) out[0] = F::gradient_a(v);
+      if (args.wants(1)) out[1] = F::gradient_b(v);
+    }
+    for (int i = 0; i < 2; ++i) {
+      if (out[i]) out[i] = ops::sum_to(out[i].dense(), args.input_specs[i].shape);
+    }
+    return out;
+  }
+  Retain retain() const override { return F::kRetain; }
+  bool differentiable() const override { return F::kDifferentiable; }
+};
+
+template <class F>
+Tensor unary(const Tensor& x, F f = {}) {
+  return dispatch1(Unary<F>(f), {x});
+}
+template <class F>
+Tensor binary(const Tensor& a, const Tensor& b) {
+  return dispatch1(Binary<F>(), {a, b});
+}
+
+// ---- Two operands.
+
+struct Add : OfNumbers {
+  static constexpr char kClass[] = "Add", kName[] = "add";
+  static constexpr Retain kRetain = kNothing;
+  auto operator()(auto a, auto b) const { return a + b; }
+  static Gradient gradient_a(const Values& v) { return v.dy; }
+  static Gradient gradient_b(const Values& v) { return v.dy; }
+};
+
+struct Subtract : OfNumbers {
+  static constexpr char kClass[] = "Subtract", kName[] = "subtract";
+  static constexpr Retain kRetain = kNothing;
+  auto operator()(auto a, auto b) const { return a - b; }
+  static Gradient gradient_a(const Values& v) { return v.dy; }
+  static Gradient gradient_b(const Values& v) { return -v.dy; }
+};
+
+struct Multiply : OfNumbers {
+  static constexpr char kClass[] = "Multiply", kName[] = "multiply";
+  static constexpr Retain kRetain = kBoth;
+  auto operator()(auto a, auto b) const { return a * b; }
+  static Gradient gradient_a(const Values& v) { return v.dy * v.b; }
+  static Gradient gradient_b(const Values& v) { return v.dy * v.a; }
+};
+
+struct Divide : OfFloats {
+  static constexpr char kClass[] = "Divide", kName[] = "divide";
+  static constexpr Retain kRetain = kSecondAndOutput;
+  auto operator()(auto a, auto b) const { return a / b; }
+  static Gradient gradient_a(const Values& v) { return v.dy / v.b; }
+  static Gradient gradient_b(const Values& v) { return -(v.dy * v.y / v.b); }
+};
+
+struct DivideNoNan : OfFloats {
+  static constexpr char kClass[] = "DivideNoNan", kName[] = "divide_no_nan";
+  static constexpr Retain kRetain = kSecondAndOutput;
+  template <class T>
+  T operator()(T a, T b) const {
+    return b == 0 ? T{0} : a / b;
+  }
+  static Gradient gradient_a(const Values& v) { return ops::divide_no_nan(v.dy, v.b); }
+  static Gradient gradient_b(const Values& v) { return -ops::divide_no_nan(v.dy * v.y, v.b); }
+};
+
+// The part of a gradient that goes to a where the greater of a and b was taken.
+struct Preference : OfNumbers {
+  static constexpr char kClass[] = "Preference", kName[] = "maximum";
+  static constexpr bool kDifferentiable = false;
+  static constexpr Retain kRetain = kNothing;
+  template <class T>
+  T operator()(T a, T b) const {
+    return a > b ? T(1) : a == b ? T(0.5) : T(0);
+  }
+};
+
+// A comparison with NaN fails, which makes NaN the greatest of all in either place.
+struct Maximum : OfNumbers {
+  static constexpr char kClass[] = "Maximum", kName[] = "maximum";
+  static constexpr Retain kRetain = kBoth;
+  template <class T>
+  T operator()(T a, T b) const {
+    return a > b || a != a ? a : b;
+  }
+  static Gradient gradient_a(const Values& v) { return v.dy * binary<Preference>(v.a, v.b); }
+  static Gradient gradient_b(const Values& v) { return v.dy * binary<Preference>(v.b, v.a); }
+};
+
+struct Minimum : OfNumbers {
+  static constexpr char kClass[] = "Minimum", kName[] = "minimum";
+  static constexpr Retain kRetain = kBoth;
+  template <class T>
+  T operator()(T a, T b) const {
+    return a < b || a != a ? a : b;
+  }
+  static Gradient gradient_a(const Values& v) { return v.dy * binary<Preference>(v.b, v.a); }
+  static Gradient gradient_b(const Values& v) { return v.dy * binary<Preference>(v.a, v.b); }
+};
+
+struct Pow : OfFloats {
+  static constexpr char kClass[] = "Pow", kName[] = "pow";
+  static constexpr Retain kRetain = {.inputs = 3, .outputs = 1};
+  auto operator()(auto a, auto b) const { return std::pow(a, b); }
+  // b a^(b - 1), and 0 for b = 0 even where a is 0.
+  static Gradient gradient_a(const Values& v) {
+    const Tensor one = Tensor::scalar(1.0).cast(v.b.dtype());
+    const Tensor exponent = ops::where(ops::equal(v.b, zero(v)), one, v.b - 1.0);
+    return v.dy * v.b * ops::pow(v.a, exponent);
+  }
+  // y log(a), and 0 where a has no logarithm.
+  static Gradient gradient_b(const Values& v) {
+    const Tensor one = Tensor::scalar(1.0).cast(v.a.dtype());
+    const Tensor base = ops::where(ops::greater(v.a, zero(v)), v.a, one);
+    return v.dy * v.y * ops::log(base);
+  }
+  static Tensor zero(const Values& v) { return Tensor::zeros({}, v.dy.dtype()); }
+};
+
+// ---- Gradients made in one pass: of y and dy. Linear in dy.
+
+struct ReluGradient : OfFloats {
+  static constexpr char kClass[] = "ReluGradient", kName[] = "relu";
+  static constexpr Retain kRetain = kFirst;
+  template <class T>
+  T operator()(T y, T dy) const {
+    return y > 0 ? dy : T{0};
+  }
+  static Gradient gradient_a(const Values&) { return {}; }
+  static Gradient gradient_b(const Values& v) { return binary<ReluGradient>(v.a, v.dy); }
+};
+
+struct SigmoidGradient : OfFloats {
+  static constexpr char kClass[] = "SigmoidGradient", kName[] = "sigmoid";
+  static constexpr Retain kRetain = kBoth;
+  template <class T>
+  T operator()(T y, T dy) const {
+    return dy * (y * (1 - y));
+  }
+  static Gradient gradient_a(const Values& v) { return v.dy * v.b * (-2.0 * v.a + 1.0); }
+  static Gradient gradient_b(const Values& v) { return binary<SigmoidGradient>(v.a, v.dy); }
+};
+
+struct TanhGradient : OfFloats {
+  static constexpr char kClass[] = "TanhGradient", kName[] = "tanh";
+  static constexpr Retain kRetain = kBoth;
+  template <class T>
+  T operator()(T y, T dy) const {
+    return dy * (1 - y * y);
+  }
+  static Gradient gradient_a(const Values& v) { return -2.0 * (v.dy * v.b * v.a); }
+  static Gradient gradient_b(const Values& v) { return binary<TanhGradient>(v.a, v.dy); }
+};
+
+// ---- One operand.
+
+struct Scale : OfNumbers {
+  static constexpr char kClass[] = "Scale", kName[] = "scale";
+  static constexpr Retain kRetain = kNothing;
+  double factor = 1;
+  template <class T>
+  auto operator()(T x) const {
+    if constexpr (std::floating_point<T>) {
+      return x * static_cast<T>(factor);
+    } else {
+      return static_cast<double>(x) * factor;
+    }
+  }
+  Gradient gradient(const Values& v) const { return ops::scale(v.dy, factor); }
+};
+
+struct Shift : OfNumbers {
+  static constexpr char kClass[] = "Shift", kName[] = "shift";
+  static constexpr Retain kRetain = kNothing;
+  double offset = 0;
+  template <class T>
+  auto operator()(T x) const {
+    if constexpr (std::floating_point<T>) {
+      return x + static_cast<T>(offset);
+    } else {
+      return static_cast<double>(x) + offset;
+    }
+  }
+  static Gradient gradient(const Values& v) { return v.dy; }
+};
+
+struct Negative : OfNumbers {
+  static constexpr char kClass[] = "Negative", kName[] = "negative";
+  static constexpr Retain kRetain = kNothing;
+  auto operator()(auto x) const { return -x; }
+  static Gradient gradient(const Values& v) { return -v.dy; }
+};
+
+struct Abs : OfNumbers {
+  static constexpr char kClass[] = "Abs", kName[] = "abs";
+  static constexpr Retain kRetain = kInput;
+  template <class T>
+  T operator()(T x) const {
+    if constexpr (std::is_unsigned_v<T>) {
+      return x;
+    } else {
+      return std::abs(x);
+    }
+  }
+  static Gradient gradient(const Values& v) { return v.dy * ops::sign(v.a); }
+};
+
+struct Sign : OfNumbers {
+  static constexpr char kClass[] = "Sign", kName[] = "sign";
+  static constexpr bool kDifferentiable = false;
+  static constexpr Retain kRetain = kNothing;
+  template <class T>
+  T operator()(T x) const {
+    return x != x ? x : static_cast<T>((x > 0) - (x < 0));
+  }
+};
+
+struct Square : OfNumbers {
+  static constexpr char kClass[] = "Square", kName[] = "square";
+  static constexpr Retain kRetain = kInput;
+  auto operator()(auto x) const { return x * x; }
+  static Gradient gradient(const Values& v) { return 2.0 * (v.dy * v.a); }
+};
+
+struct Sqrt : OfFloats {
+  static constexpr char kClass[] = "Sqrt", kName[] = "sqrt";
+  static constexpr Retain kRetain = kOutput;
+  auto operator()(auto x) const { return std::sqrt(x); }
+  static Gradient gradient(const Values& v) { return 0.5 * (v.dy / v.y); }
+};
+
+struct Rsqrt : OfFloats {
+  static constexpr char kClass[] = "Rsqrt", kName[] = "rsqrt";
+  static constexpr Retain kRetain = kOutput;
+  template <class T>
+  T operator()(T x) const {
+    return 1 / std::sqrt(x);
+  }
+  static Gradient gradient(const Values& v) { return -0.5 * (v.dy * v.y * ops::square(v.y)); }
+};
+
+struct Exp : OfFloats {
+  static constexpr char kClass[] = "Exp", kName[] = "exp";
+  static constexpr Retain kRetain = kOutput;
+  auto operator()(auto x) const { return std::exp(x); }
+  static Gradient gradient(const Values& v) { return v.dy * v.y; }
+};
+
+struct Log : OfFloats {
+  static constexpr char kClass[] = "Log", kName[] = "log";
+  static constexpr Retain kRetain = kInput;
+  auto operator()(auto x) const { return std::log(x); }
+  static Gradient gradient(const Values& v) { return v.dy / v.a; }
+};
+
+struct Log1p : OfFloats {
+  static constexpr char kClass[] = "Log1p", kName[] = "log1p";
+  static constexpr Retain kRetain = kInput;
+  auto operator()(auto x) const { return std::log1p(x); }
+  static Gradient gradient(const Values& v) { return v.dy / (v.a + 1.0); }
+};
+
+struct Erf : OfFloats {
+  static constexpr char kClass[] = "Erf", kName[] = "erf";
+  static constexpr Retain kRetain = kInput;
+  auto operator()(auto x) const { return std::erf(x); }
+  static Gradient gradient(const Values& v) {
+    return 2 * std::numbers::inv_sqrtpi * (v.dy * ops::exp(-ops::square(v.a)));
+  }
+};
+
+struct Tanh : OfFloats {
+  static constexpr char kClass[] = "Tanh", kName[] = "tanh";
+  static constexpr Retain kRetain = kOutput;
+  auto operator()(auto x) const { return std::tanh(x); }
+  static Gradient gradient(const Values& v) { return binary<TanhGradient>(v.y, v.dy); }
+};
+
+struct Sigmoid : OfFloats {
+  static constexpr char kClass[] = "Sigmoid", kName[] = "sigmoid";
+  static constexpr Retain kRetain = kOutput;
+  auto operator()(auto x) const { return 1 / (1 + std::exp(-x)); }
+  static Gradient gradient(const Values& v) { return binary<SigmoidGradient>(v.y, v.dy); }
+};
+
+struct Softplus : OfFloats {
+  static constexpr char kClass[] = "Softplus", kName[] = "softplus";
+  static constexpr Retain kRetain = kInput;
+  template <class T>
+  T operator()(T x) const {
+    return (x < 0 ? T{0} : x) + std::log1p(std::exp(-std::abs(x)));
+  }
+  static Gradient gradient(const Values& v) { return v.dy * ops::sigmoid(v.a); }
+};
+
+struct Relu : OfFloats {
+  static constexpr char kClass[] = "Relu", kName[] = "relu";
+  static constexpr Retain kRetain = kOutput;
+  template <class T>
+  T operator()(T x) const {
+    return x < 0 ? T{0} : x;
+  }
+  static Gradient gradient(const Values& v) { return binary<ReluGradient>(v.y, v.dy); }
+};
+
+struct Floor : OfFloats {
+  static constexpr char kClass[] = "Floor", kName[] = "floor";
+  static constexpr bool kDifferentiable = false;
+  static constexpr Retain kRetain = kNothing;
+  auto operator()(auto x) const { return std::floor(x); }
+};
+
+// 1 in [low, high], 0 outside.
+struct Inside : OfNumbers {
+  static constexpr char kClass[] = "Inside", kName[] = "clip_by_value";
+  static constexpr bool kDifferentiable = false;
+  static constexpr Retain kRetain = kNothing;
+  double low = 0, high = 0;
+  template <class T>
+  T operator()(T x) const {
+    return x >= static_cast<T>(low) && x <= static_cast<T>(high) ? T{1} : T{0};
+  }
+};
+
+struct Clip : OfFloats {
+  static constexpr char kClass[] = "ClipByValue", kName[] = "clip_by_value";
+  static constexpr Retain kRetain = kInput;
+  double low = 0, high = 0;
+  template <class T>
+  T operator()(T x) const {
+    const T l = static_cast<T>(low), h = static_cast<T>(high);
+    return x < l ? l : x > h ? h : x;
+  }
+  Gradient gradient(const Values& v) const { return v.dy * unary(v.a, Inside{{}, low, high}); }
+};
+
+class Cast final : public Op {
+ public:
+  explicit Cast(DType dtype) : Op("Cast"), dtype_(dtype) {}
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
+    if (in[0].dtype == DType::kString || dtype_ == DType::kString) {
+      throw TypeError("cast: no conversion from ", in[0].dtype, " to ", dtype_);
+    }
+    return {{.shape = in[0].shape, .dtype = dtype_}};
+  }
+  std::vector<Tensor> compute(std::span<const Tensor> in) const override {
+    return {in[0].cast(dtype_)};
+  }
+  std::vector<Gradient> vjp(const VjpArgs& args) const override {
+    return {ops::cast(args.output_gradients[0].dense(), args.input_specs[0].dtype)};
+  }
+  Retain retain() const override { return kNothing; }
+  bool differentiable() const override { return is_floating(dtype_); }
+
+ private:
+  const DType dtype_;
+};
+
+}  // namespace
+
+namespace ops {
+
+Tensor add(const Tensor& a, const Tensor& b) { return binary<Add>(a, b); }
+Tensor subtract(const Tensor& a, const Tensor& b) { return binary<Subtract>(a, b); }
+Tensor multiply(const Tensor& a, const Tensor& b) { return binary<Multiply>(a, b); }
+Tensor divide(const Tensor& a, const Tensor& b) { return binary<Divide>(a, b); }
+Tensor divide_no_nan(const Tensor& a, const Tensor& b) { return binary<DivideNoNan>(a, b); }
+Tensor maximum(const Tensor& a, const Tensor& b) { return binary<Maximum>(a, b); }
+Tensor minimum(const Tensor& a, const Tensor& b) { return binary<Minimum>(a, b); }
+Tensor pow(const Tensor& a, const Tensor& b) { return binary<Pow>(a, b); }
+
+Tensor scale(const Tensor& x, double factor) { return unary(x, Scale{{}, factor}); }
+Tensor shift(const Tensor& x, double offset) { return unary(x, Shift{{}, offset}); }
+Tensor negative(const Tensor& x) { return unary<Negative>(x); }
+Tensor abs(const Tensor& x) { return unary<Abs>(x); }
+Tensor sign(const Tensor& x) { return unary<Sign>(x); }
+Tensor square(const Tensor& x) { return unary<Square>(x); }
+Tensor sqrt(const Tensor& x) { return unary<Sqrt>(x); }
+Tensor rsqrt(const Tensor& x) { return unary<Rsqrt>(x); }
+Tensor exp(const Tensor& x) { return unary<Exp>(x); }
+Tensor log(const Tensor& x) { return unary<Log>(x); }
+Tensor log1p(const Tensor& x) { return unary<Log1p>(x); }
+Tensor erf(const Tensor& x) { return unary<Erf>(x); }
+Tensor tanh(const Tensor& x) { return unary<Tanh>(x); }
+Tensor sigmoid(const Tensor& x) { return unary<Sigmoid>(x); }
+Tensor softplus(const Tensor& x) { return unary<Softplus>(x); }
+Tensor relu(const Tensor& x) { return unary<Relu>(x); }
+Tensor floor(const Tensor& x) { return unary<Floor>(x); }
+
+Tensor clip_by_value(const Tensor& x, double low, double high) {
+  if (!(low <= high)) {
+    throw ValueError("clip_by_value: needs low <= high, received ", low, " and ", high);
+  }
+  return unary(x, Clip{{}, low, high});
+}
+
+Tensor cast(const Tensor& x, DType dtype) {
+  return x.dtype() == dtype ? x : dispatch1(Cast(dtype), {x});
+}
+
+}  // namespace ops
+}  // namespace keel

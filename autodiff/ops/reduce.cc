@@ -1,0 +1,441 @@
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "autodiff/operation.h"
+#include "autodiff/ops.h"
+#include "autodiff/ops/internal.h"
+
+namespace keel {
+namespace {
+
+using ops::internal::kGrain;
+
+// ---- Axes.
+
+std::vector<bool> reduced_axes(const char* who, const Shape& x, const std::vector<int>& axes) {
+  std::vector<bool> reduced(x.rank(), axes.empty());
+  for (int axis : axes) {
+    if (axis < -x.rank() || axis >= x.rank()) {
+      throw ValueError(who, ": axis ", axis, " is out of range for shape ", x);
+    }
+    const int at = axis < 0 ? axis + x.rank() : axis;
+    if (reduced[at]) throw ValueError(who, ": axis ", axis, " is given twice");
+    reduced[at] = true;
+  }
+  return reduced;
+}
+
+Shape reduced_shape(const Shape& x, const std::vector<bool>& reduced, bool keepdims) {
+  std::vector<int64_t> dims;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (!reduced[i]) dims.push_back(x[i]);
+    if (reduced[i] && keepdims) dims.push_back(1);
+  }
+  return Shape(dims);
+}
+
+// A tensor seen as [outer, reduced, inner], its middle to be reduced.
+struct Layers {
+  Tensor x;
+  int64_t outer = 1, reduced = 1, inner = 1;
+};
+
+// Axes that are not of this form are brought into it by a transposition.
+Layers layers_of(const Tensor& x, const std::vector<bool>& reduced) {
+  enum { kOuter, kReduced, kInner, kOther } stage = kOuter;
+  Layers out = {.x = x};
+  for (int i = 0; i < x.rank() && stage != kOther; ++i) {
+    if (x.dim(i) == 1) continue;
+    if (reduced[i]) {
+      stage = stage == kInner ? kOther : kReduced;
+      out.reduced *= x.dim(i);
+    } else {
+      if (stage == kReduced) stage = kInner;
+      (stage == kInner ? out.inner : out.outer) *= x.dim(i);
+    }
+  }
+  if (stage != kOther) return out;
+  std::vector<int> order(x.rank());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_partition(order, [&](int axis) { return !reduced[axis]; });
+  out = {.x = ops::internal::transposed(x, order)};
+  for (int i = 0; i < x.rank(); ++i) (reduced[i] ? out.reduced : out.outer) *= x.dim(i);
+  return out;
+}
+
+// ---- Sums and extrema. A reducer joins elements as Near, a few at a time, and these as Far.
+
+template <class T>
+struct Sum {
+  // Four floats are added as such; longer sums in double, so that they lose nothing to see.
+  using Far = std::conditional_t<std::floating_point<T>, double, int64_t>;
+  using Near = std::conditional_t<std::floating_point<T>, T, int64_t>;
+  static constexpr int64_t kLanes = 8;
+  static constexpr Far kInitial = 0;
+  static auto join(auto a, auto b) { return a + b; }
+};
+
+// NaN wins over numbers.
+template <class T>
+struct Greatest {
+  using Far = T;
+  using Near = T;
+  static constexpr int64_t kLanes = 16;
+  static constexpr T kInitial = std::numeric_limits<T>::has_infinity
+                                    ? -std::numeric_limits<T>::infinity()
+                                    : std::numeric_limits<T>::lowest();
+  static T join(T a, T b) { return a > b || a != a ? a : b; }
+};
+
+template <class T>
+struct Least {
+  using Far = T;
+  using Near = T;
+  static constexpr int64_t kLanes = 16;
+  static constexpr T kInitial = std::numeric_limits<T>::has_infinity
+                                    ? std::numeric_limits<T>::infinity()
+                                    : std::numeric_limits<T>::max();
+  static T join(T a, T b) { return a < b || a != a ? a : b; }
+};
+
+template <class R, class T>
+typename R::Far reduce_run(const T* x, int64_t n) {
+  using Near = typename R::Near;
+  using Far = typename R::Far;
+  constexpr int64_t kLanes = R::kLanes;  // as many as GCC keeps in registers
+  Far total = R::kInitial;
+  int64_t i = 0;
+  if (n >= kLanes) {
+    Far lanes[kLanes];
+    std::ranges::fill(lanes, R::kInitial);
+    for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+      const T *a = x + i, *b = a + kLanes, *c = b + kLanes, *d = c + kLanes;
+      for (int64_t l = 0; l < kLanes; ++l) {
+        const Near low = R::join(static_cast<Near>(a[l]), static_cast<Near>(b[l]));
+        const Near high = R::join(static_cast<Near>(c[l]), static_cast<Near>(d[l]));
+        lanes[l] = R::join(lanes[l], static_cast<Far>(R::join(low, high)));
+      }
+    }
+    for (; i + kLanes <= n; i += kLanes) {
+      for (int64_t l = 0; l < kLanes; ++l) lanes[l] = R::join(lanes[l], static_cast<Far>(x[i + l]));
+    }
+    for (int64_t width = kLanes / 2; width > 0; width /= 2) {
+      for (int64_t l = 0; l < width; ++l) lanes[l] = R::join(lanes[l], lanes[l + width]);
+    }
+    total = lanes[0];
+  }
+  for (; i < n; ++i) total = R::join(total, static_cast<Far>(x[i]));
+  return total;
+}
+
+// totals[j] joined with rows of x at distance `stride`, in order.
+template <class R, class T>
+void reduce_rows(const T* x, int64_t rows, int64_t stride, int64_t columns,
+                 typename R::Far* __restrict totals) {
+  using Near = typename R::Near;
+  using Far = typename R::Far;
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    const T *a = x + r * stride, *b = a + stride, *c = b + stride, *d = c + stride;
+    for (int64_t j = 0; j < columns; ++j) {
+      const Near low = R::join(static_cast<Near>(a[j]), static_cast<Near>(b[j]));
+      const Near high = R::join(static_cast<Near>(c[j]), static_cast<Near>(d[j]));
+      totals[j] = R::join(totals[j], static_cast<Far>(R::join(low, high)));
+    }
+  }
+  for (; r < rows; ++r) {
+    for (int64_t j = 0; j < columns; ++j) {
+      totals[j] = R::join(totals[j], static_cast<Far>(x[r * stride + j]));
+    }
+  }
+}
+
+// Runs of kGrain elements are reduced each for itself, then joined in order.
+template <class R, class T, class Finish>
+void reduce_last(const Layers& layers, T* out, const Finish& finish) {
+  const T* x = layers.x.data<T>().data();
+  const int64_t n = layers.reduced;
+  const int64_t per_row = std::max<int64_t>(1, (n + kGrain - 1) / kGrain);
+  std::vector<typename R::Far> parts(layers.outer * per_row);
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, std::min(n, kGrain)));
+  parallel_for(layers.outer * per_row, grain, [&](int64_t first, int64_t last) {
+    for (int64_t p = first; p < last; ++p) {
+      const int64_t begin = p % per_row * kGrain;
+      parts[p] = reduce_run<R>(x + p / per_row * n + begin, std::min(kGrain, n - begin));
+    }
+  });
+  for (int64_t row = 0; row < layers.outer; ++row) {
+    typename R::Far total = parts[row * per_row];
+    for (int64_t p = 1; p < per_row; ++p) total = R::join(total, parts[row * per_row + p]);
+    out[row] = finish(total);
+  }
+}
+
+// Columns of `inner`: blocks of rows are reduced each for itself, a strip of columns at a time,
+// then joined in order.
+template <class R, class T, class Finish>
+void reduce_middle(const Layers& layers, T* out, const Finish& finish) {
+  using Far = typename R::Far;
+  constexpr int64_t kStrip = 1024;
+  const auto [x, outer, rows, inner] = layers;
+  const T* from = x.template data<T>().data();
+  const int64_t strips = (inner + kStrip - 1) / kStrip;
+  const int64_t block = std::max<int64_t>(128, kGrain / inner);
+  const int64_t blocks = std::max<int64_t>(1, (rows + block - 1) / block);
+  std::vector<Far> parts(blocks > 1 ? outer * blocks * inner : 0);
+  const int64_t work = std::max<int64_t>(1, std::min(block, rows) * std::min(inner, kStrip));
+  parallel_for(outer * blocks * strips, std::max<int64_t>(1, kGrain / work),
+               [&, inner = inner, rows = rows](int64_t first, int64_t last) {
+                 Far totals[kStrip];
+                 for (int64_t p = first; p < last; ++p) {
+                   const int64_t o = p / (blocks * strips), b = p / strips % blocks;
+                   const int64_t begin = p % strips * kStrip,
+                                 columns = std::min(kStrip, inner - begin);
+                   std::fill_n(totals, columns, R::kInitial);
+                   reduce_rows<R>(from + (o * rows + b * block) * inner + begin,
+                                  std::min(block, rows - b * block), inner, columns, totals);
+                   if (blocks > 1) {
+                     std::copy_n(totals, columns, parts.data() + (o * blocks + b) * inner + begin);
+                   } else {
+                     std::transform(totals, totals + columns, out + o * inner + begin, finish);
+                   }
+                 }
+               });
+  if (blocks == 1) return;
+  parallel_for(outer * inner, std::max<int64_t>(64, kGrain / blocks),
+               [&, inner = inner](int64_t first, int64_t last) {
+                 for (int64_t i = first; i < last; ++i) {
+                   const Far* part = parts.data() + i / inner * blocks * inner + i % inner;
+                   Far total = part[0];
+                   for (int64_t b = 1; b < blocks; ++b) total = R::join(total, part[b * inner]);
+                   out[i] = finish(total);
+                 }
+               });
+}
+
+template <class R, class T, class Finish>
+void reduce(const Tensor& x, const std::vector<bool>& reduced, Tensor& y, const Finish& finish) {
+  if (y.size() == 0) return;
+  const Layers layers = layers_of(x, reduced);
+  if (layers.inner == 1) {
+    reduce_last<R>(layers, y.mutable_data<T>().data(), finish);
+  } else {
+    reduce_middle<R>(layers, y.mutable_data<T>().data(), finish);
+  }
+}
+
+// ---- Ops.
+
+class Reduction : public Op {
+ public:
+  Reduction(std::string class_name, const char* who, std::vector<int> axes, bool keepdims)
+      : Op(std::move(class_name)), who_(who), axes_(std::move(axes)), keepdims_(keepdims) {}
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const final {
+    check(in[0]);
+    const std::vector<bool> reduced = reduced_axes(who_, in[0].shape, axes_);
+    return {{.shape = reduced_shape(in[0].shape, reduced, keepdims_), .dtype = in[0].dtype}};
+  }
+  std::vector<Tensor> compute(std::span<const Tensor> in) const final {
+    const std::vector<bool> reduced = reduced_axes(who_, in[0].shape(), axes_);
+    Tensor y =
+        Tensor::uninitialized(reduced_shape(in[0].shape(), reduced, keepdims_), in[0].dtype());
+    run(in[0], reduced, y);
+    return {y};
+  }
+
+ protected:
+  // A tensor of the result's shape with the reduced axes back as ones.
+  Tensor with_axes(const Tensor& y, const Shape& x) const {
+    return ops::reshape(y, reduced_shape(x, reduced_axes(who_, x, axes_), true));
+  }
+
+  const char* const who_;
+  const std::vector<int> axes_;
+  const bool keepdims_;
+
+ private:
+  virtual void check(const TensorSpec& x) const { ops::internal::check_numeric(who_, x); }
+  virtual void run(const Tensor& x, const std::vector<bool>& reduced, Tensor& y) const = 0;
+};
+
+class ReduceSum final : public Reduction {
+ public:
+  ReduceSum(const std::vector<int>& axes, bool keepdims)
+      : Reduction("Sum", "sum", axes, keepdims) {}
+
+  std::vector<Gradient> vjp(const VjpArgs& args) const override {
+    const Shape& x = args.input_specs[0].shape;
+    return {ops::broadcast_to(with_axes(args.output_gradients[0].dense(), x), x)};
+  }
+  Retain retain() const override { return {.inputs = 0, .outputs = 0}; }
+
+ private:
+  void run(const Tensor& x, const std::vector<bool>& reduced, Tensor& y) const override {
+    visit_numeric(x.dtype(), who_, [&]<class T>(const T&) {
+      reduce<Sum<T>, T>(x, reduced, y, [](auto total) { return static_cast<T>(total); });
+    });
+  }
+};
+
+class Mean final : public Reduction {
+ public:
+  Mean(const std::vector<int>& axes, bool keepdims) : Reduction("Mean", "mean", axes, keepdims) {}
+
+  std::vector<Gradient> vjp(const VjpArgs& args) const override {
+    const Shape& x = args.input_specs[0].shape;
+    const Tensor dy = args.output_gradients[0].dense();
+    const double per_element = 1 / count(x, dy.size());
+    return {ops::broadcast_to(with_axes(ops::scale(dy, per_element), x), x)};
+  }
+  Retain retain() const override { return {.inputs = 0, .outputs = 0}; }
+
+ private:
+  static double count(const Shape& x, int64_t results) {
+    return results == 0 ? 1 : static_cast<double>(x.size()) / static_cast<double>(results);
+  }
+  void check(const TensorSpec& x) const override { ops::internal::check_floating(who_, x); }
+  void run(const Tensor& x, const std::vector<bool>& reduced, Tensor& y) const override {
+    const double n = count(x.shape(), y.size());
+    visit_floating(x.dtype(), who_, [&]<class T>(const T&) {
+      reduce<Sum<T>, T>(x, reduced, y, [n](double total) { return static_cast<T>(total / n); });
+    });
+  }
+};
+
+// max, or min if `least`.
+class Extremum final : public Reduction {
+ public:
+  Extremum(bool least, const std::vector<int>& axes, bool keepdims)
+      : Reduction(least ? "Min" : "Max", least ? "min" : "max", axes, keepdims), least_(least) {}
+
+  std::vector<Gradient> vjp(const VjpArgs& args) const override {
+    const Tensor& x = args.inputs[0];
+    const Tensor y = with_axes(args.outputs[0], x.shape());
+    const Tensor dy = with_axes(args.output_gradients[0].dense(), x.shape());
+    const Tensor chosen = ops::cast(ops::equal(x, y), x.dtype());
+    return {chosen * ops::divide_no_nan(dy, ops::sum_to(chosen, y.shape()))};
+  }
+
+ private:
+  void run(const Tensor& x, const std::vector<bool>& reduced, Tensor& y) const override {
+    if (x.size() == 0 && y.size() > 0) {
+      throw ValueError(who_, ": needs at least one element, received shape ", x.shape());
+    }
+    visit_numeric(x.dtype(), who_, [&]<class T>(const T&) {
+      const auto same = [](T total) { return total; };
+      if (least_) {
+        reduce<Least<T>, T>(x, reduced, y, same);
+      } else {
+        reduce<Greatest<T>, T>(x, reduced, y, same);
+      }
+    });
+  }
+
+  const bool least_;
+};
+
+class ArgMax final : public Op {
+ public:
+  explicit ArgMax(int axis) : Op("ArgMax"), axis_(axis) {}
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
+    ops::internal::check_numeric("argmax", in[0]);
+    const int64_t dim = in[0].shape[axis_];
+    if (dim == 0) {
+      throw ValueError("argmax: needs at least one element, received shape ", in[0].shape);
+    }
+    return {{.shape = in[0].shape.without(axis_), .dtype = DType::kInt64}};
+  }
+  std::vector<Tensor> compute(std::span<const Tensor> in) const override {
+    const Shape& shape = in[0].shape();
+    std::vector<bool> along(shape.rank());
+    along[shape.normalize_axis(axis_)] = true;
+    const int64_t n = shape[axis_];
+    std::vector<int> order(shape.rank());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_partition(order, [&](int axis) { return !along[axis]; });
+    const Tensor x = ops::internal::transposed(in[0], order);
+    Tensor y = Tensor::uninitialized(shape.without(axis_), DType::kInt64);
+    int64_t* out = y.mutable_data<int64_t>().data();
+    visit_numeric(x.dtype(), "argmax", [&]<class T>(const T&) {
+      const T* from = x.data<T>().data();
+      parallel_for(y.size(), std::max<int64_t>(1, kGrain / n), [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          out[row] = std::max_element(from + row * n, from + (row + 1) * n) - (from + row * n);
+        }
+      });
+    });
+    return {y};
+  }
+  bool differentiable() const override { return false; }
+
+ private:
+  const int axis_;
+};
+
+class SumTo final : public Op {
+ public:
+  explicit SumTo(const Shape& shape) : Op("SumTo"), shape_(shape) {}
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
+    ops::internal::check_numeric("sum_to", in[0]);
+    return {{.shape = target(in[0].shape), .dtype = in[0].dtype}};
+  }
+  std::vector<Tensor> compute(std::span<const Tensor> in) const override {
+    const Shape& x = in[0].shape();
+    const Shape shape = target(x);
+    std::vector<bool> reduced(x.rank(), true);
+    for (int i = 1; i <= shape.rank(); ++i) reduced[x.rank() - i] = shape[-i] != x[-i];
+    Tensor y = Tensor::uninitialized(shape, in[0].dtype());
+    visit_numeric(y.dtype(), "sum_to", [&]<class T>(const T&) {
+      reduce<Sum<T>, T>(in[0], reduced, y, [](auto total) { return static_cast<T>(total); });
+    });
+    return {y};
+  }
+  std::vector<Gradient> vjp(const VjpArgs& args) const override {
+    return {ops::broadcast_to(args.output_gradients[0].dense(), args.input_specs[0].shape)};
+  }
+  Retain retain() const override { return {.inputs = 0, .outputs = 0}; }
+
+ private:
+  // An unknown dimension of the wanted shape is what x has there.
+  Shape target(const Shape& x) const {
+    Shape out = shape_;
+    for (int i = 1; i <= x.rank() && i <= out.rank(); ++i) {
+      if (out[-i] == kUnknown) out = out.with(-i, x[-i]);
+    }
+    const bool fits = out.rank() <= x.rank() && compatible(broadcast_shapes(out, x, "sum_to"), x);
+    if (!fits) throw ValueError("sum_to: ", x, " is no broadcast of ", shape_);
+    return out;
+  }
+
+  const Shape shape_;
+};
+
+}  // namespace
+
+namespace ops {
+
+Tensor sum(const Tensor& x, const std::vector<int>& axes, bool keepdims) {
+  return dispatch1(ReduceSum(axes, keepdims), {x});
+}
+Tensor mean(const Tensor& x, const std::vector<int>& axes, bool keepdims) {
+  return dispatch1(Mean(axes, keepdims), {x});
+}
+Tensor max(const Tensor& x, const std::vector<int>& axes, bool keepdims) {
+  return dispatch1(Extremum(false, axes, keepdims), {x});
+}
+Tensor min(const Tensor& x, const std::vector<int>& axes, bool keepdims) {
+  return dispatch1(Extremum(true, axes, keepdims), {x});
+}
+Tensor argmax(const Tensor& x, int axis) { return dispatch1(ArgMax(axis), {x}); }
+
+Tensor sum_to(const Tensor& x, const Shape& shape) {
+  if (x.shape() == shape && shape.fully_defined()) return x;
+  return dispatch1(SumTo(shape), {x});
+}
+
+}  // namespace ops
+}  // namespace keel

@@ -1,0 +1,250 @@
+#include <cmath>
+
+#include "gtest/gtest.h"
+
+#include "autodiff/ops.h"
+#include "framework/parallel.h"
+#include "tests/autodiff/small_tensors.h"
+
+namespace keel {
+namespace {
+
+using namespace testing_support;  // NOLINT: helpers of this folder's tests
+
+using ops::Combiner;
+
+// ---- Products.
+
+TEST(MatMulTest, MultipliesMatrices) {
+  const Tensor a = floats({1, 2, 3, 4, 5, 6}, {2, 3});
+  const Tensor b = floats({1, 2, 3, 4, 5, 6}, {3, 2});
+  expect_floats(ops::matmul(a, b), {2, 2}, {22, 28, 49, 64});
+  expect_floats(ops::matmul(a, a, false, true), {2, 2}, {14, 32, 32, 77});
+  expect_floats(ops::matmul(b, b, true), {2, 2}, {35, 44, 44, 56});
+  expect_floats(ops::matmul(b, a, true, true), {2, 2}, {22, 49, 28, 64});
+}
+
+TEST(MatMulTest, MultipliesBatches) {
+  const Tensor a = floats({1, 2, 3, 4}, {2, 1, 2}), b = floats({5, 6, 7, 8}, {2, 2, 1});
+  expect_floats(ops::matmul(a, b), {2, 1, 1}, {17, 53});
+  expect_floats(ops::matmul(a, floats({1, 10}, {2, 1})), {2, 1, 1}, {21, 43});
+}
+
+TEST(MatMulTest, HandlesEmptyOperands) {
+  EXPECT_EQ(ops::matmul(Tensor::zeros({0, 3}), Tensor::zeros({3, 4})).shape(), Shape({0, 4}));
+  expect_floats(ops::matmul(Tensor::zeros({1, 0}), Tensor::zeros({0, 2})), {1, 2}, {0, 0});
+  EXPECT_EQ(ops::matmul(Tensor::zeros({0, 2, 3}), Tensor::zeros({0, 3, 1})).shape(),
+            Shape({0, 2, 1}));
+}
+
+TEST(MatMulTest, RefusesShapesThatDoNotFit) {
+  const auto product = [](const Shape& a, const Shape& b) {
+    ops::matmul(Tensor::zeros(a), Tensor::zeros(b));
+  };
+  EXPECT_EQ(message_of<ValueError>([&] {
+              product({2, 3}, {2, 3});
+            }),
+            "matmul: (2, 3) and (2, 3) do not fit");
+  EXPECT_THROW(product({3}, {3, 2}), ValueError);
+  EXPECT_THROW(product({2, 3}, {2, 3, 4}), ValueError);
+  EXPECT_THROW(product({2, 2, 3}, {3, 3, 4}), ValueError);
+  EXPECT_THROW(ops::matmul(int64s({1}).reshaped({1, 1}), int64s({1}).reshaped({1, 1})), TypeError);
+}
+
+TEST(MatMulTest, InfersUnknownBatches) {
+  const Tensor x = Tensor::symbolic({.shape = {kUnknown, 7, 3}});
+  EXPECT_EQ(ops::matmul(x, Tensor::zeros({3, 4})).shape(), Shape({kUnknown, 7, 4}));
+  EXPECT_EQ(ops::matmul(x, x, false, true).shape(), Shape({kUnknown, 7, 7}));
+}
+
+TEST(DotInteractionTest, OrdersPairsByTheirGreaterMember) {
+  const Tensor x = floats({1, 2, 3, 4, 5, 6}, {1, 3, 2});  // (1,2), (3,4), (5,6)
+  expect_floats(ops::dot_interaction(x), {1, 3}, {11, 17, 39});
+  expect_floats(ops::dot_interaction(x, true), {1, 6}, {5, 11, 25, 17, 39, 61});
+}
+
+TEST(DotInteractionTest, AgreesWithAMatrixProduct) {
+  const int64_t batch = 3, features = 27, dim = 20;
+  const Tensor x = noise({batch, features, dim});
+  const Tensor products = ops::matmul(x, x, false, true), pairs = ops::dot_interaction(x);
+  ASSERT_EQ(pairs.shape(), Shape({batch, features * (features - 1) / 2}));
+  int64_t pair = 0;
+  for (int64_t b = 0; b < batch; ++b) {
+    for (int64_t i = 0; i < features; ++i) {
+      for (int64_t j = 0; j < i; ++j) {
+        EXPECT_NEAR(pairs.data<float>()[pair++],
+                    products.data<float>()[(b * features + i) * features + j], 1e-5);
+      }
+    }
+  }
+}
+
+TEST(DotInteractionTest, HandlesEmptyBatchesAndLoneFeatures) {
+  EXPECT_EQ(ops::dot_interaction(Tensor::zeros({0, 3, 2})).shape(), Shape({0, 3}));
+  EXPECT_EQ(ops::dot_interaction(Tensor::zeros({2, 1, 2})).shape(), Shape({2, 0}));
+  EXPECT_THROW(ops::dot_interaction(Tensor::zeros({2, 3})), ValueError);
+}
+
+// ---- Tables.
+
+TEST(GatherTest, TakesRows) {
+  const Tensor table = floats({1, 2, 3, 4, 5, 6}, {3, 2});
+  expect_floats(ops::gather(table, int64s({2, 0, 2})), {3, 2}, {5, 6, 1, 2, 5, 6});
+  expect_floats(ops::gather(table, Tensor::from<int32_t>({1}, {1, 1})), {1, 1, 2}, {3, 4});
+  EXPECT_EQ(ops::gather(table, Tensor::zeros({0}, DType::kInt64)).shape(), Shape({0, 2}));
+  EXPECT_EQ(ops::gather(int64s({7, 8, 9}), int64s({2, 1})).to_vector<int64_t>(),
+            (std::vector<int64_t>{9, 8}));
+}
+
+TEST(GatherTest, NamesTheIdThatIsOutside) {
+  const Tensor table = Tensor::zeros({10, 2});
+  EXPECT_EQ(message_of<ValueError>([&] {
+              ops::gather(table, int64s({1, 2, 3, 12}));
+            }),
+            "gather: id 12 is outside the table of 10 rows at position 3");
+  EXPECT_EQ(message_of<ValueError>([&] { ops::gather(table, int64s({-1})); }),
+            "gather: id -1 is outside the table of 10 rows at position 0");
+  EXPECT_THROW(ops::gather(table, row({1})), TypeError);
+  EXPECT_THROW(ops::gather(Tensor::scalar(1.0F), int64s({0})), ValueError);
+}
+
+TEST(EmbeddingPoolTest, PoolsByEveryCombiner) {
+  const Tensor table = floats({1, 2, 3, 4, 5, 6}, {3, 2});
+  const Tensor ids = int64s({0, 2, 1}), splits = int64s({0, 2, 2, 3});
+  const Tensor weights = row({3, 4, 0});
+  const auto pool = [&](const Tensor& w, Combiner combiner) {
+    return ops::embedding_pool(table, ids, splits, w, combiner);
+  };
+  expect_floats(pool({}, Combiner::kSum), {3, 2}, {6, 8, 0, 0, 3, 4});
+  expect_floats(pool({}, Combiner::kMean), {3, 2}, {3, 4, 0, 0, 3, 4});
+  const float root = std::sqrt(2.0F);
+  expect_floats(pool({}, Combiner::kSqrtN), {3, 2}, {6 / root, 8 / root, 0, 0, 3, 4});
+  expect_floats(pool(weights, Combiner::kSum), {3, 2}, {23, 30, 0, 0, 0, 0});
+  expect_floats(pool(weights, Combiner::kMean), {3, 2}, {23 / 7.F, 30 / 7.F, 0, 0, 0, 0});
+  expect_floats(pool(weights, Combiner::kSqrtN), {3, 2}, {23 / 5.F, 6, 0, 0, 0, 0});
+}
+
+TEST(EmbeddingPoolTest, RefusesBatchesThatAreNotRagged) {
+  const Tensor table = Tensor::zeros({4, 2}), ids = int64s({0, 1});
+  const auto pool = [&](const Tensor& i, const Tensor& splits, const Tensor& w) {
+    ops::embedding_pool(table, i, splits, w, Combiner::kSum);
+  };
+  EXPECT_EQ(message_of<ValueError>([&] {
+              pool(int64s({0, 4}), int64s({0, 2}), {});
+            }),
+            "embedding_pool: id 4 is outside the table of 4 rows at position 1");
+  EXPECT_THROW(pool(ids, int64s({0, 1}), {}), ValueError);
+  EXPECT_THROW(pool(ids, int64s({1, 2}), {}), ValueError);
+  EXPECT_THROW(pool(ids, int64s({0, 2, 1, 2}), {}), ValueError);
+  EXPECT_THROW(pool(ids, int64s({}), {}), ValueError);
+  EXPECT_THROW(pool(ids, int64s({0, 2}), row({1})), ValueError);
+  EXPECT_THROW(pool(ids, int64s({0, 2}), Tensor::zeros({2}, DType::kFloat64)), TypeError);
+  EXPECT_THROW(pool(ids, Tensor::from<int32_t>({0, 2}, {2}), {}), TypeError);
+  EXPECT_THROW(pool(ids.reshaped({2, 1}), int64s({0, 2}), {}), ValueError);
+}
+
+TEST(EmbeddingPoolTest, HandlesEmptyBatches) {
+  const Tensor y =
+      ops::embedding_pool(Tensor::zeros({4, 2}), int64s({}), int64s({0}), {}, Combiner::kMean);
+  EXPECT_EQ(y.shape(), Shape({0, 2}));
+}
+
+TEST(ScatterSumTest, AddsRowsOfOneId) {
+  const Tensor values = floats({1, 2, 3, 4, 5, 6}, {3, 2});
+  expect_floats(ops::scatter_sum(int64s({2, 0, 2}), values, {4, 2}), {4, 2},
+                {3, 4, 0, 0, 6, 8, 0, 0});
+  expect_floats(ops::scatter_sum(int64s({}), Tensor::zeros({0}), {2}), {2}, {0, 0});
+}
+
+TEST(ScatterSumTest, RefusesWhatDoesNotFit) {
+  const Tensor values = Tensor::zeros({2, 2});
+  EXPECT_EQ(message_of<ValueError>([&] {
+              ops::scatter_sum(int64s({0, 4}), values, {4, 2});
+            }),
+            "scatter_sum: id 4 is outside the table of 4 rows at position 1");
+  EXPECT_THROW(ops::scatter_sum(int64s({0}), values, {4, 2}), ValueError);
+  EXPECT_THROW(ops::scatter_sum(int64s({0, 1}), values, {4, 3}), ValueError);
+  EXPECT_THROW(ops::scatter_sum(int64s({0, 1}), values, {kUnknown, 2}), ValueError);
+}
+
+TEST(OneHotTest, MarksIds) {
+  expect_floats(ops::one_hot(int64s({2, 0}), 3), {2, 3}, {0, 0, 1, 1, 0, 0});
+  EXPECT_EQ(ops::one_hot(int64s({1}), 2, DType::kInt64).to_vector<int64_t>(),
+            (std::vector<int64_t>{0, 1}));
+  EXPECT_THROW(ops::one_hot(int64s({3}), 3), ValueError);
+  EXPECT_THROW(ops::one_hot(int64s({0}), -1), ValueError);
+}
+
+// ---- Probabilities.
+
+TEST(ProbabilityTest, NormalizesWithoutOverflow) {
+  const Tensor x = floats({0, std::log(3.0F), 1000, 1000}, {2, 2});
+  expect_floats(ops::softmax(x), {2, 2}, {.25, .75, .5, .5});
+  expect_floats(ops::log_softmax(x), {2, 2},
+                {std::log(.25F), std::log(.75F), std::log(.5F), std::log(.5F)});
+  expect_floats(ops::softmax(floats({1, 5, 1, 5}, {2, 2}), 0), {2, 2}, {.5, .5, .5, .5});
+  EXPECT_EQ(ops::softmax(Tensor::zeros({0, 3})).shape(), Shape({0, 3}));
+  EXPECT_THROW(ops::softmax(Tensor::scalar(1.0F)), ValueError);
+  EXPECT_THROW(ops::softmax(x, 2), ValueError);
+}
+
+TEST(ProbabilityTest, GivesCrossEntropyOfLogitsWithoutOverflow) {
+  const Tensor y = row({0, 1, 1, .5}), z = row({0, 0, -1000, 1000});
+  const float two = std::log(2.0F);
+  expect_floats(ops::sigmoid_cross_entropy(y, z), {4}, {two, two, 1000, 500});
+  EXPECT_THROW(ops::sigmoid_cross_entropy(y, row({1})), ValueError);
+}
+
+// ---- Every worker count gives the same bits.
+
+class WorkersTest : public testing::Test {
+ protected:
+  ~WorkersTest() override { set_num_workers(before_); }
+
+  static void expect_same_bits(const std::function<Tensor()>& fn) {
+    set_num_workers(1);
+    const Tensor expected = fn();
+    for (const int workers : {2, 4}) {
+      set_num_workers(workers);
+      const Tensor found = fn();
+      EXPECT_TRUE(std::ranges::equal(found.raw(), expected.raw())) << workers << " workers";
+    }
+  }
+
+ private:
+  const int before_ = num_workers();
+};
+
+TEST_F(WorkersTest, DoNotChangeSums) {
+  const Tensor x = noise({301, 1031});
+  expect_same_bits([&] { return ops::sum(x); });
+  expect_same_bits([&] { return ops::sum(x, {0}); });
+  expect_same_bits([&] { return ops::sum(x, {1}); });
+  expect_same_bits([&] { return ops::mean(x.reshaped({7, 43, 1031}), {0, 2}); });
+}
+
+TEST_F(WorkersTest, DoNotChangeProducts) {
+  const Tensor a = noise({600, 70}), b = noise({70, 90});
+  expect_same_bits([&] { return ops::matmul(a, b); });
+  expect_same_bits([&] { return ops::matmul(a, a, true); });
+  const Tensor x = noise({200, 27, 16});
+  expect_same_bits([&] { return ops::dot_interaction(x); });
+}
+
+TEST_F(WorkersTest, DoNotChangePoolsOrSoftmax) {
+  const int64_t batch = 3000;
+  std::vector<int64_t> ids, splits = {0};
+  for (int64_t s = 0; s < batch; ++s) {
+    for (int64_t k = 0; k < s % 7; ++k) ids.push_back((s * 31 + k * 17) % 500);
+    splits.push_back(static_cast<int64_t>(ids.size()));
+  }
+  const Tensor table = noise({500, 24});
+  const Tensor all = Tensor::from(ids, {static_cast<int64_t>(ids.size())});
+  const Tensor ends = Tensor::from(splits, {batch + 1});
+  expect_same_bits([&] { return ops::embedding_pool(table, all, ends, {}, Combiner::kMean); });
+  expect_same_bits([&] { return ops::scatter_sum(all, ops::gather(table, all), {500, 24}); });
+  expect_same_bits([&] { return ops::softmax(noise({3000, 33})); });
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,57 @@
+// Short spellings of small tensors, and what tests of ops expect of them.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+#include "framework/tensor.h"
+
+namespace keel::testing_support {
+
+inline Tensor floats(std::initializer_list<float> values, const Shape& shape) {
+  return Tensor::from<float>(values, shape);
+}
+inline Tensor row(std::initializer_list<float> values) {
+  return floats(values, {static_cast<int64_t>(values.size())});
+}
+inline Tensor int64s(std::initializer_list<int64_t> values) {
+  return Tensor::from<int64_t>(values, {static_cast<int64_t>(values.size())});
+}
+
+// Repeatable numbers in [-1, 1) without a pattern that sums could hide behind.
+inline Tensor noise(const Shape& shape) {
+  Tensor out = Tensor::uninitialized(shape, DType::kFloat32);
+  uint32_t state = 12345;
+  for (float& x : out.mutable_data<float>()) {
+    state = state * 1664525 + 1013904223;
+    x = static_cast<float>(state >> 8) / static_cast<float>(1 << 23) - 1;
+  }
+  return out;
+}
+
+inline void expect_floats(const Tensor& found, const Shape& shape, std::vector<float> expected) {
+  EXPECT_EQ(found.shape(), shape);
+  ASSERT_EQ(found.size(), static_cast<int64_t>(expected.size()));
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_FLOAT_EQ(found.data<float>()[i], expected[i]) << "at " << i;
+  }
+}
+
+inline void expect_bools(const Tensor& found, const std::vector<bool>& expected) {
+  EXPECT_EQ(found.to_vector<bool>(), expected);
+}
+
+template <class E>
+std::string message_of(const std::function<void()>& fn) {
+  try {
+    fn();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+}  // namespace keel::testing_support

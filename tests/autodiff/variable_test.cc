@@ -1,0 +1,206 @@
+#include "autodiff/variable.h"
+
+#include "gtest/gtest.h"
+
+#include "autodiff/ops.h"
+#include "autodiff/replica_context.h"
+#include "autodiff/tape.h"
+#include "tests/autodiff/small_tensors.h"
+
+namespace keel {
+namespace {
+
+using namespace testing_support;  // NOLINT: helpers of this folder's tests
+
+Variable variable(std::initializer_list<float> values) {
+  return Variable(row(values), {.name = "v"});
+}
+
+void add_one(Tensor& value) {
+  for (float& x : value.mutable_data<float>()) x += 1;
+}
+
+TEST(VariableTest, ChangesByAssignmentOnly) {
+  const Variable v = variable({1, 2});
+  const Tensor before = v;
+  v.assign(row({3, 4}));
+  expect_floats(before, {2}, {1, 2});
+  expect_floats(v, {2}, {3, 4});
+  v.assign_add(row({10, 10}));
+  expect_floats(v, {2}, {13, 14});
+}
+
+TEST(VariableTest, IsNotChangedThroughWhatWasAssigned) {
+  const Variable a = variable({1}), b = variable({2});
+  a.assign(b);
+  a.update(add_one);
+  expect_floats(a, {1}, {3});
+  expect_floats(b, {1}, {2});
+}
+
+TEST(VariableTest, RefusesOtherShapesAndDtypes) {
+  const Variable v = variable({1, 2});
+  EXPECT_THROW(v.assign(row({1})), ValueError);
+  EXPECT_THROW(v.assign(Tensor::zeros({2}, DType::kFloat64)), ValueError);
+  EXPECT_THROW(v.assign_add(row({1, 2, 3})), ValueError);
+  expect_floats(v, {2}, {1, 2});
+}
+
+TEST(VariableTest, IsUpdatedInPlaceWhenNobodyHoldsItsValue) {
+  const Variable v = variable({1, 2});
+  v.make_value_unique();
+  const float* address = v.elements<float>().data();
+  v.update(add_one);
+  EXPECT_EQ(v.elements<float>().data(), address);
+  expect_floats(v, {2}, {2, 3});
+}
+
+TEST(VariableTest, IsCopiedBeforeAnUpdateWhenItsValueIsHeld) {
+  const Variable v = variable({1, 2});
+  const Tensor held = v;
+  v.update(add_one);
+  expect_floats(held, {2}, {1, 2});
+  expect_floats(v, {2}, {2, 3});
+  const Tensor reshaped = ops::reshape(v, {2, 1});
+  v.update(add_one);
+  expect_floats(reshaped, {2, 1}, {2, 3});
+}
+
+TEST(VariableTest, HasTheIdentityOfItsHandle) {
+  const Variable v = variable({1}), same = v, other = variable({1});
+  EXPECT_EQ(v, same);
+  EXPECT_EQ(v.id(), same.id());
+  EXPECT_FALSE(v == other);
+  EXPECT_EQ(v.path(), "v");
+  v.set_path("layer/v");
+  EXPECT_EQ(same.path(), "layer/v");
+  EXPECT_EQ(same.name(), "v");
+}
+
+TEST(VariableTest, IsUselessWhileEmpty) {
+  const Variable empty;
+  EXPECT_FALSE(empty);
+  EXPECT_THROW(empty.read(), RuntimeError);
+  EXPECT_THROW(empty.assign(row({1})), RuntimeError);
+}
+
+TEST(VariableTest, RefusesASymbolicInitialValue) {
+  EXPECT_THROW(Variable(Tensor::symbolic({.shape = {2}}), {}), ValueError);
+}
+
+TEST(VariableTest, StandsForParametersKeptElsewhereIfVirtual) {
+  const Variable v = Variable::virtual_trainable("anchor");
+  EXPECT_TRUE(v.is_virtual());
+  EXPECT_TRUE(v.trainable());
+  EXPECT_EQ(v.shape(), Shape({1}));
+  EXPECT_FALSE(variable({1}).is_virtual());
+}
+
+TEST(VariableTest, AssignsWithoutRecordingTheSum) {
+  const Variable v = variable({1});
+  GradientTape tape;
+  v.assign_add(row({1}));
+  EXPECT_FALSE(tape.gradient(row({1}), {v})[0]);
+}
+
+// ---- In replicas.
+
+ReplicaContext replica(int number, int of) {
+  return {.replica = number, .local_replica = number, .local_replicas = of};
+}
+
+class ReplicaVariableTest : public testing::Test {
+ protected:
+  static Variable make(VariableAggregation aggregation) {
+    const ReplicatedVariables scope(3);
+    return Variable(row({0}), {.name = "statistics",
+                               .trainable = false,
+                               .synchronization = VariableSynchronization::kOnRead,
+                               .aggregation = aggregation});
+  }
+  // Replica r gets the value 2^r.
+  static Variable filled(VariableAggregation aggregation) {
+    const Variable v = make(aggregation);
+    for (int r = 0; r < 3; ++r) {
+      const ReplicaScope scope(replica(r, 3));
+      v.assign(row({static_cast<float>(1 << r)}));
+    }
+    return v;
+  }
+  static float value_in(const Variable& v, int r) {
+    const ReplicaScope scope(replica(r, 3));
+    return v.read().item<float>();
+  }
+};
+
+TEST_F(ReplicaVariableTest, KeepsAValueForEachReplica) {
+  const Variable v = filled(VariableAggregation::kSum);
+  for (int r = 0; r < 3; ++r) EXPECT_EQ(value_in(v, r), 1 << r);
+}
+
+TEST_F(ReplicaVariableTest, CombinesValuesOutsideTheReplicas) {
+  EXPECT_EQ(filled(VariableAggregation::kSum).read().item<float>(), 7);
+  EXPECT_FLOAT_EQ(filled(VariableAggregation::kMean).read().item<float>(), 7.0F / 3);
+  EXPECT_EQ(filled(VariableAggregation::kOnlyFirstReplica).read().item<float>(), 1);
+  EXPECT_THROW(filled(VariableAggregation::kNone).read(), RuntimeError);
+}
+
+TEST_F(ReplicaVariableTest, SpreadsAnAssignmentFromOutside) {
+  const Variable mean = make(VariableAggregation::kMean);
+  mean.assign(row({6}));
+  EXPECT_EQ(value_in(mean, 0), 6);
+  EXPECT_EQ(value_in(mean, 2), 6);
+  const Variable sum = make(VariableAggregation::kSum);
+  sum.assign(row({6}));
+  EXPECT_FLOAT_EQ(value_in(sum, 1), 2);
+  EXPECT_FLOAT_EQ(sum.read().item<float>(), 6);
+}
+
+TEST_F(ReplicaVariableTest, IsUpdatedInItsReplicaOnly) {
+  const Variable v = filled(VariableAggregation::kSum);
+  {
+    const ReplicaScope scope(replica(1, 3));
+    v.update(add_one);
+  }
+  EXPECT_EQ(v.read().item<float>(), 8);
+  EXPECT_EQ(value_in(v, 0), 1);
+  EXPECT_THROW(v.update(add_one), RuntimeError);
+}
+
+TEST_F(ReplicaVariableTest, RefusesStrategiesOfAnotherSize) {
+  const Variable v = filled(VariableAggregation::kSum);
+  const ReplicaScope scope(replica(0, 2));
+  EXPECT_THROW(v.read(), RuntimeError);
+}
+
+TEST_F(ReplicaVariableTest, RefusesToAssignWhatReplicasShare) {
+  const Variable v = variable({1});
+  {
+    const ReplicaScope scope(replica(0, 3));
+    EXPECT_THROW(v.assign(row({2})), RuntimeError);
+    EXPECT_THROW(v.assign_add(row({2})), RuntimeError);
+    EXPECT_THROW(v.update(add_one), RuntimeError);
+    expect_floats(v, {1}, {1});
+  }
+  const ReplicaScope alone(replica(0, 1));
+  v.assign(row({2}));
+  expect_floats(v, {1}, {2});
+}
+
+TEST_F(ReplicaVariableTest, SharesOneValueUnlessOnRead) {
+  const ReplicatedVariables scope(3);
+  const Variable v = variable({5});
+  EXPECT_EQ(value_in(v, 2), 5);
+  EXPECT_EQ(v.read().item<float>(), 5);
+}
+
+TEST_F(ReplicaVariableTest, AveragesFloatsOnly) {
+  const ReplicatedVariables scope(2);
+  const Variable v(int64s({1}), {.trainable = false,
+                                 .synchronization = VariableSynchronization::kOnRead,
+                                 .aggregation = VariableAggregation::kMean});
+  EXPECT_THROW(v.read(), TypeError);
+}
+
+}  // namespace
+}  // namespace keel
