@@ -99,7 +99,10 @@ Config encode(const std::optional<T>& v) {
 template <class T>
 void decode(const Config& c, std::optional<T>& v) {
   v.reset();
-  if (!c.is_null()) decode(c, v.emplace());
+  if (c.is_null()) return;
+  T value = {};
+  decode(c, value);
+  v = std::move(value);
 }
 template <class T>
 Config encode(const std::vector<T>& v) {

@@ -27,6 +27,7 @@ class InitializerFunction {
 // keel::initializers. Immutable and shared.
 class Initializer {
  public:
+  Initializer() : Initializer("zeros") {}
   Initializer(const char* name);         // NOLINT: implicit. ValueError if unknown
   Initializer(const std::string& name);  // NOLINT: implicit. idem; snake_case or ClassName
   explicit Initializer(std::shared_ptr<const InitializerFunction> f) : function_(std::move(f)) {}

@@ -1,0 +1,129 @@
+#include "examples/ctr/ctr_model.h"
+
+#include "layers/core/activation.h"
+#include "layers/core/dense.h"
+#include "layers/core/dropout.h"
+#include "layers/interaction/dot_interaction.h"
+#include "layers/interaction/feature_cross.h"
+#include "layers/merging/concatenate.h"
+#include "layers/merging/merge.h"
+
+namespace keel::examples {
+namespace {
+
+using layers::Concatenate;
+using layers::Dense;
+
+Tensors list_of(const std::vector<Tensor>& tensors) {
+  return Tensors::list(Tensors::Items(tensors.begin(), tensors.end()));
+}
+
+Tensor hidden_layers(Tensor x, const CtrModelOptions& options) {
+  for (int64_t units : options.hidden) {
+    x = Dense({.units = units, .activation = "relu"})(x);
+    if (options.dropout > 0) x = layers::Dropout({.rate = options.dropout})(x);
+  }
+  return x;
+}
+
+std::vector<Tensor> dense_leaves(const Tensors& nest) {
+  std::vector<Tensor> out;
+  for (const TensorLike& t : flatten(nest)) out.push_back(t.tensor());
+  return out;
+}
+
+// What the towers work on.
+struct Parts {
+  std::vector<Tensor> embedded;  // [batch, dim] each
+  std::vector<Tensor> wide;      // [batch, 1] each; wide_deep only
+  Tensor numeric;                // [batch, columns], or empty
+};
+
+Tensor joined(const Parts& parts) {
+  std::vector<Tensor> all = parts.embedded;
+  if (parts.numeric) all.push_back(parts.numeric);
+  return Concatenate({})(list_of(all)).tensor();
+}
+
+Tensor wide_deep_logit(const Parts& parts, const CtrModelOptions& options) {
+  std::vector<Tensor> terms = parts.wide;
+  terms.push_back(Dense({.units = 1})(hidden_layers(joined(parts), options)));
+  return layers::Add({})(list_of(terms)).tensor();
+}
+
+Tensor dlrm_logit(const Parts& parts, const CtrModelOptions& options) {
+  std::vector<Tensor> vectors = parts.embedded;
+  if (parts.numeric) {
+    const Tensor bottom = Dense({.units = 64, .activation = "relu"})(parts.numeric);
+    vectors.push_back(Dense({.units = options.embedding_dim, .activation = "relu"})(bottom));
+  }
+  std::vector<Tensor> top = vectors;
+  if (vectors.size() > 1) top.push_back(layers::DotInteraction({})(list_of(vectors)).tensor());
+  if (parts.numeric) top.push_back(parts.numeric);
+  return Dense({.units = 1})(hidden_layers(Concatenate({})(list_of(top)).tensor(), options));
+}
+
+Tensor dcn_logit(const Parts& parts, const CtrModelOptions& options) {
+  const Tensor x0 = joined(parts);
+  Tensor x = x0;
+  for (int i = 0; i < 2; ++i) x = layers::FeatureCross({})(list_of({x0, x})).tensor();
+  const Tensor deep = hidden_layers(x0, options);
+  return Dense({.units = 1})(Concatenate({})(list_of({x, deep})).tensor());
+}
+
+}  // namespace
+
+CtrModel make_ctr_model(const CtrPreprocessing& preprocessing, const CtrModelOptions& options) {
+  const bool wide = options.model == "wide_deep";
+  if (!wide && options.model != "dlrm" && options.model != "dcn") {
+    throw ValueError("model must be wide_deep, dlrm or dcn, received '", options.model, "'");
+  }
+  Tensors::Dict ids;
+  Nest<FeatureConfig>::Dict deep_config, wide_config;
+  for (const auto& [name, vocabulary_size] : preprocessing.id_columns()) {
+    ids.emplace(name, layers::input({.dtype = DType::kInt64, .name = name + "_id"}));
+    const auto feature = [&](int64_t dim, const Initializer& initializer, const char* suffix) {
+      return FeatureConfig{.table = make_table({.vocabulary_size = vocabulary_size,
+                                                .dim = dim,
+                                                .initializer = initializer,
+                                                .combiner = "sum",
+                                                .name = name + suffix})};
+    };
+    deep_config.emplace(name, feature(options.embedding_dim, "random_uniform", ""));
+    if (wide) wide_config.emplace(name, feature(1, "zeros", "_wide"));
+  }
+  Nest<FeatureConfig>::Dict config = {{"deep", deep_config}};
+  if (wide) config.emplace("wide", wide_config);
+  const layers::TPUEmbedding embedding({.feature_config = Nest<FeatureConfig>(config),
+                                        .optimizer = options.table_optimizer,
+                                        .name = "embedding"});
+  const Tensors id_inputs(std::move(ids));
+  Tensors::Dict looked_up = {{"deep", id_inputs}};
+  if (wide) looked_up.emplace("wide", id_inputs);
+  const Tensors activations = embedding(Tensors(std::move(looked_up)));
+
+  Parts parts{.embedded = dense_leaves(activations["deep"]),
+              .wide = wide ? dense_leaves(activations["wide"]) : std::vector<Tensor>{},
+              .numeric = {}};
+  Tensors::Dict inputs = {{"ids", id_inputs}};
+  if (preprocessing.num_numeric() > 0) {
+    parts.numeric = layers::input({.shape = {preprocessing.num_numeric()}, .name = "numeric"});
+    inputs.emplace("numeric", parts.numeric);
+  }
+  const Tensor logit = options.model == "dlrm"  ? dlrm_logit(parts, options)
+                       : options.model == "dcn" ? dcn_logit(parts, options)
+                                                : wide_deep_logit(parts, options);
+  const Tensor probability = layers::Activation({.activation = "sigmoid"})(logit);
+  return {.model = Functional({.inputs = Tensors(std::move(inputs)),
+                               .outputs = probability,
+                               .name = options.model}),
+          .embedding = embedding};
+}
+
+Functional make_serving_model(const CtrPreprocessing& preprocessing, const Functional& model) {
+  const Tensors raw = preprocessing.raw_inputs();
+  return Functional(
+      {.inputs = raw, .outputs = model(preprocessing(raw)), .name = "serving_" + model->name()});
+}
+
+}  // namespace keel::examples

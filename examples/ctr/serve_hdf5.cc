@@ -1,0 +1,60 @@
+// Loads a model from an HDF5 file and predicts the rows of a CSV file.
+#include <iostream>
+
+#include "examples/ctr/predictions_csv.h"
+#include "examples/flags.h"
+#include "framework/data/csv.h"
+#include "layers/functional.h"
+#include "savedmodel/saved_model.h"
+
+ABSL_FLAG(std::string, model, "", "HDF5 file, as train_ctr --export writes it");
+ABSL_FLAG(std::string, csv, "", "CSV file with a column for each input of the model");
+ABSL_FLAG(std::string, output, "", "CSV file for the predictions; standard output if empty");
+ABSL_FLAG(int64_t, batch_size, 4096, "rows predicted at once");
+
+namespace keel::examples {
+namespace {
+
+constexpr char kUsage[] =
+    "serve_hdf5: loads a model from an HDF5 file and predicts the rows of a CSV file, whose\n"
+    "columns are found by the names of the model's inputs.";
+
+// The columns that the model takes, as the reader wants them. An empty number is 0, as in training.
+std::vector<data::CsvColumn> columns_of(const FunctionalModel& model) {
+  std::vector<data::CsvColumn> columns;
+  for_each_leaf(model.inputs(), [&](const std::string& name, const TensorLike& input) {
+    data::CsvColumn column{.name = name, .dtype = input.spec().dtype};
+    if (column.dtype != DType::kString) column.default_value = 0;
+    columns.push_back(std::move(column));
+  });
+  return columns;
+}
+
+int run() {
+  const std::string file = absl::GetFlag(FLAGS_model);
+  const std::string csv = absl::GetFlag(FLAGS_csv);
+  if (file.empty() || csv.empty()) throw ValueError("--model and --csv are needed; see --help");
+  const ModelHandle model = load_model(file);
+  const auto* functional = dynamic_cast<const FunctionalModel*>(model.shared().get());
+  if (functional == nullptr || !functional->inputs().is_dict()) {
+    throw ValueError(file, ": not a functional model with named inputs");
+  }
+  const data::Dataset rows = data::csv_dataset(
+      csv, {.columns = columns_of(*functional), .batch_size = absl::GetFlag(FLAGS_batch_size)});
+  const Tensor predictions = model->predict(rows).tensor();
+  if (const std::string output = absl::GetFlag(FLAGS_output); !output.empty()) {
+    write_predictions(std::filesystem::path(output), predictions);
+    std::cout << predictions.dim(0) << " rows predicted into " << output << '\n';
+  } else {
+    write_predictions(std::cout, predictions);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace keel::examples
+
+int main(int argc, char** argv) {
+  keel::examples::parse_flags(argc, argv, keel::examples::kUsage);
+  return keel::examples::run_program("serve_hdf5", keel::examples::run);
+}

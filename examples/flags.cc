@@ -1,0 +1,89 @@
+#include "examples/flags.h"
+
+#include <absl/flags/reflection.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <string>
+
+#include "framework/errors.h"
+
+namespace keel::examples {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) {
+  std::cerr << what << "; see --help\n";
+  std::exit(2);
+}
+
+// Flags that the program itself defines, in alphabetical order.
+std::map<std::string, absl::CommandLineFlag*> own_flags() {
+  std::map<std::string, absl::CommandLineFlag*> out;
+  for (const auto& [name, flag] : absl::GetAllFlags()) {
+    if (flag->Filename().find("examples/") != std::string::npos) {
+      out.emplace(std::string(name), flag);
+    }
+  }
+  return out;
+}
+
+[[noreturn]] void print_help(const char* usage) {
+  std::cout << usage << "\n\nFlags:\n";
+  for (const auto& [name, flag] : own_flags()) {
+    std::cout << "  --" << name << "  " << flag->Help() << " (default: "
+              << (flag->DefaultValue().empty() ? "none" : flag->DefaultValue()) << ")\n";
+  }
+  std::exit(0);
+}
+
+}  // namespace
+
+void parse_flags(int argc, char** argv, const char* usage) {
+  const auto flags = own_flags();
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--help" || argument == "-h") print_help(usage);
+    if (argument.substr(0, 2) != "--") refuse("unexpected argument '" + argument + "'");
+    const size_t equals = argument.find('=');
+    std::string name = argument.substr(2, equals == std::string::npos ? equals : equals - 2);
+    auto it = flags.find(name);
+    const bool negated = it == flags.end() && name.substr(0, 2) == "no" &&
+                         flags.contains(name.substr(2)) &&
+                         flags.at(name.substr(2))->IsOfType<bool>();
+    if (negated) it = flags.find(name.substr(2));
+    if (it == flags.end()) refuse("unknown flag '--" + name + "'");
+    std::string value;
+    if (equals != std::string::npos) {
+      value = argument.substr(equals + 1);
+    } else if (it->second->IsOfType<bool>()) {
+      value = negated ? "false" : "true";
+    } else if (i + 1 < argc) {
+      value = argv[++i];
+    } else {
+      refuse("flag '--" + name + "' needs a value");
+    }
+    std::string error;
+    if (!it->second->ParseFrom(value, &error)) {
+      refuse("flag '--" + name + "': '" + value + "' does not parse" +
+             (error.empty() ? "" : ": " + error));
+    }
+  }
+}
+
+int run_program(const char* name, int (*body)()) {
+  try {
+    return body();
+  } catch (const RuntimeError& error) {
+    std::cerr << name << ": " << error.what() << '\n';
+    return 1;
+  } catch (const Error& error) {
+    std::cerr << name << ": " << error.what() << '\n';
+    return 2;
+  } catch (const std::exception& error) {
+    std::cerr << name << ": " << error.what() << '\n';
+    return 1;
+  }
+}
+
+}  // namespace keel::examples

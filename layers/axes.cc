@@ -1,0 +1,63 @@
+#include "layers/axes.h"
+
+#include <algorithm>
+
+namespace keel {
+namespace {
+
+void append_numbers(const Config& config, std::vector<double>& out) {
+  if (!config.is_list()) {
+    out.push_back(config.number());
+    return;
+  }
+  for (const Config& item : config.items()) append_numbers(item, out);
+}
+
+}  // namespace
+
+std::vector<int> Axes::normalized(const Shape& shape, const std::string& who) const {
+  if (values_.empty()) throw ValueError(who, ": needs at least one axis");
+  std::vector<int> out;
+  for (int axis : values_) {
+    if (axis < -shape.rank() || axis >= shape.rank()) {
+      throw ValueError(who, ": axis ", axis, " is out of range for shape ", shape);
+    }
+    out.push_back(shape.normalize_axis(axis));
+  }
+  std::ranges::sort(out);
+  if (std::ranges::adjacent_find(out) != out.end()) {
+    throw ValueError(who, ": an axis is given twice for shape ", shape);
+  }
+  return out;
+}
+
+Config encode(const Axes& axes) {
+  return axes.is_list() ? encode(axes.values()) : Config(axes.values()[0]);
+}
+
+void decode(const Config& config, Axes& axes) {
+  if (!config.is_list()) {
+    axes = Axes(static_cast<int>(config.integer()));
+    return;
+  }
+  std::vector<int> values;
+  decode(config, values);
+  axes = Axes(std::move(values));
+}
+
+Tensor Numbers::tensor(DType dtype) const {
+  const Shape shape = is_list_ ? Shape{static_cast<int64_t>(values_.size())} : Shape{};
+  return Tensor::from(values_, shape).cast(dtype);
+}
+
+Config encode(const Numbers& numbers) {
+  return numbers.is_list() ? encode(numbers.values()) : Config(numbers.values()[0]);
+}
+
+void decode(const Config& config, Numbers& numbers) {
+  std::vector<double> values;
+  append_numbers(config, values);
+  numbers = config.is_list() ? Numbers(std::move(values)) : Numbers(values[0]);
+}
+
+}  // namespace keel

@@ -1,0 +1,53 @@
+// Small values of layer options that configs write in two ways: one item, or a list of them.
+#pragma once
+
+#include <initializer_list>
+#include <vector>
+
+#include "framework/config.h"
+#include "framework/tensor.h"
+
+namespace keel {
+
+// One axis or several. Written to configs as it was given.
+class Axes {
+ public:
+  Axes(int axis = 0) : values_{axis}, is_list_(false) {}  // NOLINT: implicit
+  Axes(std::initializer_list<int> axes) : Axes(std::vector<int>(axes)) {}
+  explicit Axes(std::vector<int> axes) : values_(std::move(axes)), is_list_(true) {}
+
+  const std::vector<int>& values() const { return values_; }
+  bool is_list() const { return is_list_; }
+  // Counted from 0 for tensors of this shape, ascending. ValueError, naming `who`, for an axis
+  // out of range, one given twice, or none.
+  std::vector<int> normalized(const Shape& shape, const std::string& who) const;
+
+ private:
+  std::vector<int> values_;
+  bool is_list_;
+};
+
+Config encode(const Axes& axes);
+void decode(const Config& config, Axes& axes);
+
+// One number or several. Written to configs as it was given.
+class Numbers {
+ public:
+  Numbers(double value = 0) : values_{value}, is_list_(false) {}  // NOLINT: implicit
+  Numbers(std::initializer_list<double> values) : Numbers(std::vector<double>(values)) {}
+  explicit Numbers(std::vector<double> values) : values_(std::move(values)), is_list_(true) {}
+
+  const std::vector<double>& values() const { return values_; }
+  bool is_list() const { return is_list_; }
+  // A scalar, or a vector. `dtype` is floating.
+  Tensor tensor(DType dtype) const;
+
+ private:
+  std::vector<double> values_;
+  bool is_list_;
+};
+
+Config encode(const Numbers& numbers);
+void decode(const Config& config, Numbers& numbers);  // nested lists are flattened
+
+}  // namespace keel

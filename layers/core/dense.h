@@ -1,0 +1,58 @@
+// Dense: a fully connected layer (keras.layers.Dense).
+#pragma once
+
+#include <string>
+
+#include "layers/activations.h"
+#include "layers/layer.h"
+
+namespace keel {
+
+struct DenseOptions {
+  int64_t units = 0;  // required, > 0
+  Activation activation = "linear";
+  bool use_bias = true;
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    field("units", self.units);
+    field("activation", self.activation);
+    field("use_bias", self.use_bias);
+    field("kernel_initializer", self.kernel_initializer);
+    field("bias_initializer", self.bias_initializer);
+  }
+};
+
+// activation(x . kernel + bias) over the last axis.
+// Input [batch, ..., in]; output [batch, ..., units]. kernel is [in, units], bias [units].
+// Numeric inputs of another dtype are cast to the layer's.
+class DenseLayer final : public TensorLayer {
+ public:
+  static constexpr char kClassName[] = "Dense";
+  using Options = DenseOptions;
+  // ValueError unless units > 0.
+  explicit DenseLayer(Options options);
+
+  const Variable& kernel() const { return kernel_; }  // empty until built
+  const Variable& bias() const { return bias_; }      // idem, and if !use_bias
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  // ValueError unless the rank is at least 2 and the last dimension is known.
+  void build_weights(const TensorSpec& input) override;
+  Tensor call(const Tensor& x, const CallContext& context) override;
+
+  const Options options_;
+  Variable kernel_, bias_;
+};
+
+namespace layers {
+using Dense = LayerHandle<DenseLayer>;
+}
+
+}  // namespace keel

@@ -1,0 +1,30 @@
+#include "layers/core/embedding.h"
+
+#include "autodiff/ops.h"
+
+namespace keel {
+
+EmbeddingLayer::EmbeddingLayer(Options options)
+    : TensorLayer(kClassName, options), options_(std::move(options)) {
+  if (options_.input_dim <= 0 || options_.output_dim <= 0) {
+    throw ValueError("Embedding ", name(), ": input_dim and output_dim must be positive, received ",
+                     options_.input_dim, " and ", options_.output_dim);
+  }
+  if (options_.mask_zero) {
+    throw NotImplementedError("Embedding ", name(),
+                              ": mask_zero is not offered; give lists as ragged tensors");
+  }
+}
+
+void EmbeddingLayer::build_weights(const TensorSpec&) {
+  embeddings_ = add_weight({.name = "embeddings",
+                            .shape = {options_.input_dim, options_.output_dim},
+                            .initializer = options_.embeddings_initializer,
+                            .dtype = dtype()});
+}
+
+Tensor EmbeddingLayer::call(const Tensor& ids, const CallContext&) {
+  return ops::gather(embeddings_, is_floating(ids.dtype()) ? ops::cast(ids, DType::kInt64) : ids);
+}
+
+}  // namespace keel

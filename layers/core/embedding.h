@@ -1,0 +1,54 @@
+// Embedding: rows of a table by id (keras.layers.Embedding).
+#pragma once
+
+#include <string>
+
+#include "layers/layer.h"
+
+namespace keel {
+
+struct EmbeddingOptions {
+  int64_t input_dim = 0;                           // required: rows, > 0
+  int64_t output_dim = 0;                          // required: columns, > 0
+  Initializer embeddings_initializer = "uniform";  // in [-0.05, 0.05)
+  bool mask_zero = false;
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    field("input_dim", self.input_dim);
+    field("output_dim", self.output_dim);
+    field("embeddings_initializer", self.embeddings_initializer);
+    field("mask_zero", self.mask_zero);
+  }
+};
+
+// embeddings[ids]. Input ids of any shape, int32 or int64, or floats that hold such; output
+// [ids..., output_dim]. The gradient of the table is IndexedSlices: rows not read cost nothing.
+// ValueError for an id outside [0, input_dim).
+class EmbeddingLayer final : public TensorLayer {
+ public:
+  static constexpr char kClassName[] = "Embedding";
+  using Options = EmbeddingOptions;
+  // ValueError unless both dimensions are positive; NotImplementedError for mask_zero: give lists
+  // as ragged tensors instead.
+  explicit EmbeddingLayer(Options options);
+
+  const Variable& embeddings() const { return embeddings_; }  // empty until built
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  void build_weights(const TensorSpec& input) override;
+  Tensor call(const Tensor& ids, const CallContext& context) override;
+
+  const Options options_;
+  Variable embeddings_;
+};
+
+namespace layers {
+using Embedding = LayerHandle<EmbeddingLayer>;
+}
+
+}  // namespace keel

@@ -1,0 +1,43 @@
+// Reshape: another shape for each sample (keras.layers.Reshape).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "layers/layer.h"
+
+namespace keel {
+
+struct ReshapeOptions {
+  std::vector<int64_t> target_shape = {};  // without the batch; one dimension may be -1
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    field("target_shape", self.target_shape);
+  }
+};
+
+// Input [batch, dims...]; output [batch, target_shape...], where -1 is what is left. Any dtype.
+// ValueError if a sample has another number of values.
+class ReshapeLayer final : public TensorLayer {
+ public:
+  static constexpr char kClassName[] = "Reshape";
+  using Options = ReshapeOptions;
+  // ValueError for two dimensions -1, or another negative one.
+  explicit ReshapeLayer(Options options);
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  Tensor call(const Tensor& x, const CallContext& context) override;
+
+  const Options options_;
+};
+
+namespace layers {
+using Reshape = LayerHandle<ReshapeLayer>;
+}
+
+}  // namespace keel

@@ -1,0 +1,224 @@
+#include "layers/embedding/bags.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace keel {
+namespace {
+
+// Samples and positions while they are collected.
+struct Collector {
+  const std::string& path;
+  const FeatureConfig& feature;
+  std::span<const int64_t> ids;
+  std::span<const float> weights;  // empty: ones
+  IdRule rule;
+
+  bool keeps(size_t i) const {
+    const int64_t id = ids[i];
+    const int64_t rows = feature.table->vocabulary_size;
+    if (rule == IdRule::kPrune) {
+      if (id < 0) return false;
+      if (!weights.empty() && weights[i] <= 0 && feature.table->combiner != "sum") return false;
+    }
+    if (id < 0 || id >= rows) {
+      throw ValueError("TPUEmbedding: feature '", path, "': id ", id, " at position ", i,
+                       " is outside its table of ", rows, " rows");
+    }
+    return true;
+  }
+};
+
+Tensor int64_values(const std::string& path, const Tensor& values) {
+  if (values.dtype() != DType::kInt64 && values.dtype() != DType::kInt32) {
+    throw ValueError("TPUEmbedding: feature '", path, "': ids must be int32 or int64, received ",
+                     values.dtype());
+  }
+  return values.cast(DType::kInt64);
+}
+
+// Builds the bags from sample_of(i), the sample of position i or -1 to drop it. Positions of one
+// sample keep their order.
+template <class SampleOf>
+FeatureBags collect(const Collector& c, Shape output_shape, bool sequence,
+                    const SampleOf& sample_of) {
+  const int64_t samples = output_shape.size();
+  std::vector<int64_t> sample(c.ids.size());
+  Tensor splits = Tensor::zeros({samples + 1}, DType::kInt64);
+  const std::span<int64_t> starts = splits.mutable_data<int64_t>();
+  for (size_t i = 0; i < c.ids.size(); ++i) {
+    sample[i] = sample_of(i);
+    if (sample[i] >= 0 && !c.keeps(i)) sample[i] = -1;
+    if (sample[i] >= 0) ++starts[sample[i] + 1];
+  }
+  std::partial_sum(starts.begin(), starts.end(), starts.begin());
+  const int64_t kept = starts[samples];
+  FeatureBags out{.ids = Tensor::uninitialized({kept}, DType::kInt64),
+                  .row_splits = {},
+                  .weights = c.weights.empty() ? Tensor()
+                                               : Tensor::uninitialized({kept}, DType::kFloat32),
+                  .output_shape = output_shape,
+                  .sequence = sequence};
+  std::vector<int64_t> next(starts.begin(), starts.end() - 1);
+  const auto ids = out.ids.mutable_data<int64_t>();
+  const auto weights = out.weights ? out.weights.mutable_data<float>() : std::span<float>();
+  for (size_t i = 0; i < c.ids.size(); ++i) {
+    if (sample[i] < 0) continue;
+    const int64_t at = next[sample[i]]++;
+    ids[at] = c.ids[i];
+    if (!weights.empty()) weights[at] = c.weights[i];
+  }
+  out.row_splits = std::move(splits);
+  return out;
+}
+
+FeatureBags dense_bags(const Collector& c, const Shape& output_shape) {
+  for (size_t i = 0; i < c.ids.size(); ++i) {
+    Collector strict = c;
+    strict.rule = IdRule::kStrict;
+    strict.keeps(i);
+  }
+  const auto n = static_cast<int64_t>(c.ids.size());
+  Tensor splits = Tensor::uninitialized({n + 1}, DType::kInt64);
+  std::iota(splits.mutable_data<int64_t>().begin(), splits.mutable_data<int64_t>().end(), 0);
+  return {.ids = Tensor::from(c.ids, {n}),
+          .row_splits = std::move(splits),
+          .weights = {},
+          .output_shape = output_shape};
+}
+
+FeatureBags sparse_bags(const Collector& c, const SparseTensor& input, const Shape& output_shape,
+                        bool sequence) {
+  const auto indices = input.indices.data<int64_t>();
+  const int rank = input.dense_shape.rank();
+  const int64_t length = c.feature.max_sequence_length;
+  return collect(c, output_shape, sequence, [&](size_t i) -> int64_t {
+    const int64_t* index = indices.data() + i * rank;
+    if (sequence) return index[1] < length ? index[0] * length + index[1] : -1;
+    int64_t sample = 0;
+    for (int axis = 0; axis + 1 < rank; ++axis) {
+      sample = sample * input.dense_shape[axis] + index[axis];
+    }
+    return sample;
+  });
+}
+
+FeatureBags ragged_bags(const Collector& c, const RaggedTensor& input, const Shape& output_shape,
+                        bool sequence) {
+  const auto splits = input.row_splits.data<int64_t>();
+  // Steps of a sequence; 0 if rows are pooled.
+  const int64_t steps = sequence && input.rows() > 0 ? output_shape.size() / input.rows() : 0;
+  size_t row = 0;
+  return collect(c, output_shape, sequence, [&](size_t i) -> int64_t {
+    const auto position = static_cast<int64_t>(i);
+    while (splits[row + 1] <= position) ++row;
+    if (!sequence) return static_cast<int64_t>(row);
+    const int64_t step = position - splits[row];
+    return step < steps ? static_cast<int64_t>(row) * steps + step : -1;
+  });
+}
+
+// The weights as float32, once their kind and positions are found to be those of the ids.
+Tensor matching_weights(const std::string& path, const TensorLike& input,
+                        const TensorLike& weights) {
+  if (input.layout() == Layout::kDense) {
+    throw ValueError("TPUEmbedding: feature '", path, "': weights are given for dense ids; only "
+                     "sparse and ragged ids take weights");
+  }
+  if (weights.layout() != input.layout()) {
+    throw ValueError("TPUEmbedding: feature '", path,
+                     "': weights and ids must be of one kind, both sparse or both ragged");
+  }
+  const auto same = [](const Tensor& a, const Tensor& b) {
+    return a.shape() == b.shape() && a.dtype() == b.dtype() && std::ranges::equal(a.raw(), b.raw());
+  };
+  const bool fits = input.layout() == Layout::kSparse
+                        ? same(input.sparse().indices, weights.sparse().indices)
+                        : same(input.ragged().row_splits, weights.ragged().row_splits);
+  if (!fits || weights.values().size() != input.values().size()) {
+    throw ValueError("TPUEmbedding: feature '", path,
+                     "': weights must stand at the same positions as the ids");
+  }
+  return weights.values().cast(DType::kFloat32);
+}
+
+Shape ragged_output_shape(const std::string& path, const FeatureConfig& feature, int64_t rows) {
+  if (!feature.output_shape) {
+    return feature.max_sequence_length > 0 ? Shape{rows, feature.max_sequence_length}
+                                           : Shape{rows};
+  }
+  const int64_t samples = feature.output_shape->size();
+  if (rows != kUnknown && (rows == 0 || samples % rows != 0)) {
+    throw ValueError("TPUEmbedding: feature '", path, "': output_shape ", *feature.output_shape,
+                     " does not fit ", rows, " rows");
+  }
+  return *feature.output_shape;
+}
+
+}  // namespace
+
+bool is_sequence(const FeatureConfig& feature, const TensorSpec& input) {
+  return feature.max_sequence_length > 0 && !feature.output_shape &&
+         input.layout != Layout::kDense && input.shape.rank() == 2;
+}
+
+Shape bags_output_shape(const std::string& path, const FeatureConfig& feature,
+                        const TensorSpec& input, bool pooled_dense) {
+  const Shape& shape = input.shape;
+  if (input.layout == Layout::kRagged) {
+    if (shape.rank() != 2) {
+      throw ValueError("TPUEmbedding: feature '", path,
+                       "': ragged ids must have rank 2, received shape ", shape);
+    }
+    return ragged_output_shape(path, feature, shape[0]);
+  }
+  Shape out = shape;
+  if (input.layout == Layout::kSparse) {
+    if (shape.rank() < 2) {
+      throw ValueError("TPUEmbedding: feature '", path,
+                       "': sparse ids must have rank 2 or more, received shape ", shape);
+    }
+    out = is_sequence(feature, input) ? shape.with(1, feature.max_sequence_length)
+                                      : shape.drop_last();
+  } else if (pooled_dense) {
+    if (shape.rank() == 0 || (shape.rank() > 1 && shape[-1] != 1)) {
+      throw ValueError("TPUEmbedding: feature '", path,
+                       "': dense ids must have shape [batch] or [..., 1], received ", shape);
+    }
+    if (shape.rank() > 1) out = shape.drop_last();
+  }
+  if (feature.output_shape && !compatible(*feature.output_shape, out)) {
+    throw ValueError("TPUEmbedding: feature '", path, "': output_shape is ",
+                     *feature.output_shape, ", the ids give ", out);
+  }
+  return out;
+}
+
+FeatureBags to_bags(const std::string& path, const FeatureConfig& feature, const TensorLike& input,
+                    const std::optional<TensorLike>& weights, IdRule rule, bool pooled_dense) {
+  const std::string who = "TPUEmbedding: feature '" + path + "'";
+  if (input.layout() == Layout::kRagged) input.ragged().validate(who);
+  if (input.layout() == Layout::kSparse) input.sparse().validate(who);
+  const Tensor ids = int64_values(path, input.values());
+  const Tensor matched = weights ? matching_weights(path, input, *weights) : Tensor();
+  const TensorSpec spec = input.spec();
+  const Shape output_shape = bags_output_shape(path, feature, spec, pooled_dense);
+  const Collector collector{.path = path,
+                            .feature = feature,
+                            .ids = ids.data<int64_t>(),
+                            .weights = matched ? matched.data<float>() : std::span<const float>(),
+                            .rule = rule};
+  switch (input.layout()) {
+    case Layout::kDense:
+      return dense_bags(collector, output_shape);
+    case Layout::kSparse:
+      return sparse_bags(collector, input.sparse(), output_shape, is_sequence(feature, spec));
+    case Layout::kRagged:
+      break;
+  }
+  const bool steps = is_sequence(feature, spec) ||
+                     (feature.output_shape && output_shape.size() != input.ragged().rows());
+  return ragged_bags(collector, input.ragged(), output_shape, steps);
+}
+
+}  // namespace keel

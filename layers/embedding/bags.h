@@ -1,0 +1,43 @@
+// One feature of any kind (dense, sparse, ragged; pooled or sequence; weighted or not) as bags of
+// ids: the one form in which tables are looked up, on the engine and on the host.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "framework/tensor_like.h"
+#include "layers/embedding/table_config.h"
+
+namespace keel {
+
+// Sample s pools the ids at positions [row_splits[s], row_splits[s + 1]).
+struct FeatureBags {
+  Tensor ids;          // int64 [n]
+  Tensor row_splits;   // int64 [samples + 1]
+  Tensor weights;      // float32 [n], or empty for ones
+  Shape output_shape;  // of the result without dim; its size is the number of samples
+  bool sequence = false;
+};
+
+// What ids are let through.
+enum class IdRule {
+  kStrict,  // every id must lie in the table
+  kPrune,   // negative ids are left out, and weights <= 0 unless the combiner is sum
+};
+
+// True if the feature's rows become sequence steps for inputs of this layout.
+bool is_sequence(const FeatureConfig& feature, const TensorSpec& input);
+
+// ValueError, with `path`: an id that is no integer or outside the table; weights for dense
+// input, of another kind than the ids, or with other positions; ragged input whose rank is not
+// 2; a row count that does not fit output_shape. `pooled_dense`: a dense input's last dimension
+// must be 1 and goes away (else every id keeps its place in the shape).
+FeatureBags to_bags(const std::string& path, const FeatureConfig& feature, const TensorLike& input,
+                    const std::optional<TensorLike>& weights, IdRule rule, bool pooled_dense);
+
+// Shape of the result without dim for an input of this spec; unknown dimensions stay unknown.
+// ValueError as above.
+Shape bags_output_shape(const std::string& path, const FeatureConfig& feature,
+                        const TensorSpec& input, bool pooled_dense);
+
+}  // namespace keel

@@ -1,0 +1,103 @@
+// TPUEmbedding: pooled lookups in large embedding tables.
+//
+// Two ways to live, chosen by the strategy current when the layer is made:
+//   under a TPUStrategy  the tables are split over the cores and belong to an
+//                        engine. They are not trainable variables. One *virtual*
+//                        trainable variable stands for them all: asking a tape
+//                        for its gradient updates the tables with the tables'
+//                        own optimizers.
+//   elsewhere            the tables are ordinary trainable variables, updated by
+//                        whatever optimizer the caller applies.
+// One training step written with tape.gradient(loss, model->trainable_variables())
+// and optimizer->apply_gradients(...) is right in both.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "layers/embedding/table_config.h"
+#include "layers/layer.h"
+
+namespace keel {
+
+struct TPUEmbeddingOptions {
+  Nest<FeatureConfig> feature_config;
+  // For tables without their own. Unset: no slots and no training, legal outside a TPUStrategy
+  // only (ValueError).
+  TableOptimizer optimizer = {};
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+};
+
+struct TPUEmbeddingCallOptions {
+  std::optional<bool> training = {};
+  // Per id; same structure and layouts as the features; an empty leaf means ones.
+  std::optional<Nest<std::optional<TensorLike>>> weights = {};
+  // Look up these features in the current tables on the host, as for serving. May differ in
+  // structure from feature_config; must use its Tables (ValueError).
+  std::optional<Nest<FeatureConfig>> serving_config = {};
+};
+
+// Call with features of feature_config's structure; the result has it too.
+// Per feature, int32 or int64 ids:
+//   Tensor            [batch] or [..., 1] -> [batch, dim] or [..., dim] under a TPUStrategy;
+//                     elsewhere a plain gather, [...] -> [..., dim]
+//   SparseTensor, RaggedTensor of rank 2  -> [batch, dim], pooled by the table's combiner; or
+//                     [batch, length, dim] unpooled when max_sequence_length is set
+// Kinds may be mixed in one call. An empty or zero-weight row pools to zeros.
+// ValueError   an id outside its table, found before anything is computed; shapes
+//              against output_shape; weights for a dense feature, or of another
+//              kind than the ids; a structure with other keys or lengths
+// TypeError    a structure of other kinds
+// RuntimeError called under another kind of strategy than it was made under; the gradient of one
+//              lookup asked for twice
+// Errors about one feature carry its path ("group/history").
+class TPUEmbeddingLayer final : public Layer {
+ public:
+  static constexpr char kClassName[] = "TPUEmbedding";
+  using Options = TPUEmbeddingOptions;
+  using CallOptions = TPUEmbeddingCallOptions;
+
+  // ValueError as collect_tables says, and without an optimizer under a TPUStrategy. Keeps copies
+  // of the tables' configs: the user's objects are not written to.
+  explicit TPUEmbeddingLayer(Options options);
+  ~TPUEmbeddingLayer() override;
+
+  Tensors operator()(const Tensors& features, const CallOptions& options = {});
+  // With one feature and no structure around it.
+  Tensor operator()(const Tensor& feature, const CallOptions& options = {});
+  Tensors replay(const Tensors& inputs) override;
+
+  // Current values, [rows, dim], in order of first use by a feature. Copies of what the engine
+  // holds: not for use inside a training step.
+  std::vector<std::pair<Table, Tensor>> embedding_tables() const;
+  // ValueError if the table is not this layer's or the shape is not its.
+  void update_embedding_table(const Table& table, const Tensor& values);
+
+  const Nest<FeatureConfig>& feature_config() const { return options_.feature_config; }
+  std::vector<StateEntry> state_entries() const override;
+  Config get_config() const override;
+  static std::shared_ptr<TPUEmbeddingLayer> from_config(const Config& config);
+
+ private:
+  void build_weights(const Specs& inputs) override;
+  Tensors call(const Tensors& inputs, const CallContext& context) override;
+
+  class Backend;          // how tables are held: lookup, read, write
+  class EngineBackend;    // engine and virtual variable
+  class VariableBackend;  // one Variable per table
+
+  const Options options_;
+  const TableSet tables_;
+  std::unique_ptr<Backend> backend_;
+};
+
+namespace layers {
+using TPUEmbedding = LayerHandle<TPUEmbeddingLayer>;
+}
+
+}  // namespace keel

@@ -1,0 +1,163 @@
+#include "layers/functional.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "layers/functional_order.h"
+
+namespace keel {
+namespace {
+
+// A result of a node: the node and the position among its outputs.
+using ResultKey = std::pair<const GraphNode*, int>;
+
+ResultKey key_of(const TensorLike& t) {
+  return {t.values().producer().get(), t.values().producer_output()};
+}
+
+void check_inputs(const std::string& model, const Tensors& inputs) {
+  std::set<ResultKey> seen;
+  for_each_leaf(inputs, [&](const std::string& path, const TensorLike& input) {
+    const bool from_input =
+        input.is_symbolic() && input.values().producer() != nullptr &&
+        dynamic_cast<const InputLayer*>(input.values().producer()->operation.get()) != nullptr;
+    if (!from_input) {
+      throw ValueError(model, ": input '", path, "' is not a result of layers::input");
+    }
+    if (!seen.insert(key_of(input)).second) {
+      throw ValueError(model, ": input '", path, "' is given twice");
+    }
+  });
+}
+
+// What a call passes must fit what the graph was made for.
+void check_fits(const std::string& model, const std::string& path, const TensorSpec& expected,
+                const TensorSpec& received) {
+  if (expected.layout != received.layout) {
+    constexpr const char* kNames[] = {"dense", "ragged", "sparse"};
+    throw TypeError(model, ": input '", path, "' is ", kNames[static_cast<int>(expected.layout)],
+                    ", received a ", kNames[static_cast<int>(received.layout)], " tensor");
+  }
+  if (!compatible(expected.shape, received.shape)) {
+    throw ValueError(model, ": input '", path, "' has shape ", expected.shape, ", received ",
+                     received.shape);
+  }
+  if (is_floating(expected.dtype) != is_floating(received.dtype) &&
+      (expected.dtype == DType::kString || received.dtype == DType::kString)) {
+    throw TypeError(model, ": input '", path, "' is ", expected.dtype, ", received ",
+                    received.dtype);
+  }
+}
+
+// Leaves out the keys of dicts that the model does not take, so that a batch of many columns
+// can be passed as it is.
+Tensors without_extra_keys(const Tensors& expected, const Tensors& received) {
+  if (!expected.is_dict() || !received.is_dict()) return received;
+  Tensors::Dict kept;
+  for (const auto& [key, child] : received.entries()) {
+    const auto it = expected.entries().find(key);
+    if (it != expected.entries().end()) kept.emplace(key, without_extra_keys(it->second, child));
+  }
+  return Tensors(std::move(kept));
+}
+
+}  // namespace
+
+// Results of nodes are numbered; each node reads some numbers and writes the next ones.
+struct FunctionalModel::Plan {
+  struct Step {
+    std::shared_ptr<Operation> operation;
+    Nest<int> inputs;  // numbers; constants have theirs too
+    int first_output = 0;
+    std::vector<int> last_use = {};  // results that nobody reads afterwards
+  };
+  int results = 0;
+  std::vector<Step> steps;
+  std::vector<int> inputs;
+  Nest<int> outputs;
+  std::vector<std::pair<int, TensorLike>> constants;
+};
+
+namespace {
+
+using Numbers = std::map<ResultKey, int>;
+
+}  // namespace
+
+FunctionalModel::FunctionalModel(Options options)
+    : Model(kClassName, options), inputs_(options.inputs), outputs_(options.outputs) {
+  check_inputs(name(), inputs_);
+  nodes_ = topological_order(outputs_);
+
+  auto plan = std::make_shared<Plan>();
+  Numbers numbers;
+  for (const TensorLike& input : flatten(inputs_)) {
+    plan->inputs.push_back(plan->results);
+    numbers[key_of(input)] = plan->results++;
+  }
+  std::map<int, int> last_reader;  // result -> step
+  const auto number_of = [&](const TensorLike& t) {
+    if (!t.is_symbolic()) {
+      plan->constants.emplace_back(plan->results, t);
+      return plan->results++;
+    }
+    const auto it = numbers.find(key_of(t));
+    if (it == numbers.end()) {
+      throw ValueError(name(), ": the outputs depend on input layer '",
+                       static_cast<const Layer&>(*t.values().producer()->operation).name(),
+                       "', which is not among the model's inputs");
+    }
+    return it->second;
+  };
+  for (const auto& node : nodes_) {
+    if (dynamic_cast<const InputLayer*>(node->operation.get()) != nullptr) continue;
+    Plan::Step step{.operation = node->operation,
+                    .inputs = map_structure(node->inputs, number_of),
+                    .first_output = plan->results};
+    for (int n : flatten(step.inputs)) last_reader[n] = static_cast<int>(plan->steps.size());
+    const int outputs = static_cast<int>(flatten_paths(node->output_specs).size());
+    for (int i = 0; i < outputs; ++i) numbers[{node.get(), i}] = plan->results++;
+    plan->steps.push_back(std::move(step));
+  }
+  plan->outputs = map_structure(outputs_, number_of);
+  for (int n : flatten(plan->outputs)) last_reader.erase(n);
+  for (const auto& [n, _] : plan->constants) last_reader.erase(n);
+  for (const auto& [n, step] : last_reader) plan->steps[step].last_use.push_back(n);
+  plan_ = std::move(plan);
+
+  std::set<std::string> names;
+  for (const auto& operation : order_by_depth(inputs_, outputs_)) {
+    const auto layer = std::dynamic_pointer_cast<Layer>(operation);
+    if (layer == nullptr) continue;
+    if (!names.insert(layer->name()).second) {
+      throw ValueError(name(), ": two layers are named '", layer->name(), "'");
+    }
+    layers_.push_back(track(LayerHandle<Layer>(kAdopt, layer)));
+  }
+}
+
+Tensors FunctionalModel::call(const Tensors& inputs, const CallContext&) {
+  const Tensors received = without_extra_keys(inputs_, inputs);
+  assert_same_structure(inputs_, received);
+  std::vector<std::optional<TensorLike>> results(plan_->results);
+  const std::vector<TensorLike> declared = flatten(inputs_);
+  size_t i = 0;
+  for_each_leaf(received, [&](const std::string& path, const TensorLike& value) {
+    check_fits(name(), path, declared[i].spec(), value.spec());
+    results[plan_->inputs[i++]] = value;
+  });
+  for (const auto& [number, value] : plan_->constants) results[number] = value;
+  const auto result = [&](int number) { return *results[number]; };
+  for (const Plan::Step& step : plan_->steps) {
+    const Tensors outputs = step.operation->replay(map_structure(step.inputs, result));
+    int number = step.first_output;
+    for_each_leaf(outputs,
+                  [&](const std::string&, const TensorLike& value) { results[number++] = value; });
+    for (int dead : step.last_use) results[dead].reset();
+  }
+  return map_structure(plan_->outputs, result);
+}
+
+}  // namespace keel

@@ -1,0 +1,58 @@
+// Functional: a model given by a graph of layer calls.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "layers/input_layer.h"
+#include "layers/model.h"
+
+namespace keel {
+
+struct FunctionalOptions {
+  Tensors inputs, outputs;
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+};
+
+// The model that computes `outputs` from `inputs`, all symbolic; inputs are results of
+// layers::input and its like. Call it with a structure like `inputs`; a dict may carry further
+// keys, which are left out.
+// ValueError if the outputs do not follow from the inputs, if an input is none of layers::input,
+// or if two layers share a name.
+class FunctionalModel final : public Model {
+ public:
+  static constexpr char kClassName[] = "Functional";
+  using Options = FunctionalOptions;
+  explicit FunctionalModel(Options options);
+
+  // Input layers, ops left out, all by depth as Keras sorts them.
+  std::vector<LayerHandle<Layer>> layers() const override { return layers_; }
+  const Tensors& inputs() const { return inputs_; }
+  const Tensors& outputs() const { return outputs_; }
+
+  // Nodes in running order, those of input layers first.
+  const std::vector<std::shared_ptr<const GraphNode>>& nodes() const { return nodes_; }
+
+  // Keras's config of a functional model (layers, inbound_nodes, input_layers, output_layers).
+  // NotImplementedError if the graph has an op: files hold layers only; the error names the op.
+  Config get_config() const override;
+  // Reads configs of Keras 2 and 3.
+  static LayerHandle<FunctionalModel> from_config(const Config& config);
+
+ private:
+  // Where the results of nodes lie while the graph runs.
+  struct Plan;
+  Tensors call(const Tensors& inputs, const CallContext& context) override;
+
+  const Tensors inputs_, outputs_;
+  std::vector<std::shared_ptr<const GraphNode>> nodes_;
+  std::vector<LayerHandle<Layer>> layers_;
+  std::shared_ptr<const Plan> plan_;
+};
+
+using Functional = LayerHandle<FunctionalModel>;
+
+}  // namespace keel

@@ -1,0 +1,47 @@
+// DotInteraction: dot products of all pairs of features (keras_rs.layers.DotInteraction).
+#pragma once
+
+#include <string>
+
+#include "layers/layer.h"
+
+namespace keel {
+
+struct DotInteractionOptions {
+  bool self_interaction = false;  // also each feature with itself
+  bool skip_gather = false;       // keep the whole matrix of products, zeros above
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    field("self_interaction", self.self_interaction);
+    field("skip_gather", self.skip_gather);
+  }
+};
+
+// The products x_i . x_j of the pairs i > j (i >= j with self_interaction) in the order (1,0),
+// (2,0), (2,1), ... as DLRM takes them (Naumov et al. 2019). Input: a list of n tensors
+// [batch, dim], or one [batch, n, dim]. Output [batch, pairs], or, with skip_gather,
+// [batch, n * n]: the matrix of products row by row, zeros where there is no pair.
+class DotInteractionLayer final : public Layer {
+ public:
+  static constexpr char kClassName[] = "DotInteraction";
+  using Options = DotInteractionOptions;
+  explicit DotInteractionLayer(Options options)
+      : Layer(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  // ValueError for other shapes than those above.
+  Tensors call(const Tensors& inputs, const CallContext& context) override;
+
+  const Options options_;
+};
+
+namespace layers {
+using DotInteraction = LayerHandle<DotInteractionLayer>;
+}
+
+}  // namespace keel

@@ -1,0 +1,63 @@
+// FeatureCross: a cross layer of DCN-v2 (keras_rs.layers.FeatureCross; Wang et al. 2021).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "layers/activations.h"
+#include "layers/layer.h"
+
+namespace keel {
+
+struct FeatureCrossOptions {
+  std::optional<int64_t> projection_dim = {};  // rank of W = U V; unset: W has full rank
+  double diag_scale = 0.0;                     // >= 0, added to the diagonal of W
+  bool use_bias = true;
+  Activation pre_activation = "linear";  // of W x + bias
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    field("projection_dim", self.projection_dim);
+    field("diag_scale", self.diag_scale);
+    field("use_bias", self.use_bias);
+    field("pre_activation", self.pre_activation);
+    field("kernel_initializer", self.kernel_initializer);
+    field("bias_initializer", self.bias_initializer);
+  }
+};
+
+// x0 * (pre_activation(W x + bias) + diag_scale * x) + x.
+// Input: a list of x0 and x, both [batch, ..., dim], or x0 alone, which is then x too. Output of
+// the same shape. Weights: kernel [dim, dim] and bias [dim]; with projection_dim p also
+// down_kernel [dim, p], and kernel is [p, dim].
+class FeatureCrossLayer final : public Layer {
+ public:
+  static constexpr char kClassName[] = "FeatureCross";
+  using Options = FeatureCrossOptions;
+  // ValueError unless diag_scale >= 0 and projection_dim > 0.
+  explicit FeatureCrossLayer(Options options);
+
+  const Variable& kernel() const { return kernel_; }            // empty until built
+  const Variable& down_kernel() const { return down_kernel_; }  // idem, and at full rank
+  const Variable& bias() const { return bias_; }                // idem, and if !use_bias
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  // ValueError unless x0 and x have one shape with a known last dimension.
+  void build_weights(const Specs& inputs) override;
+  Tensors call(const Tensors& inputs, const CallContext& context) override;
+
+  const Options options_;
+  Variable down_kernel_, kernel_, bias_;
+};
+
+namespace layers {
+using FeatureCross = LayerHandle<FeatureCrossLayer>;
+}
+
+}  // namespace keel

@@ -1,0 +1,19 @@
+// The keys of layer configs in Keras's files that no parameter of a layer here stands for.
+#pragma once
+
+#include <string>
+
+#include "framework/config.h"
+
+namespace keel {
+
+// A config that real Keras wrote (2 or 3), in the terms of the layer here: keys that are nothing
+// but a default are dropped, InputLayer's batch_input_shape is called batch_shape. Configs of
+// classes of one's own come back as they are.
+// NotImplementedError, naming layer and key, if a key asks for what is not offered.
+Config from_keras(const std::string& class_name, Config config);
+
+// A config of a layer here as both Keras 2 and Keras 3 read it from files: the inverse.
+Config to_keras(const std::string& class_name, Config config);
+
+}  // namespace keel

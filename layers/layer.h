@@ -1,0 +1,168 @@
+// Layer: weights plus a function of tensors (keras.layers.Layer).
+//
+// Calling a layer (operator()) does, in order:
+//   1. build(specs) if this is the first call, which makes the weights;
+//   2. settle `training`: the caller's choice, else the enclosing layer's, else false;
+//   3. call(inputs, context);
+//   4. if the inputs are symbolic, record one graph node for the whole layer.
+// Subclasses write build() and call() only; call() runs on symbolic tensors too,
+// so output shapes follow from it and are never written twice.
+//
+// A layer is not copied: users hold handles (LayerHandle<T>).
+// Thread safety: several replicas may call one layer at once; the first builds it
+// while the others wait.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autodiff/graph.h"
+#include "autodiff/variable.h"
+#include "framework/initializers.h"
+#include "layers/layer_handle.h"
+
+namespace keel {
+
+struct CallContext {
+  bool training = false;
+};
+
+// What add_weight takes.
+struct WeightOptions {
+  std::string name;
+  Shape shape = {};
+  Initializer initializer = "glorot_uniform";
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+  VariableSynchronization synchronization = VariableSynchronization::kShared;
+  VariableAggregation aggregation = VariableAggregation::kNone;
+};
+
+// One tensor of a layer's state, for files and checkpoints. Reading and writing go through it
+// whoever holds the values: variables, or the embedding engine of a strategy.
+struct StateEntry {
+  // Model files hold weights; checkpoints hold all.
+  enum class Kind { kWeight, kSlot, kRandomState };
+  std::string name;  // inside the layer: "kernel", "users", "users/accumulator"
+  TensorSpec spec = {};
+  Kind kind = Kind::kWeight;
+  bool trainable = true;
+  std::function<Tensor()> get;
+  std::function<void(const Tensor&)> set;  // ValueError for another shape or dtype
+  uint64_t variable_id = 0;                // 0 if no variable holds it
+};
+
+class Layer : public Operation {
+ public:
+  using CallOptions = keel::CallOptions;
+
+  Tensors operator()(const Tensors& inputs, const CallOptions& options = {});
+  // Sugar for one tensor in, one out. TypeError if the layer returns a structure.
+  Tensor operator()(const Tensor& input, const CallOptions& options = {});
+
+  const std::string& class_name() const final { return class_name_; }
+  const std::string& name() const { return name_; }
+  DType dtype() const { return dtype_; }
+  bool built() const { return built_; }
+  bool trainable() const { return trainable_; }
+  // Sets it for this layer and all in it.
+  void set_trainable(bool trainable);
+
+  // Weights of this layer and of those in it. A layer reached twice counts once. weights() is the
+  // trainable ones, then the others; variables() adds what is no weight: random state.
+  std::vector<Variable> trainable_variables() const;
+  std::vector<Variable> non_trainable_variables() const;
+  std::vector<Variable> weights() const;
+  std::vector<Variable> variables() const;
+  int64_t count_params() const;
+  const std::vector<LayerHandle<Layer>>& sublayers() const { return sublayers_; }
+
+  // Makes the weights for inputs of these specs, and those of the layers inside. Calling the
+  // layer does it on its own; a second call does nothing.
+  void build(const Specs& inputs);
+  // Specs of the result for inputs of these specs. Builds the layer.
+  Specs compute_output_spec(const Specs& inputs);
+
+  // What this layer, those in it left out, has to keep: by default its variables.
+  virtual std::vector<StateEntry> state_entries() const;
+
+  // The parameters of the constructor under Keras's names, so that from_config makes an equal
+  // layer. NotImplementedError by default, for classes that files cannot name.
+  virtual Config get_config() const;
+
+  Tensors replay(const Tensors& inputs) override { return (*this)(inputs); }
+
+ protected:
+  // `options` has name, trainable and dtype; an empty name becomes a unique one, so that the
+  // config agrees with the layer.
+  template <class Options>
+  Layer(const char* class_name, Options& options)
+      : Layer(std::string(class_name), options.name, options.trainable, options.dtype) {}
+  // For classes without options. An empty name becomes a unique one.
+  explicit Layer(std::string class_name, std::string name = {});
+
+  // Makes the weights for inputs of these specs. Runs once, outside any tape.
+  virtual void build_weights(const Specs&) {}
+  // The function itself. May be called with symbolic tensors.
+  virtual Tensors call(const Tensors& inputs, const CallContext& context) = 0;
+
+  // For build_weights(): adds a weight to this layer.
+  Variable add_weight(const WeightOptions& options);
+  Variable add_weight(Variable variable);
+  // Adds a variable that is no weight: it is in variables() and in checkpoints only.
+  Variable add_state(Variable variable);
+  // For member initializers: makes `layer` a sublayer and returns it.
+  //   layers::Dense hidden_ = track(layers::Dense({.units = 64}));
+  template <class T>
+  LayerHandle<T> track(LayerHandle<T> layer) {
+    sublayers_.push_back(layer);
+    return layer;
+  }
+
+ private:
+  Layer(std::string class_name, std::string& name, bool trainable, DType dtype);
+  enum class Which { kTrainable, kNonTrainable, kState };
+  void collect(Which which, bool parents_trainable, std::vector<const Layer*>& seen,
+               std::vector<Variable>& out) const;
+  void build_once(const Specs& inputs);
+
+  const std::string class_name_;
+  const std::string name_;
+  const DType dtype_ = DType::kFloat32;
+  std::recursive_mutex build_mutex_;  // held while building: a model builds by calling itself
+  std::atomic<bool> built_ = false;
+  std::atomic<bool> trainable_ = true;
+  std::vector<Variable> weights_, states_;
+  std::vector<LayerHandle<Layer>> sublayers_;
+};
+
+// Base of the many layers that take one dense tensor and return one.
+class TensorLayer : public Layer {
+ protected:
+  using Layer::Layer;
+  virtual void build_weights(const TensorSpec&) {}
+  virtual Tensor call(const Tensor& x, const CallContext& context) = 0;
+
+ private:
+  void build_weights(const Specs& inputs) final;
+  Tensors call(const Tensors& inputs, const CallContext& context) final;
+};
+
+// For classes of one's own: auto model = make_layer<TwoTower>(64);
+template <std::derived_from<Layer> T, class... Args>
+LayerHandle<T> make_layer(Args&&... args) {
+  return LayerHandle<T>(kAdopt, std::make_shared<T>(std::forward<Args>(args)...));
+}
+
+// The name, trainable and dtype fields that every layer's options list first.
+void base_fields(auto& self, auto&& field) {
+  field("name", self.name);
+  field("trainable", self.trainable);
+  field("dtype", self.dtype);
+}
+
+}  // namespace keel

@@ -1,0 +1,34 @@
+// LayerHandle: what users hold and call. Copies share the layer; never null.
+#pragma once
+
+#include <optional>
+
+#include "framework/handle.h"
+#include "framework/tensor_like.h"
+
+namespace keel {
+
+class Layer;
+
+struct CallOptions {
+  std::optional<bool> training = {};  // unset: inherit from the enclosing call
+};
+
+template <class T>
+class LayerHandle : public Handle<T> {
+ public:
+  using Handle<T>::Handle;
+  template <std::derived_from<T> U>
+  LayerHandle(LayerHandle<U> other) : Handle<T>(std::move(other)) {}  // NOLINT: implicit upcast
+
+  template <class U = T>
+  Tensor operator()(const Tensor& x, const typename U::CallOptions& options = {}) const {
+    return (**this)(x, options);
+  }
+  template <class U = T>
+  Tensors operator()(const Tensors& x, const typename U::CallOptions& options = {}) const {
+    return (**this)(x, options);
+  }
+};
+
+}  // namespace keel

@@ -1,0 +1,84 @@
+// Losses of numbers. Means are over the last axis; labels and predictions have one shape.
+#pragma once
+
+#include "layers/losses/loss.h"
+
+namespace keel {
+
+struct MeanSquaredErrorLossOptions {
+  std::string reduction = "sum_over_batch_size";
+  std::string name = "mean_squared_error";
+  static void fields(auto& self, auto&& field) { loss_fields(self, field); }
+};
+
+// mean of (y_true - y_pred)^2
+class MeanSquaredErrorLoss final : public Loss {
+ public:
+  static constexpr char kClassName[] = "MeanSquaredError";
+  using Options = MeanSquaredErrorLossOptions;
+  explicit MeanSquaredErrorLoss(Options options)
+      : Loss(kClassName, options), options_(std::move(options)) {}
+  Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  const Options options_;
+};
+
+struct MeanAbsoluteErrorLossOptions {
+  std::string reduction = "sum_over_batch_size";
+  std::string name = "mean_absolute_error";
+  static void fields(auto& self, auto&& field) { loss_fields(self, field); }
+};
+
+// mean of |y_true - y_pred|
+class MeanAbsoluteErrorLoss final : public Loss {
+ public:
+  static constexpr char kClassName[] = "MeanAbsoluteError";
+  using Options = MeanAbsoluteErrorLossOptions;
+  explicit MeanAbsoluteErrorLoss(Options options)
+      : Loss(kClassName, options), options_(std::move(options)) {}
+  Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  const Options options_;
+};
+
+struct HuberLossOptions {
+  double delta = 1.0;  // > 0
+  std::string reduction = "sum_over_batch_size";
+  std::string name = "huber_loss";
+
+  static void fields(auto& self, auto&& field) {
+    loss_fields(self, field);
+    field("delta", self.delta);
+  }
+};
+
+// mean of e^2 / 2 where |e| <= delta, else of delta (|e| - delta / 2), for e = y_true - y_pred
+class HuberLoss final : public Loss {
+ public:
+  static constexpr char kClassName[] = "Huber";
+  using Options = HuberLossOptions;
+  explicit HuberLoss(Options options);  // ValueError unless delta > 0
+  Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  const Options options_;
+};
+
+namespace losses {
+
+using MeanSquaredError = Handle<MeanSquaredErrorLoss>;
+using MeanAbsoluteError = Handle<MeanAbsoluteErrorLoss>;
+using Huber = Handle<HuberLoss>;
+
+// Per sample, of labels that fit as fit_labels() says.
+Tensor mean_squared_error(const Tensor& y_true, const Tensor& y_pred);
+Tensor mean_absolute_error(const Tensor& y_true, const Tensor& y_pred);
+Tensor huber(const Tensor& y_true, const Tensor& y_pred, double delta = 1.0);
+
+}  // namespace losses
+}  // namespace keel

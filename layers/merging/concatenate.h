@@ -1,0 +1,42 @@
+// Concatenate: joins tensors along an axis (keras.layers.Concatenate).
+#pragma once
+
+#include <string>
+
+#include "layers/layer.h"
+
+namespace keel {
+
+struct ConcatenateOptions {
+  int axis = -1;
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    field("axis", self.axis);
+  }
+};
+
+// Input: a list of tensors of one dtype whose shapes agree but for `axis`. Output: all of them,
+// one after the other along it. ValueError for other shapes.
+class ConcatenateLayer final : public Layer {
+ public:
+  static constexpr char kClassName[] = "Concatenate";
+  using Options = ConcatenateOptions;
+  explicit ConcatenateLayer(Options options)
+      : Layer(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  Tensors call(const Tensors& inputs, const CallContext& context) override;
+
+  const Options options_;
+};
+
+namespace layers {
+using Concatenate = LayerHandle<ConcatenateLayer>;
+}
+
+}  // namespace keel

@@ -1,0 +1,83 @@
+#include "layers/merging/dot.h"
+
+#include <limits>
+
+#include "autodiff/ops.h"
+#include "layers/merging/merge.h"
+
+namespace keel {
+namespace {
+
+// x / max(|x|, 1e-7) along the axis. The bound stands before the root, so that the gradient of a
+// zero vector is finite.
+Tensor unit_length(const Tensor& x, int axis) {
+  constexpr double kLeastSquare = 1e-14;
+  const Tensor squares = ops::sum(ops::square(x), {axis}, true);
+  const double top = std::numeric_limits<double>::infinity();
+  return x * ops::rsqrt(ops::clip_by_value(squares, kLeastSquare, top));
+}
+
+// x with `axis` moved to place `to`.
+Tensor moved(const Tensor& x, int axis, int to) {
+  if (axis == to) return x;
+  std::vector<int> permutation;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i != axis) permutation.push_back(i);
+  }
+  permutation.insert(permutation.begin() + to, axis);
+  return ops::transpose(x, permutation);
+}
+
+}  // namespace
+
+DotLayer::DotLayer(Options options) : Layer(kClassName, options), options_(std::move(options)) {
+  const size_t count = options_.axes.values().size();
+  if (count != 1 && count != 2) {
+    throw ValueError("Dot ", name(), ": axes are one or two, received ", count);
+  }
+}
+
+Tensors DotLayer::call(const Tensors& inputs, const CallContext&) {
+  const std::vector<Tensor> tensors = merge_inputs(*this, inputs, 2);
+  if (tensors.size() != 2) {
+    throw ValueError("Dot ", name(), ": needs two tensors, received ", tensors.size());
+  }
+  Tensor x = tensors[0];
+  Tensor y = tensors[1];
+  const auto fail = [&](const char* what) {
+    throw ValueError("Dot ", name(), ": ", what, ", received shapes ", x.shape(), " and ",
+                     y.shape());
+  };
+  const std::vector<int>& axes = options_.axes.values();
+  const auto axis_of = [&](const Tensor& t, int axis) {
+    if (t.rank() < 2) fail("needs tensors of rank 2 or more");
+    if (axis < -t.rank() || axis >= t.rank()) fail("an axis is out of range");
+    const int normalized = t.shape().normalize_axis(axis);
+    if (normalized == 0) fail("cannot sum over the batch");
+    return normalized;
+  };
+  const int x_axis = axis_of(x, axes.front());
+  const int y_axis = axis_of(y, axes.back());
+  if (!compatible({x.dim(0), x.dim(x_axis)}, {y.dim(0), y.dim(y_axis)})) {
+    fail("the batches and the axes summed over must agree");
+  }
+  const Shape rows = x.shape().without(0).without(x_axis - 1);
+  const Shape columns = y.shape().without(0).without(y_axis - 1);
+  Shape out = Shape{x.dim(0)} + rows + columns;
+  if (out.rank() == 1) out = out + Shape{1};
+  if (x.is_symbolic() || y.is_symbolic()) {
+    return Tensor::symbolic({.shape = out, .dtype = x.dtype()});
+  }
+  if (options_.normalize) {
+    x = unit_length(x, x_axis);
+    y = unit_length(y, y_axis);
+  }
+  if (rows.rank() == 0 && columns.rank() == 0) return ops::sum(x * y, {1}, true);
+  const int64_t batch = x.dim(0);
+  const int64_t length = x.dim(x_axis);
+  const Tensor a = ops::reshape(moved(x, x_axis, x.rank() - 1), {batch, rows.size(), length});
+  const Tensor b = ops::reshape(moved(y, y_axis, 1), {batch, length, columns.size()});
+  return ops::reshape(ops::matmul(a, b), out);
+}
+
+}  // namespace keel

@@ -1,0 +1,102 @@
+// Accuracies: the part of samples, weighted by sample weights, that a model gets right.
+#pragma once
+
+#include "layers/metrics/mean.h"
+
+namespace keel {
+
+struct BinaryAccuracyMetricOptions {
+  std::string name = "binary_accuracy";
+  DType dtype = DType::kFloat32;
+  double threshold = 0.5;
+
+  static void fields(auto& self, auto&& field) {
+    metric_fields(self, field);
+    field("threshold", self.threshold);
+  }
+};
+
+// A prediction is right if it is above the threshold for label 1, and not above it for label 0.
+// Every element of y_pred counts.
+class BinaryAccuracyMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "BinaryAccuracy";
+  using Options = BinaryAccuracyMetricOptions;
+  explicit BinaryAccuracyMetric(Options options);  // ValueError unless 0 < threshold < 1
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+struct CategoricalAccuracyMetricOptions {
+  std::string name = "categorical_accuracy";
+  DType dtype = DType::kFloat32;
+  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+};
+
+// Right if label and prediction [..., classes] are greatest at the same class, the first of equals.
+class CategoricalAccuracyMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "CategoricalAccuracy";
+  using Options = CategoricalAccuracyMetricOptions;
+  explicit CategoricalAccuracyMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+struct SparseCategoricalAccuracyMetricOptions {
+  std::string name = "sparse_categorical_accuracy";
+  DType dtype = DType::kFloat32;
+  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+};
+
+// The same for labels that are class numbers [...] or [..., 1].
+class SparseCategoricalAccuracyMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "SparseCategoricalAccuracy";
+  using Options = SparseCategoricalAccuracyMetricOptions;
+  explicit SparseCategoricalAccuracyMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  bool sparse_labels(const Tensor&, const Tensor&) const override { return true; }
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+struct AutoAccuracyMetricOptions {
+  std::string name = "accuracy";
+  DType dtype = DType::kFloat32;
+  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+};
+
+// What "accuracy" means in compile(): binary if predictions have one column; sparse categorical if
+// labels have one column or a dimension less; else categorical.
+class AutoAccuracyMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "AutoAccuracy";
+  using Options = AutoAccuracyMetricOptions;
+  explicit AutoAccuracyMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  bool sparse_labels(const Tensor& y_true, const Tensor& y_pred) const override;
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+namespace metrics {
+using BinaryAccuracy = Handle<BinaryAccuracyMetric>;
+using CategoricalAccuracy = Handle<CategoricalAccuracyMetric>;
+using SparseCategoricalAccuracy = Handle<SparseCategoricalAccuracyMetric>;
+}  // namespace metrics
+
+}  // namespace keel

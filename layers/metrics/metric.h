@@ -1,0 +1,122 @@
+// Metric: a number about predictions that is gathered over batches (keras.metrics).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "autodiff/variable.h"
+#include "framework/handle.h"
+#include "framework/registry.h"
+
+namespace keel {
+
+// One batch as metrics see it, rows first.
+struct MetricBatch {
+  Tensor y_true;         // float32 of y_pred's shape, or class numbers as the user has them
+  Tensor y_pred;         // float32 [batch, ...], of rank 2 at least
+  Tensor sample_weight;  // float32 [batch, ...], or empty
+
+  // Weights of values that a batch gives, in row-major order: the weight of value i.
+  class Weights {
+   public:
+    Weights(std::span<const float> weights, int64_t values_of_each)
+        : weights_(weights), values_of_each_(values_of_each) {}
+    double operator[](int64_t i) const {
+      return weights_.empty() ? 1 : weights_[i / values_of_each_];
+    }
+
+   private:
+    const std::span<const float> weights_;
+    const int64_t values_of_each_;
+  };
+  // ValueError unless `values` is a multiple of the number of weights.
+  Weights weights_of(int64_t values) const;
+};
+
+// A metric is a vector of float64 sums: accumulate() adds a batch to them, compute() makes the
+// number of them. Each replica of a strategy adds to sums of its own, and result() adds those up
+// in replica order.
+class Metric {
+ public:
+  virtual ~Metric() = default;
+  Metric(const Metric&) = delete;
+  Metric& operator=(const Metric&) = delete;
+
+  // Labels are fitted as losses do (fit_labels); sample_weight has the leading dimensions of
+  // y_pred. Nothing is recorded by tapes. ValueError, naming the metric, for shapes that do not
+  // fit and for predictions that are NaN, before any sum changes.
+  void update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {});
+  // Of all batches since the last reset. RuntimeError in a replica.
+  double result() const;
+  void reset_state();
+  // Makes the sums anew, zeros, for the strategy of now.
+  void rebuild();
+
+  // Keras's config, from which the registry makes an equal metric.
+  virtual Config get_config() const = 0;
+
+  const std::string& class_name() const { return class_name_; }
+  const std::string& name() const { return name_; }
+  const Variable& state() const { return state_; }
+
+ protected:
+  // `options` holds the name.
+  template <class Options>
+  Metric(const char* class_name, const Options& options, int64_t state_size)
+      : Metric(std::string(class_name), options.name, state_size) {}
+  Metric(std::string class_name, std::string name, int64_t state_size);
+
+  virtual void accumulate(const MetricBatch& batch, std::span<double> state) const = 0;
+  virtual double compute(std::span<const double> state) const = 0;
+  // True if y_true of this batch holds class numbers, which are left as they are.
+  virtual bool sparse_labels(const Tensor&, const Tensor&) const { return false; }
+
+ private:
+  const std::string class_name_, name_;
+  const int64_t state_size_;
+  Variable state_;
+};
+
+using MetricHandle = Handle<Metric>;
+
+// The fields that every metric's options list first. dtype is what Keras computes in, for files;
+// sums are float64 here.
+void metric_fields(auto& self, auto&& field) {
+  field("name", self.name);
+  field("dtype", self.dtype);
+}
+
+Registry<Metric>& metric_registry();
+
+namespace metrics {
+
+// By name with default options: "auc", "AUC", "mse", "accuracy", ...; `name` is also what logs
+// call it. ValueError if unknown.
+MetricHandle get(const std::string& name);
+// {"class_name": ..., "config": ...}
+Config serialize(const Metric& metric);
+// From such a dict or from a name. ValueError for an unknown class or key.
+MetricHandle deserialize(const Config& config);
+
+}  // namespace metrics
+
+// What compile() takes: a name or a metric.
+class MetricArgument {
+ public:
+  MetricArgument(const char* name) : MetricArgument(std::string(name)) {}  // NOLINT: implicit
+  MetricArgument(const std::string& name)                                  // NOLINT: implicit
+      : metric_(metrics::get(name)), by_name_(true) {}
+  template <std::derived_from<Metric> T>
+  MetricArgument(const Handle<T>& metric) : metric_(metric) {}  // NOLINT: implicit
+
+  const MetricHandle& handle() const { return metric_; }
+  // As it was given: a name, or metrics::serialize().
+  Config config() const;
+
+ private:
+  MetricHandle metric_;
+  bool by_name_ = false;
+};
+
+}  // namespace keel

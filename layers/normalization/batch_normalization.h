@@ -1,0 +1,73 @@
+// BatchNormalization: scales each channel by the statistics of the batch
+// (keras.layers.BatchNormalization; Ioffe and Szegedy 2015).
+#pragma once
+
+#include <string>
+
+#include "layers/axes.h"
+#include "layers/layer.h"
+
+namespace keel {
+
+struct BatchNormalizationOptions {
+  Axes axis = -1;  // of the channels; one axis
+  double momentum = 0.99;
+  double epsilon = 1e-3;
+  bool center = true;  // add beta
+  bool scale = true;   // multiply by gamma
+  Initializer beta_initializer = "zeros";
+  Initializer gamma_initializer = "ones";
+  Initializer moving_mean_initializer = "zeros";
+  Initializer moving_variance_initializer = "ones";
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    field("axis", self.axis);
+    field("momentum", self.momentum);
+    field("epsilon", self.epsilon);
+    field("center", self.center);
+    field("scale", self.scale);
+    field("beta_initializer", self.beta_initializer);
+    field("gamma_initializer", self.gamma_initializer);
+    field("moving_mean_initializer", self.moving_mean_initializer);
+    field("moving_variance_initializer", self.moving_variance_initializer);
+  }
+};
+
+// gamma * (x - mean) / sqrt(variance + epsilon) + beta. Input and output of one shape; weights
+// gamma, beta, moving_mean and moving_variance, [channels] each.
+// Training: mean and biased variance of the batch over all axes but `axis`; moving averages
+// a <- momentum a + (1 - momentum) batch. Otherwise, and if the layer is not trainable, the
+// moving averages are the statistics. Each replica of a strategy uses and averages the rows it
+// has; outside the replicas the averages are their mean. A batch of no rows changes nothing.
+class BatchNormalizationLayer final : public TensorLayer {
+ public:
+  static constexpr char kClassName[] = "BatchNormalization";
+  using Options = BatchNormalizationOptions;
+  // ValueError for more than one axis, momentum outside [0, 1] or epsilon < 0.
+  explicit BatchNormalizationLayer(Options options);
+
+  const Variable& moving_mean() const { return moving_mean_; }  // empty until built
+  const Variable& moving_variance() const { return moving_variance_; }
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  // ValueError unless the number of channels is known.
+  void build_weights(const TensorSpec& input) override;
+  Tensor call(const Tensor& x, const CallContext& context) override;
+  Tensor from_batch(const Tensor& x, int axis, const Shape& broadcast);
+  Tensor from_averages(const Tensor& x, const Shape& broadcast) const;
+  void average(const Variable& moving, const Tensor& batch) const;
+
+  const Options options_;
+  Variable gamma_, beta_, moving_mean_, moving_variance_;
+};
+
+namespace layers {
+using BatchNormalization = LayerHandle<BatchNormalizationLayer>;
+}
+
+}  // namespace keel

@@ -1,0 +1,57 @@
+// LayerNormalization: scales each sample by its own statistics
+// (keras.layers.LayerNormalization; Ba et al. 2016).
+#pragma once
+
+#include <string>
+
+#include "layers/axes.h"
+#include "layers/layer.h"
+
+namespace keel {
+
+struct LayerNormalizationOptions {
+  Axes axis = -1;  // over which a sample's mean and variance are taken
+  double epsilon = 1e-3;
+  bool center = true;  // add beta
+  bool scale = true;   // multiply by gamma
+  Initializer beta_initializer = "zeros";
+  Initializer gamma_initializer = "ones";
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    field("axis", self.axis);
+    field("epsilon", self.epsilon);
+    field("center", self.center);
+    field("scale", self.scale);
+    field("beta_initializer", self.beta_initializer);
+    field("gamma_initializer", self.gamma_initializer);
+  }
+};
+
+// gamma * (x - mean) / sqrt(variance + epsilon) + beta, with the mean and biased variance over
+// `axis`. Input and output of one shape; gamma and beta have the dimensions of the axes.
+class LayerNormalizationLayer final : public TensorLayer {
+ public:
+  static constexpr char kClassName[] = "LayerNormalization";
+  using Options = LayerNormalizationOptions;
+  // ValueError for epsilon < 0.
+  explicit LayerNormalizationLayer(Options options);
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  // ValueError unless the dimensions of the axes are known.
+  void build_weights(const TensorSpec& input) override;
+  Tensor call(const Tensor& x, const CallContext& context) override;
+
+  const Options options_;
+  Variable gamma_, beta_;
+};
+
+namespace layers {
+using LayerNormalization = LayerHandle<LayerNormalizationLayer>;
+}
+
+}  // namespace keel

@@ -1,0 +1,44 @@
+// Rescaling: x * scale + offset (keras.layers.Rescaling).
+#pragma once
+
+#include <string>
+
+#include "layers/axes.h"
+#include "layers/layer.h"
+
+namespace keel {
+
+struct RescalingOptions {
+  Numbers scale = 1.0;  // one, or one for each position of the last axis
+  Numbers offset = 0.0;
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    field("scale", self.scale);
+    field("offset", self.offset);
+  }
+};
+
+// x * scale + offset. Input of any shape and numeric dtype; output of the layer's dtype.
+class RescalingLayer final : public TensorLayer {
+ public:
+  static constexpr char kClassName[] = "Rescaling";
+  using Options = RescalingOptions;
+  explicit RescalingLayer(Options options)
+      : TensorLayer(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  Tensor call(const Tensor& x, const CallContext& context) override;
+
+  const Options options_;
+};
+
+namespace layers {
+using Rescaling = LayerHandle<RescalingLayer>;
+}
+
+}  // namespace keel

@@ -1,0 +1,244 @@
+#include "layers/preprocessing/index_lookup.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <algorithm>
+#include <functional>
+#include <ranges>
+
+#include "framework/parallel.h"
+#include "layers/preprocessing/hash.h"
+
+namespace keel {
+namespace {
+
+constexpr int64_t kGrain = 4096;  // words per block
+
+Tensor as_int64(const Tensor& x, const std::string& who) {
+  if (x.dtype() == DType::kInt64) return x;
+  if (x.dtype() != DType::kInt32) {
+    throw TypeError(who, ": needs int32 or int64, received ", x.dtype());
+  }
+  return x.cast(DType::kInt64);
+}
+
+// The words of a tensor as elements of T.
+template <class T>
+Tensor as_words(const Tensor& x, const std::string& who) {
+  if constexpr (std::same_as<T, std::string>) {
+    if (x.dtype() != DType::kString) throw TypeError(who, ": needs strings, received ", x.dtype());
+    return x;
+  } else {
+    return as_int64(x, who);
+  }
+}
+
+int64_t share(const std::string& word, int64_t parts) {
+  return static_cast<int64_t>(siphash24(0, 0, word) % static_cast<uint64_t>(parts));
+}
+int64_t share(int64_t word, int64_t parts) { return (word % parts + parts) % parts; }
+
+}  // namespace
+
+template <class T>
+class IndexLookupLayer<T>::Table {
+ public:
+  // ValueError for a word given twice.
+  Table(std::vector<T> all, const std::string& who) : words(std::move(all)) {
+    positions_.reserve(words.size());
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (!positions_.emplace(words[i], static_cast<int64_t>(i)).second) {
+        throw ValueError(who, ": the vocabulary has '", words[i], "' twice");
+      }
+    }
+  }
+  // -1 if there is no such word.
+  int64_t position(const T& word) const {
+    const auto it = positions_.find(word);
+    return it == positions_.end() ? -1 : it->second;
+  }
+
+  const std::vector<T> words;
+
+ private:
+  absl::flat_hash_map<T, int64_t> positions_;
+};
+
+template <class T>
+struct IndexLookupLayer<T>::Counts {
+  absl::flat_hash_map<T, int64_t> of;
+  bool any = false;
+
+  void add(const Tensor& words) {
+    any = any || words.size() > 0;
+    for (const T& word : words.data<T>()) ++of[word];
+  }
+};
+
+template <class T>
+IndexLookupLayer<T>::IndexLookupLayer(Options options)
+    : Layer(kClassName, options),
+      options_(std::move(options)),
+      who_(std::string(kClassName) + " " + name()),
+      mode_(output_mode_from_name(options_.output_mode, who_)) {
+  if (options_.num_oov_indices < 0) {
+    throw ValueError(who_, ": num_oov_indices must not be negative, received ",
+                     options_.num_oov_indices);
+  }
+  if (options_.invert && (options_.num_oov_indices > 1 || mode_ != OutputMode::kInt)) {
+    throw ValueError(who_, ": invert needs output_mode int and at most one oov index, received ",
+                     options_.output_mode, " and ", options_.num_oov_indices);
+  }
+  if (options_.max_tokens && *options_.max_tokens <= first_word()) {
+    throw ValueError(who_, ": max_tokens must exceed the number of special tokens, ", first_word(),
+                     ", received ", *options_.max_tokens);
+  }
+  if (options_.vocabulary) set_vocabulary(*options_.vocabulary);
+}
+
+template <class T>
+int64_t IndexLookupLayer<T>::first_oov() const {
+  return options_.mask_token && mode_ == OutputMode::kInt ? 1 : 0;
+}
+
+template <class T>
+const typename IndexLookupLayer<T>::Table& IndexLookupLayer<T>::table() const {
+  if (table_ == nullptr) {
+    throw RuntimeError(who_, ": has no vocabulary; give one or call adapt()");
+  }
+  return *table_;
+}
+
+template <class T>
+void IndexLookupLayer<T>::set_vocabulary(std::vector<T> vocabulary) {
+  if (vocabulary.empty()) throw ValueError(who_, ": the vocabulary is empty");
+  std::vector<T> special;
+  if (first_oov() > 0) special.push_back(*options_.mask_token);
+  special.insert(special.end(), options_.num_oov_indices, options_.oov_token);
+  if (vocabulary.size() >= special.size() &&
+      std::ranges::equal(special, vocabulary | std::views::take(special.size()))) {
+    vocabulary.erase(vocabulary.begin(), vocabulary.begin() + std::ssize(special));
+  }
+  const auto size = first_word() + std::ssize(vocabulary);
+  if (options_.max_tokens && size > *options_.max_tokens) {
+    throw ValueError(who_, ": the vocabulary has ", size, " tokens, max_tokens is ",
+                     *options_.max_tokens);
+  }
+  auto table = std::make_shared<const Table>(std::move(vocabulary), who_);
+  if (options_.mask_token && table->position(*options_.mask_token) >= 0) {
+    throw ValueError(who_, ": the mask token stands in the middle of the vocabulary");
+  }
+  if (options_.invert && table->position(options_.oov_token) >= 0) {
+    throw ValueError(who_, ": the oov token stands in the middle of the vocabulary");
+  }
+  table_ = std::move(table);
+}
+
+template <class T>
+std::vector<T> IndexLookupLayer<T>::get_vocabulary(bool include_special_tokens) const {
+  std::vector<T> out;
+  if (include_special_tokens) {
+    if (first_oov() > 0) out.push_back(*options_.mask_token);
+    out.insert(out.end(), options_.num_oov_indices, options_.oov_token);
+  }
+  if (table_ != nullptr) out.insert(out.end(), table_->words.begin(), table_->words.end());
+  return out;
+}
+
+template <class T>
+int64_t IndexLookupLayer<T>::vocabulary_size() const {
+  return first_word() + (table_ == nullptr ? 0 : std::ssize(table_->words));
+}
+
+template <class T>
+Config IndexLookupLayer<T>::get_config() const {
+  Options options = options_;
+  if (table_ != nullptr) options.vocabulary = table_->words;
+  return to_config(options);
+}
+
+template <class T>
+Tensor IndexLookupLayer<T>::lookup(const Tensor& tensor) const {
+  const Tensor words = as_words<T>(tensor, who_);
+  const Table& all = table();
+  const int64_t mask = mode_ == OutputMode::kInt ? 0 : -1;
+  const auto number = [&](const T& word) {
+    if (options_.mask_token && word == *options_.mask_token) return mask;
+    if (const int64_t position = all.position(word); position >= 0) return first_word() + position;
+    if (options_.num_oov_indices == 0) {
+      throw ValueError(who_, ": '", word, "' is not in the vocabulary, and num_oov_indices is 0");
+    }
+    return first_oov() + share(word, options_.num_oov_indices);
+  };
+  Tensor out = Tensor::uninitialized(words.shape(), DType::kInt64);
+  const T* from = words.data<T>().data();
+  int64_t* to = out.mutable_data<int64_t>().data();
+  parallel_for(words.size(), kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) to[i] = number(from[i]);
+  });
+  return out;
+}
+
+template <class T>
+Tensor IndexLookupLayer<T>::words_of(const Tensor& tensor) const {
+  const Tensor numbers = as_int64(tensor, who_);
+  const std::vector<T>& words = table().words;
+  const auto word = [&](int64_t number) -> const T& {
+    if (first_oov() > 0 && number == 0) return *options_.mask_token;
+    const int64_t position = number - first_word();
+    return position >= 0 && position < std::ssize(words) ? words[position] : options_.oov_token;
+  };
+  Tensor out = Tensor::uninitialized(numbers.shape(), DTypeOf<T>::kValue);
+  std::ranges::transform(numbers.data<int64_t>(), out.mutable_data<T>().begin(), word);
+  return out;
+}
+
+template <class T>
+Tensors IndexLookupLayer<T>::call(const Tensors& inputs, const CallContext&) {
+  const TensorLike& x = inputs.leaf();
+  if (options_.invert) {
+    return map_values(x, DTypeOf<T>::kValue, [this](const Tensor& t) { return words_of(t); });
+  }
+  const auto numbers = map_values(x, DType::kInt64, [this](const Tensor& t) { return lookup(t); });
+  if (mode_ != OutputMode::kInt) table();  // the depth is not known before
+  return encode_categories(numbers, mode_, vocabulary_size(), who_);
+}
+
+template <class T>
+void IndexLookupLayer<T>::adapt(const TensorLike& data) {
+  Counts counts;
+  counts.add(as_words<T>(data.values(), who_));
+  take(counts);
+}
+
+template <class T>
+void IndexLookupLayer<T>::adapt(const data::Dataset& batches) {
+  Counts counts;
+  for_each_batch(batches, who_,
+                 [&](const TensorLike& x) { counts.add(as_words<T>(x.values(), who_)); });
+  take(counts);
+}
+
+template <class T>
+void IndexLookupLayer<T>::take(const Counts& counts) {
+  if (!counts.any) throw ValueError(who_, ": adapt() received no data");
+  std::vector<std::pair<int64_t, T>> sorted;
+  for (const auto& [word, count] : counts.of) {
+    const bool special =
+        word == options_.oov_token || (options_.mask_token && word == *options_.mask_token);
+    if (!special) sorted.emplace_back(count, word);
+  }
+  std::ranges::sort(sorted, std::greater<>());
+  std::vector<T> words;
+  const int64_t limit = options_.max_tokens ? *options_.max_tokens - first_word()
+                                            : static_cast<int64_t>(sorted.size());
+  for (auto& [count, word] : sorted) {
+    if (std::ssize(words) == limit) break;
+    words.push_back(std::move(word));
+  }
+  table_ = std::make_shared<const Table>(std::move(words), who_);
+}
+
+template class IndexLookupLayer<std::string>;
+template class IndexLookupLayer<int64_t>;
+
+}  // namespace keel

@@ -1,0 +1,99 @@
+// StringLookup and IntegerLookup: numbers for the words of a vocabulary (keras.layers).
+#pragma once
+
+#include <concepts>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "layers/layer.h"
+#include "layers/preprocessing/values.h"
+
+namespace keel {
+
+template <class T>
+T default_oov_token() {
+  if constexpr (std::same_as<T, std::string>) {
+    return "[UNK]";
+  } else {
+    return -1;
+  }
+}
+
+template <class T>
+struct LookupOptions {
+  std::optional<int64_t> max_tokens = {};  // most that adapt() keeps, special ones included
+  int64_t num_oov_indices = 1;             // numbers for words that are not in the vocabulary
+  std::optional<T> mask_token = {};        // gets number 0, or in encodings none
+  T oov_token = default_oov_token<T>();    // what invert gives for unknown numbers
+  std::optional<std::vector<T>> vocabulary = {};  // may begin with the special tokens
+  bool invert = false;                            // from numbers to words
+  std::string output_mode = "int";                // or one_hot, multi_hot, count
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    field("invert", self.invert);
+    field("max_tokens", self.max_tokens);
+    field("num_oov_indices", self.num_oov_indices);
+    field("oov_token", self.oov_token);
+    field("mask_token", self.mask_token);
+    field("output_mode", self.output_mode);
+    field("vocabulary", self.vocabulary);
+  }
+};
+
+// Numbers, in "int" mode: 0 for the mask token if there is one, then num_oov_indices for unknown
+// words, then the vocabulary in order. Several numbers for unknown words share them by hash
+// (integers by remainder). Other modes count from 0 without the mask and encode as
+// encode_categories says.
+// Input: words of any shape and layout, strings or int32 and int64; output int64 of the same
+// shape and row splits, or float32 encodings. With invert the other way round.
+// The config holds the vocabulary. There is no gradient.
+template <class T>
+class IndexLookupLayer final : public Layer {
+ public:
+  static constexpr const char* kClassName =
+      std::same_as<T, std::string> ? "StringLookup" : "IntegerLookup";
+  using Options = LookupOptions<T>;
+  // ValueError for a vocabulary that is empty, repeats a word or exceeds max_tokens, and for
+  // invert with an encoding or several numbers for unknown words.
+  explicit IndexLookupLayer(Options options);
+
+  // Counts the words of the data, special ones left out, and makes the vocabulary anew: by
+  // descending frequency, equally frequent ones by descending value, as Keras sorts them. Not
+  // while other threads call the layer. ValueError for no data.
+  void adapt(const TensorLike& data);
+  void adapt(const data::Dataset& batches);
+  void set_vocabulary(std::vector<T> vocabulary);  // ValueError as above
+  std::vector<T> get_vocabulary(bool include_special_tokens = true) const;
+  int64_t vocabulary_size() const;  // how many numbers there are
+  Config get_config() const override;
+
+ private:
+  class Table;
+  struct Counts;
+
+  // RuntimeError without a vocabulary; ValueError for a word that is not in it if
+  // num_oov_indices is 0; TypeError for another dtype of words or numbers.
+  Tensors call(const Tensors& inputs, const CallContext& context) override;
+  Tensor lookup(const Tensor& words) const;
+  Tensor words_of(const Tensor& numbers) const;
+  void take(const Counts& counts);
+  int64_t first_oov() const;
+  int64_t first_word() const { return first_oov() + options_.num_oov_indices; }
+  const Table& table() const;
+
+  const Options options_;
+  const std::string who_;
+  const OutputMode mode_;
+  std::shared_ptr<const Table> table_;
+};
+
+extern template class IndexLookupLayer<std::string>;
+extern template class IndexLookupLayer<int64_t>;
+
+}  // namespace keel

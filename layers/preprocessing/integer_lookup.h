@@ -1,0 +1,15 @@
+// IntegerLookup: numbers without gaps for integers (keras.layers.IntegerLookup).
+#pragma once
+
+#include "layers/preprocessing/index_lookup.h"
+
+namespace keel {
+
+using IntegerLookupOptions = LookupOptions<int64_t>;
+using IntegerLookupLayer = IndexLookupLayer<int64_t>;
+
+namespace layers {
+using IntegerLookup = LayerHandle<IntegerLookupLayer>;
+}
+
+}  // namespace keel

@@ -1,0 +1,15 @@
+// StringLookup: numbers for strings (keras.layers.StringLookup).
+#pragma once
+
+#include "layers/preprocessing/index_lookup.h"
+
+namespace keel {
+
+using StringLookupOptions = LookupOptions<std::string>;
+using StringLookupLayer = IndexLookupLayer<std::string>;
+
+namespace layers {
+using StringLookup = LayerHandle<StringLookupLayer>;
+}
+
+}  // namespace keel

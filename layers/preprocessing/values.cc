@@ -1,0 +1,106 @@
+#include "layers/preprocessing/values.h"
+
+#include "autodiff/graph.h"
+
+namespace keel {
+namespace {
+
+// Row r holds the categories [splits(r), splits(r + 1)) of `categories`.
+template <class Splits>
+Tensor encode_rows(std::span<const int64_t> categories, int64_t rows, const Splits& splits,
+                   const Shape& shape, OutputMode mode) {
+  Tensor out = Tensor::zeros(shape);
+  const int64_t depth = shape[-1];
+  float* to = out.mutable_data<float>().data();
+  for (int64_t row = 0; row < rows; ++row, to += depth) {
+    for (int64_t i = splits(row); i < splits(row + 1); ++i) {
+      if (categories[i] < 0) continue;
+      to[categories[i]] = mode == OutputMode::kCount ? to[categories[i]] + 1 : 1;
+    }
+  }
+  return out;
+}
+
+// Dimensions of the result but for the depth.
+Shape encoded_rows(const TensorSpec& x, OutputMode mode) {
+  if (x.layout != Layout::kDense) return x.shape.slice(0, 1);
+  if (x.shape.rank() == 0) return {};
+  if (mode == OutputMode::kOneHot && x.shape[-1] != 1) return x.shape;
+  return x.shape.drop_last();
+}
+
+Tensor encode_sparse(const SparseTensor& x, const Shape& shape, OutputMode mode) {
+  const auto indices = x.indices.data<int64_t>();
+  const int64_t rank = x.indices.dim(1);
+  const int64_t rows = x.dense_shape[0];
+  std::vector<int64_t> splits(rows + 1, 0);
+  for (int64_t i = 0; i < x.indices.dim(0); ++i) ++splits[indices[i * rank] + 1];
+  for (int64_t row = 0; row < rows; ++row) splits[row + 1] += splits[row];
+  return encode_rows(
+      x.values.data<int64_t>(), rows, [&](int64_t row) { return splits[row]; }, shape, mode);
+}
+
+}  // namespace
+
+TensorLike map_values(const TensorLike& x, DType dtype,
+                      const std::function<Tensor(const Tensor&)>& fn) {
+  if (x.is_symbolic()) {
+    TensorSpec spec = x.spec();
+    spec.dtype = dtype;
+    return make_symbolic(spec, nullptr, 0);
+  }
+  if (x.layout() == Layout::kRagged) {
+    return RaggedTensor{fn(x.ragged().values), x.ragged().row_splits};
+  }
+  if (x.layout() == Layout::kSparse) {
+    return SparseTensor{x.sparse().indices, fn(x.sparse().values), x.sparse().dense_shape};
+  }
+  return fn(x.tensor());
+}
+
+OutputMode output_mode_from_name(const std::string& name, const std::string& who) {
+  if (name == "int") return OutputMode::kInt;
+  if (name == "one_hot") return OutputMode::kOneHot;
+  if (name == "multi_hot") return OutputMode::kMultiHot;
+  if (name == "count") return OutputMode::kCount;
+  if (name == "tf_idf") throw NotImplementedError(who, ": output_mode tf_idf is not offered");
+  throw ValueError(who, ": output_mode is int, one_hot, multi_hot or count, received '", name, "'");
+}
+
+TensorLike encode_categories(const TensorLike& x, OutputMode mode, int64_t depth,
+                             const std::string& who) {
+  if (mode == OutputMode::kInt) return x;
+  const TensorSpec spec = x.spec();
+  if (mode == OutputMode::kOneHot && spec.layout != Layout::kDense) {
+    throw ValueError(who, ": one_hot needs a dense tensor; use multi_hot or count for lists");
+  }
+  if (spec.layout != Layout::kDense && spec.shape.rank() != 2) {
+    throw ValueError(who, ": ", "needs lists of categories, received shape ", spec.shape);
+  }
+  const Shape shape = encoded_rows(spec, mode) + Shape{depth};
+  if (x.is_symbolic()) return Tensor::symbolic({.shape = shape});
+  if (spec.layout == Layout::kRagged) {
+    const auto splits = x.ragged().row_splits.data<int64_t>();
+    return encode_rows(
+        x.ragged().values.data<int64_t>(), shape[0], [&](int64_t row) { return splits[row]; },
+        shape, mode);
+  }
+  if (spec.layout == Layout::kSparse) return encode_sparse(x.sparse(), shape, mode);
+  const bool one_each = mode == OutputMode::kOneHot || spec.shape.rank() == 0;
+  const int64_t width = one_each ? 1 : spec.shape[-1];
+  const int64_t rows = shape.drop_last().size();
+  return encode_rows(
+      x.tensor().data<int64_t>(), rows, [&](int64_t row) { return row * width; }, shape, mode);
+}
+
+void for_each_batch(const data::Dataset& batches, const std::string& who,
+                    const std::function<void(const TensorLike&)>& fn) {
+  for (const Tensors& batch : batches) {
+    if (!batch.is_leaf()) {
+      throw TypeError(who, ": adapts to a dataset of tensors, received ", batch.structure());
+    }
+    fn(batch.leaf());
+  }
+}
+
+}  // namespace keel

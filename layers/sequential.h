@@ -1,0 +1,42 @@
+// Sequential: layers one after the other (keras.Sequential).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "layers/model.h"
+
+namespace keel {
+
+struct SequentialOptions {
+  std::vector<LayerHandle<Layer>> layers = {};
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+};
+
+// Each layer takes what the one before returns. A first InputLayer gives the input's spec, and
+// with it the model is built at once; layers() leaves it out, as in Keras.
+class SequentialModel final : public Model {
+ public:
+  static constexpr char kClassName[] = "Sequential";
+  using Options = SequentialOptions;
+  explicit SequentialModel(Options options);
+
+  void add(const LayerHandle<Layer>& layer);  // ValueError for a name that is taken
+  std::vector<LayerHandle<Layer>> layers() const override;
+  // Spec of the input once known: from an InputLayer or from the first call.
+  std::optional<TensorSpec> input_spec() const { return input_spec_; }
+
+  Config get_config() const override;
+  static LayerHandle<SequentialModel> from_config(const Config& config);
+
+ private:
+  void build_weights(const Specs& inputs) override;
+  Tensors call(const Tensors& inputs, const CallContext& context) override;
+  std::optional<TensorSpec> input_spec_;
+};
+
+using Sequential = LayerHandle<SequentialModel>;
+
+}  // namespace keel

@@ -1,0 +1,33 @@
+// BatchSource: the batches of a dataset, dealt to the replicas of a strategy, epoch after epoch.
+#pragma once
+
+#include <optional>
+
+#include "distribute/strategy.h"
+
+namespace keel {
+
+class BatchSource {
+ public:
+  // Epochs of `steps` batches that run on in the dataset, from its start again where it ends; or
+  // of one pass each, if unset. ValueError, naming `who`, unless steps is positive, and for an
+  // endless dataset without steps.
+  BatchSource(const char* who, distribute::Strategy& strategy, const data::Dataset& dataset,
+              std::optional<int64_t> steps);
+
+  // Of an epoch, if known: in time for the first one, or after it.
+  std::optional<int64_t> steps() const;
+  void start_epoch();
+  // The next batch of this epoch, or nothing at its end. ValueError if the dataset has no batch.
+  std::optional<distribute::PerReplica<Tensors>> next();
+
+ private:
+  const char* const who_;
+  const distribute::DistributedDataset batches_;
+  const std::optional<int64_t> steps_;
+  std::optional<int64_t> counted_;
+  distribute::DistributedDataset::Next next_;
+  int64_t given_ = 0;  // in this epoch
+};
+
+}  // namespace keel

@@ -1,0 +1,74 @@
+// Callback: code that fit, evaluate and predict call as they go (keras.callbacks).
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "framework/handle.h"
+
+namespace keel {
+
+class Model;
+
+// Values by name, in the order of the names: {"auc": 0.91, "loss": 0.31, "val_loss": 0.33}.
+using Logs = std::map<std::string, double>;
+
+// What the run that starts is about.
+struct CallbackParams {
+  int64_t epochs = 1;
+  std::optional<int64_t> steps = {};  // of an epoch, if known
+};
+
+// Epochs and batches count from 0. Logs of a batch are those of the epoch so far. All members are
+// called by the thread that called fit, outside the replicas, so the model's weights may be read
+// and set. An exception ends fit.
+class Callback {
+ public:
+  virtual ~Callback() = default;
+
+  virtual void on_train_begin() {}
+  virtual void on_train_end(const Logs&) {}
+  virtual void on_epoch_begin(int64_t /*epoch*/) {}
+  // `logs` has the validation's values too, and what earlier callbacks put in; values added here
+  // reach later callbacks and the history.
+  virtual void on_epoch_end(int64_t /*epoch*/, Logs&) {}
+  virtual void on_train_batch_begin(int64_t /*batch*/) {}
+  virtual void on_train_batch_end(int64_t /*batch*/, const Logs&) {}
+
+  // evaluate(), and the validation inside fit.
+  virtual void on_test_begin() {}
+  virtual void on_test_end(const Logs&) {}
+  virtual void on_test_batch_begin(int64_t /*batch*/) {}
+  virtual void on_test_batch_end(int64_t /*batch*/, const Logs&) {}
+
+  virtual void on_predict_begin() {}
+  virtual void on_predict_end() {}
+  virtual void on_predict_batch_begin(int64_t /*batch*/) {}
+  virtual void on_predict_batch_end(int64_t /*batch*/) {}
+
+  // Called before anything else of a run. The model outlives the run.
+  void set_model(Model* model) { model_ = model; }
+  void set_params(const CallbackParams& params) { params_ = params; }
+
+ protected:
+  Model& model() const;  // RuntimeError before set_model()
+  const CallbackParams& params() const { return params_; }
+
+ private:
+  Model* model_ = nullptr;
+  CallbackParams params_;
+};
+
+using CallbackHandle = Handle<Callback>;
+
+// For classes of one's own: fit(data, {.callbacks = {make_callback<Mine>(3)}}).
+template <std::derived_from<Callback> T, class... Args>
+Handle<T> make_callback(Args&&... args) {
+  return Handle<T>(kAdopt, std::make_shared<T>(std::forward<Args>(args)...));
+}
+
+}  // namespace keel

@@ -1,0 +1,24 @@
+// CallbackList: calls several callbacks as one, in their order.
+#pragma once
+
+#include <vector>
+
+#include "layers/training/callback.h"
+
+namespace keel {
+
+class CallbackList {
+ public:
+  CallbackList(std::vector<CallbackHandle> callbacks, Model* model, const CallbackParams& params);
+
+  // Calls `member` of each: list.call(&Callback::on_epoch_end, epoch, logs).
+  template <class... Parameters, class... Args>
+  void call(void (Callback::*member)(Parameters...), Args&&... args) const {
+    for (const CallbackHandle& callback : callbacks_) ((*callback).*member)(args...);
+  }
+
+ private:
+  const std::vector<CallbackHandle> callbacks_;
+};
+
+}  // namespace keel

@@ -1,0 +1,52 @@
+#include "layers/training/csv_logger.h"
+
+#include <array>
+#include <charconv>
+
+#include "framework/errors.h"
+
+namespace keel {
+namespace {
+
+std::string shortest(double value) {
+  std::array<char, 32> buffer{};
+  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  return {buffer.data(), result.ptr};
+}
+
+}  // namespace
+
+void CSVLoggerCallback::on_train_begin() {
+  names_.clear();
+  std::error_code missing;
+  const auto size = std::filesystem::file_size(options_.filename, missing);
+  header_written_ = options_.append && !missing && size > 0;
+  file_.open(options_.filename, options_.append ? std::ios::app : std::ios::trunc);
+  if (!file_) {
+    throw IoError("CSVLogger: cannot write the file ", options_.filename.string());
+  }
+}
+
+void CSVLoggerCallback::on_epoch_end(int64_t epoch, Logs& logs) {
+  if (names_.empty()) {
+    for (const auto& [name, value] : logs) names_.push_back(name);
+  }
+  std::string text;
+  if (!header_written_) {
+    text += "epoch";
+    for (const std::string& name : names_) text += options_.separator + name;
+    text += '\n';
+    header_written_ = true;
+  }
+  text += std::to_string(epoch);
+  for (const std::string& name : names_) {
+    const auto it = logs.find(name);
+    text += options_.separator + (it == logs.end() ? std::string("NA") : shortest(it->second));
+  }
+  file_ << text << '\n' << std::flush;
+  if (!file_) throw IoError("CSVLogger: cannot write the file ", options_.filename.string());
+}
+
+void CSVLoggerCallback::on_train_end(const Logs&) { file_.close(); }
+
+}  // namespace keel

@@ -1,0 +1,57 @@
+// EarlyStopping: ends training when a value no longer gets better (keras.callbacks).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/tensor.h"
+#include "layers/training/callback.h"
+
+namespace keel {
+
+struct EarlyStoppingOptions {
+  std::string monitor = "val_loss";  // a name in the logs of an epoch
+  double min_delta = 0;              // a smaller change is none
+  int64_t patience = 0;              // epochs without getting better that are borne
+  // "min" or "max" is better; "auto": "max" for accuracy, auc, precision and recall, by name.
+  std::string mode = "auto";
+  std::optional<double> baseline = {};  // patience starts anew only for values better than this
+  bool restore_best_weights = false;    // at the end of training; optimizer state stays as it is
+  int64_t start_from_epoch = 0;         // epochs before this one are not looked at
+};
+
+// ValueError for another mode or a negative patience, and, after an epoch, if the logs have no
+// value of that name; the error lists those there are.
+class EarlyStoppingCallback final : public Callback {
+ public:
+  using Options = EarlyStoppingOptions;
+  explicit EarlyStoppingCallback(Options options);
+
+  int64_t best_epoch() const { return best_epoch_; }
+  // The epoch after which it ended training, if it did.
+  std::optional<int64_t> stopped_epoch() const { return stopped_epoch_; }
+
+  void on_train_begin() override;
+  void on_epoch_end(int64_t epoch, Logs& logs) override;
+  void on_train_end(const Logs&) override;
+
+ private:
+  bool is_better(double value, double than) const;
+  void keep_weights(int64_t epoch);
+
+  const Options options_;
+  const bool larger_is_better_;
+  int64_t wait_ = 0;
+  int64_t best_epoch_ = 0;
+  std::optional<double> best_;
+  std::optional<int64_t> stopped_epoch_;
+  std::vector<Tensor> best_weights_;  // in the order of for_each_state_entry
+};
+
+namespace callbacks {
+using EarlyStopping = Handle<EarlyStoppingCallback>;
+}
+
+}  // namespace keel

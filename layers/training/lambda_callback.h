@@ -1,0 +1,52 @@
+// LambdaCallback: a callback made of functions (keras.callbacks).
+#pragma once
+
+#include <functional>
+
+#include "layers/training/callback.h"
+
+namespace keel {
+
+// Those left empty are not called.
+struct LambdaCallbackOptions {
+  std::function<void(int64_t epoch)> on_epoch_begin = {};
+  std::function<void(int64_t epoch, Logs& logs)> on_epoch_end = {};
+  std::function<void()> on_train_begin = {};
+  std::function<void(const Logs& logs)> on_train_end = {};
+  std::function<void(int64_t batch)> on_train_batch_begin = {};
+  std::function<void(int64_t batch, const Logs& logs)> on_train_batch_end = {};
+};
+
+class LambdaCallback final : public Callback {
+ public:
+  using Options = LambdaCallbackOptions;
+  explicit LambdaCallback(Options options) : options_(std::move(options)) {}
+
+  void on_epoch_begin(int64_t epoch) override {
+    if (options_.on_epoch_begin) options_.on_epoch_begin(epoch);
+  }
+  void on_epoch_end(int64_t epoch, Logs& logs) override {
+    if (options_.on_epoch_end) options_.on_epoch_end(epoch, logs);
+  }
+  void on_train_begin() override {
+    if (options_.on_train_begin) options_.on_train_begin();
+  }
+  void on_train_end(const Logs& logs) override {
+    if (options_.on_train_end) options_.on_train_end(logs);
+  }
+  void on_train_batch_begin(int64_t batch) override {
+    if (options_.on_train_batch_begin) options_.on_train_batch_begin(batch);
+  }
+  void on_train_batch_end(int64_t batch, const Logs& logs) override {
+    if (options_.on_train_batch_end) options_.on_train_batch_end(batch, logs);
+  }
+
+ private:
+  const Options options_;
+};
+
+namespace callbacks {
+using Lambda = Handle<LambdaCallback>;
+}
+
+}  // namespace keel

@@ -1,0 +1,21 @@
+#include "layers/training/learning_rate_scheduler.h"
+
+#include "layers/model.h"
+
+namespace keel {
+
+LearningRateSchedulerCallback::LearningRateSchedulerCallback(Options options)
+    : options_(std::move(options)) {
+  if (!options_.schedule) throw ValueError("LearningRateScheduler: needs a schedule");
+}
+
+void LearningRateSchedulerCallback::on_epoch_begin(int64_t epoch) {
+  Optimizer& optimizer = *model().optimizer();
+  optimizer.set_learning_rate(options_.schedule(epoch, optimizer.learning_rate()));
+}
+
+void LearningRateSchedulerCallback::on_epoch_end(int64_t, Logs& logs) {
+  logs["learning_rate"] = model().optimizer()->learning_rate();
+}
+
+}  // namespace keel

@@ -1,0 +1,39 @@
+// Adagrad (Duchi et al. 2011).
+#pragma once
+
+#include "optimizers/optimizer.h"
+
+namespace keel {
+
+struct AdagradOptions {
+  LearningRate learning_rate = 0.001;
+  double initial_accumulator_value = 0.1;  // >= 0 (ValueError)
+  double epsilon = 1e-7;                   // >= 0 (ValueError)
+  std::string name = {};
+
+  static void fields(auto& self, auto&& field) {
+    field("name", self.name);
+    field("learning_rate", self.learning_rate);
+    field("initial_accumulator_value", self.initial_accumulator_value);
+    field("epsilon", self.epsilon);
+  }
+};
+
+// a += g^2; w -= lr g / sqrt(a + epsilon). Slot "accumulator".
+class AdagradOptimizer final : public Optimizer {
+ public:
+  static constexpr char kClassName[] = "Adagrad";
+  using Options = AdagradOptions;
+  explicit AdagradOptimizer(Options options);
+  Config get_config() const override;
+  const Options& options() const { return options_; }
+
+ private:
+  const Options options_;
+};
+
+namespace optimizers {
+using Adagrad = Handle<AdagradOptimizer>;
+}
+
+}  // namespace keel

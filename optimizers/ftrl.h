@@ -1,0 +1,49 @@
+// Follow the regularized leader, proximal (McMahan et al. 2013).
+#pragma once
+
+#include "optimizers/optimizer.h"
+
+namespace keel {
+
+struct FtrlOptions {
+  LearningRate learning_rate = 0.001;
+  double learning_rate_power = -0.5;                // <= 0 (ValueError)
+  double initial_accumulator_value = 0.1;           // >= 0 (ValueError)
+  double l1_regularization_strength = 0;            // >= 0 (ValueError)
+  double l2_regularization_strength = 0;            // >= 0 (ValueError)
+  double l2_shrinkage_regularization_strength = 0;  // must be 0 (ValueError)
+  double beta = 0;                                  // >= 0 (ValueError)
+  std::string name = {};
+
+  static void fields(auto& self, auto&& field) {
+    field("name", self.name);
+    field("learning_rate", self.learning_rate);
+    field("learning_rate_power", self.learning_rate_power);
+    field("initial_accumulator_value", self.initial_accumulator_value);
+    field("l1_regularization_strength", self.l1_regularization_strength);
+    field("l2_regularization_strength", self.l2_regularization_strength);
+    field("l2_shrinkage_regularization_strength", self.l2_shrinkage_regularization_strength);
+    field("beta", self.beta);
+  }
+};
+
+// The formula is FtrlRule's (framework/kernels/update_rule.h), with l1 and l2 as named above.
+// Slots "accumulator", "linear". A weight comes from its slots alone: a fresh one becomes 0 in
+// its first step if its gradient is 0.
+class FtrlOptimizer final : public Optimizer {
+ public:
+  static constexpr char kClassName[] = "Ftrl";
+  using Options = FtrlOptions;
+  explicit FtrlOptimizer(Options options);
+  Config get_config() const override;
+  const Options& options() const { return options_; }
+
+ private:
+  const Options options_;
+};
+
+namespace optimizers {
+using Ftrl = Handle<FtrlOptimizer>;
+}
+
+}  // namespace keel

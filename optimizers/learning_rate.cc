@@ -1,0 +1,42 @@
+#include "optimizers/learning_rate.h"
+
+#include "optimizers/registry.h"
+
+namespace keel {
+
+LearningRate::LearningRate(Schedule schedule, Callable callable)
+    : schedule_(std::move(schedule)), callable_(std::move(callable)) {
+  if (schedule_ == nullptr && (callable_ == nullptr || !*callable_)) {
+    throw ValueError("LearningRate: needs a number, a schedule or a function, received none");
+  }
+}
+
+double LearningRate::operator()(int64_t step) const {
+  if (callable_ != nullptr) return (*callable_)();
+  if (schedule_ != nullptr) return (*schedule_)(step);
+  return rate_;
+}
+
+std::optional<double> LearningRate::number() const {
+  if (schedule_ != nullptr || callable_ != nullptr) return {};
+  return rate_;
+}
+
+Config encode(const LearningRate& rate) {
+  if (rate.callable() != nullptr) {
+    throw NotImplementedError(
+        "LearningRate: a function cannot be written to a config; use a number or a schedule");
+  }
+  if (rate.schedule() != nullptr) return optimizers::schedules::serialize(*rate.schedule());
+  return *rate.number();
+}
+
+void decode(const Config& config, LearningRate& rate) {
+  if (config.is_dict()) {
+    rate = optimizers::schedules::deserialize(config);
+  } else {
+    rate = config.number();
+  }
+}
+
+}  // namespace keel

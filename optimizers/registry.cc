@@ -1,0 +1,158 @@
+#include "optimizers/registry.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "optimizers/adagrad.h"
+#include "optimizers/adam.h"
+#include "optimizers/ftrl.h"
+#include "optimizers/schedules.h"
+#include "optimizers/sgd.h"
+
+namespace keel::optimizers {
+namespace {
+
+// A setting of Keras's optimizers that changes nothing when it has this value.
+struct KerasSetting {
+  const char* key;
+  Config off;
+  bool any = false;  // no value changes results
+};
+
+const std::vector<KerasSetting>& keras_settings() {
+  static const std::vector<KerasSetting> kSettings = {
+      {"weight_decay", {}},
+      {"clipnorm", {}},
+      {"global_clipnorm", {}},
+      {"clipvalue", {}},
+      {"use_ema", false},
+      {"ema_momentum", 0.99},
+      {"ema_overwrite_frequency", {}},
+      {"loss_scale_factor", {}},
+      {"gradient_accumulation_steps", {}},
+      {"amsgrad", false},
+      // Of Keras 2.
+      {"decay", 0.0},
+      {"is_legacy_optimizer", false},
+      {"jit_compile", {}, true},
+  };
+  return kSettings;
+}
+
+bool same(const Config& a, const Config& b) {
+  return a.is_number() && b.is_number() ? a.number() == b.number() : a == b;
+}
+
+// `config` without the settings of Keras that the class does not know.
+template <class T>
+Config without_keras_settings(Config config) {
+  std::vector<std::string> known;
+  typename T::Options options;
+  T::Options::fields(options, [&](const char* name, auto&) { known.emplace_back(name); });
+  for (const KerasSetting& setting : keras_settings()) {
+    const Config* found = config.find(setting.key);
+    if (found == nullptr || std::ranges::find(known, setting.key) != known.end()) continue;
+    if (!setting.any && !same(*found, setting.off)) {
+      throw NotImplementedError(T::kClassName, ": config key '", setting.key, "' must be ",
+                                to_json(setting.off), ", received ", to_json(*found));
+    }
+    config.erase(setting.key);
+  }
+  return config;
+}
+
+template <class T>
+std::shared_ptr<Optimizer> make(const Config& config) {
+  return std::make_shared<T>(
+      from_config<typename T::Options>(without_keras_settings<T>(config), T::kClassName));
+}
+
+// The classes that are there from the start.
+template <class... T>
+struct Classes {
+  static void add_to(Registry<Optimizer>& registry) { (registry.add(T::kClassName, make<T>), ...); }
+  static void add_to(Registry<LearningRateSchedule>& registry) { (registry.add<T>(), ...); }
+  static bool contain(const std::string& name) { return ((name == T::kClassName) || ...); }
+  static std::vector<std::string> names() { return {T::kClassName...}; }
+};
+
+using Optimizers = Classes<AdagradOptimizer, AdamOptimizer, FtrlOptimizer, SGDOptimizer>;
+using Schedules =
+    Classes<schedules::CosineDecaySchedule, schedules::CosineDecayRestartsSchedule,
+            schedules::ExponentialDecaySchedule, schedules::InverseTimeDecaySchedule,
+            schedules::PiecewiseConstantDecaySchedule, schedules::PolynomialDecaySchedule>;
+
+// The registry of Base with the classes of All.
+template <class Base, class All>
+struct Filled : Registry<Base> {
+  explicit Filled(const char* what) : Registry<Base>(what) { All::add_to(*this); }
+};
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+// The registered name that `name` means.
+std::string registered(std::string name) {
+  // Keras 2.11 to 2.15 write its own classes like a user's.
+  constexpr std::string_view kCustom = "Custom>";
+  const std::vector<std::string> all = optimizer_registry().class_names();
+  if (std::ranges::find(all, name) != all.end()) return name;
+  if (name.starts_with(kCustom)) name.erase(0, kCustom.size());
+  for (const std::string& builtin : Optimizers::names()) {
+    if (lower(builtin) == lower(name)) return builtin;
+  }
+  return name;
+}
+
+Config serialized(const char* module, const std::string& class_name, Config config) {
+  Config out = Config::dict();
+  if (module != nullptr) out.set("module", module);
+  out.set("class_name", class_name);
+  out.set("config", std::move(config));
+  if (module != nullptr) out.set("registered_name", {});
+  return out;
+}
+
+}  // namespace
+
+Registry<Optimizer>& optimizer_registry() {
+  static Filled<Optimizer, Optimizers> registry("optimizer");
+  return registry;
+}
+
+OptimizerHandle get(const std::string& name) {
+  return {kAdopt, optimizer_registry().make(registered(name), Config::dict())};
+}
+
+OptimizerHandle deserialize(const Config& config) {
+  const std::string& name = config["class_name"].string();
+  return {kAdopt, optimizer_registry().make(registered(name), config["config"])};
+}
+
+Config serialize(const Optimizer& optimizer) {
+  const std::string& name = optimizer.class_name();
+  return serialized(Optimizers::contain(name) ? "keras.optimizers" : nullptr, name,
+                    optimizer.get_config());
+}
+
+namespace schedules {
+
+Registry<LearningRateSchedule>& schedule_registry() {
+  static Filled<LearningRateSchedule, Schedules> registry("learning rate schedule");
+  return registry;
+}
+
+std::shared_ptr<const LearningRateSchedule> deserialize(const Config& config) {
+  return schedule_registry().make(config["class_name"].string(), config["config"]);
+}
+
+Config serialize(const LearningRateSchedule& schedule) {
+  const std::string name = schedule.class_name();
+  return serialized(Schedules::contain(name) ? "keras.optimizers.schedules" : nullptr, name,
+                    schedule.get_config());
+}
+
+}  // namespace schedules
+}  // namespace keel::optimizers

@@ -1,0 +1,40 @@
+// SGD, with momentum or Nesterov's variant of it on request.
+#pragma once
+
+#include "optimizers/optimizer.h"
+
+namespace keel {
+
+struct SGDOptions {
+  LearningRate learning_rate = 0.01;
+  double momentum = 0.0;  // in [0, 1] (ValueError)
+  bool nesterov = false;
+  std::string name = {};
+
+  static void fields(auto& self, auto&& field) {
+    field("name", self.name);
+    field("learning_rate", self.learning_rate);
+    field("momentum", self.momentum);
+    field("nesterov", self.nesterov);
+  }
+};
+
+// w -= lr g; with momentum v = momentum v - lr g, w += v (nesterov: w += momentum v - lr g).
+// Slot "momentum" if momentum is not 0.
+class SGDOptimizer final : public Optimizer {
+ public:
+  static constexpr char kClassName[] = "SGD";
+  using Options = SGDOptions;
+  explicit SGDOptimizer(Options options);
+  Config get_config() const override;
+  const Options& options() const { return options_; }
+
+ private:
+  const Options options_;
+};
+
+namespace optimizers {
+using SGD = Handle<SGDOptimizer>;
+}
+
+}  // namespace keel

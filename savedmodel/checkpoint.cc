@@ -1,0 +1,259 @@
+#include "savedmodel/checkpoint.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "layers/layer_state.h"
+#include "savedmodel/hdf5_file.h"
+#include "savedmodel/model_weights.h"
+
+namespace keel {
+namespace {
+
+constexpr const char* kFormat = "keel-checkpoint";
+constexpr int64_t kVersion = 1;
+
+struct Entry {
+  std::string key;
+  TensorSpec spec;
+  bool required = false;
+  std::string optimizer = {};  // whose slot it is
+  std::function<Tensor()> get;
+  std::function<void(const Tensor&)> set;
+};
+
+// A variable that an optimizer may keep slots for.
+struct Trained {
+  std::string key;
+  Variable variable;
+};
+
+std::string joined(const std::vector<std::string>& keys) {
+  std::string out;
+  for (const std::string& key : keys) out += (out.empty() ? "" : ", ") + key;
+  return out;
+}
+
+std::vector<Entry> model_entries(const CheckpointItems& items) {
+  std::vector<Entry> out;
+  if (!items.model) return out;
+  for_each_state_entry(**items.model, [&](const std::string& path, const StateEntry& entry) {
+    out.push_back({.key = "model/" + path,
+                   .spec = entry.spec,
+                   .required = entry.kind == StateEntry::Kind::kWeight,
+                   .get = entry.get,
+                   .set = entry.set});
+  });
+  return out;
+}
+
+std::vector<Trained> trained_variables(const CheckpointItems& items) {
+  if (!items.model) return {};
+  std::map<uint64_t, std::string> keys;
+  for_each_state_entry(**items.model, [&](const std::string& path, const StateEntry& entry) {
+    if (entry.variable_id != 0) keys.emplace(entry.variable_id, "model/" + path);
+  });
+  std::vector<Trained> out;
+  for (const Variable& variable : (*items.model)->trainable_variables()) {
+    const auto it = keys.find(variable.id());
+    if (it != keys.end()) out.push_back({.key = it->second, .variable = variable});
+  }
+  return out;
+}
+
+Entry slot_entry(const std::string& key, const std::string& name, const OptimizerHandle& optimizer,
+                 const Variable& variable, size_t slot) {
+  return {.key = key,
+          .spec = variable.spec(),
+          .optimizer = name,
+          .get = [=] { return optimizer->slots(variable)[slot].read(); },
+          .set =
+              [=](const Tensor& value) {
+                optimizer->build({variable});
+                optimizer->slots(variable)[slot].assign(value);
+              }};
+}
+
+void add_counters(const CheckpointItems& items, std::vector<Entry>& out) {
+  for (const auto& item : items.optimizers) {
+    const OptimizerHandle& optimizer = item.second;
+    const std::string prefix = "optimizers/" + item.first + "/";
+    out.push_back({.key = prefix + "iteration",
+                   .spec = {.shape = {}, .dtype = DType::kInt64},
+                   .get = [=] { return Tensor::scalar(optimizer->iterations()); },
+                   .set = [=](const Tensor& v) { optimizer->set_iterations(v.item<int64_t>()); }});
+    if (!optimizer->learning_rate_source().number()) continue;
+    out.push_back(
+        {.key = prefix + "learning_rate",
+         .spec = {.shape = {}, .dtype = DType::kFloat64},
+         .get = [=] { return Tensor::scalar(optimizer->learning_rate()); },
+         .set = [=](const Tensor& v) { optimizer->set_learning_rate(v.item<double>()); }});
+  }
+  for (const auto& item : items.variables) {
+    const Variable& variable = item.second;
+    out.push_back({.key = "variables/" + item.first,
+                   .spec = variable.spec(),
+                   .get = [=] { return variable.read(); },
+                   .set = [=](const Tensor& v) { variable.assign(v); }});
+  }
+}
+
+// All that is there to be saved. Where two optimizers keep the same slot of a variable, the
+// second one's key says whose it is.
+std::vector<Entry> entries_to_save(const CheckpointItems& items) {
+  std::vector<Entry> out = model_entries(items);
+  std::set<std::string> keys;
+  for (const Entry& entry : out) {
+    if (!keys.insert(entry.key).second) {
+      throw ValueError("Checkpoint.write: the model has two values with the key ", entry.key);
+    }
+  }
+  const std::vector<Trained> trained = trained_variables(items);
+  for (const auto& [name, optimizer] : items.optimizers) {
+    const std::vector<Slot> slots = optimizer->rule().slots();
+    for (const Trained& t : trained) {
+      if (optimizer->slots(t.variable).empty()) continue;
+      for (size_t s = 0; s < slots.size(); ++s) {
+        std::string key = t.key + "/" + slots[s].name;
+        if (!keys.insert(key).second) key += "@" + name;
+        out.push_back(slot_entry(key, name, optimizer, t.variable, s));
+      }
+    }
+  }
+  add_counters(items, out);
+  return out;
+}
+
+struct Stored {
+  std::string dataset;
+  std::string optimizer;
+};
+using Index = std::map<std::string, Stored>;  // by key
+
+// Slots that the file should have, given what it says of whose they were.
+std::vector<Entry> slots_to_restore(const CheckpointItems& items, const Index& index) {
+  std::vector<Entry> out;
+  const bool alone = items.optimizers.size() == 1;
+  const std::vector<Trained> trained = trained_variables(items);
+  for (const auto& [name, optimizer] : items.optimizers) {
+    const std::vector<Slot> slots = optimizer->rule().slots();
+    for (const Trained& t : trained) {
+      const bool has_slots = !optimizer->slots(t.variable).empty();
+      for (size_t s = 0; s < slots.size(); ++s) {
+        std::string key = t.key + "/" + slots[s].name;
+        const std::string own = key + "@" + name;
+        const auto found = index.find(key);
+        const bool was_its = found != index.end() && found->second.optimizer == name;
+        if (index.contains(own)) {
+          key = own;
+        } else if (!alone && !has_slots && !was_its) {
+          continue;
+        }
+        out.push_back(slot_entry(key, name, optimizer, t.variable, s));
+      }
+    }
+  }
+  return out;
+}
+
+Index read_index(const Hdf5File& file) {
+  if (!file.has_attribute("/", "format") || file.string_attribute("/", "format") != kFormat) {
+    throw IoError(file.path(), ": is no checkpoint");
+  }
+  const int64_t version = file.integer_attribute("/", "format_version");
+  if (version != kVersion) {
+    throw IoError(file.path(), ": a checkpoint of version ", version, ", this library reads ",
+                  kVersion);
+  }
+  Index index;
+  for (const std::string& name : file.children("/entries")) {
+    Stored stored = {.dataset = "/entries/" + name, .optimizer = {}};
+    if (file.has_attribute(stored.dataset, "optimizer")) {
+      stored.optimizer = file.string_attribute(stored.dataset, "optimizer");
+    }
+    const std::string key = file.string_attribute(stored.dataset, "key");
+    if (!index.emplace(key, std::move(stored)).second) {
+      throw IoError(file.path(), ": two values for '", key, "'");
+    }
+  }
+  const int64_t expected = file.integer_attribute("/", "entries");
+  if (expected != static_cast<int64_t>(index.size())) {
+    throw IoError(file.path(), ": should have ", expected, " entries, has ", index.size());
+  }
+  return index;
+}
+
+void check_spec(const Hdf5File& file, const Entry& entry, const std::string& dataset) {
+  const TensorSpec found = file.spec(dataset);
+  if (found.shape != entry.spec.shape || found.dtype != entry.spec.dtype) {
+    throw ValueError("Checkpoint.restore: ", entry.key, " needs ", entry.spec.dtype,
+                     entry.spec.shape, ", ", file.path(), " has ", found.dtype, found.shape);
+  }
+}
+
+}  // namespace
+
+void RestoreStatus::assert_consumed() const {
+  if (missing.empty() && unused.empty()) return;
+  throw ValueError("RestoreStatus.assert_consumed: ", path, " lacks [", joined(missing),
+                   "]; nothing took [", joined(unused), "]");
+}
+
+Checkpoint::Checkpoint(CheckpointItems items) : items_(std::move(items)) {}
+
+void Checkpoint::write(const std::string& path, int64_t step) const {
+  require_no_replica("Checkpoint.write");
+  if (items_.model) require_built("Checkpoint.write", **items_.model);
+  const std::vector<Entry> entries = entries_to_save(items_);
+  Hdf5Writer file(path);
+  file.write_attribute("/", "format", kFormat);
+  file.write_attribute("/", "format_version", kVersion);
+  file.write_attribute("/", "step", step);
+  file.write_attribute("/", "entries", static_cast<int64_t>(entries.size()));
+  file.create_group("/entries");
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const std::string dataset = str("/entries/", i);
+    file.write(dataset, entries[i].get());
+    file.write_attribute(dataset, "key", entries[i].key, Hdf5Writer::Charset::kUtf8);
+    if (!entries[i].optimizer.empty()) {
+      file.write_attribute(dataset, "optimizer", entries[i].optimizer, Hdf5Writer::Charset::kUtf8);
+    }
+  }
+  file.commit({.seal = true});
+}
+
+RestoreStatus Checkpoint::restore(const std::string& path, const RestoreOptions& options) const {
+  require_no_replica("Checkpoint.restore");
+  if (items_.model) require_built("Checkpoint.restore", **items_.model);
+  check_seal(path);
+  const Hdf5File file(path);
+  Index index = read_index(file);
+  std::vector<Entry> entries = model_entries(items_);
+  std::ranges::move(slots_to_restore(items_, index), std::back_inserter(entries));
+  add_counters(items_, entries);
+
+  RestoreStatus status = {.path = path, .step = file.integer_attribute("/", "step")};
+  std::vector<std::string> missing_weights;
+  std::vector<std::pair<const Entry*, std::string>> assignments;
+  for (const Entry& entry : entries) {
+    const auto found = index.find(entry.key);
+    if (found == index.end()) {
+      status.missing.push_back(entry.key);
+      if (entry.required) missing_weights.push_back(entry.key);
+      continue;
+    }
+    check_spec(file, entry, found->second.dataset);
+    assignments.emplace_back(&entry, found->second.dataset);
+    index.erase(found);
+  }
+  if (!missing_weights.empty() && !options.allow_missing_weights) {
+    throw ValueError("Checkpoint.restore: ", path, " has no value for the weights ",
+                     joined(missing_weights));
+  }
+  for (const auto& [entry, dataset] : assignments) entry->set(file.read(dataset));
+  for (const auto& [key, stored] : index) status.unused.push_back(key);
+  return status;
+}
+
+}  // namespace keel

@@ -1,0 +1,74 @@
+// What the reader and the writer of HDF5 files share. Only hdf5_*.cc include this.
+#pragma once
+
+#include <hdf5.h>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/errors.h"
+
+namespace keel::hdf5_internal {
+
+// Held during calls of the HDF5 library: one thread at a time, and no messages on stderr.
+class LibraryScope {
+ public:
+  LibraryScope();
+  ~LibraryScope();
+  LibraryScope(const LibraryScope&) = delete;
+  LibraryScope& operator=(const LibraryScope&) = delete;
+
+ private:
+  const std::unique_lock<std::recursive_mutex> lock_;
+  H5E_auto2_t handler_ = nullptr;
+  void* handler_data_ = nullptr;
+};
+
+// An id of the library, closed by its own function.
+class Id {
+ public:
+  using Close = herr_t (*)(hid_t);
+  Id(hid_t id, Close closer) : id_(id), close_(closer) {}
+  Id(Id&& other) noexcept : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
+  ~Id() { close(); }
+  Id(const Id&) = delete;
+  Id& operator=(const Id&) = delete;
+  Id& operator=(Id&&) = delete;
+
+  bool valid() const { return id_ >= 0; }
+  operator hid_t() const { return id_; }  // NOLINT: implicit, for calls of the library
+  bool close() { return id_ < 0 || close_(std::exchange(id_, H5I_INVALID_HID)) >= 0; }
+
+ private:
+  hid_t id_;
+  Close close_;
+};
+
+// The innermost message of the library's error stack, in parentheses; empty if there is none.
+std::string library_message();
+
+// Where in which file something went wrong: "model.h5, /model_weights/dense: ".
+struct Place {
+  const std::string& file;
+  const std::string& object;
+  std::string attribute = {};
+
+  template <class... Args>
+  [[noreturn]] void fail(const Args&... what) const {
+    const std::string message = library_message();
+    throw IoError(file, ", ", object.empty() ? "/" : object,
+                  attribute.empty() ? "" : ", attribute " + attribute, ": ", what..., message);
+  }
+  Id check(hid_t id, Id::Close close, const char* what) const {
+    if (id < 0) fail(what);
+    return {id, close};
+  }
+  void check(herr_t status, const char* what) const {
+    if (status < 0) fail(what);
+  }
+};
+
+std::vector<std::string> parts_of(const std::string& path);  // without the empty ones
+
+}  // namespace keel::hdf5_internal

@@ -1,0 +1,161 @@
+#include "savedmodel/model_checkpoint.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "savedmodel/saved_model.h"
+
+namespace keel {
+namespace {
+
+bool larger_is_better(const ModelCheckpointOptions& options) {
+  if (options.mode == "max") return true;
+  if (options.mode == "min") return false;
+  if (options.mode != "auto") {
+    throw ValueError("ModelCheckpoint: mode must be 'auto', 'min' or 'max', received '",
+                     options.mode, "'");
+  }
+  for (const char* part : {"acc", "auc", "precision", "recall", "f1", "fmeasure"}) {
+    if (options.monitor.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+struct Format {
+  bool zeros = false;
+  int width = 0;
+  int precision = -1;
+  char kind = 0;  // d, e, f, g, or none
+};
+
+// Reads digits at `at`; -1 if there are none. At most 3, for no number needs more.
+int digits(const std::string& text, size_t& at) {
+  int value = -1;
+  for (int i = 0; i < 3 && at < text.size() && text[at] >= '0' && text[at] <= '9'; ++i, ++at) {
+    value = std::max(value, 0) * 10 + (text[at] - '0');
+  }
+  return value;
+}
+
+Format parse_format(const std::string& text) {
+  Format format;
+  size_t at = 0;
+  if (at < text.size() && text[at] == '0') {
+    format.zeros = true;
+    ++at;
+  }
+  format.width = std::max(0, digits(text, at));
+  bool valid = true;
+  if (at < text.size() && text[at] == '.') {
+    ++at;
+    format.precision = digits(text, at);
+    valid = format.precision >= 0;
+  }
+  if (at < text.size()) format.kind = text[at++];
+  const bool known = std::string("defg").find(format.kind) != std::string::npos;
+  if (!valid || at != text.size() || (format.kind != 0 && !known)) {
+    throw ValueError("ModelCheckpoint: '", text, "' is no format for numbers; '02d' and '.3f' are");
+  }
+  return format;
+}
+
+std::string formatted(double value, const Format& format) {
+  if (format.kind == 'd' && std::trunc(value) != value) {
+    throw ValueError("ModelCheckpoint: format 'd' is for integers, received ", value);
+  }
+  const int precision = format.kind == 'd' ? 0 : format.precision < 0 ? 6 : format.precision;
+  const char kind = format.kind == 'd' ? 'f' : format.kind == 0 ? 'g' : format.kind;
+  const std::string pattern = std::string(format.zeros ? "%0*.*" : "%*.*") + kind;
+  std::array<char, 2048> buffer;
+  std::snprintf(buffer.data(), buffer.size(), pattern.c_str(), format.width, precision, value);
+  return buffer.data();
+}
+
+std::string replaced(const std::string& field, const Logs& values) {
+  const size_t colon = field.find(':');
+  const std::string name = field.substr(0, colon);
+  const auto it = values.find(name);
+  if (it == values.end()) {
+    std::string known;
+    for (const auto& entry : values) known += (known.empty() ? "" : ", ") + entry.first;
+    throw ValueError("ModelCheckpoint: no value of '", name, "' for the path, there are: ", known);
+  }
+  if (colon != std::string::npos) {
+    return formatted(it->second, parse_format(field.substr(colon + 1)));
+  }
+  const bool counts = name == "epoch" || name == "batch";
+  return counts ? formatted(it->second, {.kind = 'd'}) : to_json(it->second);
+}
+
+}  // namespace
+
+std::string format_logs(const std::string& text, const Logs& values) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool doubled = i + 1 < text.size() && text[i + 1] == text[i];
+    if (text[i] != '{' && text[i] != '}') {
+      out += text[i];
+    } else if (doubled) {
+      out += text[i++];
+    } else {
+      const size_t end = text.find('}', i);
+      if (text[i] == '}' || end == std::string::npos) {
+        throw ValueError("ModelCheckpoint: a brace without its other in '", text, "'");
+      }
+      out += replaced(text.substr(i + 1, end - i - 1), values);
+      i = end;
+    }
+  }
+  return out;
+}
+
+ModelCheckpointCallback::ModelCheckpointCallback(Options options)
+    : options_(std::move(options)), larger_is_better_(larger_is_better(options_)) {
+  if (options_.filepath.empty()) throw ValueError("ModelCheckpoint: needs a filepath");
+  if (options_.save_freq && *options_.save_freq < 1) {
+    throw ValueError("ModelCheckpoint: save_freq must be positive, received ", *options_.save_freq);
+  }
+  if (options_.save_weights_only) {
+    throw NotImplementedError("ModelCheckpoint: save_weights_only is not offered");
+  }
+  best_ = options_.initial_value_threshold;
+}
+
+void ModelCheckpointCallback::on_train_begin() { batches_ = 0; }
+
+bool ModelCheckpointCallback::is_better(const Logs& logs) {
+  const auto it = logs.find(options_.monitor);
+  if (it == logs.end()) {
+    std::string known;
+    for (const auto& [name, value] : logs) known += (known.empty() ? "" : ", ") + name;
+    throw ValueError("ModelCheckpoint: no value of '", options_.monitor,
+                     "' in the logs, they have: ", known);
+  }
+  const double value = it->second;
+  if (std::isnan(value)) return false;
+  return !best_ || (larger_is_better_ ? value > *best_ : value < *best_);
+}
+
+void ModelCheckpointCallback::save(int64_t batch, const Logs& logs) {
+  if (options_.save_best_only && !is_better(logs)) return;
+  Logs values = logs;
+  values["epoch"] = static_cast<double>(epoch_ + 1);
+  values["batch"] = static_cast<double>(batch);
+  save_model(model(), format_logs(options_.filepath, values),
+             {.include_optimizer = options_.include_optimizer});
+  if (options_.save_best_only) best_ = logs.at(options_.monitor);
+}
+
+void ModelCheckpointCallback::on_train_batch_end(int64_t batch, const Logs& logs) {
+  if (!options_.save_freq || ++batches_ < *options_.save_freq) return;
+  batches_ = 0;
+  save(batch + 1, logs);
+}
+
+void ModelCheckpointCallback::on_epoch_end(int64_t epoch, Logs& logs) {
+  epoch_ = epoch;
+  if (!options_.save_freq) save(0, logs);
+}
+
+}  // namespace keel

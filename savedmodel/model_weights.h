@@ -1,0 +1,33 @@
+// The weights of a model in the order and under the names of Keras's files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "layers/model.h"
+
+namespace keel {
+
+struct NamedWeight {
+  std::string name;  // in the layer's group: "dense/kernel:0"
+  StateEntry entry;
+};
+
+// Of one layer of the model: trainable ones first, then the others; those of the layers in it
+// too, if any. Names are unique.
+struct LayerWeights {
+  std::string layer;
+  bool nested = false;  // has layers in it
+  std::vector<NamedWeight> weights;
+};
+
+std::vector<LayerWeights> weights_by_layer(const Model& model);
+// Those that belong to the model itself and to none of its layers.
+LayerWeights top_level_weights(const Model& model);
+
+// RuntimeError, naming `who`, if a layer in `root` has not made its weights yet.
+void require_built(const std::string& who, const Layer& root);
+// RuntimeError, naming `who`, inside a replica of several: state is read and set outside.
+void require_no_replica(const std::string& who);
+
+}  // namespace keel

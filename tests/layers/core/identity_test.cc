@@ -1,0 +1,17 @@
+#include "layers/core/identity.h"
+
+#include "gtest/gtest.h"
+
+namespace keel {
+namespace {
+
+TEST(IdentityTest, PassesStructuresOn) {
+  const Tensor a = Tensor::scalar<float>(1);
+  const RaggedTensor b = RaggedTensor::from_rows<int64_t>({{1}, {}});
+  const Tensors y = layers::Identity({})(Tensors{{"a", a}, {"b", b}});
+  EXPECT_EQ(y["a"].tensor().id(), a.id());
+  EXPECT_EQ(y["b"].leaf().ragged().values.id(), b.values.id());
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,115 @@
+#include <cmath>
+
+#include "gtest/gtest.h"
+
+#include "autodiff/ops.h"
+#include "autodiff/tape.h"
+#include "layers/input_layer.h"
+#include "layers/merging/concatenate.h"
+#include "layers/merging/dot.h"
+#include "layers/merging/merge.h"
+
+namespace keel {
+namespace {
+
+using Values = std::vector<float>;
+
+Tensors pair() {
+  return Tensors::list(
+      {Tensor::from<float>({1, 5, 3, 4}, {2, 2}), Tensor::from<float>({2, 2, 6, 4}, {2, 2})});
+}
+
+Values merged(const LayerHandle<Layer>& layer, const Tensors& inputs) {
+  return layer(inputs).tensor().to_vector<float>();
+}
+
+TEST(MergingTest, LayersMergeElementByElement) {
+  EXPECT_EQ(merged(layers::Add({}), pair()), (Values{3, 7, 9, 8}));
+  EXPECT_EQ(merged(layers::Subtract({}), pair()), (Values{-1, 3, -3, 0}));
+  EXPECT_EQ(merged(layers::Multiply({}), pair()), (Values{2, 10, 18, 16}));
+  EXPECT_EQ(merged(layers::Average({}), pair()), (Values{1.5, 3.5, 4.5, 4}));
+  EXPECT_EQ(merged(layers::Maximum({}), pair()), (Values{2, 5, 6, 4}));
+  EXPECT_EQ(merged(layers::Minimum({}), pair()), (Values{1, 2, 3, 4}));
+}
+
+TEST(MergingTest, TuplesAndSingleTensorsAreListsToo) {
+  EXPECT_EQ(merged(layers::Add({}), Tensors::tuple(pair().items())), (Values{3, 7, 9, 8}));
+  EXPECT_EQ(merged(layers::Add({}), pair()[0]), (Values{1, 5, 3, 4}));
+}
+
+TEST(MergingTest, TensorsOfALowerRankAreSpreadBehindTheBatch) {
+  const Tensors inputs =
+      Tensors::list({Tensor::from<float>({1, 2}, {2, 1}), Tensor::zeros({2, 2, 1})});
+  EXPECT_EQ(merged(layers::Add({}), inputs), (Values{1, 1, 2, 2}));
+}
+
+TEST(MergingTest, ShapesOfResultsFollowFromSymbolicInputs) {
+  const Tensors inputs =
+      Tensors::list({layers::input({.shape = {3, 1}}), layers::input({.shape = {4}})});
+  EXPECT_EQ(layers::Multiply({})(inputs).tensor().shape(), Shape({kUnknown, 3, 4}));
+}
+
+TEST(MergingTest, RejectsWhatIsNoListOfDenseTensors) {
+  const layers::Add add({});
+  EXPECT_THROW(add(Tensors{{"a", Tensor::zeros({1})}}), TypeError);
+  EXPECT_THROW(add(Tensors(RaggedTensor::from_rows<float>({{1}}))), TypeError);
+  EXPECT_THROW(add(Tensors::list({pair()})), TypeError);
+  EXPECT_THROW(add(Tensors::list({})), ValueError);
+}
+
+TEST(MergingTest, RejectsShapesThatDoNotAgree) {
+  const Tensors inputs = Tensors::list({Tensor::zeros({2, 2}), Tensor::zeros({2, 3})});
+  EXPECT_THROW(layers::Add({})(inputs), ValueError);
+  EXPECT_THROW(layers::Concatenate({.axis = 0})(inputs), ValueError);
+}
+
+TEST(MergingTest, SubtractTakesTwoTensors) {
+  const layers::Subtract subtract({});
+  EXPECT_THROW(subtract(Tensors::list({Tensor::zeros({1})})), ValueError);
+  const Tensor t = Tensor::zeros({1});
+  EXPECT_THROW(subtract(Tensors::list({t, t, t})), ValueError);
+}
+
+TEST(ConcatenateTest, JoinsAlongItsAxis) {
+  EXPECT_EQ(merged(layers::Concatenate({}), pair()), (Values{1, 5, 2, 2, 3, 4, 6, 4}));
+  EXPECT_EQ(merged(layers::Concatenate({.axis = 0}), pair()), (Values{1, 5, 3, 4, 2, 2, 6, 4}));
+}
+
+TEST(DotTest, SumsProductsSampleBySample) {
+  EXPECT_EQ(merged(layers::Dot({}), pair()), (Values{12, 34}));
+}
+
+TEST(DotTest, NormalizedIsTheCosine) {
+  const Tensors inputs =
+      Tensors::list({Tensor::from<float>({3, 4}, {1, 2}), Tensor::from<float>({4, 3}, {1, 2})});
+  EXPECT_NEAR(merged(layers::Dot({.normalize = true}), inputs)[0], 24.0 / 25, 1e-6);
+}
+
+TEST(DotTest, TheGradientOfAZeroVectorIsFinite) {
+  const Tensor x = Tensor::zeros({1, 2});
+  GradientTape tape;
+  tape.watch(x);
+  const Tensors inputs = Tensors::list({x, Tensor::full<float>({1, 2}, 1)});
+  const Tensor y = layers::Dot({.normalize = true})(inputs).tensor();
+  EXPECT_EQ(y.item<float>(), 0);
+  EXPECT_TRUE(std::isfinite(tape.input_gradient(y, {x})[0].dense().data<float>()[0]));
+}
+
+TEST(DotTest, ShapesFollowFromSymbolicInputs) {
+  const Tensors inputs =
+      Tensors::list({layers::input({.shape = {3, 4}}), layers::input({.shape = {5, 4}})});
+  EXPECT_EQ(layers::Dot({.axes = 2})(inputs).tensor().shape(), Shape({kUnknown, 3, 5}));
+}
+
+TEST(DotTest, RejectsAxesThatDoNotFit) {
+  const Tensors inputs = Tensors::list({Tensor::zeros({2, 3}), Tensor::zeros({2, 4})});
+  EXPECT_THROW(layers::Dot({.axes = 1})(inputs), ValueError);
+  EXPECT_THROW(layers::Dot({.axes = 0})(inputs), ValueError);
+  EXPECT_THROW(layers::Dot({.axes = 2})(inputs), ValueError);
+  EXPECT_THROW(layers::Dot({.axes = {1, 1, 1}}), ValueError);
+  const Tensors batches = Tensors::list({Tensor::zeros({2, 3}), Tensor::zeros({1, 3})});
+  EXPECT_THROW(layers::Dot({})(batches), ValueError);
+}
+
+}  // namespace
+}  // namespace keel

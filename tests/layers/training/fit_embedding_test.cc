@@ -1,0 +1,66 @@
+#include "gtest/gtest.h"
+
+#include "distribute/tpu_strategy.h"
+#include "layers/core/dense.h"
+#include "layers/embedding/tpu_embedding.h"
+#include "layers/functional.h"
+#include "layers/training/training_options.h"
+#include "optimizers/sgd.h"
+
+namespace keel {
+namespace {
+
+constexpr int64_t kIds = 11;
+
+// Bags of ids, one of them empty, and labels.
+struct Bags {
+  explicit Bags(int64_t rows) {
+    std::vector<std::vector<int64_t>> bags;
+    std::vector<float> labels;
+    for (int64_t i = 0; i < rows; ++i) {
+      bags.emplace_back();
+      for (int64_t k = 0; k < i % 4; ++k) bags.back().push_back((i * 5 + k * 3) % kIds);
+      labels.push_back(static_cast<float>(i * 5 % kIds < 5));
+    }
+    x = Tensors::dict({{"bag", RaggedTensor::from_rows(bags)}});
+    y = Tensor::from(labels, {rows});
+  }
+  Tensors x = {};
+  Tensor y;
+};
+
+// Predictions after training on `rows` rows in batches of 8.
+Tensor trained(distribute::Strategy& strategy, int64_t rows) {
+  const auto scope = strategy.scope();
+  const Table table = make_table({.vocabulary_size = kIds, .dim = 4, .initializer = "ones"});
+  const layers::TPUEmbedding embedding(
+      {.feature_config = Nest<FeatureConfig>({{"bag", FeatureConfig{.table = table}}}),
+       .optimizer = optimizers::SGD({.learning_rate = 0.5})});
+  const Tensors in =
+      Tensors::dict({{"bag", layers::ragged_input({.dtype = DType::kInt64, .name = "bag"})}});
+  const layers::Dense head({.units = 1, .activation = "sigmoid", .kernel_initializer = "ones"});
+  const Functional model({.inputs = in, .outputs = head(embedding(in)["bag"].tensor())});
+  model->compile({.optimizer = optimizers::SGD({.learning_rate = 0.5}),
+                  .loss = "binary_crossentropy",
+                  .metrics = {"auc"}});
+  const Bags bags(rows);
+  model->fit(bags.x, bags.y,
+             {.epochs = 3, .batch_size = 8, .seed = 2, .verbose = Verbose::kSilent});
+  return model->predict(bags.x, {.batch_size = 5, .verbose = Verbose::kSilent}).tensor();
+}
+
+TEST(FitEmbeddingTest, EnginesTrainTablesAsOneReplicaDoes) {
+  distribute::TPUStrategy tpu({.num_cores = 4});
+  for (const int64_t rows : {16, 13, 10, 9}) {  // last batches of 8, 5, 2 and 1 rows
+    const Tensor expected = trained(distribute::Strategy::current(), rows);
+    const Tensor received = trained(tpu, rows);
+    ASSERT_EQ(received.shape(), Shape({rows, 1}));
+    for (int64_t i = 0; i < rows; ++i) {
+      EXPECT_NEAR(received.data<float>()[i], expected.data<float>()[i], 1e-5) << rows << " " << i;
+    }
+    EXPECT_NE(received.data<float>()[1], received.data<float>()[2]);
+  }
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,46 @@
+#include "layers/training/history.h"
+
+#include <cmath>
+
+#include "gtest/gtest.h"
+
+#include "framework/errors.h"
+
+namespace keel {
+namespace {
+
+TEST(HistoryTest, KeepsTheValuesOfEachEpoch) {
+  History history;
+  history.append(2, {{"loss", 0.5}, {"auc", 0.7}});
+  history.append(3, {{"loss", 0.25}, {"auc", 0.8}});
+  EXPECT_EQ(history.epochs(), (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(history["loss"], (std::vector<double>{0.5, 0.25}));
+  EXPECT_EQ(history.names(), (std::vector<std::string>{"auc", "loss"}));
+  EXPECT_EQ(history.last().at("auc"), 0.8);
+  EXPECT_TRUE(history.contains("auc"));
+}
+
+TEST(HistoryTest, AValueThatAnEpochLacksIsNaN) {
+  History history;
+  history.append(0, {{"loss", 1}});
+  history.append(1, {{"loss", 2}, {"late", 3}});
+  history.append(2, {{"loss", 4}});
+  EXPECT_TRUE(std::isnan(history["late"][0]));
+  EXPECT_EQ(history["late"][1], 3);
+  EXPECT_TRUE(std::isnan(history["late"][2]));
+}
+
+TEST(HistoryTest, AnUnknownNameIsRefusedWithThoseThereAre) {
+  History history;
+  EXPECT_TRUE(history.last().empty());
+  history.append(0, {{"loss", 1}, {"mae", 2}});
+  try {
+    history["auc"];
+    FAIL();
+  } catch (const ValueError& error) {
+    EXPECT_NE(std::string(error.what()).find("loss, mae"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace keel

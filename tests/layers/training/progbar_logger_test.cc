@@ -1,0 +1,96 @@
+#include "layers/training/progbar_logger.h"
+
+#include <regex>
+#include <sstream>
+
+#include "gtest/gtest.h"
+
+#include "layers/training/terminal_progress.h"
+
+namespace keel {
+namespace {
+
+// Two epochs of four steps, with validation.
+std::string shown(Verbose verbose, std::optional<int64_t> steps) {
+  std::ostringstream out;
+  const callbacks::ProgbarLogger logger({.verbose = verbose, .output = &out});
+  logger->set_params({.epochs = 2, .steps = steps});
+  logger->on_train_begin();
+  for (int64_t epoch = 0; epoch < 2; ++epoch) {
+    logger->on_epoch_begin(epoch);
+    for (int64_t step = 0; step < 4; ++step) {
+      logger->on_train_batch_end(step, {{"auc", 0.25}, {"loss", 0.00012}});
+    }
+    logger->on_test_begin();
+    logger->on_test_batch_end(0, {{"auc", 0.75}});
+    logger->on_test_end({{"auc", 0.75}});
+    Logs logs = {{"auc", 0.5}, {"loss", 0.00012}, {"val_auc", 0.75}, {"z", 1}};
+    logger->on_epoch_end(epoch, logs);
+  }
+  logger->on_train_end({});
+  return out.str();
+}
+
+void expect_match(const std::string& text, const std::string& pattern) {
+  EXPECT_TRUE(std::regex_match(text, std::regex(pattern))) << text;
+}
+
+TEST(ProgbarLoggerTest, OneLineForEachEpoch) {
+  const std::string time = R"(\d+s \d+(us|ms|s)/step)";
+  const std::string values = R"( - auc: 0.5000 - loss: 1.2000e-04 - z: 1.0000 - val_auc: 0.7500\n)";
+  expect_match(shown(Verbose::kOneLine, 4),
+               "Epoch 1/2 - 4/4 - " + time + values + "Epoch 2/2 - 4/4 - " + time + values);
+}
+
+TEST(ProgbarLoggerTest, AStreamIsNoTerminal) {
+  EXPECT_EQ(shown(Verbose::kAuto, 4).substr(0, 15), "Epoch 1/2 - 4/4");
+}
+
+TEST(ProgbarLoggerTest, AnUnknownLengthIsCountedInTheFirstEpoch) {
+  const std::string text = shown(Verbose::kOneLine, {});
+  EXPECT_NE(text.find("Epoch 1/2 - 4 steps - "), std::string::npos) << text;
+  EXPECT_NE(text.find("Epoch 2/2 - 4/4 - "), std::string::npos) << text;
+}
+
+TEST(ProgbarLoggerTest, TheBarIsDrawnInPlaceAndEndsFull) {
+  const std::string text = shown(Verbose::kProgressBar, 4);
+  const std::string full = "━━━━━━━━━━━━━━━━━━━━";
+  EXPECT_EQ(text.substr(0, 10), "Epoch 1/2\n");
+  EXPECT_NE(text.find("\r1/4 ━━━━━\x1b[90m━━━━━━━━━━━━━━━\x1b[0m ETA 0s "), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\r4/4 " + full + " 0s "), std::string::npos) << text;
+  EXPECT_EQ(std::ranges::count(text, '\n'), 4);
+  // Faster than ten times a second nothing is redrawn but the end.
+  EXPECT_EQ(std::ranges::count(text, '\r'), 4);
+}
+
+TEST(ProgbarLoggerTest, SilenceIsSilent) { EXPECT_EQ(shown(Verbose::kSilent, 4), ""); }
+
+TEST(ProgbarLoggerTest, EvaluateAndPredictHaveALineToo) {
+  std::ostringstream out;
+  const callbacks::ProgbarLogger logger({.verbose = Verbose::kOneLine, .output = &out});
+  logger->set_params({.steps = 1});
+  logger->on_test_begin();
+  logger->on_test_batch_end(0, {{"loss", 2}});
+  logger->on_test_end({{"loss", 2}});
+  logger->on_predict_begin();
+  logger->on_predict_batch_end(0);
+  logger->on_predict_end();
+  expect_match(out.str(), R"(1/1 - 0s \d+us/step - loss: 2.0000\n1/1 - 0s \d+us/step\n)");
+}
+
+TEST(TerminalProgressTest, NumbersAreShort) {
+  EXPECT_EQ(format_value(0.31231), "0.3123");
+  EXPECT_EQ(format_value(-12.5), "-12.5000");
+  EXPECT_EQ(format_value(0), "0.0000");
+  EXPECT_EQ(format_value(0.00031234), "3.1234e-04");
+  EXPECT_EQ(format_step_time(2.2), "2s");
+  EXPECT_EQ(format_step_time(0.005), "5ms");
+  EXPECT_EQ(format_step_time(80e-6), "80us");
+  EXPECT_EQ(format_duration(42), "42s");
+  EXPECT_EQ(format_duration(185), "3:05");
+  EXPECT_EQ(format_duration(3723), "1:02:03");
+}
+
+}  // namespace
+}  // namespace keel
