@@ -6,7 +6,7 @@ foreach(folder ${KEEL_FOLDERS})
   install(TARGETS keel_${folder} EXPORT keelTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   set_target_properties(keel_${folder} PROPERTIES EXPORT_NAME ${folder})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/keel
-          FILES_MATCHING PATTERN "*.h")
+          FILES_MATCHING PATTERN "*.h" PATTERN "*internal.h" EXCLUDE)
 endforeach()
 
 # What users link: keel::keel is everything.

@@ -36,6 +36,7 @@ function(keel_library folder)
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${tree}/${folder} SYMBOLIC)
   target_include_directories(keel_${folder} PUBLIC
     $<BUILD_INTERFACE:${tree}> $<INSTALL_INTERFACE:include/keel>)
+  target_compile_features(keel_${folder} PUBLIC cxx_std_20)
   target_link_libraries(keel_${folder} PUBLIC ${ARG_LINK_PUBLIC} PRIVATE ${ARG_LINK_PRIVATE})
 endfunction()
 

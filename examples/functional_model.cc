@@ -49,7 +49,7 @@ int main() {
   x = layers::Dense({.units = 1, .activation = "sigmoid"})(x);
   const Functional model({.inputs = inputs, .outputs = x, .name = "clicks"});
 
-  summary(*model, std::cout);
+  summary(*model);
   model->compile({.optimizer = optimizer, .loss = "binary_crossentropy", .metrics = {"auc"}});
   model->fit(clicks(4096), {.epochs = 5});
   for (const auto& [name, value] : model->evaluate(clicks(1000))) {

@@ -293,7 +293,7 @@ class Reader {
     if (auto* input = dynamic_cast<InputLayer*>(&layer)) {
       call.outputs = {input->make_output()};
     } else {
-      call.outputs = flatten(layer(made(call.inputs)));
+      call.outputs = flatten(layer.replay(made(call.inputs)));
     }
   }
 

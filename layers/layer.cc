@@ -81,9 +81,7 @@ void Layer::build(const Specs& inputs) { compute_output_spec(inputs); }
 Specs Layer::compute_output_spec(const Specs& inputs) {
   const NoNodes no_graph;
   const NoGradient pause;
-  build_once(inputs);
-  // Not by operator(), whose graph node needs a handle: constructors of models ask for specs too.
-  return specs_of(call(symbolic_like(inputs), {.training = inherited_training.value_or(false)}));
+  return specs_of((*this)(symbolic_like(inputs)));
 }
 
 void Layer::set_trainable(bool trainable) {

@@ -49,7 +49,7 @@ class Model : public Layer {
   Tensors predict(const data::Dataset& data, const PredictOptions& options = {});
   Tensors predict(const Tensors& x, const PredictOptions& options = {});
 
-  // One step on one global batch; what fit does for each.
+  // One step on one global batch; what fit does for each. The logs are of this batch alone.
   Logs train_on_batch(const Tensors& x, const Tensors& y);
   Logs test_on_batch(const Tensors& x, const Tensors& y);
 

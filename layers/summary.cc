@@ -1,5 +1,6 @@
 #include "layers/summary.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <iostream>
@@ -71,7 +72,10 @@ class Calls {
       }
       for (const auto& [operation, nodes] : nodes_) branches_ = branches_ || nodes.size() > 1;
     } else if (const auto* sequential = dynamic_cast<const SequentialModel*>(&model)) {
-      if (model.built() && sequential->input_spec()) follow(*sequential);
+      const auto built = [](const auto& layer) { return layer->built(); };
+      if (sequential->input_spec() && std::ranges::all_of(model.layers(), built)) {
+        follow(*sequential);
+      }
     }
   }
 

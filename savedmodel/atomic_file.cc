@@ -128,7 +128,7 @@ class Checksum {
 Seal compute_seal(const std::string& path, const FileDescriptor& file, int64_t length) {
   constexpr int64_t kBlock = 1 << 20;  // a multiple of the checksum's 32 bytes
   Checksum checksum;
-  std::vector<char> block(kBlock);
+  std::vector<char> block(std::min(kBlock, length));
   for (int64_t at = 0; at < length; at += kBlock) {
     const auto count = static_cast<size_t>(std::min(kBlock, length - at));
     if (file.read(block.data(), count) != count) throw IoError(path, ": ends while being read");

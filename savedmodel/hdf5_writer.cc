@@ -135,7 +135,6 @@ void Hdf5Writer::write(const std::string& dataset, const Tensor& value) {
   H5Pset_create_intermediate_group(links, 1);
   const Id creation = place.check(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "no creation list");
   H5Pset_obj_track_times(creation, false);  // equal models make equal files
-  H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
   const Id id = place.check(
       H5Dcreate2(*impl_->file, dataset.c_str(), type, space, links, creation, H5P_DEFAULT),
       H5Dclose, "dataset cannot be made");

@@ -13,7 +13,7 @@
 namespace keel::examples {
 namespace {
 
-constexpr int kHidden = 4;
+constexpr int kHidden = 2;
 
 struct Column {
   const char* name;
@@ -21,7 +21,7 @@ struct Column {
   float weight;  // spread of the effect of a value
 };
 constexpr std::array<Column, 4> kColumns = {
-    {{"user", 2000, 0.9F}, {"item", 1000, 0.9F}, {"device", 6, 0.4F}, {"country", 40, 0.5F}}};
+    {{"user", 200, 0.9F}, {"item", 120, 0.9F}, {"device", 6, 0.4F}, {"country", 40, 0.5F}}};
 
 // The hidden truth: effects and vectors that the clicks are drawn from.
 class World {

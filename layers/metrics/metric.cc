@@ -1,6 +1,7 @@
 #include "layers/metrics/metric.h"
 
 #include <mutex>
+#include <tuple>
 
 #include "autodiff/replica_context.h"
 #include "autodiff/tape.h"

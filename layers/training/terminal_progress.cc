@@ -1,5 +1,6 @@
 #include "layers/training/terminal_progress.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>

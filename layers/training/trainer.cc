@@ -1,5 +1,6 @@
 #include "layers/training/trainer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <ostream>
 

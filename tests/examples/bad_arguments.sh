@@ -1,0 +1,16 @@
+# Wrong flags and paths are clear errors with status 2.
+. "$(dirname "$0")/common.sh"
+small_data "$work/data"
+expect_error 2 "unknown flag '--no_such_flag'" "$bin/train_ctr" --no_such_flag 3
+expect_error 2 "'many' does not parse" "$bin/train_ctr" --epochs many
+expect_error 2 "needs a value" "$bin/train_ctr" --epochs
+expect_error 2 "unexpected argument 'data'" "$bin/train_ctr" data
+expect_error 2 "no such folder" "$bin/train_ctr" --data "$work/nowhere"
+expect_error 2 "schema.json" "$bin/train_ctr" --data "$work"
+expect_error 2 "model must be" "$bin/train_ctr" --data "$work/data" --model svm
+expect_error 2 "not a strategy" "$bin/train_ctr" --data "$work/data" --strategy gpu
+expect_error 2 "--resume needs --checkpoint_dir" "$bin/train_ctr" --data "$work/data" --resume
+expect_error 2 "nowhere.h5" "$bin/serve_hdf5" --model "$work/nowhere.h5" --csv "$work/data/test.csv"
+expect_error 2 "--model and --csv are needed" "$bin/serve_hdf5"
+"$bin/train_ctr" --help >"$work/help"
+grep -q -- "--embedding_optimizer" "$work/help" || fail "no help"

@@ -1,0 +1,17 @@
+# An exported model predicts in a new process what it predicted in the one that trained it; a file
+# cut short is an error.
+. "$(dirname "$0")/common.sh"
+small_data "$work/data"
+for model in dlrm wide_deep dcn; do
+  "$bin/train_ctr" --data "$work/data" --model "$model" --epochs 1 --batch_size 64 \
+    --export "$work/model.h5" --write_predictions "$work/trained.csv"
+  "$bin/serve_hdf5" --model "$work/model.h5" --csv "$work/data/test.csv" --output "$work/served.csv"
+  same_files "$work/trained.csv" "$work/served.csv"
+done
+size=$(stat -c %s "$work/model.h5")
+for length in 0 100 $((size / 3)) $((size - 1)); do
+  head -c "$length" "$work/model.h5" >"$work/cut.h5"
+  expect_error 2 "cut.h5" "$bin/serve_hdf5" --model "$work/cut.h5" --csv "$work/data/test.csv"
+done
+sed 's/,[0-9.]*,u/,cheap,u/' "$work/data/test.csv" >"$work/bad.csv"
+expect_error 2 "price" "$bin/serve_hdf5" --model "$work/model.h5" --csv "$work/bad.csv"

@@ -1,0 +1,46 @@
+#include "layers/axes.h"
+
+#include "gtest/gtest.h"
+
+namespace keel {
+namespace {
+
+template <class T>
+Config round_trip(const Config& config) {
+  T value;
+  decode(config, value);
+  return encode(value);
+}
+
+TEST(AxesTest, ConfigsKeepTheirForm) {
+  EXPECT_EQ(round_trip<Axes>(-1), Config(-1));
+  EXPECT_EQ(round_trip<Axes>(Config::list({1, 2})), Config::list({1, 2}));
+  EXPECT_THROW(round_trip<Axes>("a"), TypeError);
+}
+
+TEST(AxesTest, NormalizedCountFromZeroAndAscend) {
+  EXPECT_EQ(Axes({-1, 1}).normalized({2, 3, 4}, "Test"), (std::vector<int>{1, 2}));
+}
+
+TEST(AxesTest, RejectAxesThatDoNotFitAShape) {
+  EXPECT_THROW(Axes(2).normalized({2, 3}, "Test"), ValueError);
+  EXPECT_THROW(Axes(-3).normalized({2, 3}, "Test"), ValueError);
+  EXPECT_THROW(Axes({1, -1}).normalized({2, 3}, "Test"), ValueError);
+  EXPECT_THROW(Axes(std::vector<int>{}).normalized({2, 3}, "Test"), ValueError);
+}
+
+TEST(NumbersTest, ConfigsKeepTheirForm) {
+  EXPECT_EQ(round_trip<Numbers>(2.5), Config(2.5));
+  EXPECT_EQ(round_trip<Numbers>(Config::list({1, 2.5})), Config::list({1.0, 2.5}));
+  EXPECT_EQ(round_trip<Numbers>(Config::list({Config::list({1}), 2})), Config::list({1.0, 2.0}));
+  EXPECT_THROW(round_trip<Numbers>("a"), TypeError);
+}
+
+TEST(NumbersTest, AreAScalarOrAVector) {
+  EXPECT_EQ(Numbers(2).tensor(DType::kFloat32).shape(), Shape({}));
+  EXPECT_EQ(Numbers({2, 3}).tensor(DType::kFloat64).to_vector<double>(),
+            (std::vector<double>{2, 3}));
+}
+
+}  // namespace
+}  // namespace keel

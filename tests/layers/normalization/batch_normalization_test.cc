@@ -1,0 +1,97 @@
+#include "layers/normalization/batch_normalization.h"
+
+#include "gtest/gtest.h"
+
+#include "distribute/tpu_strategy.h"
+#include "layers/input_layer.h"
+
+namespace keel {
+namespace {
+
+using layers::BatchNormalization;
+using Values = std::vector<float>;
+
+const Tensor& batch() {
+  static const Tensor kBatch = Tensor::from<float>({1, 10, 3, 10}, {2, 2});
+  return kBatch;
+}
+
+TEST(BatchNormalizationTest, TrainingNormalizesByTheBatch) {
+  const BatchNormalization layer({.epsilon = 0});
+  const Tensor x = Tensor::from<float>({1, 3}, {2, 1});
+  EXPECT_EQ(layer(x, {.training = true}).to_vector<float>(), (Values{-1, 1}));
+}
+
+TEST(BatchNormalizationTest, InferenceNormalizesByTheMovingAverages) {
+  const BatchNormalization layer({.epsilon = 0});
+  EXPECT_EQ(layer(batch()).to_vector<float>(), batch().to_vector<float>());
+  layer->moving_mean().assign(Tensor::from<float>({1, 2}, {2}));
+  layer->moving_variance().assign(Tensor::from<float>({4, 16}, {2}));
+  EXPECT_EQ(layer(batch()).to_vector<float>(), (Values{0, 2, 1, 2}));
+}
+
+TEST(BatchNormalizationTest, MovingAveragesTakeTheBiasedVariance) {
+  const BatchNormalization layer({.momentum = 0.5});
+  layer(batch(), {.training = true});
+  EXPECT_EQ(layer->moving_mean().read().to_vector<float>(), (Values{1, 5}));
+  EXPECT_EQ(layer->moving_variance().read().to_vector<float>(), (Values{1, 0.5}));
+}
+
+TEST(BatchNormalizationTest, WeightsComeInTheOrderOfFiles) {
+  const BatchNormalization layer({});
+  layer(batch());
+  std::vector<std::string> names;
+  for (const Variable& v : layer->weights()) names.push_back(v.name());
+  EXPECT_EQ(names, (std::vector<std::string>{"gamma", "beta", "moving_mean", "moving_variance"}));
+  EXPECT_EQ(layer->trainable_variables().size(), 2u);
+}
+
+TEST(BatchNormalizationTest, ABatchOfNoRowsLeavesTheAveragesAlone) {
+  const BatchNormalization layer({});
+  EXPECT_EQ(layer(Tensor::zeros({0, 2}), {.training = true}).shape(), Shape({0, 2}));
+  EXPECT_EQ(layer->moving_mean().read().to_vector<float>(), (Values{0, 0}));
+  EXPECT_EQ(layer->moving_variance().read().to_vector<float>(), (Values{1, 1}));
+}
+
+TEST(BatchNormalizationTest, AFrozenLayerUsesItsAveragesWhileTraining) {
+  const BatchNormalization layer({.epsilon = 0});
+  layer->set_trainable(false);
+  EXPECT_EQ(layer(batch(), {.training = true}).to_vector<float>(), batch().to_vector<float>());
+  EXPECT_EQ(layer->moving_mean().read().to_vector<float>(), (Values{0, 0}));
+}
+
+TEST(BatchNormalizationTest, OutsideTheReplicasTheAveragesAreTheirMean) {
+  distribute::TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  const BatchNormalization layer({.momentum = 0.5});
+  const auto x = strategy.distribute_values_from_function([](int r) {
+    return Tensor::full<float>({3, 1}, static_cast<float>(4 * r));
+  });
+  strategy.run([&](const Tensor& t) { layer(t, {.training = true}); }, x);
+  // 0 and 2 in the replicas.
+  EXPECT_EQ(layer->moving_mean().read().item<float>(), 1);
+}
+
+TEST(BatchNormalizationTest, TheAxisMayBeAnyOne) {
+  const BatchNormalization layer({.axis = {1}, .epsilon = 0, .center = false, .scale = false});
+  const Tensor x = Tensor::from<float>({1, 3, 10, 30}, {1, 2, 2});
+  EXPECT_EQ(layer(x, {.training = true}).to_vector<float>(), (Values{-1, 1, -1, 1}));
+  EXPECT_TRUE(layer->trainable_variables().empty());
+}
+
+TEST(BatchNormalizationTest, SymbolicTrainingChangesNoAverage) {
+  const BatchNormalization layer({.momentum = 0});
+  EXPECT_EQ(layer(layers::input({.shape = {2}}), {.training = true}).shape(), Shape({kUnknown, 2}));
+  EXPECT_EQ(layer->moving_variance().read().to_vector<float>(), (Values{1, 1}));
+}
+
+TEST(BatchNormalizationTest, RejectsBadOptionsAndInputs) {
+  EXPECT_THROW(BatchNormalization({.axis = {1, 2}}), ValueError);
+  EXPECT_THROW(BatchNormalization({.momentum = 1.5}), ValueError);
+  EXPECT_THROW(BatchNormalization({.epsilon = -1}), ValueError);
+  EXPECT_THROW(BatchNormalization({.axis = 2})(batch()), ValueError);
+  EXPECT_THROW(BatchNormalization({})(layers::input({.shape = {kUnknown}})), ValueError);
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,75 @@
+#include "layers/preprocessing/discretization.h"
+
+#include <limits>
+
+#include "gtest/gtest.h"
+
+#include "layers/registry.h"
+
+namespace keel {
+namespace {
+
+using layers::Discretization;
+using Bins = std::vector<int64_t>;
+using Boundaries = std::vector<double>;
+
+Tensor samples() { return Tensor::from<float>({-1.5, 1.0, 3.4, 0.5, 0.0, 3.0, 1.3, 0.0}, {2, 4}); }
+
+TEST(DiscretizationTest, ABoundaryBelongsToTheBinAboveIt) {
+  const Discretization layer({.bin_boundaries = {{0, 1, 2}}});
+  const Tensor y = layer(samples());
+  EXPECT_EQ(y.shape(), Shape({2, 4}));
+  EXPECT_EQ(y.to_vector<int64_t>(), (Bins{0, 2, 3, 1, 1, 3, 2, 1}));
+}
+
+TEST(DiscretizationTest, NanGoesToTheLastBin) {
+  const Discretization layer({.bin_boundaries = {{0, 1}}});
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(layer(Tensor::from<float>({nan}, {1})).item<int64_t>(), 2);
+}
+
+// The example of Keras's documentation.
+TEST(DiscretizationTest, AdaptCutsAtQuantiles) {
+  const Discretization layer({.num_bins = 4});
+  layer->adapt(samples());
+  EXPECT_EQ(layer(samples()).to_vector<int64_t>(), (Bins{0, 2, 3, 2, 1, 3, 3, 1}));
+}
+
+TEST(DiscretizationTest, QuantilesAreInterpolated) {
+  const Discretization layer({.num_bins = 2});
+  layer->adapt(
+      data::Dataset::from_tensor_slices(Tensor::from<int64_t>({10, 20, 40}, {3})).batch(2));
+  EXPECT_EQ(layer->bin_boundaries(), (Boundaries{15}));
+}
+
+TEST(DiscretizationTest, TheConfigHoldsWhatWasLearned) {
+  const Discretization layer({.num_bins = 4});
+  layer->adapt(samples());
+  const auto copy = layers::deserialize(layers::serialize(*layer));
+  EXPECT_EQ(copy(samples()).to_vector<int64_t>(), layer(samples()).to_vector<int64_t>());
+}
+
+TEST(DiscretizationTest, TakesRaggedIntegers) {
+  const Discretization layer({.bin_boundaries = {{2}}});
+  const auto y = layer(Tensors(RaggedTensor::from_rows<int32_t>({{1, 2}, {}}))).leaf().ragged();
+  EXPECT_EQ(y.values.to_vector<int64_t>(), (Bins{0, 1}));
+}
+
+TEST(DiscretizationTest, RejectsBadOptions) {
+  EXPECT_THROW(Discretization({}), ValueError);
+  EXPECT_THROW(Discretization({.bin_boundaries = {{2, 1}}}), ValueError);
+  EXPECT_THROW(Discretization({.num_bins = 1}), ValueError);
+  EXPECT_THROW(Discretization({.bin_boundaries = {{1}}, .num_bins = 3}), ValueError);
+}
+
+TEST(DiscretizationTest, RejectsBadCalls) {
+  const Discretization layer({.num_bins = 2});
+  EXPECT_THROW(layer(samples()), RuntimeError);
+  EXPECT_THROW(layer->adapt(Tensor::zeros({0})), ValueError);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THROW(layer->adapt(Tensor::from<float>({nan}, {1})), ValueError);
+  EXPECT_THROW(Discretization({.bin_boundaries = {{1}}})->adapt(samples()), RuntimeError);
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,81 @@
+#include "layers/preprocessing/hashing.h"
+
+#include <algorithm>
+
+#include "gtest/gtest.h"
+
+#include "layers/input_layer.h"
+#include "layers/preprocessing/hash.h"
+
+namespace keel {
+namespace {
+
+using layers::Hashing;
+using Bins = std::vector<int64_t>;
+
+Bins bins(const Hashing& hashing, const std::vector<std::string>& words) {
+  return hashing(Tensor::from(words, {static_cast<int64_t>(words.size())})).to_vector<int64_t>();
+}
+
+// The vector that its authors print: key 00 01 ... 0f, input 00 01 ... 0e.
+TEST(HashTest, SiphashAgreesWithItsPaper) {
+  std::string input;
+  for (char c = 0; c < 15; ++c) input += c;
+  EXPECT_EQ(siphash24(0x0706050403020100, 0x0f0e0d0c0b0a0908, input), 0xa129ca6149be45e5);
+}
+
+// The bins that the documentation of Keras shows.
+TEST(HashingTest, SaltedBinsAreThoseOfKeras) {
+  const std::vector<std::string> words = {"A", "B", "C", "D", "E"};
+  EXPECT_EQ(bins(Hashing({.num_bins = 3, .salt = HashingSalt(133, 137)}), words),
+            (Bins{1, 2, 1, 0, 2}));
+  EXPECT_EQ(bins(Hashing({.num_bins = 3, .salt = 133}), words), (Bins{0, 0, 2, 1, 0}));
+}
+
+TEST(HashingTest, BinsAreSpreadOverTheirRange) {
+  std::vector<std::string> words;
+  for (int i = 0; i < 1000; ++i) words.push_back(std::to_string(i));
+  std::vector<int64_t> count(10);
+  for (int64_t bin : bins(Hashing({.num_bins = 10}), words)) ++count.at(bin);
+  // Five standard deviations of a binomial.
+  for (int64_t n : count) EXPECT_NEAR(static_cast<double>(n), 100, 48);
+}
+
+TEST(HashingTest, IntegersHashAsTheirDigits) {
+  const Hashing hashing({.num_bins = 1000});
+  const Bins expected = bins(hashing, {"-12", "7"});
+  EXPECT_EQ(hashing(Tensor::from<int64_t>({-12, 7}, {2})).to_vector<int64_t>(), expected);
+  EXPECT_EQ(hashing(Tensor::from<int32_t>({-12, 7}, {2})).to_vector<int64_t>(), expected);
+}
+
+TEST(HashingTest, BinZeroIsTheMaskAlone) {
+  const Hashing hashing({.num_bins = 2, .mask_value = ""});
+  EXPECT_EQ(bins(hashing, {"", "a", "b", "c"}), (Bins{0, 1, 1, 1}));
+  const Hashing integers({.num_bins = 2, .mask_value = 0});
+  EXPECT_EQ(integers(Tensor::from<int64_t>({0, 5}, {2})).to_vector<int64_t>(), (Bins{0, 1}));
+}
+
+TEST(HashingTest, RaggedInputsKeepTheirSplits) {
+  const RaggedTensor rows = RaggedTensor::from_rows<std::string>({{"a"}, {}, {"b", "a"}});
+  const RaggedTensor y = Hashing({.num_bins = 9})(Tensors(rows)).leaf().ragged();
+  EXPECT_EQ(y.values.dtype(), DType::kInt64);
+  EXPECT_EQ(y.values.data<int64_t>()[0], y.values.data<int64_t>()[2]);
+  EXPECT_EQ(y.row_splits.id(), rows.row_splits.id());
+}
+
+TEST(HashingTest, EncodesAsLookupsDo) {
+  const Hashing hashing({.num_bins = 4, .output_mode = "count"});
+  const Tensor y = hashing(Tensor::from<std::string>({"a", "a"}, {1, 2}));
+  EXPECT_EQ(y.shape(), Shape({1, 4}));
+  EXPECT_EQ(std::ranges::max(y.data<float>()), 2);
+}
+
+TEST(HashingTest, RejectsBadOptionsAndInputs) {
+  EXPECT_THROW(Hashing({.num_bins = 0}), ValueError);
+  EXPECT_THROW(Hashing({.num_bins = 1, .mask_value = ""}), ValueError);
+  EXPECT_THROW(Hashing({.num_bins = 2, .output_mode = "some"}), ValueError);
+  EXPECT_THROW(Hashing({.num_bins = 2})(Tensor::from<float>({1}, {1})), TypeError);
+}
+
+}  // namespace
+}  // namespace keel

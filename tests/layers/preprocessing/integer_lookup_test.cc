@@ -1,0 +1,41 @@
+#include "layers/preprocessing/integer_lookup.h"
+
+#include "gtest/gtest.h"
+
+namespace keel {
+namespace {
+
+using layers::IntegerLookup;
+using Ids = std::vector<int64_t>;
+
+TEST(IntegerLookupTest, MapsIntegersOfBothWidths) {
+  const IntegerLookup lookup({.vocabulary = {{12, 1138, 42}}});
+  EXPECT_EQ(lookup(Tensor::from<int64_t>({42, 7, 12}, {3})).to_vector<int64_t>(), (Ids{3, 0, 1}));
+  EXPECT_EQ(lookup(Tensor::from<int32_t>({1138}, {1})).to_vector<int64_t>(), (Ids{2}));
+}
+
+TEST(IntegerLookupTest, UnknownIntegersShareNumbersByRemainder) {
+  const IntegerLookup lookup({.num_oov_indices = 3, .vocabulary = {{100}}});
+  EXPECT_EQ(lookup(Tensor::from<int64_t>({4, -1, 6, 100}, {4})).to_vector<int64_t>(),
+            (Ids{1, 2, 0, 3}));
+}
+
+TEST(IntegerLookupTest, InvertGivesIntegersBack) {
+  const IntegerLookup lookup({.vocabulary = {{12, 42}}, .invert = true});
+  EXPECT_EQ(lookup(Tensor::from<int64_t>({2, 0, 1}, {3})).to_vector<int64_t>(), (Ids{42, -1, 12}));
+}
+
+TEST(IntegerLookupTest, AdaptSortsByFrequencyThenByDescendingValue) {
+  const IntegerLookup lookup({.mask_token = 0});
+  lookup->adapt(Tensor::from<int64_t>({0, 0, 5, 7, 7, 9}, {6}));
+  EXPECT_EQ(lookup->get_vocabulary(), (Ids{0, -1, 7, 9, 5}));
+}
+
+TEST(IntegerLookupTest, RejectsOtherDtypes) {
+  const IntegerLookup lookup({.vocabulary = {{1}}});
+  EXPECT_THROW(lookup(Tensor::from<float>({1}, {1})), TypeError);
+  EXPECT_THROW(lookup(Tensor::from<std::string>({"1"}, {1})), TypeError);
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,153 @@
+#include "layers/preprocessing/string_lookup.h"
+
+#include <set>
+
+#include "gtest/gtest.h"
+
+#include "layers/input_layer.h"
+#include "layers/registry.h"
+
+namespace keel {
+namespace {
+
+using layers::StringLookup;
+using Ids = std::vector<int64_t>;
+using Words = std::vector<std::string>;
+
+Tensor words(const Words& values) {
+  return Tensor::from(values, {static_cast<int64_t>(values.size())});
+}
+
+Ids ids(const StringLookup& lookup, const Words& values) {
+  return lookup(words(values)).to_vector<int64_t>();
+}
+
+TEST(StringLookupTest, NumbersBeginAfterTheUnknownOne) {
+  const StringLookup lookup({.vocabulary = {{"a", "b"}}});
+  EXPECT_EQ(ids(lookup, {"b", "a", "z", ""}), (Ids{2, 1, 0, 0}));
+  EXPECT_EQ(lookup->vocabulary_size(), 3);
+  EXPECT_EQ(lookup->get_vocabulary(), (Words{"[UNK]", "a", "b"}));
+  EXPECT_EQ(lookup->get_vocabulary(false), (Words{"a", "b"}));
+}
+
+TEST(StringLookupTest, TheMaskTokenIsNumberZero) {
+  const StringLookup lookup({.mask_token = "", .vocabulary = {{"a"}}});
+  EXPECT_EQ(ids(lookup, {"", "a", "z"}), (Ids{0, 2, 1}));
+  EXPECT_EQ(lookup->get_vocabulary(), (Words{"", "[UNK]", "a"}));
+}
+
+TEST(StringLookupTest, ManyUnknownWordsShareSeveralNumbers) {
+  const StringLookup lookup({.num_oov_indices = 3, .vocabulary = {{"a"}}});
+  Words unknown;
+  for (int i = 0; i < 100; ++i) unknown.push_back("word " + std::to_string(i));
+  const Ids found = ids(lookup, unknown);
+  EXPECT_EQ(std::set<int64_t>(found.begin(), found.end()), (std::set<int64_t>{0, 1, 2}));
+  EXPECT_EQ(ids(lookup, unknown), found);
+  EXPECT_EQ(ids(lookup, {"a"}), (Ids{3}));
+}
+
+TEST(StringLookupTest, WithoutUnknownNumbersAnUnknownWordIsAnError) {
+  const StringLookup lookup({.num_oov_indices = 0, .vocabulary = {{"a"}}});
+  EXPECT_EQ(ids(lookup, {"a"}), (Ids{0}));
+  EXPECT_THROW(ids(lookup, {"z"}), ValueError);
+}
+
+TEST(StringLookupTest, VocabulariesMayBeginWithTheSpecialTokens) {
+  const StringLookup lookup({.mask_token = "", .vocabulary = {{"", "[UNK]", "a"}}});
+  EXPECT_EQ(ids(lookup, {"a"}), (Ids{2}));
+}
+
+TEST(StringLookupTest, InvertGivesWordsBack) {
+  const StringLookup lookup({.mask_token = "", .vocabulary = {{"a", "b"}}, .invert = true});
+  const Tensor y = lookup(Tensor::from<int64_t>({3, 0, 1, 9, -4, 2}, {6}));
+  EXPECT_EQ(y.to_vector<std::string>(), (Words{"b", "", "[UNK]", "[UNK]", "[UNK]", "a"}));
+}
+
+TEST(StringLookupTest, AdaptSortsByFrequencyThenByDescendingWord) {
+  const StringLookup lookup({});
+  lookup->adapt(Tensor::from<std::string>({"a", "c", "d", "d", "z", "b"}, {2, 3}));
+  EXPECT_EQ(lookup->get_vocabulary(), (Words{"[UNK]", "d", "z", "c", "b", "a"}));
+}
+
+TEST(StringLookupTest, AdaptLeavesOutSpecialAndSupernumeraryWords) {
+  const StringLookup lookup({.max_tokens = 3, .mask_token = ""});
+  lookup->adapt(
+      data::Dataset::from_tensor_slices(words({"", "", "[UNK]", "a", "b", "b", "c", "c", "c"}))
+          .batch(4));
+  EXPECT_EQ(lookup->get_vocabulary(), (Words{"", "[UNK]", "c"}));
+}
+
+TEST(StringLookupTest, RaggedAndSparseInputsKeepTheirStructure) {
+  const StringLookup lookup({.vocabulary = {{"a", "b"}}});
+  const RaggedTensor rows = RaggedTensor::from_rows<std::string>({{"b", "z"}, {}, {"a"}});
+  const RaggedTensor found = lookup(Tensors(rows)).leaf().ragged();
+  EXPECT_EQ(found.values.to_vector<int64_t>(), (Ids{2, 0, 1}));
+  EXPECT_EQ(found.row_splits.id(), rows.row_splits.id());
+  const SparseTensor sparse{Tensor::from<int64_t>({1, 0}, {1, 2}), words({"b"}), {2, 1}};
+  const SparseTensor numbers = lookup(Tensors(sparse)).leaf().sparse();
+  EXPECT_EQ(numbers.values.to_vector<int64_t>(), (Ids{2}));
+  EXPECT_EQ(numbers.dense_shape, Shape({2, 1}));
+}
+
+TEST(StringLookupTest, EncodesOneHot) {
+  const StringLookup lookup({.vocabulary = {{"a", "b"}}, .output_mode = "one_hot"});
+  const Tensor y = lookup(Tensor::from<std::string>({"b", "z"}, {2, 1}));
+  EXPECT_EQ(y.shape(), Shape({2, 3}));
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{0, 0, 1, 1, 0, 0}));
+  EXPECT_EQ(lookup(Tensor::from<std::string>({"b", "z"}, {1, 2})).shape(), Shape({1, 2, 3}));
+}
+
+TEST(StringLookupTest, EncodesListsByPresenceAndCount) {
+  const RaggedTensor rows = RaggedTensor::from_rows<std::string>({{"b", "b", ""}, {}, {"a"}});
+  const auto encoded = [&](const std::string& mode) {
+    const StringLookup lookup({.mask_token = "", .vocabulary = {{"a", "b"}}, .output_mode = mode});
+    return lookup(Tensors(rows)).tensor();
+  };
+  EXPECT_EQ(encoded("multi_hot").shape(), Shape({3, 3}));
+  EXPECT_EQ(encoded("multi_hot").to_vector<float>(),
+            (std::vector<float>{0, 0, 1, 0, 0, 0, 0, 1, 0}));
+  EXPECT_EQ(encoded("count").to_vector<float>(), (std::vector<float>{0, 0, 2, 0, 0, 0, 0, 1, 0}));
+}
+
+TEST(StringLookupTest, ShapesFollowFromSymbolicInputs) {
+  const Tensor x = layers::input({.shape = {2}, .dtype = DType::kString});
+  const Tensor numbers = StringLookup({.vocabulary = {{"a"}}})(x);
+  EXPECT_EQ(numbers.spec(), (TensorSpec{.shape = {kUnknown, 2}, .dtype = DType::kInt64}));
+  const StringLookup counts({.vocabulary = {{"a"}}, .output_mode = "count"});
+  EXPECT_EQ(counts(x).shape(), Shape({kUnknown, 2}));
+}
+
+TEST(StringLookupTest, TheConfigHoldsWhatWasLearned) {
+  const StringLookup lookup({});
+  lookup->adapt(words({"a", "b", "b"}));
+  const auto copy = layers::deserialize(layers::serialize(*lookup));
+  EXPECT_EQ(copy(words({"a", "b"})).to_vector<int64_t>(), (Ids{2, 1}));
+}
+
+TEST(StringLookupTest, RejectsBadOptions) {
+  EXPECT_THROW(StringLookup({.num_oov_indices = -1}), ValueError);
+  EXPECT_THROW(StringLookup({.vocabulary = {{"a", "a"}}}), ValueError);
+  EXPECT_THROW(StringLookup({.vocabulary = Words{}}), ValueError);
+  EXPECT_THROW(StringLookup({.max_tokens = 2, .vocabulary = {{"a", "b"}}}), ValueError);
+  EXPECT_THROW(StringLookup({.max_tokens = 1}), ValueError);
+  EXPECT_THROW(StringLookup({.mask_token = "", .vocabulary = {{"a", ""}}}), ValueError);
+  EXPECT_THROW(StringLookup({.num_oov_indices = 2, .invert = true}), ValueError);
+  EXPECT_THROW(StringLookup({.invert = true, .output_mode = "count"}), ValueError);
+  EXPECT_THROW(StringLookup({.vocabulary = {{"a", "[UNK]"}}, .invert = true}), ValueError);
+  EXPECT_THROW(StringLookup({.output_mode = "some"}), ValueError);
+  EXPECT_THROW(StringLookup({.output_mode = "tf_idf"}), NotImplementedError);
+}
+
+TEST(StringLookupTest, RejectsBadCalls) {
+  EXPECT_THROW(ids(StringLookup({}), {"a"}), RuntimeError);
+  const StringLookup lookup({.vocabulary = {{"a"}}});
+  EXPECT_THROW(lookup(Tensor::from<int64_t>({1}, {1})), TypeError);
+  EXPECT_THROW(lookup->adapt(words({})), ValueError);
+  EXPECT_THROW(lookup->adapt(data::Dataset::from_tensors(Tensors::list({words({"a"})}))),
+               TypeError);
+  const StringLookup one_hot({.vocabulary = {{"a"}}, .output_mode = "one_hot"});
+  EXPECT_THROW(one_hot(Tensors(RaggedTensor::from_rows<std::string>({{"a"}}))), ValueError);
+}
+
+}  // namespace
+}  // namespace keel

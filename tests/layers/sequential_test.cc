@@ -1,0 +1,61 @@
+#include "layers/sequential.h"
+
+#include "gtest/gtest.h"
+
+#include "layers/core/dense.h"
+#include "layers/core/dropout.h"
+#include "layers/input_layer.h"
+#include "layers/registry.h"
+
+namespace keel {
+namespace {
+
+using layers::Dense;
+
+LayerHandle<Layer> input_layer(Shape batch_shape) {
+  return LayerHandle<InputLayer>(InputLayerOptions{.batch_shape = batch_shape});
+}
+
+TEST(SequentialTest, EachLayerTakesWhatTheOneBeforeReturns) {
+  const Sequential model({.layers = {Dense({.units = 2, .kernel_initializer = "ones"}),
+                                     Dense({.units = 1, .kernel_initializer = "ones"})}});
+  EXPECT_EQ(model(Tensor::from<float>({1, 2}, {1, 2})).item<float>(), 6);
+  EXPECT_EQ(model->layers().size(), 2u);
+  EXPECT_EQ(model->input_spec()->shape, Shape({kUnknown, 2}));
+}
+
+TEST(SequentialTest, AnInputLayerBuildsAtOnceAndIsNotListed) {
+  const Dense dense({.units = 3});
+  const Sequential model({.layers = {input_layer({kUnknown, 2}), dense}});
+  EXPECT_TRUE(dense->built());
+  EXPECT_EQ(model->layers().size(), 1u);
+  model->add(Dense({.units = 1}));
+  EXPECT_EQ(model->count_params(), 9 + 4);
+}
+
+TEST(SequentialTest, IsALayerOfAGraph) {
+  const Sequential model({.layers = {Dense({.units = 3})}});
+  const Tensor y = model(layers::input({.shape = {2}}));
+  EXPECT_EQ(y.shape(), Shape({kUnknown, 3}));
+}
+
+TEST(SequentialTest, ConfigsMakeEqualModels) {
+  const Sequential model(
+      {.layers = {input_layer({kUnknown, 2}), Dense({.units = 3}), layers::Dropout({.rate = 0.1})},
+       .name = "mlp"});
+  const Config config = model->get_config();
+  const auto copy = SequentialModel::from_config(config);
+  EXPECT_EQ(copy->get_config(), config);
+  EXPECT_EQ(copy->count_params(), 9);
+  model->set_trainable(false);
+  EXPECT_TRUE(SequentialModel::from_config(model->get_config())->trainable_variables().empty());
+}
+
+TEST(SequentialTest, RejectsLayersThatDoNotFitIn) {
+  const Sequential model({.layers = {Dense({.units = 1, .name = "a"})}});
+  EXPECT_THROW(model->add(Dense({.units = 1, .name = "a"})), ValueError);
+  EXPECT_THROW(model->add(input_layer({kUnknown, 2})), ValueError);
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,275 @@
+#include "savedmodel/hdf5_file.h"
+
+#include <cstring>
+
+#include "gtest/gtest.h"
+
+#include "tests/savedmodel/temp_folder.h"
+
+namespace keel {
+namespace {
+
+using Charset = Hdf5Writer::Charset;
+
+template <class T>
+void expect_same(const Tensor& a, const Tensor& b) {
+  EXPECT_EQ(a.spec(), b.spec());
+  EXPECT_EQ(a.to_vector<T>(), b.to_vector<T>());
+}
+
+TEST(Hdf5FileTest, KeepsTensorsOfEveryDtype) {
+  const TempFolder folder;
+  const Tensor f32 = Tensor::from<float>({1.5f, -2, 3}, {3, 1});
+  const Tensor f64 = Tensor::from<double>({0.1, 1e300}, {2});
+  const Tensor i32 = Tensor::from<int32_t>({-1, 2147483647}, {1, 2});
+  const Tensor i64 = Tensor::from<int64_t>({int64_t{1} << 60, -5}, {2});
+  const Tensor flags = Tensor::from<bool>({true, false, true}, {3});
+  const Tensor bytes = Tensor::from<uint8_t>({0, 255}, {2});
+  const Tensor words = Tensor::from<std::string>({"", "a", "h\xC3\xA9"}, {3});
+  {
+    Hdf5Writer file(folder / "a.h5");
+    file.write("f32", f32);
+    file.write("deep/down/f64", f64);
+    file.write("i32", i32);
+    file.write("i64", i64);
+    file.write("flags", flags);
+    file.write("bytes", bytes);
+    file.write("words", words);
+    file.commit();
+  }
+  const Hdf5File file(folder / "a.h5");
+  expect_same<float>(file.read("f32"), f32);
+  expect_same<double>(file.read("/deep/down/f64"), f64);
+  expect_same<int32_t>(file.read("i32"), i32);
+  expect_same<int64_t>(file.read("i64"), i64);
+  expect_same<bool>(file.read("flags"), flags);
+  expect_same<uint8_t>(file.read("bytes"), bytes);
+  expect_same<std::string>(file.read("words"), words);
+}
+
+TEST(Hdf5FileTest, KeepsScalarsAndTensorsWithoutElements) {
+  const TempFolder folder;
+  {
+    Hdf5Writer file(folder / "a.h5");
+    file.write("scalar", Tensor::scalar<int64_t>(7));
+    file.write("empty", Tensor::zeros({0, 3}));
+    file.commit();
+  }
+  const Hdf5File file(folder / "a.h5");
+  EXPECT_EQ(file.spec("scalar"), (TensorSpec{.shape = {}, .dtype = DType::kInt64}));
+  EXPECT_EQ(file.read("scalar").item<int64_t>(), 7);
+  EXPECT_EQ(file.read("empty").shape(), Shape({0, 3}));
+}
+
+TEST(Hdf5FileTest, ReadsNumbersAsAnotherDtype) {
+  const TempFolder folder;
+  {
+    Hdf5Writer file(folder / "a.h5");
+    file.write("x", Tensor::from<double>({0.5, 2}, {2}));
+    file.write("words", Tensor::from<std::string>({"a"}, {1}));
+    file.commit();
+  }
+  const Hdf5File file(folder / "a.h5");
+  expect_same<float>(file.read("x", DType::kFloat32), Tensor::from<float>({0.5, 2}, {2}));
+  EXPECT_THROW(file.read("words", DType::kFloat32), IoError);
+}
+
+TEST(Hdf5FileTest, KeepsAttributes) {
+  const TempFolder folder;
+  {
+    Hdf5Writer file(folder / "a.h5");
+    file.create_group("g");
+    file.write_attribute("/", "ascii", "text");
+    file.write_attribute("/", "utf8", "h\xC3\xA9", Charset::kUtf8);
+    file.write_attribute("/", "empty", "");
+    file.write_attribute("g", "number", int64_t{-3});
+    file.write_attribute("g", "long", std::string(200000, 'x'));
+    file.commit();
+  }
+  const Hdf5File file(folder / "a.h5");
+  EXPECT_EQ(file.string_attribute("/", "ascii"), "text");
+  EXPECT_EQ(file.string_attribute("/", "utf8"), "h\xC3\xA9");
+  EXPECT_EQ(file.string_attribute("/", "empty"), "");
+  EXPECT_EQ(file.integer_attribute("g", "number"), -3);
+  EXPECT_EQ(file.string_attribute("g", "long"), std::string(200000, 'x'));
+  EXPECT_TRUE(file.has_attribute("g", "number"));
+  EXPECT_FALSE(file.has_attribute("g", "none"));
+}
+
+TEST(Hdf5FileTest, ListsOfNamesAreReadAsWritten) {
+  const TempFolder folder;
+  const std::vector<std::string> names = {"dense", "", "dense_1"};
+  {
+    Hdf5Writer file(folder / "a.h5");
+    file.write_string_list("/", "names", names);
+    file.write_string_list("/", "none", {});
+    file.commit();
+  }
+  const Hdf5File file(folder / "a.h5");
+  EXPECT_EQ(file.string_list("/", "names"), names);
+  EXPECT_TRUE(file.has_attribute("/", "none"));
+  EXPECT_TRUE(file.string_list("/", "none").empty());
+  EXPECT_TRUE(file.string_list("/", "absent").empty());
+}
+
+// 53 names of 1300 bytes: 49 fit into 64512 bytes, so two parts, the first one longer.
+TEST(Hdf5FileTest, LongListsAreSplitIntoNearEqualParts) {
+  const TempFolder folder;
+  std::vector<std::string> names;
+  for (int i = 0; i < 53; ++i) {
+    names.push_back(std::to_string(100 + i) + std::string(1297, 'n'));
+  }
+  {
+    Hdf5Writer file(folder / "a.h5");
+    file.write_string_list("/", "names", names);
+    file.commit();
+  }
+  const Hdf5File file(folder / "a.h5");
+  EXPECT_FALSE(file.has_attribute("/", "names"));
+  EXPECT_EQ(file.string_list("/", "names0").size(), 27U);
+  EXPECT_EQ(file.string_list("/", "names1").size(), 26U);
+  EXPECT_FALSE(file.has_attribute("/", "names2"));
+  EXPECT_EQ(file.string_list("/", "names"), names);
+}
+
+TEST(Hdf5FileTest, ListsOfManyShortNamesAreKept) {
+  const TempFolder folder;
+  std::vector<std::string> names;
+  for (int i = 0; i < 10000; ++i) names.push_back("n" + std::to_string(i));
+  {
+    Hdf5Writer file(folder / "a.h5");
+    file.write_string_list("/", "names", names);
+    file.commit();
+  }
+  EXPECT_EQ(Hdf5File(folder / "a.h5").string_list("/", "names"), names);
+}
+
+TEST(Hdf5FileTest, ChildrenAreSortedByName) {
+  const TempFolder folder;
+  {
+    Hdf5Writer file(folder / "a.h5");
+    file.create_group("g/b");
+    file.create_group("g/a");
+    file.write("g/c", Tensor::scalar<float>(1));
+    file.commit();
+  }
+  const Hdf5File file(folder / "a.h5");
+  EXPECT_EQ(file.children("g"), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_TRUE(file.is_group("g/a"));
+  EXPECT_FALSE(file.is_group("g/c"));
+  EXPECT_TRUE(file.has("g/c"));
+  EXPECT_FALSE(file.has("g/d"));
+  EXPECT_THROW(file.children("g/c"), IoError);
+}
+
+TEST(Hdf5FileTest, AppearsOnlyWhenCommitted) {
+  const TempFolder folder;
+  write_bytes(folder / "a.h5", "old");
+  {
+    Hdf5Writer file(folder / "a.h5");
+    file.write("x", Tensor::scalar<float>(1));
+  }
+  EXPECT_EQ(read_bytes(folder / "a.h5"), "old");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+  EXPECT_THROW(Hdf5Writer(folder / "none/a.h5"), IoError);
+}
+
+TEST(Hdf5FileTest, EqualContentsMakeEqualBytes) {
+  const TempFolder folder;
+  for (const char* name : {"a.h5", "b.h5"}) {
+    Hdf5Writer file(folder / name);
+    file.write("g/x", Tensor::from<float>({1, 2}, {2}));
+    file.write_string_list("g", "names", {"x"});
+    file.commit();
+  }
+  EXPECT_EQ(read_bytes(folder / "a.h5"), read_bytes(folder / "b.h5"));
+}
+
+TEST(Hdf5FileTest, ANulInAStringIsAnError) {
+  const TempFolder folder;
+  Hdf5Writer file(folder / "a.h5");
+  const std::string nul("a\0b", 3);
+  EXPECT_THROW(file.write_attribute("/", "a", nul), ValueError);
+  EXPECT_THROW(file.write_string_list("/", "b", {nul}), ValueError);
+  EXPECT_THROW(file.write("c", Tensor::from<std::string>({nul}, {1})), ValueError);
+}
+
+TEST(Hdf5FileTest, ErrorsNameFileAndObject) {
+  const TempFolder folder;
+  {
+    Hdf5Writer file(folder / "a.h5");
+    file.write("g/x", Tensor::from<float>({1, 2}, {2}));
+    file.write_attribute("g", "n", int64_t{1});
+    file.write_attribute("g", "text", "words");
+    file.commit();
+  }
+  const Hdf5File file(folder / "a.h5");
+  for (const std::string& message : {
+           message_of<IoError>([&] { file.read("g/y"); }),
+           message_of<IoError>([&] { file.read("g"); }),
+           message_of<IoError>([&] { file.string_attribute("g", "n"); }),
+           message_of<IoError>([&] { file.string_attribute("g", "none"); }),
+           message_of<IoError>([&] { file.integer_attribute("g", "text"); }),
+           message_of<IoError>([&] { file.string_list("g", "n"); }),
+           message_of<IoError>([&] { file.children("g/none"); }),
+       }) {
+    EXPECT_NE(message.find(folder / "a.h5"), std::string::npos) << message;
+    EXPECT_NE(message.find(", g"), std::string::npos) << message;
+  }
+}
+
+TEST(Hdf5FileTest, WhatIsNoHdf5FileIsAnError) {
+  const TempFolder folder;
+  write_bytes(folder / "text", "no HDF5");
+  write_bytes(folder / "empty", "");
+  EXPECT_THROW(Hdf5File(folder / "none"), IoError);
+  EXPECT_THROW(Hdf5File(folder / "text"), IoError);
+  EXPECT_THROW(Hdf5File(folder / "empty"), IoError);
+  EXPECT_THROW(Hdf5File(folder.path()), IoError);
+}
+
+// The eight little-endian bytes of a number.
+std::string eight_bytes(uint64_t value) {
+  std::string out(8, '\0');
+  std::memcpy(out.data(), &value, 8);
+  return out;
+}
+
+TEST(Hdf5FileTest, ASizeThatTheFileCannotHoldIsAnError) {
+  const TempFolder folder;
+  {
+    Hdf5Writer file(folder / "a.h5");
+    file.write("x", Tensor::zeros({12347}));
+    file.commit();
+  }
+  std::string bytes = read_bytes(folder / "a.h5");
+  // The dimension, and its limit behind it.
+  const size_t at = bytes.find(eight_bytes(12347));
+  ASSERT_NE(at, std::string::npos);
+  for (const uint64_t claimed : {uint64_t{12348}, uint64_t{1} << 40, ~uint64_t{0}}) {
+    for (const size_t place : {at, at + 8}) bytes.replace(place, 8, eight_bytes(claimed));
+    write_bytes(folder / "b.h5", bytes);
+    EXPECT_THROW(Hdf5File(folder / "b.h5").read("x"), IoError) << claimed;
+  }
+}
+
+TEST(Hdf5FileTest, SoftLinksAreNotFollowed) {
+  const TempFolder folder;
+  {
+    Hdf5Writer file(folder / "a.h5");
+    file.write("x", Tensor::scalar<float>(1));
+    file.commit();
+  }
+  std::string bytes = read_bytes(folder / "a.h5");
+  // The first entry of a symbol table: where its name is, its object, and the kind of link.
+  const size_t entry = bytes.find("SNOD") + 8;
+  ASSERT_LT(entry, bytes.size());
+  bytes[entry + 16] = 2;                                 // a soft link
+  bytes.replace(entry + 24, 4, bytes.substr(entry, 4));  // to its own name
+  write_bytes(folder / "b.h5", bytes);
+  const Hdf5File file(folder / "b.h5");
+  EXPECT_NE(message_of<IoError>([&] { file.read("x"); }).find("soft"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace keel

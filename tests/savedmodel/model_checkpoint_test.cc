@@ -1,0 +1,138 @@
+#include "savedmodel/model_checkpoint.h"
+
+#include <cmath>
+
+#include "gtest/gtest.h"
+
+#include "layers/core/dense.h"
+#include "layers/losses.h"
+#include "layers/sequential.h"
+#include "layers/training/lambda_callback.h"
+#include "optimizers/sgd.h"
+#include "savedmodel/saved_model.h"
+#include "tests/savedmodel/temp_folder.h"
+
+namespace keel {
+namespace {
+
+using callbacks::ModelCheckpoint;
+using std::filesystem::exists;
+
+Sequential line() {
+  Sequential model({.layers = {layers::Dense({.units = 1, .kernel_initializer = "zeros"})}});
+  model->compile({.optimizer = optimizers::SGD({.learning_rate = 0.01}), .loss = "mse"});
+  return model;
+}
+
+// Eight rows, two batches of four.
+History fit(const Sequential& model, const std::vector<CallbackHandle>& callbacks,
+            int64_t epochs = 3) {
+  const Tensor x = Tensor::from<float>({1, 2, 3, 4, 5, 6, 7, 8}, {8, 1});
+  return model->fit(Tensors(x), Tensors(x),
+                    {.epochs = epochs,
+                     .batch_size = 4,
+                     .shuffle = false,
+                     .verbose = Verbose::kSilent,
+                     .callbacks = callbacks});
+}
+
+int64_t count_files(const TempFolder& folder) {
+  return std::distance(std::filesystem::directory_iterator(folder.path()), {});
+}
+
+TEST(FormatLogsTest, FormatsAsPythonDoes) {
+  const Logs logs = {{"epoch", 7}, {"val_loss", 0.31249}, {"auc", 1}};
+  EXPECT_EQ(format_logs("m-{epoch:02d}-{val_loss:.2f}.h5", logs), "m-07-0.31.h5");
+  EXPECT_EQ(format_logs("{epoch}-{val_loss}-{auc}", logs), "7-0.31249-1.0");
+  EXPECT_EQ(format_logs("{epoch:4d}|{val_loss:08.3f}|{val_loss:.1e}", logs),
+            "   7|0000.312|3.1e-01");
+  EXPECT_EQ(format_logs("{{{epoch}}}", logs), "{7}");
+  EXPECT_EQ(format_logs("plain", logs), "plain");
+}
+
+TEST(FormatLogsTest, UnknownNamesAndFormatsAreErrors) {
+  const Logs logs = {{"epoch", 7}, {"loss", 0.5}};
+  for (const char* text : {"{acc}", "{epoch", "epoch}", "{epoch:s}", "{epoch:.d}", "{loss:2x}",
+                           "{loss:9999f}", "{loss:d}", "{}"}) {
+    EXPECT_THROW(format_logs(text, logs), ValueError) << text;
+  }
+}
+
+TEST(ModelCheckpointTest, SavesAfterEachEpoch) {
+  const TempFolder folder;
+  const Sequential model = line();
+  fit(model, {ModelCheckpoint({.filepath = folder / "m-{epoch:02d}.h5"})});
+  EXPECT_EQ(count_files(folder), 3);
+  const Tensors x(Tensor::from<float>({2}, {1, 1}));
+  EXPECT_EQ(load_model(folder / "m-03.h5")(x).tensor().item<float>(),
+            model(x).tensor().item<float>());
+  EXPECT_NE(load_model(folder / "m-01.h5")(x).tensor().item<float>(),
+            model(x).tensor().item<float>());
+}
+
+TEST(ModelCheckpointTest, SavesAfterSoManyBatches) {
+  const TempFolder folder;
+  fit(line(), {ModelCheckpoint({.filepath = folder / "m-{epoch}-{batch}.h5", .save_freq = 3})}, 4);
+  EXPECT_EQ(count_files(folder), 2);
+  EXPECT_TRUE(exists(folder / "m-2-1.h5"));
+  EXPECT_TRUE(exists(folder / "m-3-2.h5"));
+}
+
+// Puts these values into the logs, one for each epoch.
+CallbackHandle logging(const std::string& name, std::vector<double> values) {
+  struct Logging final : Callback {
+    std::string name;
+    std::vector<double> values;
+    void on_epoch_end(int64_t epoch, Logs& logs) override { logs[name] = values.at(epoch); }
+  };
+  const Handle<Logging> out = make_callback<Logging>();
+  out->name = name;
+  out->values = std::move(values);
+  return out;
+}
+
+TEST(ModelCheckpointTest, SavesOnlyWhatIsBetterIfAsked) {
+  const TempFolder folder;
+  const ModelCheckpoint checkpoint(
+      {.filepath = folder / "m-{epoch}.h5", .monitor = "val_loss", .save_best_only = true});
+  fit(line(), {logging("val_loss", {3, 4, 2, std::nan("")}), checkpoint}, 4);
+  EXPECT_EQ(count_files(folder), 2);
+  EXPECT_TRUE(exists(folder / "m-1.h5"));
+  EXPECT_TRUE(exists(folder / "m-3.h5"));
+  EXPECT_EQ(checkpoint->best(), 2);
+}
+
+TEST(ModelCheckpointTest, MoreIsBetterForAucAndInModeMax) {
+  const TempFolder folder;
+  const ModelCheckpoint by_name(
+      {.filepath = folder / "a-{epoch}.h5", .monitor = "val_auc", .save_best_only = true});
+  const ModelCheckpoint by_mode({.filepath = folder / "b-{epoch}.h5",
+                                 .monitor = "gain",
+                                 .save_best_only = true,
+                                 .mode = "max",
+                                 .initial_value_threshold = 0.65});
+  fit(line(),
+      {logging("val_auc", {0.6, 0.5, 0.7}), logging("gain", {0.6, 0.5, 0.7}), by_name, by_mode});
+  EXPECT_EQ(count_files(folder), 3);
+  EXPECT_FALSE(exists(folder / "a-2.h5"));
+  EXPECT_TRUE(exists(folder / "b-3.h5"));
+}
+
+TEST(ModelCheckpointTest, BadOptionsAreErrors) {
+  EXPECT_THROW(ModelCheckpoint({}), ValueError);
+  EXPECT_THROW(ModelCheckpoint({.filepath = "a.h5", .mode = "best"}), ValueError);
+  EXPECT_THROW(ModelCheckpoint({.filepath = "a.h5", .save_freq = 0}), ValueError);
+  EXPECT_THROW(ModelCheckpoint({.filepath = "a.h5", .save_weights_only = true}),
+               NotImplementedError);
+}
+
+TEST(ModelCheckpointTest, AValueThatTheLogsLackIsAnError) {
+  const TempFolder folder;
+  EXPECT_THROW(
+      fit(line(), {ModelCheckpoint({.filepath = folder / "a.h5", .save_best_only = true})}),
+      ValueError);
+  EXPECT_THROW(fit(line(), {ModelCheckpoint({.filepath = folder / "{acc:.2f}.h5"})}), ValueError);
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,187 @@
+#include "savedmodel/saved_model.h"
+
+#include "gtest/gtest.h"
+
+#include "distribute/tpu_strategy.h"
+#include "framework/random.h"
+#include "layers/core/dense.h"
+#include "layers/core/embedding.h"
+#include "layers/core/flatten.h"
+#include "layers/embedding/tpu_embedding.h"
+#include "layers/functional.h"
+#include "layers/merging/concatenate.h"
+#include "layers/normalization/batch_normalization.h"
+#include "layers/registry.h"
+#include "layers/sequential.h"
+#include "savedmodel/hdf5_file.h"
+#include "tests/savedmodel/temp_folder.h"
+
+namespace keel {
+namespace {
+
+using distribute::TPUStrategy;
+using layers::BatchNormalization;
+using layers::Dense;
+
+Functional small_model() {
+  const Tensor id = layers::input({.shape = {1}, .dtype = DType::kInt64, .name = "id"});
+  const Tensor embedded = layers::Embedding({.input_dim = 5, .output_dim = 2, .name = "table"})(id);
+  const Tensor flat = layers::Flatten({.name = "flat"})(embedded);
+  const Tensor y = Dense({.units = 1, .name = "out"})(BatchNormalization({.name = "norm"})(flat));
+  return Functional({.inputs = id, .outputs = y, .name = "small"});
+}
+
+Tensors ids() { return Tensor::from<int64_t>({0, 4, 2}, {3, 1}); }
+std::vector<float> of(const Tensors& t) { return t.tensor().to_vector<float>(); }
+
+TEST(SavedModelTest, AModelIsTheSameWhenLoadedAgain) {
+  const TempFolder folder;
+  for (const char* name : {"a.h5", "a.hdf5"}) {
+    const Functional model = small_model();
+    save_model(model, folder / name);
+    EXPECT_EQ(of(load_model(folder / name)(ids())), of(model(ids())));
+  }
+}
+
+TEST(SavedModelTest, SavingTwiceMakesEqualBytes) {
+  const TempFolder folder;
+  const Functional model = small_model();
+  save_model(model, folder / "a.h5");
+  save_model(model, folder / "b.h5");
+  save_model(load_model(folder / "a.h5"), folder / "c.h5");
+  EXPECT_EQ(read_bytes(folder / "a.h5"), read_bytes(folder / "b.h5"));
+  EXPECT_EQ(read_bytes(folder / "a.h5"), read_bytes(folder / "c.h5"));
+}
+
+TEST(SavedModelTest, AnExistingFileIsReplacedOnlyIfThatIsWanted) {
+  const TempFolder folder;
+  write_bytes(folder / "a.h5", "old");
+  EXPECT_THROW(save_model(small_model(), folder / "a.h5", {.overwrite = false}), ValueError);
+  EXPECT_EQ(read_bytes(folder / "a.h5"), "old");
+  save_model(small_model(), folder / "a.h5");
+  EXPECT_NO_THROW(load_model(folder / "a.h5"));
+}
+
+TEST(SavedModelTest, TheSuffixChoosesTheFormat) {
+  const TempFolder folder;
+  for (const char* name : {"a.keras", "a.weights.h5"}) {
+    EXPECT_THROW(save_model(small_model(), folder / name), NotImplementedError);
+    EXPECT_THROW(load_model(folder / name), NotImplementedError);
+  }
+  for (const char* name : {"a", "a.txt"}) {
+    EXPECT_THROW(save_model(small_model(), folder / name), ValueError);
+    EXPECT_THROW(load_model(folder / name), ValueError);
+  }
+  EXPECT_THROW(load_model(folder / "none.h5"), IoError);
+  EXPECT_THROW(save_model(small_model(), folder / "none/a.h5"), IoError);
+}
+
+TEST(SavedModelTest, SavingInAReplicaIsAnError) {
+  const TempFolder folder;
+  TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  const Functional model = small_model();
+  EXPECT_THROW(strategy.run([&] { save_model(model, folder / "a.h5"); }), RuntimeError);
+  EXPECT_NO_THROW(save_model(model, folder / "a.h5"));
+}
+
+// Loads, or says in one of our errors why not.
+void load_damaged(const std::string& path, const std::string& bytes) {
+  write_bytes(path, bytes);
+  try {
+    load_model(path);
+  } catch (const Error&) {  // anything else fails the test
+  }
+}
+
+TEST(SavedModelTest, AFileThatEndsTooEarlyIsAlwaysAnError) {
+  const TempFolder folder;
+  save_model(small_model(), folder / "a.h5");
+  const std::string bytes = read_bytes(folder / "a.h5");
+  for (size_t length = 0; length < bytes.size(); length += 97) {
+    write_bytes(folder / "b.h5", bytes.substr(0, length));
+    EXPECT_THROW(load_model(folder / "b.h5"), IoError) << length;
+  }
+  for (size_t cut = 1; cut < 40; ++cut) {
+    write_bytes(folder / "b.h5", bytes.substr(0, bytes.size() - cut));
+    EXPECT_THROW(load_model(folder / "b.h5"), IoError) << cut;
+  }
+}
+
+TEST(SavedModelTest, ADamagedFileLoadsOrIsAnErrorOfOurs) {
+  const TempFolder folder;
+  save_model(small_model(), folder / "a.h5");
+  const std::string bytes = read_bytes(folder / "a.h5");
+  for (uint64_t i = 0; i < 300; ++i) {
+    std::vector<int64_t> draws(3);
+    RandomStream{17, i}.uniform_int(draws, 0, static_cast<int64_t>(bytes.size()) * 256);
+    std::string damaged = bytes;
+    for (int64_t draw : draws) damaged[draw / 256] = static_cast<char>(draw % 256);
+    load_damaged(folder / "b.h5", damaged);
+  }
+}
+
+TEST(SavedModelTest, NoByteOfTheHeadersCanDoHarm) {
+  const TempFolder folder;
+  save_model(small_model(), folder / "a.h5");
+  const std::string bytes = read_bytes(folder / "a.h5");
+  for (size_t i = 0; i < std::min<size_t>(bytes.size(), 2600); i += 7) {
+    std::string damaged = bytes;
+    damaged[i] = static_cast<char>(damaged[i] ^ 0xFF);
+    load_damaged(folder / "b.h5", damaged);
+  }
+}
+
+Functional embedding_model() {
+  const Table users = make_table({.vocabulary_size = 6, .dim = 2, .name = "users"});
+  const Table items =
+      make_table({.vocabulary_size = 9, .dim = 3, .combiner = "sum", .name = "items"});
+  const Nest<FeatureConfig> features = {{"user", FeatureConfig{.table = users}},
+                                        {"seen", FeatureConfig{.table = items}}};
+  const Tensor user = layers::input({.dtype = DType::kInt64, .name = "user"});
+  const RaggedTensor seen = layers::ragged_input({.dtype = DType::kInt64, .name = "seen"});
+  const layers::TPUEmbedding embedding(
+      {.feature_config = features, .optimizer = tpu::AdagradOptions{}, .name = "embedding"});
+  const Tensors inputs = {{"user", user}, {"seen", seen}};
+  const Tensors found = embedding(inputs);
+  const Tensor x =
+      layers::Concatenate({.name = "both"})(Tensors::list({found["user"], found["seen"]})).tensor();
+  const Tensor y = Dense({.units = 1, .name = "out"})(x);
+  return Functional({.inputs = inputs, .outputs = y, .name = "ranker"});
+}
+
+Tensors embedding_inputs() {
+  return {{"user", Tensor::from<int64_t>({5, 0}, {2})},
+          {"seen", RaggedTensor::from_rows<int64_t>({{8, 1, 1}, {}})}};
+}
+
+TEST(SavedModelTest, TablesOfAnEngineAreWholeInTheFileAndPredictTheSameOnTheHost) {
+  const TempFolder folder;
+  std::vector<float> on_cores;
+  {
+    TPUStrategy strategy({.num_cores = 2});
+    const auto scope = strategy.scope();
+    const Functional model = embedding_model();
+    on_cores = of(strategy.run([&] { return model(embedding_inputs()).tensor(); })[0]);
+    save_model(model, folder / "a.h5");
+  }
+  const Hdf5File file(folder / "a.h5");
+  EXPECT_EQ(file.spec("model_weights/embedding/embedding/users:0").shape, Shape({6, 2}));
+  EXPECT_EQ(file.spec("model_weights/embedding/embedding/items:0").shape, Shape({9, 3}));
+  EXPECT_EQ(of(load_model(folder / "a.h5")(embedding_inputs())), on_cores);
+}
+
+TEST(SavedModelTest, TablesOfTheHostPredictTheSameOnCores) {
+  const TempFolder folder;
+  const Functional model = embedding_model();
+  save_model(model, folder / "a.h5");
+  const std::vector<float> expected = of(model(embedding_inputs()));
+  TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  const ModelHandle same = load_model(folder / "a.h5");
+  const auto out = strategy.run([&] { return same(embedding_inputs()).tensor(); });
+  EXPECT_EQ(of(out[1]), expected);
+}
+
+}  // namespace
+}  // namespace keel
