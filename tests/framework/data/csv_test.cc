@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
 
 #include "gtest/gtest.h"
 
@@ -280,6 +282,38 @@ TEST(CsvTest, RowsCanBeShuffledAndBatchedAnew) {
   }
   EXPECT_EQ(std::count(seen.begin(), seen.end(), true), 100);
 }
+
+#if !defined(__SANITIZE_ADDRESS__)  // it keeps freed memory
+
+// Kilobytes of this process that are in memory.
+int64_t resident_kilobytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmRSS:")) return std::stoll(line.substr(6));
+  }
+  return 0;
+}
+
+TEST(CsvTest, MemoryIsBoundedByTheBatchAndNotByTheFile) {
+  const std::string file = testing::TempDir() + "/keel_csv_large.csv";
+  {
+    std::ofstream out(file);
+    out << "a,b\n";
+    for (int row = 0; row < 1'000'000; ++row) out << "123456.75,text of row\n";
+  }
+  const Dataset rows = csv_dataset(
+      file,
+      {.columns = {{.name = "a"}, {.name = "b", .dtype = DType::kString}}, .batch_size = 1000});
+  const auto it = rows.iterator();
+  for (int batch = 0; batch < 20; ++batch) it->next();
+  const int64_t before = resident_kilobytes();
+  int64_t most = before;
+  while (it->next()) most = std::max(most, resident_kilobytes());
+  EXPECT_LT(most - before, 4096) << "of a file of 24 MB";
+  std::filesystem::remove(file);
+}
+
+#endif
 
 }  // namespace
 }  // namespace keel::data
