@@ -13,8 +13,7 @@ uint64_t next_sequence() {
   return counter++;
 }
 
-void visit(const std::shared_ptr<const GraphNode>& node,
-           std::unordered_set<const GraphNode*>& seen,
+void visit(const std::shared_ptr<const GraphNode>& node, std::unordered_set<const GraphNode*>& seen,
            std::vector<std::shared_ptr<const GraphNode>>& order) {
   if (!seen.insert(node.get()).second) return;
   for_each_leaf(node->inputs, [&](const std::string&, const TensorLike& input) {

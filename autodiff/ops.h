@@ -21,11 +21,11 @@ Tensor subtract(const Tensor& a, const Tensor& b);
 Tensor multiply(const Tensor& a, const Tensor& b);
 Tensor divide(const Tensor& a, const Tensor& b);         // floating
 Tensor divide_no_nan(const Tensor& a, const Tensor& b);  // floating; 0 where b is 0
-Tensor maximum(const Tensor& a, const Tensor& b);        // where equal the gradient goes half to each
-Tensor minimum(const Tensor& a, const Tensor& b);        // idem
-Tensor pow(const Tensor& a, const Tensor& b);            // floating
-Tensor scale(const Tensor& x, double factor);            // x * factor
-Tensor shift(const Tensor& x, double offset);            // x + offset
+Tensor maximum(const Tensor& a, const Tensor& b);  // where equal the gradient goes half to each
+Tensor minimum(const Tensor& a, const Tensor& b);  // idem
+Tensor pow(const Tensor& a, const Tensor& b);      // floating
+Tensor scale(const Tensor& x, double factor);      // x * factor
+Tensor shift(const Tensor& x, double offset);      // x + offset
 Tensor negative(const Tensor& x);
 Tensor abs(const Tensor& x);   // gradient sign(x)
 Tensor sign(const Tensor& x);  // no gradient

@@ -2,7 +2,6 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
-
 #include <algorithm>
 
 #include "autodiff/ops.h"
@@ -51,8 +50,8 @@ struct GradientTape::Impl {
                     absl::flat_hash_map<uint64_t, Gradient>& gradients) const;
 };
 
-void GradientTape::Impl::record(const std::shared_ptr<const Op>& op,
-                                std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+void GradientTape::Impl::record(const std::shared_ptr<const Op>& op, std::span<const Tensor> inputs,
+                                std::span<const Tensor> outputs) {
   if (std::ranges::none_of(inputs, [&](const Tensor& t) { return watched.contains(t.id()); })) {
     return;
   }
@@ -120,7 +119,8 @@ std::vector<Gradient> GradientTape::Impl::backward(
   absl::flat_hash_set<uint64_t> reachable = wanted;  // depends on a source
   std::vector<const Entry*> on_path;
   for (const Entry& entry : entries) {
-    if (std::ranges::none_of(entry.input_ids, [&](uint64_t id) { return reachable.contains(id); })) {
+    if (std::ranges::none_of(entry.input_ids,
+                             [&](uint64_t id) { return reachable.contains(id); })) {
       continue;
     }
     on_path.push_back(&entry);

@@ -44,8 +44,8 @@ class Variable {
   static Variable virtual_trainable(std::string name);
 
   explicit operator bool() const { return state_ != nullptr; }
-  const std::string& name() const;         // "kernel"
-  const std::string& path() const;         // "dense/kernel"; the name until a layer sets it
+  const std::string& name() const;  // "kernel"
+  const std::string& path() const;  // "dense/kernel"; the name until a layer sets it
   void set_path(std::string path) const;
   const TensorSpec& spec() const;
   const Shape& shape() const { return spec().shape; }
@@ -80,8 +80,8 @@ class Variable {
 
  private:
   struct State;
-  State& state() const;            // RuntimeError if empty
-  Tensor& mutable_value() const;   // this replica's, or the shared one
+  State& state() const;           // RuntimeError if empty
+  Tensor& mutable_value() const;  // this replica's, or the shared one
   std::shared_ptr<State> state_;
 };
 

@@ -71,8 +71,7 @@ double time_steps(const Case& c, int64_t vocabulary, int steps) {
           optimizer->apply_gradients(tape.gradient(loss, variables), variables);
         },
         batches);
-    const std::chrono::duration<double, std::milli> time =
-        std::chrono::steady_clock::now() - begin;
+    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
     if (step >= kWarmUpSteps) times.push_back(time.count());
   }
   std::ranges::nth_element(times, times.begin() + static_cast<int64_t>(times.size()) / 2);
@@ -90,8 +89,8 @@ int run(bool quick, bool json) {
               << kBag << " ids)\nstrategy  optimizer      1e5      1e6      1e7   1e7/1e5\n";
   }
   bool first = true;
-  for (const Case& c : {Case{"cpu", "sgd"}, Case{"cpu", "adagrad"}, Case{"tpu", "sgd"},
-                        Case{"tpu", "adagrad"}}) {
+  for (const Case& c :
+       {Case{"cpu", "sgd"}, Case{"cpu", "adagrad"}, Case{"tpu", "sgd"}, Case{"tpu", "adagrad"}}) {
     std::vector<double> times;
     for (int64_t vocabulary : vocabularies) times.push_back(time_steps(c, vocabulary, steps));
     const double ratio = times.back() / times.front();

@@ -17,8 +17,10 @@ void check(const InputOptions& options) {
         "be false; there is no device memory to place inputs on");
   }
   if (options.experimental_per_replica_buffer_size < 0) {
-    throw ValueError("InputOptions: experimental_per_replica_buffer_size must not be negative, "
-                     "received ", options.experimental_per_replica_buffer_size);
+    throw ValueError(
+        "InputOptions: experimental_per_replica_buffer_size must not be negative, "
+        "received ",
+        options.experimental_per_replica_buffer_size);
   }
 }
 

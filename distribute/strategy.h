@@ -51,11 +51,11 @@ class Strategy {
   // CPUStrategy.
   static Strategy& current();
 
-  virtual int num_replicas_in_sync() const = 0;          // over all processes
-  virtual int num_local_replicas() const = 0;            // run by this process
+  virtual int num_replicas_in_sync() const = 0;  // over all processes
+  virtual int num_local_replicas() const = 0;    // run by this process
   virtual int num_hosts() const { return 1; }
   virtual bool is_tpu() const { return false; }
-  virtual const std::string& name() const = 0;           // "CPUStrategy", ...
+  virtual const std::string& name() const = 0;  // "CPUStrategy", ...
   // Collectives of the replicas. Outside run(), only where there is one replica (RuntimeError).
   virtual Communicator& communicator() = 0;
 

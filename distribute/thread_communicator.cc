@@ -10,7 +10,7 @@
 namespace keel::distribute {
 namespace {
 
-constexpr int64_t kBlock = 1024;      // floats summed at a time, small enough for the L1 cache
+constexpr int64_t kBlock = 1024;         // floats summed at a time, small enough for the L1 cache
 constexpr int64_t kShareAlignment = 16;  // floats: two ranks never write to one cache line
 
 // out = sum of the ranks [begin, end) of `sources`, as a balanced tree whose left half is the

@@ -28,8 +28,8 @@ class Ranker final : public Model {
   explicit Ranker(const OptimizerHandle& table_optimizer)
       : Model("Ranker"),
         embedding_(track(layers::TPUEmbedding(
-            {.feature_config = FeatureConfig{.table = make_table({.vocabulary_size = 100,
-                                                                  .dim = 16})},
+            {.feature_config =
+                 FeatureConfig{.table = make_table({.vocabulary_size = 100, .dim = 16})},
              .optimizer = table_optimizer}))) {}
 
   const layers::TPUEmbedding& embedding() const { return embedding_; }

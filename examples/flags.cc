@@ -1,7 +1,6 @@
 #include "examples/flags.h"
 
 #include <absl/flags/reflection.h>
-
 #include <cstdlib>
 #include <iostream>
 #include <map>
@@ -31,8 +30,9 @@ std::map<std::string, absl::CommandLineFlag*> own_flags() {
 [[noreturn]] void print_help(const char* usage) {
   std::cout << usage << "\n\nFlags:\n";
   for (const auto& [name, flag] : own_flags()) {
-    std::cout << "  --" << name << "  " << flag->Help() << " (default: "
-              << (flag->DefaultValue().empty() ? "none" : flag->DefaultValue()) << ")\n";
+    std::cout << "  --" << name << "  " << flag->Help()
+              << " (default: " << (flag->DefaultValue().empty() ? "none" : flag->DefaultValue())
+              << ")\n";
   }
   std::exit(0);
 }

@@ -38,9 +38,10 @@ int main() {
       {"item", layers::input({.dtype = DType::kInt64, .name = "item"})},
   };
   const layers::TPUEmbedding embedding({
-      .feature_config =
-          {{"user", FeatureConfig{.table = make_table({.vocabulary_size = 10, .dim = 8})}},
-           {"item", FeatureConfig{.table = make_table({.vocabulary_size = 50, .dim = 8})}}},
+      .feature_config = {{"user",
+                          FeatureConfig{.table = make_table({.vocabulary_size = 10, .dim = 8})}},
+                         {"item",
+                          FeatureConfig{.table = make_table({.vocabulary_size = 50, .dim = 8})}}},
       .optimizer = optimizer,
   });
   const Tensors found = embedding(inputs);

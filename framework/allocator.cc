@@ -1,13 +1,12 @@
 #include "framework/allocator.h"
 
-#include <sys/mman.h>
-
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <mutex>
 #include <new>
+#include <sys/mman.h>
 #include <vector>
 
 namespace keel {

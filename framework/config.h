@@ -23,15 +23,15 @@ class Config {
   using List = std::vector<Config>;
   using Dict = std::vector<std::pair<std::string, Config>>;
 
-  Config() = default;  // null
-  Config(bool v) : value_(v) {}                       // NOLINT: implicit
-  Config(int64_t v) : value_(v) {}                    // NOLINT: implicit
-  Config(int v) : value_(int64_t{v}) {}               // NOLINT: implicit
-  Config(double v) : value_(v) {}                     // NOLINT: implicit
-  Config(std::string v) : value_(std::move(v)) {}     // NOLINT: implicit
-  Config(const char* v) : value_(std::string(v)) {}   // NOLINT: implicit
-  Config(List v) : value_(std::move(v)) {}            // NOLINT: implicit
-  Config(Dict v) : value_(std::move(v)) {}            // NOLINT: implicit
+  Config() = default;                                // null
+  Config(bool v) : value_(v) {}                      // NOLINT: implicit
+  Config(int64_t v) : value_(v) {}                   // NOLINT: implicit
+  Config(int v) : value_(int64_t{v}) {}              // NOLINT: implicit
+  Config(double v) : value_(v) {}                    // NOLINT: implicit
+  Config(std::string v) : value_(std::move(v)) {}    // NOLINT: implicit
+  Config(const char* v) : value_(std::string(v)) {}  // NOLINT: implicit
+  Config(List v) : value_(std::move(v)) {}           // NOLINT: implicit
+  Config(Dict v) : value_(std::move(v)) {}           // NOLINT: implicit
   static Config list(std::initializer_list<Config> items) { return List(items); }
   static Config dict(std::initializer_list<std::pair<std::string, Config>> entries = {}) {
     return Dict(entries);

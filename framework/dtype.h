@@ -13,8 +13,8 @@ namespace keel {
 // kString has no arithmetic; it feeds StringLookup, Hashing and files.
 enum class DType : uint8_t { kFloat32, kFloat64, kInt32, kInt64, kBool, kUint8, kString };
 
-size_t size_of(DType dtype);                 // bytes per element
-std::string_view name_of(DType dtype);       // "float32", "float64", "int32", ...
+size_t size_of(DType dtype);                   // bytes per element
+std::string_view name_of(DType dtype);         // "float32", "float64", "int32", ...
 DType dtype_from_name(std::string_view name);  // ValueError if unknown
 inline bool is_floating(DType d) { return d == DType::kFloat32 || d == DType::kFloat64; }
 inline bool is_integer(DType d) {
@@ -55,7 +55,9 @@ struct DTypeOf<std::string> {
 
 // A C++ type that a Tensor can hold.
 template <class T>
-concept Element = requires { DTypeOf<T>::kValue; };
+concept Element = requires {
+  DTypeOf<T>::kValue;
+};
 
 // Calls fn(T{}) with the C++ type of a floating dtype. TypeError, naming `who`, for others.
 template <class Fn>

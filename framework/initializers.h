@@ -41,7 +41,7 @@ class Initializer {
   std::shared_ptr<const InitializerFunction> function_;
 };
 
-Config encode(const Initializer& initializer);  // {"class_name": ..., "config": ...}
+Config encode(const Initializer& initializer);                // {"class_name": ..., "config": ...}
 void decode(const Config& config, Initializer& initializer);  // that form, or a name
 
 namespace initializers {

@@ -29,8 +29,7 @@ class Nest {
 
   Nest() : node_(List{}) {}  // the empty list
   template <std::convertible_to<T> U>
-  requires(!std::same_as<std::remove_cvref_t<U>, Nest>)
-  Nest(U&& leaf)  // NOLINT: implicit
+  requires(!std::same_as<std::remove_cvref_t<U>, Nest>) Nest(U&& leaf)  // NOLINT: implicit
       : node_(std::in_place_type<T>, std::forward<U>(leaf)) {}
   Nest(Dict entries) : node_(std::move(entries)) {}  // NOLINT: implicit
   Nest(std::initializer_list<std::pair<const std::string, Nest>> entries) : node_(Dict(entries)) {}

@@ -31,8 +31,8 @@ class Shape {
   bool fully_defined() const;
   std::span<const int64_t> dims() const { return {dims_.data(), static_cast<size_t>(rank_)}; }
 
-  Shape with(int axis, int64_t dim) const;     // one dimension replaced
-  Shape without(int axis) const;               // one dimension dropped
+  Shape with(int axis, int64_t dim) const;      // one dimension replaced
+  Shape without(int axis) const;                // one dimension dropped
   Shape inserted(int axis, int64_t dim) const;  // one dimension more; axis in [0, rank]
   Shape drop_last() const { return without(-1); }
   // The dimensions [begin, end).

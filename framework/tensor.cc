@@ -65,7 +65,8 @@ Tensor Tensor::uninitialized(const Shape& shape, DType dtype) {
 
 Tensor Tensor::zeros(const Shape& shape, DType dtype) {
   Tensor out = uninitialized(shape, dtype);
-  if (dtype != DType::kString) std::memset(out.impl_->buffer->data(), 0, out.impl_->buffer->bytes());
+  if (dtype != DType::kString)
+    std::memset(out.impl_->buffer->data(), 0, out.impl_->buffer->bytes());
   return out;
 }
 

@@ -151,6 +151,7 @@ class Reader {
     for (const Config& layer : parser_.list(config, "layers")) add(layer);
     inputs_ = parser_.ends(parser_.field(config, "input_layers"));
     outputs_ = parser_.ends(parser_.field(config, "output_layers"));
+    if (flatten(outputs_).empty()) parser_.fail("there are no outputs");
     for (auto& [layer, entry] : entries_) {
       if (entry.is_model()) count_calls_from_zero(layer, entry);
     }

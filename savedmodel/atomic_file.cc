@@ -79,7 +79,7 @@ void sync_folder(const std::string& path) {
 std::string make_temporary(const std::string& path) {
   if (std::filesystem::is_directory(path)) throw IoError(path, ": is a folder");
   for (int i = 0;; ++i) {
-    const std::string name = str(path, ".tmp-", ::getpid(), "-", i);
+    std::string name = str(path, ".tmp-", ::getpid(), "-", i);
     const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd >= 0) {
       ::close(fd);

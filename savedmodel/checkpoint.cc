@@ -131,26 +131,31 @@ struct Stored {
 };
 using Index = std::map<std::string, Stored>;  // by key
 
-// Slots that the file should have, given what it says of whose they were.
+// Key of an optimizer's slot in the file, given what the file says of whose slots it has; empty if
+// the optimizer is not to restore this one. A key that is not in the file is reported as missing.
+std::string slot_key(const CheckpointItems& items, const Index& index, const std::string& optimizer,
+                     const std::string& key, bool has_slots) {
+  std::string own = str(key, "@", optimizer);
+  if (index.contains(own)) return own;
+  const auto found = index.find(key);
+  const bool free = found == index.end() || found->second.optimizer.empty();
+  const bool was_its = found != index.end() && found->second.optimizer == optimizer;
+  if (items.optimizers.size() == 1 || was_its) return key;
+  if (!has_slots) return {};
+  return free ? key : own;
+}
+
 std::vector<Entry> slots_to_restore(const CheckpointItems& items, const Index& index) {
   std::vector<Entry> out;
-  const bool alone = items.optimizers.size() == 1;
   const std::vector<Trained> trained = trained_variables(items);
   for (const auto& [name, optimizer] : items.optimizers) {
     const std::vector<Slot> slots = optimizer->rule().slots();
     for (const Trained& t : trained) {
       const bool has_slots = !optimizer->slots(t.variable).empty();
       for (size_t s = 0; s < slots.size(); ++s) {
-        std::string key = t.key + "/" + slots[s].name;
-        const std::string own = key + "@" + name;
-        const auto found = index.find(key);
-        const bool was_its = found != index.end() && found->second.optimizer == name;
-        if (index.contains(own)) {
-          key = own;
-        } else if (!alone && !has_slots && !was_its) {
-          continue;
-        }
-        out.push_back(slot_entry(key, name, optimizer, t.variable, s));
+        const std::string key =
+            slot_key(items, index, name, str(t.key, "/", slots[s].name), has_slots);
+        if (!key.empty()) out.push_back(slot_entry(key, name, optimizer, t.variable, s));
       }
     }
   }

@@ -70,7 +70,7 @@ void CheckpointManager::write_index(const std::vector<std::string>& paths) const
 }
 
 std::string CheckpointManager::save(int64_t step) {
-  const std::string path = fs::path(directory_) / str(options_.checkpoint_name, "-", step, ".h5");
+  std::string path = fs::path(directory_) / str(options_.checkpoint_name, "-", step, ".h5");
   checkpoint_.write(path, step);
   std::vector<std::string> kept = checkpoints_;
   std::erase(kept, path);

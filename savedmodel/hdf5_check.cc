@@ -132,7 +132,7 @@ class Checker {
     heap.skip(4);
     const uint64_t size = heap.u64();
     uint64_t free = heap.u64();
-    const Bytes data = in_.at(heap.u64(), size);
+    Bytes data = in_.at(heap.u64(), size);
     // The list of free blocks ends with 1.
     for (uint64_t blocks = 0; free != 1; ++blocks) {
       if (blocks > size / 16 || size < 16 || free > size - 16) heap.fail("a broken free list");
@@ -275,7 +275,7 @@ class Checker {
     const uint16_t space_size = body.u16();
     if (version == 3) body.skip(1);
     const auto take = [&](uint16_t size) {
-      const Bytes part = body.take(size);
+      Bytes part = body.take(size);
       if (version == 1) body.skip((8 - size % 8) % 8);
       return part;
     };

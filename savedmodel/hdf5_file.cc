@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <hdf5.h>
 #include <optional>
 
 #include "savedmodel/hdf5_check.h"
@@ -16,6 +17,8 @@ using hdf5_internal::Place;
 
 namespace hdf5_internal {
 namespace {
+
+static_assert(std::is_same_v<hid_t, int64_t> && std::is_same_v<herr_t, int>);
 
 std::recursive_mutex& library_mutex() {
   static std::recursive_mutex mutex;  // guards the HDF5 library, which has no locks of its own

@@ -1,6 +1,8 @@
-// What the reader and the writer of HDF5 files share. Only hdf5_*.cc include this.
+// What the reader and the writer of HDF5 files share. Only they include this. Ids and statuses have
+// the library's types under their plain names, so that its header stays in the sources.
 #pragma once
 
+#include <cstdint>
 #include <hdf5.h>
 #include <mutex>
 #include <string>
@@ -21,27 +23,28 @@ class LibraryScope {
 
  private:
   const std::unique_lock<std::recursive_mutex> lock_;
-  H5E_auto2_t handler_ = nullptr;
+  int (*handler_)(int64_t, void*) = nullptr;
   void* handler_data_ = nullptr;
 };
 
 // An id of the library, closed by its own function.
 class Id {
  public:
-  using Close = herr_t (*)(hid_t);
-  Id(hid_t id, Close closer) : id_(id), close_(closer) {}
-  Id(Id&& other) noexcept : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
+  using Close = int (*)(int64_t);
+  Id(int64_t id, Close closer) : id_(id), close_(closer) {}
+  Id(Id&& other) noexcept : id_(std::exchange(other.id_, kNone)), close_(other.close_) {}
   ~Id() { close(); }
   Id(const Id&) = delete;
   Id& operator=(const Id&) = delete;
   Id& operator=(Id&&) = delete;
 
   bool valid() const { return id_ >= 0; }
-  operator hid_t() const { return id_; }  // NOLINT: implicit, for calls of the library
-  bool close() { return id_ < 0 || close_(std::exchange(id_, H5I_INVALID_HID)) >= 0; }
+  operator int64_t() const { return id_; }  // NOLINT: implicit, for calls of the library
+  bool close() { return id_ < 0 || close_(std::exchange(id_, kNone)) >= 0; }
 
  private:
-  hid_t id_;
+  static constexpr int64_t kNone = -1;
+  int64_t id_;
   Close close_;
 };
 
@@ -60,11 +63,11 @@ struct Place {
     throw IoError(file, ", ", object.empty() ? "/" : object,
                   attribute.empty() ? "" : ", attribute " + attribute, ": ", what..., message);
   }
-  Id check(hid_t id, Id::Close close, const char* what) const {
+  Id check(int64_t id, Id::Close close, const char* what) const {
     if (id < 0) fail(what);
     return {id, close};
   }
-  void check(herr_t status, const char* what) const {
+  void check(int status, const char* what) const {
     if (status < 0) fail(what);
   }
 };

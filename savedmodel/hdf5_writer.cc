@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <hdf5.h>
 #include <optional>
 
 #include "savedmodel/hdf5_file.h"

@@ -116,7 +116,7 @@ StoredLayer stored_layer(const Hdf5File& file, const std::string& name) {
   const std::string group = str(kWeights, "/", name);
   if (!file.has(group)) return out;
   out.names = file.string_list(group, "weight_names");
-  for (const std::string& weight : out.names) out.datasets.push_back(group + "/" + weight);
+  for (const std::string& weight : out.names) out.datasets.push_back(str(group, "/", weight));
   return out;
 }
 
@@ -216,6 +216,8 @@ auto naming_file(const std::string& path, const char* attribute, Make make) {
     throw ValueError(path, ": ", attribute, ": ", error.what());
   } catch (const TypeError& error) {
     throw TypeError(path, ": ", attribute, ": ", error.what());
+  } catch (const NotImplementedError& error) {
+    throw NotImplementedError(path, ": ", attribute, ": ", error.what());
   } catch (const std::bad_alloc&) {
     throw IoError(path, ": ", attribute, " asks for more memory than there is");
   } catch (const std::length_error&) {

@@ -28,8 +28,9 @@ struct KerasH5ReadOptions {
 // A model with the file's weights. Weighted layers are matched in order, and so are the weights in
 // each; names do not count. Nothing is assigned before all of them are known to fit.
 // IoError for a file that is not such a one, or damaged; ValueError for a class or config key that
-// is not known, and if weights are missing, left over or of another shape than the model's: the
-// error names layer, weight, what the model needs and what the file has.
+// is not known, NotImplementedError for one that is not offered; ValueError if weights are missing,
+// left over or of another shape than the model's: the error names layer, weight, what the model
+// needs and what the file has.
 ModelHandle read_keras_h5(const std::string& path, const KerasH5ReadOptions& options = {});
 
 }  // namespace keel

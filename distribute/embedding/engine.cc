@@ -59,14 +59,13 @@ struct EmbeddingEngine::State {
   void localize(const TableRoute& route, std::vector<int64_t>& local) const;
   std::vector<Tensor> pool(const std::vector<TableRoute>& routes,
                            const std::vector<FeatureBatch>& features, Scratch& scratch) const;
-  OutgoingRows row_gradients(int table, const Ticket& ticket,
-                             const std::vector<Tensor>& gradients, std::vector<float>& out) const;
+  OutgoingRows row_gradients(int table, const Ticket& ticket, const std::vector<Tensor>& gradients,
+                             std::vector<float>& out) const;
 };
 
 void EmbeddingEngine::State::check(const std::vector<FeatureBatch>& features) const {
   if (features.size() != feature_tables.size()) {
-    throw ValueError("EmbeddingEngine: ", features.size(), " features for ",
-                     feature_tables.size());
+    throw ValueError("EmbeddingEngine: ", features.size(), " features for ", feature_tables.size());
   }
   for (size_t f = 0; f < features.size(); ++f) {
     const EngineTable& table = tables[feature_tables[f]];
@@ -200,8 +199,8 @@ OutgoingRows EmbeddingEngine::State::row_gradients(int table, const Ticket& tick
     const float* rows = gradients[f] ? gradients[f].data<float>().data() : nullptr;
     for (size_t s = 0; s + 1 < splits.size(); ++s) {
       for (int64_t p = splits[s]; p < splits[s + 1]; ++p) {
-        contributions.push_back({.row = rows == nullptr ? nullptr : rows + s * dim,
-                                 .gain = gains[p]});
+        contributions.push_back(
+            {.row = rows == nullptr ? nullptr : rows + s * dim, .gain = gains[p]});
       }
     }
   }
@@ -253,8 +252,7 @@ void EmbeddingEngine::initialize(int table, const InitializerFunction& initializ
   for (Shard& shard : state_->shards.at(table)) shard.initialize(initializer, stream);
 }
 
-void EmbeddingEngine::read_rows(int table, int part, int64_t begin, int64_t end,
-                                float* out) const {
+void EmbeddingEngine::read_rows(int table, int part, int64_t begin, int64_t end, float* out) const {
   const int64_t dim = state_->tables.at(table).dim;
   for (int64_t row = begin; row < end; ++row) {
     const Shard& shard = state_->shards[table][state_->partition.owner(row)];
@@ -291,8 +289,8 @@ EmbeddingEngine::Activations EmbeddingEngine::lookup(Communicator& communicator,
                                                      const std::vector<FeatureBatch>& features) {
   State& s = *state_;
   if (communicator.size() != s.partition.shards) {
-    throw RuntimeError("EmbeddingEngine: made for ", s.partition.shards,
-                       " replicas, looked up in ", communicator.size());
+    throw RuntimeError("EmbeddingEngine: made for ", s.partition.shards, " replicas, looked up in ",
+                       communicator.size());
   }
   s.check(features);
   Scratch& scratch = s.scratch[communicator.rank()];
@@ -304,11 +302,11 @@ EmbeddingEngine::Activations EmbeddingEngine::lookup(Communicator& communicator,
 }
 
 void EmbeddingEngine::apply(Communicator& communicator, Ticket& ticket,
-                            const std::vector<Tensor>& gradients,
-                            const std::vector<Step>& steps) {
+                            const std::vector<Tensor>& gradients, const std::vector<Step>& steps) {
   if (ticket.used) {
-    throw RuntimeError("EmbeddingEngine: the gradient of one lookup was asked for twice; a lookup "
-                       "updates its tables once");
+    throw RuntimeError(
+        "EmbeddingEngine: the gradient of one lookup was asked for twice; a lookup "
+        "updates its tables once");
   }
   ticket.used = true;
   State& s = *state_;

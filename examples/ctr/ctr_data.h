@@ -54,8 +54,8 @@ class CtrPreprocessing {
 
  private:
   const CtrSchema schema_;
-  std::vector<layers::StringLookup> lookups_;        // by categorical column
-  std::vector<layers::Discretization> buckets_;      // by numeric column
+  std::vector<layers::StringLookup> lookups_;         // by categorical column
+  std::vector<layers::Discretization> buckets_;       // by numeric column
   std::vector<layers::Normalization> normalization_;  // one, if there are numeric columns
   std::vector<IdColumn> id_columns_;
 };

@@ -114,10 +114,10 @@ CtrModel make_ctr_model(const CtrPreprocessing& preprocessing, const CtrModelOpt
                        : options.model == "dcn" ? dcn_logit(parts, options)
                                                 : wide_deep_logit(parts, options);
   const Tensor probability = layers::Activation({.activation = "sigmoid"})(logit);
-  return {.model = Functional({.inputs = Tensors(std::move(inputs)),
-                               .outputs = probability,
-                               .name = options.model}),
-          .embedding = embedding};
+  return {
+      .model = Functional(
+          {.inputs = Tensors(std::move(inputs)), .outputs = probability, .name = options.model}),
+      .embedding = embedding};
 }
 
 Functional make_serving_model(const CtrPreprocessing& preprocessing, const Functional& model) {

@@ -1,10 +1,9 @@
 // Trains a click model with TPUEmbedding tables, evaluates it, checkpoints it and exports it.
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <iomanip>
 #include <iostream>
+#include <unistd.h>
 
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
@@ -87,11 +86,10 @@ class Training {
  public:
   Training(distribute::Strategy& strategy, const CtrPreprocessing& preprocessing)
       : strategy_(strategy),
-        model_(make_ctr_model(preprocessing,
-                              {.model = absl::GetFlag(FLAGS_model),
-                               .embedding_dim = absl::GetFlag(FLAGS_embedding_dim),
-                               .dropout = absl::GetFlag(FLAGS_dropout),
-                               .table_optimizer = embedding_optimizer_})) {}
+        model_(make_ctr_model(preprocessing, {.model = absl::GetFlag(FLAGS_model),
+                                              .embedding_dim = absl::GetFlag(FLAGS_embedding_dim),
+                                              .dropout = absl::GetFlag(FLAGS_dropout),
+                                              .table_optimizer = embedding_optimizer_})) {}
 
   // Mean loss of one global batch of (x, y).
   double step(const distribute::PerReplica<Tensors>& batch) {
@@ -157,17 +155,15 @@ void train(Training& training, distribute::Strategy& strategy, const Tensors& ro
   const int64_t every = absl::GetFlag(FLAGS_checkpoint_steps);
   std::optional<CheckpointManager> checkpoints;
   if (const std::string folder = absl::GetFlag(FLAGS_checkpoint_dir); !folder.empty()) {
-    checkpoints.emplace(
-        Checkpoint({.model = LayerHandle<Layer>(training.model().model),
-                                .optimizers = {{"embedding", training.embedding_optimizer()},
-                                               {"dense", training.dense_optimizer()}}}),
-        folder, CheckpointManagerOptions{.max_to_keep = 3});
+    checkpoints.emplace(Checkpoint({.model = LayerHandle<Layer>(training.model().model),
+                                    .optimizers = {{"embedding", training.embedding_optimizer()},
+                                                   {"dense", training.dense_optimizer()}}}),
+                        folder, CheckpointManagerOptions{.max_to_keep = 3});
   }
   if (absl::GetFlag(FLAGS_resume)) {
     if (!checkpoints) throw ValueError("--resume needs --checkpoint_dir");
     const auto latest = checkpoints->restore_or_initialize();
-    std::cout << (latest ? "resumed from " + latest->path : "no checkpoint, starting anew")
-              << '\n';
+    std::cout << (latest ? "resumed from " + latest->path : "no checkpoint, starting anew") << '\n';
   }
   const auto style =
       isatty(STDOUT_FILENO) != 0 ? TerminalProgress::Style::kBar : TerminalProgress::Style::kLine;
@@ -221,9 +217,8 @@ int run() {
   const auto scope = strategy->scope();
   Training training(*strategy, preprocessing);
   const ModelHandle serving = make_serving_model(preprocessing, training.model().model);
-  std::cout << absl::GetFlag(FLAGS_model) << " on " << row_count(data.train.columns)
-            << " rows, " << strategy->name() << " of " << strategy->num_replicas_in_sync()
-            << " replicas\n";
+  std::cout << absl::GetFlag(FLAGS_model) << " on " << row_count(data.train.columns) << " rows, "
+            << strategy->name() << " of " << strategy->num_replicas_in_sync() << " replicas\n";
   train(training, *strategy,
         Tensors::tuple({preprocessing(data.train.columns), data.train.labels}));
   const Tensor predictions =

@@ -1,10 +1,9 @@
 #include "framework/kernels/gemm.h"
 
-#include <omp.h>
-
 #include <Eigen/Core>
 #include <algorithm>
 #include <dnnl.hpp>
+#include <omp.h>
 
 #include "framework/errors.h"
 #include "framework/parallel.h"
@@ -28,7 +27,8 @@ void gemm_block(const float* a, const float* b, float* c, int64_t m, int64_t n, 
   keep_to_this_thread();
   const dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k,
                                           1.0F, a, lda, b, ldb, 0.0F, c, n);
-  if (status != dnnl_success) throw RuntimeError("gemm: oneDNN refused the product, status ", status);
+  if (status != dnnl_success)
+    throw RuntimeError("gemm: oneDNN refused the product, status ", status);
 }
 
 // Gradients are checked in double; training never multiplies in it.

@@ -53,12 +53,12 @@ FeatureBags collect(const Collector& c, Shape output_shape, bool sequence,
   }
   std::partial_sum(starts.begin(), starts.end(), starts.begin());
   const int64_t kept = starts[samples];
-  FeatureBags out{.ids = Tensor::uninitialized({kept}, DType::kInt64),
-                  .row_splits = {},
-                  .weights = c.weights.empty() ? Tensor()
-                                               : Tensor::uninitialized({kept}, DType::kFloat32),
-                  .output_shape = output_shape,
-                  .sequence = sequence};
+  FeatureBags out{
+      .ids = Tensor::uninitialized({kept}, DType::kInt64),
+      .row_splits = {},
+      .weights = c.weights.empty() ? Tensor() : Tensor::uninitialized({kept}, DType::kFloat32),
+      .output_shape = output_shape,
+      .sequence = sequence};
   std::vector<int64_t> next(starts.begin(), starts.end() - 1);
   const auto ids = out.ids.mutable_data<int64_t>();
   const auto weights = out.weights ? out.weights.mutable_data<float>() : std::span<float>();
@@ -122,7 +122,8 @@ FeatureBags ragged_bags(const Collector& c, const RaggedTensor& input, const Sha
 Tensor matching_weights(const std::string& path, const TensorLike& input,
                         const TensorLike& weights) {
   if (input.layout() == Layout::kDense) {
-    throw ValueError("TPUEmbedding: feature '", path, "': weights are given for dense ids; only "
+    throw ValueError("TPUEmbedding: feature '", path,
+                     "': weights are given for dense ids; only "
                      "sparse and ragged ids take weights");
   }
   if (weights.layout() != input.layout()) {
@@ -144,8 +145,7 @@ Tensor matching_weights(const std::string& path, const TensorLike& input,
 
 Shape ragged_output_shape(const std::string& path, const FeatureConfig& feature, int64_t rows) {
   if (!feature.output_shape) {
-    return feature.max_sequence_length > 0 ? Shape{rows, feature.max_sequence_length}
-                                           : Shape{rows};
+    return feature.max_sequence_length > 0 ? Shape{rows, feature.max_sequence_length} : Shape{rows};
   }
   const int64_t samples = feature.output_shape->size();
   if (rows != kUnknown && (rows == 0 || samples % rows != 0)) {
@@ -188,8 +188,8 @@ Shape bags_output_shape(const std::string& path, const FeatureConfig& feature,
     if (shape.rank() > 1) out = shape.drop_last();
   }
   if (feature.output_shape && !compatible(*feature.output_shape, out)) {
-    throw ValueError("TPUEmbedding: feature '", path, "': output_shape is ",
-                     *feature.output_shape, ", the ids give ", out);
+    throw ValueError("TPUEmbedding: feature '", path, "': output_shape is ", *feature.output_shape,
+                     ", the ids give ", out);
   }
   return out;
 }

@@ -83,8 +83,8 @@ struct TPUEmbeddingLayer::EngineBackend::Shared {
     std::vector<Step> out;
     for (size_t t = 0; t < optimizers.size(); ++t) {
       const auto& source = optimizers[t]->source;
-      out.push_back({.learning_rate = rates[t],
-                     .iteration = source == nullptr ? 0 : source->iterations()});
+      out.push_back(
+          {.learning_rate = rates[t], .iteration = source == nullptr ? 0 : source->iterations()});
     }
     return out;
   }
@@ -136,8 +136,8 @@ void TPUEmbeddingLayer::EngineBackend::check_strategy() const {
   const distribute::Strategy& strategy = distribute::Strategy::current();
   if (!strategy.is_tpu() || strategy.num_replicas_in_sync() != shared_->engine.shards()) {
     throw RuntimeError("TPUEmbedding: the layer was made under a TPUStrategy of ",
-                       shared_->engine.shards(), " replicas and is called under ",
-                       strategy.name(), " of ", strategy.num_replicas_in_sync(),
+                       shared_->engine.shards(), " replicas and is called under ", strategy.name(),
+                       " of ", strategy.num_replicas_in_sync(),
                        "; to look up outside it, pass serving_config or load a saved model");
   }
 }
@@ -163,8 +163,8 @@ Tensors TPUEmbeddingLayer::EngineBackend::look_up(const Tensors& features,
   std::vector<distribute::FeatureBatch> batches;
   std::vector<Shape> shapes;
   for (size_t i = 0; i < configs.size(); ++i) {
-    FeatureBags bags = to_bags(shared_->paths[i], configs[i], inputs[i], flat_weights[i],
-                               IdRule::kStrict, true);
+    FeatureBags bags =
+        to_bags(shared_->paths[i], configs[i], inputs[i], flat_weights[i], IdRule::kStrict, true);
     shapes.push_back(bags.output_shape + Shape{configs[i].table->dim});
     batches.push_back({.ids = std::move(bags.ids),
                        .row_splits = std::move(bags.row_splits),
@@ -173,7 +173,8 @@ Tensors TPUEmbeddingLayer::EngineBackend::look_up(const Tensors& features,
   std::vector<Tensor> values = custom_gradient({virtual_variable_.read()}, [&] {
     distribute::Communicator& communicator = distribute::Strategy::current().communicator();
     EmbeddingEngine::Activations found = shared_->engine.lookup(communicator, batches);
-    for (size_t i = 0; i < shapes.size(); ++i) found.values[i] = found.values[i].reshaped(shapes[i]);
+    for (size_t i = 0; i < shapes.size(); ++i)
+      found.values[i] = found.values[i].reshaped(shapes[i]);
     return WithBackward{
         std::move(found.values),
         [shared = shared_, ticket = std::move(found.ticket)](std::span<const Gradient> dy) {
@@ -183,8 +184,8 @@ Tensors TPUEmbeddingLayer::EngineBackend::look_up(const Tensors& features,
           return std::vector<Gradient>{Tensor::zeros({1})};
         }};
   });
-  return map_structure(
-      pack_sequence_as(config, values), [](const Tensor& t) -> TensorLike { return t; });
+  return map_structure(pack_sequence_as(config, values),
+                       [](const Tensor& t) -> TensorLike { return t; });
 }
 
 Tensor TPUEmbeddingLayer::EngineBackend::read(int table) const {
@@ -210,16 +211,14 @@ std::vector<StateEntry> TPUEmbeddingLayer::EngineBackend::state_entries() const 
       }
       const auto index = static_cast<int>(t);
       const auto at = static_cast<int>(part);
-      out.push_back({.name = std::move(name),
-                     .spec = {.shape = {table.rows, table.dim}},
-                     .kind = part == 0 ? StateEntry::Kind::kWeight : StateEntry::Kind::kSlot,
-                     .trainable = part == 0,
-                     .get = [shared = shared_, index, at] {
-                       return shared->engine.retrieve(index, at);
-                     },
-                     .set = [shared = shared_, index, at](const Tensor& value) {
-                       shared->engine.load(index, at, value);
-                     }});
+      out.push_back(
+          {.name = std::move(name),
+           .spec = {.shape = {table.rows, table.dim}},
+           .kind = part == 0 ? StateEntry::Kind::kWeight : StateEntry::Kind::kSlot,
+           .trainable = part == 0,
+           .get = [shared = shared_, index, at] { return shared->engine.retrieve(index, at); },
+           .set = [shared = shared_, index,
+                   at](const Tensor& value) { shared->engine.load(index, at, value); }});
     }
   }
   return out;

@@ -29,19 +29,18 @@ Tensor look_up(const std::string& path, const FeatureConfig& feature, const Tens
   }
   const bool safe = input.layout() == Layout::kSparse &&
                     (feature.validate_weights_and_indices || input.spec().shape.rank() > 2);
-  const FeatureBags bags =
-      to_bags(path, feature, input, weights,
-              safe && !is_sequence(feature, input.spec()) ? IdRule::kPrune : IdRule::kStrict,
-              false);
+  const FeatureBags bags = to_bags(
+      path, feature, input, weights,
+      safe && !is_sequence(feature, input.spec()) ? IdRule::kPrune : IdRule::kStrict, false);
   const Shape shape = bags.output_shape + Shape{dim};
   const Tensor table = table_of(path, feature.table);
   if (input.layout() == Layout::kDense) {
     return ops::reshape(ops::gather(table, bags.ids), shape);
   }
-  const kernels::Combiner combiner = bags.sequence ? kernels::Combiner::kSum
-                                                   : combiner_from_name(feature.table->combiner);
-  return ops::reshape(
-      ops::embedding_pool(table, bags.ids, bags.row_splits, bags.weights, combiner), shape);
+  const kernels::Combiner combiner =
+      bags.sequence ? kernels::Combiner::kSum : combiner_from_name(feature.table->combiner);
+  return ops::reshape(ops::embedding_pool(table, bags.ids, bags.row_splits, bags.weights, combiner),
+                      shape);
 }
 
 }  // namespace

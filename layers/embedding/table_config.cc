@@ -12,7 +12,8 @@ void check(const TableConfig& t) {
     throw ValueError("TableConfig ", t.name, ": vocabulary_size must be positive, received ",
                      t.vocabulary_size);
   }
-  if (t.dim < 1) throw ValueError("TableConfig ", t.name, ": dim must be positive, received ", t.dim);
+  if (t.dim < 1)
+    throw ValueError("TableConfig ", t.name, ": dim must be positive, received ", t.dim);
   combiner_from_name(t.combiner);
 }
 
@@ -47,8 +48,10 @@ TableSet collect_tables(const Nest<FeatureConfig>& features, const TableOptimize
       throw ValueError("FeatureConfig '", path, "': table is not set");
     }
     if (feature.max_sequence_length < 0) {
-      throw ValueError("FeatureConfig '", path, "': max_sequence_length must not be negative, "
-                       "received ", feature.max_sequence_length);
+      throw ValueError("FeatureConfig '", path,
+                       "': max_sequence_length must not be negative, "
+                       "received ",
+                       feature.max_sequence_length);
     }
     if (out.find(feature.table) < 0) {
       check(*feature.table);

@@ -45,12 +45,12 @@ Config encode_structure(const Nest<FeatureConfig>& nest, const TableSet& tables)
   if (nest.is_leaf()) {
     const FeatureConfig& f = nest.leaf();
     return Config::dict(
-        {{"feature", to_config(FeatureFields{
-                         .table = tables.find(f.table),
-                         .max_sequence_length = f.max_sequence_length,
-                         .output_shape = f.output_shape,
-                         .validate_weights_and_indices = f.validate_weights_and_indices,
-                         .name = f.name})}});
+        {{"feature",
+          to_config(FeatureFields{.table = tables.find(f.table),
+                                  .max_sequence_length = f.max_sequence_length,
+                                  .output_shape = f.output_shape,
+                                  .validate_weights_and_indices = f.validate_weights_and_indices,
+                                  .name = f.name})}});
   }
   if (nest.is_dict()) {
     Config children = Config::dict();
@@ -72,8 +72,7 @@ Nest<FeatureConfig> decode_structure(const Config& config, const std::vector<Tab
   if (const Config* feature = config.find("feature")) {
     const auto f = from_config<FeatureFields>(*feature, "TPUEmbedding feature_config");
     if (f.table < 0 || f.table >= static_cast<int64_t>(tables.size())) {
-      throw ValueError("TPUEmbedding: feature_config names table ", f.table, " of ",
-                       tables.size());
+      throw ValueError("TPUEmbedding: feature_config names table ", f.table, " of ", tables.size());
     }
     return FeatureConfig{.table = tables[f.table],
                          .max_sequence_length = f.max_sequence_length,
@@ -130,8 +129,9 @@ std::shared_ptr<TPUEmbeddingLayer> TPUEmbeddingLayer::from_config(const Config& 
                                  .combiner = t.combiner,
                                  .name = t.name}));
   }
-  TPUEmbeddingOptions options{.feature_config = decode_structure(config["feature_config"], tables, 0),
-                              .name = config["name"].string()};
+  TPUEmbeddingOptions options{
+      .feature_config = decode_structure(config["feature_config"], tables, 0),
+      .name = config["name"].string()};
   if (const Config* trainable = config.find("trainable")) decode(*trainable, options.trainable);
   if (const Config* dtype = config.find("dtype")) decode(*dtype, options.dtype);
   return std::make_shared<TPUEmbeddingLayer>(std::move(options));

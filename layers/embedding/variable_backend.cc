@@ -16,8 +16,9 @@ std::vector<Variable> TPUEmbeddingLayer::VariableBackend::build() {
 
 void TPUEmbeddingLayer::VariableBackend::check_strategy() const {
   if (distribute::Strategy::current().is_tpu()) {
-    throw RuntimeError("TPUEmbedding: the layer was not made under a TPUStrategy and is called "
-                       "under one; make it inside the strategy's scope");
+    throw RuntimeError(
+        "TPUEmbedding: the layer was not made under a TPUStrategy and is called "
+        "under one; make it inside the strategy's scope");
   }
 }
 

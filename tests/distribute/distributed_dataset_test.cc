@@ -74,8 +74,8 @@ TEST(DistributedDatasetTest, OnePipelinePerReplicaOnRequest) {
 
 TEST(DistributedDatasetTest, RejectsOptionsThatNeedDeviceMemory) {
   TPUStrategy strategy({.num_cores = 2});
-  EXPECT_THROW(strategy.experimental_distribute_dataset(
-                   numbers(4).batch(2), {.experimental_fetch_to_device = true}),
+  EXPECT_THROW(strategy.experimental_distribute_dataset(numbers(4).batch(2),
+                                                        {.experimental_fetch_to_device = true}),
                ValueError);
   EXPECT_THROW(strategy.experimental_distribute_dataset(
                    numbers(4).batch(2), {.experimental_per_replica_buffer_size = -1}),

@@ -1,9 +1,8 @@
 #include "distribute/strategy.h"
 
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <chrono>
+#include <gtest/gtest.h>
 #include <numeric>
 #include <thread>
 
@@ -188,9 +187,8 @@ TEST(StrategyTest, OnReadVariablesHoldAValuePerReplicaAndCombineOutside) {
                         .trainable = false,
                         .synchronization = VariableSynchronization::kOnRead,
                         .aggregation = VariableAggregation::kSum});
-  strategy.run([&] {
-    count.assign_add(Tensor::scalar<double>(current_replica_context()->replica + 1));
-  });
+  strategy.run(
+      [&] { count.assign_add(Tensor::scalar<double>(current_replica_context()->replica + 1)); });
   EXPECT_EQ(count.read().item<double>(), 10);
 }
 

@@ -11,6 +11,7 @@
 #include "layers/embedding/tpu_embedding.h"
 #include "layers/functional.h"
 #include "layers/naming.h"
+#include "layers/normalization/batch_normalization.h"
 #include "layers/sequential.h"
 #include "optimizers/adagrad.h"
 #include "optimizers/adam.h"
@@ -212,6 +213,49 @@ TEST(CheckpointTest, WritingInAReplicaIsAnError) {
   const Checkpoint checkpoint({.model = dense_stack({2})});
   EXPECT_THROW(strategy.run([&] { checkpoint.write(folder / "a.h5", 0); }), RuntimeError);
   EXPECT_THROW(strategy.run([&] { checkpoint.restore(folder / "a.h5"); }), RuntimeError);
+}
+
+TEST(CheckpointTest, AnotherDtypeOrANewerVersionIsAnError) {
+  const TempFolder folder;
+  const Variable whole(Tensor::scalar<int64_t>(1), {.name = "n", .trainable = false});
+  const Variable real(Tensor::scalar<double>(1), {.name = "n", .trainable = false});
+  Checkpoint({.variables = {{"n", whole}}}).write(folder / "a.h5", 0);
+  EXPECT_THROW(Checkpoint({.variables = {{"n", real}}}).restore(folder / "a.h5"), ValueError);
+  Hdf5Writer file(folder / "b.h5");
+  file.write_attribute("/", "format", "keel-checkpoint");
+  file.write_attribute("/", "format_version", int64_t{99});
+  file.commit({.seal = true});
+  const std::string message = message_of<IoError>([&] { Checkpoint({}).restore(folder / "b.h5"); });
+  EXPECT_NE(message.find("99"), std::string::npos) << message;
+}
+
+// Statistics and random state have a value in each replica.
+TEST(CheckpointTest, AFileOfSeveralReplicasIsRestoredWithAnotherNumberOfThem) {
+  const TempFolder folder;
+  const auto make = [] {
+    return Sequential({.layers = {LayerHandle<InputLayer>({.batch_shape = {kUnknown, 3}}),
+                                  layers::BatchNormalization({}), layers::Dropout({.rate = 0.5})}});
+  };
+  const auto mean_of = [](const Sequential& model) {
+    return model->non_trainable_variables()[0].read().to_vector<float>();
+  };
+  std::vector<float> mean;
+  {
+    TPUStrategy strategy({.num_cores = 4});
+    const auto scope = strategy.scope();
+    const Sequential model = make();
+    strategy.run([&] { model(normal({8, 3}, 4), {.training = true}); });
+    Checkpoint({.model = model}).write(folder / "a.h5", 0);
+    mean = mean_of(model);
+  }
+  const Sequential alone = make();
+  EXPECT_NO_THROW(Checkpoint({.model = alone}).restore(folder / "a.h5").assert_consumed());
+  EXPECT_EQ(mean_of(alone), mean);
+  TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  const Sequential pair = make();
+  EXPECT_NO_THROW(Checkpoint({.model = pair}).restore(folder / "a.h5").assert_consumed());
+  EXPECT_EQ(mean_of(pair), mean);
 }
 
 // Two optimizers, each with one layer.

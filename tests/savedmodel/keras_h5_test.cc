@@ -189,7 +189,7 @@ void write_file(const std::string& path, const Config& model_config,
     file.create_group(group);
     Names names;
     for (const auto& [name, value] : layer.weights) {
-      file.write(group + "/" + name, value);
+      file.write(str(group, "/", name), value);
       names.push_back(name);
     }
     file.write_string_list(group, "weight_names", names);
@@ -219,6 +219,18 @@ TEST(KerasH5Test, NamesOfWeightsDoNotCountAndDoublesAreRead) {
   const std::vector<Variable> weights = model->weights();
   EXPECT_EQ(weights[0].read().to_vector<float>(), of(normal({3, 4}, 1)));
   EXPECT_EQ(weights[3].read().to_vector<float>(), of(normal({2}, 4)));
+}
+
+TEST(KerasH5Test, ASequentialWithoutInputLayerIsBuiltForTheShapeItNames) {
+  const TempFolder folder;
+  const Sequential same(
+      {.layers = {Dense({.units = 4, .name = "one"}), Dense({.units = 2, .name = "two"})}});
+  Config config = config_of(*same);
+  Config inner = config["config"];
+  inner.set("build_input_shape", Config::list({Config(), 3}));
+  config.set("config", inner);
+  write_file(folder / "a.h5", config, weights_of_mlp());
+  EXPECT_EQ(read_keras_h5(folder / "a.h5")->weights().size(), 4U);
 }
 
 std::string refusal(const TempFolder& folder, const std::vector<FileLayer>& layers) {

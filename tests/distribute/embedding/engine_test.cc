@@ -1,8 +1,7 @@
 #include "distribute/embedding/engine.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+#include <gtest/gtest.h>
 #include <numeric>
 
 #include "autodiff/replica_context.h"
@@ -66,8 +65,7 @@ TEST_P(EngineTest, SignedWeightsAreUsedAsTheyAre) {
     engine.load(0, 0, counting(16, 2));
     return strategy_.run([&] {
       return engine
-          .lookup(strategy_.communicator(),
-                  {bags({{3, 5}, {4}, {1, 2}}, {2, -1, 0, 1, -1})})
+          .lookup(strategy_.communicator(), {bags({{3, 5}, {4}, {1, 2}}, {2, -1, 0, 1, -1})})
           .values[0]
           .to_vector<float>();
     })[0];
@@ -82,8 +80,8 @@ TEST_P(EngineTest, SignedWeightsAreUsedAsTheyAre) {
 
 TEST_P(EngineTest, GradientsAreSummedOverSamplesFeaturesAndReplicasThenAppliedOnce) {
   // Adagrad shows whether a row is stepped once: sum g = 2 per replica, a = g^2, w = -lr.
-  EmbeddingEngine engine(
-      {table(8, 1, Combiner::kSum, std::make_shared<AdagradRule>(0.0, 0.0))}, {0, 0}, replicas());
+  EmbeddingEngine engine({table(8, 1, Combiner::kSum, std::make_shared<AdagradRule>(0.0, 0.0))},
+                         {0, 0}, replicas());
   strategy_.run([&] {
     auto found = engine.lookup(strategy_.communicator(), {bags({{5}}), bags({{5}})});
     const Tensor one = Tensor::full<float>({1, 1}, 1);
@@ -115,8 +113,8 @@ TEST_P(EngineTest, GradientOfAMeanIsDividedByTheWeights) {
   EmbeddingEngine engine({table(4, 1, Combiner::kMean)}, {0}, replicas());
   strategy_.run([&] {
     const bool first = current_replica_context()->replica == 0;
-    auto found = engine.lookup(strategy_.communicator(),
-                               {first ? bags({{0, 1}}, {1, 3}) : bags({{}})});
+    auto found =
+        engine.lookup(strategy_.communicator(), {first ? bags({{0, 1}}, {1, 3}) : bags({{}})});
     engine.apply(strategy_.communicator(), *found.ticket, {Tensor::full<float>({1, 1}, 1)},
                  {{.learning_rate = 1, .iteration = 0}});
   });
@@ -133,9 +131,10 @@ TEST_P(EngineTest, ClippingAndDecayFrameTheRule) {
   engine.load(0, 0, Tensor::from<float>({10, 10, 10, 10}, {4, 1}));
   strategy_.run([&] {
     const bool first = current_replica_context()->replica == 0;
-    auto found = engine.lookup(strategy_.communicator(), {first ? bags({{1}, {2}}) : bags({{}, {}})});
-    engine.apply(strategy_.communicator(), *found.ticket,
-                 {Tensor::from<float>({100, 1}, {2, 1})}, {{.learning_rate = 1, .iteration = 0}});
+    auto found =
+        engine.lookup(strategy_.communicator(), {first ? bags({{1}, {2}}) : bags({{}, {}})});
+    engine.apply(strategy_.communicator(), *found.ticket, {Tensor::from<float>({100, 1}, {2, 1})},
+                 {{.learning_rate = 1, .iteration = 0}});
   });
   // Row 1: 10 - 1 - 2 = 7; row 2: 10 - 1 - 1 = 8, clipped to 7; others are left alone.
   EXPECT_EQ(engine.retrieve(0).to_vector<float>(), (std::vector<float>{10, 7, 7, 10}));

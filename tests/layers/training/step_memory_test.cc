@@ -1,0 +1,53 @@
+// Memory of training steps: in its steady state a step takes nothing from the system.
+#include <gtest/gtest.h>
+
+#include "distribute/tpu_strategy.h"
+#include "framework/allocator.h"
+#include "layers/core/dense.h"
+#include "layers/embedding/tpu_embedding.h"
+#include "layers/functional.h"
+#include "optimizers/adagrad.h"
+
+namespace keel {
+namespace {
+
+#if !defined(__SANITIZE_ADDRESS__)  // under it every tensor is a block of its own
+
+class StepMemoryTest : public testing::TestWithParam<bool> {};
+
+TEST_P(StepMemoryTest, ASteadyTrainingStepTakesNoTensorMemoryFromTheSystem) {
+  distribute::TPUStrategy tpu({.num_cores = 2});
+  distribute::CPUStrategy cpu;
+  distribute::Strategy& strategy = GetParam() ? static_cast<distribute::Strategy&>(tpu) : cpu;
+  const auto scope = strategy.scope();
+  const optimizers::Adagrad optimizer({.learning_rate = 0.1});
+  const Tensor input = layers::input({.dtype = DType::kInt64, .name = "id"});
+  const layers::TPUEmbedding embedding(
+      {.feature_config = FeatureConfig{.table = make_table({.vocabulary_size = 1000, .dim = 16})},
+       .optimizer = optimizer});
+  Tensor x = embedding(input);
+  x = layers::Dense({.units = 64, .activation = "relu"})(x);
+  const Functional model({.inputs = input, .outputs = layers::Dense({.units = 1})(x)});
+  model->compile({.optimizer = optimizer, .loss = "mean_squared_error"});
+
+  const auto step = [&](int64_t number) {
+    std::vector<int64_t> ids(256);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      ids[i] = static_cast<int64_t>(i * 31 + number * 17) % 1000;
+    }
+    model->train_on_batch(Tensors(Tensor::from(ids, {256})),
+                          Tensors(Tensor::full<float>({256, 1}, 1)));
+  };
+  for (int64_t number = 0; number < 20; ++number) step(number);
+  const size_t before = allocator_stats().system_calls;
+  for (int64_t number = 20; number < 60; ++number) step(number);
+  EXPECT_EQ(allocator_stats().system_calls, before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Strategies, StepMemoryTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Tpu" : "Cpu"; });
+
+#endif
+
+}  // namespace
+}  // namespace keel
