@@ -41,7 +41,7 @@ int run() {
   }
   const data::Dataset rows = data::csv_dataset(
       csv, {.columns = columns_of(*functional), .batch_size = absl::GetFlag(FLAGS_batch_size)});
-  const Tensor predictions = model->predict(rows).tensor();
+  const Tensor predictions = model->predict(rows, {.verbose = Verbose::kSilent}).tensor();
   if (const std::string output = absl::GetFlag(FLAGS_output); !output.empty()) {
     write_predictions(std::filesystem::path(output), predictions);
     std::cout << predictions.dim(0) << " rows predicted into " << output << '\n';

@@ -170,9 +170,9 @@ void train(Training& training, distribute::Strategy& strategy, const Tensors& ro
   int64_t step = training.dense_optimizer()->iterations();
   while (step < total && (stop == 0 || step < stop)) {
     const int64_t epoch = step / steps_per_epoch;
-    TerminalProgress progress(std::cout, style,
-                              str("Epoch ", epoch + 1, "/", absl::GetFlag(FLAGS_epochs)),
-                              steps_per_epoch);
+    const std::string head = str("Epoch ", epoch + 1, "/", absl::GetFlag(FLAGS_epochs));
+    if (style == TerminalProgress::Style::kBar) std::cout << head << '\n';
+    TerminalProgress progress(std::cout, style, head, steps_per_epoch);
     Logs logs;
     double loss_sum = 0;
     int64_t done = 0;
@@ -222,7 +222,9 @@ int run() {
   train(training, *strategy,
         Tensors::tuple({preprocessing(data.train.columns), data.train.labels}));
   const Tensor predictions =
-      serving->predict(data.test.columns, {.batch_size = kPredictBatch}).tensor();
+      serving
+          ->predict(data.test.columns, {.batch_size = kPredictBatch, .verbose = Verbose::kSilent})
+          .tensor();
   if (const std::string file = absl::GetFlag(FLAGS_write_predictions); !file.empty()) {
     write_predictions(file, predictions);
   }
