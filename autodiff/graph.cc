@@ -13,20 +13,31 @@ uint64_t next_sequence() {
   return counter++;
 }
 
+std::shared_ptr<const GraphNode> producer_of(const TensorLike& t, const std::string& what) {
+  if (!t.is_symbolic() || t.values().producer() == nullptr) {
+    throw ValueError("graph: ", what,
+                     " is not the symbolic result of a layer; call layers on layers::input()");
+  }
+  return t.values().producer();
+}
+
 void visit(const std::shared_ptr<const GraphNode>& node, std::unordered_set<const GraphNode*>& seen,
            std::vector<std::shared_ptr<const GraphNode>>& order) {
   if (!seen.insert(node.get()).second) return;
-  for_each_leaf(node->inputs, [&](const std::string&, const TensorLike& input) {
-    if (input.is_symbolic()) visit(input.values().producer(), seen, order);
+  for_each_leaf(node->inputs, [&](const std::string& path, const TensorLike& input) {
+    if (!input.is_symbolic()) return;
+    const std::string what = str("input '", path, "' of ", node->operation->class_name());
+    visit(producer_of(input, what), seen, order);
   });
   order.push_back(node);
 }
 
 }  // namespace
 
-GraphNode::GraphNode(std::shared_ptr<Operation> op, Tensors in, Specs out)
+GraphNode::GraphNode(std::shared_ptr<Operation> op, Tensors in, CallOptions how, Specs out)
     : operation(std::move(op)),
       inputs(std::move(in)),
+      options(how),
       output_specs(std::move(out)),
       sequence(next_sequence()) {}
 
@@ -52,10 +63,10 @@ TensorLike make_symbolic(const TensorSpec& spec, const std::shared_ptr<const Gra
 }
 
 Tensors make_outputs(std::shared_ptr<Operation> operation, const Tensors& inputs,
-                     const Specs& specs) {
+                     const Specs& specs, const CallOptions& options) {
   std::shared_ptr<const GraphNode> node;
   if (!NoNodes::active()) {
-    node = std::make_shared<const GraphNode>(std::move(operation), inputs, specs);
+    node = std::make_shared<const GraphNode>(std::move(operation), inputs, options, specs);
   }
   int output = 0;
   return map_structure(specs, [&](const TensorSpec& spec) -> TensorLike {
@@ -67,11 +78,7 @@ std::vector<std::shared_ptr<const GraphNode>> topological_order(const Tensors& o
   std::unordered_set<const GraphNode*> seen;
   std::vector<std::shared_ptr<const GraphNode>> order;
   for_each_leaf(outputs, [&](const std::string& path, const TensorLike& output) {
-    if (!output.is_symbolic() || output.values().producer() == nullptr) {
-      throw ValueError("graph: output '", path,
-                       "' is not the symbolic result of a layer; call layers on layers::input()");
-    }
-    visit(output.values().producer(), seen, order);
+    visit(producer_of(output, str("output '", path, "'")), seen, order);
   });
   return order;
 }

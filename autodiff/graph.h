@@ -12,10 +12,11 @@ namespace keel {
 // One call of an operation on symbolic inputs. Immutable.
 class GraphNode {
  public:
-  GraphNode(std::shared_ptr<Operation> op, Tensors in, Specs out);
+  GraphNode(std::shared_ptr<Operation> op, Tensors in, CallOptions how, Specs out);
 
   const std::shared_ptr<Operation> operation;
   const Tensors inputs;
+  const CallOptions options;  // as the caller gave them; replaying the graph repeats them
   const Specs output_specs;
   const uint64_t sequence;  // grows with every node made in the process
 };
@@ -34,7 +35,7 @@ class NoNodes {
 // Symbolic tensors of these specs, as produced by `operation(inputs)`. Under NoNodes they have no
 // producer.
 Tensors make_outputs(std::shared_ptr<Operation> operation, const Tensors& inputs,
-                     const Specs& specs);
+                     const Specs& specs, const CallOptions& options = {});
 
 // A symbolic tensor of this spec, with its parts if it is ragged or sparse.
 TensorLike make_symbolic(const TensorSpec& spec, const std::shared_ptr<const GraphNode>& producer,
@@ -42,7 +43,7 @@ TensorLike make_symbolic(const TensorSpec& spec, const std::shared_ptr<const Gra
 
 // Nodes that `outputs` depend on, producers before consumers: depth first from each output in
 // flattening order, inputs of a node in order.
-// ValueError if some output depends on no node (it is no symbolic tensor).
+// ValueError if something on the way comes from no node (it is no result of a layer).
 std::vector<std::shared_ptr<const GraphNode>> topological_order(const Tensors& outputs);
 
 }  // namespace keel

@@ -26,7 +26,7 @@ std::vector<Gradient> Op::vjp(const VjpArgs&) const {
   throw NotImplementedError("op ", class_name(), " has no gradient");
 }
 
-Tensors Op::replay(const Tensors& inputs) {
+Tensors Op::replay(const Tensors& inputs, const CallOptions&) {
   return list_of(
       dispatch(std::static_pointer_cast<const Op>(shared_from_this()), leaves_of(inputs)));
 }

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,12 +20,17 @@
 
 namespace keel {
 
+// How an operation is called, beside its inputs.
+struct CallOptions {
+  std::optional<bool> training = {};  // unset: inherit from the enclosing call
+};
+
 class Operation : public std::enable_shared_from_this<Operation> {
  public:
   virtual ~Operation() = default;
   virtual const std::string& class_name() const = 0;
   // Runs the operation on new inputs, as replaying a graph does.
-  virtual Tensors replay(const Tensors& inputs) = 0;
+  virtual Tensors replay(const Tensors& inputs, const CallOptions& options) = 0;
 };
 
 // What an op's vjp() may read.
@@ -60,7 +66,7 @@ class Op : public Operation {
   // tapes do not record them.
   virtual bool differentiable() const { return true; }
 
-  Tensors replay(const Tensors& inputs) final;
+  Tensors replay(const Tensors& inputs, const CallOptions& options) final;
 
  private:
   const std::string class_name_;

@@ -128,10 +128,6 @@ std::vector<Gradient> GradientTape::Impl::backward(
   }
 
   absl::flat_hash_map<uint64_t, Gradient> gradients;
-  if (how.output_gradient && how.output_gradient.shape() != target.shape()) {
-    throw ValueError("GradientTape.gradient: output_gradient has shape ",
-                     how.output_gradient.shape(), ", the target ", target.shape());
-  }
   gradients[target.id()] = how.output_gradient ? how.output_gradient : ops::ones_like(target);
   for (auto it = on_path.rbegin(); it != on_path.rend(); ++it) {
     back_through(**it, reachable, gradients);
@@ -175,6 +171,10 @@ std::vector<Gradient> GradientTape::Impl::gradients(
     const std::vector<TensorSpec>& specs, const GradientOptions& how) {
   if (used && !options.persistent) {
     throw RuntimeError("GradientTape.gradient: called twice on a tape that is not persistent");
+  }
+  if (how.output_gradient && how.output_gradient.shape() != target.shape()) {
+    throw ValueError("GradientTape.gradient: output_gradient has shape ",
+                     how.output_gradient.shape(), ", the target ", target.shape());
   }
   used = true;
   std::vector<Gradient> out = backward(target, how, sources);

@@ -1,6 +1,7 @@
 // PerReplica: one value for each replica of this process.
 #pragma once
 
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,9 @@ namespace keel::distribute {
 
 template <class T>
 class PerReplica {
+  static_assert(!std::is_same_v<T, bool>,
+                "replicas write their values at once, and a vector of bool has no place for each");
+
  public:
   PerReplica() = default;
   explicit PerReplica(std::vector<T> values) : values_(std::move(values)) {}

@@ -57,7 +57,7 @@ Strategy& Strategy::current() {
 
 void Strategy::check_replicas(int received) const {
   if (received != num_local_replicas()) {
-    throw RuntimeError("Strategy::run: arguments for ", received, " replicas, the strategy runs ",
+    throw RuntimeError("Strategy: values for ", received, " replicas, the strategy runs ",
                        num_local_replicas());
   }
 }
@@ -94,17 +94,20 @@ DistributedDataset Strategy::distribute_datasets_from_function(
       options.experimental_replication_mode == InputReplicationMode::kPerReplica;
   const int pipelines = per_replica ? replicas : num_hosts();
   std::vector<data::Dataset> sources;
-  int64_t cardinality = data::kInfinite;
+  int64_t cardinality = 0;
   for (int p = 0; p < pipelines; ++p) {
     const data::Dataset dataset = fn({.num_input_pipelines = pipelines,
                                       .input_pipeline_id = p,
                                       .num_replicas_in_sync = num_replicas_in_sync()});
     const int64_t served = replicas / pipelines;  // replicas that this pipeline feeds
     const int64_t batches = dataset.cardinality();
-    if (batches == data::kUnknownCardinality) cardinality = data::kUnknownCardinality;
-    if (batches >= 0 && cardinality != data::kUnknownCardinality) {
-      const int64_t steps = (batches + served - 1) / served;
-      cardinality = cardinality == data::kInfinite ? steps : std::max(cardinality, steps);
+    // The longest pipeline decides; one that never ends is longer than any.
+    if (batches == data::kInfinite || cardinality == data::kInfinite) {
+      cardinality = data::kInfinite;
+    } else if (batches == data::kUnknownCardinality || cardinality == data::kUnknownCardinality) {
+      cardinality = data::kUnknownCardinality;
+    } else {
+      cardinality = std::max(cardinality, (batches + served - 1) / served);
     }
     sources.push_back(ahead(dataset, options.experimental_per_replica_buffer_size * served));
   }

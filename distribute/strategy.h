@@ -58,6 +58,8 @@ class Strategy {
   virtual const std::string& name() const = 0;  // "CPUStrategy", ...
   // Collectives of the replicas. Outside run(), only where there is one replica (RuntimeError).
   virtual Communicator& communicator() = 0;
+  // Expires when the strategy is destroyed; for those who keep a reference to it.
+  std::weak_ptr<const void> lifetime() const { return lifetime_; }
 
   // fn(args[r]...) in every replica r of this process, at once; fn may return nothing. If any
   // throws, all stop and the lowest replica's own exception is rethrown here; the strategy can
@@ -99,6 +101,7 @@ class Strategy {
 
  private:
   void check_replicas(int received) const;
+  const std::shared_ptr<const void> lifetime_ = std::make_shared<char>();
 };
 
 // One replica on the caller's thread; loops inside it use all workers. Embedding tables are

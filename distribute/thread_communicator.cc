@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <exception>
 #include <string_view>
 
 #include "autodiff/replica_context.h"
@@ -72,6 +73,7 @@ ThreadCommunicator::~ThreadCommunicator() = default;
 int ThreadCommunicator::rank() const {
   const ReplicaContext* context = current_replica_context();
   if (context == nullptr) {
+    if (replicas_ == 1) return 0;
     throw RuntimeError("a collective over ", replicas_,
                        " replicas was called outside them; call it inside Strategy::run");
   }
@@ -136,7 +138,10 @@ std::vector<Bytes> ThreadCommunicator::all_to_all(std::span<const Bytes> send) {
 
 void ThreadCommunicator::reduce_scatter(std::span<const std::span<const float>> pieces,
                                         const Consume& consume) {
+  std::vector<const float*> sources(replicas_);
   meet("reduce_scatter", pieces.data());
+  // Others read this rank's pieces until the closing meeting, so an error has to wait for it.
+  std::exception_ptr error;
   int64_t total = 0;
   for (const auto& piece : pieces) total += static_cast<int64_t>(piece.size());
   const auto boundary = [&](int rank_) {
@@ -146,7 +151,6 @@ void ThreadCommunicator::reduce_scatter(std::span<const std::span<const float>> 
   const int me = rank();
   const int64_t begin = boundary(me);
   const int64_t end = boundary(me + 1);
-  std::vector<const float*> sources(replicas_);
   std::array<float, kBlock> sum;
   int64_t first = 0;  // position of the piece among all elements
   for (size_t i = 0; i < pieces.size(); ++i) {
@@ -158,11 +162,16 @@ void ThreadCommunicator::reduce_scatter(std::span<const std::span<const float>> 
     for (int64_t at = std::max<int64_t>(0, begin - first); at < stop; at += kBlock) {
       const int64_t n = std::min(kBlock, stop - at);
       tree_sum(sources, at, n, sum.data());
-      consume(i, at, {sum.data(), static_cast<size_t>(n)});
+      try {
+        if (error == nullptr) consume(i, at, {sum.data(), static_cast<size_t>(n)});
+      } catch (...) {
+        error = std::current_exception();
+      }
     }
     first += size;
   }
   meet("reduce_scatter", nullptr);
+  if (error != nullptr) std::rethrow_exception(error);
 }
 
 void ThreadCommunicator::share(std::span<const std::span<float>>) { meet("share", nullptr); }

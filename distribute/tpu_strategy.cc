@@ -123,6 +123,7 @@ void TPUStrategy::run_replicas(const std::function<void(int)>& body) {
   if (current_replica_context() != nullptr) {
     throw RuntimeError("Strategy::run: called inside a replica");
   }
+  const std::lock_guard turn(run_mutex_);
   communicator_.reset();
   threads_->run(body);
   if (const std::exception_ptr error = threads_->first_error()) std::rethrow_exception(error);

@@ -32,6 +32,7 @@ class TPUStrategy final : public Strategy {
   void run_replicas(const std::function<void(int)>& body) override;
 
   const TPUStrategyOptions options_;
+  std::mutex run_mutex_;  // held by the caller whose run() is on: threads take turns
   const std::shared_ptr<WorkerPermits> permits_;
   ThreadCommunicator communicator_;
   std::unique_ptr<Threads> threads_;

@@ -4,6 +4,7 @@
 #include "layers/core/embedding.h"
 #include "layers/core/flatten.h"
 #include "layers/core/identity.h"
+#include "layers/core/relu.h"
 #include "layers/core/reshape.h"
 #include "layers/embedding/tpu_embedding.h"
 #include "layers/functional.h"
@@ -36,7 +37,9 @@ void add_models(Registry<Layer>& r) {
         [](const Config& c) { return SequentialModel::from_config(c).shared(); });
 }
 
-// Every layer that files may name. A reader sees them all here; nothing registers itself.
+// Every layer that files may name. A reader sees them all here; nothing registers itself. A new
+// layer is its header, source and test, listed in layers/ and tests/CMakeLists.txt, a line here,
+// and a case in tests/layers/conformance_test.cc.
 void add_builtin_layers(Registry<Layer>& r) {
   add_models(r);
   r.add<ActivationLayer>();
@@ -61,6 +64,7 @@ void add_builtin_layers(Registry<Layer>& r) {
   r.add<MinimumLayer>();
   r.add<MultiplyLayer>();
   r.add<NormalizationLayer>();
+  r.add<ReLULayer>();
   r.add<RescalingLayer>();
   r.add<ReshapeLayer>();
   r.add<StringLookupLayer>();

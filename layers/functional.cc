@@ -69,6 +69,7 @@ Tensors without_extra_keys(const Tensors& expected, const Tensors& received) {
 struct FunctionalModel::Plan {
   struct Step {
     std::shared_ptr<Operation> operation;
+    CallOptions options;
     Nest<int> inputs;  // numbers; constants have theirs too
     int first_output = 0;
     std::vector<int> last_use = {};  // results that nobody reads afterwards
@@ -114,6 +115,7 @@ FunctionalModel::FunctionalModel(Options options)
   for (const auto& node : nodes_) {
     if (dynamic_cast<const InputLayer*>(node->operation.get()) != nullptr) continue;
     Plan::Step step{.operation = node->operation,
+                    .options = node->options,
                     .inputs = map_structure(node->inputs, number_of),
                     .first_output = plan->results};
     for (int n : flatten(step.inputs)) last_reader[n] = static_cast<int>(plan->steps.size());
@@ -151,7 +153,8 @@ Tensors FunctionalModel::call(const Tensors& inputs, const CallContext&) {
   for (const auto& [number, value] : plan_->constants) results[number] = value;
   const auto result = [&](int number) { return *results[number]; };
   for (const Plan::Step& step : plan_->steps) {
-    const Tensors outputs = step.operation->replay(map_structure(step.inputs, result));
+    const Tensors outputs =
+        step.operation->replay(map_structure(step.inputs, result), step.options);
     int number = step.first_output;
     for_each_leaf(outputs,
                   [&](const std::string&, const TensorLike& value) { results[number++] = value; });

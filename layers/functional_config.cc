@@ -47,7 +47,7 @@ class Writer {
     if (const auto it = calls_.find(&layer); it != calls_.end()) {
       for (const GraphNode* node : it->second) {
         if (!node->inputs.is_sequence() || !node->inputs.items().empty()) {
-          inbound.push_back(call(layer, node->inputs));
+          inbound.push_back(call(layer, *node));
         }
       }
     }
@@ -57,29 +57,32 @@ class Writer {
                          {"inbound_nodes", std::move(inbound)}});
   }
 
-  Config call(const Layer& layer, const Tensors& inputs) const {
+  Config call(const Layer& layer, const GraphNode& node) const {
+    const Tensors& inputs = node.inputs;
+    Config keywords = Config::dict();
+    if (node.options.training) keywords.set("training", *node.options.training);
     for_each_leaf(inputs, [&](const std::string&, const TensorLike& t) {
       if (!t.is_symbolic()) {
         throw NotImplementedError("Functional ", model_.name(), ": layer ", layer.name(),
                                   " is called with a constant, which files cannot hold");
       }
     });
-    if (inputs.is_leaf()) return Config::list({tensor(inputs.leaf())});
+    if (inputs.is_leaf()) return Config::list({tensor(inputs.leaf(), keywords)});
     const bool flat = inputs.kind() == NestKind::kList && inputs.items().size() > 1 &&
                       std::ranges::all_of(inputs.items(), &Tensors::is_leaf);
     if (!flat) {
       return Config::dict(
-          {{"args", Config::list({structure(inputs)})}, {"kwargs", Config::dict()}});
+          {{"args", Config::list({structure(inputs)})}, {"kwargs", std::move(keywords)}});
     }
     Config::List out;
-    for (const Tensors& input : inputs.items()) out.push_back(tensor(input.leaf()));
+    for (const Tensors& input : inputs.items()) out.push_back(tensor(input.leaf(), keywords));
     return out;
   }
 
   // [layer, call, output], with Keras 2's keyword arguments.
-  Config tensor(const TensorLike& t) const {
+  Config tensor(const TensorLike& t, const Config& keywords) const {
     Config out = triple(t, 0);
-    out.push_back(Config::dict());
+    out.push_back(keywords);
     return out;
   }
 

@@ -14,6 +14,7 @@ struct Reference {
   std::string layer;
   int64_t call = 0;
   int64_t output = 0;
+  CallOptions options = {};  // of the call that takes it
 };
 using References = Nest<Reference>;
 
@@ -52,14 +53,17 @@ class Parser {
   }
 
   // One call of a layer, in either form.
-  References call(const Config& node) const {
+  std::pair<References, CallOptions> call(const Config& node) const {
     if (node.is_dict() && node.find("args") != nullptr) {
-      check_keywords(field(node, "kwargs"));
+      const CallOptions options = keywords(field(node, "kwargs"));
       const Config::List& arguments = list(node, "args");
-      if (arguments.size() == 1) return structure(arguments[0]);
-      return structure(Config(arguments));
+      return {structure(arguments.size() == 1 ? arguments[0] : Config(arguments)), options};
     }
-    return unwrapped(structure(node));
+    References inputs = unwrapped(structure(node));
+    // Keras 2 has the keywords behind each tensor; those of the last one count.
+    CallOptions options;
+    for (const Reference& r : flatten(inputs)) options = r.options;
+    return {std::move(inputs), options};
   }
 
   // Inputs or outputs of the model.
@@ -103,17 +107,23 @@ class Parser {
     if (!items[1].is_integer() || !items[2].is_integer()) {
       fail("expected [layer, call, output], received ", to_json(config));
     }
-    if (items.size() == 4) check_keywords(items[3]);
-    return {items[0].string(), items[1].integer(), items[2].integer()};
+    return {items[0].string(), items[1].integer(), items[2].integer(),
+            items.size() == 4 ? keywords(items[3]) : CallOptions{}};
   }
 
   // Layers here take no masks: ragged tensors have no padding to hide.
-  void check_keywords(const Config& keywords) const {
-    if (!keywords.is_dict()) fail("expected keyword arguments, received ", to_json(keywords));
-    for (const auto& [key, value] : keywords.entries()) {
+  CallOptions keywords(const Config& config) const {
+    if (!config.is_dict()) fail("expected keyword arguments, received ", to_json(config));
+    CallOptions out;
+    for (const auto& [key, value] : config.entries()) {
       if (key == "mask" || value.is_null()) continue;
+      if (key == "training" && value.is_bool()) {
+        out.training = value.boolean();
+        continue;
+      }
       throw NotImplementedError(who_, ": a layer is called with the argument '", key, "'");
     }
+    return out;
   }
 
   // Keras 2 puts a single tensor into a list.
@@ -129,6 +139,7 @@ class Parser {
 // One call of a layer.
 struct Call {
   References inputs;
+  CallOptions options = {};
   enum class State { kNew, kActive, kDone } state = State::kNew;
   std::vector<TensorLike> outputs = {};  // when done
 };
@@ -172,7 +183,8 @@ class Reader {
     for (const Config& node : parser_.list(config, "inbound_nodes")) {
       // An operation that only makes a mask may take what layers here do not.
       if (is_mask_operation(entry.class_name)) break;
-      entry.calls.push_back({.inputs = parser_.call(node)});
+      auto [inputs, how] = parser_.call(node);
+      entry.calls.push_back({.inputs = std::move(inputs), .options = how});
     }
     if (entry.is_input()) {
       if (!entry.calls.empty()) parser_.fail("input layer '", name, "' has inputs");
@@ -294,7 +306,7 @@ class Reader {
     if (auto* input = dynamic_cast<InputLayer*>(&layer)) {
       call.outputs = {input->make_output()};
     } else {
-      call.outputs = flatten(layer.replay(made(call.inputs)));
+      call.outputs = flatten(layer.replay(made(call.inputs), call.options));
     }
   }
 

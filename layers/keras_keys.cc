@@ -20,24 +20,19 @@ Key any(const char* name) { return {.name = name, .any = true}; }
 
 using KeysOfClasses = std::map<std::string, Keys>;
 
+// Of the classes for which Keras writes more than the keys of every class.
 const KeysOfClasses& keys_of_classes() {
   static const KeysOfClasses kKeys = {
-      {"Activation", {}},
-      {"Add", {}},
-      {"Average", {}},
       {"BatchNormalization",
        {unset("beta_regularizer"), unset("gamma_regularizer"), unset("beta_constraint"),
         unset("gamma_constraint"), is("synchronized", false), is("renorm", false),
         unset("renorm_clipping"), any("renorm_momentum"), unset("virtual_batch_size"),
         unset("adjustment"), any("fused")}},
-      {"Concatenate", {}},
       {"Dense",
        {unset("kernel_regularizer"), unset("bias_regularizer"), unset("kernel_constraint"),
         unset("bias_constraint"), unset("lora_rank"), unset("lora_alpha"),
         unset("quantization_config")}},
       {"Discretization", {is("sparse", false)}},
-      {"Dot", {}},
-      {"DotInteraction", {}},
       {"Dropout", {unset("noise_shape")}},
       {"Embedding",
        {unset("embeddings_regularizer"), unset("embeddings_constraint"), any("input_length"),
@@ -46,7 +41,6 @@ const KeysOfClasses& keys_of_classes() {
       {"FeatureCross", {unset("kernel_regularizer"), unset("bias_regularizer")}},
       {"Flatten", {is("data_format", "channels_last")}},
       {"Hashing", {is("sparse", false)}},
-      {"Identity", {}},
       {"InputLayer", {is("optional", false), any("trainable"), unset("input_tensor")}},
       {"IntegerLookup",
        {unset("idf_weights"), is("sparse", false), is("pad_to_max_tokens", false),
@@ -54,16 +48,9 @@ const KeysOfClasses& keys_of_classes() {
       {"LayerNormalization",
        {unset("beta_regularizer"), unset("gamma_regularizer"), unset("beta_constraint"),
         unset("gamma_constraint"), is("rms_scaling", false)}},
-      {"Maximum", {}},
-      {"Minimum", {}},
-      {"Multiply", {}},
-      {"Normalization", {}},
-      {"Rescaling", {}},
-      {"Reshape", {}},
       {"StringLookup",
        {unset("idf_weights"), is("sparse", false), is("pad_to_max_tokens", false),
         any("vocabulary_dtype"), any("vocabulary_size"), is("encoding", "utf-8")}},
-      {"Subtract", {}},
   };
   return kKeys;
 }
@@ -100,12 +87,13 @@ void rename(Config& config, const std::string& from, const std::string& to) {
 }  // namespace
 
 Config from_keras(const std::string& class_name, Config config) {
-  const auto it = keys_of_classes().find(class_name);
-  if (it == keys_of_classes().end() || !config.is_dict()) return config;
+  // "Package>Class" is a user's own, whose keys are its own affair.
+  if (class_name.find('>') != std::string::npos || !config.is_dict()) return config;
   if (class_name == "InputLayer" && config.find("batch_shape") == nullptr) {
     rename(config, "batch_input_shape", "batch_shape");
   }
-  drop(it->second, class_name, config);
+  const auto it = keys_of_classes().find(class_name);
+  if (it != keys_of_classes().end()) drop(it->second, class_name, config);
   drop(keys_of_every_class(), class_name, config);
   return config;
 }

@@ -9,7 +9,8 @@ namespace keel {
 
 // A config that real Keras wrote (2 or 3), in the terms of the layer here: keys that are nothing
 // but a default are dropped, InputLayer's batch_input_shape is called batch_shape. Configs of
-// classes of one's own come back as they are.
+// classes named "Package>Class" come back as they are. A new layer needs an entry there only if
+// Keras writes keys that it has no parameter for.
 // NotImplementedError, naming layer and key, if a key asks for what is not offered.
 Config from_keras(const std::string& class_name, Config config);
 

@@ -55,7 +55,15 @@ void Layer::build_once(const Specs& inputs) {
   const std::lock_guard lock(build_mutex_);
   if (built_) return;
   const NoGradient pause;
-  build_weights(inputs);
+  const size_t weights = weights_.size();
+  const size_t states = states_.size();
+  try {
+    build_weights(inputs);
+  } catch (...) {
+    weights_.resize(weights);
+    states_.resize(states);
+    throw;
+  }
   built_ = true;
 }
 
@@ -69,7 +77,7 @@ Tensors Layer::operator()(const Tensors& inputs, const CallOptions& options) {
     const NoNodes one_node_for_all;
     specs = specs_of(call(inputs, {.training = training}));
   }
-  return make_outputs(shared_from_this(), inputs, specs);
+  return make_outputs(shared_from_this(), inputs, specs, options);
 }
 
 Tensor Layer::operator()(const Tensor& input, const CallOptions& options) {

@@ -5,8 +5,9 @@
 //   2. settle `training`: the caller's choice, else the enclosing layer's, else false;
 //   3. call(inputs, context);
 //   4. if the inputs are symbolic, record one graph node for the whole layer.
-// Subclasses write build() and call() only; call() runs on symbolic tensors too,
-// so output shapes follow from it and are never written twice.
+// Subclasses write build_weights() and call(), and get_config() if files may name them
+// (layers/registry.h). call() runs on symbolic tensors too, so output shapes follow from it and
+// are never written twice.
 //
 // A layer is not copied: users hold handles (LayerHandle<T>).
 // Thread safety: several replicas may call one layer at once; the first builds it
@@ -94,7 +95,9 @@ class Layer : public Operation {
   // layer. NotImplementedError by default, for classes that files cannot name.
   virtual Config get_config() const;
 
-  Tensors replay(const Tensors& inputs) override { return (*this)(inputs); }
+  Tensors replay(const Tensors& inputs, const CallOptions& options) override {
+    return (*this)(inputs, options);
+  }
 
  protected:
   // `options` has name, trainable and dtype; an empty name becomes a unique one, so that the

@@ -1,18 +1,13 @@
 // LayerHandle: what users hold and call. Copies share the layer; never null.
 #pragma once
 
-#include <optional>
-
+#include "autodiff/operation.h"
 #include "framework/handle.h"
 #include "framework/tensor_like.h"
 
 namespace keel {
 
 class Layer;
-
-struct CallOptions {
-  std::optional<bool> training = {};  // unset: inherit from the enclosing call
-};
 
 template <class T>
 class LayerHandle : public Handle<T> {

@@ -7,8 +7,8 @@
 namespace keel {
 
 // All built-in layers; add your own with layer_registry().add<MyLayer>(), where MyLayer has
-// kClassName ("Package>MyLayer" by Keras's convention), Options with `fields`, and a constructor
-// from Options.
+// kClassName ("Package>MyLayer" by Keras's convention), Options with `fields`, a constructor from
+// Options, and get_config().
 Registry<Layer>& layer_registry();
 
 namespace layers {

@@ -23,12 +23,14 @@ void SequentialModel::add(const LayerHandle<Layer>& layer) {
   if (std::ranges::any_of(sublayers(), taken)) {
     throw ValueError("Sequential ", name(), ": two layers are named '", layer->name(), "'");
   }
-  track(layer);
   // With a known input each layer is built as it comes, so that summary() shows its shapes. One
   // by one: the constructor comes here, and a model that is not made yet cannot be called.
-  if (!input_spec_) return;
-  Specs specs(*input_spec_);
-  for (const auto& each : sublayers()) specs = each->compute_output_spec(specs);
+  if (input_spec_) {
+    Specs specs(*input_spec_);
+    for (const auto& each : sublayers()) specs = each->compute_output_spec(specs);
+    layer->compute_output_spec(specs);
+  }
+  track(layer);
 }
 
 std::vector<LayerHandle<Layer>> SequentialModel::layers() const { return sublayers(); }

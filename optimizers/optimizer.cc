@@ -241,20 +241,20 @@ void update_rows_together(Communicator& communicator, std::vector<Shared>& all) 
 }
 
 // What replicas tell each other before a step: rate and iteration, of which those of rank 0
-// count, then for each variable the form of its gradient, its rows and its elements.
+// count, then for each variable the form of its gradient, its rows, its elements and its identity.
 std::vector<int64_t> proposal(const Step& step, const std::vector<Form>& forms,
                               const std::vector<Variable>& variables) {
   std::vector<int64_t> out = {std::bit_cast<int64_t>(step.learning_rate), step.iteration};
   for (size_t i = 0; i < variables.size(); ++i) {
     out.insert(out.end(), {static_cast<int64_t>(forms[i]), rows_of(variables[i]),
-                           variables[i].shape().size()});
+                           variables[i].shape().size(), static_cast<int64_t>(variables[i].id())});
   }
   return out;
 }
 
 // The step and the joined forms of all proposals; false if their variables differ.
 bool agree(std::span<const distribute::Bytes> proposals, Step& step, std::vector<Form>& forms) {
-  constexpr size_t kHead = 2, kEach = 3;
+  constexpr size_t kHead = 2, kEach = 4;
   const auto first = distribute::as_elements<int64_t>(proposals[0]);
   step = {.learning_rate = std::bit_cast<double>(first[0]), .iteration = first[1]};
   for (const distribute::Bytes& bytes : proposals) {
@@ -262,7 +262,7 @@ bool agree(std::span<const distribute::Bytes> proposals, Step& step, std::vector
     if (other.size() != first.size()) return false;
     for (size_t i = 0; i < forms.size(); ++i) {
       const size_t at = kHead + i * kEach;
-      if (other[at + 1] != first[at + 1] || other[at + 2] != first[at + 2]) return false;
+      if (!std::equal(&other[at + 1], &other[at + kEach], &first[at + 1])) return false;
       forms[i] = joined(forms[i], static_cast<Form>(other[at]));
     }
   }
@@ -313,13 +313,15 @@ void Optimizer::set_learning_rate(double rate) {
 
 void Optimizer::build(const std::vector<Variable>& variables) {
   const std::vector<Slot> slots = rule_->slots();
-  const std::lock_guard lock(mutex_);
   for (const Variable& variable : variables) {
-    if (variable.is_virtual() || slots_.contains(variable.id())) continue;
     if (!is_floating(variable.dtype())) {
       throw TypeError(class_name_, ".build: needs float32 or float64 variables, received ",
                       variable.dtype(), " for ", variable.path());
     }
+  }
+  const std::lock_guard lock(mutex_);
+  for (const Variable& variable : variables) {
+    if (variable.is_virtual() || slots_.contains(variable.id())) continue;
     std::vector<Variable> made;
     for (const Slot& slot : slots) {
       Tensor initial = variable.dtype() == DType::kFloat64

@@ -80,6 +80,4 @@ void Shard::update_all(const RowUpdate& update, const OwnedRows& rows, const Ste
   this->update(update, all, step);
 }
 
-size_t Shard::bytes() const { return data_.size() * rows_ * dim_ * sizeof(float); }
-
 }  // namespace keel::distribute

@@ -34,7 +34,6 @@ class Shard {
   float* mutable_row(int part, int64_t id) {
     return pointers_[part] + partition_.local_row(id) * dim_;
   }
-  size_t bytes() const;
 
  private:
   const int64_t table_rows_;

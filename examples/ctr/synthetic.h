@@ -12,7 +12,7 @@ struct SyntheticOptions {
   uint64_t seed = 1;
 };
 
-// Writes train.csv, test.csv and schema.json into `folder`, in the layout that load_ctr_data reads:
+// Writes train.csv, test.csv and schema.json into `folder`, in the layout that read_ctr_csv reads:
 // columns label; age, price, hour (numeric); user, item, device, country (categorical). Ids follow
 // a power law. A click has the probability sigmoid(bias + a weight per user, item, device and
 // country + the product of a user's and an item's hidden vectors + smooth terms in the numbers).

@@ -54,18 +54,50 @@ constexpr char kUsage[] =
 
 constexpr int64_t kPredictBatch = 4096;
 
+// A folder that goes when it goes.
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(const std::string& name)
+      : path_(std::filesystem::temp_directory_path() / (name + "." + std::to_string(getpid()))) {}
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  const std::filesystem::path path_;
+};
+
 struct Data {
+  std::unique_ptr<TemporaryFolder> synthetic;
   CtrSchema schema;
   CtrRows train, test;
   std::filesystem::path test_csv;
   std::optional<double> best_auc = {};  // of synthetic clicks
 };
 
+void check_flags() {
+  const auto at_least = [](const char* flag, double value, double least) {
+    if (!(value >= least))
+      throw ValueError("--", flag, " must be at least ", least, ", received ", value);
+  };
+  at_least("batch_size", static_cast<double>(absl::GetFlag(FLAGS_batch_size)), 1);
+  at_least("epochs", static_cast<double>(absl::GetFlag(FLAGS_epochs)), 1);
+  at_least("workers", absl::GetFlag(FLAGS_workers), 0);
+  at_least("checkpoint_steps", static_cast<double>(absl::GetFlag(FLAGS_checkpoint_steps)), 0);
+  at_least("stop_after_steps", static_cast<double>(absl::GetFlag(FLAGS_stop_after_steps)), 0);
+  at_least("embedding_dim", static_cast<double>(absl::GetFlag(FLAGS_embedding_dim)), 1);
+}
+
 Data load_data() {
   std::filesystem::path folder = absl::GetFlag(FLAGS_data);
   Data data;
   if (folder == "synthetic") {
-    folder = std::filesystem::temp_directory_path() / "keel_synthetic_ctr";
+    data.synthetic = std::make_unique<TemporaryFolder>("keel_synthetic_ctr");
+    folder = data.synthetic->path();
     data.best_auc = write_synthetic_ctr(folder, {.seed = 1});
   }
   data.schema = read_schema(folder);
@@ -208,6 +240,7 @@ void report(const Data& data, const Tensor& predictions) {
 }
 
 int run() {
+  check_flags();
   if (absl::GetFlag(FLAGS_workers) > 0) set_num_workers(absl::GetFlag(FLAGS_workers));
   set_random_seed(absl::GetFlag(FLAGS_seed));
   const Data data = load_data();

@@ -73,11 +73,9 @@ FeatureBags collect(const Collector& c, Shape output_shape, bool sequence,
 }
 
 FeatureBags dense_bags(const Collector& c, const Shape& output_shape) {
-  for (size_t i = 0; i < c.ids.size(); ++i) {
-    Collector strict = c;
-    strict.rule = IdRule::kStrict;
-    strict.keeps(i);
-  }
+  Collector strict = c;
+  strict.rule = IdRule::kStrict;
+  for (size_t i = 0; i < c.ids.size(); ++i) strict.keeps(i);
   const auto n = static_cast<int64_t>(c.ids.size());
   Tensor splits = Tensor::uninitialized({n + 1}, DType::kInt64);
   std::iota(splits.mutable_data<int64_t>().begin(), splits.mutable_data<int64_t>().end(), 0);
@@ -147,8 +145,16 @@ Shape ragged_output_shape(const std::string& path, const FeatureConfig& feature,
   if (!feature.output_shape) {
     return feature.max_sequence_length > 0 ? Shape{rows, feature.max_sequence_length} : Shape{rows};
   }
-  const int64_t samples = feature.output_shape->size();
-  if (rows != kUnknown && (rows == 0 || samples % rows != 0)) {
+  const Shape& shape = *feature.output_shape;
+  if (!shape.fully_defined()) {
+    // What is not known can only be the rows.
+    if (compatible(shape, {rows})) return {rows};
+    throw ValueError("TPUEmbedding: feature '", path, "': output_shape ", shape,
+                     " of ragged ids must be fully defined, or [batch]");
+  }
+  const int64_t samples = shape.size();
+  const bool fits = rows == kUnknown || samples == rows || (rows > 0 && samples % rows == 0);
+  if (!fits) {
     throw ValueError("TPUEmbedding: feature '", path, "': output_shape ", *feature.output_shape,
                      " does not fit ", rows, " rows");
   }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <iostream>
 
 #include "autodiff/custom_gradient.h"
@@ -29,7 +30,8 @@ distribute::RowUpdate row_update_of(const TableOptimizerState& optimizer) {
 
 std::vector<EngineTable> engine_tables(const TableSet& tables) {
   std::vector<EngineTable> out;
-  for (const auto& [original, config] : tables.tables) {
+  for (const TableSet::Entry& entry : tables.tables) {
+    const TableConfig& config = *entry.own;
     if (!config.optimizer) {
       throw ValueError("TPUEmbedding: table '", config.name,
                        "' has no optimizer; under a TPUStrategy every table needs one");
@@ -115,7 +117,7 @@ TPUEmbeddingLayer::EngineBackend::EngineBackend(const TableSet& tables,
                          .dims = {},
                          .paths = flatten_paths(config),
                          .warned = std::vector<std::atomic<bool>>(flatten_paths(config).size())}) {
-  for (const auto& entry : tables.tables) shared_->optimizers.push_back(entry.config.optimizer);
+  for (const auto& entry : tables.tables) shared_->optimizers.push_back(entry.own->optimizer);
   for (const FeatureConfig& f : flatten(config)) shared_->dims.push_back(f.table->dim);
 }
 
@@ -124,7 +126,7 @@ TPUEmbeddingLayer::EngineBackend::~EngineBackend() = default;
 std::vector<Variable> TPUEmbeddingLayer::EngineBackend::build() {
   for (size_t t = 0; t < tables_.tables.size(); ++t) {
     // The stream that a variable of this table would draw from: both lives begin alike.
-    const Initializer initializer = table_initializer(tables_.tables[t].config);
+    const Initializer initializer = table_initializer(*tables_.tables[t].own);
     shared_->engine.initialize(static_cast<int>(t), initializer.function(),
                                next_random_stream(initializer.function().seed()));
   }
@@ -198,6 +200,7 @@ void TPUEmbeddingLayer::EngineBackend::write(int table, const Tensor& values) {
 
 std::vector<StateEntry> TPUEmbeddingLayer::EngineBackend::state_entries() const {
   std::vector<StateEntry> out;
+  if (!virtual_variable_) return out;  // build() would overwrite what is set before it
   for (size_t t = 0; t < tables_.tables.size(); ++t) {
     const EngineTable& table = shared_->engine.tables()[t];
     const TableOptimizerState& optimizer = *shared_->optimizers[t];

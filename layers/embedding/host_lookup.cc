@@ -33,7 +33,7 @@ Tensor look_up(const std::string& path, const FeatureConfig& feature, const Tens
       path, feature, input, weights,
       safe && !is_sequence(feature, input.spec()) ? IdRule::kPrune : IdRule::kStrict, false);
   const Shape shape = bags.output_shape + Shape{dim};
-  const Tensor table = table_of(path, feature.table);
+  const Tensor table = table_of(feature.table);
   if (input.layout() == Layout::kDense) {
     return ops::reshape(ops::gather(table, bags.ids), shape);
   }

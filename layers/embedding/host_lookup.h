@@ -7,8 +7,8 @@
 
 namespace keel {
 
-// Value of a user's table, [vocabulary_size, dim]. ValueError if it has none of that identity.
-using TableLookup = std::function<Tensor(const std::string& path, const Table& table)>;
+// Value of a table, [vocabulary_size, dim].
+using TableLookup = std::function<Tensor(const Table& table)>;
 
 // Per feature, packed like feature_config:
 //   dense ids [shape...]  -> [shape..., dim], no pooling

@@ -37,8 +37,26 @@ Initializer table_initializer(const TableConfig& table) {
 }
 
 int TableSet::find(const Table& table) const {
-  const auto it = std::ranges::find(tables, table, &Entry::original);
+  const auto it = std::ranges::find_if(
+      tables, [&](const Entry& entry) { return entry.original == table || entry.own == table; });
   return it == tables.end() ? -1 : static_cast<int>(it - tables.begin());
+}
+
+Nest<FeatureConfig> TableSet::on_own_tables(const Nest<FeatureConfig>& features,
+                                            const std::string& who) const {
+  const std::vector<std::string> paths = flatten_paths(features);
+  size_t i = 0;
+  return map_structure(features, [&](FeatureConfig feature) {
+    const std::string& path = paths[i++];
+    const int found = find(feature.table);
+    if (found < 0) {
+      throw ValueError(who, ": feature '", path, "' uses table '",
+                       feature.table == nullptr ? "" : feature.table->name,
+                       "', which is not one of the layer's");
+    }
+    feature.table = tables[found].own;
+    return feature;
+  });
 }
 
 TableSet collect_tables(const Nest<FeatureConfig>& features, const TableOptimizer& optimizer) {
@@ -55,12 +73,13 @@ TableSet collect_tables(const Nest<FeatureConfig>& features, const TableOptimize
     }
     if (out.find(feature.table) < 0) {
       check(*feature.table);
-      out.tables.push_back({.original = feature.table, .config = *feature.table});
+      out.tables.push_back(
+          {.original = feature.table, .own = std::make_shared<TableConfig>(*feature.table)});
     }
   });
   std::set<std::string> names;
   for (size_t i = 0; i < out.tables.size(); ++i) {
-    TableConfig& config = out.tables[i].config;
+    TableConfig& config = *out.tables[i].own;
     if (!config.optimizer) config.optimizer = optimizer;
     if (config.name.empty()) config.name = "table_" + std::to_string(i);
     if (!names.insert(config.name).second) {

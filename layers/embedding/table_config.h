@@ -52,12 +52,16 @@ Initializer table_initializer(const TableConfig& table);
 // written to.
 struct TableSet {
   struct Entry {
-    Table original;      // what the user's FeatureConfigs hold
-    TableConfig config;  // with the name and optimizer in force
+    Table original;  // what the user's FeatureConfigs hold
+    Table own;       // a copy, with the name and optimizer in force
   };
   std::vector<Entry> tables;  // in order of first use
-  // Position of a user's table; -1 if it is not among them.
+  // Position of a user's table or of a copy; -1 if it is not among them.
   int find(const Table& table) const;
+  // The same features on the layer's copies. ValueError, with the feature's path and `who`, for a
+  // table that is not among them.
+  Nest<FeatureConfig> on_own_tables(const Nest<FeatureConfig>& features,
+                                    const std::string& who) const;
 };
 
 // Tables of `features` in order of first use, with names and optimizers settled.

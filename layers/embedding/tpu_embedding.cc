@@ -38,11 +38,11 @@ bool same_structure(const Nest<FeatureConfig>& config, const Tensors& features) 
 TPUEmbeddingLayer::TPUEmbeddingLayer(Options options)
     : Layer(kClassName, options),
       options_(std::move(options)),
-      tables_(collect_tables(options_.feature_config, options_.optimizer)) {
+      tables_(collect_tables(options_.feature_config, options_.optimizer)),
+      features_(tables_.on_own_tables(options_.feature_config, kClassName)) {
   const distribute::Strategy& strategy = distribute::Strategy::current();
   if (strategy.is_tpu()) {
-    backend_ = std::make_unique<EngineBackend>(tables_, options_.feature_config,
-                                               strategy.num_replicas_in_sync());
+    backend_ = std::make_unique<EngineBackend>(tables_, features_, strategy.num_replicas_in_sync());
   } else {
     backend_ = std::make_unique<VariableBackend>(tables_);
   }
@@ -56,16 +56,15 @@ void TPUEmbeddingLayer::build_weights(const Specs&) {
 
 Tensors TPUEmbeddingLayer::operator()(const Tensors& features, const CallOptions& options) {
   if (options.serving_config) {
-    return host_embedding_lookup(features, options.weights, *options.serving_config,
-                                 [this](const std::string& path, const Table& table) {
-                                   const int found = tables_.find(table);
-                                   if (found < 0) {
-                                     throw ValueError("TPUEmbedding: serving_config feature '",
-                                                      path, "' uses table '", table->name,
-                                                      "', which is not one of the layer's");
-                                   }
-                                   return backend_->read(found);
-                                 });
+    if (!built()) throw RuntimeError("TPUEmbedding ", name(), ": not built yet; call it once");
+    if (any_symbolic(features)) {
+      throw RuntimeError("TPUEmbedding ", name(),
+                         ": serving_config looks values up; it cannot be part of a graph");
+    }
+    return host_embedding_lookup(
+        features, options.weights,
+        tables_.on_own_tables(*options.serving_config, "TPUEmbedding serving_config"),
+        [this](const Table& table) { return backend_->read(tables_.find(table)); });
   }
   const keel::CallOptions base = {.training = options.training};
   if (!options.weights) return Layer::operator()(features, base);
@@ -76,16 +75,18 @@ Tensor TPUEmbeddingLayer::operator()(const Tensor& feature, const CallOptions& o
   return (*this)(Tensors(feature), options).tensor();
 }
 
-Tensors TPUEmbeddingLayer::replay(const Tensors& inputs) { return Layer::operator()(inputs); }
+Tensors TPUEmbeddingLayer::replay(const Tensors& inputs, const keel::CallOptions& options) {
+  return Layer::operator()(inputs, options);
+}
 
 Tensors TPUEmbeddingLayer::call(const Tensors& inputs, const CallContext&) {
   backend_->check_strategy();
   // With weights the inputs are the pair of both structures; a finite structure is never a pair
   // of itself.
   const bool weighted = inputs.kind() == NestKind::kTuple && inputs.items().size() == 2 &&
-                        !same_structure(options_.feature_config, inputs);
-  if (!weighted) return backend_->look_up(inputs, std::nullopt, options_.feature_config);
-  return backend_->look_up(inputs[0], unpack_weights(inputs[1]), options_.feature_config);
+                        !same_structure(features_, inputs);
+  if (!weighted) return backend_->look_up(inputs, std::nullopt, features_);
+  return backend_->look_up(inputs[0], unpack_weights(inputs[1]), features_);
 }
 
 std::vector<std::pair<Table, Tensor>> TPUEmbeddingLayer::embedding_tables() const {

@@ -70,7 +70,7 @@ class TPUEmbeddingLayer final : public Layer {
   Tensors operator()(const Tensors& features, const CallOptions& options = {});
   // With one feature and no structure around it.
   Tensor operator()(const Tensor& feature, const CallOptions& options = {});
-  Tensors replay(const Tensors& inputs) override;
+  Tensors replay(const Tensors& inputs, const keel::CallOptions& options) override;
 
   // Current values, [rows, dim], in order of first use by a feature. Copies of what the engine
   // holds: not for use inside a training step.
@@ -93,6 +93,7 @@ class TPUEmbeddingLayer final : public Layer {
 
   const Options options_;
   const TableSet tables_;
+  const Nest<FeatureConfig> features_;  // feature_config on the layer's own tables
   std::unique_ptr<Backend> backend_;
 };
 

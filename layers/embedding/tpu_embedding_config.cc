@@ -1,4 +1,6 @@
 // How a TPUEmbedding layer is written to and read from files.
+#include <map>
+
 #include "layers/embedding/tpu_embedding.h"
 
 namespace keel {
@@ -101,7 +103,7 @@ Nest<FeatureConfig> decode_structure(const Config& config, const std::vector<Tab
 Config TPUEmbeddingLayer::get_config() const {
   Config::List tables;
   for (const TableSet::Entry& entry : tables_.tables) {
-    const TableConfig& t = entry.config;
+    const TableConfig& t = *entry.own;
     tables.push_back(to_config(TableFields{.vocabulary_size = t.vocabulary_size,
                                            .dim = t.dim,
                                            .initializer = t.initializer,
@@ -120,8 +122,11 @@ std::shared_ptr<TPUEmbeddingLayer> TPUEmbeddingLayer::from_config(const Config& 
   config_internal::reject_unknown_keys(
       config, {"name", "trainable", "dtype", "tables", "feature_config"}, kClassName);
   std::vector<Table> tables;
+  // Tables that shared an optimizer share one again, so that one step counter drives its schedule.
+  std::map<std::string, TableOptimizer> optimizers;
   for (const Config& item : config["tables"].items()) {
-    const auto t = keel::from_config<TableFields>(item, "TPUEmbedding table");
+    auto t = keel::from_config<TableFields>(item, "TPUEmbedding table");
+    t.optimizer = optimizers.emplace(to_json(encode(t.optimizer)), t.optimizer).first->second;
     tables.push_back(make_table({.vocabulary_size = t.vocabulary_size,
                                  .dim = t.dim,
                                  .initializer = t.initializer,

@@ -7,7 +7,7 @@ namespace keel {
 
 std::vector<Variable> TPUEmbeddingLayer::VariableBackend::build() {
   for (const TableSet::Entry& table : tables_.tables) {
-    const TableConfig& config = table.config;
+    const TableConfig& config = *table.own;
     variables_.emplace_back(table_initializer(config)({config.vocabulary_size, config.dim}),
                             VariableOptions{.name = config.name});
   }
@@ -25,10 +25,9 @@ void TPUEmbeddingLayer::VariableBackend::check_strategy() const {
 Tensors TPUEmbeddingLayer::VariableBackend::look_up(const Tensors& features,
                                                     const FeatureWeights& weights,
                                                     const Nest<FeatureConfig>& config) {
-  return host_embedding_lookup(features, weights, config,
-                               [this](const std::string&, const Table& table) {
-                                 return variables_[tables_.find(table)].read();
-                               });
+  return host_embedding_lookup(features, weights, config, [this](const Table& table) {
+    return variables_[tables_.find(table)].read();
+  });
 }
 
 Tensor TPUEmbeddingLayer::VariableBackend::read(int table) const {

@@ -83,7 +83,9 @@ std::string unused_name(const std::string& name, const std::vector<std::string>&
 }  // namespace
 
 Trainer::Trainer(CompileOptions options)
-    : options_(std::move(options)), strategy_(distribute::Strategy::current()) {
+    : options_(std::move(options)),
+      strategy_(distribute::Strategy::current()),
+      strategy_lifetime_(strategy_.lifetime()) {
   if (!options_.loss) throw ValueError("Model.compile: needs a loss");
   if (options_.loss.shared()->reduction() == Reduction::kNone) {
     throw ValueError("Model.compile: a loss of reduction 'none' is no number to make small");
@@ -97,6 +99,15 @@ Trainer::Trainer(CompileOptions options)
     }
   }
   metric_names_.erase(metric_names_.begin());
+}
+
+distribute::Strategy& Trainer::strategy() const {
+  if (strategy_lifetime_.expired()) {
+    throw RuntimeError(
+        "Model: the strategy that it was compiled under is no more; keep it while "
+        "the model is used");
+  }
+  return strategy_;
 }
 
 Config Trainer::config() const {
@@ -173,9 +184,9 @@ void Trainer::train_step(Model& model, const Batch& batch, const StepPlace& plac
     throw RuntimeError(place.who, ": compile() was not given an optimizer");
   }
   const Totals totals = check_labels(batch, place);
-  build(model, strategy_, unpack(batch[0], place).x);
+  build(model, strategy(), unpack(batch[0], place).x);
   const std::vector<Variable> variables = model.trainable_variables();
-  const auto losses = strategy_.run(
+  const auto losses = strategy().run(
       [&](const Tensors& element) {
         const Example example = unpack(element, place);
         std::vector<Gradient> gradients;
@@ -198,8 +209,8 @@ void Trainer::train_step(Model& model, const Batch& batch, const StepPlace& plac
 
 void Trainer::test_step(Model& model, const Batch& batch, const StepPlace& place) {
   const Totals totals = check_labels(batch, place);
-  build(model, strategy_, unpack(batch[0], place).x);
-  const auto losses = strategy_.run(
+  build(model, strategy(), unpack(batch[0], place).x);
+  const auto losses = strategy().run(
       [&](const Tensors& element) {
         const NoGradient pause;
         const Example example = unpack(element, place);

@@ -25,15 +25,16 @@ class Trainer {
   // Takes the strategy of now. ValueError without a loss, or with one of reduction "none".
   explicit Trainer(CompileOptions options);
 
-  distribute::Strategy& strategy() const { return strategy_; }
+  // RuntimeError if the strategy that the model was compiled under is no more.
+  distribute::Strategy& strategy() const;
   const std::shared_ptr<Optimizer>& optimizer() const { return options_.optimizer.shared(); }
   // {"optimizer", "loss", "metrics", "weighted_metrics"} as Keras writes them.
   Config config() const;
 
   // One step on one global batch of (x, y) or (x, y, sample_weight). The loss is over the global
   // batch, also where replicas have different numbers of rows, or none. Nothing has changed when
-  // labels or weights are refused; the weights have not when the loss is NaN or a metric refuses
-  // the predictions.
+  // labels or weights are refused; the trained weights have not when the loss is NaN or a metric
+  // refuses the predictions (moving averages have seen the batch).
   // ValueError as Model::fit says; RuntimeError for a train_step without an optimizer;
   // NotImplementedError for labels or outputs of several tensors.
   void train_step(Model& model, const Batch& batch, const StepPlace& place);
@@ -55,6 +56,7 @@ class Trainer {
 
   const CompileOptions options_;
   distribute::Strategy& strategy_;
+  const std::weak_ptr<const void> strategy_lifetime_;
   std::vector<std::string> metric_names_;  // of metrics, then of weighted_metrics
   double loss_sum_ = 0;                    // of step losses times rows
   int64_t rows_ = 0;

@@ -14,7 +14,7 @@ using namespace testing_support;  // NOLINT: helpers of this folder's tests
 class Source final : public Operation {
  public:
   const std::string& class_name() const override { return name_; }
-  Tensors replay(const Tensors& inputs) override { return inputs; }
+  Tensors replay(const Tensors& inputs, const CallOptions&) override { return inputs; }
 
  private:
   const std::string name_ = "Source";
@@ -95,7 +95,7 @@ TEST(GraphTest, ReplaysOpsOnValues) {
   const Tensor y = ops::scale(x, 3);
   Tensors::Items inputs;
   inputs.emplace_back(row({1, 2}).reshaped({1, 2}));
-  const Tensors replayed = y.producer()->operation->replay(Tensors::list(std::move(inputs)));
+  const Tensors replayed = y.producer()->operation->replay(Tensors::list(std::move(inputs)), {});
   expect_floats(flatten(replayed)[0].tensor(), {1, 2}, {3, 6});
 }
 

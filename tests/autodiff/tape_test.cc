@@ -354,5 +354,15 @@ TEST(VjpArgsTest, AreRefusedByOpsWithoutAGradient) {
   EXPECT_THROW(tape.input_gradient(y, {x}), NotImplementedError);
 }
 
+TEST(GradientTapeTest, ARefusedCallDoesNotUseTheTapeUp) {
+  const Tensor x = Tensor::from<float>({1, 2}, {2});
+  GradientTape tape;
+  tape.watch(x);
+  const Tensor y = ops::square(x);
+  EXPECT_THROW(tape.input_gradient(y, {x}, {.output_gradient = Tensor::scalar<float>(1)}),
+               ValueError);
+  EXPECT_EQ(tape.input_gradient(y, {x})[0].dense().to_vector<float>(), (std::vector<float>{2, 4}));
+}
+
 }  // namespace
 }  // namespace keel

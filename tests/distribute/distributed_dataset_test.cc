@@ -88,5 +88,13 @@ TEST(DistributedDatasetTest, AGlobalBatchMustDivideByTheReplicas) {
   EXPECT_THROW(context.get_per_replica_batch_size(6), ValueError);
 }
 
+TEST(DistributedDatasetTest, AnEndlessPipelineMakesTheWholeEndless) {
+  TPUStrategy strategy({.num_hosts = 2, .num_cores = 1});
+  const auto dataset = strategy.distribute_datasets_from_function([](const InputContext& c) {
+    return c.input_pipeline_id == 0 ? numbers(4).batch(2) : numbers(4).batch(2).repeat();
+  });
+  EXPECT_EQ(dataset.cardinality(), data::kInfinite);
+}
+
 }  // namespace
 }  // namespace keel::distribute

@@ -239,5 +239,49 @@ TEST(CommunicatorTest, AllToAllDeliversToEachRankWhatEachSentIt) {
   EXPECT_EQ(received[2], (std::vector<int64_t>{2, 2, 12, 12, 22, 22}));
 }
 
+TEST(StrategyTest, ThreadsThatRunOneStrategyTakeTurns) {
+  TPUStrategy strategy({.num_cores = 3});
+  std::atomic<int> wrong = 0;
+  const auto work = [&] {
+    for (int i = 0; i < 20; ++i) {
+      const auto values = strategy.run([&] {
+        std::vector<float> v = {1};
+        all_reduce_sum(strategy.communicator(), v);
+        return v[0];
+      });
+      for (float v : values.values()) wrong += v == 3 ? 0 : 1;
+    }
+  };
+  std::jthread other(work);
+  work();
+  other.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(StrategyTest, LifetimeEndsWithTheStrategy) {
+  std::weak_ptr<const void> lifetime;
+  {
+    TPUStrategy strategy({.num_cores = 1});
+    lifetime = strategy.lifetime();
+    EXPECT_FALSE(lifetime.expired());
+  }
+  EXPECT_TRUE(lifetime.expired());
+}
+
+TEST(CommunicatorTest, AnErrorWhileConsumingReachesTheCallerAfterAllHaveSummed) {
+  TPUStrategy strategy({.num_cores = 4});
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    EXPECT_THROW(strategy.run([&] {
+      const int me = current_replica_context()->replica;
+      const std::vector<float> mine(100'000, 1);
+      const std::span<const float> pieces[] = {mine};
+      strategy.communicator().reduce_scatter(pieces, [&](size_t, int64_t, std::span<const float>) {
+        if (me == 0) throw ValueError("no");
+      });
+    }),
+                 ValueError);
+  }
+}
+
 }  // namespace
 }  // namespace keel::distribute

@@ -64,6 +64,7 @@ const std::map<std::string, LayerCase>& cases() {
       {"Model", {kGraph, floats({2, 3}), floats({2, 2}), 2, 2}},
       {"Multiply", {"{}", pair_of({2, 3}), floats({2, 3})}},
       {"Normalization", {"{}", floats({2, 3}), floats({2, 3}), 0, 3}},
+      {"ReLU", {R"({"max_value": 6.0, "threshold": 1.0})", floats({2, 3}), floats({2, 3})}},
       {"Rescaling", {R"({"scale": 0.5, "offset": [1, 2, 3]})", floats({2, 3}), floats({2, 3})}},
       {"Reshape", {R"({"target_shape": [2, -1]})", floats({2, 6}), floats({2, 2, 3})}},
       {"Sequential", {kStack, floats({2, 3}), floats({2, 2}), 2, 2}},

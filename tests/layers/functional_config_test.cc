@@ -314,7 +314,7 @@ TEST(FunctionalConfigTest, WhatIsNotOfferedIsSaid) {
                  NotImplementedError)
         << inbound;
   };
-  fails(R"([[["a", 0, 0, {"training": true}]]])");
+  fails(R"([[["a", 0, 0, {"initial_state": 1}]]])");
   fails(R"([[["_CONSTANT_VALUE", -1, 2.0, {}]]])");
   fails("[{\"args\": [" + keras3("a") + ", 2.0], \"kwargs\": {}}]");
 }

@@ -143,5 +143,28 @@ TEST(FunctionalTest, RejectsInputsThatDoNotFitTheGraph) {
   EXPECT_THROW(model(Tensors{{"x", Tensor::from<std::string>({"a", "b"}, {1, 2})}}), TypeError);
 }
 
+TEST(FunctionalTest, AChoiceOfTrainingStaysWithItsCall) {
+  const Tensor input = layers::input({.shape = {1000}});
+  const layers::Dropout dropout({.rate = 0.5, .seed = 3});
+  const Functional always(
+      {.inputs = input, .outputs = dropout(input, {.training = true}), .name = "always"});
+  const Functional never(
+      {.inputs = input, .outputs = dropout(input, {.training = false}), .name = "never"});
+  const Tensor ones = Tensor::full<float>({1, 1000}, 1);
+  const auto zeros = [](const Tensor& t) { return std::ranges::count(t.data<float>(), 0.0F); };
+  EXPECT_NEAR(zeros(always(ones)), 500, 100);
+  EXPECT_EQ(zeros(never(ones, {.training = true})), 0);
+  const auto again = FunctionalModel::from_config(always->get_config());
+  EXPECT_NEAR(zeros(again(ones)), 500, 100);
+}
+
+TEST(FunctionalTest, ATensorFromNowhereBelowTheTopIsAnErrorToo) {
+  const Tensor input = layers::input({.shape = {2}});
+  const Tensor stray = Tensor::symbolic({.shape = {kUnknown, 2}});
+  const Tensor y =
+      layers::Dense({.units = 1})(layers::Add({})(Tensors::list({input, stray})).tensor());
+  EXPECT_THROW(Functional({.inputs = input, .outputs = y}), ValueError);
+}
+
 }  // namespace
 }  // namespace keel

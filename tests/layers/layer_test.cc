@@ -151,5 +151,25 @@ TEST(LayerTest, AClassWithoutAConfigSaysSo) {
   EXPECT_THROW(make_layer<Outer>()->get_config(), NotImplementedError);
 }
 
+TEST(LayerTest, ABuildThatFailsLeavesNoWeightsBehind) {
+  class Fails final : public TensorLayer {
+   public:
+    Fails() : TensorLayer("Fails") {}
+    bool fail = true;
+
+   private:
+    void build_weights(const TensorSpec&) override {
+      add_weight({.name = "w", .shape = {1}});
+      if (fail) throw ValueError("not yet");
+    }
+    Tensor call(const Tensor& x, const CallContext&) override { return x; }
+  };
+  const auto layer = make_layer<Fails>();
+  EXPECT_THROW(layer(Tensor::scalar<float>(1)), ValueError);
+  layer->fail = false;
+  layer(Tensor::scalar<float>(1));
+  EXPECT_EQ(layer->weights().size(), 1U);
+}
+
 }  // namespace
 }  // namespace keel

@@ -4,6 +4,7 @@
 
 #include "layers/core/dense.h"
 #include "layers/core/dropout.h"
+#include "layers/core/reshape.h"
 #include "layers/input_layer.h"
 #include "layers/registry.h"
 
@@ -55,6 +56,13 @@ TEST(SequentialTest, RejectsLayersThatDoNotFitIn) {
   const Sequential model({.layers = {Dense({.units = 1, .name = "a"})}});
   EXPECT_THROW(model->add(Dense({.units = 1, .name = "a"})), ValueError);
   EXPECT_THROW(model->add(input_layer({kUnknown, 2})), ValueError);
+}
+
+TEST(SequentialTest, ALayerThatDoesNotFitIsNotAdded) {
+  const Sequential model(
+      {.layers = {make_layer<InputLayer>(InputLayer::Options{.batch_shape = {kUnknown, 4}})}});
+  EXPECT_THROW(model->add(layers::Reshape({.target_shape = {3}})), ValueError);
+  EXPECT_TRUE(model->layers().empty());
 }
 
 }  // namespace

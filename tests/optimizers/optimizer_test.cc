@@ -503,5 +503,20 @@ TEST(OptimizerTest, CanBeUsedAgainAfterAReplicaFailed) {
   EXPECT_EQ(values(w)[0], -2);
 }
 
+TEST(OptimizerTest, ReplicasThatListVariablesInAnotherOrderAreAnError) {
+  distribute::TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  const Variable a(Tensor::scalar<float>(0), {.name = "a"});
+  const Variable b(Tensor::scalar<float>(0), {.name = "b"});
+  const optimizers::SGD sgd({.learning_rate = 1});
+  EXPECT_THROW(strategy.run([&] {
+    const bool first = current_replica_context()->replica == 0;
+    sgd->apply_gradients({Tensor::scalar<float>(1), Tensor::scalar<float>(10)},
+                         {first ? a : b, first ? b : a});
+  }),
+               RuntimeError);
+  EXPECT_EQ(a.read().item<float>(), 0);
+}
+
 }  // namespace
 }  // namespace keel

@@ -7,6 +7,7 @@
 #include "autodiff/replica_context.h"
 #include "autodiff/tape.h"
 #include "distribute/tpu_strategy.h"
+#include "layers/input_layer.h"
 #include "optimizers/adagrad.h"
 #include "optimizers/adam.h"
 #include "optimizers/schedules.h"
@@ -524,6 +525,41 @@ TEST(TPUEmbeddingTest, SeparateOptimizersGiveTheSameResultInBothModes) {
   distribute::CPUStrategy cpu;
   TPUStrategy tpu({.num_cores = 1});
   EXPECT_EQ(train(cpu), train(tpu));
+}
+
+TEST(TPUEmbeddingTest, ServingConfigNeedsABuiltLayerAndValues) {
+  const Fixture f;
+  const TPUEmbedding layer = f.layer();
+  const Nest<FeatureConfig> serving = FeatureConfig{.table = f.user};
+  const Tensors rows = RaggedTensor::from_rows<int64_t>({{3}});
+  EXPECT_THROW(layer(rows, {.serving_config = serving}), RuntimeError);
+  build(layer, Fixture::ragged(0, 2));
+  const Tensors symbolic = layers::ragged_input({.dtype = DType::kInt64});
+  EXPECT_THROW(layer(symbolic, {.serving_config = serving}), RuntimeError);
+}
+
+TEST(TPUEmbeddingTest, LaterChangesToAUsersTableHaveNoEffect) {
+  const Table table = make_table({.vocabulary_size = 16, .dim = 2, .combiner = "sum"});
+  const TPUEmbedding layer({.feature_config = FeatureConfig{.table = table}});
+  const Tensors rows = RaggedTensor::from_rows<int64_t>({{1, 2}});
+  build(layer, rows);
+  layer->update_embedding_table(table, counting(16, 2));
+  table->combiner = "mean";
+  EXPECT_EQ(of(layer(rows)), (Values{6, 8}));
+}
+
+TEST(TPUEmbeddingTest, TablesThatShareAnOptimizerShareItAfterReadingTheirConfig) {
+  const Fixture f;
+  const optimizers::Adagrad adagrad({.learning_rate = 0.25});
+  const TPUEmbedding layer = f.layer(adagrad);
+  const auto again = TPUEmbeddingLayer::from_config(layer->get_config());
+  EXPECT_EQ(again->get_config(), layer->get_config());
+  std::vector<const Optimizer*> sources;
+  for (const FeatureConfig& feature : flatten(again->feature_config())) {
+    sources.push_back(feature.table->optimizer->source.get());
+  }
+  EXPECT_EQ(sources[0], sources[2]);
+  EXPECT_EQ(sources[0]->learning_rate(), 0.25);
 }
 
 }  // namespace

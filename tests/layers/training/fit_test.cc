@@ -1,4 +1,5 @@
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "gtest/gtest.h"
@@ -429,6 +430,17 @@ TEST(FitTest, LayersAreFoundByName) {
   const Sequential model({.layers = {layers::Dense({.units = 1, .name = "head"})}});
   EXPECT_EQ(model->get_layer("head")->class_name(), "Dense");
   EXPECT_THROW(model->get_layer("tail"), ValueError);
+}
+
+TEST(FitTest, AModelWhoseStrategyIsGoneSaysSo) {
+  const auto model = std::invoke([] {
+    distribute::TPUStrategy strategy({.num_cores = 2});
+    const auto scope = strategy.scope();
+    const Sequential made({.layers = {layers::Dense({.units = 1})}});
+    made->compile({.optimizer = "sgd", .loss = "mean_squared_error"});
+    return made;
+  });
+  EXPECT_THROW(model->predict(Tensors(Tensor::full<float>({2, 2}, 1))), RuntimeError);
 }
 
 }  // namespace
