@@ -298,7 +298,8 @@ EmbeddingEngine::Activations EmbeddingEngine::lookup(Communicator& communicator,
   ticket->features = features;
   ticket->routes = s.routes_of(features);
   s.fetch(communicator, ticket->routes, scratch);
-  return {.values = s.pool(ticket->routes, features, scratch), .ticket = std::move(ticket)};
+  std::vector<Tensor> values = s.pool(ticket->routes, features, scratch);
+  return {.values = std::move(values), .ticket = std::move(ticket)};
 }
 
 void EmbeddingEngine::apply(Communicator& communicator, Ticket& ticket,

@@ -37,7 +37,7 @@ class ReLULayer final : public TensorLayer {
   Config get_config() const override { return to_config(options_); }
 
  private:
-  Tensor call(const Tensor& x, const CallContext& context) override;
+  Tensor call(const Tensor& input, const CallContext& context) override;
   Tensor above(const Tensor& x) const;
   Tensor below(const Tensor& x) const;
 

@@ -95,7 +95,7 @@ double Loss::divisor(const Shape& losses, int64_t rows, double mean_weight) cons
 }
 
 Tensor Loss::call(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) const {
-  const Tensor losses = weighted(y_true, y_pred, sample_weight);
+  Tensor losses = weighted(y_true, y_pred, sample_weight);
   if (reduction_ == Reduction::kNone) return losses;
   if (losses.is_symbolic() || losses.rank() == 0) return ops::mean(losses);
   double mean_weight = 1;

@@ -57,7 +57,7 @@ class BatchNormalizationLayer final : public TensorLayer {
  private:
   // ValueError unless the number of channels is known.
   void build_weights(const TensorSpec& input) override;
-  Tensor call(const Tensor& x, const CallContext& context) override;
+  Tensor call(const Tensor& input, const CallContext& context) override;
   Tensor from_batch(const Tensor& x, int axis, const Shape& broadcast);
   Tensor from_averages(const Tensor& x, const Shape& broadcast) const;
   void average(const Variable& moving, const Tensor& batch) const;

@@ -44,7 +44,7 @@ class LayerNormalizationLayer final : public TensorLayer {
  private:
   // ValueError unless the dimensions of the axes are known.
   void build_weights(const TensorSpec& input) override;
-  Tensor call(const Tensor& x, const CallContext& context) override;
+  Tensor call(const Tensor& input, const CallContext& context) override;
 
   const Options options_;
   Variable gamma_, beta_;

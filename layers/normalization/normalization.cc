@@ -53,7 +53,7 @@ Shape kept_shape(const Shape& shape, const std::vector<int>& axes) {
 
 // x with the kept axes last, as doubles.
 Tensor kept_last(const Tensor& x, const std::vector<int>& axes) {
-  const Tensor values = x.cast(DType::kFloat64);
+  Tensor values = x.cast(DType::kFloat64);
   std::vector<int> permutation;
   for (int i = 0; i < x.rank(); ++i) {
     if (!std::ranges::binary_search(axes, i)) permutation.push_back(i);

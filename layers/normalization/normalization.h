@@ -53,7 +53,7 @@ class NormalizationLayer final : public TensorLayer {
  private:
   // ValueError unless the dimensions of the axes are known and fit the mean given.
   void build_weights(const TensorSpec& input) override;
-  Tensor call(const Tensor& x, const CallContext& context) override;
+  Tensor call(const Tensor& input, const CallContext& context) override;
   std::vector<int> axes(const Shape& shape) const;
 
   const Options options_;

@@ -115,7 +115,7 @@ void IndexLookupLayer<T>::set_vocabulary(std::vector<T> vocabulary) {
   if (first_oov() > 0) special.push_back(*options_.mask_token);
   special.insert(special.end(), options_.num_oov_indices, options_.oov_token);
   if (vocabulary.size() >= special.size() &&
-      std::ranges::equal(special, vocabulary | std::views::take(special.size()))) {
+      std::equal(special.begin(), special.end(), vocabulary.begin())) {
     vocabulary.erase(vocabulary.begin(), vocabulary.begin() + std::ssize(special));
   }
   const auto size = first_word() + std::ssize(vocabulary);

@@ -80,8 +80,8 @@ class IndexLookupLayer final : public Layer {
   // RuntimeError without a vocabulary; ValueError for a word that is not in it if
   // num_oov_indices is 0; TypeError for another dtype of words or numbers.
   Tensors call(const Tensors& inputs, const CallContext& context) override;
-  Tensor lookup(const Tensor& words) const;
-  Tensor words_of(const Tensor& numbers) const;
+  Tensor lookup(const Tensor& tensor) const;    // of words
+  Tensor words_of(const Tensor& tensor) const;  // of numbers
   void take(const Counts& counts);
   int64_t first_oov() const;
   int64_t first_word() const { return first_oov() + options_.num_oov_indices; }

@@ -159,7 +159,7 @@ Tensor Trainer::loss_of(const Example& example, const Tensor& output, const Tota
   const Loss& loss = *options_.loss.shared();
   const Tensor losses = loss.weighted(example.y, output, example.weight);
   const double divisor = loss.divisor(losses.shape(), totals.rows, totals.mean_weight);
-  const Tensor value = ops::scale(ops::sum(losses), 1 / divisor);
+  Tensor value = ops::scale(ops::sum(losses), 1 / divisor);
   if (std::isnan(scalar(value))) throw ValueError(place, ": the loss is NaN");
   return value;
 }
@@ -216,7 +216,7 @@ void Trainer::test_step(Model& model, const Batch& batch, const StepPlace& place
         const Example example = unpack(element, place);
         const Tensor output =
             only_leaf(model(example.x, {.training = false}), place, "the model's output");
-        const Tensor loss = loss_of(example, output, totals, place);
+        Tensor loss = loss_of(example, output, totals, place);
         update_metrics(example, output);
         return loss;
       },
