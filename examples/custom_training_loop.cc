@@ -69,7 +69,7 @@ int run() {
   const auto train_step = [&](const Tensors& batch) {
     GradientTape tape;
     const Tensor prediction = model(batch[0], {.training = true}).tensor();
-    const Tensor loss =
+    Tensor loss =
         ops::sum(losses::binary_crossentropy(batch[1].tensor(), prediction)) / kGlobalBatch;
     // Under a TPUStrategy one of these is virtual: taking its gradient updates the tables.
     const std::vector<Variable> variables = model->trainable_variables();

@@ -65,8 +65,8 @@ void parse_flags(int argc, char** argv, const char* usage) {
     }
     std::string error;
     if (!it->second->ParseFrom(value, &error)) {
-      refuse("flag '--" + name + "': '" + value + "' does not parse" +
-             (error.empty() ? "" : ": " + error));
+      refuse(str("flag '--", name, "': '", value, "' does not parse", error.empty() ? "" : ": ",
+                 error));
     }
   }
 }

@@ -40,8 +40,8 @@ struct Cache {
 
 // Never destroyed: tensors in static storage are freed after it would be.
 Cache& cache() {
-  static Cache* const instance = new Cache;
-  return *instance;
+  static Cache* const kInstance = new Cache;
+  return *kInstance;
 }
 
 size_t class_size(int index) {

@@ -12,9 +12,9 @@
 namespace keel {
 
 // Cores that compute at once, replicas of a strategy included. By default the number of
-// processors this process may use. ValueError unless 1 <= workers <= 1024. Call it before
+// processors this process may use. ValueError unless 1 <= count <= 1024. Call it before
 // strategies are made; those in being keep the number they were made with.
-void set_num_workers(int workers);
+void set_num_workers(int count);
 int num_workers();
 
 // fn(begin, end) for the blocks [0, grain), [grain, 2 grain), ... of [0, n), by several workers

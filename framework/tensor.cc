@@ -48,7 +48,7 @@ uint64_t next_id() {
 }  // namespace
 
 struct Tensor::Impl {
-  Impl(TensorSpec s, std::shared_ptr<Buffer> b) : spec(std::move(s)), buffer(std::move(b)) {}
+  Impl(const TensorSpec& s, std::shared_ptr<Buffer> b) : spec(s), buffer(std::move(b)) {}
 
   TensorSpec spec;
   std::shared_ptr<Buffer> buffer;  // null if symbolic
@@ -71,7 +71,7 @@ Tensor Tensor::zeros(const Shape& shape, DType dtype) {
 }
 
 Tensor Tensor::symbolic(TensorSpec spec, std::shared_ptr<const GraphNode> producer, int output) {
-  auto impl = std::make_shared<Impl>(std::move(spec), nullptr);
+  auto impl = std::make_shared<Impl>(spec, nullptr);
   impl->producer = std::move(producer);
   impl->output = output;
   return Tensor(std::move(impl));
@@ -138,14 +138,15 @@ Tensor Tensor::clone() const {
   return out;
 }
 
-Tensor Tensor::cast(DType to) const {
-  if (to == dtype()) return *this;
-  if (to == DType::kString || dtype() == DType::kString) {
-    throw TypeError("Tensor.cast: no conversion from ", dtype(), " to ", to);
+Tensor Tensor::cast(DType dtype) const {
+  const DType from = this->dtype();
+  if (dtype == from) return *this;
+  if (dtype == DType::kString || from == DType::kString) {
+    throw TypeError("Tensor.cast: no conversion from ", from, " to ", dtype);
   }
-  Tensor out = uninitialized(shape(), to);
-  visit_any(dtype(), [&]<class From>(const From&) {
-    visit_any(to, [&]<class To>(const To&) {
+  Tensor out = uninitialized(shape(), dtype);
+  visit_any(from, [&]<class From>(const From&) {
+    visit_any(dtype, [&]<class To>(const To&) {
       if constexpr (!std::same_as<From, std::string> && !std::same_as<To, std::string>) {
         std::ranges::transform(data<From>(), out.mutable_data<To>().begin(),
                                [](From x) { return static_cast<To>(x); });

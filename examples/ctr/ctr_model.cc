@@ -80,10 +80,11 @@ CtrModel make_ctr_model(const CtrPreprocessing& preprocessing, const CtrModelOpt
   }
   Tensors::Dict ids;
   Nest<FeatureConfig>::Dict deep_config, wide_config;
-  for (const auto& [name, vocabulary_size] : preprocessing.id_columns()) {
+  for (const CtrPreprocessing::IdColumn& column : preprocessing.id_columns()) {
+    const std::string& name = column.name;
     ids.emplace(name, layers::input({.dtype = DType::kInt64, .name = name + "_id"}));
     const auto feature = [&](int64_t dim, const Initializer& initializer, const char* suffix) {
-      return FeatureConfig{.table = make_table({.vocabulary_size = vocabulary_size,
+      return FeatureConfig{.table = make_table({.vocabulary_size = column.vocabulary_size,
                                                 .dim = dim,
                                                 .initializer = initializer,
                                                 .combiner = "sum",

@@ -108,7 +108,7 @@ Data load_data() {
 }
 
 OptimizerHandle make_embedding_optimizer() {
-  const OptimizerHandle optimizer = optimizers::get(absl::GetFlag(FLAGS_embedding_optimizer));
+  OptimizerHandle optimizer = optimizers::get(absl::GetFlag(FLAGS_embedding_optimizer));
   optimizer->set_learning_rate(absl::GetFlag(FLAGS_embedding_learning_rate));
   return optimizer;
 }
@@ -131,8 +131,8 @@ class Training {
         [&](const Tensors& part) {
           GradientTape tape;
           const Tensor y = model_.model(part[0], {.training = true}).tensor();
-          const Tensor loss = ops::sum(losses::binary_crossentropy(part[1].tensor(), y)) /
-                              static_cast<double>(rows);
+          Tensor loss = ops::sum(losses::binary_crossentropy(part[1].tensor(), y)) /
+                        static_cast<double>(rows);
           apply(tape, loss);
           return loss;
         },

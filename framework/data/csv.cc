@@ -239,7 +239,7 @@ Dataset csv_dataset(const std::filesystem::path& file, CsvOptions options) {
   if (options.batch_size < 1) {
     throw ValueError(kWho, ": needs a batch size of at least 1, received ", options.batch_size);
   }
-  TableReader(file, options.columns, options.delimiter, kWho);
+  const TableReader checks_the_header(file, options.columns, options.delimiter, kWho);
   return Dataset::from_generator([file, options = std::move(options)]() -> Dataset::Generator {
     // Shared, because functions are copied.
     auto table = std::make_shared<TableReader>(file, options.columns, options.delimiter, kWho);
