@@ -70,17 +70,17 @@ TableOptimizerState state_of(const char* class_name, const Options& o,
   return state;
 }
 
-TableOptimizerState make(const tpu::SGDOptions& o) {
+TableOptimizerState make(const tpu::SGD& o) {
   return state_of("SGD", o, std::make_shared<SGDRule>(), {});
 }
 
-TableOptimizerState make(const tpu::AdagradOptions& o) {
+TableOptimizerState make(const tpu::Adagrad& o) {
   check_positive("Adagrad", "initial_accumulator_value", o.initial_accumulator_value);
   return state_of("Adagrad", o, std::make_shared<AdagradRule>(o.initial_accumulator_value, 0),
                   {"accumulators"});
 }
 
-TableOptimizerState make(const tpu::AdamOptions& o) {
+TableOptimizerState make(const tpu::Adam& o) {
   check_beta("beta_1", o.beta_1);
   check_beta("beta_2", o.beta_2);
   check_positive("Adam", "epsilon", o.epsilon);
@@ -98,7 +98,7 @@ TableOptimizerState make(const tpu::AdamOptions& o) {
   return state;
 }
 
-TableOptimizerState make(const tpu::FTRLOptions& o) {
+TableOptimizerState make(const tpu::FTRL& o) {
   if (!(o.learning_rate_power <= 0)) {
     throw ValueError("FTRL: learning_rate_power must not be positive, received ",
                      o.learning_rate_power);
@@ -117,10 +117,10 @@ TableOptimizerState make(const tpu::FTRLOptions& o) {
 }
 
 TableOptimizerState named(const std::string& name) {
-  if (name == "sgd") return make(tpu::SGDOptions{});
-  if (name == "adagrad") return make(tpu::AdagradOptions{});
-  if (name == "adam") return make(tpu::AdamOptions{});
-  if (name == "ftrl") return make(tpu::FTRLOptions{});
+  if (name == "sgd") return make(tpu::SGD{});
+  if (name == "adagrad") return make(tpu::Adagrad{});
+  if (name == "adam") return make(tpu::Adam{});
+  if (name == "ftrl") return make(tpu::FTRL{});
   throw ValueError("TableOptimizer: needs sgd, adagrad, adam or ftrl, received '", name, "'");
 }
 
@@ -133,23 +133,23 @@ void refuse(const char* class_name, const char* setting, const char* needed) {
 TableOptimizerState translate(const SGDOptions& o) {
   if (o.momentum != 0) refuse("SGD", "momentum", "0");
   if (o.nesterov) refuse("SGD", "nesterov", "false");
-  return make(tpu::SGDOptions{});
+  return make(tpu::SGD{});
 }
 
 TableOptimizerState translate(const AdagradOptions& o) {
   if (o.epsilon != 1e-7) refuse("Adagrad", "epsilon", "1e-7");
-  return make(tpu::AdagradOptions{.initial_accumulator_value = o.initial_accumulator_value});
+  return make(tpu::Adagrad{.initial_accumulator_value = o.initial_accumulator_value});
 }
 
 TableOptimizerState translate(const AdamOptions& o) {
-  return make(tpu::AdamOptions{.beta_1 = o.beta_1, .beta_2 = o.beta_2, .epsilon = o.epsilon});
+  return make(tpu::Adam{.beta_1 = o.beta_1, .beta_2 = o.beta_2, .epsilon = o.epsilon});
 }
 
 TableOptimizerState translate(const FtrlOptions& o) {
   if (o.l2_shrinkage_regularization_strength != 0) {
     refuse("Ftrl", "l2_shrinkage_regularization_strength", "0");
   }
-  return make(tpu::FTRLOptions{.learning_rate_power = o.learning_rate_power,
+  return make(tpu::FTRL{.learning_rate_power = o.learning_rate_power,
                                .l1_regularization_strength = o.l1_regularization_strength,
                                .l2_regularization_strength = o.l2_regularization_strength,
                                .beta = o.beta,
@@ -189,10 +189,10 @@ std::vector<Slot> EngineRule::slots() const {
 TableOptimizer::TableOptimizer(const char* name) : TableOptimizer(std::string(name)) {}
 TableOptimizer::TableOptimizer(const std::string& name)
     : state_(std::make_shared<const TableOptimizerState>(named(name))) {}
-TableOptimizer::TableOptimizer(const tpu::SGDOptions& options) : state_(shared(options)) {}
-TableOptimizer::TableOptimizer(const tpu::AdagradOptions& options) : state_(shared(options)) {}
-TableOptimizer::TableOptimizer(const tpu::AdamOptions& options) : state_(shared(options)) {}
-TableOptimizer::TableOptimizer(const tpu::FTRLOptions& options) : state_(shared(options)) {}
+TableOptimizer::TableOptimizer(const tpu::SGD& options) : state_(shared(options)) {}
+TableOptimizer::TableOptimizer(const tpu::Adagrad& options) : state_(shared(options)) {}
+TableOptimizer::TableOptimizer(const tpu::Adam& options) : state_(shared(options)) {}
+TableOptimizer::TableOptimizer(const tpu::FTRL& options) : state_(shared(options)) {}
 
 TableOptimizer::TableOptimizer(std::shared_ptr<Optimizer> keras_optimizer) {
   if (keras_optimizer == nullptr) {
@@ -232,8 +232,8 @@ void decode(const Config& config, TableOptimizer& optimizer) {
     optimizer = TableOptimizer(from_config<Options>(config["config"], "TableOptimizer " + name));
     return true;
   };
-  if (!read(tpu::SGDOptions{}) && !read(tpu::AdagradOptions{}) && !read(tpu::AdamOptions{}) &&
-      !read(tpu::FTRLOptions{})) {
+  if (!read(tpu::SGD{}) && !read(tpu::Adagrad{}) && !read(tpu::Adam{}) &&
+      !read(tpu::FTRL{})) {
     throw ValueError("TableOptimizer: unknown class '", name, "'");
   }
 }

@@ -78,7 +78,7 @@ void common_fields(Self& self, auto&& field) {
   field("clipvalue", self.clipvalue);
 }
 
-struct SGDOptions {
+struct SGD {
   LearningRate learning_rate = 0.01;
   bool use_gradient_accumulation = true;
   std::optional<double> clip_weight_min = {}, clip_weight_max = {};
@@ -89,7 +89,7 @@ struct SGDOptions {
   static constexpr char kClassName[] = "SGD";
   static void fields(auto& self, auto&& field) { common_fields(self, field); }
 };
-struct AdagradOptions {
+struct Adagrad {
   LearningRate learning_rate = 0.001;
   double initial_accumulator_value = 0.1;  // > 0
   bool use_gradient_accumulation = true;
@@ -104,7 +104,7 @@ struct AdagradOptions {
     field("initial_accumulator_value", self.initial_accumulator_value);
   }
 };
-struct AdamOptions {
+struct Adam {
   LearningRate learning_rate = 0.001;
   double beta_1 = 0.9, beta_2 = 0.999;  // in [0, 1)
   double epsilon = 1e-7;                // > 0
@@ -126,7 +126,7 @@ struct AdamOptions {
     field("sum_inside_sqrt", self.sum_inside_sqrt);
   }
 };
-struct FTRLOptions {
+struct FTRL {
   LearningRate learning_rate = 0.001;
   double learning_rate_power = -0.5;                                                // <= 0
   double l1_regularization_strength = 0, l2_regularization_strength = 0, beta = 0;  // l1, l2 >= 0
@@ -163,10 +163,10 @@ class TableOptimizer {
   TableOptimizer() = default;                          // unset
   TableOptimizer(const char* name);                    // NOLINT: implicit
   TableOptimizer(const std::string& name);             // NOLINT: implicit
-  TableOptimizer(const tpu::SGDOptions& options);      // NOLINT: implicit
-  TableOptimizer(const tpu::AdagradOptions& options);  // NOLINT: implicit
-  TableOptimizer(const tpu::AdamOptions& options);     // NOLINT: implicit
-  TableOptimizer(const tpu::FTRLOptions& options);     // NOLINT: implicit
+  TableOptimizer(const tpu::SGD& options);      // NOLINT: implicit
+  TableOptimizer(const tpu::Adagrad& options);  // NOLINT: implicit
+  TableOptimizer(const tpu::Adam& options);     // NOLINT: implicit
+  TableOptimizer(const tpu::FTRL& options);     // NOLINT: implicit
   template <std::derived_from<Optimizer> T>
   TableOptimizer(const Handle<T>& optimizer)  // NOLINT: implicit
       : TableOptimizer(std::shared_ptr<Optimizer>(optimizer.shared())) {}

@@ -68,24 +68,24 @@ TEST(TableOptimizerTest, ComparesByIdentity) {
 
 TEST(TableOptimizerTest, StepsAdagradWithoutEpsilon) {
   const std::vector<float> state =
-      stepped(tpu::AdagradOptions{.learning_rate = 0.1}, 1, {0.4f, 0.2f});
+      stepped(tpu::Adagrad{.learning_rate = 0.1}, 1, {0.4f, 0.2f});
   EXPECT_NEAR(state[0], 0.8850387, 1e-6);
   EXPECT_NEAR(state[1], 0.3, 1e-6);
 }
 
 TEST(TableOptimizerTest, StepsAdamWithoutBiasCorrection) {
-  const tpu::AdamOptions inside = {.learning_rate = 0.1, .epsilon = 0.5};
-  tpu::AdamOptions outside = inside;
+  const tpu::Adam inside = {.learning_rate = 0.1, .epsilon = 0.5};
+  tpu::Adam outside = inside;
   outside.sum_inside_sqrt = false;
   const double m = 0.1 * 8, v = 0.001 * 64;
   EXPECT_NEAR(stepped(inside, 0, {8})[0], -0.1 * m / std::sqrt(v + 0.25), 1e-6);
   EXPECT_NEAR(stepped(outside, 0, {8})[0], -0.1 * m / (std::sqrt(v) + 0.5), 1e-6);
   EXPECT_TRUE(TableOptimizer(inside)->lazy);
-  EXPECT_FALSE(TableOptimizer(tpu::AdamOptions{.lazy_adam = false})->lazy);
+  EXPECT_FALSE(TableOptimizer(tpu::Adam{.lazy_adam = false})->lazy);
 }
 
 TEST(TableOptimizerTest, StepsFtrlInBothForms) {
-  tpu::FTRLOptions o = {.learning_rate = 0.1, .l1_regularization_strength = 0.01, .beta = 0.3};
+  tpu::FTRL o = {.learning_rate = 0.1, .l1_regularization_strength = 0.01, .beta = 0.3};
   const std::vector<float> plain = stepped(o, 1, {0.4f, 0.2f});
   o.multiply_linear_by_learning_rate = true;
   const std::vector<float> scaled = stepped(o, 1, {0.4f, 0.2f});
@@ -95,7 +95,7 @@ TEST(TableOptimizerTest, StepsFtrlInBothForms) {
 
 TEST(TableOptimizerTest, CarriesTheCommonParameters) {
   const TableOptimizer t =
-      tpu::AdagradOptions{.clip_weight_min = -2,
+      tpu::Adagrad{.clip_weight_min = -2,
                           .clip_weight_max = 3,
                           .weight_decay_factor = 0.5,
                           .multiply_weight_decay_factor_by_learning_rate = true,
@@ -108,13 +108,13 @@ TEST(TableOptimizerTest, CarriesTheCommonParameters) {
   EXPECT_EQ(t->clip_gradient_max, 0.25);
   EXPECT_TRUE(t->use_gradient_accumulation);
   EXPECT_FALSE(TableOptimizer("sgd")->clip_gradient_max.has_value());
-  EXPECT_FALSE(TableOptimizer(tpu::SGDOptions{.use_gradient_accumulation = false})
+  EXPECT_FALSE(TableOptimizer(tpu::SGD{.use_gradient_accumulation = false})
                    ->use_gradient_accumulation);
 }
 
 TEST(TableOptimizerTest, CallsACallableEachTime) {
   int calls = 0;
-  const TableOptimizer t = tpu::SGDOptions{.learning_rate = [&] { return ++calls; }};
+  const TableOptimizer t = tpu::SGD{.learning_rate = [&] { return ++calls; }};
   EXPECT_EQ(t.current_learning_rate(), 1);
   EXPECT_EQ(t.current_learning_rate(), 2);
 }
@@ -125,20 +125,20 @@ void expect_refuses(const Options& options) {
 }
 
 TEST(TableOptimizerTest, RefusesParametersOutOfRange) {
-  expect_refuses(tpu::AdagradOptions{.initial_accumulator_value = 0});
-  expect_refuses(tpu::AdamOptions{.beta_1 = 1});
-  expect_refuses(tpu::AdamOptions{.beta_2 = -0.1});
-  expect_refuses(tpu::AdamOptions{.epsilon = 0});
-  expect_refuses(tpu::AdamOptions{.lazy_adam = false, .use_gradient_accumulation = false});
-  expect_refuses(tpu::FTRLOptions{.learning_rate_power = 0.5});
-  expect_refuses(tpu::FTRLOptions{.l1_regularization_strength = -1});
-  expect_refuses(tpu::FTRLOptions{.l2_regularization_strength = -1});
-  expect_refuses(tpu::FTRLOptions{.initial_accumulator_value = 0});
-  expect_refuses(tpu::SGDOptions{.clipvalue = -1});
-  expect_refuses(tpu::SGDOptions{.use_gradient_accumulation = false, .clipvalue = 0});
-  expect_refuses(tpu::SGDOptions{.clip_weight_min = 1, .clip_weight_max = 0});
+  expect_refuses(tpu::Adagrad{.initial_accumulator_value = 0});
+  expect_refuses(tpu::Adam{.beta_1 = 1});
+  expect_refuses(tpu::Adam{.beta_2 = -0.1});
+  expect_refuses(tpu::Adam{.epsilon = 0});
+  expect_refuses(tpu::Adam{.lazy_adam = false, .use_gradient_accumulation = false});
+  expect_refuses(tpu::FTRL{.learning_rate_power = 0.5});
+  expect_refuses(tpu::FTRL{.l1_regularization_strength = -1});
+  expect_refuses(tpu::FTRL{.l2_regularization_strength = -1});
+  expect_refuses(tpu::FTRL{.initial_accumulator_value = 0});
+  expect_refuses(tpu::SGD{.clipvalue = -1});
+  expect_refuses(tpu::SGD{.use_gradient_accumulation = false, .clipvalue = 0});
+  expect_refuses(tpu::SGD{.clip_weight_min = 1, .clip_weight_max = 0});
   expect_refuses(
-      tpu::SGDOptions{.learning_rate = optimizers::schedules::CosineDecay({.decay_steps = 1})});
+      tpu::SGD{.learning_rate = optimizers::schedules::CosineDecay({.decay_steps = 1})});
 }
 
 // ---- Keras optimizers.

@@ -141,7 +141,7 @@ Functional embedding_model() {
   const Tensor user = layers::input({.dtype = DType::kInt64, .name = "user"});
   const RaggedTensor seen = layers::ragged_input({.dtype = DType::kInt64, .name = "seen"});
   const layers::TPUEmbedding embedding(
-      {.feature_config = features, .optimizer = tpu::AdagradOptions{}, .name = "embedding"});
+      {.feature_config = features, .optimizer = tpu::Adagrad{}, .name = "embedding"});
   const Tensors inputs = {{"user", user}, {"seen", seen}};
   const Tensors found = embedding(inputs);
   const Tensor x =

@@ -161,7 +161,7 @@ struct OneRow {
 TEST(TPUEmbeddingTest, TakingTheGradientOfTheVirtualVariableUpdatesTheTables) {
   TPUStrategy strategy({.num_cores = 1});
   const auto scope = strategy.scope();
-  const OneRow one{tpu::SGDOptions{.learning_rate = 0.5}};
+  const OneRow one{tpu::SGD{.learning_rate = 0.5}};
   strategy.run([&] {
     GradientTape tape;
     const Tensor loss = ops::sum(one.layer(ids({1})));
@@ -174,7 +174,7 @@ TEST(TPUEmbeddingTest, TakingTheGradientOfTheVirtualVariableUpdatesTheTables) {
 TEST(TPUEmbeddingTest, GradientsOfOtherVariablesLeaveTheTablesAlone) {
   TPUStrategy strategy({.num_cores = 1});
   const auto scope = strategy.scope();
-  const OneRow one{tpu::SGDOptions{.learning_rate = 0.5}};
+  const OneRow one{tpu::SGD{.learning_rate = 0.5}};
   const Variable other(Tensor::scalar<float>(2), {.name = "other"});
   strategy.run([&] {
     GradientTape tape;
@@ -250,7 +250,7 @@ TEST(TPUEmbeddingTest, ACallableRateRunsOnceForEachStep) {
   const auto scope = strategy.scope();
   int calls = 0;
   const OneRow one{
-      tpu::SGDOptions{.learning_rate = std::function<double()>([&] { return 1.0 / ++calls; })}};
+      tpu::SGD{.learning_rate = std::function<double()>([&] { return 1.0 / ++calls; })}};
   for (int step = 0; step < 2; ++step) {
     strategy.run([&] {
       GradientTape tape;
