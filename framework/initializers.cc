@@ -54,6 +54,11 @@ struct VarianceScalingOptions {
   }
 };
 
+struct RowIdOptions {
+  int64_t offset = 0;
+  static void fields(auto& self, auto&& field) { field("offset", self.offset); }
+};
+
 struct NoOptions {
   static void fields(auto&, auto&&) {}
 };
@@ -106,6 +111,24 @@ class IdentityFunction final : public InitializerFunction {
 
  private:
   const double gain_;
+};
+
+class RowIdFunction final : public InitializerFunction {
+ public:
+  explicit RowIdFunction(const RowIdOptions& options) : options_(options) {}
+  void fill(std::span<float> out, int64_t first, const Shape& shape,
+            const RandomStream&) const override {
+    if (shape.rank() == 0) throw ValueError("RowIdInitializer: a scalar has no rows");
+    const int64_t columns = shape.slice(1, shape.rank()).size();
+    for (size_t i = 0; i < out.size(); ++i) {
+      out[i] = static_cast<float>(options_.offset + (first + static_cast<int64_t>(i)) / columns);
+    }
+  }
+  std::string class_name() const override { return "RowIdInitializer"; }
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  const RowIdOptions options_;
 };
 
 class UniformFunction final : public InitializerFunction {
@@ -243,6 +266,9 @@ void add_constant_classes(Functions& functions) {
   add_class<IdentityOptions>(functions, "Identity", [](const IdentityOptions& options) {
     return std::make_shared<IdentityFunction>(options);
   });
+  add_class<RowIdOptions>(functions, "RowIdInitializer", [](const RowIdOptions& options) {
+    return std::make_shared<RowIdFunction>(options);
+  });
 }
 
 void add_random_classes(Functions& functions) {
@@ -284,6 +310,7 @@ std::string class_name_of(const std::string& name) {
       {"uniform", "RandomUniform"},
       {"normal", "RandomNormal"},
       {"IdentityInitializer", "Identity"},
+      {"row_id", "RowIdInitializer"},
   };
   if (const auto it = kAliases.find(name); it != kAliases.end()) return it->second;
   std::string out;
@@ -328,8 +355,13 @@ Tensor Initializer::operator()(const Shape& shape, DType dtype) const {
     return filled(shape, dtype, constant->value());
   }
   Tensor out = Tensor::uninitialized(shape, DType::kFloat32);
-  function_->fill(out.mutable_data<float>(), 0, shape, next_random_stream(function_->seed()));
+  function_->fill(out.mutable_data<float>(), 0, shape, next_stream());
   return out.cast(dtype);
+}
+
+RandomStream Initializer::next_stream() const {
+  const bool constant = dynamic_cast<const ConstantFunction*>(function_.get()) != nullptr;
+  return constant ? RandomStream() : next_random_stream(function_->seed());
 }
 
 Config encode(const Initializer& initializer) {
@@ -377,6 +409,10 @@ Initializer variance_scaling(double scale, const std::string& mode, const std::s
       "VarianceScaling",
       VarianceScalingOptions{
           .seed = seed, .scale = scale, .mode = mode, .distribution = distribution}));
+}
+
+Initializer row_id(int64_t offset) {
+  return Initializer(std::make_shared<RowIdFunction>(RowIdOptions{.offset = offset}));
 }
 
 Registry<InitializerFunction>& registry() {

@@ -35,6 +35,9 @@ class Initializer {
   // A new tensor. Draws from the initializer's own seed, else from the next stream.
   // TypeError unless dtype is floating or an integer type.
   Tensor operator()(const Shape& shape, DType dtype = DType::kFloat32) const;
+  // The stream that the next call draws from. Constants draw nothing and leave the numbering of
+  // streams alone.
+  RandomStream next_stream() const;
   const InitializerFunction& function() const { return *function_; }
 
  private:
@@ -60,6 +63,8 @@ Initializer truncated_normal(double mean = 0.0, double stddev = 0.05,
 Initializer variance_scaling(double scale = 1.0, const std::string& mode = "fan_in",
                              const std::string& distribution = "truncated_normal",
                              std::optional<int64_t> seed = {});
+// Row i holds offset + i everywhere: tables in which a lookup shows which row it read.
+Initializer row_id(int64_t offset = 0);
 
 // Classes that files may name.
 Registry<InitializerFunction>& registry();

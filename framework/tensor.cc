@@ -28,8 +28,10 @@ class Buffer {
 
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
+  Device device() const { return device_; }
 
  private:
+  const Device device_ = current_device();
   const size_t count_;
   const DType dtype_;
   const size_t bytes_;
@@ -154,6 +156,11 @@ Tensor Tensor::cast(DType dtype) const {
     });
   });
   return out;
+}
+
+Device Tensor::device() const {
+  spec();
+  return impl_->buffer == nullptr ? Device{} : impl_->buffer->device();
 }
 
 uint64_t Tensor::id() const {

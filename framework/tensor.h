@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "framework/device.h"
 #include "framework/errors.h"
 #include "framework/tensor_spec.h"
 
@@ -83,6 +84,8 @@ class Tensor {
   // string. Not differentiable: ops::cast is.
   Tensor cast(DType dtype) const;
 
+  // Where the bytes were made. The host for symbolic tensors.
+  Device device() const;
   uint64_t id() const;  // unique in the process for the life of the tensor
   const std::shared_ptr<const GraphNode>& producer() const;  // null unless symbolic
   int producer_output() const;

@@ -6,20 +6,26 @@ namespace keel {
 
 LearningRate::LearningRate(Schedule schedule, Callable callable)
     : schedule_(std::move(schedule)), callable_(std::move(callable)) {
-  if (schedule_ == nullptr && (callable_ == nullptr || !*callable_)) {
+  if (schedule_ == nullptr && !callable_) {
     throw ValueError("LearningRate: needs a number, a schedule or a function, received none");
   }
 }
 
 double LearningRate::operator()(int64_t step) const {
-  if (callable_ != nullptr) return (*callable_)();
+  if (callable_) return callable_();
   if (schedule_ != nullptr) return (*schedule_)(step);
   return rate_;
 }
 
 std::optional<double> LearningRate::number() const {
-  if (schedule_ != nullptr || callable_ != nullptr) return {};
+  if (schedule_ != nullptr || callable_) return {};
   return rate_;
+}
+
+size_t LearningRate::hash() const {
+  if (callable_) return std::hash<const void*>()(callable_.identity());
+  if (schedule_ != nullptr) return std::hash<const void*>()(schedule_.get());
+  return std::hash<double>()(rate_);
 }
 
 Config encode(const LearningRate& rate) {

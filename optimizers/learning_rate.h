@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -10,6 +9,7 @@
 
 #include "framework/config.h"
 #include "framework/handle.h"
+#include "framework/shared_function.h"
 
 namespace keel {
 
@@ -22,32 +22,38 @@ class LearningRateSchedule {
   virtual Config get_config() const = 0;
 };
 
-// ValueError for a null schedule and an empty function.
+// ValueError for a null schedule and an empty function. Equal are equal numbers, the same schedule
+// object, and the same function (see SharedFunction).
 class LearningRate {
  public:
   LearningRate(double rate) : rate_(rate) {}  // NOLINT: implicit
   template <std::derived_from<LearningRateSchedule> T>
   LearningRate(std::shared_ptr<T> schedule)  // NOLINT: implicit
-      : LearningRate(Schedule(std::move(schedule)), nullptr) {}
+      : LearningRate(Schedule(std::move(schedule)), Callable()) {}
   template <std::derived_from<LearningRateSchedule> T>
   LearningRate(const Handle<T>& schedule)  // NOLINT: implicit
       : LearningRate(schedule.shared()) {}
   // A function without arguments, called once for each step, before it.
   template <class F>
-  requires std::is_invocable_r_v<double, F&> LearningRate(F callable)  // NOLINT: implicit
-      : LearningRate(nullptr,
-                     std::make_shared<const std::function<double()>>(std::move(callable))) {}
+  requires std::is_invocable_r_v<double, F&> LearningRate(F function)  // NOLINT: implicit
+      : LearningRate(nullptr, Callable(std::move(function))) {}
 
   // The rate of the step after `step` completed ones.
   double operator()(int64_t step) const;
 
   std::optional<double> number() const;  // empty unless it is a plain number
   const std::shared_ptr<const LearningRateSchedule>& schedule() const { return schedule_; }
-  const std::shared_ptr<const std::function<double()>>& callable() const { return callable_; }
+  // Null unless it is a function.
+  const std::shared_ptr<const std::function<double()>>& callable() const {
+    return callable_.function();
+  }
+
+  friend bool operator==(const LearningRate& a, const LearningRate& b) = default;
+  size_t hash() const;
 
  private:
   using Schedule = std::shared_ptr<const LearningRateSchedule>;
-  using Callable = std::shared_ptr<const std::function<double()>>;
+  using Callable = SharedFunction<double()>;
   LearningRate(Schedule schedule, Callable callable);  // one of them
 
   double rate_ = 0;

@@ -1,210 +1,141 @@
 #include "optimizers/table_optimizer.h"
 
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
-#include "optimizers/ftrl.h"
-#include "optimizers/sgd.h"
+#include <algorithm>
+
+#include "optimizers/table_optimizer_internal.h"
 
 namespace keel {
 namespace {
 
-void check_bounds(const char* who, const char* what, const std::optional<double>& low,
-                  const std::optional<double>& high) {
-  if (low && high && !(*low <= *high)) {
-    throw ValueError(who, ": ", what, "_min must not exceed ", what, "_max, received ", *low,
-                     " and ", *high);
-  }
-}
-
-void check_positive(const char* who, const char* name, double value) {
-  if (!(value > 0)) throw ValueError(who, ": ", name, " must be positive, received ", value);
-}
-
-void check_not_negative(const char* who, const char* name, double value) {
-  if (!(value >= 0)) {
-    throw ValueError(who, ": ", name, " must not be negative, received ", value);
-  }
-}
-
-void check_beta(const char* name, double beta) {
-  if (!(beta >= 0 && beta < 1)) {
-    throw ValueError("Adam: ", name, " must be in [0, 1), received ", beta);
-  }
-}
-
-// What the options of all classes have in common.
-template <class Options>
-TableOptimizerState state_of(const char* class_name, const Options& o,
-                             std::shared_ptr<const UpdateRule> rule,
-                             std::vector<std::string> slot_names) {
-  if (o.learning_rate.schedule() != nullptr) {
-    throw ValueError(class_name,
-                     ": learning_rate must be a number or a function, received a "
-                     "schedule; give a Keras optimizer that has it");
-  }
-  if (o.clipvalue) {
-    check_not_negative(class_name, "clipvalue", *o.clipvalue);
-    if (!o.use_gradient_accumulation) {
-      throw ValueError(class_name, ": clipvalue needs use_gradient_accumulation, received false");
-    }
-  }
-  check_bounds(class_name, "clip_weight", o.clip_weight_min, o.clip_weight_max);
-  TableOptimizerState state = {
-      .class_name = class_name,
-      .rule = std::make_shared<EngineRule>(std::move(rule), std::move(slot_names)),
-      .learning_rate = o.learning_rate};
-  Options without_rate = o;
-  without_rate.learning_rate = 0.0;
-  state.config =
-      Config::dict({{"class_name", Options::kClassName}, {"config", to_config(without_rate)}});
-  if (o.clipvalue) {
-    state.clip_gradient_min = -*o.clipvalue;
-    state.clip_gradient_max = *o.clipvalue;
-  }
-  state.weight_decay_factor = o.weight_decay_factor.value_or(0);
-  state.multiply_weight_decay_factor_by_learning_rate =
-      o.multiply_weight_decay_factor_by_learning_rate;
-  state.clip_weight_min = o.clip_weight_min;
-  state.clip_weight_max = o.clip_weight_max;
-  state.use_gradient_accumulation = o.use_gradient_accumulation;
-  return state;
-}
-
-TableOptimizerState make(const tpu::SGD& o) {
-  return state_of("SGD", o, std::make_shared<SGDRule>(), {});
-}
-
-TableOptimizerState make(const tpu::Adagrad& o) {
-  check_positive("Adagrad", "initial_accumulator_value", o.initial_accumulator_value);
-  return state_of("Adagrad", o, std::make_shared<AdagradRule>(o.initial_accumulator_value, 0),
-                  {"accumulators"});
-}
-
-TableOptimizerState make(const tpu::Adam& o) {
-  check_beta("beta_1", o.beta_1);
-  check_beta("beta_2", o.beta_2);
-  check_positive("Adam", "epsilon", o.epsilon);
-  if (!o.lazy_adam && !o.use_gradient_accumulation) {
-    throw ValueError("Adam: lazy_adam false needs use_gradient_accumulation, received false");
-  }
-  const AdamOptionsOfRule rule = {.beta_1 = o.beta_1,
-                                  .beta_2 = o.beta_2,
-                                  .epsilon = o.epsilon,
-                                  .bias_correction = false,
-                                  .sum_inside_sqrt = o.sum_inside_sqrt};
-  TableOptimizerState state =
-      state_of("Adam", o, std::make_shared<AdamRule>(rule), {"momenta", "velocities"});
-  state.lazy = o.lazy_adam;
-  return state;
-}
-
-TableOptimizerState make(const tpu::FTRL& o) {
-  if (!(o.learning_rate_power <= 0)) {
-    throw ValueError("FTRL: learning_rate_power must not be positive, received ",
-                     o.learning_rate_power);
-  }
-  check_not_negative("FTRL", "l1_regularization_strength", o.l1_regularization_strength);
-  check_not_negative("FTRL", "l2_regularization_strength", o.l2_regularization_strength);
-  check_positive("FTRL", "initial_accumulator_value", o.initial_accumulator_value);
-  const FtrlOptionsOfRule rule = {
-      .learning_rate_power = o.learning_rate_power,
-      .initial_accumulator_value = o.initial_accumulator_value,
-      .l1 = o.l1_regularization_strength,
-      .l2 = o.l2_regularization_strength,
-      .beta = o.beta,
-      .multiply_linear_by_learning_rate = o.multiply_linear_by_learning_rate};
-  return state_of("FTRL", o, std::make_shared<FtrlRule>(rule), {"accumulators", "linears"});
-}
+using table_optimizer_internal::state_of;
 
 TableOptimizerState named(const std::string& name) {
-  if (name == "sgd") return make(tpu::SGD{});
-  if (name == "adagrad") return make(tpu::Adagrad{});
-  if (name == "adam") return make(tpu::Adam{});
-  if (name == "ftrl") return make(tpu::FTRL{});
+  if (name == "sgd") return state_of(tpu::SGD{});
+  if (name == "adagrad") return state_of(tpu::Adagrad{});
+  if (name == "adam") return state_of(tpu::Adam{});
+  if (name == "ftrl") return state_of(tpu::FTRL{});
   throw ValueError("TableOptimizer: needs sgd, adagrad, adam or ftrl, received '", name, "'");
-}
-
-// A setting of a Keras optimizer that engines do not have.
-void refuse(const char* class_name, const char* setting, const char* needed) {
-  throw ValueError("TableOptimizer: a Keras ", class_name, " for tables needs ", setting, " ",
-                   needed, ", received another");
-}
-
-TableOptimizerState translate(const SGDOptions& o) {
-  if (o.momentum != 0) refuse("SGD", "momentum", "0");
-  if (o.nesterov) refuse("SGD", "nesterov", "false");
-  return make(tpu::SGD{});
-}
-
-TableOptimizerState translate(const AdagradOptions& o) {
-  if (o.epsilon != 1e-7) refuse("Adagrad", "epsilon", "1e-7");
-  return make(tpu::Adagrad{.initial_accumulator_value = o.initial_accumulator_value});
-}
-
-TableOptimizerState translate(const AdamOptions& o) {
-  return make(tpu::Adam{.beta_1 = o.beta_1, .beta_2 = o.beta_2, .epsilon = o.epsilon});
-}
-
-TableOptimizerState translate(const FtrlOptions& o) {
-  if (o.l2_shrinkage_regularization_strength != 0) {
-    refuse("Ftrl", "l2_shrinkage_regularization_strength", "0");
-  }
-  return make(tpu::FTRL{.learning_rate_power = o.learning_rate_power,
-                               .l1_regularization_strength = o.l1_regularization_strength,
-                               .l2_regularization_strength = o.l2_regularization_strength,
-                               .beta = o.beta,
-                               .initial_accumulator_value = o.initial_accumulator_value});
-}
-
-TableOptimizerState translate(const Optimizer& optimizer) {
-  if (const auto* sgd = dynamic_cast<const SGDOptimizer*>(&optimizer)) {
-    return translate(sgd->options());
-  }
-  if (const auto* adagrad = dynamic_cast<const AdagradOptimizer*>(&optimizer)) {
-    return translate(adagrad->options());
-  }
-  if (const auto* adam = dynamic_cast<const AdamOptimizer*>(&optimizer)) {
-    return translate(adam->options());
-  }
-  if (const auto* ftrl = dynamic_cast<const FtrlOptimizer*>(&optimizer)) {
-    return translate(ftrl->options());
-  }
-  throw ValueError("TableOptimizer: needs a Keras SGD, Adagrad, Adam or Ftrl, received ",
-                   optimizer.class_name());
 }
 
 template <class Options>
 std::shared_ptr<const TableOptimizerState> shared(const Options& options) {
-  return std::make_shared<const TableOptimizerState>(make(options));
+  return std::make_shared<const TableOptimizerState>(state_of(options));
+}
+
+bool same_initializers(const TableOptimizerState& a, const TableOptimizerState& b) {
+  return std::ranges::equal(
+      a.slot_initializers, b.slot_initializers,
+      [](const Initializer& x, const Initializer& y) { return &x.function() == &y.function(); });
+}
+
+const CustomComputation& computation_of(const TableOptimizerState& state) {
+  return dynamic_cast<const CustomRule&>(*state.rule->base).computation;
+}
+
+size_t combined(size_t a, size_t b) { return a * 1000003 ^ b; }
+
+size_t hash_of(const Config& config) {
+  if (config.is_number()) return std::hash<double>()(config.number());
+  size_t out = 0;
+  if (config.is_list()) {
+    for (const Config& item : config.items()) out = combined(out, hash_of(item));
+  } else if (config.is_dict()) {
+    for (const auto& [key, value] : config.entries()) out = combined(out, hash_of(value));
+  } else {
+    out = std::hash<std::string>()(to_json(config));
+  }
+  return out;
+}
+
+// Calls `read` with options of each class that a file may name, until one says it was its own.
+template <class... Options>
+bool any_of_classes(auto&& read) {
+  return (read(Options{}) || ...);
 }
 
 }  // namespace
 
-std::vector<Slot> EngineRule::slots() const {
-  std::vector<Slot> out = base->slots();
-  for (size_t i = 0; i < out.size(); ++i) out[i].name = slot_names.at(i);
-  return out;
-}
-
 TableOptimizer::TableOptimizer(const char* name) : TableOptimizer(std::string(name)) {}
 TableOptimizer::TableOptimizer(const std::string& name)
     : state_(std::make_shared<const TableOptimizerState>(named(name))) {}
-TableOptimizer::TableOptimizer(const tpu::SGD& options) : state_(shared(options)) {}
-TableOptimizer::TableOptimizer(const tpu::Adagrad& options) : state_(shared(options)) {}
-TableOptimizer::TableOptimizer(const tpu::Adam& options) : state_(shared(options)) {}
-TableOptimizer::TableOptimizer(const tpu::FTRL& options) : state_(shared(options)) {}
+TableOptimizer::TableOptimizer(const tpu::SGD& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::Adagrad& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::Adam& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::FTRL& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::AdagradMomentum& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::CustomOptimizer& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::StochasticGradientDescentParameters& o)
+    : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::AdagradParameters& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::AdamParameters& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::FtrlParameters& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::ProximalAdagradParameters& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::ProximalYogiParameters& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::MomentumParameters& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::RMSPropParameters& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::FrequencyEstimatorParameters& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(std::shared_ptr<Optimizer> keras_optimizer)
+    : state_(shared(keras_optimizer)) {}
 
-TableOptimizer::TableOptimizer(std::shared_ptr<Optimizer> keras_optimizer) {
-  if (keras_optimizer == nullptr) {
-    throw ValueError("TableOptimizer: needs an optimizer, received an empty handle");
+TableOptimizer translate_keras_optimizer(const OptimizerHandle& optimizer) { return optimizer; }
+
+bool operator==(const TableOptimizer& x, const TableOptimizer& y) {
+  if (x.state_ == y.state_) return true;
+  if (!x || !y) return false;
+  const TableOptimizerState& a = *x;
+  const TableOptimizerState& b = *y;
+  if (a.source != nullptr || b.source != nullptr) return a.source == b.source;
+  return a.config == b.config && a.learning_rate == b.learning_rate &&
+         a.slot_variable_creation_fn == b.slot_variable_creation_fn &&
+         (!a.custom || (computation_of(a) == computation_of(b) && same_initializers(a, b) &&
+                        a.hyperparameters == b.hyperparameters));
+}
+
+size_t TableOptimizer::hash() const {
+  if (state_ == nullptr) return 0;
+  if (state_->source != nullptr) return std::hash<const void*>()(state_->source.get());
+  return combined(hash_of(state_->config), state_->learning_rate.hash());
+}
+
+TableOptimizer TableOptimizer::with_learning_rate(LearningRate rate) const {
+  if (state_ == nullptr) {
+    throw RuntimeError("TableOptimizer.with_learning_rate: needs an optimizer, received none");
   }
-  TableOptimizerState state = translate(*keras_optimizer);
-  state.learning_rate = keras_optimizer->learning_rate_source();
-  for (const Slot& slot : keras_optimizer->rule().slots()) {
-    state.source_slot_names.push_back(slot.name);
+  auto state = std::make_shared<TableOptimizerState>(*state_);
+  state->learning_rate = std::move(rate);
+  state->source = nullptr;
+  TableOptimizer out;
+  out.state_ = std::move(state);
+  return out;
+}
+
+double TableOptimizer::current_learning_rate() const {
+  if (state_ == nullptr) {
+    throw RuntimeError("TableOptimizer.current_learning_rate: needs an optimizer, received none");
   }
-  state.source = std::move(keras_optimizer);
-  state_ = std::make_shared<const TableOptimizerState>(std::move(state));
+  return state_->source != nullptr ? state_->source->learning_rate() : state_->learning_rate(0);
+}
+
+std::vector<double> TableOptimizer::current_hyperparameters() const {
+  if (state_ == nullptr) {
+    throw RuntimeError("TableOptimizer.current_hyperparameters: needs an optimizer, received none");
+  }
+  std::vector<double> out;
+  for (const LearningRate& h : state_->hyperparameters) out.push_back(h(0));
+  return out;
+}
+
+distribute::RowUpdate row_update(const TableOptimizerState& o) {
+  return {.rule = o.rule,
+          .clip_gradient_min = o.clip_gradient_min,
+          .clip_gradient_max = o.clip_gradient_max,
+          .weight_decay_factor = o.weight_decay_factor,
+          .multiply_weight_decay_factor_by_learning_rate =
+              o.multiply_weight_decay_factor_by_learning_rate,
+          .clip_weight_min = o.clip_weight_min,
+          .clip_weight_max = o.clip_weight_max,
+          .use_gradient_accumulation = o.use_gradient_accumulation,
+          .lazy = o.lazy};
 }
 
 Config encode(const TableOptimizer& optimizer) {
@@ -212,8 +143,16 @@ Config encode(const TableOptimizer& optimizer) {
   if (optimizer->source != nullptr) {
     return Config::dict({{"keras", optimizers::serialize(*optimizer->source)}});
   }
+  if (optimizer->custom || optimizer->slot_variable_creation_fn) {
+    throw NotImplementedError(
+        optimizer->class_name, ": a ",
+        optimizer->custom ? "custom_computation" : "slot_variable_creation_fn",
+        " is a function, which cannot be written to a config");
+  }
   Config config = optimizer->config["config"];
-  config.set("learning_rate", optimizer.current_learning_rate());
+  if (config.find("learning_rate") != nullptr) {
+    config.set("learning_rate", optimizer.current_learning_rate());
+  }
   return Config::dict({{"class_name", optimizer->class_name}, {"config", std::move(config)}});
 }
 
@@ -232,17 +171,13 @@ void decode(const Config& config, TableOptimizer& optimizer) {
     optimizer = TableOptimizer(from_config<Options>(config["config"], "TableOptimizer " + name));
     return true;
   };
-  if (!read(tpu::SGD{}) && !read(tpu::Adagrad{}) && !read(tpu::Adam{}) &&
-      !read(tpu::FTRL{})) {
+  if (!any_of_classes<tpu::SGD, tpu::Adagrad, tpu::Adam, tpu::FTRL, tpu::AdagradMomentum,
+                      tpu::StochasticGradientDescentParameters, tpu::AdagradParameters,
+                      tpu::AdamParameters, tpu::FtrlParameters, tpu::ProximalAdagradParameters,
+                      tpu::ProximalYogiParameters, tpu::MomentumParameters, tpu::RMSPropParameters,
+                      tpu::FrequencyEstimatorParameters>(read)) {
     throw ValueError("TableOptimizer: unknown class '", name, "'");
   }
-}
-
-double TableOptimizer::current_learning_rate() const {
-  if (state_ == nullptr) {
-    throw RuntimeError("TableOptimizer.current_learning_rate: needs an optimizer, received none");
-  }
-  return state_->source != nullptr ? state_->source->learning_rate() : state_->learning_rate(0);
 }
 
 }  // namespace keel

@@ -4,8 +4,12 @@
 #include <cmath>
 #include <limits>
 
+#include "framework/kernels/smallest_root.h"
+
 namespace keel {
 namespace {
+
+using kernels::smallest_root;
 
 template <class T>
 void sgd(T* __restrict w, const T* __restrict g, int64_t n, double learning_rate) {
@@ -37,14 +41,12 @@ void update_sgd(const SGDRule& rule, T* w, const T* g, T* const* slots, int64_t 
   }
 }
 
-// The smallest positive root keeps a zero gradient on a zero accumulator from being 0 / 0 and
-// changes nothing else. (A condition on the gradient would keep the loop from being vectorized.)
 template <class T>
 void adagrad(T* __restrict w, const T* __restrict g, T* __restrict a, int64_t n,
              double learning_rate, double epsilon_) {
   const T lr = static_cast<T>(learning_rate);
   const T epsilon = static_cast<T>(epsilon_);
-  const T smallest = std::sqrt(std::numeric_limits<T>::denorm_min());
+  const T smallest = smallest_root<T>();
   for (int64_t i = 0; i < n; ++i) {
     a[i] += g[i] * g[i];
     w[i] -= lr * g[i] / std::max(std::sqrt(a[i] + epsilon), smallest);
@@ -60,11 +62,12 @@ void adam(T* __restrict w, const T* __restrict g, T* __restrict m, T* __restrict
   const T c1 = static_cast<T>(1 - o.beta_1);
   const T c2 = static_cast<T>(1 - o.beta_2);
   const T epsilon = static_cast<T>(kSumInsideSqrt ? o.epsilon * o.epsilon : o.epsilon);
+  const T smallest = smallest_root<T>();
   for (int64_t i = 0; i < n; ++i) {
     m[i] = b1 * m[i] + c1 * g[i];
     v[i] = b2 * v[i] + c2 * (g[i] * g[i]);
     const T root = kSumInsideSqrt ? std::sqrt(v[i] + epsilon) : std::sqrt(v[i]) + epsilon;
-    w[i] -= alpha * m[i] / root;
+    w[i] -= alpha * m[i] / std::max(root, smallest);
   }
 }
 

@@ -22,15 +22,16 @@ struct Slot {
 // What changes from step to step.
 struct Step {
   double learning_rate = 0;
-  int64_t iteration = 0;  // completed steps, from 0
+  int64_t iteration = 0;                         // completed steps, from 0
+  std::span<const double> hyperparameters = {};  // of custom rules
 };
 
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
   virtual std::vector<Slot> slots() const { return {}; }
-  // True if an element with a zero gradient and fresh slots may still change, so that leaving
-  // out the rows a sparse gradient does not name is another optimizer.
+  // True if an element with a zero gradient, or its slots, may still change, so that leaving out
+  // the rows a sparse gradient does not name is another optimizer.
   virtual bool moves_without_gradient() const { return false; }
   // Updates n elements in place; slots[i] is the i-th of slots(), n elements each.
   virtual void update(float* value, const float* gradient, float* const* slots, int64_t n,
@@ -89,6 +90,7 @@ struct FtrlOptionsOfRule {
   double initial_accumulator_value = 0.1;
   double l1 = 0, l2 = 0, beta = 0;
   bool multiply_linear_by_learning_rate = false;
+  bool allow_zero_accumulator = false;  // changes nothing: zeros are always allowed
 };
 struct FtrlRule final : UpdateRule {
   explicit FtrlRule(const FtrlOptionsOfRule& o) : options(o) {}

@@ -117,6 +117,17 @@ TEST(InitializersTest, IdentityIsTheUnitMatrix) {
   EXPECT_EQ(doubled({2, 2}).to_vector<float>(), (std::vector<float>{2, 0, 0, 2}));
 }
 
+TEST(InitializersTest, RowIdsCountRowsFromTheOffset) {
+  EXPECT_EQ(Initializer("row_id")({2, 3}).to_vector<float>(),
+            (std::vector<float>{0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(initializers::row_id(-1)({2, 1, 2}).to_vector<float>(),
+            (std::vector<float>{-1, -1, 0, 0}));
+  const Initializer read =
+      from_json(R"({"class_name": "RowIdInitializer", "config": {"offset": 5}})");
+  EXPECT_EQ(read({2}).to_vector<float>(), (std::vector<float>{5, 6}));
+  EXPECT_THROW(initializers::row_id()(Shape{}), ValueError);
+}
+
 TEST(InitializersTest, AnyPartIsThatPartOfTheWhole) {
   const Shape shape = {7, 11};
   const RandomStream stream = {.seed = 3, .purpose = 4};

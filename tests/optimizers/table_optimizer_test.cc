@@ -4,11 +4,7 @@
 
 #include "gtest/gtest.h"
 
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
-#include "optimizers/ftrl.h"
-#include "optimizers/schedules.h"
-#include "optimizers/sgd.h"
+#include "optimizers/tpu_parameters.h"
 
 namespace keel {
 namespace {
@@ -60,15 +56,171 @@ TEST(TableOptimizerTest, NamesSlotsAsEnginesDo) {
   EXPECT_EQ(TableOptimizer("adagrad")->rule->slots()[0].initial, 0.1);
 }
 
-TEST(TableOptimizerTest, ComparesByIdentity) {
-  const TableOptimizer a("adam"), copy = a;
-  EXPECT_EQ(a, copy);
-  EXPECT_NE(a, TableOptimizer("adam"));
+TEST(SpecRowsF, F10_OptimizerStrings) {
+  // A number is not a name: C++ has no such conversion.
+  for (const auto& [name, rate] : std::map<std::string, double>{
+           {"sgd", 0.01}, {"adagrad", 0.001}, {"adam", 0.001}, {"ftrl", 0.001}}) {
+    EXPECT_EQ(TableOptimizer(name).current_learning_rate(), rate) << name;
+  }
+  EXPECT_EQ(TableOptimizer("sgd"), TableOptimizer(tpu::SGD{}));
+  EXPECT_EQ(TableOptimizer("adagrad"),
+            TableOptimizer(tpu::Adagrad{.learning_rate = 0.001, .initial_accumulator_value = 0.1}));
+  EXPECT_EQ(TableOptimizer("adam"), TableOptimizer(tpu::Adam{}));
+  EXPECT_EQ(TableOptimizer("ftrl"), TableOptimizer(tpu::FTRL{}));
+  EXPECT_THROW(TableOptimizer("SGD"), ValueError);
+  EXPECT_THROW(TableOptimizer("rmsprop"), ValueError);
+}
+
+double half() { return 0.5; }
+
+void expect_equal(const TableOptimizer& a, const TableOptimizer& b) {
+  EXPECT_EQ(a, b);
+  EXPECT_EQ(std::hash<TableOptimizer>()(a), std::hash<TableOptimizer>()(b));
+}
+
+TEST(SpecRowsA, A16_OptimizersAreEqualByValueAndCallablesByIdentity) {
+  expect_equal(tpu::SGD{.learning_rate = 0.1}, tpu::SGD{.learning_rate = 0.1});
+  EXPECT_NE(TableOptimizer(tpu::SGD{.learning_rate = 0.1}),
+            TableOptimizer(tpu::SGD{.learning_rate = 0.2}));
+  EXPECT_NE(TableOptimizer(tpu::SGD{.learning_rate = 0.1}),
+            TableOptimizer(tpu::Adagrad{.learning_rate = 0.1}));
+  int calls = 0;
+  const LearningRate counted = [&calls] { return ++calls; };
+  const LearningRate same_text = [&calls] { return ++calls; };
+  expect_equal(tpu::SGD{.learning_rate = counted}, tpu::SGD{.learning_rate = counted});
+  EXPECT_NE(TableOptimizer(tpu::SGD{.learning_rate = counted}),
+            TableOptimizer(tpu::SGD{.learning_rate = same_text}));
+  expect_equal(tpu::SGD{.learning_rate = half}, tpu::SGD{.learning_rate = half});
+  const auto one = [] { return 0.5; };
+  const auto other = [] { return 0.5; };
+  expect_equal(tpu::SGD{.learning_rate = one}, tpu::SGD{.learning_rate = one});
+  EXPECT_NE(TableOptimizer(tpu::SGD{.learning_rate = one}),
+            TableOptimizer(tpu::SGD{.learning_rate = other}));
+  EXPECT_NE(TableOptimizer(tpu::SGD{.learning_rate = half}),
+            TableOptimizer(tpu::SGD{.learning_rate = 0.5}));
+}
+
+TEST(TableOptimizerTest, EveryFieldTakesPartInEquality) {
+  const TableOptimizer plain = tpu::Adam{};
+  const auto zeros = [](const TableVariable&, const std::vector<std::string>& names,
+                        const std::vector<Initializer>&) {
+    SlotVariables out;
+    for (const std::string& name : names) out[name] = initializers::zeros();
+    return out;
+  };
+  const std::vector<TableOptimizer> others = {
+      tpu::Adam{.learning_rate = 0.5},
+      tpu::Adam{.beta_1 = 0.5},
+      tpu::Adam{.beta_2 = 0.5},
+      tpu::Adam{.epsilon = 0.5},
+      tpu::Adam{.lazy_adam = false},
+      tpu::Adam{.sum_inside_sqrt = false},
+      tpu::Adam{.use_gradient_accumulation = false},
+      tpu::Adam{.clip_weight_min = 0},
+      tpu::Adam{.clip_weight_max = 0},
+      tpu::Adam{.weight_decay_factor = 0.5},
+      tpu::Adam{.multiply_weight_decay_factor_by_learning_rate = true},
+      tpu::Adam{.clipvalue = 1},
+      tpu::Adam{.clipvalue = {-1, std::nullopt}},
+      tpu::Adam{.low_dimensional_packing_status = true},
+      tpu::Adam{.slot_variable_creation_fn = zeros}};
+  for (size_t i = 0; i < others.size(); ++i) {
+    EXPECT_NE(plain, others[i]) << i;
+    for (size_t j = 0; j < others.size(); ++j) EXPECT_EQ(others[i] == others[j], i == j) << i << j;
+  }
+  expect_equal(tpu::Adam{.slot_variable_creation_fn = zeros},
+               tpu::Adam{.slot_variable_creation_fn = zeros});
+  expect_equal(tpu::Adam{.clip_weight_min = 0.0}, tpu::Adam{.clip_weight_min = -0.0});
+  EXPECT_NE(TableOptimizer(), plain);
+}
+
+TEST(TableOptimizerTest, TakesAnotherRate) {
+  const TableOptimizer adagrad = tpu::AdagradParameters{.learning_rate = 0.5};
+  const TableOptimizer faster = adagrad.with_learning_rate(2.0);
+  EXPECT_EQ(adagrad.current_learning_rate(), 0.5);
+  EXPECT_EQ(faster.current_learning_rate(), 2);
+  EXPECT_TRUE(faster->v1_parameters);
+  expect_equal(faster, tpu::AdagradParameters{.learning_rate = 2});
+  EXPECT_EQ(adagrad.with_learning_rate(half).current_learning_rate(), 0.5);
+  EXPECT_THROW(TableOptimizer().with_learning_rate(1.0), RuntimeError);
+}
+
+TEST(TableOptimizerTest, CustomOptimizersAreEqualIfAllTheirPartsAre) {
+  const CustomComputation f = [](const CustomRow&) {};
+  const CustomComputation g = [](const CustomRow&) {};
+  const Initializer one = initializers::ones();
+  const tpu::CustomOptimizer base = {.custom_computation = f,
+                                     .slot_names = {"s"},
+                                     .slot_initializers = {one},
+                                     .hyperparameters = {1.0}};
+  expect_equal(base, base);
+  auto other = base;
+  other.custom_computation = g;
+  EXPECT_NE(TableOptimizer(base), TableOptimizer(other));
+  other = base;
+  other.slot_names = {"t"};
+  EXPECT_NE(TableOptimizer(base), TableOptimizer(other));
+  other = base;
+  other.slot_initializers = {initializers::zeros()};
+  EXPECT_NE(TableOptimizer(base), TableOptimizer(other));
+  other = base;
+  other.hyperparameters = {2.0};
+  EXPECT_NE(TableOptimizer(base), TableOptimizer(other));
+}
+
+template <class Options>
+void expect_round_trip(const Options& options) {
+  const TableOptimizer t = options;
+  TableOptimizer read;
+  decode(parse_json(to_json(encode(t))), read);
+  EXPECT_EQ(read, t) << to_json(encode(t));
+}
+
+TEST(TableOptimizerTest, ComesBackFromItsConfig) {
+  expect_round_trip(tpu::SGD{.learning_rate = 0.5, .clipvalue = {std::nullopt, 0.25}});
+  expect_round_trip(tpu::Adagrad{.initial_accumulator_value = 0.5, .clipvalue = 2});
+  expect_round_trip(tpu::Adam{.lazy_adam = false, .low_dimensional_packing_status = true});
+  expect_round_trip(tpu::FTRL{.allow_zero_accumulator = true, .weight_decay_factor = 0.5});
+  expect_round_trip(tpu::AdagradMomentum{.momentum = 0.5,
+                                         .use_nesterov = true,
+                                         .exponent = 3,
+                                         .beta2 = 0.5,
+                                         .epsilon = 0.1,
+                                         .use_gradient_accumulation = false});
+  expect_round_trip(tpu::StochasticGradientDescentParameters{.learning_rate = 0.5});
+  expect_round_trip(tpu::RMSPropParameters{
+      .learning_rate = 0.5, .rho = 0.1, .momentum = 0.2, .epsilon = 0.3, .clip_gradient_max = 1});
+  expect_round_trip(tpu::FrequencyEstimatorParameters{
+      .tau = 0.5, .max_delta = 10, .outlier_threshold = 2, .weight_exponent = 1});
+  TableOptimizer none = "sgd";
+  decode(encode(TableOptimizer()), none);
+  EXPECT_FALSE(none);
+}
+
+TEST(TableOptimizerTest, WritesAFunctionAsItsRateOfNow) {
+  TableOptimizer read;
+  decode(encode(tpu::SGD{.learning_rate = half}), read);
+  EXPECT_EQ(read, TableOptimizer(tpu::SGD{.learning_rate = 0.5}));
+}
+
+TEST(TableOptimizerTest, FunctionsCannotBeWritten) {
+  EXPECT_THROW(encode(tpu::CustomOptimizer{.custom_computation = [](const CustomRow&) {}}),
+               NotImplementedError);
+  EXPECT_THROW(
+      encode(tpu::Adam{.slot_variable_creation_fn =
+                           [](const TableVariable&, const std::vector<std::string>&,
+                              const std::vector<Initializer>&) { return SlotVariables{}; }}),
+      NotImplementedError);
+}
+
+TEST(TableOptimizerTest, RefusesConfigsOfNoClass) {
+  TableOptimizer t;
+  EXPECT_THROW(decode(parse_json(R"({"class_name": "Lion", "config": {}})"), t), ValueError);
+  EXPECT_THROW(decode(parse_json(R"({"class_name": "SGD", "config": {"rho": 1}})"), t), ValueError);
 }
 
 TEST(TableOptimizerTest, StepsAdagradWithoutEpsilon) {
-  const std::vector<float> state =
-      stepped(tpu::Adagrad{.learning_rate = 0.1}, 1, {0.4f, 0.2f});
+  const std::vector<float> state = stepped(tpu::Adagrad{.learning_rate = 0.1}, 1, {0.4f, 0.2f});
   EXPECT_NEAR(state[0], 0.8850387, 1e-6);
   EXPECT_NEAR(state[1], 0.3, 1e-6);
 }
@@ -94,12 +246,11 @@ TEST(TableOptimizerTest, StepsFtrlInBothForms) {
 }
 
 TEST(TableOptimizerTest, CarriesTheCommonParameters) {
-  const TableOptimizer t =
-      tpu::Adagrad{.clip_weight_min = -2,
-                          .clip_weight_max = 3,
-                          .weight_decay_factor = 0.5,
-                          .multiply_weight_decay_factor_by_learning_rate = true,
-                          .clipvalue = 0.25};
+  const TableOptimizer t = tpu::Adagrad{.clip_weight_min = -2,
+                                        .clip_weight_max = 3,
+                                        .weight_decay_factor = 0.5,
+                                        .multiply_weight_decay_factor_by_learning_rate = true,
+                                        .clipvalue = 0.25};
   EXPECT_EQ(t->clip_weight_min, -2);
   EXPECT_EQ(t->clip_weight_max, 3);
   EXPECT_EQ(t->weight_decay_factor, 0.5);
@@ -108,8 +259,8 @@ TEST(TableOptimizerTest, CarriesTheCommonParameters) {
   EXPECT_EQ(t->clip_gradient_max, 0.25);
   EXPECT_TRUE(t->use_gradient_accumulation);
   EXPECT_FALSE(TableOptimizer("sgd")->clip_gradient_max.has_value());
-  EXPECT_FALSE(TableOptimizer(tpu::SGD{.use_gradient_accumulation = false})
-                   ->use_gradient_accumulation);
+  EXPECT_FALSE(
+      TableOptimizer(tpu::SGD{.use_gradient_accumulation = false})->use_gradient_accumulation);
 }
 
 TEST(TableOptimizerTest, CallsACallableEachTime) {
@@ -117,122 +268,6 @@ TEST(TableOptimizerTest, CallsACallableEachTime) {
   const TableOptimizer t = tpu::SGD{.learning_rate = [&] { return ++calls; }};
   EXPECT_EQ(t.current_learning_rate(), 1);
   EXPECT_EQ(t.current_learning_rate(), 2);
-}
-
-template <class Options>
-void expect_refuses(const Options& options) {
-  EXPECT_THROW(TableOptimizer{options}, ValueError);
-}
-
-TEST(TableOptimizerTest, RefusesParametersOutOfRange) {
-  expect_refuses(tpu::Adagrad{.initial_accumulator_value = 0});
-  expect_refuses(tpu::Adam{.beta_1 = 1});
-  expect_refuses(tpu::Adam{.beta_2 = -0.1});
-  expect_refuses(tpu::Adam{.epsilon = 0});
-  expect_refuses(tpu::Adam{.lazy_adam = false, .use_gradient_accumulation = false});
-  expect_refuses(tpu::FTRL{.learning_rate_power = 0.5});
-  expect_refuses(tpu::FTRL{.l1_regularization_strength = -1});
-  expect_refuses(tpu::FTRL{.l2_regularization_strength = -1});
-  expect_refuses(tpu::FTRL{.initial_accumulator_value = 0});
-  expect_refuses(tpu::SGD{.clipvalue = -1});
-  expect_refuses(tpu::SGD{.use_gradient_accumulation = false, .clipvalue = 0});
-  expect_refuses(tpu::SGD{.clip_weight_min = 1, .clip_weight_max = 0});
-  expect_refuses(
-      tpu::SGD{.learning_rate = optimizers::schedules::CosineDecay({.decay_steps = 1})});
-}
-
-// ---- Keras optimizers.
-
-TEST(TableOptimizerTest, TranslatesSGD) {
-  const optimizers::SGD sgd({.learning_rate = 0.25});
-  const TableOptimizer t = sgd;
-  EXPECT_EQ(t->class_name, "SGD");
-  EXPECT_EQ(t->source, sgd.shared());
-  EXPECT_TRUE(t->source_slot_names.empty());
-  EXPECT_EQ(t.current_learning_rate(), 0.25);
-}
-
-TEST(TableOptimizerTest, TranslatesAdagradWithoutItsEpsilon) {
-  const TableOptimizer t =
-      optimizers::Adagrad({.learning_rate = 0.3, .initial_accumulator_value = 0.5});
-  const auto& rule = dynamic_cast<const AdagradRule&>(*t->rule->base);
-  EXPECT_EQ(rule.initial_accumulator_value, 0.5);
-  EXPECT_EQ(rule.epsilon, 0);
-  EXPECT_EQ(slot_names(t), Names({"accumulators"}));
-  EXPECT_EQ(t->source_slot_names, Names({"accumulator"}));
-}
-
-TEST(TableOptimizerTest, TranslatesAdamToLazyWithTheSumInsideTheRoot) {
-  const TableOptimizer t =
-      optimizers::Adam({.learning_rate = 0.02, .beta_1 = 0.8, .beta_2 = 0.9, .epsilon = 1e-4});
-  const AdamOptionsOfRule& o = dynamic_cast<const AdamRule&>(*t->rule->base).options;
-  EXPECT_EQ(o.beta_1, 0.8);
-  EXPECT_EQ(o.beta_2, 0.9);
-  EXPECT_EQ(o.epsilon, 1e-4);
-  EXPECT_TRUE(o.sum_inside_sqrt);
-  EXPECT_FALSE(o.bias_correction);
-  EXPECT_TRUE(t->lazy);
-  EXPECT_EQ(t.current_learning_rate(), 0.02);
-  EXPECT_EQ(slot_names(t), Names({"momenta", "velocities"}));
-  EXPECT_EQ(t->source_slot_names, Names({"momentum", "velocity"}));
-}
-
-TEST(TableOptimizerTest, TranslatesFtrl) {
-  const TableOptimizer t = optimizers::Ftrl({.learning_rate = 0.1,
-                                             .learning_rate_power = -0.4,
-                                             .initial_accumulator_value = 0.2,
-                                             .l1_regularization_strength = 0.01,
-                                             .l2_regularization_strength = 0.02,
-                                             .beta = 0.3});
-  const FtrlOptionsOfRule& o = dynamic_cast<const FtrlRule&>(*t->rule->base).options;
-  EXPECT_EQ(t->class_name, "FTRL");
-  EXPECT_EQ(o.learning_rate_power, -0.4);
-  EXPECT_EQ(o.initial_accumulator_value, 0.2);
-  EXPECT_EQ(o.l1, 0.01);
-  EXPECT_EQ(o.l2, 0.02);
-  EXPECT_EQ(o.beta, 0.3);
-  EXPECT_FALSE(o.multiply_linear_by_learning_rate);
-  EXPECT_EQ(t->source_slot_names, Names({"accumulator", "linear"}));
-}
-
-TEST(TableOptimizerTest, SeesTheRateOfItsSourceChange) {
-  const optimizers::SGD number({.learning_rate = 0.5});
-  const TableOptimizer of_number = number;
-  number->set_learning_rate(0.125);
-  EXPECT_EQ(of_number.current_learning_rate(), 0.125);
-
-  int calls = 0;
-  const TableOptimizer of_callable = optimizers::SGD({.learning_rate = [&] { return ++calls; }});
-  EXPECT_EQ(of_callable.current_learning_rate(), 1);
-  EXPECT_EQ(of_callable.current_learning_rate(), 2);
-}
-
-TEST(TableOptimizerTest, FollowsAScheduleByTheIterationsOfItsSource) {
-  const optimizers::Adam adam(
-      {.learning_rate = optimizers::schedules::ExponentialDecay(
-           {.initial_learning_rate = 1, .decay_steps = 1, .decay_rate = 0.5})});
-  const TableOptimizer t = adam;
-  EXPECT_DOUBLE_EQ(t.current_learning_rate(), 1);
-  adam->apply_gradients({Tensor::zeros({1})}, {Variable::virtual_trainable("dummy")});
-  EXPECT_DOUBLE_EQ(t.current_learning_rate(), 0.5);
-}
-
-class OtherOptimizer final : public Optimizer {
- public:
-  using Options = SGDOptions;
-  explicit OtherOptimizer(const Options& options)
-      : Optimizer("Other", std::make_shared<SGDRule>(), options.learning_rate, options.name) {}
-  Config get_config() const override { return Config::dict(); }
-};
-
-TEST(TableOptimizerTest, RefusesWhatEnginesDoNotHave) {
-  expect_refuses(optimizers::SGD({.momentum = 0.9}));
-  expect_refuses(optimizers::SGD({.nesterov = true}));
-  expect_refuses(optimizers::Adagrad({.epsilon = 1e-5}));
-  expect_refuses(optimizers::Adagrad({.initial_accumulator_value = 0}));
-  expect_refuses(optimizers::Adam({.epsilon = 0}));
-  expect_refuses(Handle<OtherOptimizer>(SGDOptions{}));
-  expect_refuses(OptimizerHandle(kAdopt, nullptr));
 }
 
 }  // namespace
