@@ -1,6 +1,7 @@
 #include "autodiff/variable.h"
 
 #include <atomic>
+#include <utility>
 
 #include "autodiff/ops.h"
 #include "autodiff/replica_context.h"
@@ -10,7 +11,7 @@
 namespace keel {
 namespace {
 
-thread_local int values_per_variable = 1;
+thread_local std::shared_ptr<const VariableReplicas> replicas_of_scope;  // null: one
 
 uint64_t next_variable_id() {
   static std::atomic<uint64_t> counter = 1;
@@ -33,16 +34,17 @@ struct Variable::State {
   std::string path;
   TensorSpec spec;
   bool is_virtual = false;
-  std::vector<Tensor> values;  // one, or one per local replica
+  std::vector<Tensor> values;                        // one, or one per local replica
+  std::shared_ptr<const VariableReplicas> replicas;  // null: one, or all share the value
   const uint64_t id = next_variable_id();
 
   bool on_read() const { return options.synchronization == VariableSynchronization::kOnRead; }
 
   // Position of the current replica's value; -1 in cross-replica code with several values.
   int position() const {
-    if (values.size() == 1) return 0;
     const ReplicaContext* context = current_replica_context();
-    if (context == nullptr) return -1;
+    if (context == nullptr) return replicas == nullptr || replicas->all == 1 ? 0 : -1;
+    if (values.size() == 1) return 0;
     if (context->local_replicas != static_cast<int>(values.size())) {
       throw RuntimeError("Variable ", path, ": made for ", values.size(),
                          " replicas, used under a strategy with ", context->local_replicas);
@@ -52,18 +54,19 @@ struct Variable::State {
 
   Tensor combined() const {
     const NoGradient pause;
+    if (options.aggregation == VariableAggregation::kNone) {
+      throw RuntimeError("Variable ", path,
+                         ": has a value per replica and no aggregation to combine them");
+    }
+    const std::vector<Tensor> all = replicas->gather ? replicas->gather(values) : values;
     switch (options.aggregation) {
       case VariableAggregation::kSum:
-        return tree_sum(values);
+        return tree_sum(all);
       case VariableAggregation::kMean:
-        return divided(tree_sum(values), values.size());
-      case VariableAggregation::kOnlyFirstReplica:
-        return values[0];
-      case VariableAggregation::kNone:
-        break;
+        return divided(tree_sum(all), all.size());
+      default:
+        return all[0];
     }
-    throw RuntimeError("Variable ", path,
-                       ": has a value per replica and no aggregation to combine them");
   }
 
   void check_assignable(const TensorSpec& value) const {
@@ -75,7 +78,7 @@ struct Variable::State {
 
   void check_may_write() const {
     const ReplicaContext* context = current_replica_context();
-    if (context != nullptr && context->local_replicas > 1 && !on_read()) {
+    if (context != nullptr && context->replicas > 1 && !on_read()) {
       throw RuntimeError("Variable ", path,
                          ": replicas share this value; only a variable with synchronization "
                          "kOnRead may be assigned inside a replica");
@@ -89,7 +92,8 @@ Variable::Variable(Tensor initial, VariableOptions options) : state_(std::make_s
   s.path = options.name;
   s.options = std::move(options);
   s.spec = initial.spec();
-  s.values.assign(s.on_read() ? values_per_variable : 1, initial);
+  if (s.on_read()) s.replicas = replicas_of_scope;
+  s.values.assign(s.replicas == nullptr ? 1 : s.replicas->local, initial);
 }
 
 Variable Variable::virtual_trainable(std::string name) {
@@ -130,7 +134,7 @@ void Variable::assign(const Tensor& value) const {
     return;
   }
   const bool sums = s.options.aggregation == VariableAggregation::kSum;
-  const Tensor each = sums ? divided(value, s.values.size()) : value;
+  const Tensor each = sums ? divided(value, s.replicas->all) : value;
   for (Tensor& v : s.values) v = each.aliased();
 }
 
@@ -159,9 +163,11 @@ void Variable::make_value_unique() const {
   if (!value.unique()) value = value.clone();
 }
 
-ReplicatedVariables::ReplicatedVariables(int local_replicas) : previous_(values_per_variable) {
-  values_per_variable = local_replicas;
-}
-ReplicatedVariables::~ReplicatedVariables() { values_per_variable = previous_; }
+ReplicatedVariables::ReplicatedVariables(int replicas)
+    : ReplicatedVariables(std::make_shared<const VariableReplicas>(
+          VariableReplicas{.local = replicas, .all = replicas})) {}
+ReplicatedVariables::ReplicatedVariables(std::shared_ptr<const VariableReplicas> replicas)
+    : previous_(std::exchange(replicas_of_scope, std::move(replicas))) {}
+ReplicatedVariables::~ReplicatedVariables() { replicas_of_scope = previous_; }
 
 }  // namespace keel

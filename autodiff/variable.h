@@ -4,10 +4,11 @@
 // assignment writes in place when nobody holds the value read, and copies
 // otherwise: dropping the tape before the update makes training copy-free.
 //
-// Under a strategy with several replicas the replicas of a process share one value. What every
-// replica changes for itself (batch statistics, metrics, random state) is a variable with
-// synchronization kOnRead: each replica has its own value, and reading it outside the replicas
-// combines them by `aggregation`, as in TensorFlow.
+// Under a strategy with several replicas the replicas of a process share one value, which is the
+// same in all processes. What every replica changes for itself (batch statistics, metrics, random
+// state) is a variable with synchronization kOnRead: each replica has its own value, and reading it
+// outside the replicas combines them by `aggregation`, as in TensorFlow. Where the replicas are in
+// several processes, that read is collective: all processes make it.
 //
 // Thread safety: any number of replicas may read at once. A shared value may be written by one
 // thread while nobody reads it; optimizers see to that with barriers.
@@ -15,6 +16,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -85,16 +87,27 @@ class Variable {
   std::shared_ptr<State> state_;
 };
 
-// How many values a kOnRead variable made on this thread gets; set by strategy scopes.
+// The replicas that a kOnRead variable has values for.
+struct VariableReplicas {
+  int local = 1;  // in this process
+  int all = 1;    // over all processes
+  // Given the values of this process, returns those of all replicas, in order. Collective over the
+  // processes. Empty if there is one.
+  std::function<std::vector<Tensor>(std::span<const Tensor> local)> gather = {};
+};
+
+// While alive, kOnRead variables made on this thread are for these replicas; set by strategy
+// scopes.
 class ReplicatedVariables {
  public:
-  explicit ReplicatedVariables(int local_replicas);
+  explicit ReplicatedVariables(int replicas);  // of one process
+  explicit ReplicatedVariables(std::shared_ptr<const VariableReplicas> replicas);
   ~ReplicatedVariables();
   ReplicatedVariables(const ReplicatedVariables&) = delete;
   ReplicatedVariables& operator=(const ReplicatedVariables&) = delete;
 
  private:
-  const int previous_;
+  const std::shared_ptr<const VariableReplicas> previous_;
 };
 
 }  // namespace keel

@@ -9,8 +9,9 @@ class SelfCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  void barrier() override {}
-  std::vector<Bytes> all_to_all(std::span<const Bytes> send) override {
+  const Placement& placement() const override { return placement_; }
+  void barrier(std::string_view) override {}
+  std::vector<Bytes> all_to_all(std::span<const Bytes> send, std::string_view) override {
     return {send.begin(), send.end()};
   }
   void reduce_scatter(std::span<const std::span<const float>> pieces,
@@ -20,6 +21,12 @@ class SelfCommunicator final : public Communicator {
   void share(std::span<const std::span<float>>) override {}
   void abort(const std::string&) noexcept override {}
   void leave() noexcept override {}
+  TrafficByKind traffic() const override { return {}; }
+  TrafficByKind traffic_of_rank(int) const override { return {}; }
+  void reset_traffic() override {}
+
+ private:
+  const Placement placement_ = {};
 };
 
 }  // namespace
@@ -33,7 +40,7 @@ void all_reduce_sum(Communicator& communicator, std::span<float> values) {
   // Each rank sends its values to all and adds them up itself: for the few numbers that this is
   // for, one exchange beats two.
   const std::vector<Bytes> send(communicator.size(), as_bytes_of<float>(values));
-  const std::vector<Bytes> received = communicator.all_to_all(send);
+  const std::vector<Bytes> received = communicator.all_to_all(send, "all_reduce_sum");
   std::vector<std::vector<float>> level;
   for (const Bytes& bytes : received) {
     const auto part = as_elements<float>(bytes);

@@ -1,9 +1,9 @@
-// Communicator: collectives among the replicas of one strategy.
+// Communicator: collectives among the replicas of one strategy, in whatever processes they are.
 //
-// Every member but rank, size, abort and leave is collective: all ranks call it, in the same
-// order. A rank that calls another one, or that has left, is a RuntimeError in all of them and
-// never a wait. Sums over ranks are balanced trees over the rank, so results depend neither on
-// timing nor on how ranks are placed on processes.
+// all_to_all, barrier, reduce_scatter and share are collective: all ranks call them, in the same
+// order. A rank that calls another one, or the same by another label, or that has left, is a
+// RuntimeError in all of them and never a wait. Sums over ranks are balanced trees over the rank,
+// so results depend neither on timing nor on how ranks are placed on processes.
 #pragma once
 
 #include <cstddef>
@@ -11,48 +11,57 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
-#include "framework/errors.h"
+#include "distribute/placement.h"
+#include "distribute/process_group.h"
 
 namespace keel::distribute {
 
-// Thrown by collectives of the other ranks after one has failed.
-class Aborted : public RuntimeError {
- public:
-  using RuntimeError::RuntimeError;
+// What the kinds of collectives have sent, without headers; empty messages do not count.
+struct TrafficByKind {
+  Traffic all_to_all = {}, reduce_scatter = {}, share = {};
 };
-
-using Bytes = std::span<const std::byte>;
 
 class Communicator {
  public:
   virtual ~Communicator() = default;
   virtual int rank() const = 0;  // of the calling thread
   virtual int size() const = 0;
+  virtual const Placement& placement() const = 0;  // of the ranks on processes
 
-  virtual void barrier() = 0;
+  // `what` is the label of a call, which ranks must agree on and which stands in errors.
+  virtual void barrier(std::string_view what = "barrier") = 0;
 
   // Sends send[r] to rank r; returns what each rank sent here, by rank. What was sent must stay
   // as it is, and the result is valid, until this rank's next collective has returned.
-  virtual std::vector<Bytes> all_to_all(std::span<const Bytes> send) = 0;
+  virtual std::vector<Bytes> all_to_all(std::span<const Bytes> send,
+                                        std::string_view what = "all_to_all") = 0;
 
   // Sums arrays of the same sizes over the ranks and deals the sums out: consume(i, begin, part)
   // is called in the rank that owns that part, with the sum of elements [begin, begin +
   // part.size()) of pieces[i]. Every element is consumed once, by one rank. Returns when all
-  // ranks have consumed.
+  // ranks of this process have consumed.
   using Consume = std::function<void(size_t piece, int64_t begin, std::span<const float> part)>;
   virtual void reduce_scatter(std::span<const std::span<const float>> pieces,
                               const Consume& consume) = 0;
 
   // After each rank has written the parts of `pieces` that reduce_scatter would deal to it: makes
-  // them known wherever ranks do not share memory.
+  // them known in all processes. The ranks of one process pass the same memory.
   virtual void share(std::span<const std::span<float>> pieces) = 0;
 
   // Stops the ranks that wait in a collective, and those that will: they throw Aborted.
   virtual void abort(const std::string& why) noexcept = 0;
   // This rank makes no further call until the next run.
   virtual void leave() noexcept = 0;
+
+  // Since the last reset: what has left this process for others, and what has left rank `rank`,
+  // of this process, for other ranks wherever they are; that is what it would send if every rank
+  // was a process. Not while replicas run.
+  virtual TrafficByKind traffic() const = 0;
+  virtual TrafficByKind traffic_of_rank(int rank) const = 0;
+  virtual void reset_traffic() = 0;
 };
 
 // values[i] = sum over ranks of values[i], in every rank.

@@ -1,9 +1,12 @@
 #include "distribute/strategy.h"
 
+#include <algorithm>
+
 #include "autodiff/ops.h"
 #include "autodiff/replica_context.h"
 #include "autodiff/tape.h"
 #include "autodiff/tree_sum.h"
+#include "distribute/gather_tensors.h"
 
 namespace keel::distribute {
 namespace {
@@ -28,22 +31,106 @@ data::Dataset ahead(const data::Dataset& dataset, int64_t batches) {
   return batches > 0 ? dataset.prefetch(batches) : dataset;
 }
 
-PerReplica<Tensors> split_rows(const Tensors& batch, int replicas) {
+// The rows of the local replicas.
+PerReplica<Tensors> split_rows(const Tensors& batch, const Placement& placement) {
+  const int64_t replicas = placement.replicas();
+  if (replicas == 1) return PerReplica<Tensors>({batch});
   const int64_t rows = row_count(batch);
+  const auto first_row = [&](int64_t r) {
+    return r * (rows / replicas) + std::min(r, rows % replicas);
+  };
   std::vector<Tensors> parts;
-  int64_t begin = 0;
-  for (int r = 0; r < replicas; ++r) {
-    const int64_t end = begin + rows / replicas + (r < rows % replicas ? 1 : 0);
-    parts.push_back(replicas == 1 ? batch : slice_rows(batch, begin, end));
-    begin = end;
+  for (int l = 0; l < placement.local(); ++l) {
+    const int64_t r = placement.first_local() + l;
+    parts.push_back(slice_rows(batch, first_row(r), first_row(r + 1)));
   }
   return PerReplica<Tensors>(std::move(parts));
 }
 
+// Values that the processes exchange, one of each.
+std::vector<int64_t> gather_numbers(ProcessGroup& group, std::string_view what, int64_t mine) {
+  std::vector<int64_t> out;
+  const Tensor number = Tensor::scalar(mine);
+  for (const Tensor& t : gather_tensors(group, what, {&number, 1})) {
+    out.push_back(t.item<int64_t>());
+  }
+  return out;
+}
+
+VariableReplicas replicas_of_variables(const Placement& placement, ProcessGroup& group) {
+  VariableReplicas out{.local = placement.local(), .all = placement.replicas()};
+  if (placement.processes() > 1) {
+    out.gather = [&group](std::span<const Tensor> local) {
+      return gather_tensors(group, "reading a variable of several replicas", local);
+    };
+  }
+  return out;
+}
+
+// Steps of the longest pipeline; one that never ends is longer than any.
+int64_t longest(std::span<const int64_t> cardinalities) {
+  for (const int64_t special : {data::kInfinite, data::kUnknownCardinality}) {
+    if (std::ranges::find(cardinalities, special) != cardinalities.end()) return special;
+  }
+  return std::ranges::max(cardinalities);
+}
+
+// One pass over the input pipelines of this process.
+class Pipelines {
+ public:
+  // Each pipeline feeds `served` of the `replicas` in turn.
+  Pipelines(const std::vector<data::Dataset>& sources, int served, int replicas,
+            ProcessGroup& group)
+      : served_(served), replicas_(replicas), group_(group) {
+    for (const data::Dataset& source : sources) iterators_.push_back(source.iterator());
+  }
+
+  // A pipeline that ends early leaves its replicas without rows, as a short last batch does.
+  std::optional<PerReplica<Tensors>> next() {
+    std::vector<std::optional<Tensors>> parts;
+    bool any = false;
+    for (int r = 0; r < replicas_; ++r) {
+      parts.push_back(iterators_[r / served_]->next());
+      if (parts.back()) {
+        seen_ = parts.back();
+        any = true;
+      }
+    }
+    if (!goes_on(any)) return {};
+    if (!seen_) {
+      throw RuntimeError(
+          "Strategy::distribute_datasets_from_function: the pipelines of rank ", group_.rank(),
+          " are empty while others are not; each process needs a batch to know their structure");
+    }
+    std::vector<Tensors> full;
+    for (auto& part : parts) full.push_back(part ? *part : slice_rows(*seen_, 0, 0));
+    return PerReplica<Tensors>(std::move(full));
+  }
+
+ private:
+  // True if any process has a batch.
+  bool goes_on(bool any) {
+    if (group_.size() == 1) return any;
+    const auto all = gather_numbers(group_, "the next batch of all pipelines", any ? 1 : 0);
+    return std::ranges::max(all) > 0;
+  }
+
+  const int served_, replicas_;
+  ProcessGroup& group_;
+  std::vector<std::unique_ptr<data::Iterator>> iterators_;
+  std::optional<Tensors> seen_;
+};
+
 }  // namespace
 
+Strategy::Strategy(Placement placement, ProcessGroup& group)
+    : placement_(std::move(placement)),
+      group_(group),
+      variable_replicas_(
+          std::make_shared<const VariableReplicas>(replicas_of_variables(placement_, group))) {}
+
 Strategy::Scope::Scope(Strategy& strategy)
-    : previous_(current_strategy), variables_(strategy.num_local_replicas()) {
+    : previous_(current_strategy), variables_(strategy.variable_replicas_) {
   current_strategy = &strategy;
 }
 
@@ -51,7 +138,7 @@ Strategy::Scope::~Scope() { current_strategy = previous_; }
 
 Strategy& Strategy::current() {
   if (current_strategy != nullptr) return *current_strategy;
-  static CPUStrategy default_strategy;
+  static CPUStrategy default_strategy(single_process());
   return default_strategy;
 }
 
@@ -65,22 +152,24 @@ void Strategy::check_replicas(int received) const {
 Tensor Strategy::reduce(ReduceOp op, const PerReplica<Tensor>& value) const {
   check_replicas(value.size());
   const NoGradient pause;
-  const Tensor sum = tree_sum(value.values());
-  return op == ReduceOp::kSum ? sum : ops::scale(sum, 1.0 / value.size());
+  const std::vector<Tensor> all = placement_.processes() == 1
+                                      ? value.values()
+                                      : gather_tensors(group_, "Strategy::reduce", value.values());
+  const Tensor sum = tree_sum(all);
+  return op == ReduceOp::kSum ? sum : ops::scale(sum, 1.0 / num_replicas_in_sync());
 }
 
 DistributedDataset Strategy::experimental_distribute_dataset(const data::Dataset& dataset,
                                                              const InputOptions& options) {
   check(options);
-  const int replicas = num_local_replicas();
   const data::Dataset source = ahead(dataset, options.experimental_per_replica_buffer_size);
   return DistributedDataset(
-      [source, replicas]() -> DistributedDataset::Next {
+      [source, placement = placement_]() -> DistributedDataset::Next {
         std::shared_ptr<data::Iterator> it = source.iterator();
-        return [it, replicas]() -> std::optional<PerReplica<Tensors>> {
+        return [it, placement]() -> std::optional<PerReplica<Tensors>> {
           std::optional<Tensors> batch = it->next();
           if (!batch) return {};
-          return split_rows(*batch, replicas);
+          return split_rows(*batch, placement);
         };
       },
       dataset.cardinality());
@@ -89,54 +178,43 @@ DistributedDataset Strategy::experimental_distribute_dataset(const data::Dataset
 DistributedDataset Strategy::distribute_datasets_from_function(
     const std::function<data::Dataset(const InputContext&)>& fn, const InputOptions& options) {
   check(options);
-  const int replicas = num_local_replicas();
   const bool per_replica =
       options.experimental_replication_mode == InputReplicationMode::kPerReplica;
-  const int pipelines = per_replica ? replicas : num_hosts();
+  const int replicas = num_local_replicas();
+  const int served = per_replica ? 1 : num_replicas_in_sync() / num_hosts();  // by a pipeline
   std::vector<data::Dataset> sources;
-  int64_t cardinality = 0;
-  for (int p = 0; p < pipelines; ++p) {
-    const data::Dataset dataset = fn({.num_input_pipelines = pipelines,
+  std::vector<int64_t> steps;
+  for (int p = first_local_replica() / served; static_cast<int>(sources.size()) * served < replicas;
+       ++p) {
+    const data::Dataset dataset = fn({.num_input_pipelines = num_replicas_in_sync() / served,
                                       .input_pipeline_id = p,
                                       .num_replicas_in_sync = num_replicas_in_sync()});
-    const int64_t served = replicas / pipelines;  // replicas that this pipeline feeds
     const int64_t batches = dataset.cardinality();
-    // The longest pipeline decides; one that never ends is longer than any.
-    if (batches == data::kInfinite || cardinality == data::kInfinite) {
-      cardinality = data::kInfinite;
-    } else if (batches == data::kUnknownCardinality || cardinality == data::kUnknownCardinality) {
-      cardinality = data::kUnknownCardinality;
-    } else {
-      cardinality = std::max(cardinality, (batches + served - 1) / served);
-    }
+    steps.push_back(batches < 0 ? batches : (batches + served - 1) / served);
     sources.push_back(ahead(dataset, options.experimental_per_replica_buffer_size * served));
   }
+  int64_t cardinality = longest(steps);
+  if (placement_.processes() > 1) {
+    cardinality =
+        longest(gather_numbers(group_, "Strategy::distribute_datasets_from_function", cardinality));
+  }
   return DistributedDataset(
-      [sources, replicas, pipelines]() -> DistributedDataset::Next {
-        std::vector<std::shared_ptr<data::Iterator>> iterators;
-        for (const data::Dataset& source : sources) iterators.push_back(source.iterator());
-        // A pipeline that ends early leaves its replicas without rows, as a short last batch does.
-        auto seen = std::make_shared<std::optional<Tensors>>();
-        return [iterators, replicas, pipelines, seen]() -> std::optional<PerReplica<Tensors>> {
-          std::vector<std::optional<Tensors>> parts;
-          bool any = false;
-          for (int r = 0; r < replicas; ++r) {
-            parts.push_back(iterators[r * pipelines / replicas]->next());
-            if (parts.back()) {
-              *seen = parts.back();
-              any = true;
-            }
-          }
-          if (!any) return {};
-          std::vector<Tensors> full;
-          for (auto& part : parts) full.push_back(part ? *part : slice_rows(**seen, 0, 0));
-          return PerReplica<Tensors>(std::move(full));
-        };
+      [sources, served, replicas, &group = group_]() -> DistributedDataset::Next {
+        auto pipelines = std::make_shared<Pipelines>(sources, served, replicas, group);
+        return [pipelines] { return pipelines->next(); };
       },
       cardinality);
 }
 
-CPUStrategy::CPUStrategy() : communicator_(make_self_communicator()) {}
+CPUStrategy::CPUStrategy() : CPUStrategy(single_process()) {
+  if (const int count = processes().size(); count > 1) {
+    throw RuntimeError("CPUStrategy: has one replica and runs in one process, received a job of ",
+                       count, " processes; use TPUStrategy");
+  }
+}
+
+CPUStrategy::CPUStrategy(ProcessGroup& alone)
+    : Strategy({}, alone), communicator_(make_self_communicator()) {}
 
 const std::string& CPUStrategy::name() const {
   static const std::string kName = "CPUStrategy";
@@ -148,7 +226,7 @@ void CPUStrategy::run_replicas(const std::function<void(int)>& body) {
     throw RuntimeError("Strategy::run: called inside a replica");
   }
   const Scope in(*this);
-  const ReplicaScope replica({.replica = 0, .local_replica = 0, .local_replicas = 1});
+  const ReplicaScope replica(ReplicaContext{});
   body(0);
 }
 

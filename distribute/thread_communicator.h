@@ -1,12 +1,17 @@
-// The communicator of replicas that are threads of this process, and the turns they take on the
-// worker threads' processors.
+// The communicator of replicas that are threads: of this process, and of the other processes of a
+// job. And the turns that replicas take on the worker threads' processors.
+//
+// Replicas of a process meet and read each other's memory. Where there are other processes, the
+// last replica that comes exchanges with them for all, before any goes on.
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 
 #include "distribute/communicator.h"
+#include "distribute/replica_tree.h"
 
 namespace keel::distribute {
 
@@ -26,28 +31,62 @@ class WorkerPermits {
 
 class ThreadCommunicator final : public Communicator {
  public:
-  ThreadCommunicator(int replicas, std::shared_ptr<WorkerPermits> permits);
+  // The replicas are placed on the processes of `group`.
+  ThreadCommunicator(Placement placement, ProcessGroup& group,
+                     std::shared_ptr<WorkerPermits> permits);
   ~ThreadCommunicator() override;
 
   int rank() const override;
-  int size() const override;
-  void barrier() override;
-  std::vector<Bytes> all_to_all(std::span<const Bytes> send) override;
+  int size() const override { return placement_.replicas(); }
+  const Placement& placement() const override { return placement_; }
+  void barrier(std::string_view what) override;
+  std::vector<Bytes> all_to_all(std::span<const Bytes> send, std::string_view what) override;
   void reduce_scatter(std::span<const std::span<const float>> pieces,
                       const Consume& consume) override;
   void share(std::span<const std::span<float>> pieces) override;
   void abort(const std::string& why) noexcept override;
   void leave() noexcept override;
+  TrafficByKind traffic() const override;
+  TrafficByKind traffic_of_rank(int rank) const override;
+  void reset_traffic() override;
 
   // Ready for the next run; every rank has left or thrown.
   void reset();
+  // After a run in which all ranks have left: returns when those of the other processes have too.
+  // RuntimeError if they wait in a collective. For the thread that has started the run.
+  void finish();
 
  private:
   struct Meeting;
-  // Waits until every rank is here with the same `what`. Publishes `offer` to the others.
-  void meet(const char* what, const void* offer);
+  struct Call;
+  using Parts = ProcessGroup::Parts;
+  // Waits until every local rank is here with the same call. Publishes `offer` to the others.
+  // The last to come runs `then` before anyone goes on.
+  void meet(const Call& call, const void* offer, const std::function<void()>& then = {});
+  void exchange(const Call& call, std::span<const Parts> send, Traffic& traffic);
+  int local_rank() const { return rank() - placement_.first_local(); }
+  bool alone() const { return placement_.processes() == 1; }
 
-  const int replicas_;
+  // A run of the elements of all pieces, one piece after the other.
+  struct Elements {
+    int64_t begin = 0, end = 0;
+    int64_t size() const { return end - begin; }
+  };
+  Elements owned_by(int first_rank, int end_rank, int64_t total) const;
+  Elements owned_by_process(int process, int64_t total) const;
+  Elements my_share_of(Elements elements) const;  // among the ranks here
+
+  // Steps of the collectives where there are other processes.
+  void exchange_messages(const Call& call);
+  void make_room_for_sums(int64_t total);
+  void sum_for_processes(std::span<const std::span<const float>> pieces, int64_t total);
+  void exchange_sums(const Call& call, int64_t total);
+  void point_at_local(std::span<Summand> summands, size_t piece, int64_t at) const;
+  void point_at_incoming(std::span<Summand> summands, int64_t offset, int64_t total) const;
+  void write_from_process(int process, std::span<const std::span<float>> pieces, int64_t total);
+
+  const Placement placement_;
+  ProcessGroup& group_;
   const std::shared_ptr<WorkerPermits> permits_;
   const std::unique_ptr<Meeting> meeting_;
 };

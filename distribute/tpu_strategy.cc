@@ -4,14 +4,16 @@
 #include <thread>
 
 #include "autodiff/replica_context.h"
+#include "distribute/embedding/tpu_system.h"
 #include "framework/parallel.h"
 
 namespace keel::distribute {
 
 class TPUStrategy::Threads {
  public:
-  Threads(TPUStrategy& strategy, int replicas) : strategy_(strategy), errors_(replicas) {
-    for (int r = 0; r < replicas; ++r) {
+  explicit Threads(TPUStrategy& strategy)
+      : strategy_(strategy), errors_(strategy.num_local_replicas()) {
+    for (int r = 0; r < strategy.num_local_replicas(); ++r) {
       threads_.emplace_back([this, r](const std::stop_token& stop) { serve(stop, r); });
     }
   }
@@ -53,22 +55,28 @@ class TPUStrategy::Threads {
         if (!start_.wait(lock, stop, [&] { return generation_ != seen; })) return;
         seen = generation_;
       }
-      errors_[replica] = work(replica);
+      errors_[replica] = work(replica, seen);
       const std::lock_guard lock(mutex_);
       if (--running_ == 0) done_.notify_all();
     }
   }
 
-  std::exception_ptr work(int replica) {
+  std::exception_ptr work(int local_replica, uint64_t run) {
+    const int replica = strategy_.first_local_replica() + local_replica;
     std::exception_ptr error;
     strategy_.permits_->acquire();
     try {
       const Scope in(strategy_);
       const ReplicaScope context({.replica = replica,
-                                  .local_replica = replica,
-                                  .local_replicas = strategy_.num_local_replicas()});
-      (*body_)(replica);
+                                  .replicas = strategy_.num_replicas_in_sync(),
+                                  .local_replica = local_replica,
+                                  .local_replicas = strategy_.num_local_replicas(),
+                                  .run = run});
+      const DeviceScope on_core({.core = replica});
+      (*body_)(local_replica);
       strategy_.communicator_.leave();
+    } catch (const Aborted&) {  // the others know
+      error = std::current_exception();
     } catch (const std::exception& e) {
       error = std::current_exception();
       strategy_.communicator_.abort(str("replica ", replica, " failed: ", e.what()));
@@ -92,7 +100,7 @@ class TPUStrategy::Threads {
 
 namespace {
 
-TPUStrategyOptions checked(const TPUStrategyOptions& options) {
+const TPUStrategyOptions& checked(const TPUStrategyOptions& options) {
   constexpr int kMost = 1024;
   if (options.num_hosts < 1 || options.num_cores < 1 || options.num_hosts > kMost ||
       options.num_cores > kMost || options.num_hosts * options.num_cores > kMost) {
@@ -104,11 +112,21 @@ TPUStrategyOptions checked(const TPUStrategyOptions& options) {
 
 }  // namespace
 
-TPUStrategy::TPUStrategy(const TPUStrategyOptions& options)
-    : options_(checked(options)),
+TPUStrategy::TPUStrategy(const TPUStrategyOptions& options) : TPUStrategy(options, processes()) {}
+
+TPUStrategy::TPUStrategy(const TPUStrategyOptions& options, ProcessGroup& group)
+    : Strategy(place_hosts(checked(options).num_hosts, options.num_cores, group), group),
+      options_(options),
       permits_(std::make_shared<WorkerPermits>(num_workers())),
-      communicator_(num_replicas_in_sync(), permits_),
-      threads_(std::make_unique<Threads>(*this, num_replicas_in_sync())) {}
+      communicator_(placement(), group, permits_),
+      threads_(std::make_unique<Threads>(*this)) {
+  // The label says what is made, so that processes notice at once if they differ.
+  if (group.size() > 1) {
+    all_gather(group,
+               str("TPUStrategy of ", options.num_hosts, " hosts of ", options.num_cores, " cores"),
+               {});
+  }
+}
 
 TPUStrategy::~TPUStrategy() = default;
 
@@ -126,7 +144,13 @@ void TPUStrategy::run_replicas(const std::function<void(int)>& body) {
   const std::lock_guard turn(run_mutex_);
   communicator_.reset();
   threads_->run(body);
-  if (const std::exception_ptr error = threads_->first_error()) std::rethrow_exception(error);
+  if (const std::exception_ptr error = threads_->first_error()) {
+    count_failed_run();
+    // The replicas may not all have come to the updates that wait.
+    if (const auto engine = live_engine(*this)) engine->forget_pending();
+    std::rethrow_exception(error);
+  }
+  communicator_.finish();
 }
 
 std::unique_ptr<Strategy> make_strategy(const std::string& name,

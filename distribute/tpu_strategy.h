@@ -14,14 +14,18 @@ struct TPUStrategyOptions {
 // num_hosts * num_cores replicas, each a thread with its own work; as many compute at once as
 // there are workers (set_num_workers) when the strategy is made. Embedding tables made under it
 // are sharded over the cores and belong to an embedding engine (distribute/embedding/engine.h).
-// ValueError unless hosts and cores are positive and their product is at most 1024.
+//
+// Hosts are simulated in one process, or dealt to the processes of a job started by mpirun, in
+// contiguous runs, the first ones a host more if need be: results have the same bits.
+// ValueError unless hosts and cores are positive, their product is at most 1024, and there is a
+// host for each process; RuntimeError if the processes make different strategies.
 class TPUStrategy final : public Strategy {
  public:
   explicit TPUStrategy(const TPUStrategyOptions& options);
+  // In another job than the program's own, which outlives what is made here.
+  TPUStrategy(const TPUStrategyOptions& options, ProcessGroup& group);
   ~TPUStrategy() override;
 
-  int num_replicas_in_sync() const override { return options_.num_hosts * options_.num_cores; }
-  int num_local_replicas() const override { return num_replicas_in_sync(); }
   int num_hosts() const override { return options_.num_hosts; }
   bool is_tpu() const override { return true; }
   const std::string& name() const override;

@@ -1,6 +1,7 @@
 #include "distribute/embedding/engine.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "distribute/embedding/shard.h"
 #include "framework/kernels/unique.h"
@@ -36,6 +37,14 @@ std::vector<Bytes> as_messages(const std::vector<std::vector<T>>& parts) {
   return out;
 }
 
+void quantize(const Quantization& q, std::vector<float>& values) {
+  const double quantum = (q.upper - q.lower) / static_cast<double>(q.num_buckets - 1);
+  for (float& x : values) {
+    const double clipped = std::clamp<double>(x, q.lower, q.upper);
+    x = static_cast<float>(std::floor((clipped - q.lower) / quantum + 0.5) * quantum + q.lower);
+  }
+}
+
 }  // namespace
 
 class EmbeddingEngine::Ticket {
@@ -46,29 +55,52 @@ class EmbeddingEngine::Ticket {
 };
 
 struct EmbeddingEngine::State {
-  std::vector<EngineTable> tables;
-  std::vector<int> feature_tables;
-  Partition partition;
-  std::vector<std::vector<Shard>> shards;  // by table, by replica
-  std::vector<Scratch> scratch;            // by replica
+  // An update that waits for the next lookup.
+  struct Pending {
+    std::shared_ptr<Ticket> ticket;
+    std::vector<Tensor> gradients;
+    std::vector<TableStep> steps;
+  };
 
+  EngineConfiguration configuration;
+  int first_shard = 0;
+  std::vector<Partition> partitions;          // by table
+  std::vector<std::vector<Shard>> shards;     // by table, by local replica
+  std::vector<Scratch> scratch;               // by local replica
+  std::vector<std::vector<Pending>> pending;  // by local replica, oldest first
+
+  const std::vector<EngineTable>& tables() const { return configuration.tables; }
+  int table_of(size_t feature) const { return configuration.features[feature].table_id; }
+  Shard& shard_of(int table, int64_t row);
   void check(const std::vector<FeatureBatch>& features) const;
   std::vector<TableRoute> routes_of(const std::vector<FeatureBatch>& features) const;
   void fetch(Communicator& communicator, const std::vector<TableRoute>& routes,
              Scratch& scratch) const;
-  void localize(const TableRoute& route, std::vector<int64_t>& local) const;
+  void localize(int table, const TableRoute& route, std::vector<int64_t>& local) const;
   std::vector<Tensor> pool(const std::vector<TableRoute>& routes,
                            const std::vector<FeatureBatch>& features, Scratch& scratch) const;
   OutgoingRows row_gradients(int table, const Ticket& ticket, const std::vector<Tensor>& gradients,
                              std::vector<float>& out) const;
+  void update(Communicator& communicator, const Pending& pending);
+  void run_pending(Communicator& communicator);
 };
 
+Shard& EmbeddingEngine::State::shard_of(int table, int64_t row) {
+  const int local = partitions[table].owner(row) - first_shard;
+  if (local < 0 || local >= static_cast<int>(scratch.size())) {
+    throw RuntimeError("EmbeddingEngine: row ", row, " of table '", tables()[table].name,
+                       "' lives in another process");
+  }
+  return shards[table][local];
+}
+
 void EmbeddingEngine::State::check(const std::vector<FeatureBatch>& features) const {
-  if (features.size() != feature_tables.size()) {
-    throw ValueError("EmbeddingEngine: ", features.size(), " features for ", feature_tables.size());
+  if (features.size() != configuration.features.size()) {
+    throw ValueError("EmbeddingEngine: ", features.size(), " features for ",
+                     configuration.features.size());
   }
   for (size_t f = 0; f < features.size(); ++f) {
-    const EngineTable& table = tables[feature_tables[f]];
+    const EngineTable& table = tables()[table_of(f)];
     const auto ids = features[f].ids.data<int64_t>();
     for (size_t i = 0; i < ids.size(); ++i) {
       if (ids[i] < 0 || ids[i] >= table.rows) {
@@ -81,10 +113,10 @@ void EmbeddingEngine::State::check(const std::vector<FeatureBatch>& features) co
 
 std::vector<TableRoute> EmbeddingEngine::State::routes_of(
     const std::vector<FeatureBatch>& features) const {
-  std::vector<TableRoute> routes(tables.size());
+  std::vector<TableRoute> routes(tables().size());
   for (size_t f = 0; f < features.size(); ++f) {
     const auto ids = features[f].ids.data<int64_t>();
-    std::vector<int64_t>& all = routes[feature_tables[f]].ids;
+    std::vector<int64_t>& all = routes[table_of(f)].ids;
     all.insert(all.end(), ids.begin(), ids.end());
   }
   for (TableRoute& route : routes) kernels::group_ids(route.ids, route.groups);
@@ -97,10 +129,11 @@ void EmbeddingEngine::State::fetch(Communicator& communicator,
                                    const std::vector<TableRoute>& routes, Scratch& s) const {
   const int size = communicator.size();
   const int me = communicator.rank();
-  const size_t count = tables.size();
+  const size_t count = tables().size();
   s.requests.resize(size);
   for (auto& request : s.requests) request.assign(count, 0);
   for (size_t t = 0; t < count; ++t) {
+    const Partition& partition = partitions[t];
     for (int64_t id : routes[t].groups.distinct) {
       std::vector<int64_t>& request = s.requests[partition.owner(id)];
       ++request[t];
@@ -112,13 +145,13 @@ void EmbeddingEngine::State::fetch(Communicator& communicator,
   for (int r = 0; r < size; ++r) {
     const auto request = as_elements<int64_t>(asked[r]);
     int64_t floats = 0;
-    for (size_t t = 0; t < count; ++t) floats += request[t] * tables[t].dim;
+    for (size_t t = 0; t < count; ++t) floats += request[t] * tables()[t].dim;
     s.replies[r].resize(floats);
     float* out = s.replies[r].data();
     auto ids = request.subspan(count);
     for (size_t t = 0; t < count; ++t) {
-      shards[t][me].gather(ids.first(request[t]), out);
-      out += request[t] * tables[t].dim;
+      shards[t][me - first_shard].gather(ids.first(request[t]), out);
+      out += request[t] * tables()[t].dim;
       ids = ids.subspan(request[t]);
     }
   }
@@ -128,18 +161,23 @@ void EmbeddingEngine::State::fetch(Communicator& communicator,
   for (int owner = 0; owner < size; ++owner) {
     auto rows = as_elements<float>(answers[owner]);
     for (size_t t = 0; t < count; ++t) {
-      const auto part = rows.first(s.requests[owner][t] * tables[t].dim);
+      const auto part = rows.first(s.requests[owner][t] * tables()[t].dim);
       s.fetched[t].insert(s.fetched[t].end(), part.begin(), part.end());
       rows = rows.subspan(part.size());
     }
   }
+  for (size_t t = 0; t < count; ++t) {
+    if (tables()[t].quantization) quantize(*tables()[t].quantization, s.fetched[t]);
+  }
 }
 
 // local[p] = the row of `fetched` that holds the id at position p.
-void EmbeddingEngine::State::localize(const TableRoute& route, std::vector<int64_t>& local) const {
-  std::vector<int64_t> next(partition.shards + 1);  // row of the next id of each owner
+void EmbeddingEngine::State::localize(int table, const TableRoute& route,
+                                      std::vector<int64_t>& local) const {
+  const Partition& partition = partitions[table];
+  std::vector<int64_t> next(partition.shards() + 1);  // row of the next id of each owner
   for (int64_t id : route.groups.distinct) ++next[partition.owner(id) + 1];
-  for (int o = 0; o < partition.shards; ++o) next[o + 1] += next[o];
+  for (int o = 0; o < partition.shards(); ++o) next[o + 1] += next[o];
   local.resize(route.ids.size());
   const kernels::GroupedIds& groups = route.groups;
   for (size_t g = 0; g < groups.distinct.size(); ++g) {
@@ -154,20 +192,20 @@ std::vector<Tensor> EmbeddingEngine::State::pool(const std::vector<TableRoute>& 
                                                  const std::vector<FeatureBatch>& features,
                                                  Scratch& s) const {
   std::vector<Tensor> out(features.size());
-  for (size_t t = 0; t < tables.size(); ++t) {
-    localize(routes[t], s.local);
+  for (size_t t = 0; t < tables().size(); ++t) {
+    localize(static_cast<int>(t), routes[t], s.local);
     int64_t offset = 0;  // of the feature's positions among the table's
     for (size_t f = 0; f < features.size(); ++f) {
-      if (feature_tables[f] != static_cast<int>(t)) continue;
+      if (table_of(f) != static_cast<int>(t)) continue;
       const FeatureBatch& batch = features[f];
       const int64_t samples = batch.row_splits.size() - 1;
-      out[f] = Tensor::uninitialized({samples, tables[t].dim}, DType::kFloat32);
+      out[f] = Tensor::uninitialized({samples, tables()[t].dim}, DType::kFloat32);
       const kernels::Bags bags{
           .ids = s.local.data() + offset,
           .splits = batch.row_splits.data<int64_t>().data(),
           .samples = samples,
           .weights = batch.weights ? batch.weights.data<float>().data() : nullptr};
-      kernels::pooled_gather(s.fetched[t].data(), tables[t].dim, bags, tables[t].combiner,
+      kernels::pooled_gather(s.fetched[t].data(), tables()[t].dim, bags, tables()[t].combiner,
                              out[f].mutable_data<float>().data());
       offset += batch.ids.size();
     }
@@ -181,12 +219,12 @@ OutgoingRows EmbeddingEngine::State::row_gradients(int table, const Ticket& tick
                                                    const std::vector<Tensor>& gradients,
                                                    std::vector<float>& out) const {
   const TableRoute& route = ticket.routes[table];
-  const int64_t dim = tables[table].dim;
+  const int64_t dim = tables()[table].dim;
   std::vector<Contribution> contributions;
   contributions.reserve(route.ids.size());
   std::vector<float> gains;
   for (size_t f = 0; f < ticket.features.size(); ++f) {
-    if (feature_tables[f] != table) continue;
+    if (table_of(f) != table) continue;
     const FeatureBatch& batch = ticket.features[f];
     const auto splits = batch.row_splits.data<int64_t>();
     gains.resize(batch.ids.size());
@@ -195,7 +233,7 @@ OutgoingRows EmbeddingEngine::State::row_gradients(int table, const Ticket& tick
          .splits = splits.data(),
          .samples = static_cast<int64_t>(splits.size()) - 1,
          .weights = batch.weights ? batch.weights.data<float>().data() : nullptr},
-        tables[table].combiner, gains.data());
+        tables()[table].combiner, gains.data());
     const float* rows = gradients[f] ? gradients[f].data<float>().data() : nullptr;
     for (size_t s = 0; s + 1 < splits.size(); ++s) {
       for (int64_t p = splits[s]; p < splits[s + 1]; ++p) {
@@ -209,12 +247,12 @@ OutgoingRows EmbeddingEngine::State::row_gradients(int table, const Ticket& tick
     if (c.row == nullptr) return;
     for (int64_t i = 0; i < dim; ++i) to[i] += c.gain * c.row[i];
   };
-  if (!tables[table].update.use_gradient_accumulation) {
+  if (!tables()[table].update.use_gradient_accumulation) {
     out.assign(route.ids.size() * dim, 0.0F);
     for (size_t p = 0; p < route.ids.size(); ++p) {
       add(static_cast<int64_t>(p), out.data() + p * dim);
     }
-    return {.ids = route.ids, .values = out, .dim = dim};
+    return {.ids = route.ids, .values = out, .dim = dim, .partition = &partitions[table]};
   }
   const kernels::GroupedIds& groups = route.groups;
   out.assign(groups.distinct.size() * dim, 0.0F);
@@ -223,61 +261,113 @@ OutgoingRows EmbeddingEngine::State::row_gradients(int table, const Ticket& tick
       add(groups.positions[i], out.data() + g * dim);
     }
   }
-  return {.ids = groups.distinct, .values = out, .dim = dim};
+  return {.ids = groups.distinct, .values = out, .dim = dim, .partition = &partitions[table]};
 }
 
-EmbeddingEngine::EmbeddingEngine(std::vector<EngineTable> tables, std::vector<int> feature_tables,
-                                 int shards)
+// Sums the gradients at the owners of the rows and steps the rows.
+void EmbeddingEngine::State::update(Communicator& communicator, const Pending& p) {
+  const int local = communicator.rank() - first_shard;
+  const size_t count = tables().size();
+  std::vector<std::vector<float>> buffers(count);
+  std::vector<OutgoingRows> outgoing;
+  for (size_t t = 0; t < count; ++t) {
+    outgoing.push_back(row_gradients(static_cast<int>(t), *p.ticket, p.gradients, buffers[t]));
+  }
+  std::vector<OwnedRows> rows = send_rows_to_owners(communicator, outgoing);
+  for (size_t t = 0; t < count; ++t) {
+    const RowUpdate& by = tables()[t].update;
+    if (by.rule == nullptr) continue;
+    const Step step = {.learning_rate = p.steps[t].learning_rate,
+                       .iteration = p.steps[t].iteration,
+                       .hyperparameters = p.steps[t].hyperparameters};
+    if (by.use_gradient_accumulation && communicator.size() > 1) {
+      rows[t] = sum_equal_rows(rows[t], tables()[t].dim);
+    }
+    if (by.lazy) {
+      shards[t][local].update(by, rows[t], step);
+    } else {
+      shards[t][local].update_all(by, rows[t], step);
+    }
+  }
+  // Nobody looks up rows before all are written.
+  communicator.barrier();
+}
+
+void EmbeddingEngine::State::run_pending(Communicator& communicator) {
+  std::vector<Pending> waiting;
+  std::swap(waiting, pending[communicator.rank() - first_shard]);
+  for (const Pending& p : waiting) update(communicator, p);
+}
+
+EmbeddingEngine::EmbeddingEngine(const EngineConfiguration& configuration, const LocalShards& local)
     : state_(std::make_unique<State>()) {
   State& s = *state_;
-  s.tables = std::move(tables);
-  s.feature_tables = std::move(feature_tables);
-  s.partition = {.shards = shards};
-  s.scratch.resize(shards);
-  for (const EngineTable& t : s.tables) {
+  s.configuration = configuration;
+  s.first_shard = local.first;
+  const int count = local.count < 0 ? shards() - local.first : local.count;
+  s.scratch.resize(count);
+  s.pending.resize(count);
+  for (const EngineTable& t : tables()) {
     const std::vector<Slot> slots =
         t.update.rule == nullptr ? std::vector<Slot>{} : t.update.rule->slots();
+    const Partition& partition = s.partitions.emplace_back(t.rows, configuration.sharding());
     std::vector<Shard>& of_table = s.shards.emplace_back();
-    for (int i = 0; i < shards; ++i) of_table.emplace_back(t.rows, t.dim, slots, s.partition, i);
+    for (int i = 0; i < count; ++i) {
+      of_table.emplace_back(t.dim, slots, partition, local.first + i);
+    }
   }
 }
 
 EmbeddingEngine::~EmbeddingEngine() = default;
 
-const std::vector<EngineTable>& EmbeddingEngine::tables() const { return state_->tables; }
-int EmbeddingEngine::shards() const { return state_->partition.shards; }
+const EngineConfiguration& EmbeddingEngine::configuration() const { return state_->configuration; }
 
-void EmbeddingEngine::initialize(int table, const InitializerFunction& initializer,
+void EmbeddingEngine::initialize(int table, int part, int64_t rows,
+                                 const InitializerFunction& initializer,
                                  const RandomStream& stream) {
-  for (Shard& shard : state_->shards.at(table)) shard.initialize(initializer, stream);
+  for (Shard& shard : state_->shards.at(table)) shard.initialize(part, rows, initializer, stream);
+}
+
+std::pair<int64_t, int64_t> EmbeddingEngine::local_rows(int table) const {
+  const State& s = *state_;
+  const Partition& partition = s.partitions.at(table);
+  const auto local = static_cast<int>(s.scratch.size());
+  if (local == shards()) return {0, tables()[table].rows};
+  if (configuration().sharding_strategy == ShardingStrategy::kMod) {
+    throw NotImplementedError(
+        "EmbeddingEngine: rows dealt to hosts in turn cannot be read or "
+        "written where hosts are several processes; use div");
+  }
+  const int cores = configuration().sharding().cores_per_host;
+  const int end = (s.first_shard + local) / cores;
+  return {partition.first_row_of_host(s.first_shard / cores), partition.first_row_of_host(end)};
 }
 
 void EmbeddingEngine::read_rows(int table, int part, int64_t begin, int64_t end, float* out) const {
-  const int64_t dim = state_->tables.at(table).dim;
+  const int64_t dim = tables().at(table).dim;
   for (int64_t row = begin; row < end; ++row) {
-    const Shard& shard = state_->shards[table][state_->partition.owner(row)];
-    std::copy_n(shard.row(part, row), dim, out + (row - begin) * dim);
+    std::copy_n(state_->shard_of(table, row).row(part, row), dim, out + (row - begin) * dim);
   }
 }
 
 void EmbeddingEngine::write_rows(int table, int part, int64_t begin, int64_t end,
                                  const float* values) {
-  const int64_t dim = state_->tables.at(table).dim;
+  const int64_t dim = tables().at(table).dim;
   for (int64_t row = begin; row < end; ++row) {
-    Shard& shard = state_->shards[table][state_->partition.owner(row)];
-    std::copy_n(values + (row - begin) * dim, dim, shard.mutable_row(part, row));
+    std::copy_n(values + (row - begin) * dim, dim,
+                state_->shard_of(table, row).mutable_row(part, row));
   }
 }
 
 Tensor EmbeddingEngine::retrieve(int table, int part) const {
-  const EngineTable& t = state_->tables.at(table);
+  const EngineTable& t = tables().at(table);
   Tensor out = Tensor::uninitialized({t.rows, t.dim}, DType::kFloat32);
   read_rows(table, part, 0, t.rows, out.mutable_data<float>().data());
   return out;
 }
 
 void EmbeddingEngine::load(int table, int part, const Tensor& values) {
-  const EngineTable& t = state_->tables.at(table);
+  const EngineTable& t = tables().at(table);
   if (values.shape() != Shape{t.rows, t.dim} || values.dtype() != DType::kFloat32) {
     throw ValueError("EmbeddingEngine: table '", t.name, "' is float32 ", Shape{t.rows, t.dim},
                      ", received ", values.dtype(), " ", values.shape());
@@ -286,53 +376,50 @@ void EmbeddingEngine::load(int table, int part, const Tensor& values) {
 }
 
 EmbeddingEngine::Activations EmbeddingEngine::lookup(Communicator& communicator,
-                                                     const std::vector<FeatureBatch>& features) {
+                                                     const std::vector<FeatureBatch>& features,
+                                                     bool training) {
   State& s = *state_;
-  if (communicator.size() != s.partition.shards) {
-    throw RuntimeError("EmbeddingEngine: made for ", s.partition.shards, " replicas, looked up in ",
+  if (communicator.size() != shards()) {
+    throw RuntimeError("EmbeddingEngine: made for ", shards(), " replicas, looked up in ",
                        communicator.size());
   }
   s.check(features);
-  Scratch& scratch = s.scratch[communicator.rank()];
+  if (!training) s.run_pending(communicator);
+  Scratch& scratch = s.scratch[communicator.rank() - s.first_shard];
   auto ticket = std::make_shared<Ticket>();
   ticket->features = features;
   ticket->routes = s.routes_of(features);
   s.fetch(communicator, ticket->routes, scratch);
   std::vector<Tensor> values = s.pool(ticket->routes, features, scratch);
+  if (training) s.run_pending(communicator);
   return {.values = std::move(values), .ticket = std::move(ticket)};
 }
 
-void EmbeddingEngine::apply(Communicator& communicator, Ticket& ticket,
-                            const std::vector<Tensor>& gradients, const std::vector<Step>& steps) {
-  if (ticket.used) {
+void EmbeddingEngine::apply(Communicator& communicator, std::shared_ptr<Ticket> ticket,
+                            std::vector<Tensor> gradients, std::vector<TableStep> steps) {
+  if (ticket->used) {
     throw RuntimeError(
         "EmbeddingEngine: the gradient of one lookup was asked for twice; a lookup "
         "updates its tables once");
   }
-  ticket.used = true;
-  State& s = *state_;
-  const int me = communicator.rank();
-  const size_t count = s.tables.size();
-  std::vector<std::vector<float>> buffers(count);
-  std::vector<OutgoingRows> outgoing;
-  for (size_t t = 0; t < count; ++t) {
-    outgoing.push_back(s.row_gradients(static_cast<int>(t), ticket, gradients, buffers[t]));
+  ticket->used = true;
+  State::Pending update = {
+      .ticket = std::move(ticket), .gradients = std::move(gradients), .steps = std::move(steps)};
+  if (configuration().pipeline_execution_with_tensor_core) {
+    state_->pending[communicator.rank() - state_->first_shard].push_back(std::move(update));
+  } else {
+    state_->update(communicator, update);
   }
-  std::vector<OwnedRows> rows = send_rows_to_owners(communicator, outgoing);
-  for (size_t t = 0; t < count; ++t) {
-    const EngineTable& table = s.tables[t];
-    if (table.update.rule == nullptr) continue;
-    if (table.update.use_gradient_accumulation && communicator.size() > 1) {
-      rows[t] = sum_equal_rows(rows[t], table.dim);
-    }
-    if (table.update.lazy) {
-      s.shards[t][me].update(table.update, rows[t], steps[t]);
-    } else {
-      s.shards[t][me].update_all(table.update, rows[t], steps[t]);
-    }
-  }
-  // Nobody looks up rows before all are written.
-  communicator.barrier();
+}
+
+void EmbeddingEngine::drain(Communicator& communicator) { state_->run_pending(communicator); }
+
+bool EmbeddingEngine::has_pending() const {
+  return std::ranges::any_of(state_->pending, [](const auto& p) { return !p.empty(); });
+}
+
+void EmbeddingEngine::forget_pending() {
+  for (auto& p : state_->pending) p.clear();
 }
 
 }  // namespace keel::distribute

@@ -3,7 +3,11 @@
 // Which shard owns a row is decided in one place (partition.h) and seen nowhere else: load and
 // retrieve deal in rows of whole tables. A lookup is three steps: ids go to the shards that own
 // them, shards gather rows, rows come back and are pooled. An update is the same route
-// backwards. lookup and apply are collective: every replica calls them, in the same order.
+// backwards. lookup, apply and drain are collective: every replica calls them, in the same order.
+//
+// With pipeline_execution_with_tensor_core an update waits for the rows of the next training
+// lookup to be gathered: the lookup of step n sees the updates of steps 0 ... n - 2, exactly.
+// Inference lookups see all of them.
 #pragma once
 
 #include <memory>
@@ -11,21 +15,11 @@
 #include <vector>
 
 #include "distribute/communicator.h"
-#include "distribute/embedding/row_update.h"
+#include "distribute/embedding/configuration.h"
 #include "framework/initializers.h"
-#include "framework/kernels/gather.h"
 #include "framework/tensor.h"
 
 namespace keel::distribute {
-
-using kernels::Combiner;
-
-struct EngineTable {
-  std::string name;
-  int64_t rows = 0, dim = 0;
-  Combiner combiner = Combiner::kMean;
-  RowUpdate update = {};  // no rule: no slots, no updates
-};
 
 // One feature of one replica's batch: sample s pools the rows of the ids at positions
 // [row_splits[s], row_splits[s + 1]).
@@ -33,6 +27,13 @@ struct FeatureBatch {
   Tensor ids;         // int64 [n]
   Tensor row_splits;  // int64 [samples + 1]
   Tensor weights;     // float32 [n], or empty for ones
+};
+
+// What an update of one table needs to know of its step.
+struct TableStep {
+  double learning_rate = 0;
+  int64_t iteration = 0;
+  std::vector<double> hyperparameters = {};  // of custom rules
 };
 
 class EmbeddingEngine {
@@ -45,30 +46,52 @@ class EmbeddingEngine {
     std::shared_ptr<Ticket> ticket;  // drop it if there will be no update
   };
 
-  // feature_tables[f] is the index in `tables` of feature f's table; `shards` is the number of
-  // replicas. Weights are zero, slots at their initial values.
-  EmbeddingEngine(std::vector<EngineTable> tables, std::vector<int> feature_tables, int shards);
+  // Which shards live in this process.
+  struct LocalShards {
+    int first = 0;
+    int count = -1;  // -1: all from `first`
+  };
+
+  // One shard for each tensor core. Weights are zero, slots at their initial values.
+  explicit EmbeddingEngine(const EngineConfiguration& configuration)
+      : EmbeddingEngine(configuration, LocalShards{}) {}
+  EmbeddingEngine(const EngineConfiguration& configuration, const LocalShards& local);
   ~EmbeddingEngine();
 
-  const std::vector<EngineTable>& tables() const;
-  int shards() const;
-  void initialize(int table, const InitializerFunction& initializer, const RandomStream& stream);
+  const EngineConfiguration& configuration() const;
+  const std::vector<EngineTable>& tables() const { return configuration().tables; }
+  int shards() const { return configuration().num_tensor_cores; }
+  // The first `rows` rows of the weights (part 0) or of slot part - 1 of a table: what
+  // `initializer` gives a tensor of so many rows.
+  void initialize(int table, int part, int64_t rows, const InitializerFunction& initializer,
+                  const RandomStream& stream);
 
-  // Rows [begin, end) of the weights (part 0) or of slot part - 1 of a table, [end - begin, dim].
-  // Not collective, and not while replicas run.
+  // The rows that this process holds: [first, end). NotImplementedError if they are not a run, for
+  // rows dealt to hosts in turn over several processes.
+  std::pair<int64_t, int64_t> local_rows(int table) const;
+  // Rows [begin, end) of a part of a table, [end - begin, dim], all of them held here
+  // (RuntimeError). Not collective, and not while replicas run.
   void read_rows(int table, int part, int64_t begin, int64_t end, float* out) const;
   void write_rows(int table, int part, int64_t begin, int64_t end, const float* values);
+  // Both deal in whole tables, so every process must hold or be given all rows. ValueError unless
+  // `values` is float32 [rows, dim].
   Tensor retrieve(int table, int part = 0) const;
-  // ValueError unless `values` is float32 [rows, dim].
   void load(int table, int part, const Tensor& values);
 
-  // `features[f]` is this replica's batch. ValueError for an id outside its table.
-  Activations lookup(Communicator& communicator, const std::vector<FeatureBatch>& features);
+  // `features[f]` is this replica's batch. `training`: an update may follow. ValueError for an id
+  // outside its table.
+  Activations lookup(Communicator& communicator, const std::vector<FeatureBatch>& features,
+                     bool training = true);
   // gradients[f]: float32 [samples, dim], or empty for zeros. Sums the gradient of each row over
   // samples, features and replicas, then updates each row looked up once, by its table's rule at
   // steps[t]; see RowUpdate. RuntimeError if the ticket was used before.
-  void apply(Communicator& communicator, Ticket& ticket, const std::vector<Tensor>& gradients,
-             const std::vector<Step>& steps);
+  void apply(Communicator& communicator, std::shared_ptr<Ticket> ticket,
+             std::vector<Tensor> gradients, std::vector<TableStep> steps);
+  // Runs the updates that wait.
+  void drain(Communicator& communicator);
+  bool has_pending() const;  // an update waits
+  // After a step that failed: what waits may not be the same in all replicas.
+  void forget_pending();
 
  private:
   struct State;

@@ -13,14 +13,14 @@ struct Message {
   std::vector<float> rows;
 };
 
-std::vector<Message> sort_by_owner(std::span<const OutgoingRows> tables,
-                                   const Partition& partition) {
-  std::vector<Message> out(partition.shards);
+std::vector<Message> sort_by_owner(std::span<const OutgoingRows> tables, int replicas) {
+  std::vector<Message> out(replicas);
   for (Message& m : out) m.ids.resize(tables.size());
   for (size_t t = 0; t < tables.size(); ++t) {
     const OutgoingRows& table = tables[t];
     for (size_t i = 0; i < table.ids.size(); ++i) {
-      Message& m = out[partition.owner(table.ids[i])];
+      const int64_t id = table.ids[i];
+      Message& m = out[table.partition == nullptr ? id % replicas : table.partition->owner(id)];
       ++m.ids[t];
       m.ids.push_back(table.ids[i]);
       const float* row = table.values.data() + i * table.dim;
@@ -50,7 +50,7 @@ std::vector<OwnedRows> send_rows_to_owners(Communicator& communicator,
     }
     return out;
   }
-  const std::vector<Message> messages = sort_by_owner(tables, {.shards = size});
+  const std::vector<Message> messages = sort_by_owner(tables, size);
   std::vector<Bytes> id_bytes, row_bytes;
   for (const Message& m : messages) {
     id_bytes.push_back(as_bytes_of<int64_t>(m.ids));

@@ -20,6 +20,8 @@ struct OutgoingRows {
   std::span<const int64_t> ids;   // [n]
   std::span<const float> values;  // [n, dim]
   int64_t dim = 1;
+  // Who owns which row; null: row r belongs to replica r mod replicas.
+  const Partition* partition = nullptr;
 };
 
 // Brings the rows of each table to their owners: what came, in replica order, and of each replica

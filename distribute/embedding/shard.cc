@@ -12,13 +12,8 @@ constexpr int64_t kPrefetchDistance = 8;
 
 }  // namespace
 
-Shard::Shard(int64_t rows, int64_t dim, const std::vector<Slot>& slots, Partition partition,
-             int index)
-    : table_rows_(rows),
-      rows_(partition.rows_of(index, rows)),
-      dim_(dim),
-      partition_(partition),
-      index_(index) {
+Shard::Shard(int64_t dim, const std::vector<Slot>& slots, const Partition& partition, int index)
+    : rows_(partition.rows_of(index)), dim_(dim), partition_(partition), index_(index) {
   data_.push_back(Tensor::zeros({rows_, dim_}));
   for (const Slot& slot : slots) {
     data_.push_back(Tensor::full<float>({rows_, dim_}, static_cast<float>(slot.initial)));
@@ -26,13 +21,15 @@ Shard::Shard(int64_t rows, int64_t dim, const std::vector<Slot>& slots, Partitio
   for (Tensor& t : data_) pointers_.push_back(t.mutable_data<float>().data());
 }
 
-void Shard::initialize(const InitializerFunction& initializer, const RandomStream& stream) {
-  const Shape whole = {table_rows_, dim_};
+void Shard::initialize(int part, int64_t rows, const InitializerFunction& initializer,
+                       const RandomStream& stream) {
+  const Shape whole = {rows, dim_};
   parallel_for(rows_, kRowsPerBlock, [&](int64_t begin, int64_t end) {
     for (int64_t local = begin; local < end; ++local) {
-      const int64_t first = partition_.global_row(index_, local) * dim_;
-      initializer.fill({pointers_[0] + local * dim_, static_cast<size_t>(dim_)}, first, whole,
-                       stream);
+      const int64_t row = partition_.global_row(index_, local);
+      if (row >= rows) continue;
+      initializer.fill({pointers_[part] + local * dim_, static_cast<size_t>(dim_)}, row * dim_,
+                       whole, stream);
     }
   });
 }

@@ -15,10 +15,12 @@ namespace keel::distribute {
 class Shard {
  public:
   // Weights zero, slots at their initial values.
-  Shard(int64_t rows, int64_t dim, const std::vector<Slot>& slots, Partition partition, int index);
+  Shard(int64_t dim, const std::vector<Slot>& slots, const Partition& partition, int index);
 
-  // Draws exactly what the whole table would hold in these rows.
-  void initialize(const InitializerFunction& initializer, const RandomStream& stream);
+  // Draws exactly what a table of the first `rows` rows would hold in those that are here; see
+  // row() for `part`.
+  void initialize(int part, int64_t rows, const InitializerFunction& initializer,
+                  const RandomStream& stream);
 
   // out[i] = the row of ids[i].
   void gather(std::span<const int64_t> ids, float* out) const;
@@ -36,7 +38,6 @@ class Shard {
   }
 
  private:
-  const int64_t table_rows_;
   const int64_t rows_;  // owned
   const int64_t dim_;
   const Partition partition_;

@@ -106,7 +106,7 @@ TEST(VariableTest, AssignsWithoutRecordingTheSum) {
 // ---- In replicas.
 
 ReplicaContext replica(int number, int of) {
-  return {.replica = number, .local_replica = number, .local_replicas = of};
+  return {.replica = number, .replicas = of, .local_replica = number, .local_replicas = of};
 }
 
 class ReplicaVariableTest : public testing::Test {

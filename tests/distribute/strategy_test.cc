@@ -239,6 +239,50 @@ TEST(CommunicatorTest, AllToAllDeliversToEachRankWhatEachSentIt) {
   EXPECT_EQ(received[2], (std::vector<int64_t>{2, 2, 12, 12, 22, 22}));
 }
 
+TEST(CommunicatorTest, DifferentLabelsOfOneCollectiveAreAnErrorThatNamesBoth) {
+  TPUStrategy strategy({.num_cores = 2});
+  try {
+    strategy.run([&] {
+      const bool first = current_replica_context()->replica == 0;
+      const std::vector<Bytes> send(2);
+      strategy.communicator().all_to_all(send, first ? "ids" : "rows");
+    });
+    FAIL() << "no error";
+  } catch (const RuntimeError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("all_to_all 'ids'"), std::string::npos) << text;
+    EXPECT_NE(text.find("all_to_all 'rows'"), std::string::npos) << text;
+  }
+}
+
+TEST(CommunicatorTest, CountsWhatLeavesEachRankForOthers) {
+  TPUStrategy strategy({.num_cores = 4});
+  Communicator& communicator = strategy.communicator();
+  const auto step = [&] {
+    const std::vector<int64_t> message(10);
+    std::vector<Bytes> send(4, as_bytes_of<int64_t>(message));
+    send[1] = {};
+    communicator.all_to_all(send);
+    std::vector<float> values(1600);
+    const std::span<const float> pieces[] = {values};
+    communicator.reduce_scatter(pieces, [](size_t, int64_t, std::span<const float>) {});
+    static std::vector<float> shared(1600);
+    const std::span<float> parts[] = {shared};
+    communicator.share(parts);
+  };
+  strategy.run(step);
+  const TrafficByKind first = communicator.traffic_of_rank(0);
+  EXPECT_EQ(first.all_to_all.bytes_sent, 2 * 80);
+  EXPECT_EQ(first.all_to_all.messages, 2);
+  EXPECT_EQ(communicator.traffic_of_rank(1).all_to_all.bytes_sent, 3 * 80);
+  EXPECT_EQ(first.reduce_scatter.bytes_sent, 3 * 400 * 4);
+  EXPECT_EQ(first.reduce_scatter.messages, 3);
+  EXPECT_EQ(first.share.bytes_sent, 3 * 400 * 4);
+  EXPECT_EQ(communicator.traffic().all_to_all.bytes_sent, 0) << "nothing left this process";
+  communicator.reset_traffic();
+  EXPECT_EQ(communicator.traffic_of_rank(0).share.messages, 0);
+}
+
 TEST(StrategyTest, ThreadsThatRunOneStrategyTakeTurns) {
   TPUStrategy strategy({.num_cores = 3});
   std::atomic<int> wrong = 0;

@@ -32,21 +32,41 @@ EngineTable table(int64_t rows, int64_t dim, Combiner combiner,
   return {.name = "t", .rows = rows, .dim = dim, .combiner = combiner, .update = {.rule = rule}};
 }
 
-class EngineTest : public testing::TestWithParam<int> {
+struct Cores {
+  int hosts = 1;
+  int per_host = 1;
+};
+void PrintTo(const Cores& c, std::ostream* out) { *out << c.hosts << "x" << c.per_host; }
+
+EngineConfiguration configuration(std::vector<EngineTable> tables,
+                                  const std::vector<int>& feature_tables, const Cores& cores) {
+  EngineConfiguration out = {.tables = std::move(tables),
+                             .features = {},
+                             .num_hosts = cores.hosts,
+                             .num_tensor_cores = cores.hosts * cores.per_host};
+  for (int t : feature_tables) out.features.push_back({.table_id = t});
+  return out;
+}
+
+class EngineTest : public testing::TestWithParam<Cores> {
  protected:
-  TPUStrategy strategy_{{.num_cores = GetParam()}};
-  int replicas() const { return GetParam(); }
+  EmbeddingEngine engine_of(std::vector<EngineTable> tables,
+                            const std::vector<int>& feature_tables) const {
+    return EmbeddingEngine(configuration(std::move(tables), feature_tables, GetParam()));
+  }
+  int replicas() const { return GetParam().hosts * GetParam().per_host; }
+  TPUStrategy strategy_{{.num_hosts = GetParam().hosts, .num_cores = GetParam().per_host}};
 };
 
 TEST_P(EngineTest, LoadAndRetrieveAgreeForAnyNumberOfShards) {
-  EmbeddingEngine engine({table(11, 3, Combiner::kSum)}, {0}, replicas());
+  EmbeddingEngine engine = engine_of({table(11, 3, Combiner::kSum)}, {0});
   engine.load(0, 0, counting(11, 3));
   EXPECT_EQ(engine.retrieve(0).to_vector<float>(), counting(11, 3).to_vector<float>());
   EXPECT_THROW(engine.load(0, 0, counting(10, 3)), ValueError);
 }
 
 TEST_P(EngineTest, EveryReplicaGetsItsOwnPooledRows) {
-  EmbeddingEngine engine({table(16, 2, Combiner::kMean)}, {0}, replicas());
+  EmbeddingEngine engine = engine_of({table(16, 2, Combiner::kMean)}, {0});
   engine.load(0, 0, counting(16, 2));
   const auto pooled = strategy_.run([&] {
     const int64_t r = current_replica_context()->replica;
@@ -61,7 +81,7 @@ TEST_P(EngineTest, EveryReplicaGetsItsOwnPooledRows) {
 TEST_P(EngineTest, SignedWeightsAreUsedAsTheyAre) {
   // Rows 3 and 5 of the counting table with weights 2 and -1; a weight of 0; weights 1 and -1.
   const auto lookup = [&](Combiner combiner) {
-    EmbeddingEngine engine({table(16, 2, combiner)}, {0}, replicas());
+    EmbeddingEngine engine = engine_of({table(16, 2, combiner)}, {0});
     engine.load(0, 0, counting(16, 2));
     return strategy_.run([&] {
       return engine
@@ -80,12 +100,12 @@ TEST_P(EngineTest, SignedWeightsAreUsedAsTheyAre) {
 
 TEST_P(EngineTest, GradientsAreSummedOverSamplesFeaturesAndReplicasThenAppliedOnce) {
   // Adagrad shows whether a row is stepped once: sum g = 2 per replica, a = g^2, w = -lr.
-  EmbeddingEngine engine({table(8, 1, Combiner::kSum, std::make_shared<AdagradRule>(0.0, 0.0))},
-                         {0, 0}, replicas());
+  EmbeddingEngine engine =
+      engine_of({table(8, 1, Combiner::kSum, std::make_shared<AdagradRule>(0.0, 0.0))}, {0, 0});
   strategy_.run([&] {
     auto found = engine.lookup(strategy_.communicator(), {bags({{5}}), bags({{5}})});
     const Tensor one = Tensor::full<float>({1, 1}, 1);
-    engine.apply(strategy_.communicator(), *found.ticket, {one, one},
+    engine.apply(strategy_.communicator(), found.ticket, {one, one},
                  {{.learning_rate = 0.5, .iteration = 0}});
   });
   const float g = static_cast<float>(2 * replicas());
@@ -97,10 +117,10 @@ TEST_P(EngineTest, GradientsAreSummedOverSamplesFeaturesAndReplicasThenAppliedOn
 TEST_P(EngineTest, WithoutAccumulationEachOccurrenceIsAStep) {
   EngineTable t = table(8, 1, Combiner::kSum, std::make_shared<AdagradRule>(0.0, 0.0));
   t.update.use_gradient_accumulation = false;
-  EmbeddingEngine engine({t}, {0}, replicas());
+  EmbeddingEngine engine = engine_of({t}, {0});
   strategy_.run([&] {
     auto found = engine.lookup(strategy_.communicator(), {bags({{3, 3}})});
-    engine.apply(strategy_.communicator(), *found.ticket, {Tensor::full<float>({1, 1}, 1)},
+    engine.apply(strategy_.communicator(), found.ticket, {Tensor::full<float>({1, 1}, 1)},
                  {{.learning_rate = 1, .iteration = 0}});
   });
   // Steps 1, 1/sqrt 2, 1/sqrt 3, ... of 2 n occurrences with gradient 1.
@@ -110,12 +130,12 @@ TEST_P(EngineTest, WithoutAccumulationEachOccurrenceIsAStep) {
 }
 
 TEST_P(EngineTest, GradientOfAMeanIsDividedByTheWeights) {
-  EmbeddingEngine engine({table(4, 1, Combiner::kMean)}, {0}, replicas());
+  EmbeddingEngine engine = engine_of({table(4, 1, Combiner::kMean)}, {0});
   strategy_.run([&] {
     const bool first = current_replica_context()->replica == 0;
     auto found =
         engine.lookup(strategy_.communicator(), {first ? bags({{0, 1}}, {1, 3}) : bags({{}})});
-    engine.apply(strategy_.communicator(), *found.ticket, {Tensor::full<float>({1, 1}, 1)},
+    engine.apply(strategy_.communicator(), found.ticket, {Tensor::full<float>({1, 1}, 1)},
                  {{.learning_rate = 1, .iteration = 0}});
   });
   EXPECT_EQ(engine.retrieve(0).to_vector<float>(), (std::vector<float>{-0.25, -0.75, 0, 0}));
@@ -127,13 +147,13 @@ TEST_P(EngineTest, ClippingAndDecayFrameTheRule) {
   t.update.clip_gradient_max = 2;
   t.update.weight_decay_factor = 0.1;
   t.update.clip_weight_max = 7;
-  EmbeddingEngine engine({t}, {0}, replicas());
+  EmbeddingEngine engine = engine_of({t}, {0});
   engine.load(0, 0, Tensor::from<float>({10, 10, 10, 10}, {4, 1}));
   strategy_.run([&] {
     const bool first = current_replica_context()->replica == 0;
     auto found =
         engine.lookup(strategy_.communicator(), {first ? bags({{1}, {2}}) : bags({{}, {}})});
-    engine.apply(strategy_.communicator(), *found.ticket, {Tensor::from<float>({100, 1}, {2, 1})},
+    engine.apply(strategy_.communicator(), found.ticket, {Tensor::from<float>({100, 1}, {2, 1})},
                  {{.learning_rate = 1, .iteration = 0}});
   });
   // Row 1: 10 - 1 - 2 = 7; row 2: 10 - 1 - 1 = 8, clipped to 7; others are left alone.
@@ -143,12 +163,12 @@ TEST_P(EngineTest, ClippingAndDecayFrameTheRule) {
 TEST_P(EngineTest, ANotLazyRuleStepsEveryRow) {
   EngineTable t = table(3, 1, Combiner::kSum, std::make_shared<SGDRule>(0.5));
   t.update.lazy = false;
-  EmbeddingEngine engine({t}, {0}, replicas());
+  EmbeddingEngine engine = engine_of({t}, {0});
   for (int step = 0; step < 2; ++step) {
     strategy_.run([&] {
       const bool look = step == 0 && current_replica_context()->replica == 0;
       auto found = engine.lookup(strategy_.communicator(), {look ? bags({{1}}) : bags({{}})});
-      engine.apply(strategy_.communicator(), *found.ticket, {Tensor::full<float>({1, 1}, 1)},
+      engine.apply(strategy_.communicator(), found.ticket, {Tensor::full<float>({1, 1}, 1)},
                    {{.learning_rate = 1, .iteration = step}});
     });
   }
@@ -157,7 +177,7 @@ TEST_P(EngineTest, ANotLazyRuleStepsEveryRow) {
 }
 
 TEST_P(EngineTest, AnIdOutsideItsTableIsAnErrorBeforeAnythingChanges) {
-  EmbeddingEngine engine({table(4, 1, Combiner::kSum)}, {0}, replicas());
+  EmbeddingEngine engine = engine_of({table(4, 1, Combiner::kSum)}, {0});
   for (int64_t id : {int64_t{4}, int64_t{-1}, int64_t{1} << 40}) {
     try {
       strategy_.run([&] { engine.lookup(strategy_.communicator(), {bags({{0}, {id}})}); });
@@ -169,29 +189,94 @@ TEST_P(EngineTest, AnIdOutsideItsTableIsAnErrorBeforeAnythingChanges) {
 }
 
 TEST_P(EngineTest, ATicketIsUsedOnce) {
-  EmbeddingEngine engine({table(4, 1, Combiner::kSum)}, {0}, replicas());
+  EmbeddingEngine engine = engine_of({table(4, 1, Combiner::kSum)}, {0});
   EXPECT_THROW(strategy_.run([&] {
     auto found = engine.lookup(strategy_.communicator(), {bags({{0}})});
     const std::vector<Tensor> g = {Tensor::full<float>({1, 1}, 1)};
-    engine.apply(strategy_.communicator(), *found.ticket, g, {{}});
-    engine.apply(strategy_.communicator(), *found.ticket, g, {{}});
+    engine.apply(strategy_.communicator(), found.ticket, g, {{}});
+    engine.apply(strategy_.communicator(), found.ticket, g, {{}});
   }),
                RuntimeError);
 }
 
-INSTANTIATE_TEST_SUITE_P(Replicas, EngineTest, testing::Values(1, 2, 3, 4, 7));
+INSTANTIATE_TEST_SUITE_P(Replicas, EngineTest,
+                         testing::Values(Cores{1, 1}, Cores{1, 2}, Cores{1, 3}, Cores{1, 4},
+                                         Cores{1, 7}, Cores{2, 2}, Cores{3, 1}, Cores{3, 2}));
 
 TEST(EngineInitializationTest, ShardsDrawWhatTheWholeTableWould) {
   const Initializer glorot = "glorot_uniform";
   const RandomStream stream{.seed = 3, .purpose = 5};
-  EmbeddingEngine one({table(13, 5, Combiner::kSum)}, {0}, 1);
-  EmbeddingEngine four({table(13, 5, Combiner::kSum)}, {0}, 4);
-  one.initialize(0, glorot.function(), stream);
-  four.initialize(0, glorot.function(), stream);
+  EmbeddingEngine one(configuration({table(13, 5, Combiner::kSum)}, {0}, {1, 1}));
+  EmbeddingEngine six(configuration({table(13, 5, Combiner::kSum)}, {0}, {3, 2}));
+  one.initialize(0, 0, 13, glorot.function(), stream);
+  six.initialize(0, 0, 13, glorot.function(), stream);
   std::vector<float> whole(13 * 5);
   glorot.function().fill(whole, 0, {13, 5}, stream);
   EXPECT_EQ(one.retrieve(0).to_vector<float>(), whole);
-  EXPECT_EQ(four.retrieve(0).to_vector<float>(), whole);
+  EXPECT_EQ(six.retrieve(0).to_vector<float>(), whole);
+}
+
+TEST(EngineInitializationTest, RowsBeyondThoseInitializedStayZero) {
+  EmbeddingEngine engine(configuration({table(5, 1, Combiner::kSum)}, {0}, {2, 1}));
+  engine.initialize(0, 0, 3, Initializer("ones").function(), {});
+  EXPECT_EQ(engine.retrieve(0).to_vector<float>(), (std::vector<float>{1, 1, 1, 0, 0}));
+}
+
+// One id at every step, rate 0.1, gradient 1.
+std::vector<float> seen_by_training(bool pipelined, bool evaluate_between) {
+  TPUStrategy strategy({.num_cores = 2});
+  EngineConfiguration c = configuration({table(4, 1, Combiner::kSum)}, {0}, {1, 2});
+  c.pipeline_execution_with_tensor_core = pipelined;
+  EmbeddingEngine engine(c);
+  std::vector<float> seen;
+  for (int step = 0; step < 4; ++step) {
+    const auto values = strategy.run([&] {
+      Communicator& all = strategy.communicator();
+      const FeatureBatch batch = bags({{1}});
+      const auto found = engine.lookup(all, {batch});
+      engine.apply(all, found.ticket, {Tensor::full<float>({1, 1}, 0.5F)},
+                   {{.learning_rate = 0.1}});
+      if (evaluate_between) engine.lookup(all, {batch}, false);
+      return found.values[0].item<float>();
+    });
+    seen.push_back(values[0]);
+  }
+  EXPECT_EQ(engine.has_pending(), pipelined && !evaluate_between);
+  strategy.run([&] { engine.drain(strategy.communicator()); });
+  EXPECT_FALSE(engine.has_pending());
+  EXPECT_NEAR(engine.retrieve(0).to_vector<float>()[1], -0.4, 1e-6);
+  return seen;
+}
+
+TEST(EnginePipelineTest, AStepSeesAllUpdatesButTheLast) {
+  const std::vector<float> off = {0, -0.1F, -0.2F, -0.3F};
+  const std::vector<float> on = {0, 0, -0.1F, -0.2F};
+  const std::vector<float> unpipelined = seen_by_training(false, false);
+  const std::vector<float> pipelined = seen_by_training(true, false);
+  for (size_t i = 0; i < off.size(); ++i) {
+    EXPECT_NEAR(unpipelined[i], off[i], 1e-6);
+    EXPECT_NEAR(pipelined[i], on[i], 1e-6);
+  }
+}
+
+TEST(EnginePipelineTest, InferenceSeesEveryUpdate) {
+  const std::vector<float> seen = seen_by_training(true, true);
+  EXPECT_NEAR(seen[3], -0.3, 1e-6);
+}
+
+TEST(EngineQuantizationTest, RoundsRowsBeforeTheyAreCombinedAndStoresThemExactly) {
+  // Five values from -1 to 1: 0.3 -> 0.5, -0.3 -> -0.5, 0.24 -> 0, 2 -> 1.
+  TPUStrategy strategy({.num_cores = 1});
+  EngineTable t = table(2, 2, Combiner::kMean);
+  t.quantization = Quantization{.num_buckets = 5, .lower = -1, .upper = 1};
+  EmbeddingEngine engine(configuration({t}, {0}, {1, 1}));
+  const Tensor rows = Tensor::from<float>({0.3F, -0.3F, 0.24F, 2}, {2, 2});
+  engine.load(0, 0, rows);
+  strategy.run([&] {
+    const auto found = engine.lookup(strategy.communicator(), {bags({{0, 1}})});
+    EXPECT_EQ(found.values[0].to_vector<float>(), (std::vector<float>{0.25F, 0.25F}));
+  });
+  EXPECT_EQ(engine.retrieve(0).to_vector<float>(), rows.to_vector<float>());
 }
 
 }  // namespace

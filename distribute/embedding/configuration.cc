@@ -1,0 +1,184 @@
+#include "distribute/embedding/configuration.h"
+
+#include <google/protobuf/text_format.h>
+#include <limits>
+#include <set>
+
+#include "distribute/embedding/optimization_parameters_internal.h"
+#include "distribute/embedding/tpu_embedding_configuration.pb.h"
+#include "framework/errors.h"
+
+namespace keel::distribute {
+namespace {
+
+using Record = proto::TPUEmbeddingConfiguration;
+
+proto::TableDescriptor::Combiner write(Combiner combiner) {
+  switch (combiner) {
+    case Combiner::kSum:
+      return proto::TableDescriptor::SUM;
+    case Combiner::kSqrtN:
+      return proto::TableDescriptor::SQRTN;
+    case Combiner::kMean:
+      break;
+  }
+  return proto::TableDescriptor::MEAN;
+}
+
+Combiner read(proto::TableDescriptor::Combiner combiner) {
+  switch (combiner) {
+    case proto::TableDescriptor::MEAN:
+      return Combiner::kMean;
+    case proto::TableDescriptor::SUM:
+      return Combiner::kSum;
+    case proto::TableDescriptor::SQRTN:
+      return Combiner::kSqrtN;
+    default:
+      throw ValueError("EngineConfiguration: a combiner is mean, sum or sqrtn, received ",
+                       static_cast<int>(combiner));
+  }
+}
+
+// ValueError unless the product of `sizes`, none of them negative, is an int64.
+void check_product(const std::string& what, std::span<const int64_t> sizes) {
+  int64_t product = 1;
+  for (int64_t size : sizes) {
+    if (size > 0 && product > std::numeric_limits<int64_t>::max() / size) {
+      throw ValueError("EngineConfiguration: ", what, " is too large");
+    }
+    product *= size;
+  }
+}
+
+EngineTable read(const proto::TableDescriptor& p) {
+  EngineTable table = {.name = p.name(), .rows = p.vocabulary_size(), .dim = p.dimension()};
+  if (table.rows < 1 || table.dim < 1 || p.num_features() < 0) {
+    throw ValueError("EngineConfiguration: table '", table.name,
+                     "' needs positive sizes, received ", table.rows, " rows of ", table.dim,
+                     " and ", p.num_features(), " features");
+  }
+  const int64_t sizes[] = {table.rows, table.dim, static_cast<int64_t>(sizeof(float))};
+  check_product("table '" + table.name + "'", sizes);
+  table.combiner = read(p.combiner());
+  table.num_features = p.num_features();
+  read_optimization_parameters(p.optimization_parameters(), table);
+  return table;
+}
+
+EngineFeature read(const proto::FeatureDescriptor& p, int index, size_t tables) {
+  if (p.table_id() < 0 || p.table_id() >= static_cast<int64_t>(tables)) {
+    throw ValueError("EngineConfiguration: feature ", index, " needs one of ", tables,
+                     " tables, received table_id ", p.table_id());
+  }
+  const Shape shape(std::vector<int64_t>(p.input_shape().begin(), p.input_shape().end()));
+  std::vector<int64_t> known(shape.dims().begin(), shape.dims().end());
+  std::erase(known, kUnknown);
+  check_product(str("input_shape of feature ", index), known);
+  return {.name = p.name(), .table_id = p.table_id(), .input_shape = shape};
+}
+
+void check(const Record& p) {
+  if (p.num_hosts() < 1 || p.num_tensor_cores() < 1 || p.num_tensor_cores() % p.num_hosts() != 0) {
+    throw ValueError("EngineConfiguration: the cores must be dealt evenly to hosts, received ",
+                     p.num_tensor_cores(), " cores on ", p.num_hosts(), " hosts");
+  }
+  if (p.batch_size_per_tensor_core() < 0) {
+    throw ValueError(
+        "EngineConfiguration: batch_size_per_tensor_core must not be negative, "
+        "received ",
+        p.batch_size_per_tensor_core());
+  }
+  if (!Record::Mode_IsValid(p.mode()) || !Record::ShardingStrategy_IsValid(p.sharding_strategy())) {
+    throw ValueError("EngineConfiguration: unknown mode ", static_cast<int>(p.mode()),
+                     " or sharding_strategy ", static_cast<int>(p.sharding_strategy()));
+  }
+}
+
+// Names are distinct, and tags 0 ... k - 1 without gaps.
+void check_tables(const std::vector<EngineTable>& tables) {
+  std::set<std::string> names;
+  std::set<int> tags;
+  for (const EngineTable& table : tables) {
+    if (!names.insert(table.name).second) {
+      throw ValueError("EngineConfiguration: two tables are named '", table.name, "'");
+    }
+    if (table.learning_rate_tag) tags.insert(*table.learning_rate_tag);
+  }
+  if (!tags.empty() &&
+      (*tags.begin() != 0 || *tags.rbegin() != static_cast<int>(tags.size()) - 1)) {
+    throw ValueError("EngineConfiguration: the tags of learning rates must be 0 to ",
+                     tags.size() - 1, ", received ", *tags.begin(), " to ", *tags.rbegin());
+  }
+}
+
+Record parsed(const std::string& record) {
+  Record out;
+  if (!out.ParseFromString(record)) {
+    throw ValueError("EngineConfiguration: ", record.size(),
+                     " bytes that are no TPUEmbeddingConfiguration");
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string serialize(const EngineConfiguration& configuration) {
+  Record out;
+  for (const EngineTable& table : configuration.tables) {
+    proto::TableDescriptor& p = *out.add_table_descriptor();
+    p.set_name(table.name);
+    p.set_vocabulary_size(table.rows);
+    p.set_dimension(table.dim);
+    p.set_num_features(table.num_features);
+    p.set_combiner(write(table.combiner));
+    *p.mutable_optimization_parameters() = write_optimization_parameters(table);
+  }
+  for (const EngineFeature& feature : configuration.features) {
+    proto::FeatureDescriptor& p = *out.add_feature_descriptor();
+    p.set_name(feature.name);
+    p.set_table_id(feature.table_id);
+    for (int64_t dim : feature.input_shape.dims()) p.add_input_shape(dim);
+  }
+  out.set_mode(Record::TRAINING);
+  out.set_batch_size_per_tensor_core(configuration.batch_size_per_tensor_core);
+  out.set_num_hosts(configuration.num_hosts);
+  out.set_num_tensor_cores(configuration.num_tensor_cores);
+  out.set_sharding_strategy(configuration.sharding_strategy == ShardingStrategy::kMod
+                                ? Record::MOD
+                                : Record::DIV_DEFAULT);
+  out.set_pipeline_execution_with_tensor_core(configuration.pipeline_execution_with_tensor_core);
+  out.set_profile_data_directory(configuration.profile_data_directory);
+  return out.SerializeAsString();
+}
+
+EngineConfiguration parse_engine_configuration(const std::string& record) {
+  const Record p = parsed(record);
+  check(p);
+  EngineConfiguration out = {
+      .tables = {},
+      .features = {},
+      .batch_size_per_tensor_core = p.batch_size_per_tensor_core(),
+      .num_hosts = p.num_hosts(),
+      .num_tensor_cores = p.num_tensor_cores(),
+      .sharding_strategy =
+          p.sharding_strategy() == Record::MOD ? ShardingStrategy::kMod : ShardingStrategy::kDiv,
+      .pipeline_execution_with_tensor_core = p.pipeline_execution_with_tensor_core(),
+      .profile_data_directory = p.profile_data_directory()};
+  for (const proto::TableDescriptor& table : p.table_descriptor()) {
+    out.tables.push_back(read(table));
+  }
+  check_tables(out.tables);
+  for (const proto::FeatureDescriptor& feature : p.feature_descriptor()) {
+    const auto index = static_cast<int>(out.features.size());
+    out.features.push_back(read(feature, index, out.tables.size()));
+  }
+  return out;
+}
+
+std::string to_text(const std::string& record) {
+  std::string out;
+  google::protobuf::TextFormat::PrintToString(parsed(record), &out);
+  return out;
+}
+
+}  // namespace keel::distribute

@@ -1,0 +1,64 @@
+#include "distribute/embedding/tpu_system.h"
+
+#include <map>
+#include <mutex>
+
+#include "autodiff/replica_context.h"
+
+namespace keel::distribute {
+namespace {
+
+struct Systems {
+  std::mutex mutex;  // guards engines
+  std::map<std::weak_ptr<const void>, std::weak_ptr<EmbeddingEngine>, std::owner_less<>> engines;
+};
+
+Systems& systems() {
+  static Systems all;
+  return all;
+}
+
+void forget_strategies_that_are_gone(Systems& s) {
+  std::erase_if(s.engines, [](const auto& entry) { return entry.first.expired(); });
+}
+
+[[noreturn]] void refuse(const char* who) {
+  throw RuntimeError(who,
+                     ": the strategy's accelerator already runs an embedding engine; a program has "
+                     "one TPUEmbedding at a time. Destroy the other, or call "
+                     "initialize_tpu_system, which clears its tables");
+}
+
+}  // namespace
+
+void set_live_engine(const Strategy& strategy, const std::shared_ptr<EmbeddingEngine>& engine,
+                     const char* who) {
+  Systems& s = systems();
+  const std::lock_guard lock(s.mutex);
+  forget_strategies_that_are_gone(s);
+  std::weak_ptr<EmbeddingEngine>& slot = s.engines[strategy.lifetime()];
+  if (!slot.expired()) refuse(who);
+  slot = engine;
+}
+
+std::shared_ptr<EmbeddingEngine> live_engine(const Strategy& strategy) {
+  Systems& s = systems();
+  const std::lock_guard lock(s.mutex);
+  const auto it = s.engines.find(strategy.lifetime());
+  return it == s.engines.end() ? nullptr : it->second.lock();
+}
+
+void require_no_live_engine(const Strategy& strategy, const char* who) {
+  if (live_engine(strategy) != nullptr) refuse(who);
+}
+
+void initialize_tpu_system(const Strategy& strategy) {
+  if (current_replica_context() != nullptr) {
+    throw RuntimeError("initialize_tpu_system: called inside a replica");
+  }
+  Systems& s = systems();
+  const std::lock_guard lock(s.mutex);
+  s.engines.erase(strategy.lifetime());
+}
+
+}  // namespace keel::distribute

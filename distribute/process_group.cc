@@ -1,0 +1,51 @@
+#include "distribute/process_group.h"
+
+#include <cstdlib>
+
+#include "distribute/mpi_process_group_internal.h"
+
+namespace keel::distribute {
+namespace {
+
+class SingleProcess final : public ProcessGroup {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  std::vector<Parts> exchange(std::string_view what, std::span<const Parts> send) override {
+    if (send.size() != 1) {
+      throw ValueError(what, ": ", send.size(), " messages for a job of one process");
+    }
+    return std::vector<Parts>(1);
+  }
+  void abort(const std::string&) noexcept override {}
+  Traffic sent() const override { return {}; }
+};
+
+// How many processes the launcher says there are: of Open MPI, or of MPICH and its kin.
+int launched_processes() {
+  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    if (const char* size = std::getenv(variable)) return std::atoi(size);
+  }
+  return 1;
+}
+
+}  // namespace
+
+ProcessGroup& single_process() {
+  static SingleProcess group;
+  return group;
+}
+
+ProcessGroup& processes() {
+  static const std::unique_ptr<ProcessGroup> kJob =
+      launched_processes() > 1 ? make_mpi_process_group() : nullptr;
+  return kJob != nullptr ? *kJob : single_process();
+}
+
+std::vector<ProcessGroup::Parts> all_gather(ProcessGroup& group, std::string_view what,
+                                            const ProcessGroup::Parts& parts) {
+  const std::vector<ProcessGroup::Parts> send(group.size(), parts);
+  return group.exchange(what, send);
+}
+
+}  // namespace keel::distribute

@@ -1,0 +1,168 @@
+// A program that makes every call that replicas or processes make together, and keeps all that
+// they give: however the replicas are placed on processes, it must be the same bits.
+#pragma once
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "autodiff/replica_context.h"
+#include "autodiff/variable.h"
+#include "distribute/strategy.h"
+
+namespace keel::distribute {
+
+using Bits = std::vector<float>;
+
+inline Bits random_floats(int64_t seed, int64_t n) {
+  std::mt19937 engine(static_cast<uint32_t>(seed));
+  std::normal_distribution<float> normal;
+  Bits out(n);
+  for (float& x : out) x = normal(engine);
+  return out;
+}
+
+// Elements [begin, ..) of all replicas' sums, one after the other, by piece.
+inline Bits reduce_and_share(Strategy& strategy, const std::vector<int64_t>& sizes) {
+  std::vector<Bits> sums;
+  for (int64_t n : sizes) sums.emplace_back(n, -1.0F);
+  strategy.run([&] {
+    const int me = current_replica_context()->replica;
+    std::vector<Bits> mine;
+    for (int64_t n : sizes) mine.push_back(random_floats(100 * me + n, n));
+    const std::vector<std::span<const float>> pieces(mine.begin(), mine.end());
+    strategy.communicator().reduce_scatter(
+        pieces, [&](size_t piece, int64_t begin, std::span<const float> part) {
+          std::ranges::copy(part, sums[piece].begin() + begin);
+        });
+    const std::vector<std::span<float>> shared(sums.begin(), sums.end());
+    strategy.communicator().share(shared);
+  });
+  Bits out;
+  for (const Bits& sum : sums) out.insert(out.end(), sum.begin(), sum.end());
+  return out;
+}
+
+// What this replica gets in exchanges of messages of many sizes.
+inline Bits exchange_messages(Communicator& communicator, int64_t scale) {
+  const int me = communicator.rank();
+  const int size = communicator.size();
+  std::vector<Bits> messages;
+  for (int to = 0; to < size; ++to) {
+    const int64_t n = (me + 2 * to) % 3 == 0 ? 0 : scale * (1 + me + to);
+    messages.push_back(random_floats(1000 * me + to, n));
+  }
+  std::vector<Bytes> send;
+  for (const Bits& m : messages) send.push_back(as_bytes_of<float>(m));
+  const std::vector<Bytes> first = communicator.all_to_all(send, "first");
+  const std::vector<Bytes> second = communicator.all_to_all(first, "second");  // and back again
+  Bits out;
+  for (int r = 0; r < size; ++r) {
+    const auto back = as_elements<float>(second[r]);
+    if (!std::ranges::equal(back, messages[r])) throw RuntimeError("a message came back changed");
+    const auto came = as_elements<float>(first[r]);
+    out.insert(out.end(), came.begin(), came.end());
+  }
+  communicator.barrier("the messages may go");
+  return out;
+}
+
+inline Variable on_read(VariableAggregation aggregation) {
+  return Variable(Tensor::zeros({3}), {.name = "statistics",
+                                       .trainable = false,
+                                       .synchronization = VariableSynchronization::kOnRead,
+                                       .aggregation = aggregation});
+}
+
+// Reads what the replicas have written, of every aggregation, and what is assigned from outside.
+inline Bits read_variables(Strategy& strategy) {
+  const auto scope = strategy.scope();
+  Bits out;
+  for (const auto aggregation : {VariableAggregation::kSum, VariableAggregation::kMean,
+                                 VariableAggregation::kOnlyFirstReplica}) {
+    const Variable v = on_read(aggregation);
+    const auto keep = [&] {
+      for (float x : v.read().to_vector<float>()) out.push_back(x);
+    };
+    strategy.run([&] {
+      v.assign(Tensor::from(random_floats(current_replica_context()->replica + 7, 3), {3}));
+    });
+    keep();
+    v.assign(Tensor::from<float>({0.1F, 0.2F, 0.3F}, {3}));
+    keep();
+  }
+  return out;
+}
+
+inline Bits reduce_values(Strategy& strategy) {
+  const auto values = strategy.run(
+      [] { return Tensor::from(random_floats(current_replica_context()->replica, 5), {5}); });
+  Bits out;
+  for (const auto op : {ReduceOp::kSum, ReduceOp::kMean}) {
+    for (float x : strategy.reduce(op, values).to_vector<float>()) out.push_back(x);
+  }
+  return out;
+}
+
+inline data::Dataset numbers(int64_t n) {
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < n; ++i) values.push_back(i);
+  return data::Dataset::from_tensor_slices(Tensors(Tensor::from(values, {n})));
+}
+
+// Batches of each local replica, one after the other, with how many there were.
+inline std::vector<Bits> read_datasets(Strategy& strategy) {
+  std::vector<Bits> out(strategy.num_local_replicas());
+  const auto keep = [&](const DistributedDataset& dataset) {
+    for (const auto& batch : dataset) {
+      for (int r = 0; r < batch.size(); ++r) {
+        const auto rows = batch[r].tensor().to_vector<int64_t>();
+        out[r].push_back(static_cast<float>(rows.size()));
+        out[r].insert(out[r].end(), rows.begin(), rows.end());
+      }
+    }
+    for (Bits& of_replica : out) of_replica.push_back(static_cast<float>(dataset.cardinality()));
+  };
+  keep(strategy.experimental_distribute_dataset(numbers(45).batch(20)));
+  keep(strategy.distribute_datasets_from_function([](const InputContext& c) {
+    return numbers(20 + 7 * c.input_pipeline_id).batch(3).shard(c.num_input_pipelines, 0);
+  }));
+  keep(strategy.distribute_datasets_from_function(
+      [](const InputContext& c) { return numbers(9).skip(c.input_pipeline_id % 2 * 5).batch(2); },
+      {.experimental_replication_mode = InputReplicationMode::kPerReplica}));
+  return out;
+}
+
+// By local replica: all that it has got, and all that its process has.
+inline std::vector<Bits> run_collective_program(Strategy& strategy) {
+  std::vector<Bits> out(strategy.num_local_replicas());
+  Bits of_process;
+  const auto keep = [&](const Bits& bits) {
+    of_process.insert(of_process.end(), bits.begin(), bits.end());
+  };
+  keep(reduce_and_share(strategy, {5003, 7, 0, 40'000}));
+  keep(reduce_and_share(strategy, {5}));
+  keep(reduce_and_share(strategy, {}));
+  for (const int64_t scale : {1, 100, 4000}) {
+    const auto got = strategy.run([&] {
+      Bits bits = exchange_messages(strategy.communicator(), scale);
+      Bits sums = random_floats(current_replica_context()->replica, 9);
+      all_reduce_sum(strategy.communicator(), sums);
+      bits.insert(bits.end(), sums.begin(), sums.end());
+      return bits;
+    });
+    for (size_t r = 0; r < out.size(); ++r) {
+      out[r].insert(out[r].end(), got[r].begin(), got[r].end());
+    }
+  }
+  keep(read_variables(strategy));
+  keep(reduce_values(strategy));
+  const std::vector<Bits> rows = read_datasets(strategy);
+  for (size_t r = 0; r < out.size(); ++r) {
+    out[r].insert(out[r].end(), rows[r].begin(), rows[r].end());
+    out[r].insert(out[r].end(), of_process.begin(), of_process.end());
+  }
+  return out;
+}
+
+}  // namespace keel::distribute

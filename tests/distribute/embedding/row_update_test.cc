@@ -1,0 +1,57 @@
+#include "distribute/embedding/row_update.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <limits>
+
+namespace keel::distribute {
+namespace {
+
+using Values = std::vector<float>;
+
+// Weights after one step of SGD at rate 0.5.
+Values stepped(RowUpdate update, Values weights, Values gradient) {
+  update.rule = std::make_shared<SGDRule>();
+  update.apply(weights.data(), gradient.data(), nullptr, std::ssize(weights),
+               {.learning_rate = 0.5});
+  return weights;
+}
+
+TEST(RowUpdateTest, RunsTheRuleAloneByDefault) {
+  EXPECT_EQ(stepped({}, {1, -2, 3}, {2, 4, -100}), (Values{0, -4, 53}));
+}
+
+TEST(RowUpdateTest, ClipsGradientsOnOneSideOrBoth) {
+  EXPECT_EQ(stepped({.clip_gradient_min = -1, .clip_gradient_max = 2}, {0, 0, 0}, {-8, 1, 8}),
+            (Values{0.5, -0.5, -1}));
+  EXPECT_EQ(stepped({.clip_gradient_max = 2}, {0, 0}, {-8, 8}), (Values{4, -1}));
+  EXPECT_EQ(stepped({.clip_gradient_min = -2}, {0, 0}, {-8, 8}), (Values{1, -4}));
+  EXPECT_EQ(stepped({.clip_gradient_min = 0, .clip_gradient_max = 0}, {3}, {8}), Values{3});
+}
+
+TEST(RowUpdateTest, WeightsDecayBeforeTheRule) {
+  EXPECT_EQ(stepped({.weight_decay_factor = 0.25}, {4, -4}, {2, 0}), (Values{2, -3}));
+  EXPECT_EQ(
+      stepped({.weight_decay_factor = 0.25, .multiply_weight_decay_factor_by_learning_rate = true},
+              {4, -4}, {2, 0}),
+      (Values{2.5, -3.5}));
+}
+
+TEST(RowUpdateTest, ClipsWeightsAfterTheRule) {
+  EXPECT_EQ(stepped({.clip_weight_min = -1, .clip_weight_max = 1}, {4, -4, 0.5}, {0, 0, 0}),
+            (Values{1, -1, 0.5}));
+  EXPECT_EQ(stepped({.clip_weight_max = 1}, {0.5}, {-8}), Values{1});
+}
+
+TEST(RowUpdateTest, ANotANumberStaysInItsElement) {
+  const Values out = stepped({.clip_gradient_min = -1,
+                              .clip_gradient_max = 1,
+                              .clip_weight_min = -1,
+                              .clip_weight_max = 1},
+                             {0.5, 0.5}, {std::numeric_limits<float>::quiet_NaN(), 1});
+  EXPECT_TRUE(std::isnan(out[0]));
+  EXPECT_EQ(out[1], 0);
+}
+
+}  // namespace
+}  // namespace keel::distribute

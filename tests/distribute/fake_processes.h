@@ -1,0 +1,116 @@
+// Processes of one job that are threads of this one, to test without MPI what several do.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "distribute/process_group.h"
+
+namespace keel::distribute {
+
+class FakeJob {
+ public:
+  explicit FakeJob(int size) {
+    for (int p = 0; p < size; ++p) processes_.push_back(std::make_unique<Process>(*this, p));
+  }
+
+  // Runs fn in every process; returns what each has thrown, "" if nothing.
+  std::vector<std::string> run(const std::function<void(ProcessGroup&)>& fn) {
+    std::vector<std::string> errors(processes_.size());
+    std::vector<std::jthread> threads;
+    for (size_t p = 0; p < processes_.size(); ++p) {
+      threads.emplace_back([&, p] {
+        try {
+          fn(*processes_[p]);
+        } catch (const std::exception& error) {
+          errors[p] = error.what();
+          processes_[p]->abort("has ended");
+        }
+      });
+    }
+    threads.clear();
+    return errors;
+  }
+
+ private:
+  struct alignas(16) Chunk {
+    std::byte bytes[16];
+  };
+
+  class Process final : public ProcessGroup {
+   public:
+    Process(FakeJob& job, int rank) : job_(job), rank_(rank) {}
+    int rank() const override { return rank_; }
+    int size() const override { return static_cast<int>(job_.processes_.size()); }
+    Traffic sent() const override { return {}; }
+
+    std::vector<Parts> exchange(std::string_view what, std::span<const Parts> send) override {
+      send_ = send;
+      job_.meet(rank_, std::string(what));
+      turn_ = 1 - turn_;
+      copies_[turn_].clear();
+      std::vector<Parts> received(size());
+      for (int p = 0; p < size(); ++p) {
+        if (p == rank_) continue;
+        for (const Bytes& part : job_.processes_[p]->send_[rank_]) {
+          std::vector<Chunk>& copy = copies_[turn_].emplace_back(part.size() / sizeof(Chunk) + 1);
+          std::ranges::copy(part, copy[0].bytes);
+          received[p].emplace_back(copy[0].bytes, part.size());
+        }
+      }
+      job_.meet(rank_, std::string(what));
+      return received;
+    }
+
+    void abort(const std::string& why) noexcept override {
+      job_.fail(str("rank ", rank_, " failed: ", why));
+    }
+
+   private:
+    FakeJob& job_;
+    const int rank_;
+    std::span<const Parts> send_;
+    std::vector<std::vector<Chunk>> copies_[2];
+    int turn_ = 0;
+  };
+
+  void meet(int rank, const std::string& what) {
+    std::unique_lock lock(mutex_);
+    if (why_.empty() && here_ > 0 && what_ != what) {
+      why_ = str("rank ", rank, " is in ", what, " while others are in ", what_);
+      changed_.notify_all();
+    }
+    if (!why_.empty()) throw Aborted(why_);
+    what_ = what;
+    if (++here_ == static_cast<int>(processes_.size())) {
+      here_ = 0;
+      ++generation_;
+      changed_.notify_all();
+      return;
+    }
+    const int mine = generation_;
+    changed_.wait(lock, [&] { return generation_ != mine || !why_.empty(); });
+    if (generation_ == mine) throw Aborted(why_);
+  }
+
+  void fail(const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    if (why_.empty()) why_ = why;
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;  // guards all below
+  std::condition_variable changed_;
+  std::string what_, why_;
+  int here_ = 0;
+  int generation_ = 0;
+  std::vector<std::unique_ptr<Process>> processes_;
+};
+
+}  // namespace keel::distribute
