@@ -6,7 +6,12 @@
 #include "layers/core/identity.h"
 #include "layers/core/relu.h"
 #include "layers/core/reshape.h"
+#include "layers/embedding/distributed_embedding.h"
+#include "layers/embedding/embed_reduce.h"
+#include "layers/embedding/partial_tpu_embedding.h"
 #include "layers/embedding/tpu_embedding.h"
+#include "layers/estimator/dense_features.h"
+#include "layers/estimator/embedding_features.h"
 #include "layers/functional.h"
 #include "layers/input_layer.h"
 #include "layers/interaction/dot_interaction.h"
@@ -47,11 +52,17 @@ void add_builtin_layers(Registry<Layer>& r) {
   r.add<AverageLayer>();
   r.add<BatchNormalizationLayer>();
   r.add<ConcatenateLayer>();
+  r.add<DenseFeaturesLayer>();
   r.add<DenseLayer>();
   r.add<DiscretizationLayer>();
+  r.add(DistributedEmbeddingLayer::kClassName,
+        [](const Config& c) { return DistributedEmbeddingLayer::from_config(c); });
   r.add<DotInteractionLayer>();
   r.add<DotLayer>();
   r.add<DropoutLayer>();
+  r.add<EmbedReduceLayer>();
+  r.add(EmbeddingFeaturesLayer::kClassName,
+        [](const Config& c) { return EmbeddingFeaturesLayer::from_config(c); });
   r.add<EmbeddingLayer>();
   r.add<FeatureCrossLayer>();
   r.add<FlattenLayer>();
@@ -64,9 +75,12 @@ void add_builtin_layers(Registry<Layer>& r) {
   r.add<MinimumLayer>();
   r.add<MultiplyLayer>();
   r.add<NormalizationLayer>();
+  r.add(PartialTPUEmbeddingLayer::kClassName,
+        [](const Config& c) { return PartialTPUEmbeddingLayer::from_config(c); });
   r.add<ReLULayer>();
   r.add<RescalingLayer>();
   r.add<ReshapeLayer>();
+  r.add<SequenceFeaturesLayer>();
   r.add<StringLookupLayer>();
   r.add<SubtractLayer>();
   r.add(TPUEmbeddingLayer::kClassName,

@@ -55,6 +55,15 @@ struct StateEntry {
   std::function<Tensor()> get;
   std::function<void(const Tensor&)> set;  // ValueError for another shape or dtype
   uint64_t variable_id = 0;                // 0 if no variable holds it
+
+  // The same by rows, for tables that one process may not want, or have, whole: float32 rows
+  // [begin, end) among [first, end) of the spec's, which are those that this process keeps.
+  struct Rows {
+    int64_t first = 0, end = 0;
+    std::function<void(int64_t begin, int64_t end, float* out)> read;
+    std::function<void(int64_t begin, int64_t end, const float* values)> write;
+  };
+  std::optional<Rows> rows = {};
 };
 
 class Layer : public Operation {
@@ -90,6 +99,10 @@ class Layer : public Operation {
 
   // What this layer, those in it left out, has to keep: by default its variables.
   virtual std::vector<StateEntry> state_entries() const;
+
+  // What a user should hear at the end of training: fit prints a line for each, of this layer and
+  // of those in it.
+  virtual std::vector<std::string> notes() const { return {}; }
 
   // The parameters of the constructor under Keras's names, so that from_config makes an equal
   // layer. NotImplementedError by default, for classes that files cannot name.

@@ -141,6 +141,20 @@ Seal compute_seal(const std::string& path, const FileDescriptor& file, int64_t l
   return seal;
 }
 
+// IoError unless the file ends in a seal of its length.
+Seal read_seal(const std::string& path, const FileDescriptor& file) {
+  const int64_t length = file.size() - static_cast<int64_t>(sizeof(Seal));
+  Seal found = {};
+  if (length >= 0) {
+    file.seek(length);
+    file.read(reinterpret_cast<char*>(&found), sizeof(found));
+  }
+  if (!std::ranges::equal(found.magic, kMagic) || found.length != static_cast<uint64_t>(length)) {
+    throw IoError(path, ": truncated, or not sealed by this library");
+  }
+  return found;
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path)
@@ -192,19 +206,19 @@ void seal_file(const std::string& path) {
 
 void check_seal(const std::string& path) {
   const FileDescriptor file(path, O_RDONLY);
-  const int64_t length = file.size() - static_cast<int64_t>(sizeof(Seal));
-  Seal found = {};
-  if (length >= 0) {
-    file.seek(length);
-    file.read(reinterpret_cast<char*>(&found), sizeof(found));
-  }
-  if (!std::ranges::equal(found.magic, kMagic) || found.length != static_cast<uint64_t>(length)) {
-    throw IoError(path, ": truncated, or not sealed by this library");
-  }
+  const Seal found = read_seal(path, file);
   file.seek(0);
-  if (compute_seal(path, file, length).sum != found.sum) {
+  if (compute_seal(path, file, static_cast<int64_t>(found.length)).sum != found.sum) {
     throw IoError(path, ": damaged, its bytes do not fit their checksum");
   }
+}
+
+std::string sealed_checksum(const std::string& path) {
+  const Seal seal = read_seal(path, FileDescriptor(path, O_RDONLY));
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  for (int shift = 60; shift >= 0; shift -= 4) out += kDigits[(seal.sum >> shift) & 15];
+  return out;
 }
 
 }  // namespace keel

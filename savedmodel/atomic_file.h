@@ -38,5 +38,7 @@ void remove_file(const std::string& path);
 void seal_file(const std::string& path);
 // IoError unless the file ends in a seal that fits. Reads the whole file.
 void check_seal(const std::string& path);
+// The checksum in a file's seal, 16 hexadecimal digits. IoError if it has no seal.
+std::string sealed_checksum(const std::string& path);
 
 }  // namespace keel

@@ -5,14 +5,11 @@
 #include <set>
 
 #include "layers/layer_state.h"
-#include "savedmodel/hdf5_file.h"
+#include "savedmodel/checkpoint_file.h"
 #include "savedmodel/model_weights.h"
 
 namespace keel {
 namespace {
-
-constexpr const char* kFormat = "keel-checkpoint";
-constexpr int64_t kVersion = 1;
 
 struct Entry {
   std::string key;
@@ -21,12 +18,14 @@ struct Entry {
   std::string optimizer = {};  // whose slot it is
   std::function<Tensor()> get;
   std::function<void(const Tensor&)> set;
+  std::optional<StateEntry::Rows> rows = {};
 };
 
 // A variable that an optimizer may keep slots for.
 struct Trained {
   std::string key;
   Variable variable;
+  bool may_lack_slots = false;  // it may be kept for serving alone
 };
 
 std::string joined(const std::vector<std::string>& keys) {
@@ -43,12 +42,28 @@ std::vector<Entry> model_entries(const CheckpointItems& items) {
                    .spec = entry.spec,
                    .required = entry.kind == StateEntry::Kind::kWeight,
                    .get = entry.get,
-                   .set = entry.set});
+                   .set = entry.set,
+                   .rows = entry.rows});
   });
   return out;
 }
 
-std::vector<Trained> trained_variables(const CheckpointItems& items) {
+std::vector<Entry> embedding_entries(const CheckpointItems& items) {
+  std::vector<Entry> out;
+  for (const auto& [name, tables] : items.embeddings) {
+    for (const StateEntry& entry : tables->state_entries()) {
+      out.push_back({.key = str("embeddings/", name, "/", entry.name),
+                     .spec = entry.spec,
+                     .required = entry.kind == StateEntry::Kind::kWeight,
+                     .get = entry.get,
+                     .set = entry.set,
+                     .rows = entry.rows});
+    }
+  }
+  return out;
+}
+
+std::vector<Trained> trained_in_model(const CheckpointItems& items) {
   if (!items.model) return {};
   std::map<uint64_t, std::string> keys;
   for_each_state_entry(**items.model, [&](const std::string& path, const StateEntry& entry) {
@@ -58,6 +73,18 @@ std::vector<Trained> trained_variables(const CheckpointItems& items) {
   for (const Variable& variable : (*items.model)->trainable_variables()) {
     const auto it = keys.find(variable.id());
     if (it != keys.end()) out.push_back({.key = it->second, .variable = variable});
+  }
+  return out;
+}
+
+std::vector<Trained> trained_variables(const CheckpointItems& items) {
+  std::vector<Trained> out = trained_in_model(items);
+  for (const auto& [name, tables] : items.embeddings) {
+    for (const Variable& variable : tables->trainable_variables()) {
+      out.push_back({.key = str("embeddings/", name, "/", variable.name()),
+                     .variable = variable,
+                     .may_lack_slots = true});
+    }
   }
   return out;
 }
@@ -103,6 +130,7 @@ void add_counters(const CheckpointItems& items, std::vector<Entry>& out) {
 // second one's key says whose it is.
 std::vector<Entry> entries_to_save(const CheckpointItems& items) {
   std::vector<Entry> out = model_entries(items);
+  std::ranges::move(embedding_entries(items), std::back_inserter(out));
   std::set<std::string> keys;
   for (const Entry& entry : out) {
     if (!keys.insert(entry.key).second) {
@@ -125,11 +153,7 @@ std::vector<Entry> entries_to_save(const CheckpointItems& items) {
   return out;
 }
 
-struct Stored {
-  std::string dataset;
-  std::string optimizer;
-};
-using Index = std::map<std::string, Stored>;  // by key
+using Index = std::map<std::string, CheckpointReader::Stored>;  // by key
 
 // Key of an optimizer's slot in the file, given what the file says of whose slots it has; empty if
 // the optimizer is not to restore this one. A key that is not in the file is reported as missing.
@@ -155,46 +179,27 @@ std::vector<Entry> slots_to_restore(const CheckpointItems& items, const Index& i
       for (size_t s = 0; s < slots.size(); ++s) {
         const std::string key =
             slot_key(items, index, name, str(t.key, "/", slots[s].name), has_slots);
-        if (!key.empty()) out.push_back(slot_entry(key, name, optimizer, t.variable, s));
+        if (key.empty() || (t.may_lack_slots && !has_slots && !index.contains(key))) continue;
+        out.push_back(slot_entry(key, name, optimizer, t.variable, s));
       }
     }
   }
   return out;
 }
 
-Index read_index(const Hdf5File& file) {
-  if (!file.has_attribute("/", "format") || file.string_attribute("/", "format") != kFormat) {
-    throw IoError(file.path(), ": is no checkpoint");
-  }
-  const int64_t version = file.integer_attribute("/", "format_version");
-  if (version != kVersion) {
-    throw IoError(file.path(), ": a checkpoint of version ", version, ", this library reads ",
-                  kVersion);
-  }
-  Index index;
-  for (const std::string& name : file.children("/entries")) {
-    Stored stored = {.dataset = "/entries/" + name, .optimizer = {}};
-    if (file.has_attribute(stored.dataset, "optimizer")) {
-      stored.optimizer = file.string_attribute(stored.dataset, "optimizer");
-    }
-    const std::string key = file.string_attribute(stored.dataset, "key");
-    if (!index.emplace(key, std::move(stored)).second) {
-      throw IoError(file.path(), ": two values for '", key, "'");
-    }
-  }
-  const int64_t expected = file.integer_attribute("/", "entries");
-  if (expected != static_cast<int64_t>(index.size())) {
-    throw IoError(file.path(), ": should have ", expected, " entries, has ", index.size());
-  }
-  return index;
-}
-
-void check_spec(const Hdf5File& file, const Entry& entry, const std::string& dataset) {
-  const TensorSpec found = file.spec(dataset);
+void check_spec(const std::string& path, const Entry& entry, const TensorSpec& found) {
   if (found.shape != entry.spec.shape || found.dtype != entry.spec.dtype) {
     throw ValueError("Checkpoint.restore: ", entry.key, " needs ", entry.spec.dtype,
-                     entry.spec.shape, ", ", file.path(), " has ", found.dtype, found.shape);
+                     entry.spec.shape, ", ", path, " has ", found.dtype, found.shape);
   }
+}
+
+void assign(const CheckpointReader& file, const Entry& entry) {
+  if (!entry.rows) return entry.set(file.read(entry.key));
+  file.read_rows(entry.key, entry.rows->first, entry.rows->end,
+                 [&](int64_t begin, const Tensor& rows) {
+                   entry.rows->write(begin, begin + rows.dim(0), rows.data<float>().data());
+                 });
 }
 
 }  // namespace
@@ -210,37 +215,32 @@ Checkpoint::Checkpoint(CheckpointItems items) : items_(std::move(items)) {}
 void Checkpoint::write(const std::string& path, int64_t step) const {
   require_no_replica("Checkpoint.write");
   if (items_.model) require_built("Checkpoint.write", **items_.model);
-  const std::vector<Entry> entries = entries_to_save(items_);
-  Hdf5Writer file(path);
-  file.write_attribute("/", "format", kFormat);
-  file.write_attribute("/", "format_version", kVersion);
-  file.write_attribute("/", "step", step);
-  file.write_attribute("/", "entries", static_cast<int64_t>(entries.size()));
-  file.create_group("/entries");
-  for (size_t i = 0; i < entries.size(); ++i) {
-    const std::string dataset = str("/entries/", i);
-    file.write(dataset, entries[i].get());
-    file.write_attribute(dataset, "key", entries[i].key, Hdf5Writer::Charset::kUtf8);
-    if (!entries[i].optimizer.empty()) {
-      file.write_attribute(dataset, "optimizer", entries[i].optimizer, Hdf5Writer::Charset::kUtf8);
-    }
+  for (const auto& [name, tables] : items_.embeddings) {
+    if (tables->built()) continue;
+    throw RuntimeError("Checkpoint.write: the embedding '", name, "' is not built");
   }
-  file.commit({.seal = true});
+  const std::vector<Entry> entries = entries_to_save(items_);
+  std::vector<CheckpointValue> values;
+  for (const Entry& e : entries) {
+    values.push_back(
+        {.key = e.key, .spec = e.spec, .optimizer = e.optimizer, .get = e.get, .rows = e.rows});
+  }
+  write_checkpoint(path, step, values);
 }
 
 RestoreStatus Checkpoint::restore(const std::string& path, const RestoreOptions& options) const {
   require_no_replica("Checkpoint.restore");
   if (items_.model) require_built("Checkpoint.restore", **items_.model);
-  check_seal(path);
-  const Hdf5File file(path);
-  Index index = read_index(file);
+  const CheckpointReader file(path);
+  Index index = file.index();
   std::vector<Entry> entries = model_entries(items_);
+  std::ranges::move(embedding_entries(items_), std::back_inserter(entries));
   std::ranges::move(slots_to_restore(items_, index), std::back_inserter(entries));
   add_counters(items_, entries);
 
-  RestoreStatus status = {.path = path, .step = file.integer_attribute("/", "step")};
+  RestoreStatus status = {.path = path, .step = file.step()};
   std::vector<std::string> missing_weights;
-  std::vector<std::pair<const Entry*, std::string>> assignments;
+  std::vector<const Entry*> assignments;
   for (const Entry& entry : entries) {
     const auto found = index.find(entry.key);
     if (found == index.end()) {
@@ -248,15 +248,15 @@ RestoreStatus Checkpoint::restore(const std::string& path, const RestoreOptions&
       if (entry.required) missing_weights.push_back(entry.key);
       continue;
     }
-    check_spec(file, entry, found->second.dataset);
-    assignments.emplace_back(&entry, found->second.dataset);
+    check_spec(path, entry, found->second.spec);
+    assignments.push_back(&entry);
     index.erase(found);
   }
   if (!missing_weights.empty() && !options.allow_missing_weights) {
     throw ValueError("Checkpoint.restore: ", path, " has no value for the weights ",
                      joined(missing_weights));
   }
-  for (const auto& [entry, dataset] : assignments) entry->set(file.read(dataset));
+  for (const Entry* entry : assignments) assign(file, *entry);
   for (const auto& [key, stored] : index) status.unused.push_back(key);
   return status;
 }

@@ -8,17 +8,26 @@
 //   model/dense_1/kernel/momentum      slots, of an optimizer or of an embedding engine
 //   optimizers/<name>/iteration, optimizers/<name>/learning_rate (if it is a number)
 //   variables/<name>                   what the caller added
+//   embeddings/<name>/<table>, embeddings/<name>/<table>/<slot>
+//                                      tables of mid-level objects, in an engine or on the host
 //
 // The file is HDF5: /entries has one dataset for each value, its attribute "key" the key; the
-// root's attributes are format, format_version, entries (their number) and step. A seal
+// root's attributes are format, format_version, entries (their number), step and parts. A seal
 // (atomic_file.h) ends it. Files appear whole or not at all.
+//
+// Where a strategy spans several processes, each writes the rows of the tables that it holds into a
+// part of its own (checkpoint_file.h), and reads those that it will hold: any number of processes,
+// hosts and cores restores what any other wrote, and none has a whole table in memory. All
+// processes call write and restore together.
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "layers/embedding/mid_level/tracked_tables.h"
 #include "layers/layer.h"
 #include "optimizers/optimizer.h"
 
@@ -28,6 +37,8 @@ struct CheckpointItems {
   std::optional<LayerHandle<Layer>> model = {};
   std::map<std::string, OptimizerHandle> optimizers = {};
   std::map<std::string, Variable> variables = {};  // counters and the like
+  // tpu::TPUEmbedding, TPUEmbeddingForServing, TPUEmbeddingV0.
+  std::map<std::string, std::shared_ptr<TrackedTables>> embeddings = {};
 };
 
 struct RestoreOptions {
@@ -52,12 +63,13 @@ class Checkpoint {
 
   // Both: RuntimeError in a replica, or if a layer of the model has no weights yet: call
   // it once before. IoError if the file cannot be written or read. write: ValueError if two values
-  // of the model have one key.
+  // of the model have one key, RuntimeError if an embedding object is not built.
   void write(const std::string& path, int64_t step) const;
 
   // Checks the whole file and all shapes, then assigns. With one optimizer the slots of all
   // trainable variables are restored; with several, each restores those that it has already and
-  // those that were its own when the file was written.
+  // those that were its own when the file was written. An embedding object that is not built yet
+  // will start from the values restored.
   // IoError for a file that is damaged or no checkpoint; ValueError, naming the keys, if weights
   // are missing or a value has another shape or dtype. Nothing has changed then.
   RestoreStatus restore(const std::string& path, const RestoreOptions& options = {}) const;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "distribute/process_group.h"
 #include "framework/config.h"
 #include "savedmodel/atomic_file.h"
+#include "savedmodel/checkpoint_file.h"
 
 namespace keel {
 namespace {
@@ -80,9 +82,11 @@ std::string CheckpointManager::save(int64_t step) {
   const auto first = kept.begin() + std::max<int64_t>(0, surplus);
   const std::vector<std::string> dropped(kept.begin(), first);
   kept.erase(kept.begin(), first);
-  write_index(kept);
+  if (distribute::processes().rank() == 0) {
+    write_index(kept);
+    for (const std::string& old : dropped) remove_checkpoint(old);
+  }
   checkpoints_ = std::move(kept);
-  for (const std::string& old : dropped) remove_file(old);
   return path;
 }
 

@@ -59,6 +59,25 @@ std::vector<std::string> parts_of(const std::string& path) {
 
 }  // namespace hdf5_internal
 
+namespace hdf5_internal {
+
+void select_rows(const Place& place, hid_t space, int64_t first, const Shape& rows) {
+  std::vector<hsize_t> dims(H5Sget_simple_extent_ndims(space));
+  place.check(H5Sget_simple_extent_dims(space, dims.data(), nullptr), "has no shape");
+  const std::vector<hsize_t> count(rows.dims().begin(), rows.dims().end());
+  bool fits = !dims.empty() && dims.size() == count.size() && first >= 0 &&
+              static_cast<hsize_t>(first) + count[0] <= dims[0];
+  for (size_t i = 1; fits && i < dims.size(); ++i) fits = dims[i] == count[i];
+  if (!fits) place.fail("has no rows ", first, " to ", first + rows[0], " of shape ", rows);
+  std::vector<hsize_t> start(dims.size());
+  start[0] = first;
+  place.check(
+      H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr),
+      "rows cannot be selected");
+}
+
+}  // namespace hdf5_internal
+
 namespace {
 
 // Deflate cannot shrink by more.
@@ -369,6 +388,31 @@ TensorSpec Hdf5File::spec(const std::string& dataset) const {
 
 Tensor Hdf5File::read(const std::string& dataset) const {
   return read(dataset, spec(dataset).dtype);
+}
+
+Tensor Hdf5File::read_rows(const std::string& dataset, int64_t first, int64_t count) const {
+  const LibraryScope library;
+  const Place place{path(), dataset};
+  const Impl::Dataset source = impl_->open_dataset(dataset);
+  const DType dtype = source.spec.dtype;
+  if (source.spec.shape.rank() == 0 || !(is_floating(dtype) || is_integer(dtype))) {
+    place.fail("needs rows of numbers, holds ", dtype, source.spec.shape);
+  }
+  const int64_t rows = source.spec.shape[0];
+  if (first < 0 || count < 0 || first > rows || count > rows - first) {
+    place.fail("has ", rows, " rows, needs those from ", first, " to ", first + count);
+  }
+  Tensor out = Tensor::uninitialized(source.spec.shape.with(0, count), dtype);
+  if (out.size() == 0) return out;
+  hdf5_internal::select_rows(place, source.space, first, out.shape());
+  const std::vector<hsize_t> dims(out.shape().dims().begin(), out.shape().dims().end());
+  const Id memory_space =
+      place.check(H5Screate_simple(out.shape().rank(), dims.data(), nullptr), H5Sclose, "no space");
+  const Id type = memory_type(place, dtype, source.type);
+  place.check(
+      H5Dread(source.id, type, memory_space, source.space, H5P_DEFAULT, out.mutable_raw().data()),
+      "values cannot be read");
+  return out;
 }
 
 Tensor Hdf5File::read(const std::string& dataset, DType dtype) const {

@@ -45,6 +45,9 @@ class Hdf5File {
   Tensor read(const std::string& dataset) const;
   // Converted to another numeric dtype while reading.
   Tensor read(const std::string& dataset, DType dtype) const;
+  // Rows [first, first + count) of a dataset of numbers, of rank 1 or more. IoError if it has
+  // fewer.
+  Tensor read_rows(const std::string& dataset, int64_t first, int64_t count) const;
 
  private:
   struct Impl;
@@ -66,6 +69,9 @@ class Hdf5Writer {
   void create_group(const std::string& group);
   // Little-endian and contiguous; bool as h5py's enum, strings of variable length in UTF-8.
   void write(const std::string& dataset, const Tensor& value);
+  // The same in pieces: a dataset of numbers, then rows of it, from row `first` on.
+  void create_dataset(const std::string& dataset, const TensorSpec& spec);
+  void write_rows(const std::string& dataset, int64_t first, const Tensor& rows);
 
   // The object must exist; an attribute is written once. ValueError for a string with a NUL.
   void write_attribute(const std::string& object, const std::string& name, std::string_view text,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "framework/errors.h"
+#include "framework/shape.h"
 
 namespace keel::hdf5_internal {
 
@@ -73,5 +74,8 @@ struct Place {
 };
 
 std::vector<std::string> parts_of(const std::string& path);  // without the empty ones
+
+// Selects rows [first, first + rows[0]) of a dataset's space, whose rows must have rows' shape.
+void select_rows(const Place& place, int64_t space, int64_t first, const Shape& rows);
 
 }  // namespace keel::hdf5_internal

@@ -86,10 +86,23 @@ struct Hdf5Writer::Impl {
     return place.check(H5Oopen(*file, place.object.empty() ? "/" : place.object.c_str(), 0),
                        H5Oclose, "is not in the file");
   }
+  Id create(const Place& place, const TensorSpec& spec) const;
   void write_attribute(const Place& place, hid_t type, hid_t space, const void* value) const;
   void write_fixed_strings(const Place& place, const std::string* first, size_t count,
                            size_t longest) const;
 };
+
+Id Hdf5Writer::Impl::create(const Place& place, const TensorSpec& spec) const {
+  const Id type = file_type(place, spec.dtype);
+  const Id space = space_of(place, spec.shape);
+  const Id links = place.check(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "no link list");
+  H5Pset_create_intermediate_group(links, 1);
+  const Id creation = place.check(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "no creation list");
+  H5Pset_obj_track_times(creation, false);  // equal models make equal files
+  return place.check(
+      H5Dcreate2(*file, place.object.c_str(), type, space, links, creation, H5P_DEFAULT), H5Dclose,
+      "dataset cannot be made");
+}
 
 Hdf5Writer::Hdf5Writer(const std::string& path) : impl_(std::make_unique<Impl>(path)) {
   const LibraryScope library;
@@ -130,19 +143,30 @@ void Hdf5Writer::write(const std::string& dataset, const Tensor& value) {
       pointers.push_back(s.c_str());
     }
   }
-  const Id type = file_type(place, value.dtype());
-  const Id space = space_of(place, value.shape());
-  const Id links = place.check(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "no link list");
-  H5Pset_create_intermediate_group(links, 1);
-  const Id creation = place.check(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "no creation list");
-  H5Pset_obj_track_times(creation, false);  // equal models make equal files
-  const Id id = place.check(
-      H5Dcreate2(*impl_->file, dataset.c_str(), type, space, links, creation, H5P_DEFAULT),
-      H5Dclose, "dataset cannot be made");
+  const Id id = impl_->create(place, value.spec());
   if (value.size() == 0) return;
   const void* source = strings ? static_cast<const void*>(pointers.data()) : value.raw().data();
   // Numbers are little-endian in memory too: the file's type serves for both.
+  const Id type = file_type(place, value.dtype());
   place.check(H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, source), "cannot be written");
+}
+
+void Hdf5Writer::create_dataset(const std::string& dataset, const TensorSpec& spec) {
+  const LibraryScope library;
+  impl_->create({impl_->target.path(), dataset}, spec);
+}
+
+void Hdf5Writer::write_rows(const std::string& dataset, int64_t first, const Tensor& rows) {
+  if (rows.size() == 0) return;
+  const LibraryScope library;
+  const Place place{impl_->target.path(), dataset};
+  const Id id = impl_->open(place);
+  const Id space = place.check(H5Dget_space(id), H5Sclose, "has no shape");
+  hdf5_internal::select_rows(place, space, first, rows.shape());
+  const Id memory = space_of(place, rows.shape());
+  const Id type = file_type(place, rows.dtype());
+  place.check(H5Dwrite(id, type, memory, space, H5P_DEFAULT, rows.raw().data()),
+              "cannot be written");
 }
 
 void Hdf5Writer::Impl::write_attribute(const Place& place, hid_t type, hid_t space,

@@ -103,7 +103,7 @@ void require_built(const std::string& who, const Layer& root) { require_built(wh
 
 void require_no_replica(const std::string& who) {
   const ReplicaContext* context = current_replica_context();
-  if (context != nullptr && context->local_replicas > 1) {
+  if (context != nullptr && context->replicas > 1) {
     throw RuntimeError(who, ": must be called outside the replicas of a strategy");
   }
 }

@@ -5,11 +5,12 @@
 #include <optional>
 #include <vector>
 
+#include "layers/embedding/engine_driver.h"
+#include "layers/embedding/host_lookup.h"
+#include "layers/embedding/mid_level/host_tables.h"
 #include "layers/embedding/tpu_embedding.h"
 
 namespace keel {
-
-using FeatureWeights = std::optional<Nest<std::optional<TensorLike>>>;
 
 class TPUEmbeddingLayer::Backend {
  public:
@@ -19,8 +20,10 @@ class TPUEmbeddingLayer::Backend {
   Backend& operator=(const Backend&) = delete;
 
   // Makes the tables. Returns the variables that stand for them in the layer: the tables
-  // themselves, or the virtual one.
-  virtual std::vector<Variable> build() = 0;
+  // themselves, or the virtual one. `output_shapes`: of the activations without dim, by feature.
+  virtual std::vector<Variable> build(const std::vector<Shape>& output_shapes) = 0;
+  // True if a dense input's last dimension of 1 goes away.
+  virtual bool pools_dense() const = 0;
   // RuntimeError if the strategy of now is not of the kind this backend is for.
   virtual void check_strategy() const = 0;
   virtual Tensors look_up(const Tensors& features, const FeatureWeights& weights,
@@ -31,42 +34,56 @@ class TPUEmbeddingLayer::Backend {
   virtual void write(int table, const Tensor& values) = 0;
   // What files and checkpoints keep that is not in a variable.
   virtual std::vector<StateEntry> state_entries() const { return {}; }
+  virtual IdCounts odd_ids(size_t feature) const = 0;
 
  protected:
   const TableSet& tables_;
 };
 
-class TPUEmbeddingLayer::VariableBackend final : public TPUEmbeddingLayer::Backend {
+class TPUEmbeddingLayer::VariableBackend : public TPUEmbeddingLayer::Backend {
  public:
-  using Backend::Backend;
-  std::vector<Variable> build() override;
-  void check_strategy() const override;
-  Tensors look_up(const Tensors& features, const FeatureWeights& weights,
-                  const Nest<FeatureConfig>& config) override;
-  Tensor read(int table) const override;
-  void write(int table, const Tensor& values) override;
-
- private:
-  std::vector<Variable> variables_;  // by table
-};
-
-class TPUEmbeddingLayer::EngineBackend final : public TPUEmbeddingLayer::Backend {
- public:
-  // ValueError if a table has no optimizer.
-  EngineBackend(const TableSet& tables, const Nest<FeatureConfig>& config, int replicas);
-  ~EngineBackend() override;
-  std::vector<Variable> build() override;
+  VariableBackend(const TableSet& tables, const Nest<FeatureConfig>& config,
+                  LookupRules rules = LookupRules::kHost);
+  std::vector<Variable> build(const std::vector<Shape>& output_shapes) override;
+  bool pools_dense() const override { return false; }
   void check_strategy() const override;
   Tensors look_up(const Tensors& features, const FeatureWeights& weights,
                   const Nest<FeatureConfig>& config) override;
   Tensor read(int table) const override;
   void write(int table, const Tensor& values) override;
   std::vector<StateEntry> state_entries() const override;
+  IdCounts odd_ids(size_t feature) const override { return tally_.counts(feature); }
 
  private:
-  // What a gradient closure may still need when the layer is gone.
-  struct Shared;
-  const std::shared_ptr<Shared> shared_;
+  const LookupRules rules_;
+  IdTally tally_;
+  const std::shared_ptr<HostTables> held_;
+};
+
+class TPUEmbeddingLayer::V0Backend final : public TPUEmbeddingLayer::VariableBackend {
+ public:
+  V0Backend(const TableSet& tables, const Nest<FeatureConfig>& config)
+      : VariableBackend(tables, config, LookupRules::kV0) {}
+  void check_strategy() const override;
+};
+
+class TPUEmbeddingLayer::EngineBackend final : public TPUEmbeddingLayer::Backend {
+ public:
+  // ValueError if a table has no optimizer.
+  EngineBackend(const TableSet& tables, const Nest<FeatureConfig>& config,
+                EngineDriverOptions options);
+  std::vector<Variable> build(const std::vector<Shape>& output_shapes) override;
+  bool pools_dense() const override { return true; }
+  void check_strategy() const override;
+  Tensors look_up(const Tensors& features, const FeatureWeights& weights,
+                  const Nest<FeatureConfig>& config) override;
+  Tensor read(int table) const override;
+  void write(int table, const Tensor& values) override;
+  std::vector<StateEntry> state_entries() const override;
+  IdCounts odd_ids(size_t feature) const override;
+
+ private:
+  EngineDriver driver_;
   Variable virtual_variable_;
 };
 

@@ -1,6 +1,7 @@
 #include "layers/embedding/bags.h"
 
 #include <algorithm>
+#include <iostream>
 #include <numeric>
 
 namespace keel {
@@ -14,18 +15,29 @@ struct Collector {
   std::span<const float> weights;  // empty: ones
   IdRule rule;
 
-  bool keeps(size_t i) const {
+  // The row to look up for position i; empty to leave it out.
+  std::optional<int64_t> row_of(size_t i, IdCounts& counts) const {
     const int64_t id = ids[i];
     const int64_t rows = feature.table->vocabulary_size;
-    if (rule == IdRule::kPrune) {
-      if (id < 0) return false;
-      if (!weights.empty() && weights[i] <= 0 && feature.table->combiner != "sum") return false;
+    const bool prunes_weight = rule == IdRule::kPrune && !weights.empty() && weights[i] <= 0 &&
+                               feature.table->combiner != "sum";
+    if (id >= 0 && id < rows) return prunes_weight ? std::nullopt : std::optional(id);
+    switch (feature.id_policy.kind) {
+      case IdPolicy::Kind::kDefaultRow:
+        ++counts.replaced;
+        return prunes_weight ? std::nullopt : std::optional(feature.id_policy.default_row);
+      case IdPolicy::Kind::kIgnore:
+        ++counts.dropped;
+        return {};
+      case IdPolicy::Kind::kDefault:
+        if (rule != IdRule::kPrune || id >= 0) break;
+        ++counts.dropped;
+        return {};
+      case IdPolicy::Kind::kError:
+        break;
     }
-    if (id < 0 || id >= rows) {
-      throw ValueError("TPUEmbedding: feature '", path, "': id ", id, " at position ", i,
-                       " is outside its table of ", rows, " rows");
-    }
-    return true;
+    throw ValueError("TPUEmbedding: feature '", path, "': id ", id, " at position ", i,
+                     " is outside its table of ", rows, " rows");
   }
 };
 
@@ -44,12 +56,20 @@ FeatureBags collect(const Collector& c, Shape output_shape, bool sequence,
                     const SampleOf& sample_of) {
   const int64_t samples = output_shape.size();
   std::vector<int64_t> sample(c.ids.size());
+  std::vector<int64_t> rows(c.ids.size());
+  IdCounts odd_ids;
   Tensor splits = Tensor::zeros({samples + 1}, DType::kInt64);
   const std::span<int64_t> starts = splits.mutable_data<int64_t>();
   for (size_t i = 0; i < c.ids.size(); ++i) {
     sample[i] = sample_of(i);
-    if (sample[i] >= 0 && !c.keeps(i)) sample[i] = -1;
-    if (sample[i] >= 0) ++starts[sample[i] + 1];
+    if (sample[i] < 0) continue;
+    const std::optional<int64_t> row = c.row_of(i, odd_ids);
+    if (row) {
+      rows[i] = *row;
+      ++starts[sample[i] + 1];
+    } else {
+      sample[i] = -1;
+    }
   }
   std::partial_sum(starts.begin(), starts.end(), starts.begin());
   const int64_t kept = starts[samples];
@@ -58,14 +78,15 @@ FeatureBags collect(const Collector& c, Shape output_shape, bool sequence,
       .row_splits = {},
       .weights = c.weights.empty() ? Tensor() : Tensor::uninitialized({kept}, DType::kFloat32),
       .output_shape = output_shape,
-      .sequence = sequence};
+      .sequence = sequence,
+      .odd_ids = odd_ids};
   std::vector<int64_t> next(starts.begin(), starts.end() - 1);
   const auto ids = out.ids.mutable_data<int64_t>();
   const auto weights = out.weights ? out.weights.mutable_data<float>() : std::span<float>();
   for (size_t i = 0; i < c.ids.size(); ++i) {
     if (sample[i] < 0) continue;
     const int64_t at = next[sample[i]]++;
-    ids[at] = c.ids[i];
+    ids[at] = rows[i];
     if (!weights.empty()) weights[at] = c.weights[i];
   }
   out.row_splits = std::move(splits);
@@ -75,14 +96,7 @@ FeatureBags collect(const Collector& c, Shape output_shape, bool sequence,
 FeatureBags dense_bags(const Collector& c, const Shape& output_shape) {
   Collector strict = c;
   strict.rule = IdRule::kStrict;
-  for (size_t i = 0; i < c.ids.size(); ++i) strict.keeps(i);
-  const auto n = static_cast<int64_t>(c.ids.size());
-  Tensor splits = Tensor::uninitialized({n + 1}, DType::kInt64);
-  std::iota(splits.mutable_data<int64_t>().begin(), splits.mutable_data<int64_t>().end(), 0);
-  return {.ids = Tensor::from(c.ids, {n}),
-          .row_splits = std::move(splits),
-          .weights = {},
-          .output_shape = output_shape};
+  return collect(strict, output_shape, false, [](size_t i) { return static_cast<int64_t>(i); });
 }
 
 FeatureBags sparse_bags(const Collector& c, const SparseTensor& input, const Shape& output_shape,
@@ -168,6 +182,15 @@ bool is_sequence(const FeatureConfig& feature, const TensorSpec& input) {
          input.layout != Layout::kDense && input.shape.rank() == 2;
 }
 
+void warn_of_unused_length(const std::string& path, const FeatureConfig& feature,
+                           const TensorSpec& input) {
+  if (feature.max_sequence_length == 0 || input.layout == Layout::kDense) return;
+  if (is_sequence(feature, input)) return;
+  std::cerr << str("TPUEmbedding: feature '", path, "': max_sequence_length ",
+                   feature.max_sequence_length, " has no effect ",
+                   feature.output_shape ? "beside output_shape" : "on ids of rank above 2", "\n");
+}
+
 Shape bags_output_shape(const std::string& path, const FeatureConfig& feature,
                         const TensorSpec& input, bool pooled_dense) {
   const Shape& shape = input.shape;
@@ -209,11 +232,11 @@ FeatureBags to_bags(const std::string& path, const FeatureConfig& feature, const
   const Tensor matched = weights ? matching_weights(path, input, *weights) : Tensor();
   const TensorSpec spec = input.spec();
   const Shape output_shape = bags_output_shape(path, feature, spec, pooled_dense);
-  const Collector collector{.path = path,
-                            .feature = feature,
-                            .ids = ids.data<int64_t>(),
-                            .weights = matched ? matched.data<float>() : std::span<const float>(),
-                            .rule = rule};
+  Collector collector{.path = path,
+                      .feature = feature,
+                      .ids = ids.data<int64_t>(),
+                      .weights = matched ? matched.data<float>() : std::span<const float>(),
+                      .rule = rule};
   switch (input.layout()) {
     case Layout::kDense:
       return dense_bags(collector, output_shape);
@@ -224,6 +247,8 @@ FeatureBags to_bags(const std::string& path, const FeatureConfig& feature, const
   }
   const bool steps = is_sequence(feature, spec) ||
                      (feature.output_shape && output_shape.size() != input.ragged().rows());
+  // Steps that output_shape alone asks for are the rows themselves.
+  if (steps && feature.output_shape) collector.weights = {};
   return ragged_bags(collector, input.ragged(), output_shape, steps);
 }
 

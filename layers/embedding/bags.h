@@ -10,6 +10,15 @@
 
 namespace keel {
 
+// Weights by id, packed like the features; unset, and an empty leaf: ones.
+using FeatureWeights = std::optional<Nest<std::optional<TensorLike>>>;
+
+// Odd ids that did not become errors.
+struct IdCounts {
+  int64_t dropped = 0;
+  int64_t replaced = 0;  // by the default row
+};
+
 // Sample s pools the ids at positions [row_splits[s], row_splits[s + 1]).
 struct FeatureBags {
   Tensor ids;          // int64 [n]
@@ -17,16 +26,23 @@ struct FeatureBags {
   Tensor weights;      // float32 [n], or empty for ones
   Shape output_shape;  // of the result without dim; its size is the number of samples
   bool sequence = false;
+  IdCounts odd_ids = {};
 };
 
-// What ids are let through.
+// What is let through where the feature's IdPolicy is the default one.
 enum class IdRule {
   kStrict,  // every id must lie in the table
-  kPrune,   // negative ids are left out, and weights <= 0 unless the combiner is sum
+  kPrune,   // negative ids are left out; and, under any policy, weights <= 0 unless the combiner
+            // is sum
 };
 
 // True if the feature's rows become sequence steps for inputs of this layout.
 bool is_sequence(const FeatureConfig& feature, const TensorSpec& input);
+
+// Says on stderr that max_sequence_length has no effect, where it is set and inputs of this layout
+// have none of it: output_shape is set, or a sparse input has a rank above 2.
+void warn_of_unused_length(const std::string& path, const FeatureConfig& feature,
+                           const TensorSpec& input);
 
 // ValueError, with `path`: an id that is no integer or outside the table; weights for dense
 // input, of another kind than the ids, or with other positions; ragged input whose rank is not

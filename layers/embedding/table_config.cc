@@ -17,7 +17,79 @@ void check(const TableConfig& t) {
   combiner_from_name(t.combiner);
 }
 
+void check(const std::string& path, const FeatureConfig& feature) {
+  if (feature.table == nullptr) throw ValueError("FeatureConfig '", path, "': table is not set");
+  if (feature.max_sequence_length < 0) {
+    throw ValueError("FeatureConfig '", path,
+                     "': max_sequence_length must not be negative, received ",
+                     feature.max_sequence_length);
+  }
+  const IdPolicy& policy = feature.id_policy;
+  if (policy.kind == IdPolicy::Kind::kDefaultRow &&
+      (policy.default_row < 0 || policy.default_row >= feature.table->vocabulary_size)) {
+    throw ValueError("FeatureConfig '", path, "': the default row of odd ids must be one of ",
+                     feature.table->vocabulary_size, " rows, received ", policy.default_row);
+  }
+}
+
 }  // namespace
+
+QuantizationConfig::QuantizationConfig(int64_t num_buckets_, double lower_, double upper_)
+    : num_buckets(num_buckets_), lower(lower_), upper(upper_) {
+  if (num_buckets < 2) {
+    throw ValueError("QuantizationConfig: num_buckets must be 2 or more, received ", num_buckets);
+  }
+  if (!(lower < upper)) {
+    throw ValueError("QuantizationConfig: lower must be below upper, received ", lower, " and ",
+                     upper);
+  }
+}
+
+Config encode(const IdPolicy& policy) {
+  switch (policy.kind) {
+    case IdPolicy::Kind::kDefault:
+      return "default";
+    case IdPolicy::Kind::kError:
+      return "error";
+    case IdPolicy::Kind::kIgnore:
+      return "ignore";
+    case IdPolicy::Kind::kDefaultRow:
+      break;
+  }
+  return policy.default_row;
+}
+
+void decode(const Config& config, IdPolicy& policy) {
+  if (config.is_integer()) {
+    policy = IdPolicy::use_row(config.integer());
+    return;
+  }
+  const std::string& name = config.string();
+  if (name == "default") {
+    policy = {};
+  } else if (name == "error") {
+    policy = IdPolicy::error();
+  } else if (name == "ignore") {
+    policy = IdPolicy::ignore();
+  } else {
+    throw ValueError("IdPolicy: must be default, error, ignore or a row, received '", name, "'");
+  }
+}
+
+Config encode(const QuantizationConfig& quantization) {
+  return Config::dict({{"num_buckets", quantization.num_buckets},
+                       {"lower", quantization.lower},
+                       {"upper", quantization.upper}});
+}
+
+void decode(const Config& config, std::optional<QuantizationConfig>& quantization) {
+  quantization.reset();
+  if (config.is_null()) return;
+  config_internal::reject_unknown_keys(config, {"num_buckets", "lower", "upper"},
+                                       "QuantizationConfig");
+  quantization.emplace(config["num_buckets"].integer(), config["lower"].number(),
+                       config["upper"].number());
+}
 
 kernels::Combiner combiner_from_name(const std::string& name) {
   if (name == "mean") return kernels::Combiner::kMean;
@@ -62,15 +134,7 @@ Nest<FeatureConfig> TableSet::on_own_tables(const Nest<FeatureConfig>& features,
 TableSet collect_tables(const Nest<FeatureConfig>& features, const TableOptimizer& optimizer) {
   TableSet out;
   for_each_leaf(features, [&](const std::string& path, const FeatureConfig& feature) {
-    if (feature.table == nullptr) {
-      throw ValueError("FeatureConfig '", path, "': table is not set");
-    }
-    if (feature.max_sequence_length < 0) {
-      throw ValueError("FeatureConfig '", path,
-                       "': max_sequence_length must not be negative, "
-                       "received ",
-                       feature.max_sequence_length);
-    }
+    check(path, feature);
     if (out.find(feature.table) < 0) {
       check(*feature.table);
       out.tables.push_back(
@@ -85,6 +149,16 @@ TableSet collect_tables(const Nest<FeatureConfig>& features, const TableOptimize
     if (!names.insert(config.name).second) {
       throw ValueError("TPUEmbedding: two tables are named '", config.name, "'");
     }
+  }
+  return out;
+}
+
+TableSet adopt_tables(const Nest<FeatureConfig>& features, const TableOptimizer& optimizer) {
+  TableSet out = collect_tables(features, optimizer);
+  for (TableSet::Entry& entry : out.tables) {
+    entry.original->optimizer = entry.own->optimizer;
+    entry.original->name = entry.own->name;
+    entry.own = entry.original;
   }
   return out;
 }

@@ -14,6 +14,35 @@
 
 namespace keel {
 
+// Simulated quantization of the engine's lookups: each element x of a looked-up row becomes
+//   floor((clip(x, lower, upper) - lower) / q + 0.5) q + lower,  q = (upper - lower) / (buckets -
+//   1)
+// before rows are combined. Stored values stay exact, gradients pass straight through, and lookups
+// on the host do not quantize.
+struct QuantizationConfig {
+  // ValueError for fewer than 2 buckets, or a lower bound that is not below the upper.
+  QuantizationConfig(int64_t num_buckets, double lower, double upper);
+  int64_t num_buckets;
+  double lower, upper;
+};
+
+// What becomes of an odd id, one below 0 or beyond its table, on every path: engine, host, V0.
+struct IdPolicy {
+  enum class Kind {
+    kDefault,     // an error; but sparse lookups on the host that validate drop negative ids
+    kError,       // an error, always
+    kIgnore,      // it is left out as if it had not been there, and counted
+    kDefaultRow,  // it is looked up as `default_row`, and counted
+  };
+  Kind kind = Kind::kDefault;
+  int64_t default_row = 0;
+
+  static IdPolicy error() { return {.kind = Kind::kError}; }
+  static IdPolicy ignore() { return {.kind = Kind::kIgnore}; }
+  static IdPolicy use_row(int64_t row) { return {.kind = Kind::kDefaultRow, .default_row = row}; }
+  friend bool operator==(const IdPolicy&, const IdPolicy&) = default;
+};
+
 // One table of vocabulary_size rows and dim columns.
 struct TableConfig {
   int64_t vocabulary_size = 0;  // > 0
@@ -23,6 +52,7 @@ struct TableConfig {
   TableOptimizer optimizer = {};  // unset: the layer's
   std::string combiner = "mean";  // "mean", "sum" or "sqrtn"
   std::string name = {};          // unset: "table_<i>", i in order of first use
+  std::optional<QuantizationConfig> quantization_config = {};
 };
 
 // A table *is* a TableConfig object: features that hold the same Table share its rows, and two
@@ -43,17 +73,30 @@ struct FeatureConfig {
   // unless the combiner is sum.
   bool validate_weights_and_indices = true;
   std::string name = {};
+  IdPolicy id_policy = {};
 };
+
+namespace tpu {
+// Row i of a table starts as offset + i (tf.tpu.experimental.embedding.RowIdInitializer), on
+// whichever shard it is.
+inline Initializer RowIdInitializer(int64_t offset = 0) { return initializers::row_id(offset); }
+}  // namespace tpu
+
+// As files keep them: "default", "error", "ignore" or the default row; {"num_buckets", "lower",
+// "upper"}.
+Config encode(const IdPolicy& policy);
+void decode(const Config& config, IdPolicy& policy);
+Config encode(const QuantizationConfig& quantization);
+void decode(const Config& config, std::optional<QuantizationConfig>& quantization);
 
 kernels::Combiner combiner_from_name(const std::string& name);  // ValueError if unknown
 Initializer table_initializer(const TableConfig& table);
 
-// A layer's own copies of the tables of a feature_config, so that the user's objects are never
-// written to.
+// The tables of a feature_config, with the names and optimizers in force.
 struct TableSet {
   struct Entry {
     Table original;  // what the user's FeatureConfigs hold
-    Table own;       // a copy, with the name and optimizer in force
+    Table own;       // the table in force: a copy, or the original itself
   };
   std::vector<Entry> tables;  // in order of first use
   // Position of a user's table or of a copy; -1 if it is not among them.
@@ -64,9 +107,12 @@ struct TableSet {
                                     const std::string& who) const;
 };
 
-// Tables of `features` in order of first use, with names and optimizers settled.
-// ValueError for a FeatureConfig without table or with a negative max_sequence_length, and for
-// two tables of one name.
+// Tables of `features` in order of first use, with names and optimizers settled in copies, so that
+// the user's objects are never written to.
+// ValueError for a FeatureConfig without table, with a negative max_sequence_length or a default
+// row outside its table, and for two tables of one name.
 TableSet collect_tables(const Nest<FeatureConfig>& features, const TableOptimizer& optimizer);
+// The same, with names and optimizers written into the user's objects, once all checks are passed.
+TableSet adopt_tables(const Nest<FeatureConfig>& features, const TableOptimizer& optimizer);
 
 }  // namespace keel

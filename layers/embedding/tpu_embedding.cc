@@ -24,7 +24,38 @@ Nest<std::optional<TensorLike>> unpack_weights(const Tensors& weights) {
   });
 }
 
-bool same_structure(const Nest<FeatureConfig>& config, const Tensors& features) {
+void check_options(const TPUEmbeddingOptions& options, const TableSet& tables) {
+  for (const TableSet::Entry& entry : tables.tables) {
+    const TableOptimizer& optimizer = entry.own->optimizer;
+    if (optimizer && optimizer->v1_parameters) {
+      throw ValueError("TPUEmbedding: table '", entry.own->name,
+                       "' needs an embedding optimizer (tpu::SGD, Adagrad, Adam, ...) or a Keras "
+                       "optimizer, received ",
+                       optimizer->class_name, " of the V1 engine");
+    }
+  }
+  if (options.batch_size && *options.batch_size < 1) {
+    throw ValueError("TPUEmbedding: batch_size must be positive, received ", *options.batch_size);
+  }
+}
+
+// Of an activation, without dim, for `rows` rows.
+Shape shape_of_batch(const std::string& path, const FeatureConfig& feature, int64_t rows) {
+  Shape out = {rows};
+  if (!feature.output_shape) {
+    if (feature.max_sequence_length > 0) out = {rows, feature.max_sequence_length};
+    return out;
+  }
+  // A higher rank is that of ragged ids and can only be checked against them.
+  if (feature.output_shape->rank() <= 1 && !compatible(*feature.output_shape, out)) {
+    throw ValueError("TPUEmbedding: feature '", path, "': output_shape is ", *feature.output_shape,
+                     ", a replica's share of batch_size gives ", out);
+  }
+  return *feature.output_shape;
+}
+
+template <class T>
+bool same_structure(const Nest<FeatureConfig>& config, const Nest<T>& features) {
   try {
     assert_same_structure(config, features);
     return true;
@@ -35,23 +66,68 @@ bool same_structure(const Nest<FeatureConfig>& config, const Tensors& features) 
 
 }  // namespace
 
+std::unique_ptr<TPUEmbeddingLayer::Backend> TPUEmbeddingLayer::make_backend(
+    const Options& options, const TableSet& tables, const Nest<FeatureConfig>& features) {
+  check_options(options, tables);
+  const distribute::Strategy& now = distribute::Strategy::current();
+  if (!now.is_tpu()) return std::make_unique<VariableBackend>(tables, features);
+  switch (options.embedding_feature.value_or(EmbeddingFeature::kV1)) {
+    case EmbeddingFeature::kUnsupported:
+      return std::make_unique<V0Backend>(tables, features);
+    case EmbeddingFeature::kV1:
+      break;
+    case EmbeddingFeature::kV2:
+      throw ValueError(
+          "TPUEmbedding: embedding_feature must be kV1, what the accelerator has, or kUnsupported; "
+          "received kV2: use layers::DistributedEmbedding for it");
+  }
+  if (options.batch_size && *options.batch_size % now.num_replicas_in_sync() != 0) {
+    throw ValueError("TPUEmbedding: batch_size, of the global batch, must be a multiple of the ",
+                     now.num_replicas_in_sync(), " replicas, received ", *options.batch_size);
+  }
+  return std::make_unique<EngineBackend>(
+      tables, features,
+      EngineDriverOptions{.pipeline_execution_with_tensor_core =
+                              options.pipeline_execution_with_tensor_core});
+}
+
 TPUEmbeddingLayer::TPUEmbeddingLayer(Options options)
     : Layer(kClassName, options),
       options_(std::move(options)),
       tables_(collect_tables(options_.feature_config, options_.optimizer)),
-      features_(tables_.on_own_tables(options_.feature_config, kClassName)) {
-  const distribute::Strategy& strategy = distribute::Strategy::current();
-  if (strategy.is_tpu()) {
-    backend_ = std::make_unique<EngineBackend>(tables_, features_, strategy.num_replicas_in_sync());
-  } else {
-    backend_ = std::make_unique<VariableBackend>(tables_);
-  }
-}
+      features_(tables_.on_own_tables(options_.feature_config, kClassName)),
+      backend_(make_backend(options_, tables_, features_)) {}
 
 TPUEmbeddingLayer::~TPUEmbeddingLayer() = default;
 
-void TPUEmbeddingLayer::build_weights(const Specs&) {
-  for (const Variable& variable : backend_->build()) add_weight(variable);
+// With weights the inputs are the pair of both structures; a finite structure is never a pair of
+// itself.
+template <class T>
+bool TPUEmbeddingLayer::has_weights(const Nest<T>& inputs) const {
+  return inputs.kind() == NestKind::kTuple && inputs.items().size() == 2 &&
+         !same_structure(features_, inputs);
+}
+
+std::vector<Shape> TPUEmbeddingLayer::output_shapes(const Specs& inputs) const {
+  const Specs& specs = has_weights(inputs) ? inputs[0] : inputs;
+  assert_same_structure(features_, specs);
+  const std::vector<FeatureConfig> configs = flatten(features_);
+  const std::vector<std::string> paths = flatten_paths(features_);
+  const std::vector<TensorSpec> flat = flatten(specs);
+  const int replicas = distribute::Strategy::current().num_replicas_in_sync();
+  std::vector<Shape> out;
+  for (size_t f = 0; f < configs.size(); ++f) {
+    out.push_back(bags_output_shape(paths[f], configs[f], flat[f], backend_->pools_dense()));
+    warn_of_unused_length(paths[f], configs[f], flat[f]);
+    if (backend_->pools_dense() && options_.batch_size) {
+      out.back() = shape_of_batch(paths[f], configs[f], *options_.batch_size / replicas);
+    }
+  }
+  return out;
+}
+
+void TPUEmbeddingLayer::build_weights(const Specs& inputs) {
+  for (const Variable& variable : backend_->build(output_shapes(inputs))) add_weight(variable);
 }
 
 Tensors TPUEmbeddingLayer::operator()(const Tensors& features, const CallOptions& options) {
@@ -81,11 +157,7 @@ Tensors TPUEmbeddingLayer::replay(const Tensors& inputs, const keel::CallOptions
 
 Tensors TPUEmbeddingLayer::call(const Tensors& inputs, const CallContext&) {
   backend_->check_strategy();
-  // With weights the inputs are the pair of both structures; a finite structure is never a pair
-  // of itself.
-  const bool weighted = inputs.kind() == NestKind::kTuple && inputs.items().size() == 2 &&
-                        !same_structure(features_, inputs);
-  if (!weighted) return backend_->look_up(inputs, std::nullopt, features_);
+  if (!has_weights(inputs)) return backend_->look_up(inputs, std::nullopt, features_);
   return backend_->look_up(inputs[0], unpack_weights(inputs[1]), features_);
 }
 
@@ -104,6 +176,23 @@ void TPUEmbeddingLayer::update_embedding_table(const Table& table, const Tensor&
   const int found = tables_.find(table);
   if (found < 0) throw ValueError("TPUEmbedding ", name(), ": the table is not one of the layer's");
   backend_->write(found, values);
+}
+
+std::vector<std::pair<std::string, IdCounts>> TPUEmbeddingLayer::id_counts() const {
+  std::vector<std::pair<std::string, IdCounts>> out;
+  for (const std::string& path : flatten_paths(features_)) {
+    out.emplace_back(path, backend_->odd_ids(out.size()));
+  }
+  return out;
+}
+
+std::vector<std::string> TPUEmbeddingLayer::notes() const {
+  std::vector<std::string> out;
+  for (const auto& [path, counts] : id_counts()) {
+    const std::vector<std::string> lines = notes_of(str("TPUEmbedding ", name()), path, counts);
+    out.insert(out.end(), lines.begin(), lines.end());
+  }
+  return out;
 }
 
 std::vector<StateEntry> TPUEmbeddingLayer::state_entries() const {

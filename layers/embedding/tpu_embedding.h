@@ -1,15 +1,18 @@
 // TPUEmbedding: pooled lookups in large embedding tables.
 //
-// Two ways to live, chosen by the strategy current when the layer is made:
+// Three ways to live, chosen by the strategy current when the layer is made:
 //   under a TPUStrategy  the tables are split over the cores and belong to an
 //                        engine. They are not trainable variables. One *virtual*
 //                        trainable variable stands for them all: asking a tape
 //                        for its gradient updates the tables with the tables'
 //                        own optimizers.
-//   elsewhere            the tables are ordinary trainable variables, updated by
-//                        whatever optimizer the caller applies.
+//   the same, with embedding_feature kUnsupported, "V0"
+//                        the tables are ordinary trainable variables that all
+//                        cores read, updated by whatever optimizer the caller
+//                        applies. For small tables.
+//   elsewhere            the same on the host.
 // One training step written with tape.gradient(loss, model->trainable_variables())
-// and optimizer->apply_gradients(...) is right in both.
+// and optimizer->apply_gradients(...) is right in all.
 #pragma once
 
 #include <memory>
@@ -18,16 +21,30 @@
 #include <utility>
 #include <vector>
 
-#include "layers/embedding/table_config.h"
+#include "layers/embedding/bags.h"
 #include "layers/layer.h"
 
 namespace keel {
 
+// What the accelerator has for embeddings: nothing, the engine of this layer, or that of
+// layers::DistributedEmbedding.
+enum class EmbeddingFeature { kUnsupported, kV1, kV2 };
+
 struct TPUEmbeddingOptions {
   Nest<FeatureConfig> feature_config;
-  // For tables without their own. Unset: no slots and no training, legal outside a TPUStrategy
-  // only (ValueError).
+  // For tables without their own. Where the tables are variables it only decides which slots are
+  // made and kept in checkpoints: "<table>/<slot>", or those of the Keras optimizer that is given.
+  // Unset: none; with an engine every table needs one.
   TableOptimizer optimizer = {};
+  // Under a TPUStrategy: the tables' updates run one step late, after the lookup of the next
+  // training step, which therefore does not see them. Evaluation and files do.
+  bool pipeline_execution_with_tensor_core = false;
+  // With an engine: rows of the global batch that its record speaks of, in place of those of the
+  // inputs that the layer is built from, for inputs that do not tell. A multiple of the number of
+  // replicas.
+  std::optional<int64_t> batch_size = {};
+  // Under a TPUStrategy; unset: kV1, what it has.
+  std::optional<EmbeddingFeature> embedding_feature = {};
   std::string name = {};
   bool trainable = true;
   DType dtype = DType::kFloat32;
@@ -44,7 +61,7 @@ struct TPUEmbeddingCallOptions {
 
 // Call with features of feature_config's structure; the result has it too.
 // Per feature, int32 or int64 ids:
-//   Tensor            [batch] or [..., 1] -> [batch, dim] or [..., dim] under a TPUStrategy;
+//   Tensor            [batch] or [..., 1] -> [batch, dim] or [..., dim] with an engine;
 //                     elsewhere a plain gather, [...] -> [..., dim]
 //   SparseTensor, RaggedTensor of rank 2  -> [batch, dim], pooled by the table's combiner; or
 //                     [batch, length, dim] unpooled when max_sequence_length is set
@@ -62,8 +79,10 @@ class TPUEmbeddingLayer final : public Layer {
   using Options = TPUEmbeddingOptions;
   using CallOptions = TPUEmbeddingCallOptions;
 
-  // ValueError as collect_tables says, and without an optimizer under a TPUStrategy. Keeps copies
-  // of the tables' configs: the user's objects are not written to.
+  // ValueError as collect_tables says, for optimizers of the V1 engine, under a TPUStrategy for
+  // embedding_feature kV2, and with an engine for a table without optimizer or a batch_size that
+  // the replicas do not divide. Keeps copies of the tables' configs: the user's objects are not
+  // written to.
   explicit TPUEmbeddingLayer(Options options);
   ~TPUEmbeddingLayer() override;
 
@@ -73,10 +92,16 @@ class TPUEmbeddingLayer final : public Layer {
   Tensors replay(const Tensors& inputs, const keel::CallOptions& options) override;
 
   // Current values, [rows, dim], in order of first use by a feature. Copies of what the engine
-  // holds: not for use inside a training step.
+  // holds: not for use inside a training step. Where tables are variables, those are
+  // trainable_variables(), in this order.
   std::vector<std::pair<Table, Tensor>> embedding_tables() const;
   // ValueError if the table is not this layer's or the shape is not its.
   void update_embedding_table(const Table& table, const Tensor& values);
+
+  // Odd ids that lookups have left out or replaced so far (FeatureConfig::id_policy), by the
+  // feature's path.
+  std::vector<std::pair<std::string, IdCounts>> id_counts() const;
+  std::vector<std::string> notes() const override;  // says them
 
   const Nest<FeatureConfig>& feature_config() const { return options_.feature_config; }
   std::vector<StateEntry> state_entries() const override;
@@ -86,10 +111,16 @@ class TPUEmbeddingLayer final : public Layer {
  private:
   void build_weights(const Specs& inputs) override;
   Tensors call(const Tensors& inputs, const CallContext& context) override;
+  template <class T>
+  bool has_weights(const Nest<T>& inputs) const;
+  std::vector<Shape> output_shapes(const Specs& inputs) const;
 
   class Backend;          // how tables are held: lookup, read, write
   class EngineBackend;    // engine and virtual variable
   class VariableBackend;  // one Variable per table
+  class V0Backend;        // the same under a TPUStrategy
+  static std::unique_ptr<Backend> make_backend(const Options& options, const TableSet& tables,
+                                               const Nest<FeatureConfig>& features);
 
   const Options options_;
   const TableSet tables_;

@@ -1,17 +1,34 @@
-#include "autodiff/tape.h"
 #include "distribute/strategy.h"
 #include "layers/embedding/backend.h"
-#include "layers/embedding/host_lookup.h"
 
 namespace keel {
+namespace {
 
-std::vector<Variable> TPUEmbeddingLayer::VariableBackend::build() {
-  for (const TableSet::Entry& table : tables_.tables) {
-    const TableConfig& config = *table.own;
-    variables_.emplace_back(table_initializer(config)({config.vocabulary_size, config.dim}),
-                            VariableOptions{.name = config.name});
+// The tables with the optimizers whose slots the layer has to keep: a Keras optimizer keeps its
+// own.
+TableSet with_own_slots(const TableSet& tables) {
+  TableSet out = tables;
+  for (TableSet::Entry& entry : out.tables) {
+    if (!entry.own->optimizer || entry.own->optimizer->source == nullptr) continue;
+    entry.own = std::make_shared<TableConfig>(*entry.own);
+    entry.own->optimizer = {};
   }
-  return variables_;
+  return out;
+}
+
+}  // namespace
+
+TPUEmbeddingLayer::VariableBackend::VariableBackend(const TableSet& tables,
+                                                    const Nest<FeatureConfig>& config,
+                                                    LookupRules rules)
+    : Backend(tables),
+      rules_(rules),
+      tally_(flatten_paths(config).size()),
+      held_(std::make_shared<HostTables>(with_own_slots(tables))) {}
+
+std::vector<Variable> TPUEmbeddingLayer::VariableBackend::build(const std::vector<Shape>&) {
+  held_->build();
+  return held_->parameters();
 }
 
 void TPUEmbeddingLayer::VariableBackend::check_strategy() const {
@@ -25,17 +42,27 @@ void TPUEmbeddingLayer::VariableBackend::check_strategy() const {
 Tensors TPUEmbeddingLayer::VariableBackend::look_up(const Tensors& features,
                                                     const FeatureWeights& weights,
                                                     const Nest<FeatureConfig>& config) {
-  return host_embedding_lookup(features, weights, config, [this](const Table& table) {
-    return variables_[tables_.find(table)].read();
-  });
+  return host_embedding_lookup(
+      features, weights, config,
+      [this](const Table& table) { return held_->parameters()[tables_.find(table)].read(); },
+      {.rules = rules_, .tally = &tally_});
 }
 
 Tensor TPUEmbeddingLayer::VariableBackend::read(int table) const {
-  return variables_[table].read();
+  return held_->parameters()[table].read();
 }
 
 void TPUEmbeddingLayer::VariableBackend::write(int table, const Tensor& values) {
-  variables_[table].assign(values);
+  held_->parameters()[table].assign(values);
+}
+
+std::vector<StateEntry> TPUEmbeddingLayer::VariableBackend::state_entries() const {
+  std::vector<StateEntry> out;
+  if (!held_->built()) return out;
+  for (StateEntry& entry : held_->state_entries()) {
+    if (entry.kind == StateEntry::Kind::kSlot) out.push_back(std::move(entry));
+  }
+  return out;
 }
 
 }  // namespace keel

@@ -1,6 +1,8 @@
 #include "layers/training/loop.h"
 
 #include <cmath>
+#include <iostream>
+#include <set>
 
 #include "layers/training/batch_source.h"
 #include "layers/training/callback_list.h"
@@ -55,6 +57,21 @@ Logs run_epoch(Trainer& trainer, Model& model, BatchSource& source, const Callba
   return trainer.logs();
 }
 
+void collect_notes(const Layer& layer, std::set<const Layer*>& seen,
+                   std::vector<std::string>& notes) {
+  if (!seen.insert(&layer).second) return;
+  const std::vector<std::string> own = layer.notes();
+  notes.insert(notes.end(), own.begin(), own.end());
+  for (const auto& sublayer : layer.sublayers()) collect_notes(*sublayer, seen, notes);
+}
+
+void show_notes(const Model& model) {
+  std::set<const Layer*> seen;
+  std::vector<std::string> notes;
+  collect_notes(model, seen, notes);
+  for (const std::string& note : notes) std::cout << note << '\n';
+}
+
 void check(const FitOptions& options) {
   if (options.initial_epoch < 0 || options.epochs <= options.initial_epoch) {
     throw ValueError(kFit, ": epochs must be above initial_epoch, which is not negative; received ",
@@ -103,6 +120,7 @@ History fit_loop(Trainer& trainer, Model& model, const data::Dataset& data,
     if (model.stop_training()) break;
   }
   callbacks.call(&Callback::on_train_end, history.last());
+  if (options.verbose != Verbose::kSilent) show_notes(model);
   return history;
 }
 

@@ -1,0 +1,119 @@
+#include "layers/embedding/embed_reduce.h"
+
+#include "autodiff/ops.h"
+#include "layers/embedding/id_rows.h"
+#include "layers/embedding/table_config.h"
+
+namespace keel {
+namespace {
+
+struct Parts {
+  TensorLike ids;
+  std::optional<TensorLike> weights = {};
+};
+
+Parts parts_of(const std::string& who, const Tensors& inputs) {
+  if (inputs.is_leaf()) return {.ids = inputs.leaf()};
+  if (inputs.is_sequence() && inputs.items().size() == 2) {
+    return {.ids = inputs[0].leaf(), .weights = inputs[1].leaf()};
+  }
+  throw ValueError(who, ": needs ids, or ids and weights, received ", inputs.structure());
+}
+
+// Dense weights: a beginning of the embedded shape.
+void check_weight_shape(const std::string& who, const Shape& weights, const Shape& embedded) {
+  const int rank = weights.rank();
+  if (rank <= embedded.rank() && compatible(weights, embedded.slice(0, rank))) return;
+  throw ValueError(who, ": the shape of weights, ", weights, ", must be a beginning of ", embedded,
+                   ", that of the embedded ids");
+}
+
+Tensor ids64(const Tensor& ids) {
+  return ids.dtype() == DType::kInt64 || ids.dtype() == DType::kInt32
+             ? ids
+             : ops::cast(ids, DType::kInt64);
+}
+
+}  // namespace
+
+EmbedReduceLayer::EmbedReduceLayer(Options options)
+    : Layer(kClassName, options), options_(std::move(options)) {
+  if (options_.input_dim <= 0 || options_.output_dim <= 0) {
+    throw ValueError("EmbedReduce ", name(),
+                     ": input_dim and output_dim must be positive, received ", options_.input_dim,
+                     " and ", options_.output_dim);
+  }
+  if (options_.combiner != "mean" && options_.combiner != "sum" && options_.combiner != "sqrtn") {
+    throw ValueError("EmbedReduce ", name(), ": combiner must be mean, sum or sqrtn, received '",
+                     options_.combiner, "'");
+  }
+  if (options_.mask_zero) {
+    throw NotImplementedError("EmbedReduce ", name(),
+                              ": mask_zero is not offered; give lists as ragged tensors");
+  }
+}
+
+void EmbedReduceLayer::build_weights(const Specs&) {
+  embeddings_ = add_weight({.name = "embeddings",
+                            .shape = {options_.input_dim, options_.output_dim},
+                            .initializer = options_.embeddings_initializer,
+                            .dtype = dtype()});
+}
+
+Tensors EmbedReduceLayer::operator()(const Tensors& ids, const CallOptions& options) {
+  const keel::CallOptions base = {.training = options.training};
+  if (!options.weights) return Layer::operator()(ids, base);
+  return Layer::operator()(Tensors::tuple({ids, *options.weights}), base);
+}
+
+Tensor EmbedReduceLayer::operator()(const Tensor& ids, const CallOptions& options) {
+  return (*this)(Tensors(ids), options).tensor();
+}
+
+Tensors EmbedReduceLayer::replay(const Tensors& inputs, const keel::CallOptions& options) {
+  return Layer::operator()(inputs, options);
+}
+
+Tensors EmbedReduceLayer::call(const Tensors& inputs, const CallContext&) {
+  const std::string who = "EmbedReduce " + name();
+  const auto [ids, weights] = parts_of(who, inputs);
+  const TensorSpec spec = ids.spec();
+  check_id_spec(who, spec);
+  const bool dense_weights = weights && weights->layout() == Layout::kDense;
+  if (dense_weights && ids.layout() == Layout::kDense) {
+    check_weight_shape(who, weights->tensor().shape(), spec.shape + Shape{options_.output_dim});
+  }
+  if (any_symbolic(inputs)) {
+    return Tensor::symbolic({.shape = {spec.shape[0], options_.output_dim}, .dtype = dtype()});
+  }
+  const bool single = spec.shape.rank() == 1;
+  const IdRowsOptions rows_options = {.vocabulary_size = options_.input_dim,
+                                      .combiner = options_.combiner};
+  if (ids.layout() == Layout::kDense && (dense_weights || single)) {
+    to_id_rows(who, ids, {}, rows_options);  // ids are checked under the layer's name
+    if (dense_weights && !(single && options_.combiner != "sum")) {
+      return reduce_weighted(ids64(ids.tensor()), weights->tensor());
+    }
+    return ops::gather(embeddings_, ids64(ids.tensor()));
+  }
+  const IdRows rows = to_id_rows(who, ids, weights, rows_options);
+  return ops::embedding_pool(embeddings_, rows.ids, rows.row_splits, rows.weights,
+                             combiner_from_name(options_.combiner));
+}
+
+// In differentiable steps, so that weights can be learned.
+Tensor EmbedReduceLayer::reduce_weighted(const Tensor& ids, const Tensor& weights) const {
+  const Tensor embedded = ops::gather(embeddings_, ids);
+  Tensor w = ops::cast(weights, dtype());
+  while (w.rank() < embedded.rank()) w = ops::expand_dims(w, w.rank());
+  Tensor weighted = ops::multiply(embedded, w);
+  if (ids.rank() == 1) return weighted;
+  Tensor sum = ops::sum(weighted, {1});
+  if (options_.combiner == "sum") return sum;
+  // A weight of a row counts for each of its ids.
+  w = ops::broadcast_to(w, Shape{ids.dim(0), ids.dim(1), w.dim(2)});
+  if (options_.combiner == "mean") return ops::divide_no_nan(sum, ops::sum(w, {1}));
+  return ops::divide_no_nan(sum, ops::sqrt(ops::sum(ops::square(w), {1})));
+}
+
+}  // namespace keel

@@ -1,0 +1,37 @@
+// IdTally: how many odd ids the lookups of each feature have met.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "layers/embedding/bags.h"
+
+namespace keel {
+
+// Any number of replicas may add at once.
+class IdTally {
+ public:
+  explicit IdTally(size_t features) : counts_(features) {}
+
+  void add(size_t feature, const IdCounts& counts) {
+    if (counts.dropped != 0) counts_[feature].dropped += counts.dropped;
+    if (counts.replaced != 0) counts_[feature].replaced += counts.replaced;
+  }
+  IdCounts counts(size_t feature) const {
+    return {.dropped = counts_[feature].dropped, .replaced = counts_[feature].replaced};
+  }
+
+ private:
+  struct Atomic {
+    std::atomic<int64_t> dropped = 0, replaced = 0;
+  };
+  std::deque<Atomic> counts_;  // by feature
+};
+
+// What to tell the user of the layer `who`: a line for each kind of odd id that was met.
+std::vector<std::string> notes_of(const std::string& who, const std::string& feature,
+                                  const IdCounts& counts);
+
+}  // namespace keel

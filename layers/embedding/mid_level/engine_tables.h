@@ -1,0 +1,35 @@
+// EngineTables: the tables of a mid-level object in the embedding engine, as checkpoints see them.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "layers/embedding/engine_driver.h"
+#include "layers/embedding/mid_level/tracked_tables.h"
+
+namespace keel {
+
+// Entries read and write the strategy's live engine, whoever built it; see EngineDriver::read.
+class EngineTables final : public TrackedTables, public std::enable_shared_from_this<EngineTables> {
+ public:
+  explicit EngineTables(EngineDriver driver) : driver_(std::move(driver)) {}
+
+  EngineDriver& driver() { return driver_; }
+  // Makes the engine; see EngineDriver::build. Tables start from what was restored before.
+  void build(const std::vector<Shape>& output_shapes);
+
+  bool built() const override;
+  std::vector<StateEntry> state_entries() override;
+
+ private:
+  StateEntry entry_before_build(int table, int part, const std::string& name);
+
+  EngineDriver driver_;
+  mutable std::mutex mutex_;  // guards the two below, and building
+  bool built_ = false;
+  std::map<std::string, Tensor> restored_;  // by entry name
+};
+
+}  // namespace keel

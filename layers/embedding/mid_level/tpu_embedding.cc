@@ -1,0 +1,410 @@
+#include "layers/embedding/mid_level/tpu_embedding.h"
+
+#include <atomic>
+#include <deque>
+#include <iostream>
+
+#include "autodiff/control_flow.h"
+#include "autodiff/replica_context.h"
+#include "autodiff/tape.h"
+#include "distribute/embedding/tpu_system.h"
+#include "layers/embedding/mid_level/call_order.h"
+#include "layers/embedding/mid_level/core_of_device.h"
+#include "layers/embedding/mid_level/engine_tables.h"
+
+namespace keel::tpu {
+namespace {
+
+constexpr char kWho[] = "TPUEmbedding";
+using Weights = Nest<std::optional<TensorLike>>;
+
+// Where a component of an input is, if that is a core.
+std::optional<Device> core_of(const TensorLike& input) {
+  std::vector<Tensor> parts = {input.values()};
+  if (input.layout() == Layout::kSparse) parts.push_back(input.sparse().indices);
+  if (input.layout() == Layout::kRagged) parts.push_back(input.ragged().row_splits);
+  for (const Tensor& part : parts) {
+    if (!part.device().is_host()) return part.device();
+  }
+  return {};
+}
+
+// What was made in a replica was computed on its core: it is no argument of the step, and no
+// input of hosts.
+void check_devices(const std::vector<std::string>& paths, const std::vector<TensorLike>& inputs,
+                   bool in_step) {
+  for (size_t f = 0; f < inputs.size(); ++f) {
+    const std::optional<Device> core = core_of(inputs[f]);
+    if (!core) continue;
+    if (in_step) {
+      throw ValueError(kWho, ".enqueue: feature '", paths[f],
+                       "' must be a direct argument of the step function, received a tensor that "
+                       "was computed from one, on ",
+                       core->name());
+    }
+    throw ValueError(kWho, ".enqueue: feature '", paths[f],
+                     "' must be on the host, received a tensor on ", core->name());
+  }
+}
+
+// What fails in one replica would leave the others waiting in the engine; the label makes
+// differing calls an error in all of them.
+void agree(distribute::Communicator& communicator, const char* call, const CallOrder::Taken& taken,
+           const CallName& name) {
+  communicator.barrier(str(kWho, ".", call, " of batch ", taken.batch, " for ",
+                           taken.training ? "training" : "inference",
+                           name ? " named " + *name : ""));
+}
+
+std::vector<Tensor> checked_gradients(const Nest<Gradient>& gradients,
+                                      const std::vector<std::string>& paths,
+                                      const std::vector<Shape>& shapes) {
+  std::vector<Tensor> out;
+  for (const Gradient& gradient : flatten(gradients)) {
+    const std::string& path = paths[out.size()];
+    const Shape& shape = shapes[out.size()];
+    if (!gradient) {
+      out.emplace_back();
+      continue;
+    }
+    if (gradient.is_slices()) {
+      throw ValueError(kWho, ".apply_gradients: feature '", path,
+                       "' needs a dense tensor or none, received slices of a table");
+    }
+    out.push_back(gradient.dense());
+    if (out.back().shape() != shape || out.back().dtype() != DType::kFloat32) {
+      throw ValueError(kWho, ".apply_gradients: feature '", path, "' needs a gradient float32 ",
+                       shape, ", received ", out.back().dtype(), " ", out.back().shape());
+    }
+  }
+  return out;
+}
+
+// What waits in one replica.
+struct ReplicaBatches {
+  struct InFlight {
+    EngineDriver::Batch batch;                     // until dequeued
+    std::shared_ptr<EngineDriver::Ticket> ticket;  // from then on
+  };
+  std::mutex mutex;  // guards all below: a host thread may enqueue while a step runs
+  CallOrder order;
+  std::map<CallOrder::Serial, InFlight> in_flight;
+  uint64_t failed_runs = 0;  // of the strategy, when last called
+
+  void forget_failed(const distribute::Strategy& strategy) {
+    if (failed_runs == strategy.failed_runs()) return;
+    failed_runs = strategy.failed_runs();
+    order.forget();
+    in_flight.clear();
+  }
+  void drop(const CallOrder::Taken& taken, bool says_so) {
+    for (const CallOrder::Serial batch : taken.dropped) in_flight.erase(batch);
+    if (taken.unused_training && says_so) {
+      std::cerr << kWho
+                << ".dequeue: the batch before was enqueued for training, and "
+                   "apply_gradients was not called; it counts as inference\n";
+    }
+  }
+};
+
+}  // namespace
+
+class TPUEmbedding::Accelerator {
+ public:
+  Accelerator(const TableSet& tables, const Nest<FeatureConfig>& features, bool pipelined)
+      : tables_(std::make_shared<EngineTables>(
+            EngineDriver(tables, features, {.pipeline_execution_with_tensor_core = pipelined}))),
+        candidates_(features),
+        batches_(strategy_.num_local_replicas()) {}
+
+  const std::shared_ptr<EngineTables>& tables() const { return tables_; }
+  EngineDriver& driver() { return tables_->driver(); }
+  const OutputShapes& candidates() const { return candidates_; }
+  const std::vector<Shape>& activation_shapes() const { return activation_shapes_; }
+  distribute::Strategy& strategy() { return strategy_; }
+
+  // Returns the replica that calls. RuntimeError, naming `call`, outside replicas of the strategy.
+  const ReplicaContext& replica(const char* call);
+
+  void build(const std::optional<std::vector<Shape>>& candidates);
+  // Checks in the documented order, builds if need be, and encodes. `in_step`: a replica calls.
+  EngineDriver::Batch prepare(const Tensors& features, const FeatureWeights& weights, bool in_step);
+  void enqueue(int local_replica, EngineDriver::Batch batch, bool training, const CallName& name);
+  std::vector<Tensor> dequeue(const ReplicaContext& replica, const CallName& name);
+  void apply_gradients(const ReplicaContext& replica, std::vector<Tensor> gradients,
+                       const CallName& name);
+  int local_replica_of(const std::string& device) const;
+  void verify_shapes(bool verify) { verify_shapes_ = verify; }
+
+ private:
+  distribute::Strategy& strategy_ = distribute::Strategy::current();
+  const std::shared_ptr<EngineTables> tables_;
+  std::mutex build_mutex_;  // held while building
+  const OutputShapes candidates_;
+  std::optional<OutputShapes> settled_;                   // once built, as the next two
+  std::vector<Shape> output_shapes_, activation_shapes_;  // by feature
+  std::atomic<bool> verify_shapes_ = true;
+  std::deque<ReplicaBatches> batches_;  // by local replica
+};
+
+const ReplicaContext& TPUEmbedding::Accelerator::replica(const char* call) {
+  const ReplicaContext* context = current_replica_context();
+  if (context == nullptr) {
+    throw RuntimeError(kWho, ".", call, ": must be called in a replica, inside Strategy::run");
+  }
+  driver().check_strategy();
+  return *context;
+}
+
+void TPUEmbedding::Accelerator::build(const std::optional<std::vector<Shape>>& candidates) {
+  const std::lock_guard lock(build_mutex_);
+  if (tables_->built()) return;
+  distribute::require_no_live_engine(strategy_, kWho);
+  OutputShapes shapes = candidates_;
+  if (candidates) {
+    shapes.check(*candidates);
+    shapes.update(*candidates);
+  }
+  output_shapes_ = shapes.fully_defined();
+  activation_shapes_.clear();
+  size_t f = 0;
+  for (const FeatureConfig& config : flatten(driver().features())) {
+    activation_shapes_.push_back(output_shapes_[f++] + Shape{config.table->dim});
+  }
+  const NoGradient pause;
+  tables_->build(output_shapes_);
+  settled_.emplace(shapes);
+}
+
+EngineDriver::Batch TPUEmbedding::Accelerator::prepare(const Tensors& features,
+                                                       const FeatureWeights& weights,
+                                                       bool in_step) {
+  assert_same_structure(driver().features(), features);
+  const std::vector<TensorLike> inputs = flatten(features);
+  if (verify_shapes_) {
+    const std::vector<Shape> shapes = candidates_.of_inputs(inputs);
+    build(shapes);
+    settled_->check(shapes);
+  } else if (!tables_->built()) {
+    throw ValueError(kWho, ".enqueue: does not verify shapes, so build must be called first");
+  }
+  if (weights) assert_same_structure(driver().features(), *weights);
+  check_devices(driver().paths(), inputs, in_step);
+  return driver().encode(features, weights, output_shapes_);
+}
+
+void TPUEmbedding::Accelerator::enqueue(int local_replica, EngineDriver::Batch batch, bool training,
+                                        const CallName& name) {
+  const ReplicaContext* context = current_replica_context();
+  ReplicaBatches& mine = batches_.at(local_replica);
+  const std::lock_guard lock(mine.mutex);
+  mine.forget_failed(strategy_);
+  const CallOrder::Taken taken =
+      mine.order.enqueue(context == nullptr ? 0 : context->run, training, name);
+  mine.drop(taken, false);
+  mine.in_flight[taken.batch].batch = std::move(batch);
+}
+
+std::vector<Tensor> TPUEmbedding::Accelerator::dequeue(const ReplicaContext& replica,
+                                                       const CallName& name) {
+  ReplicaBatches& mine = batches_.at(replica.local_replica);
+  CallOrder::Taken taken;
+  EngineDriver::Batch batch;
+  {
+    const std::lock_guard lock(mine.mutex);
+    mine.forget_failed(strategy_);
+    taken = mine.order.dequeue(replica.run, name);
+    mine.drop(taken, replica.replica == 0);
+    std::swap(batch, mine.in_flight.at(taken.batch).batch);
+  }
+  agree(strategy_.communicator(), "dequeue", taken, name);
+  EngineDriver::Lookup found = driver().look_up(batch, taken.training);
+  if (taken.training || name) {
+    const std::lock_guard lock(mine.mutex);
+    mine.in_flight.at(taken.batch).ticket = std::move(found.ticket);
+  }
+  return std::move(found.activations);
+}
+
+void TPUEmbedding::Accelerator::apply_gradients(const ReplicaContext& replica,
+                                                std::vector<Tensor> gradients,
+                                                const CallName& name) {
+  ReplicaBatches& mine = batches_.at(replica.local_replica);
+  CallOrder::Taken taken;
+  std::shared_ptr<EngineDriver::Ticket> ticket;
+  {
+    const std::lock_guard lock(mine.mutex);
+    mine.forget_failed(strategy_);
+    taken = mine.order.apply_gradients(replica.run, name);
+    ticket = mine.in_flight.extract(taken.batch).mapped().ticket;
+    mine.drop(taken, false);
+  }
+  agree(strategy_.communicator(), "apply_gradients", taken, name);
+  driver().apply(ticket, std::move(gradients));
+}
+
+int TPUEmbedding::Accelerator::local_replica_of(const std::string& device) const {
+  const int hosts = strategy_.num_hosts();
+  const int core = core_of_device(
+      device, {.hosts = hosts, .cores_of_each = strategy_.num_replicas_in_sync() / hosts});
+  const int local = core - strategy_.first_local_replica();
+  if (local < 0 || local >= strategy_.num_local_replicas()) {
+    throw ValueError(kWho, ".enqueue: ", device, " belongs to another process");
+  }
+  return local;
+}
+
+TPUEmbedding::TPUEmbedding(const Nest<FeatureConfig>& feature_config,
+                           const TableOptimizer& optimizer,
+                           bool pipeline_execution_with_tensor_core)
+    : EmbeddingBase(kWho, feature_config, optimizer, !distribute::Strategy::current().is_tpu()) {
+  if (distribute::Strategy::current().is_tpu()) {
+    accelerator_ = std::make_unique<Accelerator>(table_set(), feature_config,
+                                                 pipeline_execution_with_tensor_core);
+  }
+}
+
+TPUEmbedding::~TPUEmbedding() = default;
+
+TPUEmbedding::Accelerator& TPUEmbedding::accelerator(const char* call) const {
+  if (accelerator_ == nullptr) {
+    throw RuntimeError(kWho, ".", call,
+                       ": needs an object made under a TPUStrategy; this one has host variables");
+  }
+  return *accelerator_;
+}
+
+bool TPUEmbedding::built() const {
+  return accelerator_ == nullptr ? EmbeddingBase::built() : accelerator_->tables()->built();
+}
+
+void TPUEmbedding::build(const std::optional<InputShapes>& per_replica_input_shapes,
+                         std::optional<int64_t> per_replica_batch_size) {
+  if (built()) return;
+  if (accelerator_ == nullptr) {
+    const NoGradient pause;
+    host_tables().build();
+    return;
+  }
+  distribute::require_no_live_engine(accelerator_->strategy(), kWho);
+  if (per_replica_input_shapes) {
+    accelerator_->build(accelerator_->candidates().of_input_shapes(*per_replica_input_shapes));
+  } else if (per_replica_batch_size) {
+    std::cerr << kWho << ".build: a batch size is an older form; give the shapes of the inputs\n";
+    accelerator_->build(accelerator_->candidates().of_batch_size(*per_replica_batch_size));
+  } else {
+    accelerator_->build({});
+  }
+}
+
+void TPUEmbedding::build(int64_t per_replica_batch_size) { build({}, per_replica_batch_size); }
+
+void TPUEmbedding::enqueue(const Tensors& features, const EnqueueOptions& options) {
+  Accelerator& a = accelerator("enqueue");
+  if (current_replica_context() != nullptr) {
+    const ReplicaContext& replica = a.replica("enqueue");
+    if (ControlFlowScope::active()) {
+      throw RuntimeError(kWho,
+                         ".enqueue: must be called in the step function itself, not in a "
+                         "function of ops::cond or ops::while_loop");
+    }
+    if (!options.device.empty()) {
+      throw ValueError(kWho, ".enqueue: a step enqueues for its own core, received device '",
+                       options.device, "'");
+    }
+    a.enqueue(replica.local_replica, a.prepare(features, options.weights, true), options.training,
+              options.name);
+    return;
+  }
+  a.driver().check_live();
+  if (options.device.empty() && a.strategy().num_replicas_in_sync() > 1) {
+    throw ValueError(kWho,
+                     ".enqueue: outside a step the features must be per-replica values or be "
+                     "for one device, received neither");
+  }
+  const int local_replica = options.device.empty() ? 0 : a.local_replica_of(options.device);
+  a.enqueue(local_replica, a.prepare(features, options.weights, false), options.training,
+            options.name);
+}
+
+void TPUEmbedding::enqueue(const distribute::PerReplica<Tensors>& features,
+                           const EnqueueForAllOptions& options) {
+  Accelerator& a = accelerator("enqueue");
+  a.driver().check_live();
+  if (current_replica_context() != nullptr) {
+    throw RuntimeError(kWho, ".enqueue: per-replica values in a replica; enqueue its own part");
+  }
+  const int replicas = a.strategy().num_local_replicas();
+  const auto check_size = [&](int size) {
+    if (size != replicas) {
+      throw ValueError(kWho, ".enqueue: needs the features and weights of ", replicas,
+                       " replicas, received ", size);
+    }
+  };
+  check_size(features.size());
+  if (options.weights) check_size(options.weights->size());
+  std::vector<EngineDriver::Batch> batches;
+  for (int r = 0; r < replicas; ++r) {
+    const FeatureWeights weights =
+        options.weights ? FeatureWeights((*options.weights)[r]) : std::nullopt;
+    batches.push_back(a.prepare(features[r], weights, false));
+  }
+  for (int r = 0; r < replicas; ++r) {
+    a.enqueue(r, std::move(batches[r]), options.training, options.name);
+  }
+}
+
+void TPUEmbedding::set_verify_output_shapes_on_enqueue(bool verify) {
+  accelerator("set_verify_output_shapes_on_enqueue").verify_shapes(verify);
+}
+
+Tensors TPUEmbedding::dequeue(const CallName& name) {
+  Accelerator& a = accelerator("dequeue");
+  if (!built()) {
+    throw RuntimeError(kWho, ".dequeue: the object is not built; call enqueue or build first");
+  }
+  const std::vector<Tensor> activations = a.dequeue(a.replica("dequeue"), name);
+  return map_structure(pack_sequence_as(feature_config(), activations),
+                       [](const Tensor& t) -> TensorLike { return t; });
+}
+
+void TPUEmbedding::apply_gradients(const Nest<Gradient>& gradients, const CallName& name) {
+  Accelerator& a = accelerator("apply_gradients");
+  if (!built()) {
+    throw RuntimeError(kWho,
+                       ".apply_gradients: the object is not built; call enqueue or build first");
+  }
+  assert_same_structure(feature_config(), gradients);
+  std::vector<Tensor> checked =
+      checked_gradients(gradients, a.driver().paths(), a.activation_shapes());
+  a.apply_gradients(a.replica("apply_gradients"), std::move(checked), name);
+}
+
+EmbeddingTables TPUEmbedding::embedding_tables() {
+  if (accelerator_ == nullptr) return EmbeddingBase::embedding_tables();
+  throw RuntimeError(kWho,
+                     ".embedding_tables: under a TPUStrategy the tables are in the engine; "
+                     "write a checkpoint and restore it into an object made elsewhere");
+}
+
+const std::string& TPUEmbedding::record() const {
+  Accelerator& a = accelerator("record");
+  if (!built()) throw RuntimeError(kWho, ".record: the object is not built");
+  return a.driver().record();
+}
+
+std::vector<std::pair<std::string, IdCounts>> TPUEmbedding::id_counts() const {
+  Accelerator& a = accelerator("id_counts");
+  std::vector<std::pair<std::string, IdCounts>> out;
+  for (const std::string& path : a.driver().paths()) {
+    out.emplace_back(path, a.driver().odd_ids(out.size()));
+  }
+  return out;
+}
+
+std::shared_ptr<TrackedTables> TPUEmbedding::tracked() const {
+  if (accelerator_ == nullptr) return EmbeddingBase::tracked();
+  return accelerator_->tables();
+}
+
+}  // namespace keel::tpu

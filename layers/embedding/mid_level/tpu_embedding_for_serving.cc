@@ -1,0 +1,54 @@
+#include "layers/embedding/mid_level/tpu_embedding_for_serving.h"
+
+#include <algorithm>
+
+#include "distribute/strategy.h"
+
+namespace keel::tpu {
+namespace {
+
+constexpr char kWho[] = "TPUEmbeddingForServing";
+
+const Nest<FeatureConfig>& outside_tpu(const Nest<FeatureConfig>& features) {
+  if (distribute::Strategy::current().is_tpu()) {
+    throw RuntimeError(kWho, ": cannot be made under a TPUStrategy; use TPUEmbedding");
+  }
+  return features;
+}
+
+// `Values` pairs each table with what a Tensor is made from.
+template <class Values>
+Tensors look_up(const Tensors& inputs, const FeatureWeights& weights, const Values& tables,
+                const Nest<FeatureConfig>& features) {
+  const auto find = [&](const Table& table) {
+    return std::ranges::find(tables, table, [](const auto& entry) { return entry.first; });
+  };
+  for_each_leaf(features, [&](const std::string& path, const FeatureConfig& feature) {
+    if (feature.table != nullptr && find(feature.table) != tables.end()) return;
+    throw ValueError("serving_embedding_lookup: feature '", path, "' uses table '",
+                     feature.table == nullptr ? "" : feature.table->name,
+                     "', which is not among the tables");
+  });
+  return host_embedding_lookup(inputs, weights, features,
+                               [&](const Table& table) -> Tensor { return find(table)->second; });
+}
+
+}  // namespace
+
+Tensors serving_embedding_lookup(const Tensors& inputs, const FeatureWeights& weights,
+                                 const EmbeddingTables& tables,
+                                 const Nest<FeatureConfig>& feature_config) {
+  return look_up(inputs, weights, tables, feature_config);
+}
+
+Tensors serving_embedding_lookup(const Tensors& inputs, const FeatureWeights& weights,
+                                 const std::vector<std::pair<Table, Tensor>>& tables,
+                                 const Nest<FeatureConfig>& feature_config) {
+  return look_up(inputs, weights, tables, feature_config);
+}
+
+TPUEmbeddingForServing::TPUEmbeddingForServing(const Nest<FeatureConfig>& feature_config,
+                                               const TableOptimizer& optimizer)
+    : VariableEmbedding(kWho, outside_tpu(feature_config), optimizer, LookupRules::kHost) {}
+
+}  // namespace keel::tpu

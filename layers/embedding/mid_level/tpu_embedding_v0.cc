@@ -1,0 +1,24 @@
+#include "layers/embedding/mid_level/tpu_embedding_v0.h"
+
+#include "distribute/strategy.h"
+
+namespace keel::tpu {
+namespace {
+
+constexpr char kWho[] = "TPUEmbeddingV0";
+
+const Nest<FeatureConfig>& under_tpu(const Nest<FeatureConfig>& features) {
+  const distribute::Strategy& now = distribute::Strategy::current();
+  if (!now.is_tpu()) {
+    throw RuntimeError(kWho, ": must be made under a TPUStrategy, received ", now.name());
+  }
+  return features;
+}
+
+}  // namespace
+
+TPUEmbeddingV0::TPUEmbeddingV0(const Nest<FeatureConfig>& feature_config,
+                               const TableOptimizer& optimizer)
+    : VariableEmbedding(kWho, under_tpu(feature_config), optimizer, LookupRules::kV0) {}
+
+}  // namespace keel::tpu

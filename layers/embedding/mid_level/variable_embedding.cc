@@ -1,0 +1,54 @@
+#include "layers/embedding/mid_level/variable_embedding.h"
+
+#include "autodiff/tape.h"
+
+namespace keel::tpu {
+
+VariableEmbedding::VariableEmbedding(const char* who, const Nest<FeatureConfig>& feature_config,
+                                     const TableOptimizer& optimizer, LookupRules rules)
+    : EmbeddingBase(who, feature_config, optimizer, true),
+      rules_(rules),
+      tally_(flatten_paths(feature_config).size()) {}
+
+void VariableEmbedding::build() {
+  const NoGradient pause;
+  host_tables().build();
+}
+
+Tensors VariableEmbedding::embedding_lookup(const Tensors& features,
+                                            const FeatureWeights& weights) {
+  build();
+  const auto table_of = [this](const Table& table) {
+    return host_tables().parameters()[table_set().find(table)].read();
+  };
+  Tensors found = host_embedding_lookup(features, weights, feature_config(), table_of,
+                                        {.rules = rules_, .tally = &tally_});
+  warn_once(features);
+  return found;
+}
+
+void VariableEmbedding::warn_once(const Tensors& features) {
+  if (warned_.exchange(true)) return;
+  const std::vector<FeatureConfig> configs = flatten(feature_config());
+  size_t f = 0;
+  for_each_leaf(features, [&](const std::string& path, const TensorLike& input) {
+    warn_of_unused_length(path, configs[f++], input.spec());
+  });
+}
+
+const std::map<std::string, Variable>& VariableEmbedding::slots(const Table& table) const {
+  const int found = table_set().find(table);
+  if (found < 0) throw ValueError("slots: the table is not one of this embedding's");
+  if (!built()) throw RuntimeError("slots: build() has not been called");
+  return host_tables().slots()[found];
+}
+
+std::vector<std::pair<std::string, IdCounts>> VariableEmbedding::id_counts() const {
+  std::vector<std::pair<std::string, IdCounts>> out;
+  for (const std::string& path : flatten_paths(feature_config())) {
+    out.emplace_back(path, tally_.counts(out.size()));
+  }
+  return out;
+}
+
+}  // namespace keel::tpu

@@ -1,0 +1,152 @@
+#include "layers/embedding/partial_tpu_embedding.h"
+
+#include "layers/embedding/feature_format.h"
+#include "layers/embedding/host_lookup.h"
+
+namespace keel {
+namespace {
+
+const char* const kWho = PartialTPUEmbeddingLayer::kClassName;
+
+const Nest<FeatureConfig>& checked(const PartialTPUEmbeddingOptions& options) {
+  for (const auto& [name, feature] : options.feature_config.entries()) {
+    if (!feature.is_leaf()) {
+      throw TypeError(kWho, ": feature_config must be a dict of features, received ",
+                      feature.structure(), " at '", name, "'");
+    }
+  }
+  if (options.size_threshold && *options.size_threshold < 0) {
+    throw ValueError(kWho, ": size_threshold must not be negative, received ",
+                     *options.size_threshold);
+  }
+  return options.feature_config;
+}
+
+// Those of `inputs` that `features` name.
+Tensors part_of(const Tensors& inputs, const auto& features) {
+  Tensors::Dict out;
+  for (const auto& [name, feature] : features) out.emplace(name, inputs[name]);
+  return out;
+}
+
+}  // namespace
+
+PartialTPUEmbeddingLayer::PartialTPUEmbeddingLayer(Options options)
+    : Layer(kClassName, options),
+      options_(std::move(options)),
+      tables_(collect_tables(checked(options_), options_.optimizer)) {
+  const Nest<FeatureConfig> features = tables_.on_own_tables(options_.feature_config, kWho);
+  Nest<FeatureConfig>::Dict large;
+  for (const auto& [name, feature] : features.entries()) {
+    if (is_large(feature.leaf())) {
+      large.emplace(name, feature);
+    } else {
+      add_small(name, feature.leaf());
+    }
+  }
+  tally_ = std::make_unique<IdTally>(small_features_.size());
+  if (large.empty()) return;
+  tpu_embedding_ = track(layers::TPUEmbedding(
+      {.feature_config = std::move(large),
+       .pipeline_execution_with_tensor_core = options_.pipeline_execution_with_tensor_core,
+       .batch_size = options_.batch_size}));
+}
+
+bool PartialTPUEmbeddingLayer::is_large(const FeatureConfig& feature) const {
+  return options_.size_threshold && feature.table->vocabulary_size > *options_.size_threshold;
+}
+
+void PartialTPUEmbeddingLayer::add_small(const std::string& name, const FeatureConfig& feature) {
+  const TableConfig& table = *feature.table;
+  const auto known = std::ranges::find_if(small_features_, [&](const auto& entry) {
+    return entry.second.leaf().table == feature.table;
+  });
+  const auto layer =
+      known != small_features_.end()
+          ? keras_embedding_layers_.at(known->first)
+          : track(layers::Embedding(
+                {.input_dim = table.vocabulary_size,
+                 .output_dim = table.dim,
+                 .embeddings_initializer = table.initializer.value_or(Initializer("uniform"))}));
+  keras_embedding_layers_.emplace(name, layer);
+  // A plain gather: dense ids have no sequences and keep their shape.
+  small_features_.emplace(
+      name,
+      FeatureConfig{.table = feature.table, .name = feature.name, .id_policy = feature.id_policy});
+}
+
+void PartialTPUEmbeddingLayer::build_weights(const Specs& inputs) {
+  assert_same_structure(options_.feature_config, inputs);
+  for (const auto& [name, layer] : keras_embedding_layers_) {
+    layer->build(Specs(TensorSpec{.shape = {kUnknown}, .dtype = DType::kInt64}));
+  }
+}
+
+Tensors PartialTPUEmbeddingLayer::call(const Tensors& inputs, const CallContext& context) {
+  assert_same_structure(options_.feature_config, inputs);
+  for (const auto& [name, feature] : small_features_) {
+    if (inputs[name].leaf().layout() != Layout::kDense) {
+      throw ValueError(kWho, ": feature '", name,
+                       "' has a small table, which takes dense ids only");
+    }
+  }
+  const auto table_of = [&](const Table& table) -> Tensor {
+    const auto found = std::ranges::find_if(
+        small_features_, [&](const auto& entry) { return entry.second.leaf().table == table; });
+    return keras_embedding_layers_.at(found->first)->embeddings();
+  };
+  Tensors::Dict out = host_embedding_lookup(part_of(inputs, small_features_), {}, small_features_,
+                                            table_of, {.tally = tally_.get()})
+                          .entries();
+  if (tpu_embedding_) {
+    const auto& large = (*tpu_embedding_)->feature_config().entries();
+    out.merge((*tpu_embedding_)(part_of(inputs, large), {.training = context.training}).entries());
+  }
+  return out;
+}
+
+std::vector<std::string> PartialTPUEmbeddingLayer::notes() const {
+  std::vector<std::string> out;
+  size_t f = 0;
+  for (const auto& [feature, config] : small_features_) {
+    const std::vector<std::string> lines =
+        notes_of(str(kWho, " ", name()), feature, tally_->counts(f++));
+    out.insert(out.end(), lines.begin(), lines.end());
+  }
+  return out;
+}
+
+Config PartialTPUEmbeddingLayer::get_config() const {
+  return Config::dict(
+      {{"name", name()},
+       {"trainable", trainable()},
+       {"dtype", encode(dtype())},
+       {"tables", encode_tables(tables_)},
+       {"feature_config", encode_features(options_.feature_config, tables_)},
+       {"pipeline_execution_with_tensor_core", options_.pipeline_execution_with_tensor_core},
+       {"batch_size", encode(options_.batch_size)},
+       {"size_threshold", encode(options_.size_threshold)}});
+}
+
+std::shared_ptr<PartialTPUEmbeddingLayer> PartialTPUEmbeddingLayer::from_config(
+    const Config& config) {
+  config_internal::reject_unknown_keys(
+      config,
+      {"name", "trainable", "dtype", "tables", "feature_config",
+       "pipeline_execution_with_tensor_core", "batch_size", "size_threshold"},
+      kClassName);
+  Options options{.feature_config =
+                      decode_features(config["feature_config"], decode_tables(config["tables"]))};
+  const auto read = [&](const char* key, auto& value) {
+    if (const Config* found = config.find(key)) decode(*found, value);
+  };
+  read("name", options.name);
+  read("trainable", options.trainable);
+  read("dtype", options.dtype);
+  read("pipeline_execution_with_tensor_core", options.pipeline_execution_with_tensor_core);
+  read("batch_size", options.batch_size);
+  read("size_threshold", options.size_threshold);
+  return std::make_shared<PartialTPUEmbeddingLayer>(std::move(options));
+}
+
+}  // namespace keel

@@ -1,0 +1,14 @@
+#include "distribute/strategy.h"
+#include "layers/embedding/backend.h"
+
+namespace keel {
+
+void TPUEmbeddingLayer::V0Backend::check_strategy() const {
+  const distribute::Strategy& now = distribute::Strategy::current();
+  if (!now.is_tpu()) {
+    throw RuntimeError("TPUEmbedding: the layer was made under a TPUStrategy and is called under ",
+                       now.name(), "; to look up outside its own, pass serving_config");
+  }
+}
+
+}  // namespace keel

@@ -1,0 +1,272 @@
+#include "savedmodel/checkpoint_file.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "distribute/process_group.h"
+
+namespace keel {
+namespace {
+
+namespace fs = std::filesystem;
+using distribute::ProcessGroup;
+
+constexpr const char* kFormat = "keel-checkpoint";
+constexpr const char* kPartFormat = "keel-checkpoint-part";
+constexpr int64_t kVersion = 1;
+constexpr int64_t kBytesAtOnce = 16 << 20;
+
+int64_t rows_at_once(const Shape& shape) {
+  const int64_t row = shape.rank() == 0 || shape[0] == 0 ? 1 : shape.size() / shape[0];
+  return std::max<int64_t>(1, kBytesAtOnce / (std::max<int64_t>(1, row) * 4));
+}
+
+void write_rows(Hdf5Writer& file, const std::string& dataset, const CheckpointValue& value) {
+  const StateEntry::Rows& rows = *value.rows;
+  file.create_dataset(dataset, {.shape = value.spec.shape.with(0, rows.end - rows.first),
+                                .dtype = value.spec.dtype});
+  const int64_t block = rows_at_once(value.spec.shape);
+  for (int64_t begin = rows.first; begin < rows.end; begin += block) {
+    const int64_t end = std::min(begin + block, rows.end);
+    Tensor part = Tensor::uninitialized(value.spec.shape.with(0, end - begin), DType::kFloat32);
+    rows.read(begin, end, part.mutable_data<float>().data());
+    file.write_rows(dataset, begin - rows.first, part);
+  }
+  if (rows.first == 0 && rows.end == value.spec.shape[0]) return;
+  file.write_attribute(dataset, "first_row", rows.first);
+  file.write_attribute(dataset, "rows", value.spec.shape[0]);
+}
+
+// Values of which `mine` says that they are this process's to write. Values without rows are read
+// in every process, for reading may be a collective.
+void write_values(Hdf5Writer& file, const char* format, int64_t step, bool first_process,
+                  const std::vector<CheckpointValue>& values) {
+  file.create_group("/entries");
+  int64_t entries = 0;
+  for (const CheckpointValue& value : values) {
+    const std::string dataset = str("/entries/", entries);
+    if (value.rows) {
+      if (value.rows->first == value.rows->end && !first_process) continue;
+      write_rows(file, dataset, value);
+    } else {
+      const Tensor whole = value.get();
+      if (!first_process) continue;
+      file.write(dataset, whole);
+    }
+    file.write_attribute(dataset, "key", value.key, Hdf5Writer::Charset::kUtf8);
+    if (!value.optimizer.empty()) {
+      file.write_attribute(dataset, "optimizer", value.optimizer, Hdf5Writer::Charset::kUtf8);
+    }
+    ++entries;
+  }
+  file.write_attribute("/", "format", format);
+  file.write_attribute("/", "format_version", kVersion);
+  file.write_attribute("/", "step", step);
+  file.write_attribute("/", "entries", entries);
+}
+
+// What each process has to say, by process.
+std::vector<std::string> gather_texts(const std::string& text) {
+  ProcessGroup& group = distribute::processes();
+  const auto all = distribute::all_gather(group, "Checkpoint.write",
+                                          {std::as_bytes(std::span(text.data(), text.size()))});
+  std::vector<std::string> out;
+  for (int p = 0; p < group.size(); ++p) {
+    if (p == group.rank()) {
+      out.push_back(text);
+    } else {
+      const distribute::Bytes bytes = all[p].at(0);
+      out.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    }
+  }
+  return out;
+}
+
+// Runs `write` and, if any process failed in it, fails in all of them. Returns what each process
+// has to say.
+template <class Write>
+std::vector<std::string> together(const Write& write) {
+  std::string error, text;
+  try {
+    text = write();
+  } catch (const std::exception& e) {
+    if (distribute::processes().size() == 1) throw;
+    error = e.what();
+  }
+  for (const std::string& failure : gather_texts(error)) {
+    if (!failure.empty()) throw IoError(failure);
+  }
+  return gather_texts(text);
+}
+
+std::string part_prefix(const std::string& path) {
+  return fs::path(path).filename().string() + ".part-";
+}
+
+std::vector<fs::path> parts_beside(const std::string& path) {
+  const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : ".";
+  std::vector<fs::path> out;
+  std::error_code error;
+  for (const auto& file : fs::directory_iterator(folder, error)) {
+    if (file.path().filename().string().starts_with(part_prefix(path))) out.push_back(file.path());
+  }
+  return out;
+}
+
+void check_format(const Hdf5File& file, const char* format) {
+  if (!file.has_attribute("/", "format") || file.string_attribute("/", "format") != format) {
+    throw IoError(file.path(), ": is no checkpoint");
+  }
+  const int64_t version = file.integer_attribute("/", "format_version");
+  if (version != kVersion) {
+    throw IoError(file.path(), ": a checkpoint of version ", version, ", this library reads ",
+                  kVersion);
+  }
+}
+
+}  // namespace
+
+void write_checkpoint(const std::string& path, int64_t step,
+                      const std::vector<CheckpointValue>& values) {
+  const ProcessGroup& group = distribute::processes();
+  const bool first = group.rank() == 0;
+  const bool has_rows = std::ranges::any_of(
+      values, [](const CheckpointValue& v) { return v.rows && v.rows->first != v.rows->end; });
+  // Other processes look at the values too, whether or not they have rows.
+  std::optional<Hdf5Writer> main;
+  const std::vector<std::string> parts = together([&]() -> std::string {
+    if (first) {
+      main.emplace(path);
+      write_values(*main, kFormat, step, true, values);
+      return {};
+    }
+    const std::string provisional = str(path, ".part-", group.rank());
+    std::optional<Hdf5Writer> part(provisional);
+    write_values(*part, kPartFormat, step, false, values);
+    if (!has_rows) return {};
+    part->commit({.seal = true});
+    part.reset();
+    const std::string name = str(provisional, "-", sealed_checksum(provisional));
+    fs::rename(provisional, name);
+    return fs::path(name).filename().string();
+  });
+  std::vector<std::string> names;
+  std::ranges::copy_if(parts, std::back_inserter(names), [](const auto& s) { return !s.empty(); });
+  together([&]() -> std::string {
+    if (!first) return {};
+    main->write_string_list("/", "parts", names);
+    main->commit({.seal = true});
+    for (const fs::path& other : parts_beside(path)) {
+      if (std::ranges::find(names, other.filename().string()) == names.end()) {
+        remove_file(other.string());
+      }
+    }
+    return {};
+  });
+}
+
+void remove_checkpoint(const std::string& path) {
+  remove_file(path);
+  for (const fs::path& part : parts_beside(path)) remove_file(part.string());
+}
+
+CheckpointReader::CheckpointReader(const std::string& path) : path_(path) {
+  check_seal(path);
+  files_.push_back(std::make_unique<Hdf5File>(path));
+  const Hdf5File& main = *files_.front();
+  check_format(main, kFormat);
+  step_ = main.integer_attribute("/", "step");
+  add_file(main);
+  for (const std::string& name : main.string_list("/", "parts")) {
+    if (!name.starts_with(part_prefix(path)) || name.find('/') != std::string::npos) {
+      throw IoError(path, ": names a part '", name, "' that is not its own");
+    }
+    const std::string part = fs::path(path).replace_filename(name).string();
+    check_seal(part);
+    if (!name.ends_with(str("-", sealed_checksum(part)))) {
+      throw IoError(part, ": is not the part that ", path, " was written with");
+    }
+    files_.push_back(std::make_unique<Hdf5File>(part));
+    check_format(*files_.back(), kPartFormat);
+    add_file(*files_.back());
+  }
+  check_whole();
+}
+
+CheckpointReader::~CheckpointReader() = default;
+
+void CheckpointReader::add_file(const Hdf5File& file) {
+  const std::vector<std::string> names = file.children("/entries");
+  const int64_t expected = file.integer_attribute("/", "entries");
+  if (expected != static_cast<int64_t>(names.size())) {
+    throw IoError(file.path(), ": should have ", expected, " entries, has ", names.size());
+  }
+  for (const std::string& name : names) {
+    Piece piece = {.file = &file, .dataset = "/entries/" + name, .first = 0, .count = 1};
+    Stored stored = {.spec = file.spec(piece.dataset)};
+    if (file.has_attribute(piece.dataset, "optimizer")) {
+      stored.optimizer = file.string_attribute(piece.dataset, "optimizer");
+    }
+    const std::string key = file.string_attribute(piece.dataset, "key");
+    if (stored.spec.shape.rank() > 0) piece.count = stored.spec.shape[0];
+    if (file.has_attribute(piece.dataset, "first_row")) {
+      piece.first = file.integer_attribute(piece.dataset, "first_row");
+      if (stored.spec.shape.rank() == 0) {
+        throw IoError(file.path(), ": '", key, "' has no rows to be a piece of");
+      }
+      stored.spec.shape = stored.spec.shape.with(0, file.integer_attribute(piece.dataset, "rows"));
+    }
+    const auto [it, added] = index_.emplace(key, stored);
+    if (!added && it->second.spec.shape != stored.spec.shape) {
+      throw IoError(file.path(), ": two shapes for '", key, "'");
+    }
+    pieces_[key].push_back(std::move(piece));
+  }
+}
+
+void CheckpointReader::check_whole() const {
+  for (const auto& [key, pieces] : pieces_) {
+    const Shape& shape = index_.at(key).spec.shape;
+    const int64_t rows = shape.rank() == 0 ? 1 : shape[0];
+    std::vector<Piece> sorted = pieces;
+    std::ranges::sort(sorted, {}, &Piece::first);
+    int64_t next = 0;
+    for (const Piece& piece : sorted) {
+      if (piece.first != next) break;
+      next += piece.count;
+    }
+    const bool twice = pieces.size() > 1 && rows == 0;
+    if (next != rows || twice) {
+      throw IoError(path_, ": the pieces of '", key, "' do not make its ", rows,
+                    " rows once each; or there are two values for it");
+    }
+  }
+}
+
+Tensor CheckpointReader::read(const std::string& key) const {
+  const std::vector<Piece>& pieces = pieces_.at(key);
+  if (pieces.size() == 1) return pieces[0].file->read(pieces[0].dataset);
+  const TensorSpec& spec = index_.at(key).spec;
+  Tensor out = Tensor::uninitialized(spec.shape, spec.dtype);
+  const int64_t row_bytes =
+      spec.shape[0] == 0 ? 0 : static_cast<int64_t>(out.raw().size()) / spec.shape[0];
+  read_rows(key, 0, spec.shape[0], [&](int64_t begin, const Tensor& rows) {
+    std::ranges::copy(rows.raw(), out.mutable_raw().begin() + begin * row_bytes);
+  });
+  return out;
+}
+
+void CheckpointReader::read_rows(
+    const std::string& key, int64_t begin, int64_t end,
+    const std::function<void(int64_t begin, const Tensor& values)>& use) const {
+  const int64_t block = rows_at_once(index_.at(key).spec.shape);
+  for (const Piece& piece : pieces_.at(key)) {
+    const int64_t stop = std::min(end, piece.first + piece.count);
+    for (int64_t at = std::max(begin, piece.first); at < stop; at += block) {
+      const int64_t count = std::min(block, stop - at);
+      use(at, piece.file->read_rows(piece.dataset, at - piece.first, count));
+    }
+  }
+}
+
+}  // namespace keel
