@@ -140,7 +140,8 @@ void EmbeddingEngine::State::fetch(Communicator& communicator,
       request.push_back(id);
     }
   }
-  const std::vector<Bytes> asked = communicator.all_to_all(as_messages(s.requests));
+  const std::vector<Bytes> asked =
+      communicator.all_to_all(as_messages(s.requests), "ids to look up");
   s.replies.resize(size);
   for (int r = 0; r < size; ++r) {
     const auto request = as_elements<int64_t>(asked[r]);
@@ -155,7 +156,8 @@ void EmbeddingEngine::State::fetch(Communicator& communicator,
       ids = ids.subspan(request[t]);
     }
   }
-  const std::vector<Bytes> answers = communicator.all_to_all(as_messages(s.replies));
+  const std::vector<Bytes> answers =
+      communicator.all_to_all(as_messages(s.replies), "rows looked up");
   s.fetched.resize(count);
   for (auto& rows : s.fetched) rows.clear();
   for (int owner = 0; owner < size; ++owner) {
@@ -290,7 +292,7 @@ void EmbeddingEngine::State::update(Communicator& communicator, const Pending& p
     }
   }
   // Nobody looks up rows before all are written.
-  communicator.barrier();
+  communicator.barrier("rows updated");
 }
 
 void EmbeddingEngine::State::run_pending(Communicator& communicator) {
@@ -406,6 +408,8 @@ void EmbeddingEngine::apply(Communicator& communicator, std::shared_ptr<Ticket> 
   State::Pending update = {
       .ticket = std::move(ticket), .gradients = std::move(gradients), .steps = std::move(steps)};
   if (configuration().pipeline_execution_with_tensor_core) {
+    // A replica that leaves its update out is told from the others now, not in the next lookup.
+    communicator.barrier("update to wait");
     state_->pending[communicator.rank() - state_->first_shard].push_back(std::move(update));
   } else {
     state_->update(communicator, update);

@@ -7,6 +7,7 @@
 
 #include "autodiff/replica_context.h"
 #include "distribute/embedding/tpu_system.h"
+#include "distribute/gather_tensors.h"
 #include "layers/embedding/bags.h"
 #include "optimizers/slot_variables.h"
 
@@ -77,6 +78,8 @@ struct EngineDriver::State {
   std::vector<std::atomic<bool>> warned;  // by feature: of a missing gradient
   std::string record = {};
   std::shared_ptr<EmbeddingEngine> engine = nullptr;
+  // Set last: a replica may ask while another builds.
+  std::atomic<bool> built = false;
 
   const TableOptimizerState& optimizer(size_t table) const {
     return *tables.tables[table].own->optimizer;
@@ -237,9 +240,10 @@ std::vector<TableStep> EngineDriver::State::steps(distribute::Communicator& comm
   if (ask_first) {
     const std::vector<distribute::Bytes> send(communicator.size(),
                                               distribute::as_bytes_of<double>(numbers));
-    const auto first = distribute::as_elements<double>(communicator.all_to_all(send)[0]);
+    const auto first =
+        distribute::as_elements<double>(communicator.all_to_all(send, "learning rates")[0]);
     const std::vector<double> told(first.begin(), first.end());
-    communicator.barrier();
+    communicator.barrier("learning rates read");
     numbers = told;
   }
   std::vector<TableStep> out;
@@ -331,13 +335,16 @@ void EngineDriver::build(const std::vector<Shape>& output_shapes,
   for (size_t t = 0; t < s.tables.tables.size(); ++t) {
     if (s.optimizer(t).custom) configuration.tables[t].update.rule = s.optimizer(t).rule;
   }
-  auto engine = std::make_shared<EmbeddingEngine>(configuration);
+  auto engine = std::make_shared<EmbeddingEngine>(
+      configuration, EmbeddingEngine::LocalShards{.first = s.strategy.first_local_replica(),
+                                                  .count = s.strategy.num_local_replicas()});
   s.initialize(*engine, slots, restored);
   distribute::set_live_engine(s.strategy, engine, kWho);
   s.engine = std::move(engine);
+  s.built = true;
 }
 
-bool EngineDriver::built() const { return state_->engine != nullptr; }
+bool EngineDriver::built() const { return state_->built; }
 const std::string& EngineDriver::record() const { return state_->record; }
 
 void EngineDriver::check_strategy() const {
@@ -358,7 +365,7 @@ void EngineDriver::check_live() const {
   if (s.strategy_lifetime.expired()) {
     throw RuntimeError(kWho, ": the strategy that it was made under is gone");
   }
-  if (s.engine != nullptr && distribute::live_engine(s.strategy) != s.engine) {
+  if (s.built && distribute::live_engine(s.strategy) != s.engine) {
     throw RuntimeError(kWho, ": its tables are gone: the accelerator was initialized again");
   }
 }
@@ -448,12 +455,13 @@ Tensor EngineDriver::read(int table, int part) const {
   const int64_t dim = out.dim(1);
   const std::span<float> values = out.mutable_data<float>();
   engine->read_rows(index, part, first, end, values.data() + first * dim);
-  if (distribute::processes().size() == 1) return out;
+  distribute::ProcessGroup& group = state_->strategy.process_group();
+  if (group.size() == 1) return out;
   const std::span<const float> mine = values.subspan(first * dim, (end - first) * dim);
   // In the order of the processes, whose rows follow each other.
   auto to = values.begin();
-  for (const auto& parts : distribute::all_gather(distribute::processes(), "TPUEmbedding.retrieve",
-                                                  {std::as_bytes(mine)})) {
+  for (const auto& parts :
+       distribute::all_gather(group, "TPUEmbedding.retrieve", {std::as_bytes(mine)})) {
     if (parts.empty()) {
       to += static_cast<std::ptrdiff_t>(mine.size());
     } else {
@@ -503,6 +511,19 @@ std::vector<StateEntry> EngineDriver::state_entries() const {
 const TableSet& EngineDriver::tables() const { return state_->tables; }
 const Nest<FeatureConfig>& EngineDriver::features() const { return state_->features; }
 const std::vector<std::string>& EngineDriver::paths() const { return state_->paths; }
-IdCounts EngineDriver::odd_ids(size_t feature) const { return state_->tally.counts(feature); }
+
+IdCounts EngineDriver::odd_ids(size_t feature) const {
+  const State& s = *state_;
+  const IdCounts mine = s.tally.counts(feature);
+  if (s.strategy_lifetime.expired() || s.strategy.process_group().size() == 1) return mine;
+  const Tensor counts = Tensor::from<int64_t>({mine.dropped, mine.replaced}, {2});
+  IdCounts all;
+  for (const Tensor& t : distribute::gather_tensors(s.strategy.process_group(),
+                                                    "TPUEmbedding.id_counts", {&counts, 1})) {
+    all.dropped += t.data<int64_t>()[0];
+    all.replaced += t.data<int64_t>()[1];
+  }
+  return all;
+}
 
 }  // namespace keel

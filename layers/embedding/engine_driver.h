@@ -77,6 +77,8 @@ class EngineDriver {
 
   // Outside replicas: the values that training has reached, with no update waiting. They are those
   // of the strategy's live engine, whoever built it. RuntimeError if that has no such table.
+  // Whole tables, also where a process holds a part of their rows: collective over the processes,
+  // all of which read the whole table or write the same values.
   Tensor read(int table, int part) const;
   void write(int table, int part, const Tensor& values) const;
   std::vector<StateEntry> state_entries() const;
@@ -84,7 +86,7 @@ class EngineDriver {
   const TableSet& tables() const;
   const Nest<FeatureConfig>& features() const;
   const std::vector<std::string>& paths() const;  // by feature
-  IdCounts odd_ids(size_t feature) const;
+  IdCounts odd_ids(size_t feature) const;         // over all processes; collective over them
 
  private:
   struct State;

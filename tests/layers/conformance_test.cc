@@ -37,6 +37,24 @@ const char* const kTables =
     R"({"name": "tables", "tables": [{"name": "t", "vocabulary_size": 9, "dim": 4}],
     "feature_config": {"feature": {"table": 0}}})";
 
+const char* const kDistributed = R"({"name": "distributed",
+    "tables": [{"name": "t", "vocabulary_size": 9, "embedding_dim": 4}], "feature_configs":
+    {"name": "f", "table": 0, "input_shape": [null, 3], "output_shape": [null, 4]}})";
+
+const char* const kEmbeddingFeatures = R"({"name": "lookups",
+    "tables": [{"name": "t", "vocabulary_size": 9, "dimension": 4, "combiner": "mean"}],
+    "features": [{"key": "x", "table": "t"}]})";
+const char* const kSequenceFeatures = R"({"name": "sequence", "feature_columns": [
+    {"class_name": "TPUEmbeddingColumn", "config": {"dimension": 4, "max_sequence_length": 3,
+     "categorical_column": {"key": "s", "num_buckets": 9, "sequence": true}}}]})";
+const char* const kDenseFeatures = R"({"name": "dense_columns", "feature_columns": [
+    {"class_name": "NumericColumn", "config": {"key": "n", "shape": [3]}}]})";
+
+const char* const kLargeAndSmall = R"({"name": "partial", "size_threshold": 10, "tables": [
+    {"name": "large", "vocabulary_size": 11, "dim": 4},
+    {"name": "small", "vocabulary_size": 10, "dim": 3}],
+    "feature_config": {"dict": {"a": {"feature": {"table": 0}}, "b": {"feature": {"table": 1}}}}})";
+
 // Two rows; the number of rows is left open where specs are inferred.
 const std::map<std::string, LayerCase>& cases() {
   static const std::map<std::string, LayerCase> kCases = {
@@ -46,11 +64,17 @@ const std::map<std::string, LayerCase>& cases() {
       {"BatchNormalization", {"{}", floats({2, 3}), floats({2, 3}), 2, 4}},
       {"Concatenate", {"{}", pair_of({2, 3}), floats({2, 6})}},
       {"Dense", {R"({"units": 4, "activation": "tanh"})", floats({2, 3}), floats({2, 4}), 2, 2}},
+      {"DenseFeatures", {kDenseFeatures, Specs({{"n", Specs(floats({2, 3}))}}), floats({2, 3})}},
       {"Discretization", {R"({"bin_boundaries": [0.0, 1.0]})", floats({2, 3}), ids({2, 3})}},
+      {"DistributedEmbedding", {kDistributed, ids({2, 3}), floats({2, 4}), 1, 1}},
       {"Dot", {R"({"axes": [1, 1], "normalize": true})", pair_of({2, 3}), floats({2, 1})}},
       {"DotInteraction", {R"({"self_interaction": true})", pair_of({2, 3}), floats({2, 3})}},
       {"Dropout", {R"({"rate": 0.5, "seed": 3})", floats({2, 3}), floats({2, 3})}},
+      {"EmbedReduce", {R"({"input_dim": 9, "output_dim": 4})", ids({2, 3}), floats({2, 4}), 1, 1}},
       {"Embedding", {R"({"input_dim": 9, "output_dim": 4})", ids({2, 3}), floats({2, 3, 4}), 1, 1}},
+      {"EmbeddingFeatures",
+       {kEmbeddingFeatures, Specs({{"x", Specs(ids({2, 1}))}}),
+        Specs({{"x", Specs(floats({2, 4}))}}), 1, 1}},
       {"FeatureCross", {R"({"projection_dim": 2})", pair_of({2, 3}), floats({2, 3}), 3, 3}},
       {"Flatten", {"{}", floats({2, 3, 4}), floats({2, 12})}},
       {"Functional", {kGraph, floats({2, 3}), floats({2, 2}), 2, 2}},
@@ -64,9 +88,16 @@ const std::map<std::string, LayerCase>& cases() {
       {"Model", {kGraph, floats({2, 3}), floats({2, 2}), 2, 2}},
       {"Multiply", {"{}", pair_of({2, 3}), floats({2, 3})}},
       {"Normalization", {"{}", floats({2, 3}), floats({2, 3}), 0, 3}},
+      {"PartialTPUEmbedding",
+       {kLargeAndSmall, Specs({{"a", Specs(ids({2}))}, {"b", Specs(ids({2}))}}),
+        Specs({{"a", Specs(floats({2, 4}))}, {"b", Specs(floats({2, 3}))}}), 2, 2}},
       {"ReLU", {R"({"max_value": 6.0, "threshold": 1.0})", floats({2, 3}), floats({2, 3})}},
       {"Rescaling", {R"({"scale": 0.5, "offset": [1, 2, 3]})", floats({2, 3}), floats({2, 3})}},
       {"Reshape", {R"({"target_shape": [2, -1]})", floats({2, 6}), floats({2, 2, 3})}},
+      {"SequenceFeatures",
+       {kSequenceFeatures,
+        Specs({{"s", Specs(floats({2, 3, 4}))}, {"s_seq_length_", Specs(ids({2}))}}),
+        Specs::tuple({floats({2, 3, 4}), ids({2})})}},
       {"Sequential", {kStack, floats({2, 3}), floats({2, 2}), 2, 2}},
       {"StringLookup",
        {R"({"vocabulary": ["a"], "output_mode": "count"})", words({2, 3}), floats({2, 2})}},
@@ -138,7 +169,9 @@ TEST_P(LayerConformanceTest, GradientsReachAllItsWeights) {
   const Tensors output = layer(tensors_of(layer_case().inputs), {.training = true});
   const auto variables = layer->trainable_variables();
   if (variables.empty()) return;
-  const auto gradients = tape.gradient(ops::sum(output.tensor()), variables);
+  Tensor loss = Tensor::scalar<float>(0);
+  for (const TensorLike& leaf : flatten(output)) loss = loss + ops::sum(leaf.tensor());
+  const auto gradients = tape.gradient(loss, variables);
   for (size_t i = 0; i < variables.size(); ++i) {
     ASSERT_TRUE(gradients[i]) << variables[i].name();
     EXPECT_EQ(gradients[i].dense().shape(), variables[i].shape()) << variables[i].name();

@@ -74,6 +74,26 @@ TEST(Hdf5FileTest, ReadsNumbersAsAnotherDtype) {
   EXPECT_THROW(file.read("words", DType::kFloat32), IoError);
 }
 
+TEST(Hdf5FileTest, RowsAreWrittenAndReadInPieces) {
+  const TempFolder folder;
+  const Tensor whole = Tensor::from<float>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, {5, 2});
+  {
+    Hdf5Writer file(folder / "rows.h5");
+    file.create_dataset("/a/b", whole.spec());
+    file.write_rows("/a/b", 3, Tensor::from<float>({7, 8, 9, 10}, {2, 2}));
+    file.write_rows("/a/b", 0, Tensor::from<float>({1, 2, 3, 4, 5, 6}, {3, 2}));
+    EXPECT_THROW(file.write_rows("/a/b", 4, Tensor::zeros({2, 2})), IoError);
+    EXPECT_THROW(file.write_rows("/a/b", 0, Tensor::zeros({2, 3})), IoError);
+    file.commit();
+  }
+  const Hdf5File file(folder / "rows.h5");
+  EXPECT_EQ(file.read("/a/b").to_vector<float>(), whole.to_vector<float>());
+  EXPECT_EQ(file.read_rows("/a/b", 1, 2).to_vector<float>(), (std::vector<float>{3, 4, 5, 6}));
+  EXPECT_EQ(file.read_rows("/a/b", 5, 0).shape(), (Shape{0, 2}));
+  EXPECT_THROW(file.read_rows("/a/b", 4, 2), IoError);
+  EXPECT_THROW(file.read_rows("/a/b", -1, 2), IoError);
+}
+
 TEST(Hdf5FileTest, KeepsAttributes) {
   const TempFolder folder;
   {

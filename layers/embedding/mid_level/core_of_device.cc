@@ -41,7 +41,7 @@ std::map<std::string, std::string> parts_of(const std::string& device) {
     std::string key = part.substr(0, colon);
     std::string value = part.substr(colon + 1);
     if (key != "job" && key != "replica" && key != "task" && key != "device") {
-      value = key + ":" + value;
+      value = str(key, ":", value);
       key = "device";
     }
     if (!parts.emplace(key, value).second) refuse(device, "");

@@ -14,7 +14,7 @@ namespace keel {
 // Entries read and write the strategy's live engine, whoever built it; see EngineDriver::read.
 class EngineTables final : public TrackedTables, public std::enable_shared_from_this<EngineTables> {
  public:
-  explicit EngineTables(EngineDriver driver) : driver_(std::move(driver)) {}
+  explicit EngineTables(const EngineDriver& driver) : driver_(driver) {}
 
   EngineDriver& driver() { return driver_; }
   // Makes the engine; see EngineDriver::build. Tables start from what was restored before.

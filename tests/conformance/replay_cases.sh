@@ -1,0 +1,37 @@
+# replay_cases.sh PROGRAM ROOT WORK: what replay_cases says of good files, failing cases and files
+# that are none.
+set -eu
+program=$1 root=$2 work=$3
+mkdir -p "$work"
+cd "$work"
+
+# expect STATUS TEXT ARGUMENTS...: the exit status, and that the output has the text.
+expect() {
+  local status=$1 text=$2 got=0
+  shift 2
+  "$program" "$@" >out.txt 2>&1 || got=$?
+  if [ "$got" != "$status" ] || ! grep -qF -- "$text" out.txt; then
+    echo "replay_cases $*: status $got, wanted $status and '$text':"
+    cat out.txt
+    exit 1
+  fi
+}
+
+expect 0 "52 passed, 0 failed" "$root/tests/cases/embedding_cases.json"
+expect 0 "Exit status" --help
+expect 2 "unknown flag --verbose" --verbose
+expect 2 "usage"
+expect 2 "cannot be read" absent.json
+expect 2 "cannot be read" .
+printf '[{"name": ' >cut.json
+expect 2 "cut.json" cut.json
+printf '{"name": "x"}' >dict.json
+expect 2 "no list of cases" dict.json
+printf '[{"name": "x", "inputs": {}}]' >no_case.json
+expect 2 "entry 0 is no case, it has no proper 'expected'" no_case.json
+printf '[{"name": "odd", "inputs": {"kind": "quantum"}, "expected": {}}]' >odd.json
+expect 1 "FAILED odd" odd.json
+expect 1 "unknown kind 'quantum'" odd.json
+expect 1 "52 passed, 1 failed" "$root/tests/cases/embedding_cases.json" odd.json
+printf '[]' >empty.json
+expect 0 "0 passed, 0 failed" empty.json

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""What the documentation shows, checked: README.md and docs/*.md.
+
+  code_blocks.py extract ROOT OUT
+      Writes every ```cpp block as a program, OUT/<document>_<n>.cc, and prints their paths, one a
+      line. A block without main() is a fragment: its includes and using-directives stay outside,
+      the rest becomes the body of main(). Files that have not changed are not touched.
+  code_blocks.py commands ROOT BIN
+      Checks the commands of ```sh blocks and of indented ones: that programs of build/<preset>/bin
+      exist in BIN, that --help of each knows the flags, and that ./dev has the command. Exits 1
+      and names what is wrong.
+"""
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
+HOISTED = re.compile(r"^\s*(#include\b.*|using namespace .*;|namespace \w+ = .*;)$")
+PROGRAM = re.compile(r"(?:\./)?build/\w+/bin/(\w+)$")
+FLAG = re.compile(r"^--?([A-Za-z][\w-]*)")
+
+
+def documents(root: pathlib.Path):
+    return [root / "README.md"] + sorted((root / "docs").glob("*.md"))
+
+
+def blocks(text: str, language: str):
+    """(line number, block) of every fenced block of a language."""
+    for match in FENCE.finditer(text):
+        if match[1] == language:
+            yield text.count("\n", 0, match.start()) + 2, match[2]
+
+
+def as_program(block: str, line: int, document: pathlib.Path) -> str:
+    place = f'#line {line} "{document}"\n'
+    if re.search(r"\bint main\(", block):
+        return place + block
+    lines = block.splitlines()
+    # Lines keep their numbers: what moves out of main() leaves an empty line behind.
+    head = [text for text in lines if HOISTED.match(text)]
+    body = ["" if HOISTED.match(text) else text for text in lines]
+    return "\n".join(head + ["int main() {", place.rstrip()] + body + ["}", ""])
+
+
+def write_if_changed(path: pathlib.Path, text: str):
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def extract(root: pathlib.Path, out: pathlib.Path) -> int:
+    out.mkdir(parents=True, exist_ok=True)
+    written = []
+    for document in documents(root):
+        name = re.sub(r"\W", "_", document.stem.lower())
+        for number, (line, block) in enumerate(blocks(document.read_text(), "cpp"), 1):
+            path = out / f"{name}_{number}.cc"
+            write_if_changed(path, as_program(block, line, document))
+            written.append(path)
+    for path in out.glob("*.cc"):
+        if path not in written:
+            path.unlink()
+    print("\n".join(str(path) for path in written))
+    return 0
+
+
+def without_fences(text: str) -> str:
+    return FENCE.sub(lambda match: "\n" * match[0].count("\n"), text)
+
+
+def command_lines(text: str):
+    """(line number, command), with continued lines joined, of sh blocks and indented blocks."""
+    sources = [(line, block) for line, block in blocks(text, "sh")]
+    for number, line in enumerate(without_fences(text).splitlines(), 1):
+        if re.match(r"    (\./dev|(\./)?build/\w+/bin/)", line):
+            sources.append((number, line))
+    for first, block in sources:
+        joined, start = "", 0
+        for offset, line in enumerate(block.splitlines()):
+            start = start if joined else first + offset
+            joined += line.strip().removeprefix("$ ")
+            if joined.endswith("\\"):
+                joined = joined[:-1] + " "
+                continue
+            yield start, joined
+            joined = ""
+
+
+def commands_of(line: str):
+    """The simple commands of a line, as lists of words."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.commenters = "#"
+    lexer.wordchars += "{}$:"
+    command = []
+    for word in list(lexer) + [";"]:
+        if set(word) <= set(";&|()"):
+            while command and re.match(r"\w+=", command[0]):
+                del command[0]
+            if command:
+                yield command
+            command = []
+        else:
+            command.append(word)
+
+
+class Checker:
+    def __init__(self, root: pathlib.Path, programs: pathlib.Path):
+        self.root, self.programs, self.helps = root, programs, {}
+
+    def help_of(self, program: str) -> str:
+        if program not in self.helps:
+            run = subprocess.run([self.programs / program, "--help"], capture_output=True, text=True,
+                                 timeout=60, check=False)
+            self.helps[program] = run.stdout + run.stderr
+        return self.helps[program]
+
+    def faults(self, command):
+        if command[0] in ("mpiexec", "mpirun"):
+            program = [i for i, word in enumerate(command) if PROGRAM.match(word)]
+            command = command[program[0]:] if program else command
+        if command[0] in ("./dev", "dev"):
+            yield from self.dev_faults(command[1:])
+        elif match := PROGRAM.match(command[0]):
+            yield from self.program_faults(match[1], command[1:])
+
+    def dev_faults(self, words):
+        known = re.findall(r"^  (\w+)\)", (self.root / "dev").read_text(), re.MULTILINE)
+        known += re.findall(r"^  (\w+) \| ", (self.root / "dev").read_text(), re.MULTILINE)
+        if words and words[0] not in known:
+            yield f"./dev has no command '{words[0]}'"
+
+    def program_faults(self, program, words):
+        if not (self.programs / program).exists():
+            yield f"there is no program {program}"
+            return
+        for word in words:
+            flag = FLAG.match(word)
+            if flag and not re.search(rf"--?{re.escape(flag[1])}\b", self.help_of(program)):
+                yield f"{program} has no flag {word}"
+
+
+def check_commands(root: pathlib.Path, programs: pathlib.Path) -> int:
+    checker, wrong, checked = Checker(root, programs), 0, 0
+    for document in documents(root):
+        for line, text in command_lines(document.read_text()):
+            for command in commands_of(text):
+                checked += 1
+                for fault in checker.faults(command):
+                    wrong += 1
+                    print(f"{document.relative_to(root)}:{line}: {fault}")
+    print(f"{checked} commands checked, {wrong} faults")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4 or sys.argv[1] not in ("extract", "commands"):
+        sys.exit(__doc__)
+    mode = extract if sys.argv[1] == "extract" else check_commands
+    sys.exit(mode(pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])))

@@ -1,0 +1,116 @@
+// Whatever goes wrong in one replica is an error in all of them at once, and the strategy and the
+// layer are of use afterwards.
+#include <chrono>
+#include <gtest/gtest.h>
+
+#include "autodiff/custom_gradient.h"
+#include "autodiff/ops.h"
+#include "autodiff/replica_context.h"
+#include "autodiff/tape.h"
+#include "distribute/tpu_strategy.h"
+#include "layers/embedding/tpu_embedding.h"
+#include "optimizers/sgd.h"
+
+namespace keel {
+namespace {
+
+// What the last replica does that the others do not.
+enum class Fault {
+  kThrowsBeforeTheLookup,
+  kThrowsBetweenLookupAndGradient,
+  kThrowsInABackwardFunction,
+  kThrowsBeforeApplyingGradients,
+  kLeavesOutTheLookup,
+  kLeavesOutTheGradient,
+  kLooksUpTwice,
+  kAppliesDenseGradientsAlone,
+  kHasAnIdOutsideItsTable,
+};
+
+struct Case {
+  Fault fault;
+  int cores;
+  bool pipelined;
+};
+
+class FailingReplicaTest : public testing::TestWithParam<Case> {
+ protected:
+  bool here(Fault fault) const {
+    return GetParam().fault == fault && broken_ &&
+           current_replica_context()->replica == GetParam().cores - 1;
+  }
+  void step() {
+    strategy_.run([&] {
+      GradientTape tape;
+      if (here(Fault::kThrowsBeforeTheLookup)) throw IoError("planned");
+      const int64_t id = here(Fault::kHasAnIdOutsideItsTable) ? 99 : 2;
+      Tensor found = Tensor::zeros({1, 1});
+      if (!here(Fault::kLeavesOutTheLookup)) {
+        found = layer_(Tensor::from<int64_t>({id}, {1}));
+      }
+      if (here(Fault::kLooksUpTwice)) layer_(Tensor::from<int64_t>({1}, {1}));
+      if (here(Fault::kThrowsBetweenLookupAndGradient)) throw IoError("planned");
+      const bool throws_backward = here(Fault::kThrowsInABackwardFunction);
+      found = custom_gradient({found}, [&] {
+        return WithBackward{{found.aliased()}, [=](std::span<const Gradient> dy) {
+                              if (throws_backward) throw IoError("planned");
+                              return std::vector<Gradient>{dy[0]};
+                            }};
+      })[0];
+      const Variable kernel = kernel_;
+      const Tensor loss = ops::sum(found * kernel.read());
+      std::vector<Variable> variables = layer_->trainable_variables();
+      variables.push_back(kernel);
+      if (here(Fault::kLeavesOutTheGradient)) variables = {kernel};
+      if (here(Fault::kAppliesDenseGradientsAlone)) {
+        dense_->apply_gradients({Gradient(Tensor::zeros({1}))}, {kernel});
+      }
+      const std::vector<Gradient> gradients = tape.gradient(loss, variables);
+      if (here(Fault::kThrowsBeforeApplyingGradients)) throw IoError("planned");
+      dense_->apply_gradients({gradients.back()}, {kernel});
+    });
+  }
+
+  distribute::TPUStrategy strategy_{{.num_cores = GetParam().cores}};
+  const distribute::Strategy::Scope scope_ = strategy_.scope();
+  const OptimizerHandle dense_ = optimizers::SGD({.learning_rate = 0.0});
+  const Variable kernel_{Tensor::full<float>({1}, 1), {.name = "kernel"}};
+  const layers::TPUEmbedding layer_{
+      {.feature_config =
+           FeatureConfig{.table =
+                             make_table({.vocabulary_size = 5, .dim = 1, .initializer = "zeros"})},
+       .optimizer = tpu::SGD{.learning_rate = 1.0},
+       .pipeline_execution_with_tensor_core = GetParam().pipelined}};
+  bool broken_ = false;
+};
+
+TEST_P(FailingReplicaTest, IsAnErrorWithinASecondAndTheNextStepIsRight) {
+  step();
+  broken_ = true;
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THROW(step(), Error);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  broken_ = false;
+  const float before = layer_->embedding_tables()[0].second.to_vector<float>()[2];
+  step();
+  // Each replica's gradient is 1, and the rate is 1.
+  const float after = layer_->embedding_tables()[0].second.to_vector<float>()[2];
+  EXPECT_EQ(after, before - static_cast<float>(GetParam().cores));
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> out;
+  for (int fault = 0; fault <= static_cast<int>(Fault::kHasAnIdOutsideItsTable); ++fault) {
+    for (int cores : {2, 4}) {
+      for (bool pipelined : {false, true}) {
+        out.push_back({static_cast<Fault>(fault), cores, pipelined});
+      }
+    }
+  }
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, FailingReplicaTest, testing::ValuesIn(cases()));
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,206 @@
+// FeatureConfig::id_policy on every path: host, engine and V0, for every kind of input.
+#include <gtest/gtest.h>
+
+#include "distribute/tpu_strategy.h"
+#include "layers/core/dense.h"
+#include "layers/functional.h"
+#include "layers/training/training_options.h"
+#include "optimizers/sgd.h"
+#include "tests/support/embedding_fixture.h"
+
+namespace keel {
+namespace {
+
+using distribute::CPUStrategy;
+using distribute::Strategy;
+using distribute::TPUStrategy;
+using fixture::IdRows;
+using fixture::ids;
+using fixture::ragged;
+using fixture::sparse;
+using layers::TPUEmbedding;
+using Values = std::vector<float>;
+
+enum class Path { kHost, kEngine, kV0 };
+enum class Input { kDense, kSparse, kRagged, kSparseSteps, kRaggedSteps };
+constexpr Input kInputs[] = {Input::kDense, Input::kSparse, Input::kRagged, Input::kSparseSteps,
+                             Input::kRaggedSteps};
+constexpr int64_t kFar = int64_t{1} << 40;
+// The last one is row 1 in 32 bits.
+constexpr int64_t kOddIds[] = {-1, 4, kFar, -kFar, (int64_t{1} << 32) + 1};
+
+struct Found {
+  Values values;
+  IdCounts counts;
+};
+
+TensorLike input_of(Input kind, int64_t odd) {
+  switch (kind) {
+    case Input::kDense:
+      return ids({1, odd, 2}, {3});
+    case Input::kSparse:
+    case Input::kSparseSteps:
+      return sparse(IdRows{{1, odd}, {2}}, 2);
+    case Input::kRagged:
+    case Input::kRaggedSteps:
+      break;
+  }
+  return ragged(IdRows{{1, odd}, {2}});
+}
+
+// In a table of the rows 1, 2, 3, 4.
+Found look_up(Path path, Input kind, int64_t odd, const IdPolicy& policy,
+              const std::string& combiner = "sum") {
+  CPUStrategy cpu;
+  TPUStrategy tpu({.num_cores = 2});
+  Strategy& strategy = path == Path::kHost ? static_cast<Strategy&>(cpu) : tpu;
+  const auto scope = strategy.scope();
+  const bool steps = kind == Input::kSparseSteps || kind == Input::kRaggedSteps;
+  const FeatureConfig feature = {.table = make_table({.vocabulary_size = 4,
+                                                      .dim = 1,
+                                                      .initializer = tpu::RowIdInitializer(1),
+                                                      .combiner = combiner}),
+                                 .max_sequence_length = steps ? 2 : 0,
+                                 .id_policy = policy};
+  const TPUEmbedding layer({.feature_config = {{"f", feature}},
+                            .optimizer = "sgd",
+                            .embedding_feature = path == Path::kV0 ? EmbeddingFeature::kUnsupported
+                                                                   : EmbeddingFeature::kV1});
+  const Tensors input = {{"f", input_of(kind, odd)}};
+  layer->build(specs_of(input));
+  const auto found = strategy.run([&] { return layer(input)["f"].tensor(); });
+  return {found[0].to_vector<float>(), layer->id_counts()[0].second};
+}
+
+void expect_error(Path path, Input kind, int64_t odd, const IdPolicy& policy) {
+  try {
+    look_up(path, kind, odd, policy);
+    ADD_FAILURE() << "no error for " << odd;
+  } catch (const ValueError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("'f'"), std::string::npos) << text;
+    EXPECT_NE(text.find(std::to_string(odd)), std::string::npos) << text;
+  }
+}
+
+class IdPolicyTest : public testing::TestWithParam<Path> {};
+
+TEST_P(IdPolicyTest, OddIdsAreErrorsByDefault) {
+  for (const Input kind : kInputs) {
+    for (const int64_t odd : kOddIds) {
+      if (GetParam() == Path::kHost && kind == Input::kSparse && odd < 0) {
+        const Found found = look_up(GetParam(), kind, odd, {});
+        EXPECT_EQ(found.values, (Values{2, 3}));
+        EXPECT_EQ(found.counts.dropped, 1);
+        continue;
+      }
+      expect_error(GetParam(), kind, odd, {});
+    }
+  }
+}
+
+TEST_P(IdPolicyTest, OddIdsAreAlwaysErrorsOnRequest) {
+  for (const Input kind : kInputs) {
+    for (const int64_t odd : kOddIds) expect_error(GetParam(), kind, odd, IdPolicy::error());
+  }
+}
+
+TEST_P(IdPolicyTest, IgnoredIdsAreAsIfTheyHadNotBeenThere) {
+  const std::map<Input, Values> expected = {{Input::kDense, {2, 0, 3}},
+                                            {Input::kSparse, {2, 3}},
+                                            {Input::kRagged, {2, 3}},
+                                            {Input::kSparseSteps, {2, 0, 3, 0}},
+                                            {Input::kRaggedSteps, {2, 0, 3, 0}}};
+  for (const auto& [kind, values] : expected) {
+    for (const int64_t odd : kOddIds) {
+      for (const char* combiner : {"sum", "mean", "sqrtn"}) {
+        const Found found = look_up(GetParam(), kind, odd, IdPolicy::ignore(), combiner);
+        EXPECT_EQ(found.values, values) << odd;
+        // Both replicas look the same rows up.
+        EXPECT_EQ(found.counts.dropped, GetParam() == Path::kHost ? 1 : 2);
+        EXPECT_EQ(found.counts.replaced, 0);
+      }
+    }
+  }
+}
+
+TEST_P(IdPolicyTest, ReplacedIdsAreTheDefaultRow) {
+  const std::map<Input, Values> expected = {{Input::kDense, {2, 4, 3}},
+                                            {Input::kSparse, {6, 3}},
+                                            {Input::kRagged, {6, 3}},
+                                            {Input::kSparseSteps, {2, 4, 3, 0}},
+                                            {Input::kRaggedSteps, {2, 4, 3, 0}}};
+  for (const auto& [kind, values] : expected) {
+    for (const int64_t odd : kOddIds) {
+      const Found found = look_up(GetParam(), kind, odd, IdPolicy::use_row(3));
+      EXPECT_EQ(found.values, values) << odd;
+      EXPECT_EQ(found.counts.replaced, GetParam() == Path::kHost ? 1 : 2);
+      EXPECT_EQ(found.counts.dropped, 0);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Paths, IdPolicyTest,
+                         testing::Values(Path::kHost, Path::kEngine, Path::kV0));
+
+TEST(IdPolicyConfigTest, TheDefaultRowMustBeInTheTable) {
+  const Table table = make_table({.vocabulary_size = 4, .dim = 1});
+  for (const int64_t row : {int64_t{-1}, int64_t{4}}) {
+    EXPECT_THROW(
+        TPUEmbedding(
+            {.feature_config = FeatureConfig{.table = table, .id_policy = IdPolicy::use_row(row)}}),
+        ValueError);
+  }
+}
+
+TEST(IdPolicyConfigTest, FilesKeepEveryPolicy) {
+  for (const IdPolicy& policy :
+       {IdPolicy(), IdPolicy::error(), IdPolicy::ignore(), IdPolicy::use_row(2)}) {
+    IdPolicy again = IdPolicy::use_row(7);
+    decode(encode(policy), again);
+    EXPECT_EQ(again, policy);
+  }
+  IdPolicy policy;
+  EXPECT_THROW(decode(Config("drop"), policy), ValueError);
+}
+
+// Two epochs of fit on four rows, two of whose ids are odd.
+std::string shown_by_fit(const IdPolicy& policy, Verbose verbose) {
+  TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  const FeatureConfig feature = {.table = make_table({.vocabulary_size = 4, .dim = 2}),
+                                 .id_policy = policy};
+  const TPUEmbedding embedding({.feature_config = Nest<FeatureConfig>({{"user", feature}}),
+                                .optimizer = "sgd",
+                                .name = "users"});
+  const Tensors in =
+      Tensors::dict({{"user", layers::ragged_input({.dtype = DType::kInt64, .name = "user"})}});
+  const Functional model(
+      {.inputs = in, .outputs = layers::Dense({.units = 1})(embedding(in)["user"].tensor())});
+  model->compile({.optimizer = optimizers::SGD({}), .loss = "mse"});
+  const Tensors x = Tensors::dict({{"user", ragged(IdRows{{1, 9}, {2}, {-1}, {3}})}});
+  testing::internal::CaptureStdout();
+  model->fit(x, Tensor::zeros({4, 1}), {.epochs = 2, .batch_size = 4, .verbose = verbose});
+  return testing::internal::GetCapturedStdout();
+}
+
+TEST(IdPolicyNotesTest, FitSaysHowManyIdsWereLeftOut) {
+  const std::string line =
+      "TPUEmbedding users: feature 'user': 4 ids outside the table were left out\n";
+  const std::string text = shown_by_fit(IdPolicy::ignore(), Verbose::kOneLine);
+  EXPECT_EQ(text.find(line), text.size() - line.size()) << text;
+}
+
+TEST(IdPolicyNotesTest, FitSaysHowManyIdsWereReplaced) {
+  const std::string text = shown_by_fit(IdPolicy::use_row(0), Verbose::kOneLine);
+  EXPECT_NE(text.find("4 ids outside the table were replaced by the default row\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST(IdPolicyNotesTest, ASilentFitSaysNothing) {
+  EXPECT_EQ(shown_by_fit(IdPolicy::ignore(), Verbose::kSilent), "");
+}
+
+}  // namespace
+}  // namespace keel

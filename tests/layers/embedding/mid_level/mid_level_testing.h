@@ -1,0 +1,80 @@
+// What the tests of the mid-level embedding objects share.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "autodiff/replica_context.h"
+#include "distribute/tpu_strategy.h"
+#include "layers/embedding/mid_level/tpu_embedding.h"
+#include "tests/support/embedding_fixture.h"
+
+namespace keel::mid_level {
+
+using Values = std::vector<float>;
+
+inline FeatureConfig on(const Table& table) { return {.table = table}; }
+
+// Value of a table or slot, "video" or "video/accumulators", as a checkpoint would hold it.
+inline Tensor state_of(const tpu::EmbeddingBase& embedding, const std::string& name) {
+  for (const StateEntry& entry : embedding.tracked()->state_entries()) {
+    if (entry.name == name) return entry.get();
+  }
+  throw ValueError("no state ", name);
+}
+inline Values values_of(const tpu::EmbeddingBase& embedding, const std::string& name) {
+  return state_of(embedding, name).to_vector<float>();
+}
+inline void set_state(const tpu::EmbeddingBase& embedding, const std::string& name,
+                      const Tensor& value) {
+  for (const StateEntry& entry : embedding.tracked()->state_entries()) {
+    if (entry.name == name) return entry.set(value);
+  }
+  throw ValueError("no state ", name);
+}
+
+inline Values flat(const Tensors& activations) {
+  Values out;
+  for (const TensorLike& a : flatten(activations)) {
+    const Values values = a.tensor().to_vector<float>();
+    out.insert(out.end(), values.begin(), values.end());
+  }
+  return out;
+}
+
+// The same features for every replica.
+inline distribute::PerReplica<Tensors> for_all(const Tensors& features,
+                                               const distribute::Strategy& strategy) {
+  return distribute::PerReplica<Tensors>(
+      std::vector<Tensors>(strategy.num_local_replicas(), features));
+}
+
+inline int this_replica() { return current_replica_context()->replica; }
+
+// Gradients of this value everywhere, for activations of these shapes.
+inline Nest<Gradient> filled_like(const Tensors& activations, float value) {
+  return map_structure(activations, [&](const TensorLike& a) -> Gradient {
+    return Tensor::full<float>(a.tensor().shape(), value);
+  });
+}
+
+// True if fn throws E and all of `parts` stand in its message.
+template <class E, class Fn>
+testing::AssertionResult throws(Fn&& fn, const std::vector<std::string>& parts = {}) {
+  try {
+    fn();
+  } catch (const E& error) {
+    for (const std::string& part : parts) {
+      if (std::string(error.what()).find(part) == std::string::npos) {
+        return testing::AssertionFailure() << "'" << part << "' is not in: " << error.what();
+      }
+    }
+    return testing::AssertionSuccess();
+  } catch (const std::exception& error) {
+    return testing::AssertionFailure() << "another exception: " << error.what();
+  }
+  return testing::AssertionFailure() << "no exception";
+}
+
+}  // namespace keel::mid_level

@@ -1,0 +1,901 @@
+#include "layers/embedding/mid_level/tpu_embedding.h"
+
+#include <gtest/gtest.h>
+
+#include "autodiff/control_flow.h"
+#include "autodiff/ops.h"
+#include "autodiff/tape.h"
+#include "distribute/embedding/tpu_system.h"
+#include "optimizers/sgd.h"
+#include "optimizers/tpu_parameters.h"
+#include "tests/layers/embedding/mid_level/mid_level_testing.h"
+
+namespace keel::mid_level {
+namespace {
+
+using distribute::PerReplica;
+using distribute::TPUStrategy;
+using fixture::IdRows;
+using fixture::ids;
+using fixture::ragged;
+using fixture::sparse;
+using fixture::Standard;
+using tpu::TPUEmbedding;
+
+Table table_of(int64_t rows, int64_t dim, const std::string& name = "",
+               const Initializer& initializer = "zeros") {
+  return make_table({.vocabulary_size = rows,
+                     .dim = dim,
+                     .initializer = initializer,
+                     .combiner = "sum",
+                     .name = name});
+}
+Nest<FeatureConfig> one_feature(const FeatureConfig& feature) { return {{"f", feature}}; }
+Tensors f(const TensorLike& input) { return {{"f", input}}; }
+InputShapes f_shape(const PartialShape& shape) { return {{"f", shape}}; }
+Tensor id(int64_t value) { return ids({value}, {1, 1}); }
+
+// A table of zeros, 4 wide, looked up by one feature: the object, its strategy and its scope.
+struct Small {
+  explicit Small(int cores = 2, const TableOptimizer& optimizer = tpu::SGD{.learning_rate = 0.1},
+                 bool pipelined = false)
+      : strategy({.num_cores = cores}), table(table_of(8, 4, "t")), embedding([&] {
+          const auto scope = strategy.scope();
+          return std::make_unique<TPUEmbedding>(one_feature(on(table)), optimizer, pipelined);
+        }()) {}
+
+  // Looks id 0 up in every replica, and updates it by gradients that sum to 1. Returns what replica
+  // 0 saw in the first column.
+  float step(bool training = true) {
+    embedding->enqueue(for_all(f(id(0)), strategy), {.training = training});
+    const float share = 1.0F / static_cast<float>(strategy.num_replicas_in_sync());
+    return strategy
+        .run([&] {
+          const Tensors seen = embedding->dequeue();
+          if (training) embedding->apply_gradients(filled_like(seen, share));
+          return flat(seen)[0];
+        })
+        .values()[0];
+  }
+
+  TPUStrategy strategy;
+  Table table;
+  std::unique_ptr<TPUEmbedding> embedding;
+};
+
+std::vector<Shape> shapes_in(const TPUEmbedding& embedding) {
+  std::vector<Shape> out;
+  for (const auto& feature : distribute::parse_engine_configuration(embedding.record()).features) {
+    out.push_back(feature.input_shape);
+  }
+  return out;
+}
+
+// The output shapes that build leaves.
+std::vector<Shape> built_shapes(const Nest<FeatureConfig>& features,
+                                const std::optional<InputShapes>& shapes,
+                                std::optional<int64_t> batch = {}) {
+  TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  TPUEmbedding embedding(features, "sgd");
+  embedding.build(shapes, batch);
+  return shapes_in(embedding);
+}
+
+TEST(SpecRowsA, A08_TwoTablesOfOneNameAreAnError) {
+  const Nest<FeatureConfig> features =
+      Nest<FeatureConfig>::tuple({on(table_of(4, 2, "table")), on(table_of(4, 2, "table"))});
+  EXPECT_TRUE(throws<ValueError>([&] { TPUEmbedding(features, "sgd"); }, {"table"}));
+}
+
+TEST(SpecRowsA, A09_TablesWithoutNamesAreNumbered) {
+  const Table a = table_of(4, 2);
+  const Table b = table_of(4, 2);
+  TPUEmbedding embedding(Nest<FeatureConfig>::tuple({on(a), on(b), on(a)}), "sgd");
+  EXPECT_EQ(embedding.table_set().tables.size(), 2u);
+  EXPECT_EQ(a->name, "table_0");
+  EXPECT_EQ(b->name, "table_1");
+}
+
+TEST(SpecRowsA, A10_ANumberedNameMayClash) {
+  const Table second = table_of(4, 2);
+  const Nest<FeatureConfig> features =
+      Nest<FeatureConfig>::tuple({on(table_of(4, 2, "table_1")), on(second)});
+  EXPECT_TRUE(throws<ValueError>([&] { TPUEmbedding(features, "sgd"); }, {"table_1"}));
+  EXPECT_EQ(second->name, "");
+  EXPECT_FALSE(second->optimizer);
+}
+
+TEST(SpecRowsA, A11_ATableIsAnObjectNotItsFields) {
+  const Table a = table_of(4, 2);
+  const Table b = table_of(4, 2);
+  TPUEmbedding two(Nest<FeatureConfig>::tuple({on(a), on(b)}), "sgd");
+  const auto tables = two.embedding_tables();
+  ASSERT_EQ(tables.size(), 2u);
+  tables[0].second.assign(Tensor::full<float>({4, 2}, 1));
+  EXPECT_EQ(tables[1].second.read().to_vector<float>(), Values(8, 0));
+  TPUEmbedding one(Nest<FeatureConfig>::tuple({on(a), on(a)}), "sgd");
+  EXPECT_EQ(one.embedding_tables().size(), 1u);
+}
+
+TEST(SpecRowsA, A17_ParametersOfTheV1EngineAreNoOptimizers) {
+  const Table table = table_of(4, 2, "t");
+  const auto make = [&] {
+    TPUEmbedding(one_feature(on(table)), tpu::AdagradParameters{.learning_rate = 0.1});
+  };
+  EXPECT_TRUE(throws<ValueError>(make, {"'t'", "AdagradParameters"}));
+  TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  EXPECT_TRUE(throws<ValueError>(make, {"'t'", "AdagradParameters"}));
+  EXPECT_FALSE(table->optimizer);
+}
+
+TEST(TPUEmbeddingTest, AKerasOptimizerIsNoEmbeddingOptimizer) {
+  const Table table = table_of(4, 2, "t");
+  EXPECT_TRUE(throws<ValueError>(
+      [&] { TPUEmbedding(one_feature(on(table)), optimizers::SGD({.learning_rate = 0.1})); },
+      {"'t'", "SGD"}));
+}
+
+struct SlotCalls {
+  std::vector<std::string> tables;
+  std::vector<std::vector<std::string>> names;
+  std::vector<size_t> initializers;
+};
+SlotVariableCreationFn zero_slots(SlotCalls& calls) {
+  return [&calls](const TableVariable& table, const std::vector<std::string>& names,
+                  const std::vector<Initializer>& initializers) {
+    calls.tables.push_back(table.name);
+    calls.names.push_back(names);
+    calls.initializers.push_back(initializers.size());
+    return SlotVariables{{"accumulators", initializers::zeros()}};
+  };
+}
+
+TEST(SpecRowsA, A18_ASlotFactoryMakesTheSlots) {
+  for (const bool accelerator : {true, false}) {
+    std::optional<TPUStrategy> strategy;
+    std::optional<distribute::Strategy::Scope> scope;
+    if (accelerator)
+      scope.emplace(strategy.emplace(distribute::TPUStrategyOptions{.num_cores = 2}));
+    SlotCalls calls;
+    const Table a = table_of(4, 2, "a");
+    const Table b = table_of(3, 2, "b");
+    TPUEmbedding embedding(
+        Nest<FeatureConfig>::tuple({on(a), on(b)}),
+        tpu::Adagrad{.learning_rate = 0.1, .slot_variable_creation_fn = zero_slots(calls)});
+    embedding.build(8);
+    embedding.build(8);
+    EXPECT_EQ(values_of(embedding, "a/accumulators"), Values(8, 0));
+    EXPECT_EQ(values_of(embedding, "b/accumulators"), Values(6, 0));
+    EXPECT_EQ(calls.tables, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(calls.names, (std::vector<std::vector<std::string>>(2, {"accumulators"})));
+    EXPECT_EQ(calls.initializers, (std::vector<size_t>{1, 1}));
+  }
+}
+
+TEST(SpecRowsA, A19_ASlotFactoryMustGiveWhatShardsAreMadeFrom) {
+  const auto factory = [](const TableVariable& table, const auto&, const auto&) {
+    return SlotVariables{{"accumulators", Tensor::zeros(table.shape)}};
+  };
+  const tpu::Adagrad optimizer = {.learning_rate = 0.1, .slot_variable_creation_fn = factory};
+  TPUStrategy strategy({.num_cores = 2});
+  {
+    const auto scope = strategy.scope();
+    TPUEmbedding embedding(one_feature(on(table_of(4, 2, "t"))), optimizer);
+    EXPECT_TRUE(throws<ValueError>([&] { embedding.build(8); }, {"accumulators", "'t'"}));
+    EXPECT_FALSE(embedding.built());
+    TPUEmbedding other(one_feature(on(table_of(4, 2, "t"))), "adagrad");
+    EXPECT_NO_THROW(other.build(8));
+  }
+  TPUEmbedding on_host(one_feature(on(table_of(4, 2, "t"))), optimizer);
+  on_host.build();
+  EXPECT_EQ(values_of(on_host, "t/accumulators"), Values(8, 0));
+}
+
+TEST(SpecRowsD, D32_ADynamicRateIsReadOnceAStep) {
+  int counter = 0;
+  int reads = 0;
+  Small s(2, tpu::SGD{.learning_rate = [&] {
+            ++reads;
+            return std::max(0.5, 1 - 0.05 * counter);
+          }});
+  const Values expected = {0, -1, -1.95F, -2.85F, -3.7F, -4.5F, -5.25F, -5.95F, -6.6F, -7.2F};
+  for (float value : expected) {
+    EXPECT_NEAR(s.step(), value, 1e-5);
+    ++counter;
+  }
+  EXPECT_EQ(reads, 10);
+}
+
+TEST(SpecRowsD, D33_ATablesOwnOptimizerStandsAboveTheGlobalOne) {
+  TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  const Table a = table_of(4, 1, "a");
+  const Table b = table_of(4, 1, "b");
+  a->optimizer = tpu::SGD{.learning_rate = 0.2};
+  TPUEmbedding embedding({{"a", on(a)}, {"b", on(b)}}, tpu::SGD{.learning_rate = 0.1});
+  embedding.enqueue(for_all({{"a", id(1)}, {"b", id(2)}}, strategy));
+  strategy.run([&] { embedding.apply_gradients(filled_like(embedding.dequeue(), 0.5F)); });
+  EXPECT_NEAR(values_of(embedding, "a")[1], -0.2, 1e-7);
+  EXPECT_NEAR(values_of(embedding, "b")[2], -0.1, 1e-7);
+  EXPECT_EQ(b->optimizer->class_name, "SGD");
+}
+
+TEST(SpecRowsE, E01_HostObjectsHaveNoSteps) {
+  TPUEmbedding embedding(one_feature(on(table_of(8, 4))), "sgd");
+  EXPECT_TRUE(throws<RuntimeError>([&] { embedding.enqueue(f(id(0))); }));
+  EXPECT_TRUE(throws<RuntimeError>([&] { embedding.enqueue(PerReplica<Tensors>({f(id(0))})); }));
+  EXPECT_TRUE(throws<RuntimeError>([&] { embedding.dequeue(); }));
+  EXPECT_TRUE(throws<RuntimeError>([&] { embedding.apply_gradients({{"f", Gradient()}}); }));
+  EXPECT_TRUE(throws<RuntimeError>([&] { embedding.record(); }));
+}
+
+TEST(SpecRowsE, E02_AnUnbuiltObjectGivesNothing) {
+  Small s;
+  for (const bool in_step : {true, false}) {
+    const auto try_it = [&](const std::function<void()>& fn) {
+      return throws<RuntimeError>([&] { in_step ? s.strategy.run(fn) : fn(); }, {"not built"});
+    };
+    EXPECT_TRUE(try_it([&] { s.embedding->dequeue(); }));
+    EXPECT_TRUE(try_it([&] { s.embedding->apply_gradients({{"f", Gradient()}}); }));
+    EXPECT_TRUE(try_it([&] { s.embedding->record(); }));
+  }
+}
+
+TEST(SpecRowsE, E03_OneObjectIsLiveAtATime) {
+  TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  TPUEmbedding first(one_feature(on(table_of(8, 4))), "sgd");
+  TPUEmbedding second(one_feature(on(table_of(8, 4))), "sgd");
+  first.build(4);
+  EXPECT_TRUE(throws<RuntimeError>([&] { second.build(4); }));
+  EXPECT_TRUE(throws<RuntimeError>([&] { second.enqueue(for_all(f(id(0)), strategy)); }));
+  distribute::initialize_tpu_system(strategy);
+  EXPECT_NO_THROW(second.build(4));
+  EXPECT_TRUE(throws<RuntimeError>([&] { first.enqueue(for_all(f(id(0)), strategy)); }));
+  EXPECT_TRUE(throws<RuntimeError>([&] { strategy.run([&] { first.dequeue(); }); }));
+}
+
+TEST(SpecRowsE, E04_ASecondBuildDoesNothing) {
+  Small s;
+  s.embedding->build(64);
+  s.embedding->build(32);
+  s.embedding->build(f_shape(PartialShape()));
+  EXPECT_EQ(shapes_in(*s.embedding), (std::vector<Shape>{{64}}));
+}
+
+TEST(SpecRowsE, E05_TheShapeOfTheConfigStandsAboveThatOfBuild) {
+  FeatureConfig feature = on(table_of(8, 4));
+  feature.output_shape = Shape{2, 4};
+  EXPECT_EQ(built_shapes(one_feature(feature), f_shape(Shape{2, kUnknown, kUnknown})),
+            (std::vector<Shape>{{2, 4}}));
+}
+
+TEST(SpecRowsE, E06_AShapeOfBuildThatDisagreesIsAnError) {
+  FeatureConfig feature = on(table_of(8, 4));
+  feature.output_shape = Shape{2, 4};
+  EXPECT_TRUE(throws<ValueError>(
+      [&] {
+        built_shapes(one_feature(feature), f_shape(Shape{1, 1, 1}));
+      },
+      {"'f'", "(2, 4)", "(1, 1)"}));
+}
+
+TEST(SpecRowsE, E07_AnInputThatDisagreesIsAnError) {
+  Small s;
+  s.embedding->build(f_shape(Shape{1, 1, 1}));
+  const TensorLike input =
+      fixture::sparse_at(IdRows{{0, 0, 0}}, std::vector<int64_t>{1}, {2, 4, 2});
+  EXPECT_TRUE(throws<ValueError>([&] { s.embedding->enqueue(for_all(f(input), s.strategy)); },
+                                 {"'f'", "(1, 1)", "(2, 4)"}));
+}
+
+TEST(SpecRowsE, E08_ShapesMustBeDefinedByBuild) {
+  const Nest<FeatureConfig> features = one_feature(on(table_of(8, 4)));
+  EXPECT_TRUE(throws<ValueError>([&] { built_shapes(features, {}); }, {"'f'"}));
+  EXPECT_TRUE(throws<ValueError>(
+      [&] {
+        built_shapes(features, f_shape(Shape{1, kUnknown, kUnknown}));
+      },
+      {"'f'"}));
+  EXPECT_TRUE(throws<ValueError>([&] { built_shapes(features, f_shape({})); }, {"'f'"}));
+  EXPECT_TRUE(throws<ValueError>([&] { built_shapes(features, f_shape(Shape{})); }, {"'f'"}));
+  EXPECT_TRUE(throws<ValueError>([&] { built_shapes(features, InputShapes()); }));
+}
+
+TEST(TPUEmbeddingTest, ABatchSizeMayStandInEitherArgumentAndShapesStandAboveIt) {
+  const Nest<FeatureConfig> features = one_feature(on(table_of(8, 4)));
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(built_shapes(features, {}, 7), (std::vector<Shape>{{7}}));
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("older"), std::string::npos);
+  EXPECT_EQ(built_shapes(features, f_shape(Shape{3, 1}), 7), (std::vector<Shape>{{3}}));
+}
+
+TEST(SpecRowsE, E12_TheRecordCountsSamplesAndFeatures) {
+  TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  const Table a = table_of(8, 2, "A");
+  const Table b = table_of(8, 2, "B");
+  TPUEmbedding embedding({{"A1", on(a)}, {"A2", on(a)}, {"B1", on(b)}}, "sgd");
+  embedding.build(InputShapes{{"A1", PartialShape(Shape{8, 1})},
+                              {"A2", PartialShape(Shape{8, 3, 1})},
+                              {"B1", PartialShape(Shape{4, 1})}});
+  const auto record = distribute::parse_engine_configuration(embedding.record());
+  EXPECT_EQ(record.batch_size_per_tensor_core, 4);
+  EXPECT_EQ(record.tables[0].num_features, 8);
+  EXPECT_EQ(record.tables[1].num_features, 1);
+  EXPECT_EQ(record.num_hosts, 1);
+  EXPECT_EQ(record.num_tensor_cores, 2);
+  EXPECT_FALSE(record.pipeline_execution_with_tensor_core);
+}
+
+TEST(SpecRowsE, E13_ASmallTableIsPaddedInTheRecordOnly) {
+  TPUStrategy strategy({.num_hosts = 8, .num_cores = 1});
+  const auto scope = strategy.scope();
+  TPUEmbedding embedding(one_feature(on(table_of(3, 2, "t", "ones"))), "sgd");
+  embedding.build(4);
+  const auto record = distribute::parse_engine_configuration(embedding.record());
+  EXPECT_EQ(record.tables[0].rows, 8);
+  EXPECT_EQ(record.num_hosts, 8);
+  EXPECT_EQ(state_of(embedding, "t").shape(), (Shape{3, 2}));
+  EXPECT_EQ(values_of(embedding, "t"), Values(6, 1));
+  const auto engine = distribute::live_engine(strategy);
+  const Values whole = engine->retrieve(0).to_vector<float>();
+  EXPECT_EQ(whole, (Values{1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
+  const distribute::Partition partition(8, record.sharding());
+  for (int host = 0; host < 8; ++host) EXPECT_EQ(partition.rows_of_host(host), 1);
+}
+
+TEST(SpecRowsE, E14_HostsHoldContiguousRowsWhoseSizesDifferByAtMostOne) {
+  const auto rows_of = [](int64_t rows, int hosts, distribute::ShardingStrategy strategy) {
+    const distribute::Partition partition(rows, {.hosts = hosts, .strategy = strategy});
+    IdRows out(hosts);
+    for (int64_t row = 0; row < rows; ++row) out[partition.owner(row)].push_back(row);
+    return out;
+  };
+  using enum distribute::ShardingStrategy;
+  EXPECT_EQ(rows_of(13, 5, kDiv), (IdRows{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {9, 10}, {11, 12}}));
+  EXPECT_EQ(rows_of(3, 5, kDiv), (IdRows{{0}, {1}, {2}, {}, {}}));
+  EXPECT_EQ(rows_of(8, 3, kDiv), (IdRows{{0, 1, 2}, {3, 4, 5}, {6, 7}}));
+  EXPECT_EQ(rows_of(13, 5, kMod), (IdRows{{0, 5, 10}, {1, 6, 11}, {2, 7, 12}, {3, 8}, {4, 9}}));
+}
+
+double plain_rate() { return 0.5; }
+
+TEST(SpecRowsE, E15_RatesAreTaggedInOrderOfFirstUse) {
+  TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  int f_reads = 0;
+  int g_reads = 0;
+  const TableOptimizer with_f = tpu::SGD{.learning_rate = [&] { return ++f_reads, 0.25; }};
+  const TableOptimizer with_g = tpu::SGD{.learning_rate = [&] { return ++g_reads, 0.5; }};
+  std::vector<Table> tables;
+  for (const TableOptimizer& optimizer :
+       {with_f, TableOptimizer(tpu::SGD{.learning_rate = 0.1}), with_g, with_f}) {
+    tables.push_back(table_of(4, 1));
+    tables.back()->optimizer = optimizer;
+  }
+  TPUEmbedding embedding(
+      Nest<FeatureConfig>::list({on(tables[0]), on(tables[1]), on(tables[2]), on(tables[3])}), {});
+  embedding.enqueue(for_all(Tensors::list({id(0), id(0), id(0), id(0)}), strategy));
+  const auto record = distribute::parse_engine_configuration(embedding.record());
+  EXPECT_EQ(record.tables[0].learning_rate_tag, 0);
+  EXPECT_EQ(record.tables[1].learning_rate_tag, std::nullopt);
+  EXPECT_EQ(record.tables[1].learning_rate, 0.1);
+  EXPECT_EQ(record.tables[2].learning_rate_tag, 1);
+  EXPECT_EQ(record.tables[3].learning_rate_tag, 0);
+  strategy.run([&] { embedding.apply_gradients(filled_like(embedding.dequeue(), 0.5F)); });
+  EXPECT_EQ(f_reads, 1);
+  EXPECT_EQ(g_reads, 1);
+  const float expected[] = {-0.25, -0.1F, -0.5, -0.25};
+  for (int t = 0; t < 4; ++t) {
+    EXPECT_EQ(values_of(embedding, tables[t]->name)[0], expected[t]) << t;
+  }
+}
+
+TEST(TPUEmbeddingTest, OnePlainFunctionIsOneRate) {
+  TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  const Table a = table_of(4, 1);
+  const Table b = table_of(4, 1);
+  a->optimizer = tpu::SGD{.learning_rate = plain_rate};
+  b->optimizer = tpu::Adagrad{.learning_rate = plain_rate};
+  TPUEmbedding embedding({{"a", on(a)}, {"b", on(b)}}, {});
+  embedding.build(2);
+  const auto record = distribute::parse_engine_configuration(embedding.record());
+  EXPECT_EQ(record.tables[0].learning_rate_tag, 0);
+  EXPECT_EQ(record.tables[1].learning_rate_tag, 0);
+}
+
+TEST(SpecRowsE, E16_EqualObjectsHaveEqualRecords) {
+  const auto record = [] {
+    TPUStrategy strategy({.num_hosts = 2, .num_cores = 2});
+    const auto scope = strategy.scope();
+    const std::vector<std::function<double()>> rates = {[] { return 0.1; }, [] { return 0.2; },
+                                                        [] { return 0.3; }};
+    std::vector<TableOptimizer> optimizers;
+    for (const auto& rate : rates) optimizers.emplace_back(tpu::Adam{.learning_rate = rate});
+    Nest<FeatureConfig>::Dict features;
+    const RandomStream stream = {.seed = 11};
+    for (uint64_t t = 0; t < 30; ++t) {
+      const auto bits = stream.bits(t);
+      const Table table = table_of(1 + bits[0] % 100, 1 + bits[1] % 16);
+      table->optimizer = bits[2] % 4 < 3 ? optimizers[bits[2] % 4]
+                                         : TableOptimizer(tpu::FTRL{.learning_rate = 0.5});
+      features.emplace(str("feature_", bits[3]), on(table));
+    }
+    TPUEmbedding embedding(features, {});
+    embedding.build(16);
+    return embedding.record();
+  };
+  EXPECT_EQ(record(), record());
+}
+
+TEST(SpecRowsE, E17_GradientsAreChecked) {
+  TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  const Table table = table_of(8, 4);
+  TPUEmbedding embedding(Nest<FeatureConfig>::tuple({on(table), on(table), on(table)}), "sgd");
+  embedding.build(2);
+  const auto apply = [&](const Nest<Gradient>& gradients) {
+    strategy.run([&] { embedding.apply_gradients(gradients); });
+  };
+  // Numbers are no gradients in C++; what is no tensor are slices.
+  const Gradient slices = IndexedSlices{.ids = Tensor::zeros({1}, DType::kInt64),
+                                        .values = Tensor::zeros({1, 4}),
+                                        .dense_shape = {2, 4}};
+  const Gradient good = Tensor::zeros({2, 4});
+  using G = Nest<Gradient>;
+  EXPECT_TRUE(throws<ValueError>([&] { apply(G::tuple({good, slices, good})); }, {"'1'"}));
+  EXPECT_TRUE(throws<TypeError>([&] { apply(G::list({good, good, good})); }));
+  EXPECT_TRUE(throws<ValueError>([&] { apply(G::tuple({good, good})); }));
+  EXPECT_TRUE(throws<ValueError>(
+      [&] {
+        apply(G::tuple({good, good, Gradient(Tensor::zeros({2, 5}))}));
+      },
+      {"'2'", "(2, 5)", "(2, 4)"}));
+  EXPECT_TRUE(throws<ValueError>(
+      [&] {
+        apply(G::tuple({Gradient(Tensor::zeros({2, 4}, DType::kFloat64)), good, good}));
+      },
+      {"'0'"}));
+}
+
+TEST(SpecRowsE, E18_FeaturesAndWeightsAreChecked) {
+  TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  const Table table = table_of(8, 4);
+  TPUEmbedding embedding({{"d", on(table)}, {"r", on(table)}, {"s", on(table)}}, "sgd");
+  const TensorLike of_sparse = sparse(IdRows{{1}, {2}}, 2);
+  const TensorLike of_ragged = ragged(IdRows{{1}, {2}});
+  const Tensors features = {{"d", ids({1, 2}, {2, 1})}, {"r", of_ragged}, {"s", of_sparse}};
+  const TensorLike sparse_weights = sparse(fixture::FloatRows{{1}, {2}}, 2);
+  const TensorLike ragged_weights = ragged(fixture::FloatRows{{1}, {2}});
+  const TensorLike dense_weights = Tensor::full<float>({2, 1}, 1);
+  using W = Nest<std::optional<TensorLike>>;
+  using Leaf = std::optional<TensorLike>;
+  const auto enqueue = [&](const Tensors& in, const W& weights) {
+    strategy.run([&] { embedding.enqueue(in, {.weights = weights}); });
+  };
+  const auto weights = [](const Leaf& d, const Leaf& r, const Leaf& s) {
+    return W{{"d", d}, {"r", r}, {"s", s}};
+  };
+  enqueue(features, weights({}, ragged_weights, sparse_weights));
+  enqueue(features, weights({}, {}, {}));
+  const auto refused = [&](const W& w, const char* path) {
+    return throws<ValueError>([&] { enqueue(features, w); }, {path});
+  };
+  EXPECT_TRUE(refused(weights(dense_weights, {}, {}), "'d'"));
+  EXPECT_TRUE(refused(weights({}, sparse_weights, {}), "'r'"));
+  EXPECT_TRUE(refused(weights({}, {}, ragged_weights), "'s'"));
+  EXPECT_TRUE(refused(weights({}, {}, sparse(fixture::FloatRows{{1, 2}, {}}, 2)), "'s'"));
+  EXPECT_TRUE(refused(W{{"s", Leaf(sparse_weights)}}, ""));
+  EXPECT_TRUE(throws<TypeError>([&] { enqueue(features, W::list({Leaf(), Leaf(), Leaf()})); }));
+  EXPECT_TRUE(throws<ValueError>([&] {
+    embedding.enqueue(for_all({{"s", of_sparse}}, strategy));
+  }));
+  EXPECT_TRUE(
+      throws<TypeError>([&] { embedding.enqueue(for_all(Tensors::list({of_sparse}), strategy)); }));
+}
+
+TEST(TPUEmbeddingTest, InputsOfOtherRanksAndIdsOutsideTheTableAreErrors) {
+  Small s(1);
+  const auto refused = [&](const TensorLike& input) {
+    return throws<ValueError>([&] { s.embedding->enqueue(f(input)); }, {"'f'"});
+  };
+  EXPECT_TRUE(refused(Tensor::zeros({}, DType::kInt64)));
+  EXPECT_TRUE(refused(ids({1, 2, 3, 4}, {2, 2})));
+  EXPECT_TRUE(refused(fixture::sparse_at(IdRows{{0}}, std::vector<int64_t>{1}, {2})));
+  EXPECT_TRUE(refused(RaggedTensor{.values = Tensor::zeros({3, 2}, DType::kInt64),
+                                   .row_splits = ids({0, 1, 3}, {3})}));
+  EXPECT_FALSE(s.embedding->built());
+  EXPECT_TRUE(refused(id(-1)));
+  EXPECT_TRUE(refused(id(8)));
+  EXPECT_TRUE(refused(Tensor::zeros({1, 1})));
+}
+
+TEST(SpecRowsE, E19_InputsMustBeOnTheHost) {
+  Small s;
+  const Tensor there = [] {
+    const DeviceScope core({.core = 1});
+    return id(1);
+  }();
+  EXPECT_TRUE(throws<ValueError>([&] { s.embedding->enqueue(for_all(f(there), s.strategy)); },
+                                 {"'f'", "/device:TPU:1"}));
+  EXPECT_TRUE(
+      throws<ValueError>([&] { s.embedding->enqueue(f(there), {.device = "/device:TPU:0"}); },
+                         {"'f'", "/device:TPU:1"}));
+  const SparseTensor mixed = {
+      .indices = ids({0, 0}, {1, 2}), .values = there.reshaped({1}), .dense_shape = {1, 1}};
+  EXPECT_TRUE(throws<ValueError>([&] { s.embedding->enqueue(for_all(f(mixed), s.strategy)); },
+                                 {"'f'", "/device:TPU:1"}));
+}
+
+TEST(SpecRowsE, E20_ADeviceNamesACoreOfTheStrategy) {
+  Small s;
+  EXPECT_TRUE(throws<ValueError>(
+      [&] { s.embedding->enqueue(f(id(0)), {.device = "/task:0/device:CPU:0"}); }, {"CPU"}));
+  EXPECT_TRUE(
+      throws<ValueError>([&] { s.embedding->enqueue(f(id(0)), {.device = "/device:TPU:2"}); }));
+  EXPECT_TRUE(throws<ValueError>([&] { s.embedding->enqueue(f(id(0))); }));
+  s.embedding->enqueue(f(id(0)), {.device = "/device:TPU:1"});
+  // The other core has nothing.
+  EXPECT_TRUE(
+      throws<RuntimeError>([&] { s.strategy.run([&] { s.embedding->dequeue(); }); }, {"dequeue"}));
+}
+
+TEST(TPUEmbeddingTest, PerReplicaValuesAreForAllReplicas) {
+  Small s;
+  EXPECT_TRUE(throws<ValueError>([&] { s.embedding->enqueue(PerReplica<Tensors>({f(id(0))})); }));
+  EXPECT_TRUE(throws<RuntimeError>(
+      [&] { s.strategy.run([&] { s.embedding->enqueue(for_all(f(id(0)), s.strategy)); }); }));
+  EXPECT_TRUE(throws<ValueError>([&] {
+    s.strategy.run([&] { s.embedding->enqueue(f(id(0)), {.device = "/device:TPU:0"}); });
+  }));
+}
+
+TEST(TPUEmbeddingTest, WithOneReplicaItsFeaturesAreForIt) {
+  Small s(1);
+  s.embedding->enqueue(f(id(3)));
+  EXPECT_EQ(flat(s.strategy.run([&] { return s.embedding->dequeue(); })[0]), Values(4, 0));
+}
+
+// Upstream's fixture in two replicas of two rows, filled.
+struct Filled {
+  Filled() {
+    const auto scope = strategy.scope();
+    embedding = std::make_unique<TPUEmbedding>(standard.features(), "sgd");
+    embedding->build(2);
+    set_state(*embedding, "video", fixture::counting(8, 4));
+    set_state(*embedding, "user", fixture::counting(16, 2));
+  }
+  PerReplica<Tensors> parts(const std::function<Tensors(int64_t, int64_t)>& batch) const {
+    return PerReplica<Tensors>({batch(0, 2), batch(2, 4)});
+  }
+  // Activations of both replicas, one after the other.
+  Values dequeue() {
+    const auto seen = strategy.run([&] { return embedding->dequeue(); });
+    Values out = flat(seen[0]);
+    const Values second = flat(seen[1]);
+    out.insert(out.end(), second.begin(), second.end());
+    return out;
+  }
+
+  const Standard standard;
+  TPUStrategy strategy{{.num_cores = 2}};
+  std::unique_ptr<TPUEmbedding> embedding;
+};
+
+const Values kActivations = {
+    // Replica 0: favorited, friends, watched, by key.
+    4, 6, 8, 10, 4, 5, 6, 7, 6, 7, 2, 3, 0, 1, 2, 3, 4, 6, 8, 10,
+    // Replica 1.
+    0, 1, 2, 3, 4, 6, 8, 10, 6, 7, 2, 3, 4, 6, 8, 10, 4, 5, 6, 7};
+
+TEST(TPUEmbeddingTest, ActivationsAreThePooledRowsPackedLikeTheFeatures) {
+  Filled s;
+  s.embedding->enqueue(s.parts(Standard::sparse_batch));
+  EXPECT_EQ(s.dequeue(), kActivations);
+  s.embedding->enqueue(s.parts(Standard::ragged_batch));
+  const auto seen = s.strategy.run([&] { return s.embedding->dequeue(); });
+  EXPECT_EQ(seen[0].at("friends").tensor().shape(), (Shape{2, 2}));
+  EXPECT_EQ(seen[0].at("watched").tensor().shape(), (Shape{2, 4}));
+}
+
+TEST(SpecRowsE, E21_PerCoreAndGlobalEnqueueAreEqual) {
+  Filled s;
+  const auto parts = s.parts(Standard::sparse_batch);
+  s.embedding->enqueue(parts);
+  EXPECT_EQ(s.dequeue(), kActivations);
+  s.embedding->enqueue(parts[1], {.device = "/device:TPU:1"});
+  s.embedding->enqueue(parts[0], {.device = "/task:0/device:TPU:0"});
+  EXPECT_EQ(s.dequeue(), kActivations);
+}
+
+TEST(SpecRowsE, E22_EnqueueInsideAndOutsideTheStepAreEqual) {
+  Filled s;
+  const auto seen = s.strategy.run(
+      [&](const Tensors& features) {
+        s.embedding->enqueue(features);
+        return s.embedding->dequeue();
+      },
+      s.parts(Standard::ragged_batch));
+  Values both = flat(seen[0]);
+  const Values second = flat(seen[1]);
+  both.insert(both.end(), second.begin(), second.end());
+  EXPECT_EQ(both, kActivations);
+  s.embedding->enqueue(s.parts(Standard::ragged_batch));
+  EXPECT_EQ(s.dequeue(), kActivations);
+}
+
+TEST(SpecRowsE, E23_AStepEnqueuesItsArgumentsAtItsTop) {
+  Small s;
+  const auto in_step = [&](const std::function<void(const Tensors&)>& fn) {
+    s.strategy.run(fn, for_all(f(id(1)), s.strategy));
+  };
+  const auto enqueue = [&](const Tensors& x) { s.embedding->enqueue(x); };
+  EXPECT_TRUE(throws<RuntimeError>([&] {
+    in_step([&](const Tensors& x) {
+      ops::cond(
+          true, [&] { return enqueue(x), 0; }, [] { return 0; });
+    });
+  }));
+  EXPECT_TRUE(throws<RuntimeError>([&] {
+    in_step([&](const Tensors& x) {
+      ops::while_loop([](int i) { return i < 1; }, [&](int i) { return enqueue(x), i + 1; }, 0);
+    });
+  }));
+  EXPECT_TRUE(throws<ValueError>(
+      [&] {
+        in_step([&](const Tensors& x) {
+          const int64_t doubled = 2 * x.at("f").tensor().item<int64_t>();
+          s.embedding->enqueue(f(id(doubled)));
+        });
+      },
+      {"'f'", "direct argument"}));
+  EXPECT_NO_THROW(in_step(enqueue));
+  // Outside steps loops are the program's own.
+  ops::while_loop([](int i) { return i < 2; },
+                  [&](int i) { return s.embedding->enqueue(for_all(f(id(1)), s.strategy)), i + 1; },
+                  0);
+}
+
+TEST(SpecRowsE, E24_ANamedBatchIsForTrainingIfItIsUpdated) {
+  Small s;
+  s.strategy.run(
+      [&](const Tensors& x) {
+        s.embedding->enqueue(x, {.name = "call1"});
+        const Tensors first = s.embedding->dequeue("call1");
+        s.embedding->enqueue(x, {.name = "call2"});
+        const Tensors second = s.embedding->dequeue("call2");
+        s.embedding->apply_gradients(filled_like(second, 0.5F), "call2");
+        s.embedding->enqueue(x, {.training = false, .name = "call3"});
+        s.embedding->apply_gradients(filled_like(s.embedding->dequeue("call3"), 0.5F), "call3");
+      },
+      for_all(f(id(0)), s.strategy));
+  EXPECT_NEAR(values_of(*s.embedding, "t")[0], -0.2, 1e-7);
+  testing::internal::CaptureStderr();
+  EXPECT_NEAR(s.step(), -0.2, 1e-7);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_TRUE(throws<RuntimeError>([&] {
+    s.strategy.run([&] { s.embedding->apply_gradients({{"f", Gradient()}}, "call1"); });
+  }));
+}
+
+TEST(SpecRowsE, E25_AnInferenceBatchLeavesTheTablesAlone) {
+  Small s;
+  s.step();
+  const Values before = values_of(*s.embedding, "t");
+  s.step(/*training=*/false);
+  EXPECT_EQ(values_of(*s.embedding, "t"), before);
+  EXPECT_TRUE(throws<RuntimeError>(
+      [&] {
+        s.strategy.run(
+            [&](const Tensors& x) {
+              s.embedding->enqueue(x, {.training = false});
+              s.embedding->apply_gradients(filled_like(s.embedding->dequeue(), 1));
+            },
+            for_all(f(id(0)), s.strategy));
+      },
+      {"training = false"}));
+  EXPECT_EQ(values_of(*s.embedding, "t"), before);
+}
+
+TEST(SpecRowsE, E26_APipelinedStepSeesUpdatesOneStepLate) {
+  for (const bool pipelined : {false, true}) {
+    Small s(2, tpu::SGD{.learning_rate = 0.1}, pipelined);
+    const Values expected = pipelined ? Values{0, 0, -0.1F, -0.2F} : Values{0, -0.1F, -0.2F, -0.3F};
+    for (float value : expected) EXPECT_NEAR(s.step(), value, 1e-6) << pipelined;
+    EXPECT_NEAR(s.step(/*training=*/false), -0.4, 1e-6);
+    EXPECT_NEAR(values_of(*s.embedding, "t")[0], -0.4, 1e-6);
+    s.step();
+    EXPECT_NEAR(values_of(*s.embedding, "t")[0], -0.5, 1e-6);
+  }
+}
+
+TEST(SpecRowsE, E32_TablesAreVariablesOnTheHostOnly) {
+  const Table a = table_of(8, 4, "a", "ones");
+  const Table b = table_of(3, 2, "b");
+  const Nest<FeatureConfig> features = Nest<FeatureConfig>::list({on(b), on(a), on(b)});
+  TPUEmbedding on_host(features, "adagrad");
+  EXPECT_FALSE(on_host.built());
+  const tpu::EmbeddingTables tables = on_host.embedding_tables();
+  EXPECT_TRUE(on_host.built());
+  ASSERT_EQ(tables.size(), 2u);
+  EXPECT_EQ(tables[0].first, b);
+  EXPECT_EQ(tables[1].first, a);
+  EXPECT_EQ(tables[1].second.name(), "a");
+  EXPECT_TRUE(tables[1].second.trainable());
+  EXPECT_EQ(tables[1].second.read().to_vector<float>(), Values(32, 1));
+  EXPECT_EQ(on_host.embedding_tables()[1].second, tables[1].second);
+
+  Small s;
+  EXPECT_TRUE(throws<RuntimeError>([&] { s.embedding->embedding_tables(); }));
+  s.embedding->build(2);
+  EXPECT_TRUE(throws<RuntimeError>([&] { s.embedding->embedding_tables(); }));
+}
+
+TEST(SpecRowsE, E33_SparseAndRaggedFeaturesMix) {
+  TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  const Table table = table_of(8, 1, "t", initializers::row_id());
+  TPUEmbedding embedding(Nest<FeatureConfig>::tuple({on(table), on(table), on(table)}), "sgd");
+  embedding.enqueue(for_all(Tensors::tuple({sparse(IdRows{{1, 2}, {}}, 2), ragged(IdRows{{3}, {4}}),
+                                            sparse(IdRows{{}, {5}}, 3)}),
+                            strategy));
+  const auto seen = strategy.run([&] { return embedding.dequeue(); });
+  EXPECT_EQ(flat(seen[1]), (Values{3, 0, 3, 4, 0, 5}));
+}
+
+TEST(SpecRowsE, E35_WithoutAnOptimizerThereAreNoSlots) {
+  const Table table = table_of(8, 4, "t");
+  TPUEmbedding on_host(one_feature(on(table)), {});
+  on_host.build();
+  const auto entries = on_host.tracked()->state_entries();
+  ASSERT_EQ(entries.size(), 1u);
+  EXPECT_EQ(entries[0].name, "t");
+  TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  EXPECT_TRUE(throws<ValueError>([&] { TPUEmbedding(one_feature(on(table)), {}); }, {"'t'"}));
+}
+
+TEST(TPUEmbeddingTest, AMissingGradientCountsAsZerosAndIsSaid) {
+  Small s(2, tpu::Adam{.learning_rate = 0.1});
+  s.step();
+  const Values before = values_of(*s.embedding, "t");
+  testing::internal::CaptureStderr();
+  s.embedding->enqueue(for_all(f(id(0)), s.strategy));
+  s.strategy.run([&] {
+    s.embedding->dequeue();
+    s.embedding->apply_gradients({{"f", Gradient()}});
+  });
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("'f'"), std::string::npos);
+  const Values after = values_of(*s.embedding, "t");
+  EXPECT_LT(after[0], before[0]);
+  EXPECT_EQ(after[4], before[4]);
+}
+
+TEST(TPUEmbeddingTest, ATrainingBatchThatIsNotUpdatedIsDroppedAndSaid) {
+  Small s;
+  s.embedding->enqueue(for_all(f(id(0)), s.strategy));
+  s.strategy.run([&] { s.embedding->dequeue(); });
+  testing::internal::CaptureStderr();
+  s.step();
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("apply_gradients was not called"),
+            std::string::npos);
+  EXPECT_NEAR(values_of(*s.embedding, "t")[0], -0.1, 1e-7);
+}
+
+TEST(TPUEmbeddingTest, StepsAreMadeInReplicas) {
+  Small s;
+  s.embedding->enqueue(for_all(f(id(0)), s.strategy));
+  EXPECT_TRUE(throws<RuntimeError>([&] { s.embedding->dequeue(); }));
+  EXPECT_TRUE(throws<RuntimeError>([&] { s.embedding->apply_gradients({{"f", Gradient()}}); }));
+  TPUStrategy other({.num_cores = 2});
+  EXPECT_TRUE(throws<RuntimeError>([&] { other.run([&] { s.embedding->dequeue(); }); }));
+  EXPECT_TRUE(throws<RuntimeError>([&] { other.run([&] { s.embedding->enqueue(f(id(0))); }); }));
+  EXPECT_NO_THROW(s.strategy.run([&] { s.embedding->dequeue(); }));
+}
+
+TEST(TPUEmbeddingTest, RaggedRowsFoldIntoTheOutputShape) {
+  TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  const Table table = table_of(8, 1, "t", initializers::row_id());
+  FeatureConfig configured = on(table);
+  configured.output_shape = Shape{2, 2};
+  TPUEmbedding embedding({{"a", configured}, {"b", on(table)}, {"c", configured}}, "sgd");
+  embedding.build(InputShapes{{"a", PartialShape(Shape{2, 2, 1})},
+                              {"b", PartialShape(Shape{2, 3, 1})},
+                              {"c", PartialShape(Shape{4, 1})}});
+  embedding.enqueue(for_all({{"a", ragged(IdRows{{1}, {2, 3, 4}})},
+                             {"b", ragged(IdRows{{5, 6, 7, 1}, {}})},
+                             {"c", ids({1, 2, 3, 4}, {4, 1})}},
+                            strategy));
+  const auto seen = strategy.run([&] { return embedding.dequeue(); });
+  EXPECT_EQ(seen[0].at("a").tensor().to_vector<float>(), (Values{1, 0, 2, 3}));
+  EXPECT_EQ(seen[0].at("a").tensor().shape(), (Shape{2, 2, 1}));
+  EXPECT_EQ(seen[0].at("b").tensor().to_vector<float>(), (Values{5, 6, 7, 0, 0, 0}));
+  EXPECT_EQ(seen[0].at("c").tensor().shape(), (Shape{2, 2, 1}));
+  EXPECT_TRUE(throws<ValueError>(
+      [&] {
+        embedding.enqueue(for_all({{"a", ragged(IdRows{{1}, {2}, {3}})},
+                                   {"b", ragged(IdRows{{}, {}})},
+                                   {"c", ids({1, 2, 3, 4}, {4, 1})}},
+                                  strategy));
+      },
+      {"'a'"}));
+}
+
+TEST(TPUEmbeddingTest, AFixedBatchSizeIsKeptButWidthsMayVary) {
+  Small s(1);
+  s.embedding->enqueue(f(sparse(IdRows{{1}, {2}}, 2)));
+  EXPECT_NO_THROW(s.embedding->enqueue(f(sparse(IdRows{{1, 2, 3}, {2}}, 5))));
+  EXPECT_NO_THROW(s.embedding->enqueue(f(ids({1, 2}, {2, 1}))));
+  EXPECT_TRUE(throws<ValueError>([&] {
+    s.embedding->enqueue(f(sparse(IdRows{{1}, {2}, {3}}, 2)));
+  }));
+}
+
+TEST(TPUEmbeddingTest, WithoutVerificationShapesNeedOnlyFitTheSamples) {
+  Small s(1);
+  s.embedding->set_verify_output_shapes_on_enqueue(false);
+  EXPECT_TRUE(throws<ValueError>([&] { s.embedding->enqueue(f(id(0))); }, {"build"}));
+  s.embedding->build(f_shape(Shape{2, 1, 1}));
+  EXPECT_NO_THROW(s.embedding->enqueue(f(ids({1, 2}, {1, 2, 1}))));
+  EXPECT_TRUE(throws<ValueError>([&] { s.embedding->enqueue(f(ids({1, 2, 3}, {3, 1}))); }));
+  s.embedding->set_verify_output_shapes_on_enqueue(true);
+  EXPECT_TRUE(throws<ValueError>([&] { s.embedding->enqueue(f(ids({1, 2}, {1, 2, 1}))); }));
+}
+
+TEST(TPUEmbeddingTest, AnObjectMayOutliveItsStrategyAndSaysSo) {
+  auto strategy = std::make_unique<TPUStrategy>(distribute::TPUStrategyOptions{.num_cores = 2});
+  std::unique_ptr<TPUEmbedding> embedding;
+  {
+    const auto scope = strategy->scope();
+    embedding = std::make_unique<TPUEmbedding>(one_feature(on(table_of(8, 4, "t"))), "sgd");
+    embedding->build(2);
+  }
+  strategy.reset();
+  EXPECT_TRUE(throws<RuntimeError>([&] { embedding->enqueue(f(id(0))); }));
+  EXPECT_TRUE(throws<RuntimeError>([&] { values_of(*embedding, "t"); }));
+}
+
+TEST(TPUEmbeddingTest, TablesBeginAlikeInTheEngineAndOnTheHost) {
+  const auto start = [](bool accelerator) {
+    set_random_seed(5);
+    std::optional<TPUStrategy> strategy;
+    std::optional<distribute::Strategy::Scope> scope;
+    if (accelerator) {
+      scope.emplace(
+          strategy.emplace(distribute::TPUStrategyOptions{.num_hosts = 2, .num_cores = 2}));
+    }
+    const Table a = table_of(5, 2, "a", "ones");
+    const Table b = make_table({.vocabulary_size = 7, .dim = 3, .name = "b"});
+    TPUEmbedding embedding({{"a", on(a)}, {"b", on(b)}}, "adam");
+    embedding.build(2);
+    return values_of(embedding, "b");
+  };
+  EXPECT_EQ(start(true), start(false));
+}
+
+TEST(TPUEmbeddingTest, GradientsOfATapeTrainTheTables) {
+  Small s(2, tpu::SGD{.learning_rate = 1.0});
+  s.embedding->build(1);
+  set_state(*s.embedding, "t", Tensor::full<float>({8, 4}, 1));
+  s.embedding->enqueue(for_all(f(id(2)), s.strategy));
+  s.strategy.run([&] {
+    GradientTape tape;
+    const Tensors activations = s.embedding->dequeue();
+    const Tensor x = activations.at("f").tensor();
+    tape.watch(x);
+    const Tensor loss = ops::scale(ops::sum(ops::square(x)), 0.25);
+    s.embedding->apply_gradients({{"f", tape.input_gradient(loss, {x})[0]}});
+  });
+  const Values after = values_of(*s.embedding, "t");
+  EXPECT_EQ(after[2 * 4], 0);  // 1 - 2 replicas * 0.5
+  EXPECT_EQ(after[3 * 4], 1);
+}
+
+}  // namespace
+}  // namespace keel::mid_level

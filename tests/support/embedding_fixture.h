@@ -1,0 +1,70 @@
+// Small embedding tables and batches for tests, and ways to look one feature up on the host and on
+// the engine.
+//
+// The standard fixture: table video, 8 x 4, sum; table user, 16 x 2, mean; both hold 0, 1, 2, ...
+// row by row. Features watched and favorited look up video, friends looks up user; four rows.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "distribute/strategy.h"
+#include "layers/embedding/tpu_embedding.h"
+
+namespace keel::fixture {
+
+using IdRows = std::vector<std::vector<int64_t>>;
+using FloatRows = std::vector<std::vector<float>>;
+
+Tensor counting(int64_t rows, int64_t dim);  // 0, 1, 2, ... row by row
+Tensor matrix(const FloatRows& rows);
+TensorLike ragged(const IdRows& rows);
+TensorLike ragged(const FloatRows& rows);
+// Row r's entries stand in its first columns.
+TensorLike sparse(const IdRows& rows, int64_t width);
+TensorLike sparse(const FloatRows& rows, int64_t width);
+TensorLike sparse_at(const IdRows& indices, const std::vector<int64_t>& values, const Shape& shape);
+TensorLike sparse_at(const IdRows& indices, const std::vector<float>& values, const Shape& shape);
+Tensor ids(const std::vector<int64_t>& values, const Shape& shape);
+
+// `values` in flat order, compared with |a - b| <= atol + rtol |b|.
+void expect_tensor(const Tensor& tensor, const Shape& shape, const std::vector<double>& values,
+                   double rtol = 2e-5, double atol = 2e-6);
+// Of a [rows, columns] tensor.
+void expect_rows(const Tensor& tensor, const std::vector<std::vector<double>>& rows,
+                 double rtol = 2e-5, double atol = 2e-6);
+
+// One feature on a table of its own, called "f".
+struct OneFeature {
+  Tensor table_values;
+  TensorLike input;
+  std::optional<TensorLike> weights = {};
+  TableConfig table = {};      // vocabulary_size and dim are those of table_values
+  FeatureConfig feature = {};  // its table is the one above
+};
+Tensor look_up_on_host(const OneFeature& one);
+// Each core looks the same batch up; the last one's activations.
+Tensor look_up_on_engine(const OneFeature& one, int cores = 3);
+// The same on cores without engine.
+Tensor look_up_on_v0(const OneFeature& one, int cores = 3);
+
+struct Standard {
+  Table video = make_table({.vocabulary_size = 8, .dim = 4, .combiner = "sum", .name = "video"});
+  Table user = make_table({.vocabulary_size = 16, .dim = 2, .name = "user"});
+
+  // Sequences of so many steps on video and on user; 0: pooled.
+  Nest<FeatureConfig> features(int64_t video_steps = 0, int64_t user_steps = 0) const;
+  // Rows [begin, end).
+  static Tensors sparse_batch(int64_t begin = 0, int64_t end = 4);
+  static Tensors ragged_batch(int64_t begin = 0, int64_t end = 4);
+  // Built for batches like this, tables filled.
+  layers::TPUEmbedding layer(const TableOptimizer& optimizer, const Tensors& like,
+                             int64_t video_steps = 0, int64_t user_steps = 0) const;
+};
+// Sum over features of sums of squares, divided by `rows`.
+Tensor squares_loss(const Tensors& activations, double rows);
+// Values of an entry of the layer's state: "video", "video/accumulators".
+Tensor state_of(const layers::TPUEmbedding& layer, const std::string& name);
+
+}  // namespace keel::fixture

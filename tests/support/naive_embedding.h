@@ -1,0 +1,116 @@
+// A naive reference of embedding tables in float64: plain loops written from the formulas, which
+// share no code with the library. Tests hold the library's lookups, row gradients and updates
+// against it.
+//
+//   Batch batch = encode(feature, ids, Rules::kEngine);    who looks up what
+//   look_up(table.rows(), batch)                           [samples][dim]
+//   table.step(contributions of its batches, rate)         one update
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace keel::naive {
+
+using Row = std::vector<double>;
+using Rows = std::vector<Row>;
+
+struct Quantization {
+  double num_buckets = 2, lower = 0, upper = 1;
+};
+
+struct Feature {
+  std::string combiner = "mean";  // "mean", "sum" or "sqrtn"
+  int64_t max_sequence_length = 0;
+  std::optional<std::vector<int64_t>> output_shape = {};
+  bool validate = true;
+  std::optional<Quantization> quantization = {};
+};
+
+enum class Kind { kDense, kSparse, kRagged };
+
+// The ids of one feature of one replica.
+struct Ids {
+  Kind kind = Kind::kDense;
+  std::vector<int64_t> shape = {};                 // dense: of values; sparse: of the dense form
+  std::vector<std::vector<int64_t>> indices = {};  // sparse
+  std::vector<int64_t> row_lengths = {};           // ragged
+  std::vector<int64_t> values = {};
+  std::optional<std::vector<double>> weights = {};
+};
+
+// kHost: lookups in ordinary variables; kV0: the accelerator without engine; kEngine.
+enum class Rules { kHost, kV0, kEngine };
+
+struct Occurrence {
+  int64_t sample = 0;
+  int64_t id = 0;
+  double gain = 1;  // factor of the row in its sample, weight and combiner in one
+};
+
+// The occurrences of a feature, by sample and then by position.
+struct Batch {
+  std::vector<int64_t> shape;  // of the result without dim; its product is the number of samples
+  std::vector<Occurrence> occurrences;
+  std::optional<Quantization> quantization;
+};
+
+Batch encode(const Feature& feature, const Ids& ids, Rules rules);
+Rows look_up(const Rows& table, const Batch& batch);
+
+// What one occurrence sends to its row.
+struct Contribution {
+  int64_t id = 0;
+  Row gradient;
+};
+// gradient[s] is that of sample s.
+std::vector<Contribution> row_contributions(const Batch& batch, const Rows& gradient);
+// Summed by row; only rows with an occurrence are in it.
+std::map<int64_t, Row> sum_by_row(const std::vector<Contribution>& contributions);
+
+// `type`: "sgd", "adagrad", "adagrad_momentum", "ftrl", "adam", "momentum", "rmsprop",
+// "proximal_adagrad", "proximal_yogi". A parameter is used by the types that have it.
+struct Optimizer {
+  std::string type = "sgd";
+  bool accumulate = true;
+  std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
+  std::optional<double> clip_weight_min = {}, clip_weight_max = {};
+  double decay = 0;
+  bool decay_times_rate = false;
+  double initial_accumulator = 0.1;
+  double momentum = 0, exponent = 2, rho = 0.9;
+  double beta_1 = 0.9, beta_2 = 0.999, epsilon = 1e-7;
+  double power = -0.5, l1 = 0, l2 = 0, beta = 0;
+  bool nesterov = false, lazy = true, sum_inside_sqrt = true, multiply_linear = false;
+
+  struct Slot {
+    std::string name;
+    double initial;
+  };
+  std::vector<Slot> slots() const;
+  // One step of an element, its gradient already clipped and summed.
+  void update(double* w, double gradient, double* const* slots, double rate) const;
+};
+
+class NaiveTable {
+ public:
+  NaiveTable(Rows rows, Optimizer optimizer);
+
+  // Contributions in the order replica, feature, sample, position.
+  void step(const std::vector<Contribution>& contributions, double rate);
+
+  const Rows& rows() const { return rows_; }
+  const std::map<std::string, Rows>& slots() const { return slots_; }
+
+ private:
+  void step_row(int64_t id, const Row& gradient, double rate);
+
+  Rows rows_;
+  std::map<std::string, Rows> slots_;
+  Optimizer optimizer_;
+};
+
+}  // namespace keel::naive
