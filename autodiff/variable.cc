@@ -1,5 +1,6 @@
 #include "autodiff/variable.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -16,6 +17,11 @@ thread_local std::shared_ptr<const VariableReplicas> replicas_of_scope;  // null
 uint64_t next_variable_id() {
   static std::atomic<uint64_t> counter = 1;
   return counter++;
+}
+
+bool all_equal(std::span<const Tensor> values) {
+  return std::ranges::all_of(
+      values, [&](const Tensor& v) { return std::ranges::equal(v.raw(), values[0].raw()); });
 }
 
 Tensor divided(const Tensor& value, size_t by) {
@@ -63,6 +69,8 @@ struct Variable::State {
       case VariableAggregation::kSum:
         return tree_sum(all);
       case VariableAggregation::kMean:
+        // So that what was assigned comes back, as from a checkpoint: a mean of equals may round.
+        if (is_floating(spec.dtype) && all_equal(all)) return all[0];
         return divided(tree_sum(all), all.size());
       default:
         return all[0];

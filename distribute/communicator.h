@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "distribute/placement.h"
@@ -46,6 +47,10 @@ class Communicator {
   using Consume = std::function<void(size_t piece, int64_t begin, std::span<const float> part)>;
   virtual void reduce_scatter(std::span<const std::span<const float>> pieces,
                               const Consume& consume) = 0;
+
+  // Of `total` elements of all pieces together, [first, end): those that reduce_scatter deals to the
+  // ranks of this process.
+  virtual std::pair<int64_t, int64_t> dealt_here(int64_t total) const = 0;
 
   // After each rank has written the parts of `pieces` that reduce_scatter would deal to it: makes
   // them known in all processes. The ranks of one process pass the same memory.

@@ -21,9 +21,12 @@ class SingleProcess final : public ProcessGroup {
   Traffic sent() const override { return {}; }
 };
 
-// How many processes the launcher says there are: of Open MPI, or of MPICH and its kin.
+// How many processes the launcher says there are: of Open MPI, of MPICH and its kin, or Slurm's
+// where it starts a job by PMIx.
 int launched_processes() {
-  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+  const bool by_pmix = std::getenv("PMIX_RANK") != nullptr;
+  for (const char* variable :
+       {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", by_pmix ? "SLURM_STEP_NUM_TASKS" : "PMI_SIZE"}) {
     if (const char* size = std::getenv(variable)) return std::atoi(size);
   }
   return 1;

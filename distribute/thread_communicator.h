@@ -43,6 +43,10 @@ class ThreadCommunicator final : public Communicator {
   std::vector<Bytes> all_to_all(std::span<const Bytes> send, std::string_view what) override;
   void reduce_scatter(std::span<const std::span<const float>> pieces,
                       const Consume& consume) override;
+  std::pair<int64_t, int64_t> dealt_here(int64_t total) const override {
+    const Elements here = owned_by_process(placement_.process, total);
+    return {here.begin, here.end};
+  }
   void share(std::span<const std::span<float>> pieces) override;
   void abort(const std::string& why) noexcept override;
   void leave() noexcept override;

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "distribute/process_group.h"
 #include "framework/errors.h"
 
 namespace keel::examples {
@@ -71,17 +72,30 @@ void parse_flags(int argc, char** argv, const char* usage) {
   }
 }
 
+namespace {
+
+// The other processes of a job end with the same words.
+void say(const char* name, const std::exception& error) {
+  std::cerr << str(name, ": ", error.what(), '\n');
+  try {
+    distribute::processes().abort(error.what());
+  } catch (const Error&) {  // there is no job
+  }
+}
+
+}  // namespace
+
 int run_program(const char* name, int (*body)()) {
   try {
     return body();
   } catch (const RuntimeError& error) {
-    std::cerr << name << ": " << error.what() << '\n';
+    say(name, error);
     return 1;
   } catch (const Error& error) {
-    std::cerr << name << ": " << error.what() << '\n';
+    say(name, error);
     return 2;
   } catch (const std::exception& error) {
-    std::cerr << name << ": " << error.what() << '\n';
+    say(name, error);
     return 1;
   }
 }

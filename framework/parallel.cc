@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdlib>
 #include <exception>
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <sched.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include "framework/errors.h"
@@ -96,9 +99,27 @@ class Pool {
   std::vector<std::jthread> threads_;
 };
 
+// How many processes of one job a launcher says there are on this machine.
+int local_processes() {
+  for (const char* variable :
+       {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE"}) {
+    if (const char* size = std::getenv(variable)) return std::max(1, std::atoi(size));
+  }
+  return 1;
+}
+
+// The processors that this process may use. A launcher may have given each of its processes some
+// of its own; if not, they share.
+int default_count() {
+  cpu_set_t allowed;
+  const auto all = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  const int mine = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : all;
+  return std::max(1, mine < all ? mine : all / local_processes());
+}
+
 struct Workers {
   std::mutex mutex;  // guards count and pool
-  int count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  int count = default_count();
   std::shared_ptr<Pool> pool;
 };
 

@@ -11,9 +11,9 @@
 
 namespace keel {
 
-// Cores that compute at once, replicas of a strategy included. By default the number of
-// processors this process may use. ValueError unless 1 <= count <= 1024. Call it before
-// strategies are made; those in being keep the number they were made with.
+// Cores that compute at once, replicas of a strategy included. By default the processors that this
+// process may use, or its share if its job has several here. ValueError unless 1 <= count <= 1024.
+// Call it before strategies are made; those in being keep the number they were made with.
 void set_num_workers(int count);
 int num_workers();
 

@@ -33,6 +33,9 @@ class Model : public Layer {
   // compile() of such a config. NotImplementedError for losses or metrics by output.
   void compile_from_config(const Config& config);
 
+  // In a job of several processes all of them call what follows, with the same data; logs,
+  // history and predictions are the same in all, and rank 0 prints.
+
   // Trains for options.epochs passes over `data`, a dataset of (x, y) or (x, y, sample_weight)
   // tuples of global batches. Each batch is split over the replicas of the strategy; the loss is
   // the mean over the global batch. Returns the logs of each epoch.

@@ -1,9 +1,9 @@
 #include "optimizers/optimizer.h"
 
 #include <algorithm>
-#include <bit>
 #include <cctype>
 #include <span>
+#include <tuple>
 
 #include "autodiff/replica_context.h"
 #include "autodiff/tape.h"
@@ -11,6 +11,7 @@
 #include "distribute/strategy.h"
 #include "framework/kernels/unique.h"
 #include "framework/parallel.h"
+#include "optimizers/step_agreement.h"
 
 namespace keel {
 namespace {
@@ -19,20 +20,6 @@ using distribute::Communicator;
 using distribute::Strategy;
 
 constexpr int64_t kGrain = 16384;  // elements that one worker updates at a time
-
-// How a gradient reaches its variable. Numbers travel between replicas.
-enum class Form : int64_t { kNone = 0, kDense = 1, kRows = 2 };
-
-Form form_of(const Gradient& gradient, const UpdateRule& rule) {
-  if (!gradient) return Form::kNone;
-  return gradient.is_slices() && !rule.moves_without_gradient() ? Form::kRows : Form::kDense;
-}
-
-Form joined(Form a, Form b) {
-  if (a == Form::kNone) return b;
-  if (b == Form::kNone) return a;
-  return a == b ? a : Form::kDense;
-}
 
 // As Keras makes "rm_sprop" of "RMSprop".
 std::string snake_case(const std::string& name) {
@@ -232,41 +219,14 @@ void update_rows_together(Communicator& communicator, std::vector<Shared>& all) 
     tables.push_back(
         {.ids = mine[i].ids, .values = mine[i].values, .dim = row_size(all[i].variable)});
   }
-  const std::vector<distribute::OwnedRows> owned =
-      distribute::sum_rows_to_owners(communicator, tables);
+  std::vector<int64_t> dims;
+  for (const distribute::OutgoingRows& table : tables) dims.push_back(table.dim);
+  const std::vector<distribute::OwnedRows> owned = distribute::share_owned_rows(
+      communicator, distribute::sum_rows_to_owners(communicator, tables), dims);
   for (size_t i = 0; i < all.size(); ++i) {
     if (tables[i].dim == 0) continue;
     update_rows(all[i].update, owned[i].ids, owned[i].values.data(), tables[i].dim);
   }
-}
-
-// What replicas tell each other before a step: rate and iteration, of which those of rank 0
-// count, then for each variable the form of its gradient, its rows, its elements and its identity.
-std::vector<int64_t> proposal(const Step& step, const std::vector<Form>& forms,
-                              const std::vector<Variable>& variables) {
-  std::vector<int64_t> out = {std::bit_cast<int64_t>(step.learning_rate), step.iteration};
-  for (size_t i = 0; i < variables.size(); ++i) {
-    out.insert(out.end(), {static_cast<int64_t>(forms[i]), rows_of(variables[i]),
-                           variables[i].shape().size(), static_cast<int64_t>(variables[i].id())});
-  }
-  return out;
-}
-
-// The step and the joined forms of all proposals; false if their variables differ.
-bool agree(std::span<const distribute::Bytes> proposals, Step& step, std::vector<Form>& forms) {
-  constexpr size_t kHead = 2, kEach = 4;
-  const auto first = distribute::as_elements<int64_t>(proposals[0]);
-  step = {.learning_rate = std::bit_cast<double>(first[0]), .iteration = first[1]};
-  for (const distribute::Bytes& bytes : proposals) {
-    const auto other = distribute::as_elements<int64_t>(bytes);
-    if (other.size() != first.size()) return false;
-    for (size_t i = 0; i < forms.size(); ++i) {
-      const size_t at = kHead + i * kEach;
-      if (!std::equal(&other[at + 1], &other[at + kEach], &first[at + 1])) return false;
-      forms[i] = joined(forms[i], static_cast<Form>(other[at]));
-    }
-  }
-  return true;
 }
 
 // Those that a step changes.
@@ -275,6 +235,15 @@ std::vector<Variable> moved(const std::vector<Variable>& variables,
   std::vector<Variable> out;
   for (size_t i = 0; i < variables.size(); ++i) {
     if (forms[i] != Form::kNone && !variables[i].is_virtual()) out.push_back(variables[i]);
+  }
+  return out;
+}
+
+std::vector<Variable> moved_densely(const std::vector<Variable>& variables,
+                                    const std::vector<Form>& forms) {
+  std::vector<Variable> out;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    if (forms[i] == Form::kDense && !variables[i].is_virtual()) out.push_back(variables[i]);
   }
   return out;
 }
@@ -335,6 +304,7 @@ void Optimizer::build(const std::vector<Variable>& variables) {
 }
 
 std::vector<Variable> Optimizer::slots(const Variable& variable) const {
+  if (current_replica_context() == nullptr) make_slots_whole({variable});
   const std::lock_guard lock(mutex_);
   const auto found = slots_.find(variable.id());
   return found == slots_.end() ? std::vector<Variable>() : found->second;
@@ -380,30 +350,35 @@ void Optimizer::apply_together(const std::vector<Gradient>& gradients,
     throw RuntimeError(who, ": needs to be called in the replicas of ", Strategy::current().name(),
                        ", received a call outside Strategy::run");
   }
-  std::vector<Form> forms;
-  for (size_t i = 0; i < variables.size(); ++i) {
-    forms.push_back(form_of(gradients[i], *rule_));
-    if (variables[i].dtype() == DType::kFloat64) {
-      throw NotImplementedError(who, ": several replicas train float32 variables only, ",
-                                variables[i].path(), " is float64");
-    }
-  }
   Communicator& communicator = Strategy::current().communicator();
-  Step step;
+  const bool leader = context->local_replica == 0;
+  const bool alone = communicator.placement().processes() == 1;
+  StepProposal proposal;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    const Variable& v = variables[i];
+    if (v.dtype() == DType::kFloat64) {
+      throw NotImplementedError(who, ": several replicas train float32 variables only, ", v.path(),
+                                " is float64");
+    }
+    proposal.forms.push_back(form_of(gradients[i], *rule_));
+    proposal.starts.push_back(leader && !alone ? checksum_of_start(v) : 0);
+  }
   // One replica asks for the rate: a callable may count its calls.
   if (communicator.rank() == 0) {
-    step.iteration = iterations();
-    step.learning_rate = learning_rate_(step.iteration);
+    proposal.iteration = iterations();
+    proposal.learning_rate = learning_rate_(proposal.iteration);
   }
-  const std::vector<int64_t> mine = proposal(step, forms, variables);
-  const std::vector<distribute::Bytes> send(communicator.size(),
-                                            distribute::as_bytes_of<int64_t>(mine));
-  const bool agreed = agree(communicator.all_to_all(send), step, forms);
+  const StepAgreement agreement = agree_on_step(communicator, proposal, variables);
+  const std::vector<Form>& forms = agreement.forms;
+  const Step& step = agreement.step;
   // All are here, so nobody reads the variables any more; the barrier shows all the new slots.
-  const bool leader = context->local_replica == 0;
-  if (leader && agreed) prepare(moved(variables, forms));
-  communicator.barrier();
-  if (!agreed) throw RuntimeError(who, ": the replicas' lists of variables differ");
+  if (leader && agreement.refused.empty()) {
+    const std::vector<Variable> all_moved = moved(variables, forms);
+    prepare(all_moved);
+    if (!alone) deal_slots(moved_densely(variables, forms), all_moved);
+  }
+  communicator.barrier("the slots of a step");
+  if (!agreement.refused.empty()) throw RuntimeError(who, ": ", agreement.refused);
   if (variables.empty()) return;
   check_any_gradient(who, forms, variables);
 
@@ -430,6 +405,54 @@ void Optimizer::prepare(const std::vector<Variable>& variables) {
     variable.make_value_unique();
     for (const Variable& slot : slots(variable)) slot.make_value_unique();
   }
+}
+
+uint64_t Optimizer::checksum_of_start(const Variable& variable) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (variable.is_virtual() || slots_.contains(variable.id())) return 0;
+  }
+  return checksum(variable.read());
+}
+
+// Of a step of several processes that moves `moved`, and `dense` of them by dense gradients: each
+// part of those goes to the process that updates it, whoever had it before. At most one exchange:
+// the other replicas may still read what came in the one before.
+void Optimizer::deal_slots(const std::vector<Variable>& dense,
+                           const std::vector<Variable>& all_moved) {
+  dealt_to_ = &Strategy::current().process_group();
+  const Communicator& communicator = Strategy::current().communicator();
+  std::vector<Variable> disturbed;
+  bool known = dense.empty();
+  for (const SlotDeal& deal : deals_) {
+    if (deal.variables == dense && deal.first_replicas == communicator.placement().first) {
+      known = true;
+    } else if (deal.has_any(all_moved)) {
+      disturbed.insert(disturbed.end(), deal.variables.begin(), deal.variables.end());
+    }
+  }
+  make_slots_whole(disturbed);
+  if (known) return;
+  SlotDeal deal = {
+      .variables = dense, .slots = {}, .first_replicas = communicator.placement().first};
+  int64_t total = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Variable& v : dense) {
+      deal.slots.push_back(slots_.at(v.id()));
+      total += v.shape().size();
+    }
+  }
+  std::tie(deal.first, deal.end) = communicator.dealt_here(total);
+  deals_.push_back(std::move(deal));
+}
+
+void Optimizer::make_slots_whole(const std::vector<Variable>& variables) const {
+  const auto some = std::ranges::stable_partition(
+      deals_, [&](const SlotDeal& deal) { return !deal.has_any(variables); });
+  if (some.empty()) return;
+  share_slots(*dealt_to_, {some.begin(), some.end()});
+  deals_.erase(some.begin(), some.end());
 }
 
 void Optimizer::count_iteration() {

@@ -2,7 +2,7 @@
 //
 // apply_gradients may be called in a strategy's replicas: gradients are then summed over the
 // replicas (divide the loss by their number), each replica updates its share of the elements,
-// and the variables are the same for all when it returns.
+// and the variables are the same for all when it returns, in all processes of the job.
 #pragma once
 
 #include <map>
@@ -16,6 +16,7 @@
 #include "framework/handle.h"
 #include "framework/kernels/update_rule.h"
 #include "optimizers/learning_rate.h"
+#include "optimizers/slot_deal.h"
 
 namespace keel {
 
@@ -36,7 +37,8 @@ class Optimizer {
   // another shape or ids out of range; TypeError if a variable or gradient is not floating or
   // their dtypes differ; RuntimeError outside the replicas of a strategy that has several;
   // NotImplementedError for float64 in several replicas. Collective inside them: RuntimeError in
-  // all if their lists of variables do not agree.
+  // all if their lists of variables do not agree, or if the variables of several processes differ
+  // when they are trained for the first time.
   void apply_gradients(const std::vector<Gradient>& gradients,
                        const std::vector<Variable>& variables);
 
@@ -60,7 +62,8 @@ class Optimizer {
   virtual Config get_config() const = 0;
 
   // State of `variable`, in the order of rule().slots(); empty if it has none yet. Named
-  // "<variable path>/<slot>".
+  // "<variable path>/<slot>". After steps of replicas in several processes the call outside the
+  // replicas makes them whole, which is collective: all processes make it before they read.
   std::vector<Variable> slots(const Variable& variable) const;
 
  protected:
@@ -80,6 +83,10 @@ class Optimizer {
   void apply_together(const std::vector<Gradient>& gradients,
                       const std::vector<Variable>& variables);
   void prepare(const std::vector<Variable>& variables);
+  // What it takes to tell that processes start alike: 0 for a variable that has its state.
+  uint64_t checksum_of_start(const Variable& variable) const;
+  void deal_slots(const std::vector<Variable>& dense, const std::vector<Variable>& all_moved);
+  void make_slots_whole(const std::vector<Variable>& variables) const;
   void count_iteration();
 
   const std::string class_name_;
@@ -89,6 +96,9 @@ class Optimizer {
   Variable iterations_;
   mutable std::mutex mutex_;                         // guards slots_
   std::map<uint64_t, std::vector<Variable>> slots_;  // by Variable::id
+  // Of the replicas in several processes of `dealt_to_`; no variable in two of them.
+  mutable std::vector<SlotDeal> deals_;
+  distribute::ProcessGroup* dealt_to_ = nullptr;
 };
 
 using OptimizerHandle = Handle<Optimizer>;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "distribute/fail_together.h"
 #include "layers/layer_state.h"
 #include "savedmodel/checkpoint_file.h"
 #include "savedmodel/model_weights.h"
@@ -231,7 +232,10 @@ void Checkpoint::write(const std::string& path, int64_t step) const {
 RestoreStatus Checkpoint::restore(const std::string& path, const RestoreOptions& options) const {
   require_no_replica("Checkpoint.restore");
   if (items_.model) require_built("Checkpoint.restore", **items_.model);
-  const CheckpointReader file(path);
+  std::optional<CheckpointReader> opened;
+  distribute::fail_together(distribute::processes(), "Checkpoint.restore",
+                            [&] { opened.emplace(path); });
+  const CheckpointReader& file = *opened;
   Index index = file.index();
   std::vector<Entry> entries = model_entries(items_);
   std::ranges::move(embedding_entries(items_), std::back_inserter(entries));

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "distribute/process_group.h"
+#include "distribute/fail_together.h"
 
 namespace keel {
 namespace {
@@ -11,6 +11,7 @@ namespace {
 namespace fs = std::filesystem;
 using distribute::ProcessGroup;
 
+constexpr const char* kWho = "Checkpoint.write";
 constexpr const char* kFormat = "keel-checkpoint";
 constexpr const char* kPartFormat = "keel-checkpoint-part";
 constexpr int64_t kVersion = 1;
@@ -37,21 +38,20 @@ void write_rows(Hdf5Writer& file, const std::string& dataset, const CheckpointVa
   file.write_attribute(dataset, "rows", value.spec.shape[0]);
 }
 
-// Values of which `mine` says that they are this process's to write. Values without rows are read
-// in every process, for reading may be a collective.
-void write_values(Hdf5Writer& file, const char* format, int64_t step, bool first_process,
-                  const std::vector<CheckpointValue>& values) {
+// The rows that this process has and, in the first one, `whole`: what the values without rows are.
+void write_values(Hdf5Writer& file, int64_t step, bool first_process,
+                  const std::vector<CheckpointValue>& values, const std::vector<Tensor>& whole) {
   file.create_group("/entries");
   int64_t entries = 0;
-  for (const CheckpointValue& value : values) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    const CheckpointValue& value = values[i];
+    const bool no_rows = !value.rows || value.rows->first == value.rows->end;
+    if (no_rows && !first_process) continue;
     const std::string dataset = str("/entries/", entries);
     if (value.rows) {
-      if (value.rows->first == value.rows->end && !first_process) continue;
       write_rows(file, dataset, value);
     } else {
-      const Tensor whole = value.get();
-      if (!first_process) continue;
-      file.write(dataset, whole);
+      file.write(dataset, whole[i]);
     }
     file.write_attribute(dataset, "key", value.key, Hdf5Writer::Charset::kUtf8);
     if (!value.optimizer.empty()) {
@@ -59,44 +59,18 @@ void write_values(Hdf5Writer& file, const char* format, int64_t step, bool first
     }
     ++entries;
   }
-  file.write_attribute("/", "format", format);
+  file.write_attribute("/", "format", first_process ? kFormat : kPartFormat);
   file.write_attribute("/", "format_version", kVersion);
   file.write_attribute("/", "step", step);
   file.write_attribute("/", "entries", entries);
 }
 
-// What each process has to say, by process.
-std::vector<std::string> gather_texts(const std::string& text) {
-  ProcessGroup& group = distribute::processes();
-  const auto all = distribute::all_gather(group, "Checkpoint.write",
-                                          {std::as_bytes(std::span(text.data(), text.size()))});
-  std::vector<std::string> out;
-  for (int p = 0; p < group.size(); ++p) {
-    if (p == group.rank()) {
-      out.push_back(text);
-    } else {
-      const distribute::Bytes bytes = all[p].at(0);
-      out.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    }
-  }
+// Reading a value may be a collective, so all processes do it before any may fail to write. Empty
+// for values by rows.
+std::vector<Tensor> read_whole(const std::vector<CheckpointValue>& values) {
+  std::vector<Tensor> out;
+  for (const CheckpointValue& value : values) out.push_back(value.rows ? Tensor() : value.get());
   return out;
-}
-
-// Runs `write` and, if any process failed in it, fails in all of them. Returns what each process
-// has to say.
-template <class Write>
-std::vector<std::string> together(const Write& write) {
-  std::string error, text;
-  try {
-    text = write();
-  } catch (const std::exception& e) {
-    if (distribute::processes().size() == 1) throw;
-    error = e.what();
-  }
-  for (const std::string& failure : gather_texts(error)) {
-    if (!failure.empty()) throw IoError(failure);
-  }
-  return gather_texts(text);
 }
 
 std::string part_prefix(const std::string& path) {
@@ -126,42 +100,57 @@ void check_format(const Hdf5File& file, const char* format) {
 
 }  // namespace
 
+namespace {
+
+// The part of this process, under its name, which is returned.
+std::string write_part(const std::string& path, int rank, int64_t step,
+                       const std::vector<CheckpointValue>& values,
+                       const std::vector<Tensor>& whole) {
+  const std::string provisional = str(path, ".part-", rank);
+  {
+    Hdf5Writer part(provisional);
+    write_values(part, step, false, values, whole);
+    part.commit({.seal = true});
+  }
+  const std::string name = str(provisional, "-", sealed_checksum(provisional));
+  fs::rename(provisional, name);
+  return fs::path(name).filename().string();
+}
+
+void remove_parts_but(const std::string& path, const std::vector<std::string>& names) {
+  for (const fs::path& other : parts_beside(path)) {
+    if (std::ranges::find(names, other.filename().string()) == names.end()) {
+      remove_file(other.string());
+    }
+  }
+}
+
+}  // namespace
+
 void write_checkpoint(const std::string& path, int64_t step,
                       const std::vector<CheckpointValue>& values) {
-  const ProcessGroup& group = distribute::processes();
+  ProcessGroup& group = distribute::processes();
   const bool first = group.rank() == 0;
   const bool has_rows = std::ranges::any_of(
       values, [](const CheckpointValue& v) { return v.rows && v.rows->first != v.rows->end; });
-  // Other processes look at the values too, whether or not they have rows.
+  const std::vector<Tensor> whole = read_whole(values);
   std::optional<Hdf5Writer> main;
-  const std::vector<std::string> parts = together([&]() -> std::string {
+  std::string part;
+  distribute::fail_together(group, kWho, [&] {
     if (first) {
       main.emplace(path);
-      write_values(*main, kFormat, step, true, values);
-      return {};
+      write_values(*main, step, true, values, whole);
+    } else if (has_rows) {
+      part = write_part(path, group.rank(), step, values, whole);
     }
-    const std::string provisional = str(path, ".part-", group.rank());
-    std::optional<Hdf5Writer> part(provisional);
-    write_values(*part, kPartFormat, step, false, values);
-    if (!has_rows) return {};
-    part->commit({.seal = true});
-    part.reset();
-    const std::string name = str(provisional, "-", sealed_checksum(provisional));
-    fs::rename(provisional, name);
-    return fs::path(name).filename().string();
   });
-  std::vector<std::string> names;
-  std::ranges::copy_if(parts, std::back_inserter(names), [](const auto& s) { return !s.empty(); });
-  together([&]() -> std::string {
-    if (!first) return {};
-    main->write_string_list("/", "parts", names);
+  std::vector<std::string> parts = distribute::gather_texts(group, kWho, part);
+  std::erase(parts, "");
+  distribute::fail_together(group, kWho, [&] {
+    if (!first) return;
+    main->write_string_list("/", "parts", parts);
     main->commit({.seal = true});
-    for (const fs::path& other : parts_beside(path)) {
-      if (std::ranges::find(names, other.filename().string()) == names.end()) {
-        remove_file(other.string());
-      }
-    }
-    return {};
+    remove_parts_but(path, parts);
   });
 }
 

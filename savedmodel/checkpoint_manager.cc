@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
-#include "distribute/process_group.h"
+#include "distribute/fail_together.h"
 #include "framework/config.h"
 #include "savedmodel/atomic_file.h"
 #include "savedmodel/checkpoint_file.h"
@@ -54,12 +55,25 @@ CheckpointManager::CheckpointManager(Checkpoint checkpoint, std::string director
     : checkpoint_(std::move(checkpoint)),
       directory_(std::move(directory)),
       options_(checked(std::move(options))) {
-  std::error_code error;
-  fs::create_directories(directory_, error);
-  if (!fs::is_directory(directory_)) {
-    throw IoError(directory_, ": no folder can be made: ", error.message());
-  }
-  checkpoints_ = read_index(directory_);
+  distribute::fail_together(distribute::processes(), "CheckpointManager", [&] {
+    std::error_code error;
+    fs::create_directories(directory_, error);
+    if (!fs::is_directory(directory_)) {
+      throw IoError(directory_, ": no folder can be made: ", error.message());
+    }
+    checkpoints_ = read_index(directory_);
+  });
+  if (distribute::processes().size() > 1) take_up_the_index_of_rank_0();
+}
+
+// The folder of another process may look older, if a file system between them is slow.
+void CheckpointManager::take_up_the_index_of_rank_0() {
+  std::string lines;
+  for (const std::string& path : checkpoints_) lines += path + '\n';
+  std::istringstream first(
+      distribute::gather_texts(distribute::processes(), "CheckpointManager", lines)[0]);
+  checkpoints_.clear();
+  for (std::string path; std::getline(first, path);) checkpoints_.push_back(path);
 }
 
 void CheckpointManager::write_index(const std::vector<std::string>& paths) const {
@@ -82,10 +96,11 @@ std::string CheckpointManager::save(int64_t step) {
   const auto first = kept.begin() + std::max<int64_t>(0, surplus);
   const std::vector<std::string> dropped(kept.begin(), first);
   kept.erase(kept.begin(), first);
-  if (distribute::processes().rank() == 0) {
+  distribute::fail_together(distribute::processes(), "CheckpointManager.save", [&] {
+    if (distribute::processes().rank() != 0) return;
     write_index(kept);
     for (const std::string& old : dropped) remove_checkpoint(old);
-  }
+  });
   checkpoints_ = std::move(kept);
   return path;
 }

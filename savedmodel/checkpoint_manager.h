@@ -17,7 +17,8 @@ struct CheckpointManagerOptions {
 // Files are "<directory>/<checkpoint_name>-<step>.h5"; "<directory>/checkpoint" says in JSON which
 // there are: {"latest": "ckpt-20.h5", "all": ["ckpt-10.h5", "ckpt-20.h5"]}, oldest first. It is
 // written last, and files are deleted after it: whenever the process ends, it names files that
-// are whole. One process at a time may save into a folder.
+// are whole. One job at a time may save into a folder; all of its processes call all of this, and
+// see the same folder.
 class CheckpointManager {
  public:
   // Makes the folder, or takes up what is there. ValueError for a negative max_to_keep or a name
@@ -37,6 +38,7 @@ class CheckpointManager {
   std::optional<RestoreStatus> restore_or_initialize(const RestoreOptions& options = {}) const;
 
  private:
+  void take_up_the_index_of_rank_0();
   void write_index(const std::vector<std::string>& paths) const;
 
   const Checkpoint checkpoint_;

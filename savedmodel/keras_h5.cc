@@ -1,10 +1,14 @@
 #include "savedmodel/keras_h5.h"
 
 #include <algorithm>
+#include <exception>
+#include <functional>
 #include <map>
 #include <new>
+#include <optional>
 #include <stdexcept>
 
+#include "distribute/fail_together.h"
 #include "layers/functional.h"
 #include "layers/registry.h"
 #include "savedmodel/hdf5_file.h"
@@ -58,15 +62,93 @@ Config training_config(const Config& compiled) {
                        {"optimizer_config", class_and_config(compiled["optimizer"])}});
 }
 
-void write_weights(Hdf5Writer& file, const LayerWeights& layer) {
+// What a file is to hold beside its configuration.
+struct Contents {
+  struct Dataset {
+    std::string path;
+    std::function<Tensor()> get;
+  };
+  struct Names {
+    std::string group, attribute;
+    std::vector<std::string> names;
+  };
+  std::vector<Dataset> datasets;
+  std::vector<Names> lists;
+};
+
+void add_weights(const LayerWeights& layer, Contents& out) {
   const std::string group = str(kWeights, "/", layer.layer);
-  file.create_group(group);
   std::vector<std::string> names;
   for (const NamedWeight& weight : layer.weights) {
-    file.write(group + "/" + weight.name, weight.entry.get());
+    out.datasets.push_back({.path = group + "/" + weight.name, .get = weight.entry.get});
     names.push_back(weight.name);
   }
-  file.write_string_list(group, "weight_names", names);
+  out.lists.push_back({.group = group, .attribute = "weight_names", .names = std::move(names)});
+}
+
+Contents contents_of(const Model& model, bool with_optimizer) {
+  Contents out;
+  std::vector<std::string> layers;
+  for (const LayerWeights& layer : weights_by_layer(model)) {
+    add_weights(layer, out);
+    layers.push_back(layer.layer);
+  }
+  add_weights(top_level_weights(model), out);
+  out.lists.push_back({.group = kWeights, .attribute = "layer_names", .names = std::move(layers)});
+  if (!with_optimizer) return out;
+  std::vector<std::string> names;
+  for (OptimizerWeight& weight : optimizer_weights(model)) {
+    out.datasets.push_back(
+        {.path = str(kOptimizerWeights, "/", weight.name), .get = std::move(weight.get)});
+    names.push_back(std::move(weight.name));
+  }
+  out.lists.push_back(
+      {.group = kOptimizerWeights, .attribute = "weight_names", .names = std::move(names)});
+  return out;
+}
+
+// The file that one process of a job writes. All of them read what it holds, for that may be a
+// collective; so an error waits until all is read, and is thrown by commit(), in all processes.
+class SharedFile {
+ public:
+  explicit SharedFile(const std::string& path) {
+    attempt([&] { file_.emplace(path); });
+  }
+
+  template <class Write>
+  void attempt(const Write& write) {
+    if (group_.rank() != 0 || error_ != nullptr) return;
+    try {
+      write();
+    } catch (const std::exception&) {
+      error_ = std::current_exception();
+    }
+  }
+  Hdf5Writer& operator*() { return *file_; }
+
+  void commit() {
+    attempt([&] { file_->commit(); });
+    distribute::fail_together(group_, "save_model", [&] {
+      if (error_ != nullptr) std::rethrow_exception(error_);
+    });
+  }
+
+ private:
+  distribute::ProcessGroup& group_ = distribute::processes();
+  std::optional<Hdf5Writer> file_;
+  std::exception_ptr error_;
+};
+
+void write_configuration(Hdf5Writer& file, const Config& config, const Config& compiled) {
+  file.write_attribute("/", "keras_version", kKerasVersion, Charset::kUtf8);
+  file.write_attribute("/", "backend", kBackend, Charset::kUtf8);
+  file.write_attribute("/", "model_config", to_json(config));
+  if (!compiled.is_null()) {
+    file.write_attribute("/", "training_config", to_json(training_config(compiled)));
+  }
+  file.create_group(kWeights);
+  file.write_attribute(kWeights, "keras_version", kKerasVersion);
+  file.write_attribute(kWeights, "backend", kBackend);
 }
 
 }  // namespace
@@ -77,27 +159,24 @@ void write_keras_h5(const Model& model, const std::string& path,
   require_built("save_model", model);
   const Config config =
       Config::dict({{"class_name", model.class_name()}, {"config", model.get_config()}});
-  const Config compiled = model.get_compile_config();
-  const bool has_optimizer = !compiled.is_null() && !compiled["optimizer"].is_null();
+  Config compiled = model.get_compile_config();
+  if (!compiled.is_null() && compiled["optimizer"].is_null()) compiled = Config();
+  const Contents contents = contents_of(model, !compiled.is_null() && options.optimizer_weights);
 
-  Hdf5Writer file(path);
-  file.write_attribute("/", "keras_version", kKerasVersion, Charset::kUtf8);
-  file.write_attribute("/", "backend", kBackend, Charset::kUtf8);
-  file.write_attribute("/", "model_config", to_json(config));
-  if (has_optimizer) {
-    file.write_attribute("/", "training_config", to_json(training_config(compiled)));
+  SharedFile file(path);
+  file.attempt([&] {
+    write_configuration(*file, config, compiled);
+    for (const Contents::Names& list : contents.lists) (*file).create_group(list.group);
+  });
+  for (const Contents::Dataset& dataset : contents.datasets) {
+    const Tensor value = dataset.get();
+    file.attempt([&] { (*file).write(dataset.path, value); });
   }
-  file.create_group(kWeights);
-  file.write_attribute(kWeights, "keras_version", kKerasVersion);
-  file.write_attribute(kWeights, "backend", kBackend);
-  std::vector<std::string> names;
-  for (const LayerWeights& layer : weights_by_layer(model)) {
-    write_weights(file, layer);
-    names.push_back(layer.layer);
-  }
-  file.write_string_list(kWeights, "layer_names", names);
-  write_weights(file, top_level_weights(model));
-  if (has_optimizer && options.optimizer_weights) write_optimizer_weights(file, model);
+  file.attempt([&] {
+    for (const Contents::Names& list : contents.lists) {
+      (*file).write_string_list(list.group, list.attribute, list.names);
+    }
+  });
   file.commit();
 }
 

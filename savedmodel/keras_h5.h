@@ -15,7 +15,8 @@ struct KerasH5WriteOptions {
 };
 
 // What compile() was given is written if the model is compiled with an optimizer. The file appears
-// whole or not at all.
+// whole or not at all. In a job of several processes rank 0 writes it, and all of them call this:
+// tables come from all, each of them whole in every process for a moment.
 // NotImplementedError if a part of the model has no config (get_config says which); RuntimeError
 // if the model has no weights yet; IoError if the file cannot be written.
 void write_keras_h5(const Model& model, const std::string& path,

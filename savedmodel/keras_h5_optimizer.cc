@@ -7,7 +7,7 @@
 namespace keel {
 namespace {
 
-constexpr const char* kGroup = "/optimizer_weights";
+constexpr const char* kGroup = kOptimizerWeights;
 
 std::vector<Variable> trainable_variables(const Model& model) {
   std::vector<Variable> out = model.trainable_variables();
@@ -82,22 +82,23 @@ Stored stored_weights(const Hdf5File& file, const std::vector<Slot>& slots) {
 
 }  // namespace
 
-void write_optimizer_weights(Hdf5Writer& file, const Model& model) {
-  Optimizer& optimizer = *model.optimizer();
+std::vector<OptimizerWeight> optimizer_weights(const Model& model) {
+  const std::shared_ptr<Optimizer> optimizer = model.optimizer();
   const std::vector<Variable> variables = trainable_variables(model);
-  optimizer.build(variables);
+  optimizer->build(variables);
   std::vector<std::string> names = {"iteration:0"};
-  file.write(str(kGroup, "/", names[0]), Tensor::scalar<int64_t>(optimizer.iterations()));
-  const std::vector<Slot> slots = optimizer.rule().slots();
+  std::vector<OptimizerWeight> out = {
+      {.name = names[0], .get = [=] { return Tensor::scalar<int64_t>(optimizer->iterations()); }}};
+  const std::vector<Slot> slots = optimizer->rule().slots();
   for (const Variable& variable : variables) {
-    const std::vector<Variable> state = optimizer.slots(variable);
     for (size_t s = 0; s < slots.size(); ++s) {
-      names.push_back(unique_name(names, str(optimizer.class_name(), "/",
+      names.push_back(unique_name(names, str(optimizer->class_name(), "/",
                                              keras_2_name(slots[s].name), "/", variable.path())));
-      file.write(str(kGroup, "/", names.back()), state[s].read());
+      out.push_back(
+          {.name = names.back(), .get = [=] { return optimizer->slots(variable)[s].read(); }});
     }
   }
-  file.write_string_list(kGroup, "weight_names", names);
+  return out;
 }
 
 void read_optimizer_weights(const Hdf5File& file, const Model& model) {

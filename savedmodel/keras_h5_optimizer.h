@@ -1,14 +1,25 @@
 // The state of an optimizer in Keras's legacy files.
 #pragma once
 
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "layers/model.h"
 #include "savedmodel/hdf5_file.h"
 
 namespace keel {
 
-// Writes /optimizer_weights: the iterations, then the slots variable by variable, named as by
+inline constexpr char kOptimizerWeights[] = "/optimizer_weights";
+
+struct OptimizerWeight {
+  std::string name;             // in the group
+  std::function<Tensor()> get;  // collective over the processes of a job
+};
+
+// What that group holds: the iterations, then the slots variable by variable, named as by
 // Keras 2.15 ("iteration:0", "Adam/m/dense/kernel:0"). Slots that are missing are made first.
-void write_optimizer_weights(Hdf5Writer& file, const Model& model);
+std::vector<OptimizerWeight> optimizer_weights(const Model& model);
 
 // Reads them into the optimizer of a compiled model, from files of Keras 2 and 3; nothing happens
 // if the file has none. ValueError, before anything changes, if they do not fit the optimizer and

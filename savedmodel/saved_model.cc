@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "distribute/fail_together.h"
 #include "savedmodel/keras_h5.h"
 
 namespace keel {
@@ -21,9 +22,11 @@ void check_suffix(const char* who, const std::string& path) {
 
 void save_model(const Model& model, const std::string& path, const SaveOptions& options) {
   check_suffix("save_model", path);
-  if (!options.overwrite && std::filesystem::exists(path)) {
-    throw ValueError("save_model: ", path, " exists, and overwrite is false");
-  }
+  distribute::fail_together(distribute::processes(), "save_model", [&] {
+    if (!options.overwrite && std::filesystem::exists(path)) {
+      throw ValueError("save_model: ", path, " exists, and overwrite is false");
+    }
+  });
   write_keras_h5(model, path, {.optimizer_weights = options.include_optimizer});
 }
 

@@ -20,7 +20,7 @@ struct SaveOptions {
 };
 
 // NotImplementedError for a suffix that is not offered, ValueError for one without meaning, and
-// what write_keras_h5 throws. The file appears whole or not at all.
+// what write_keras_h5 throws. The file appears whole or not at all. All processes of a job call it.
 void save_model(const Model& model, const std::string& path, const SaveOptions& options = {});
 inline void save_model(const ModelHandle& model, const std::string& path,
                        const SaveOptions& options = {}) {

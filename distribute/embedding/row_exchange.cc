@@ -37,6 +37,29 @@ std::span<const T> take(std::span<const T>& rest, int64_t count) {
   return head;
 }
 
+// Sends each rank ids (for each table a count, then those of all tables) and rows, and appends
+// what comes to `out`, by sender.
+void exchange_rows(Communicator& communicator, const std::vector<Bytes>& ids,
+                   const std::vector<Bytes>& rows, std::span<const int64_t> dims,
+                   std::vector<OwnedRows>& out) {
+  const std::vector<Bytes> received_ids = communicator.all_to_all(ids, "row ids");
+  const std::vector<Bytes> received_rows = communicator.all_to_all(rows, "rows");
+  for (size_t r = 0; r < received_ids.size(); ++r) {
+    std::span<const int64_t> ids_here = as_elements<int64_t>(received_ids[r]);
+    std::span<const float> rows_here = as_elements<float>(received_rows[r]);
+    if (ids_here.empty()) continue;
+    const auto counts = take(ids_here, static_cast<int64_t>(dims.size()));
+    for (size_t t = 0; t < dims.size(); ++t) {
+      const auto table_ids = take(ids_here, counts[t]);
+      const auto table_rows = take(rows_here, counts[t] * dims[t]);
+      out[t].ids.insert(out[t].ids.end(), table_ids.begin(), table_ids.end());
+      out[t].values.insert(out[t].values.end(), table_rows.begin(), table_rows.end());
+    }
+  }
+  // The messages die with the caller; nobody may still be reading them.
+  communicator.barrier("the rows have come");
+}
+
 }  // namespace
 
 std::vector<OwnedRows> send_rows_to_owners(Communicator& communicator,
@@ -51,26 +74,14 @@ std::vector<OwnedRows> send_rows_to_owners(Communicator& communicator,
     return out;
   }
   const std::vector<Message> messages = sort_by_owner(tables, size);
-  std::vector<Bytes> id_bytes, row_bytes;
+  std::vector<Bytes> ids, rows;
   for (const Message& m : messages) {
-    id_bytes.push_back(as_bytes_of<int64_t>(m.ids));
-    row_bytes.push_back(as_bytes_of<float>(m.rows));
+    ids.push_back(as_bytes_of<int64_t>(m.ids));
+    rows.push_back(as_bytes_of<float>(m.rows));
   }
-  const std::vector<Bytes> received_ids = communicator.all_to_all(id_bytes);
-  const std::vector<Bytes> received_rows = communicator.all_to_all(row_bytes);
-  for (int r = 0; r < size; ++r) {
-    std::span<const int64_t> ids = as_elements<int64_t>(received_ids[r]);
-    std::span<const float> rows = as_elements<float>(received_rows[r]);
-    const std::span<const int64_t> counts = take(ids, static_cast<int64_t>(tables.size()));
-    for (size_t t = 0; t < tables.size(); ++t) {
-      const auto table_ids = take(ids, counts[t]);
-      const auto table_rows = take(rows, counts[t] * tables[t].dim);
-      out[t].ids.insert(out[t].ids.end(), table_ids.begin(), table_ids.end());
-      out[t].values.insert(out[t].values.end(), table_rows.begin(), table_rows.end());
-    }
-  }
-  // The messages die with this call; nobody may still be reading them.
-  communicator.barrier();
+  std::vector<int64_t> dims;
+  for (const OutgoingRows& table : tables) dims.push_back(table.dim);
+  exchange_rows(communicator, ids, rows, dims, out);
   return out;
 }
 
@@ -89,6 +100,30 @@ std::vector<OwnedRows> sum_rows_to_owners(Communicator& communicator,
   std::vector<OwnedRows> out = send_rows_to_owners(communicator, tables);
   for (size_t t = 0; t < tables.size(); ++t) out[t] = sum_equal_rows(out[t], tables[t].dim);
   return out;
+}
+
+std::vector<OwnedRows> share_owned_rows(Communicator& communicator, std::vector<OwnedRows> owned,
+                                        std::span<const int64_t> dims) {
+  const Placement& placement = communicator.placement();
+  if (placement.processes() == 1) return owned;
+  Message mine;
+  for (const OwnedRows& table : owned) {
+    mine.ids.push_back(static_cast<int64_t>(table.ids.size()));
+  }
+  for (const OwnedRows& table : owned) {
+    mine.ids.insert(mine.ids.end(), table.ids.begin(), table.ids.end());
+    mine.rows.insert(mine.rows.end(), table.values.begin(), table.values.end());
+  }
+  std::vector<Bytes> ids(communicator.size()), rows(communicator.size());
+  for (int p = 0; p < placement.processes(); ++p) {
+    if (p == placement.process) continue;
+    const int there = placement.first[p + 1] - placement.first[p];
+    const int to = placement.first[p] + communicator.rank() % there;
+    ids[to] = as_bytes_of<int64_t>(mine.ids);
+    rows[to] = as_bytes_of<float>(mine.rows);
+  }
+  exchange_rows(communicator, ids, rows, dims, owned);
+  return owned;
 }
 
 }  // namespace keel::distribute

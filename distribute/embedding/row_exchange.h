@@ -36,4 +36,11 @@ OwnedRows sum_equal_rows(const OwnedRows& rows, int64_t dim);
 std::vector<OwnedRows> sum_rows_to_owners(Communicator& communicator,
                                           std::span<const OutgoingRows> tables);
 
+// For tables that every process has a copy of: each owner tells the other processes its rows.
+// Returns what this rank is to write into the copy of its process: its own rows and its share of
+// those that ranks of other processes own. Collective: every replica passes its rows of the same
+// tables, whose widths are `dims`.
+std::vector<OwnedRows> share_owned_rows(Communicator& communicator, std::vector<OwnedRows> owned,
+                                        std::span<const int64_t> dims);
+
 }  // namespace keel::distribute

@@ -27,8 +27,10 @@ ABSL_FLAG(std::string, data, "synthetic",
           "folder with train.csv, test.csv and schema.json, or 'synthetic'");
 ABSL_FLAG(std::string, model, "dlrm", "wide_deep, dlrm or dcn");
 ABSL_FLAG(std::string, strategy, "tpu", "cpu or tpu");
-ABSL_FLAG(int, cores, 4, "replicas of the tpu strategy");
-ABSL_FLAG(int, workers, 0, "threads that carry the replicas; 0: one for each processor");
+ABSL_FLAG(int, hosts, 1, "of the tpu strategy; mpirun deals them to its processes");
+ABSL_FLAG(int, cores, 4, "of each host, each a replica");
+ABSL_FLAG(int, workers, 0,
+          "threads that carry the replicas of a process; 0: one for each of its processors");
 ABSL_FLAG(int64_t, epochs, 3, "passes over the training rows");
 ABSL_FLAG(int64_t, batch_size, 256, "rows of the global batch");
 ABSL_FLAG(std::string, embedding_optimizer, "adagrad", "of the tables: sgd, adagrad, adam or ftrl");
@@ -50,7 +52,8 @@ namespace {
 
 constexpr char kUsage[] =
     "train_ctr: trains a click model on a folder of CSV files or on synthetic clicks,\n"
-    "prints its test AUC, log loss and accuracy, and exports it for serving.";
+    "prints its test AUC, log loss and accuracy, and exports it for serving.\n"
+    "The same program under mpirun, with a host for each process, gives the same files.";
 
 constexpr int64_t kPredictBatch = 4096;
 
@@ -70,6 +73,14 @@ class TemporaryFolder {
  private:
   const std::filesystem::path path_;
 };
+
+// Of the processes of a job the first one speaks and writes files.
+bool is_first() { return distribute::processes().rank() == 0; }
+
+std::ostream& out() {
+  static std::ostream nowhere(nullptr);
+  return is_first() ? std::cout : nowhere;
+}
 
 struct Data {
   std::unique_ptr<TemporaryFolder> synthetic;
@@ -125,14 +136,12 @@ class Training {
 
   // Mean loss of one global batch of (x, y).
   double step(const distribute::PerReplica<Tensors>& batch) {
-    int64_t rows = 0;
-    for (const Tensors& part : batch.values()) rows += row_count(part);
+    const double rows = rows_of(batch);
     const auto losses = strategy_.run(
         [&](const Tensors& part) {
           GradientTape tape;
           const Tensor y = model_.model(part[0], {.training = true}).tensor();
-          Tensor loss = ops::sum(losses::binary_crossentropy(part[1].tensor(), y)) /
-                        static_cast<double>(rows);
+          Tensor loss = ops::sum(losses::binary_crossentropy(part[1].tensor(), y)) / rows;
           apply(tape, loss);
           return loss;
         },
@@ -145,6 +154,16 @@ class Training {
   const OptimizerHandle& dense_optimizer() const { return dense_optimizer_; }
 
  private:
+  // Over the replicas of all processes.
+  double rows_of(const distribute::PerReplica<Tensors>& batch) const {
+    std::vector<Tensor> rows;
+    for (const Tensors& part : batch.values()) {
+      rows.push_back(Tensor::scalar(static_cast<double>(row_count(part))));
+    }
+    return strategy_.reduce(distribute::ReduceOp::kSum, distribute::PerReplica(std::move(rows)))
+        .item<double>();
+  }
+
   // Variables of the embedding layer (its tables, or the virtual one that stands for them) go to
   // its optimizer, the rest to the other.
   void apply(GradientTape& tape, const Tensor& loss) {
@@ -195,7 +214,7 @@ void train(Training& training, distribute::Strategy& strategy, const Tensors& ro
   if (absl::GetFlag(FLAGS_resume)) {
     if (!checkpoints) throw ValueError("--resume needs --checkpoint_dir");
     const auto latest = checkpoints->restore_or_initialize();
-    std::cout << (latest ? "resumed from " + latest->path : "no checkpoint, starting anew") << '\n';
+    out() << (latest ? "resumed from " + latest->path : "no checkpoint, starting anew") << '\n';
   }
   const auto style =
       isatty(STDOUT_FILENO) != 0 ? TerminalProgress::Style::kBar : TerminalProgress::Style::kLine;
@@ -203,8 +222,8 @@ void train(Training& training, distribute::Strategy& strategy, const Tensors& ro
   while (step < total && (stop == 0 || step < stop)) {
     const int64_t epoch = step / steps_per_epoch;
     const std::string head = str("Epoch ", epoch + 1, "/", absl::GetFlag(FLAGS_epochs));
-    if (style == TerminalProgress::Style::kBar) std::cout << head << '\n';
-    TerminalProgress progress(std::cout, style, head, steps_per_epoch);
+    if (style == TerminalProgress::Style::kBar) out() << head << '\n';
+    TerminalProgress progress(out(), style, head, steps_per_epoch);
     Logs logs;
     double loss_sum = 0;
     int64_t done = 0;
@@ -231,12 +250,12 @@ void report(const Data& data, const Tensor& predictions) {
   auc->update_state(data.test.labels, predictions);
   log_loss->update_state(data.test.labels, predictions);
   accuracy->update_state(data.test.labels, predictions);
-  std::cout << std::fixed << std::setprecision(4);
+  out() << std::fixed << std::setprecision(4);
   if (data.best_auc) {
-    std::cout << "best auc the generator allows " << *data.best_auc << '\n';
+    out() << "best auc the generator allows " << *data.best_auc << '\n';
   }
-  std::cout << "test auc " << auc->result() << " log_loss " << log_loss->result() << " accuracy "
-            << accuracy->result() << '\n';
+  out() << "test auc " << auc->result() << " log_loss " << log_loss->result() << " accuracy "
+        << accuracy->result() << '\n';
 }
 
 int run() {
@@ -245,29 +264,31 @@ int run() {
   set_random_seed(absl::GetFlag(FLAGS_seed));
   const Data data = load_data();
   const CtrPreprocessing preprocessing(data.schema, data.train.columns);
-  const auto strategy = distribute::make_strategy(absl::GetFlag(FLAGS_strategy),
-                                                  {.num_cores = absl::GetFlag(FLAGS_cores)});
+  const auto strategy = distribute::make_strategy(
+      absl::GetFlag(FLAGS_strategy),
+      {.num_hosts = absl::GetFlag(FLAGS_hosts), .num_cores = absl::GetFlag(FLAGS_cores)});
   const auto scope = strategy->scope();
   Training training(*strategy, preprocessing);
   const ModelHandle serving = make_serving_model(preprocessing, training.model().model);
-  std::cout << absl::GetFlag(FLAGS_model) << " on " << row_count(data.train.columns) << " rows, "
-            << strategy->name() << " of " << strategy->num_replicas_in_sync() << " replicas\n";
+  out() << absl::GetFlag(FLAGS_model) << " on " << row_count(data.train.columns) << " rows, "
+        << strategy->name() << " of " << strategy->num_replicas_in_sync() << " replicas\n";
   train(training, *strategy,
         Tensors::tuple({preprocessing(data.train.columns), data.train.labels}));
   const Tensor predictions =
       serving
           ->predict(data.test.columns, {.batch_size = kPredictBatch, .verbose = Verbose::kSilent})
           .tensor();
-  if (const std::string file = absl::GetFlag(FLAGS_write_predictions); !file.empty()) {
+  if (const std::string file = absl::GetFlag(FLAGS_write_predictions);
+      is_first() && !file.empty()) {
     write_predictions(file, predictions);
   }
-  if (const std::string file = absl::GetFlag(FLAGS_write_test_csv); !file.empty()) {
+  if (const std::string file = absl::GetFlag(FLAGS_write_test_csv); is_first() && !file.empty()) {
     std::filesystem::copy_file(data.test_csv, file,
                                std::filesystem::copy_options::overwrite_existing);
   }
   if (const std::string file = absl::GetFlag(FLAGS_export); !file.empty()) {
     save_model(serving, file);
-    std::cout << "exported to " << file << '\n';
+    out() << "exported to " << file << '\n';
   }
   report(data, predictions);
   return 0;

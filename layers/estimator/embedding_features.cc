@@ -7,7 +7,6 @@
 namespace keel {
 namespace {
 
-using tpu::v1::EmbeddingInput;
 using tpu::v1::SplitInputs;
 
 struct TableFields {

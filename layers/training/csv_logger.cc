@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 
+#include "distribute/process_group.h"
 #include "framework/errors.h"
 
 namespace keel {
@@ -17,6 +18,7 @@ std::string shortest(double value) {
 }  // namespace
 
 void CSVLoggerCallback::on_train_begin() {
+  if (distribute::processes().rank() != 0) return;
   names_.clear();
   std::error_code missing;
   const auto size = std::filesystem::file_size(options_.filename, missing);
@@ -28,6 +30,7 @@ void CSVLoggerCallback::on_train_begin() {
 }
 
 void CSVLoggerCallback::on_epoch_end(int64_t epoch, Logs& logs) {
+  if (distribute::processes().rank() != 0) return;
   if (names_.empty()) {
     for (const auto& [name, value] : logs) names_.push_back(name);
   }
@@ -47,6 +50,8 @@ void CSVLoggerCallback::on_epoch_end(int64_t epoch, Logs& logs) {
   if (!file_) throw IoError("CSVLogger: cannot write the file ", options_.filename.string());
 }
 
-void CSVLoggerCallback::on_train_end(const Logs&) { file_.close(); }
+void CSVLoggerCallback::on_train_end(const Logs&) {
+  if (file_.is_open()) file_.close();
+}
 
 }  // namespace keel

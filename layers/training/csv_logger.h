@@ -18,7 +18,8 @@ struct CSVLoggerOptions {
 
 // Columns: "epoch", then the names in the logs of the first epoch. A value that a later epoch
 // lacks is "NA". Numbers have as many digits as it takes to read them back. Each line is on the
-// disk when the epoch ends. IoError if the file cannot be written.
+// disk when the epoch ends. In a job of several processes rank 0 writes. IoError if the file
+// cannot be written.
 class CSVLoggerCallback final : public Callback {
  public:
   using Options = CSVLoggerOptions;

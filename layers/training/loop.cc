@@ -65,10 +65,12 @@ void collect_notes(const Layer& layer, std::set<const Layer*>& seen,
   for (const auto& sublayer : layer.sublayers()) collect_notes(*sublayer, seen, notes);
 }
 
+// Notes may be about all processes, so all make them.
 void show_notes(const Model& model) {
   std::set<const Layer*> seen;
   std::vector<std::string> notes;
   collect_notes(model, seen, notes);
+  if (distribute::processes().rank() != 0) return;
   for (const std::string& note : notes) std::cout << note << '\n';
 }
 
@@ -177,8 +179,8 @@ Tensors predict_loop(distribute::Strategy& strategy, Model& model, const data::D
   int64_t step = 0;
   while (const auto batch = source.next()) {
     callbacks.call(&Callback::on_predict_batch_begin, step);
-    const Trainer::Batch parts = predict_step(strategy, model, *batch);
-    outputs.insert(outputs.end(), parts.values().begin(), parts.values().end());
+    const std::vector<Tensors> parts = predict_step(strategy, model, *batch);
+    outputs.insert(outputs.end(), parts.begin(), parts.end());
     callbacks.call(&Callback::on_predict_batch_end, step);
     ++step;
   }

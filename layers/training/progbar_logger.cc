@@ -3,12 +3,14 @@
 #include <iostream>
 #include <unistd.h>
 
+#include "distribute/process_group.h"
 #include "layers/training/terminal_progress.h"
 
 namespace keel {
 namespace {
 
 Verbose settled(Verbose verbose, bool standard_output) {
+  if (distribute::processes().rank() != 0) return Verbose::kSilent;
   if (verbose != Verbose::kAuto) return verbose;
   return standard_output && isatty(STDOUT_FILENO) == 1 ? Verbose::kProgressBar : Verbose::kOneLine;
 }

@@ -6,6 +6,7 @@
 
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
+#include "distribute/gather_tensors.h"
 
 namespace keel {
 
@@ -42,22 +43,36 @@ double scalar(const Tensor& x) {
   return x.dtype() == DType::kFloat64 ? x.item<double>() : x.item<float>();
 }
 
-// Position of the first NaN of a floating tensor; -1 without one.
+// Row of the first NaN of a floating tensor; -1 without one.
 template <class T>
-int64_t first_nan(const Tensor& x) {
+int64_t row_of_nan(const Tensor& x) {
   const auto values = x.data<T>();
   for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i] != values[i]) return static_cast<int64_t>(i);
+    if (values[i] != values[i]) return static_cast<int64_t>(i) / (x.size() / x.dim(0));
   }
   return -1;
 }
 
-void refuse_nan(const Tensor& x, int64_t rows_before, const char* what, const StepPlace& place) {
-  if (!is_floating(x.dtype())) return;
-  const int64_t i = x.dtype() == DType::kFloat32 ? first_nan<float>(x) : first_nan<double>(x);
-  if (i < 0) return;
-  const int64_t row = i / (x.size() / x.dim(0));
-  throw ValueError(place, ": the ", what, " of row ", rows_before + row, " of the batch is NaN");
+double row_of_nan(const Tensor& x) {
+  if (!x || !is_floating(x.dtype())) return -1;
+  return static_cast<double>(x.dtype() == DType::kFloat32 ? row_of_nan<float>(x)
+                                                          : row_of_nan<double>(x));
+}
+
+// What all replicas are told of the labels of one; numbers, so that they travel.
+enum Fact { kRows, kNanLabel, kNanWeight, kWeights, kWeightSum, kFacts };
+
+Tensor facts_of(const Tensor& labels, const Tensor& weight) {
+  std::vector<double> out(kFacts);
+  out[kRows] = static_cast<double>(labels.dim(0));
+  out[kNanLabel] = row_of_nan(labels);
+  out[kNanWeight] = row_of_nan(weight);
+  if (weight) {
+    const Tensor values = weight.cast(DType::kFloat64);
+    out[kWeights] = static_cast<double>(values.size());
+    for (const double w : values.data<double>()) out[kWeightSum] += w;
+  }
+  return Tensor::from(out, {kFacts});
 }
 
 // Makes the weights before the replicas run, with a batch dimension of any size.
@@ -77,6 +92,30 @@ const Tensors& features_of(const Tensors& element) {
 std::string unused_name(const std::string& name, const std::vector<std::string>& used) {
   std::string out = name;
   for (int k = 1; std::ranges::find(used, out) != used.end(); ++k) out = str(name, "_", k);
+  return out;
+}
+
+// Given the outputs of the replicas here, those of all.
+std::vector<Tensors> all_outputs(distribute::Strategy& strategy,
+                                 const std::vector<Tensors>& outputs) {
+  if (strategy.process_group().size() == 1) return outputs;
+  std::vector<Tensor> leaves;
+  for (const Tensors& output : outputs) {
+    for (const TensorLike& leaf : flatten(output)) {
+      if (leaf.layout() != Layout::kDense) {
+        throw NotImplementedError("Model.predict: outputs of several processes must be dense, ",
+                                  "received ", output.structure());
+      }
+      leaves.push_back(leaf.tensor());
+    }
+  }
+  const std::vector<Tensor> all =
+      distribute::gather_tensors(strategy.process_group(), "Model.predict", leaves);
+  const size_t each = leaves.size() / outputs.size();
+  std::vector<Tensors> out;
+  for (size_t at = 0; at < all.size(); at += each) {
+    out.push_back(pack_sequence_as(outputs[0], std::vector<TensorLike>(&all[at], &all[at] + each)));
+  }
   return out;
 }
 
@@ -134,23 +173,33 @@ Trainer::Example Trainer::unpack(const Tensors& element, const StepPlace& place)
   return out;
 }
 
-Trainer::Totals Trainer::check_labels(const Batch& batch, const StepPlace& place) {
-  Totals totals;
-  double weight_sum = 0;
-  int64_t weights = 0;
+Trainer::Totals Trainer::check_labels(const Batch& batch, const StepPlace& place) const {
+  std::vector<Tensor> facts;
   for (const Tensors& element : batch.values()) {
     const Example example = unpack(element, place);
-    refuse_nan(example.y, totals.rows, "label", place);
-    if (example.weight) {
-      refuse_nan(example.weight, totals.rows, "sample weight", place);
-      const Tensor values = example.weight.cast(DType::kFloat64);
-      for (const double w : values.data<double>()) weight_sum += w;
-      weights += values.size();
-    }
-    totals.rows += example.y.dim(0);
+    facts.push_back(facts_of(example.y, example.weight));
+  }
+  if (strategy_.process_group().size() > 1) {
+    facts = distribute::gather_tensors(strategy_.process_group(), "the labels of a step", facts);
+  }
+  Totals totals;
+  double weight_sum = 0;
+  double weights = 0;
+  for (const Tensor& of_replica : facts) {
+    const auto fact = of_replica.data<double>();
+    const auto refuse_nan = [&](Fact row, const char* what) {
+      if (fact[row] < 0) return;
+      throw ValueError(place, ": the ", what, " of row ",
+                       totals.rows + static_cast<int64_t>(fact[row]), " of the batch is NaN");
+    };
+    refuse_nan(kNanLabel, "label");
+    refuse_nan(kNanWeight, "sample weight");
+    totals.rows += static_cast<int64_t>(fact[kRows]);
+    weights += fact[kWeights];
+    weight_sum += fact[kWeightSum];
   }
   if (totals.rows == 0) throw ValueError(place, ": the batch has no rows");
-  if (weights > 0) totals.mean_weight = weight_sum / static_cast<double>(weights);
+  if (weights > 0) totals.mean_weight = weight_sum / weights;
   return totals;
 }
 
@@ -244,15 +293,16 @@ void Trainer::reset() {
   }
 }
 
-Trainer::Batch predict_step(distribute::Strategy& strategy, Model& model,
-                            const Trainer::Batch& batch) {
+std::vector<Tensors> predict_step(distribute::Strategy& strategy, Model& model,
+                                  const Trainer::Batch& batch) {
   build(model, strategy, features_of(batch[0]));
-  return strategy.run(
+  const Trainer::Batch outputs = strategy.run(
       [&](const Tensors& element) {
         const NoGradient pause;
         return model(features_of(element), {.training = false});
       },
       batch);
+  return all_outputs(strategy, outputs.values());
 }
 
 }  // namespace keel

@@ -33,9 +33,9 @@ class Trainer {
 
   // One step on one global batch of (x, y) or (x, y, sample_weight). The loss is over the global
   // batch, also where replicas have different numbers of rows, or none. Nothing has changed when
-  // labels or weights are refused; the trained weights have not when the loss is NaN or a metric
-  // refuses the predictions (moving averages have seen the batch).
-  // ValueError as Model::fit says; RuntimeError for a train_step without an optimizer;
+  // labels or weights are refused, which all processes of a job do together; the trained weights
+  // have not when the loss is NaN or a metric refuses the predictions (moving averages have seen
+  // the batch). ValueError as Model::fit says; RuntimeError for a train_step without an optimizer;
   // NotImplementedError for labels or outputs of several tensors.
   void train_step(Model& model, const Batch& batch, const StepPlace& place);
   void test_step(Model& model, const Batch& batch, const StepPlace& place);
@@ -48,7 +48,7 @@ class Trainer {
   struct Example;
   struct Totals;  // of the global batch
   static Example unpack(const Tensors& element, const StepPlace& place);
-  static Totals check_labels(const Batch& batch, const StepPlace& place);
+  Totals check_labels(const Batch& batch, const StepPlace& place) const;
   Tensor loss_of(const Example& example, const Tensor& output, const Totals& totals,
                  const StepPlace& place) const;
   void update_metrics(const Example& example, const Tensor& output);
@@ -62,8 +62,9 @@ class Trainer {
   int64_t rows_ = 0;
 };
 
-// The outputs of the replicas for the x of a batch, a bare x or the first item of a tuple.
-Trainer::Batch predict_step(distribute::Strategy& strategy, Model& model,
-                            const Trainer::Batch& batch);
+// The outputs of all replicas, also those of other processes, for the x of a batch: a bare x or the
+// first item of a tuple. NotImplementedError for ragged and sparse outputs of several processes.
+std::vector<Tensors> predict_step(distribute::Strategy& strategy, Model& model,
+                                  const Trainer::Batch& batch);
 
 }  // namespace keel

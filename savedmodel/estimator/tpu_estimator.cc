@@ -216,7 +216,7 @@ std::string TPUEstimator::export_saved_model(const std::string& export_dir,
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) throw IoError(folder.string(), ": cannot be made: ", failed.message());
-  const std::string path = (folder / "model.h5").string();
+  std::string path = (folder / "model.h5").string();
   save_model(served, path);
   return path;
 }

@@ -270,5 +270,16 @@ TEST(TableOptimizerTest, CallsACallableEachTime) {
   EXPECT_EQ(t.current_learning_rate(), 2);
 }
 
+TEST(TableOptimizerTest, IsTheSameWithAnotherRate) {
+  const TableOptimizer t = tpu::Adagrad{.learning_rate = 0.5, .initial_accumulator_value = 2};
+  const TableOptimizer other = t.with_learning_rate(0.25);
+  EXPECT_EQ(other.current_learning_rate(), 0.25);
+  EXPECT_EQ(other->class_name, "Adagrad");
+  EXPECT_EQ(other->rule, t->rule);
+  EXPECT_EQ(t.current_learning_rate(), 0.5);
+  EXPECT_EQ(t.with_learning_rate([] { return 3.0; }).current_learning_rate(), 3);
+  EXPECT_THROW(TableOptimizer().with_learning_rate(1.0), RuntimeError);
+}
+
 }  // namespace
 }  // namespace keel

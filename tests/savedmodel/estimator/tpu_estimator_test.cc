@@ -137,7 +137,7 @@ TEST(TPUEstimator, TrainsEvaluatesPredictsAndExports) {
   EXPECT_TRUE(path.ends_with("/150/model.h5"));
   const ModelHandle served = load_model(path);
   const Tensors batch = *Clicks::rows(100).batch(100).iterator()->next();
-  expect_near(clicks(served->predict(batch[0])), on_tpu);
+  expect_near(clicks(served->predict(batch[0], {.verbose = Verbose::kSilent})), on_tpu);
 }
 
 TEST(TPUEstimator, GoesOnFromItsCheckpoint) {

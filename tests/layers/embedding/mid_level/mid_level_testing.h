@@ -77,4 +77,45 @@ testing::AssertionResult throws(Fn&& fn, const std::vector<std::string>& parts =
   return testing::AssertionFailure() << "no exception";
 }
 
+inline Table table_of(int64_t rows, int64_t dim, const std::string& name = "",
+                      const Initializer& initializer = "zeros") {
+  return make_table({.vocabulary_size = rows,
+                     .dim = dim,
+                     .initializer = initializer,
+                     .combiner = "sum",
+                     .name = name});
+}
+inline Nest<FeatureConfig> one_feature(const FeatureConfig& feature) { return {{"f", feature}}; }
+inline Tensors f(const TensorLike& input) { return {{"f", input}}; }
+inline InputShapes f_shape(const PartialShape& shape) { return {{"f", shape}}; }
+inline Tensor id(int64_t value) { return fixture::ids({value}, {1, 1}); }
+
+// A table of zeros, 4 wide, looked up by one feature: the object, its strategy and its scope.
+struct Small {
+  explicit Small(int cores = 2, const TableOptimizer& optimizer = tpu::SGD{.learning_rate = 0.1},
+                 bool pipelined = false)
+      : strategy({.num_cores = cores}), table(table_of(8, 4, "t")), embedding([&] {
+          const auto scope = strategy.scope();
+          return std::make_unique<tpu::TPUEmbedding>(one_feature(on(table)), optimizer, pipelined);
+        }()) {}
+
+  // Looks id 0 up in every replica, and updates it by gradients that sum to 1. Returns what replica
+  // 0 saw in the first column.
+  float step(bool training = true) {
+    embedding->enqueue(for_all(f(id(0)), strategy), {.training = training});
+    const float share = 1.0F / static_cast<float>(strategy.num_replicas_in_sync());
+    return strategy
+        .run([&] {
+          const Tensors seen = embedding->dequeue();
+          if (training) embedding->apply_gradients(filled_like(seen, share));
+          return flat(seen)[0];
+        })
+        .values()[0];
+  }
+
+  distribute::TPUStrategy strategy;
+  Table table;
+  std::unique_ptr<tpu::TPUEmbedding> embedding;
+};
+
 }  // namespace keel::mid_level

@@ -1,0 +1,141 @@
+#include "optimizers/step_agreement.h"
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <span>
+
+namespace keel {
+namespace {
+
+using distribute::Bytes;
+
+constexpr char kOtherLists[] = "the replicas' lists of variables differ";
+
+Form joined(Form a, Form b) {
+  if (a == Form::kNone) return b;
+  if (b == Form::kNone) return a;
+  return a == b ? a : Form::kDense;
+}
+
+uint64_t mixed(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * 0x9E3779B97F4A7C15;
+  return hash ^ hash >> 29;
+}
+
+// Of a variable's path, the same in all processes: the numbers in names count layers made before,
+// of which one process may have made more.
+uint64_t hash_of_path(const Variable& variable) {
+  uint64_t hash = 1;
+  for (const char c : variable.path()) {
+    if (c < '0' || c > '9') hash = mixed(hash, static_cast<unsigned char>(c));
+  }
+  return hash;
+}
+
+// A message is a Head, then a Proposed for each variable.
+struct Head {
+  double learning_rate = 0;
+  int64_t iteration = 0;
+};
+struct Proposed {
+  Form form = Form::kNone;
+  int64_t rows = 0, elements = 0;
+  uint64_t id = 0;    // tells variables of one process apart
+  uint64_t path = 0;  // those of several processes
+  uint64_t start = 0;
+};
+
+const Head& head_of(Bytes message) { return *reinterpret_cast<const Head*>(message.data()); }
+
+std::span<const Proposed> proposed_in(Bytes message) {
+  return distribute::as_elements<Proposed>(message.subspan(sizeof(Head)));
+}
+
+std::vector<std::byte> message_of(const StepProposal& proposal,
+                                  const std::vector<Variable>& variables) {
+  const Head head = {.learning_rate = proposal.learning_rate, .iteration = proposal.iteration};
+  std::vector<Proposed> all;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    const Variable& v = variables[i];
+    all.push_back({.form = proposal.forms[i],
+                   .rows = v.shape().rank() == 0 ? 1 : v.shape()[0],
+                   .elements = v.shape().size(),
+                   .id = v.id(),
+                   .path = hash_of_path(v),
+                   .start = proposal.starts[i]});
+  }
+  std::vector<std::byte> out;
+  std::ranges::copy(std::as_bytes(std::span(&head, 1)), std::back_inserter(out));
+  std::ranges::copy(std::as_bytes(std::span(all)), std::back_inserter(out));
+  return out;
+}
+
+// Why two replicas cannot make a step of these variables together; empty if they can.
+std::string difference(std::span<const Proposed> a, std::span<const Proposed> b, bool one_process,
+                       const std::vector<Variable>& variables) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    const bool same = one_process ? a[i].id == b[i].id : a[i].path == b[i].path;
+    if (!same || a[i].rows != b[i].rows || a[i].elements != b[i].elements) return kOtherLists;
+    if (!one_process && a[i].start != b[i].start) {
+      return str(variables[i].path(),
+                 " has other values in other processes, or has been trained in some of them only; "
+                 "all must run the same program");
+    }
+  }
+  return {};
+}
+
+// The same of all replicas: those of one process are compared with its first one, those with the
+// first of all.
+std::string difference(const distribute::Placement& placement, std::span<const Bytes> messages,
+                       const std::vector<Variable>& variables) {
+  const auto first = proposed_in(messages[0]);
+  for (const Bytes& message : messages) {
+    if (message.size() != messages[0].size()) return kOtherLists;
+  }
+  if (first.size() != variables.size()) return kOtherLists;
+  for (int p = 0; p < placement.processes(); ++p) {
+    const auto of_process = proposed_in(messages[placement.first[p]]);
+    std::string why = difference(first, of_process, p == 0, variables);
+    for (int r = placement.first[p]; why.empty() && r < placement.first[p + 1]; ++r) {
+      why = difference(of_process, proposed_in(messages[r]), true, variables);
+    }
+    if (!why.empty()) return why;
+  }
+  return {};
+}
+
+}  // namespace
+
+Form form_of(const Gradient& gradient, const UpdateRule& rule) {
+  if (!gradient) return Form::kNone;
+  return gradient.is_slices() && !rule.moves_without_gradient() ? Form::kRows : Form::kDense;
+}
+
+uint64_t checksum(const Tensor& value) {
+  uint64_t hash = 1;
+  for (const float x : value.data<float>()) hash = mixed(hash, std::bit_cast<uint32_t>(x));
+  return hash | 1;
+}
+
+StepAgreement agree_on_step(distribute::Communicator& communicator, const StepProposal& proposal,
+                            const std::vector<Variable>& variables) {
+  StepAgreement out = {.message = message_of(proposal, variables)};
+  const std::vector<Bytes> messages = communicator.all_to_all(
+      std::vector<Bytes>(communicator.size(), out.message), "the variables of a step");
+  out.step = {.learning_rate = head_of(messages[0]).learning_rate,
+              .iteration = head_of(messages[0]).iteration};
+  out.refused = difference(communicator.placement(), messages, variables);
+  if (!out.refused.empty()) return out;
+  out.forms.resize(variables.size(), Form::kNone);
+  for (const Bytes& message : messages) {
+    const auto proposed = proposed_in(message);
+    for (size_t i = 0; i < proposed.size(); ++i) {
+      out.forms[i] = joined(out.forms[i], proposed[i].form);
+    }
+  }
+  return out;
+}
+
+}  // namespace keel

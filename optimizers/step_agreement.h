@@ -1,0 +1,44 @@
+// How the replicas of a strategy agree on a step of an optimizer before they make it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "autodiff/variable.h"
+#include "distribute/communicator.h"
+#include "framework/kernels/update_rule.h"
+
+namespace keel {
+
+// How a gradient reaches its variable. Numbers travel between replicas.
+enum class Form : int64_t { kNone = 0, kDense = 1, kRows = 2 };
+Form form_of(const Gradient& gradient, const UpdateRule& rule);
+
+// Of all elements; not 0.
+uint64_t checksum(const Tensor& value);
+
+// What one replica has for a step.
+struct StepProposal {
+  double learning_rate = 0;  // this and the iteration: of rank 0
+  int64_t iteration = 0;
+  std::vector<Form> forms = {};       // by variable
+  std::vector<uint64_t> starts = {};  // by variable: its checksum if this process has not trained
+                                      // it yet; of the first replica of each of several processes
+};
+
+struct StepAgreement {
+  Step step = {};
+  std::vector<Form> forms = {};  // a variable with a gradient in some replicas has one in all
+  std::string refused = {};      // why there can be no step; empty if there can
+  // Others read it until this replica's next collective has returned.
+  std::vector<std::byte> message = {};
+};
+
+// Collective. All replicas get the same. Refused are lists of different variables, and variables
+// that start from different values in several processes.
+StepAgreement agree_on_step(distribute::Communicator& communicator, const StepProposal& proposal,
+                            const std::vector<Variable>& variables);
+
+}  // namespace keel

@@ -1,0 +1,106 @@
+// Run by mpirun with several numbers of processes: what a step sends is what docs/distributed.md
+// says.
+#include <algorithm>
+#include <gtest/gtest.h>
+
+#include "autodiff/ops.h"
+#include "autodiff/tape.h"
+#include "distribute/tpu_strategy.h"
+#include "layers/core/dense.h"
+#include "layers/embedding/tpu_embedding.h"
+#include "layers/functional.h"
+#include "layers/merging/concatenate.h"
+#include "optimizers/adagrad.h"
+#include "optimizers/adam.h"
+
+namespace keel {
+namespace {
+
+constexpr int kReplicas = 4;
+constexpr int64_t kVocabulary = 4096;
+constexpr int64_t kDistinct = 256;  // ids of one table in one replica's batch, spread evenly
+constexpr int64_t kDims[] = {16, 8};
+constexpr int64_t kHidden = 128;
+
+Tensor ids_of(int replica) {
+  std::vector<int64_t> ids;
+  for (int64_t i = 0; i < kDistinct; ++i) {
+    ids.push_back(i * (kVocabulary / kDistinct) + replica);
+  }
+  return Tensor::from(ids, {kDistinct});
+}
+
+Functional make_model() {
+  Nest<FeatureConfig>::Dict features;
+  Tensors::Dict inputs;
+  for (const int64_t dim : kDims) {
+    const std::string name = str("f", dim);
+    features.emplace(
+        name, FeatureConfig{
+                  .table = make_table({.vocabulary_size = kVocabulary, .dim = dim, .name = name})});
+    inputs.emplace(name, layers::input({.shape = {}, .dtype = DType::kInt64, .name = name}));
+  }
+  const layers::TPUEmbedding tables({.feature_config = Nest<FeatureConfig>(std::move(features)),
+                                     .optimizer = optimizers::Adagrad({})});
+  const Tensors found = tables(Tensors(inputs));
+  const layers::Concatenate joined({});
+  const layers::Dense hidden({.units = kHidden, .activation = "relu"});
+  const layers::Dense score({.units = 1});
+  const Tensor out = score(hidden(joined(Tensors::list({found["f16"], found["f8"]})).tensor()));
+  return Functional({.inputs = Tensors(std::move(inputs)), .outputs = out});
+}
+
+void train(distribute::Strategy& strategy, const Functional& model, const OptimizerHandle& adam) {
+  const auto batches = strategy.distribute_values_from_function([](int replica) {
+    return Tensors::dict({{"f16", ids_of(replica)}, {"f8", ids_of(replica)}});
+  });
+  strategy.run(
+      [&](const Tensors& batch) {
+        const std::vector<Variable> variables = model->trainable_variables();
+        std::vector<Gradient> gradients;
+        {
+          GradientTape tape;
+          gradients = tape.gradient(ops::sum(model(batch).tensor()), variables);
+        }
+        adam->apply_gradients(gradients, variables);
+      },
+      batches);
+}
+
+void expect_near(int64_t measured, double formula, const char* what) {
+  EXPECT_NEAR(static_cast<double>(measured), formula, 0.05 * formula) << what;
+  if (distribute::processes().rank() == 0) {
+    std::cout << what << ": " << measured << " bytes, by the formula " << formula << "\n";
+  }
+}
+
+TEST(MpiTrafficTest, AStepSendsWhatTheFormulaSays) {
+  distribute::TPUStrategy strategy({.num_hosts = kReplicas, .num_cores = 1});
+  const auto scope = strategy.scope();
+  const Functional model = make_model();
+  const OptimizerHandle adam = optimizers::Adam({});
+  train(strategy, model, adam);
+  strategy.communicator().reset_traffic();
+  train(strategy, model, adam);
+  const distribute::TrafficByKind sent = strategy.communicator().traffic();
+
+  const double processes = distribute::processes().size();
+  const double local = kReplicas / processes;
+  const double pairs = local * (kReplicas - local);  // of a replica here and one elsewhere
+  const double elsewhere = 1 - 1 / processes;
+  double ids = 0, floats = 0;
+  for (const int64_t dim : kDims) {
+    ids += 8.0 * (pairs + local * elsewhere * kDistinct);  // a count for each pair, then the ids
+    floats += 4.0 * static_cast<double>(local * elsewhere * kDistinct * dim);
+  }
+  const double variables = 1 + 4;  // the one that stands for the tables; two layers
+  const double agreement = pairs * (16 + 48 * variables);
+  const int64_t columns = kDims[0] + kDims[1];
+  const double dense = (columns + 1) * kHidden + kHidden + 1;
+  expect_near(sent.all_to_all.bytes_sent, 2 * ids + 2 * floats + agreement, "all_to_all");
+  expect_near(sent.reduce_scatter.bytes_sent, 4 * dense * elsewhere, "reduce_scatter");
+  expect_near(sent.share.bytes_sent, 4 * dense * elsewhere, "share");
+}
+
+}  // namespace
+}  // namespace keel

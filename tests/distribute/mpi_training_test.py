@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""Trains in several numbers of processes: the same bits come out, checkpoints go from one number to
+another, and a job that fails ends soon and says why.
+
+usage: mpi_training_test.py MPIEXEC NUMPROC_FLAG PROGRAM CASE; the program of the case train_ctr is
+train_ctr, that of the others mpi_training_program"""
+import filecmp
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+MPIEXEC, FLAG, PROGRAM, CASE = sys.argv[1:5]
+SECONDS = 10  # until a failed job has ended
+PLAIN = 0  # processes of a run without mpirun
+PLACES = [(4, 1), (2, 2), (6, 1), (3, 2)]  # hosts and cores
+
+faults = []
+
+
+def expect(right, what):
+    if not right:
+        faults.append(what)
+        print("WRONG:", what)
+    return right
+
+
+def command(processes, arguments):
+    words = [PROGRAM] + [f"{k}={v}" if CASE != "train_ctr" else f"--{k}={v}" for k, v in arguments.items()]
+    return words if processes == PLAIN else [MPIEXEC, FLAG, str(processes)] + words
+
+
+def run(processes, **arguments):
+    """Exit code, standard output, standard error, seconds."""
+    begin = time.monotonic()
+    job = subprocess.run(command(processes, arguments), capture_output=True, text=True, timeout=100)
+    return job.returncode, job.stdout, job.stderr, time.monotonic() - begin
+
+
+def output(processes, **arguments):
+    code, out, err, _ = run(processes, **arguments)
+    expect(code == 0, f"exit code {code} of {processes} processes with {arguments}:\n{out}{err}")
+    return out
+
+
+def place(hosts, cores):
+    return {"hosts": hosts, "cores": cores}
+
+
+def numbers(hosts):
+    return range(1, min(hosts, 4) + 1)
+
+
+def same_bits(folder):
+    def result(processes, mode, hosts, cores):
+        file = folder / f"{mode}-{processes}.h5"
+        lines = output(processes, mode=mode, export=file, **place(hosts, cores)).splitlines()
+        of_all = [x for x in lines if x.startswith("predictions")]
+        progress = [x for x in lines if x.startswith("Epoch")]
+        expect(len(of_all) == (max(1, processes) if mode == "fit" else 0), f"predictions of all: {of_all}")
+        expect(len(progress) == (3 if mode == "fit" else 0), f"progress is printed once: {progress}")
+        return [x for x in lines if x not in of_all + progress], set(of_all), file
+
+    for hosts, cores in PLACES:
+        for mode in ("loop", "fit"):
+            lines, predictions, file = result(PLAIN, mode, hosts, cores)
+            for processes in numbers(hosts):
+                got = result(processes, mode, hosts, cores)
+                where = f"{mode} of {hosts} hosts of {cores} cores in {processes} processes"
+                expect(got[0] == lines, f"{where}: {got[0]} instead of {lines}")
+                expect(got[1] == predictions, f"{where}: other predictions")
+                if mode == "fit":
+                    expect(filecmp.cmp(file, got[2], shallow=False), f"{where}: another file")
+                print(where, lines[-1])
+
+
+def state(text, before=""):
+    """Checksum at the end of the line that begins with `before`."""
+    found = re.search(rf"^{before}state (\w+)$", text, re.M)
+    return found.group(1) if found else None
+
+
+def checkpoints(folder):
+    whole = state(output(PLAIN, steps=30, norm=0, **place(6, 1)))
+    for norm in (0, 1):
+        for writer in (3, PLAIN, 2):
+            source = folder / f"{norm}-from-{writer}"
+            written = state(output(writer, steps=15, every=15, checkpoints=source, norm=norm, **place(6, 1)))
+            parts = len(list(source.glob("*.part-*")))
+            expect(parts == max(0, writer - 1), f"{parts} parts written by {writer} processes")
+            for reader in (1, 2, 4, PLAIN) if norm == 0 else (2,):
+                copy = folder / f"{norm}-{writer}-to-{reader}"
+                shutil.copytree(source, copy)
+                text = output(reader, steps=30, every=30, checkpoints=copy, norm=norm, **place(6, 1))
+                where = f"written by {writer}, read by {reader} processes"
+                expect(state(text, "restored 15 ") == written, f"{where}: restored {text}, written {written}")
+                expect(norm == 1 or state(text) == whole, f"{where}: went on to {text} instead of {whole}")
+            text = output(2, steps=15, checkpoints=source, norm=norm, **place(2, 2))
+            expect(state(text, "restored 15 ") == written, f"other hosts: restored {text}")
+            print(f"written by {writer}: {written}, then {whole}")
+    # Of 64 MiB of rows in each process none but small blocks are in memory twice.
+    code, out, err, _ = run(2, steps=2, every=2, users=2_000_000, checkpoints=folder / "large", **place(2, 2))
+    needed = [int(n) for n in re.findall(r"needs (\d+) MiB", err)]
+    expect(code == 0 and len(needed) == 2 and max(needed) < 45, f"memory to write: {needed} MiB {out}{err}")
+    print("memory to write:", needed)
+
+
+def refusals(_):
+    for processes, hosts, cores in ((PLAIN, 3, 1), (3, 3, 1)):
+        lines = output(processes, mode="refuse", **place(hosts, cores)).splitlines()
+        refused = [x for x in lines if x == "refused: Model.train_on_batch: step 1: "
+                   "the label of row 11 of the batch is NaN"]
+        expect(len(refused) == max(1, processes), f"refused in all: {lines}")
+        losses = [x for x in lines if x.startswith("loss")]
+        expect(len(losses) == 1 and len(lines) == len(refused) + 1, f"and went on: {lines}")
+        print(lines)
+
+
+def full_disks(folder):
+    for rank in (0, 1, 2):
+        source = folder / str(rank)
+        code, out, err, seconds = run(3, steps=8, every=4, users=6000, full_disk_of=rank, checkpoints=source,
+                                      **place(3, 1))
+        expect(code != 0 and seconds < SECONDS, f"full disk of {rank}: code {code} after {seconds:.1f} s")
+        for r in range(3):
+            lines = [x for x in err.splitlines() if x.startswith(f"rank {r}: ")]
+            expect(lines and "ckpt-4.h5" in lines[0], f"error of rank {rank} in rank {r}: {out}{err}")
+        expect(not (source / "ckpt-4.h5").exists() and not (source / "checkpoint").exists(),
+               f"a checkpoint of a full disk: {list(source.iterdir())}")
+        print([x for x in err.splitlines() if x.startswith("rank")][:3])
+    file = folder / "model.h5"
+    code, out, err, seconds = run(2, mode="fit", export=file, full_disk_of=0, **place(2, 1))
+    expect(code != 0 and not file.exists(), f"exported to a full disk: {out}{err}")
+    for r in range(2):
+        expect(re.search(rf"^rank {r}: .*model.h5", err, re.M), f"export, no error in rank {r}: {err}")
+
+
+def kills(folder):
+    chance = random.Random(20)
+    source, pids = folder / "checkpoints", folder / "pids"
+    pids.mkdir()
+    restored = 0
+    for turn in range(20):
+        processes = 2 + turn % 2
+        for file in pids.iterdir():
+            file.unlink()
+        resumes = (source / "checkpoint").exists()
+        log = folder / "log"
+        with log.open("w") as out:
+            job = subprocess.Popen(command(processes, {"steps": 10**9, "every": 2, "checkpoints": source,
+                                                       "pids": pids, **place(3, 1)}),
+                                   stdout=out, stderr=subprocess.STDOUT)
+            begin = time.monotonic()
+            sign = "restored" if resumes else "needs"
+            while sign not in log.read_text() and time.monotonic() - begin < 30 and job.poll() is None:
+                time.sleep(0.01)
+            expect(sign in log.read_text(), f"turn {turn}: {log.read_text()}")
+            found = re.search(r"restored (\d+)", log.read_text())
+            if resumes and found:
+                expect(int(found.group(1)) >= restored, f"turn {turn}: an older checkpoint, {found.group(0)}")
+                restored = int(found.group(1))
+            time.sleep(chance.random() * 0.5)
+            os.kill(int((pids / str(chance.randrange(processes))).read_text()), signal.SIGKILL)
+            killed = time.monotonic()
+            try:
+                code = job.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                job.kill()
+                code = 0
+            seconds = time.monotonic() - killed
+        expect(code != 0 and seconds < SECONDS, f"turn {turn}: code {code} after {seconds:.1f} s")
+    text = output(PLAIN, steps=0, checkpoints=source, **place(3, 1))
+    expect(text.startswith("restored"), f"after all: {text}")
+    print("restored after 20 kills:", text)
+
+
+def train_ctr(folder):
+    data = folder / "data"
+    data.mkdir()
+    (data / "schema.json").write_text(
+        '{"label": "click", "numeric": ["age", "price"], "categorical": ["user", "item"]}')
+    for part, shift in (("train", 0), ("test", 7)):
+        rows = [f"{(u + t) % 2},{20 + i % 50},{i * 37 % 100 / 10},u{u},i{t}" for i in range(600)
+                for u, t in (((i * 7 + shift) % 23, (i * 13 + shift) % 11),)]
+        (data / f"{part}.csv").write_text("\n".join(["click,age,price,user,item"] + rows) + "\n")
+
+    def train(processes, hosts, cores, name, **more):
+        text = output(processes, data=data, strategy="tpu", epochs=2, batch_size=64, dropout=0.2,
+                      export=folder / f"{name}.h5", write_predictions=folder / f"{name}.csv",
+                      **place(hosts, cores), **more)
+        expect(text.count("test auc") == 1, f"{name} prints once: {text}")
+        return re.search("test auc.*", text).group(0)
+
+    def same(one, other):
+        for suffix in ("h5", "csv"):
+            expect(filecmp.cmp(folder / f"{one}.{suffix}", folder / f"{other}.{suffix}", shallow=False),
+                   f"{one}.{suffix} and {other}.{suffix} differ")
+
+    for hosts, cores, processes in ((2, 2, 2), (4, 1, 3), (6, 1, 4), (3, 2, 3)):
+        expected = train(PLAIN, hosts, cores, "plain")
+        for model in ("dlrm",):
+            got = train(processes, hosts, cores, "mpi", model=model)
+            expect(got == expected, f"{got} instead of {expected}")
+            same("plain", "mpi")
+        print(hosts, cores, processes, expected)
+    # Stopped and resumed in other numbers of processes, the last time with other hosts and cores.
+    train(PLAIN, 2, 2, "plain")
+    for processes, stop in ((2, 5), (PLAIN, 9), (2, 0)):
+        train(processes, 2, 2, "parts", checkpoint_dir=folder / "checkpoints", resume="true",
+              stop_after_steps=stop)
+    same("plain", "parts")
+    text = output(3, data=data, epochs=3, batch_size=64, checkpoint_dir=folder / "checkpoints", resume="true",
+                  **place(3, 1))
+    expect("resumed from" in text, f"other hosts: {text}")
+
+
+if __name__ == "__main__":
+    cases = {f.__name__: f for f in (same_bits, checkpoints, refusals, full_disks, kills, train_ctr)}
+    with tempfile.TemporaryDirectory() as name:
+        cases[CASE](pathlib.Path(name))
+    print("\n".join(faults) or "as expected")
+    sys.exit(bool(faults))
