@@ -48,8 +48,8 @@ class Communicator {
   virtual void reduce_scatter(std::span<const std::span<const float>> pieces,
                               const Consume& consume) = 0;
 
-  // Of `total` elements of all pieces together, [first, end): those that reduce_scatter deals to the
-  // ranks of this process.
+  // Of `total` elements of all pieces together, [first, end): those that reduce_scatter deals to
+  // the ranks of this process.
   virtual std::pair<int64_t, int64_t> dealt_here(int64_t total) const = 0;
 
   // After each rank has written the parts of `pieces` that reduce_scatter would deal to it: makes

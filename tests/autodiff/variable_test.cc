@@ -194,6 +194,17 @@ TEST_F(ReplicaVariableTest, SharesOneValueUnlessOnRead) {
   EXPECT_EQ(v.read().item<float>(), 5);
 }
 
+TEST_F(ReplicaVariableTest, WhatIsAssignedToAMeanComesBackToTheLastBit) {
+  const ReplicatedVariables scope(6);
+  const Variable v(Tensor::zeros({64}), {.trainable = false,
+                                         .synchronization = VariableSynchronization::kOnRead,
+                                         .aggregation = VariableAggregation::kMean});
+  std::vector<float> values;
+  for (int i = 0; i < 64; ++i) values.push_back(1.0F / static_cast<float>(i + 3));
+  v.assign(Tensor::from(values, {64}));
+  EXPECT_EQ(v.read().to_vector<float>(), values);
+}
+
 TEST_F(ReplicaVariableTest, AveragesFloatsOnly) {
   const ReplicatedVariables scope(2);
   const Variable v(int64s({1}), {.trainable = false,

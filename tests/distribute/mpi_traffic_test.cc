@@ -7,6 +7,7 @@
 #include "autodiff/tape.h"
 #include "distribute/tpu_strategy.h"
 #include "layers/core/dense.h"
+#include "layers/core/embedding.h"
 #include "layers/embedding/tpu_embedding.h"
 #include "layers/functional.h"
 #include "layers/merging/concatenate.h"
@@ -21,11 +22,12 @@ constexpr int64_t kVocabulary = 4096;
 constexpr int64_t kDistinct = 256;  // ids of one table in one replica's batch, spread evenly
 constexpr int64_t kDims[] = {16, 8};
 constexpr int64_t kHidden = 128;
+constexpr int64_t kSparseDim = 12;
 
 Tensor ids_of(int replica) {
   std::vector<int64_t> ids;
   for (int64_t i = 0; i < kDistinct; ++i) {
-    ids.push_back(i * (kVocabulary / kDistinct) + replica);
+    ids.push_back(i * (kVocabulary / kDistinct) + (i + replica) % kReplicas);
   }
   return Tensor::from(ids, {kDistinct});
 }
@@ -43,14 +45,19 @@ Functional make_model() {
   const layers::TPUEmbedding tables({.feature_config = Nest<FeatureConfig>(std::move(features)),
                                      .optimizer = optimizers::Adagrad({})});
   const Tensors found = tables(Tensors(inputs));
+  const layers::Embedding sparse({.input_dim = kVocabulary, .output_dim = kSparseDim});
   const layers::Concatenate joined({});
   const layers::Dense hidden({.units = kHidden, .activation = "relu"});
   const layers::Dense score({.units = 1});
-  const Tensor out = score(hidden(joined(Tensors::list({found["f16"], found["f8"]})).tensor()));
+  const Tensors parts =
+      Tensors::list({found["f16"], found["f8"], sparse(inputs.at("f8").tensor())});
+  const Tensor out = score(hidden(joined(parts).tensor()));
   return Functional({.inputs = Tensors(std::move(inputs)), .outputs = out});
 }
 
-void train(distribute::Strategy& strategy, const Functional& model, const OptimizerHandle& adam) {
+// Adagrad has the sparse variable, Adam the rest.
+void train(distribute::Strategy& strategy, const Functional& model, const OptimizerHandle& adam,
+           const OptimizerHandle& adagrad) {
   const auto batches = strategy.distribute_values_from_function([](int replica) {
     return Tensors::dict({{"f16", ids_of(replica)}, {"f8", ids_of(replica)}});
   });
@@ -62,6 +69,9 @@ void train(distribute::Strategy& strategy, const Functional& model, const Optimi
           GradientTape tape;
           gradients = tape.gradient(ops::sum(model(batch).tensor()), variables);
         }
+        const auto at = std::ranges::find_if(gradients, &Gradient::is_slices) - gradients.begin();
+        adagrad->apply_gradients({gradients[at]}, {variables[at]});
+        gradients[at] = {};
         adam->apply_gradients(gradients, variables);
       },
       batches);
@@ -79,9 +89,10 @@ TEST(MpiTrafficTest, AStepSendsWhatTheFormulaSays) {
   const auto scope = strategy.scope();
   const Functional model = make_model();
   const OptimizerHandle adam = optimizers::Adam({});
-  train(strategy, model, adam);
+  const OptimizerHandle adagrad = optimizers::Adagrad({});
+  train(strategy, model, adam, adagrad);
   strategy.communicator().reset_traffic();
-  train(strategy, model, adam);
+  train(strategy, model, adam, adagrad);
   const distribute::TrafficByKind sent = strategy.communicator().traffic();
 
   const double processes = distribute::processes().size();
@@ -93,11 +104,15 @@ TEST(MpiTrafficTest, AStepSendsWhatTheFormulaSays) {
     ids += 8.0 * (pairs + local * elsewhere * kDistinct);  // a count for each pair, then the ids
     floats += 4.0 * static_cast<double>(local * elsewhere * kDistinct * dim);
   }
-  const double variables = 1 + 4;  // the one that stands for the tables; two layers
-  const double agreement = pairs * (16 + 48 * variables);
-  const int64_t columns = kDims[0] + kDims[1];
+  const double variables = 1 + 5 + 1;  // of the engine; of layers; the sparse one in both calls
+  const double agreement = pairs * (2 * 16 + 48 * variables);
+  const double sparse_row = 8 + 4 * kSparseDim;
+  const double sparse =
+      pairs * 8 + local * elsewhere * kDistinct * sparse_row +
+      (processes - 1) * (8 * local + kReplicas * kDistinct / processes * sparse_row);
+  const int64_t columns = kDims[0] + kDims[1] + kSparseDim;
   const double dense = (columns + 1) * kHidden + kHidden + 1;
-  expect_near(sent.all_to_all.bytes_sent, 2 * ids + 2 * floats + agreement, "all_to_all");
+  expect_near(sent.all_to_all.bytes_sent, 2 * ids + 2 * floats + agreement + sparse, "all_to_all");
   expect_near(sent.reduce_scatter.bytes_sent, 4 * dense * elsewhere, "reduce_scatter");
   expect_near(sent.share.bytes_sent, 4 * dense * elsewhere, "share");
 }
