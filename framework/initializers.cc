@@ -1,10 +1,11 @@
 #include "framework/initializers.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <utility>
+
+#include "framework/configured.h"
 
 namespace keel {
 namespace {
@@ -303,7 +304,7 @@ void add_random_classes(Functions& functions) {
 }
 
 // "glorot_uniform" -> "GlorotUniform"; class names and Keras's old short names too.
-std::string class_name_of(const std::string& name) {
+std::string class_of(const std::string& name) {
   static const std::map<std::string, std::string> kAliases = {
       {"zero", "Zeros"},
       {"one", "Ones"},
@@ -313,17 +314,7 @@ std::string class_name_of(const std::string& name) {
       {"row_id", "RowIdInitializer"},
   };
   if (const auto it = kAliases.find(name); it != kAliases.end()) return it->second;
-  std::string out;
-  bool upper = true;
-  for (const char c : name) {
-    if (c == '_') {
-      upper = true;
-      continue;
-    }
-    out += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
-    upper = false;
-  }
-  return out;
+  return class_name_of(name);
 }
 
 std::shared_ptr<const InitializerFunction> make_function(const std::string& name,
@@ -331,7 +322,7 @@ std::shared_ptr<const InitializerFunction> make_function(const std::string& name
   const Functions& functions = initializers::registry();
   const std::vector<std::string> known = functions.class_names();
   const bool is_class = std::ranges::find(known, name) != known.end();
-  return functions.make(is_class ? name : class_name_of(name), config);
+  return functions.make(is_class ? name : class_of(name), config);
 }
 
 Tensor filled(const Shape& shape, DType dtype, double value) {

@@ -130,6 +130,17 @@ Tensor Tensor::aliased() const {
   return reshaped(shape());
 }
 
+Tensor Tensor::with_mask(const Tensor& mask) const {
+  if (mask && (mask.dtype() != DType::kBool || mask.rank() > rank() ||
+               !compatible(mask.shape(), shape().slice(0, mask.rank())))) {
+    throw ValueError("Tensor.with_mask: needs bools of the first dimensions of ", shape(),
+                     ", received ", mask.dtype(), mask.shape());
+  }
+  Tensor out = *this;
+  out.mask_ = mask ? std::make_shared<const Tensor>(mask) : nullptr;
+  return out;
+}
+
 Tensor Tensor::clone() const {
   Tensor out = uninitialized(shape(), dtype());
   if (dtype() == DType::kString) {

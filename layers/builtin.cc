@@ -4,6 +4,7 @@
 #include "layers/core/embedding.h"
 #include "layers/core/flatten.h"
 #include "layers/core/identity.h"
+#include "layers/core/masking.h"
 #include "layers/core/relu.h"
 #include "layers/core/reshape.h"
 #include "layers/embedding/distributed_embedding.h"
@@ -71,6 +72,7 @@ void add_builtin_layers(Registry<Layer>& r) {
   r.add<InputLayer>();
   r.add<IntegerLookupLayer>();
   r.add<LayerNormalizationLayer>();
+  r.add<MaskingLayer>();
   r.add<MaximumLayer>();
   r.add<MinimumLayer>();
   r.add<MultiplyLayer>();

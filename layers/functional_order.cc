@@ -9,14 +9,6 @@ namespace {
 
 using Node = std::shared_ptr<const GraphNode>;
 
-std::vector<Node> producers(const Tensors& tensors) {
-  std::vector<Node> out;
-  for_each_leaf(tensors, [&](const std::string&, const TensorLike& t) {
-    if (t.is_symbolic()) out.push_back(t.values().producer());
-  });
-  return out;
-}
-
 struct Walk {
   std::unordered_set<const GraphNode*> done;
   std::unordered_map<const Operation*, int> met;  // order in which operations are first met
@@ -25,7 +17,7 @@ struct Walk {
   void visit(const Node& node) {
     if (done.contains(node.get())) return;
     met.try_emplace(node->operation.get(), static_cast<int>(met.size()));
-    for (const Node& producer : producers(node->inputs)) visit(producer);
+    for (const Node& producer : producers_of(node->inputs)) visit(producer);
     if (done.insert(node.get()).second) post.push_back(node);
   }
 };
@@ -35,7 +27,7 @@ struct Walk {
 std::vector<std::shared_ptr<Operation>> order_by_depth(const Tensors& inputs,
                                                        const Tensors& outputs) {
   Walk walk;
-  for (const Node& node : producers(outputs)) walk.visit(node);
+  for (const Node& node : producers_of(outputs)) walk.visit(node);
 
   std::unordered_map<const GraphNode*, int> node_depth;
   std::unordered_map<const Operation*, int> depth;
@@ -46,12 +38,12 @@ std::vector<std::shared_ptr<Operation>> order_by_depth(const Tensors& inputs,
     const int here = std::max(node_depth[node.get()], depth[node->operation.get()]);
     node_depth[node.get()] = here;
     depth[node->operation.get()] = here;
-    for (const Node& producer : producers(node->inputs)) {
+    for (const Node& producer : producers_of(node->inputs)) {
       int& theirs = node_depth[producer.get()];
       theirs = std::max(theirs, here + 1);
     }
   }
-  for (const Node& node : producers(inputs)) {
+  for (const Node& node : producers_of(inputs)) {
     if (depth.contains(node->operation.get())) continue;
     depth[node->operation.get()] = 0;
     walk.met[node->operation.get()] = -1;

@@ -28,10 +28,7 @@ const KeysOfClasses& keys_of_classes() {
         unset("gamma_constraint"), is("synchronized", false), is("renorm", false),
         unset("renorm_clipping"), any("renorm_momentum"), unset("virtual_batch_size"),
         unset("adjustment"), any("fused")}},
-      {"Dense",
-       {unset("kernel_regularizer"), unset("bias_regularizer"), unset("kernel_constraint"),
-        unset("bias_constraint"), unset("lora_rank"), unset("lora_alpha"),
-        unset("quantization_config")}},
+      {"Dense", {unset("lora_rank"), unset("lora_alpha"), unset("quantization_config")}},
       {"Discretization", {is("sparse", false)}},
       {"Dropout", {unset("noise_shape")}},
       {"EmbedReduce",
@@ -39,8 +36,7 @@ const KeysOfClasses& keys_of_classes() {
         unset("lora_rank"), unset("lora_alpha"), unset("quantization_config"),
         is("sparse", false)}},
       {"Embedding",
-       {unset("embeddings_regularizer"), unset("embeddings_constraint"), any("input_length"),
-        unset("lora_rank"), unset("lora_alpha"), unset("quantization_config"),
+       {any("input_length"), unset("lora_rank"), unset("lora_alpha"), unset("quantization_config"),
         is("sparse", false)}},
       {"FeatureCross", {unset("kernel_regularizer"), unset("bias_regularizer")}},
       {"Flatten", {is("data_format", "channels_last")}},
@@ -61,7 +57,7 @@ const KeysOfClasses& keys_of_classes() {
 
 const Keys& keys_of_every_class() {
   // The shape is the input's, which Keras 2 wrote into the first layer of a Sequential.
-  static const Keys kKeys = {unset("activity_regularizer"), any("batch_input_shape")};
+  static const Keys kKeys = {any("batch_input_shape")};
   return kKeys;
 }
 
@@ -99,6 +95,9 @@ Config from_keras(const std::string& class_name, Config config) {
   const auto it = keys_of_classes().find(class_name);
   if (it != keys_of_classes().end()) drop(it->second, class_name, config);
   drop(keys_of_every_class(), class_name, config);
+  // Where it is set, it is for the class to know it.
+  const Config* const regularizer = config.find("activity_regularizer");
+  if (regularizer != nullptr && regularizer->is_null()) config.erase("activity_regularizer");
   return config;
 }
 

@@ -83,6 +83,7 @@ const std::map<std::string, LayerCase>& cases() {
       {"InputLayer", {R"({"batch_shape": [null, 3]})", floats({2, 3}), floats({2, 3})}},
       {"IntegerLookup", {R"({"vocabulary": [3, 4]})", ids({2, 3}), ids({2, 3})}},
       {"LayerNormalization", {R"({"axis": [-1]})", floats({2, 3}), floats({2, 3}), 2, 2}},
+      {"Masking", {"{}", floats({2, 3}), floats({2, 3})}},
       {"Maximum", {"{}", pair_of({2, 3}), floats({2, 3})}},
       {"Minimum", {"{}", pair_of({2, 3}), floats({2, 3})}},
       {"Model", {kGraph, floats({2, 3}), floats({2, 2}), 2, 2}},
