@@ -53,7 +53,8 @@ class Communicator {
   virtual std::pair<int64_t, int64_t> dealt_here(int64_t total) const = 0;
 
   // After each rank has written the parts of `pieces` that reduce_scatter would deal to it: makes
-  // them known in all processes. The ranks of one process pass the same memory.
+  // them known in all processes. The ranks of one process pass the same memory, so that in a job of
+  // one there is nothing to do, and nobody is waited for.
   virtual void share(std::span<const std::span<float>> pieces) = 0;
 
   // Stops the ranks that wait in a collective, and those that will: they throw Aborted.

@@ -230,7 +230,10 @@ MpiProcessGroup::~MpiProcessGroup() {
     std::optional<Clock::time_point> failed_at;
     for (const Wait wait; !all_ended(); wait.pause()) {
       read_notices();
-      if (wait.is_over(timeout_)) failed_ = true;
+      if (!failed_ && wait.is_over(timeout_)) {
+        throw RuntimeError("rank ", rank_, " has waited ", timeout_,
+                           " s for others to end (KEEL_PROCESS_TIMEOUT sets how long)");
+      }
       if (!failed_) continue;
       if (!failed_at) failed_at = Clock::now();
       if (Clock::now() - *failed_at > kLastWords) break;
@@ -355,7 +358,9 @@ void MpiProcessGroup::accept_head(int p, std::string_view what) {
 }
 
 void MpiProcessGroup::check_alive(std::string_view what) {
-  const auto lost = std::ranges::find_if(peers_, [](const Peer& p) { return p.ended; });
+  // One that this exchange needs no more may have ended while the others still are in it.
+  const auto lost =
+      std::ranges::find_if(peers_, [](const Peer& p) { return p.ended && p.state != Peer::kDone; });
   if (lost == peers_.end()) return;
   if (!missed_) missed_ = Clock::now();
   if (Clock::now() - *missed_ > kGrace) {

@@ -361,7 +361,7 @@ void ThreadCommunicator::share(std::span<const std::span<float>> pieces) {
   const int64_t total = total_size(pieces);
   const int64_t bytes = owned_by(me, me + 1, total).size() * int64_t{sizeof(float)};
   for (int r = 1; r < size(); ++r) count(meeting_->rank_traffic[local_rank()].share, bytes);
-  if (alone()) return meet(call, nullptr);
+  if (alone()) return;
   meet(call, nullptr, [&] {
     const Elements owned = owned_by_process(placement_.process, total);
     Parts parts;

@@ -147,7 +147,7 @@ void TPUStrategy::run_replicas(const std::function<void(int)>& body) {
   if (const std::exception_ptr error = threads_->first_error()) {
     count_failed_run();
     // The replicas may not all have come to the updates that wait.
-    if (const auto engine = live_engine(*this)) engine->forget_pending();
+    if (const auto engine = live_engine(*this)) engine->forget_uneven_pending();
     std::rethrow_exception(error);
   }
   communicator_.finish();

@@ -195,12 +195,20 @@ void check_spec(const std::string& path, const Entry& entry, const TensorSpec& f
   }
 }
 
+// A process that cannot read stops all; to set a value may be a collective.
 void assign(const CheckpointReader& file, const Entry& entry) {
-  if (!entry.rows) return entry.set(file.read(entry.key));
-  file.read_rows(entry.key, entry.rows->first, entry.rows->end,
-                 [&](int64_t begin, const Tensor& rows) {
-                   entry.rows->write(begin, begin + rows.dim(0), rows.data<float>().data());
-                 });
+  Tensor value;
+  distribute::fail_together(distribute::processes(), "Checkpoint.restore", [&] {
+    if (!entry.rows) {
+      value = file.read(entry.key);
+      return;
+    }
+    file.read_rows(entry.key, entry.rows->first, entry.rows->end,
+                   [&](int64_t begin, const Tensor& rows) {
+                     entry.rows->write(begin, begin + rows.dim(0), rows.data<float>().data());
+                   });
+  });
+  if (!entry.rows) entry.set(value);
 }
 
 }  // namespace

@@ -17,8 +17,9 @@
 //
 // Where a strategy spans several processes, each writes the rows of the tables that it holds into a
 // part of its own (checkpoint_file.h), and reads those that it will hold: any number of processes,
-// hosts and cores restores what any other wrote, and none has a whole table in memory. All
-// processes call write and restore together.
+// hosts and cores restores what any other wrote, and none has a whole table in memory, but for
+// those of DistributedEmbedding and of embedding objects that are not built yet. All processes call
+// write and restore together; what one of them cannot read or write is an error in all.
 #pragma once
 
 #include <map>

@@ -113,7 +113,9 @@ std::string write_part(const std::string& path, int rank, int64_t step,
     part.commit({.seal = true});
   }
   const std::string name = str(provisional, "-", sealed_checksum(provisional));
-  fs::rename(provisional, name);
+  std::error_code error;
+  fs::rename(provisional, name, error);
+  if (error) throw IoError(name, ": cannot be put in place: ", error.message());
   return fs::path(name).filename().string();
 }
 

@@ -5,8 +5,8 @@
 #include <sstream>
 
 #include "distribute/fail_together.h"
+#include "framework/atomic_file.h"
 #include "framework/config.h"
-#include "savedmodel/atomic_file.h"
 #include "savedmodel/checkpoint_file.h"
 
 namespace keel {

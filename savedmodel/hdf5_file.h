@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/atomic_file.h"
 #include "framework/tensor.h"
-#include "savedmodel/atomic_file.h"
 
 namespace keel {
 

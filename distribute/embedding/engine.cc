@@ -45,6 +45,16 @@ void quantize(const Quantization& q, std::vector<float>& values) {
   }
 }
 
+// Names the shapes of the tables, as the label of a lookup: processes whose tables differ, say by
+// vocabularies that each has made of its own data, must not take each other's ids. Not the tables'
+// names: numbers in them may differ.
+std::string label_of(const EngineConfiguration& configuration) {
+  std::string all;
+  for (const EngineTable& t : configuration.tables) all += str(t.rows, ' ', t.dim, ' ');
+  const size_t hash = std::hash<std::string>()(all);
+  return str("ids to look up in tables ", std::hex, hash);
+}
+
 }  // namespace
 
 class EmbeddingEngine::Ticket {
@@ -63,6 +73,7 @@ struct EmbeddingEngine::State {
   };
 
   EngineConfiguration configuration;
+  std::string label;  // of lookups
   int first_shard = 0;
   std::vector<Partition> partitions;          // by table
   std::vector<std::vector<Shard>> shards;     // by table, by local replica
@@ -140,8 +151,7 @@ void EmbeddingEngine::State::fetch(Communicator& communicator,
       request.push_back(id);
     }
   }
-  const std::vector<Bytes> asked =
-      communicator.all_to_all(as_messages(s.requests), "ids to look up");
+  const std::vector<Bytes> asked = communicator.all_to_all(as_messages(s.requests), label);
   s.replies.resize(size);
   for (int r = 0; r < size; ++r) {
     const auto request = as_elements<int64_t>(asked[r]);
@@ -295,16 +305,20 @@ void EmbeddingEngine::State::update(Communicator& communicator, const Pending& p
   communicator.barrier("rows updated");
 }
 
+// An update waits until it is done, so that it does not get lost where a run fails before.
 void EmbeddingEngine::State::run_pending(Communicator& communicator) {
-  std::vector<Pending> waiting;
-  std::swap(waiting, pending[communicator.rank() - first_shard]);
-  for (const Pending& p : waiting) update(communicator, p);
+  std::vector<Pending>& waiting = pending[communicator.rank() - first_shard];
+  while (!waiting.empty()) {
+    update(communicator, waiting.front());
+    waiting.erase(waiting.begin());
+  }
 }
 
 EmbeddingEngine::EmbeddingEngine(const EngineConfiguration& configuration, const LocalShards& local)
     : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.configuration = configuration;
+  s.label = label_of(configuration);
   s.first_shard = local.first;
   const int count = local.count < 0 ? shards() - local.first : local.count;
   s.scratch.resize(count);
@@ -422,7 +436,10 @@ bool EmbeddingEngine::has_pending() const {
   return std::ranges::any_of(state_->pending, [](const auto& p) { return !p.empty(); });
 }
 
-void EmbeddingEngine::forget_pending() {
+void EmbeddingEngine::forget_uneven_pending() {
+  const auto& pending = state_->pending;
+  const size_t first = pending.front().size();
+  if (std::ranges::all_of(pending, [&](const auto& p) { return p.size() == first; })) return;
   for (auto& p : state_->pending) p.clear();
 }
 

@@ -90,8 +90,8 @@ class EmbeddingEngine {
   // Runs the updates that wait.
   void drain(Communicator& communicator);
   bool has_pending() const;  // an update waits
-  // After a step that failed: what waits may not be the same in all replicas.
-  void forget_pending();
+  // After a run that failed: forgets what waits unless it is the same in all replicas.
+  void forget_uneven_pending();
 
  private:
   struct State;

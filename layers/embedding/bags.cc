@@ -167,12 +167,19 @@ Shape ragged_output_shape(const std::string& path, const FeatureConfig& feature,
                      " of ragged ids must be fully defined, or [batch]");
   }
   const int64_t samples = shape.size();
-  const bool fits = rows == kUnknown || samples == rows || (rows > 0 && samples % rows == 0);
+  const bool fits =
+      rows == kUnknown || samples == rows || (rows > 0 && samples > rows && samples % rows == 0);
   if (!fits) {
     throw ValueError("TPUEmbedding: feature '", path, "': output_shape ", *feature.output_shape,
                      " does not fit ", rows, " rows");
   }
   return *feature.output_shape;
+}
+
+// True if samples of a shape of rank 1 or 2 are those of a larger rank, in the same order.
+bool folds_into(const Shape& shape, const Shape& samples) {
+  return samples.rank() <= 2 && samples.rank() < shape.rank() && shape.fully_defined() &&
+         (!samples.fully_defined() || samples.size() == shape.size());
 }
 
 }  // namespace
@@ -216,8 +223,12 @@ Shape bags_output_shape(const std::string& path, const FeatureConfig& feature,
     }
     if (shape.rank() > 1) out = shape.drop_last();
   }
-  if (feature.output_shape && !compatible(*feature.output_shape, out)) {
-    throw ValueError("TPUEmbedding: feature '", path, "': output_shape is ", *feature.output_shape,
+  // Without an engine the ids alone tell the shape.
+  if (!feature.output_shape || !pooled_dense) return out;
+  const Shape& given = *feature.output_shape;
+  if (folds_into(given, out)) return given;
+  if (!compatible(given, out)) {
+    throw ValueError("TPUEmbedding: feature '", path, "': output_shape is ", given,
                      ", the ids give ", out);
   }
   return out;

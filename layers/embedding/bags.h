@@ -46,8 +46,9 @@ void warn_of_unused_length(const std::string& path, const FeatureConfig& feature
 
 // ValueError, with `path`: an id that is no integer or outside the table; weights for dense
 // input, of another kind than the ids, or with other positions; ragged input whose rank is not
-// 2; a row count that does not fit output_shape. `pooled_dense`: a dense input's last dimension
-// must be 1 and goes away (else every id keeps its place in the shape).
+// 2; a row count that does not fit output_shape. `pooled_dense`: as on an engine, a dense input's
+// last dimension must be 1 and goes away, and dense and sparse inputs must fit output_shape (else
+// every id keeps its place in the shape, and output_shape is for ragged ids).
 FeatureBags to_bags(const std::string& path, const FeatureConfig& feature, const TensorLike& input,
                     const std::optional<TensorLike>& weights, IdRule rule, bool pooled_dense);
 

@@ -113,7 +113,10 @@ Tensor EmbedReduceLayer::reduce_weighted(const Tensor& ids, const Tensor& weight
   // A weight of a row counts for each of its ids.
   w = ops::broadcast_to(w, Shape{ids.dim(0), ids.dim(1), w.dim(2)});
   if (options_.combiner == "mean") return ops::divide_no_nan(sum, ops::sum(w, {1}));
-  return ops::divide_no_nan(sum, ops::sqrt(ops::sum(ops::square(w), {1})));
+  // The root has no derivative at 0, where its gradient must be 0 and not NaN.
+  const Tensor squares = ops::sum(ops::square(w), {1});
+  const Tensor absent = ops::cast(ops::equal(squares, Tensor::zeros({}, dtype())), dtype());
+  return ops::divide_no_nan(sum, ops::sqrt(squares + absent) - absent);
 }
 
 }  // namespace keel

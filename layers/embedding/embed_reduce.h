@@ -45,7 +45,8 @@ struct EmbedReduceCallOptions {
 // The shape of weights is the beginning of [ids..., output_dim]: one weight for each element, id
 // or row, or one for all; weights of sparse and ragged ids stand at the ids' positions, or are
 // dense [rows]. Without options a call takes the pair (ids, weights) too.
-// Gradients reach the table, as IndexedSlices, and weights of dense ids.
+// Gradients reach the table, as IndexedSlices, and weights of dense ids; those of a sample whose
+// divisor is 0 are 0.
 // ValueError for an id outside [0, input_dim), weights of another shape, and ids of rank 3 or more;
 // TypeError for weights of another layout.
 class EmbedReduceLayer : public Layer {

@@ -21,19 +21,6 @@ using distribute::TableStep;
 
 constexpr char kWho[] = "TPUEmbedding";
 
-distribute::RowUpdate row_update_of(const TableOptimizerState& optimizer) {
-  return {.rule = optimizer.rule,
-          .clip_gradient_min = optimizer.clip_gradient_min,
-          .clip_gradient_max = optimizer.clip_gradient_max,
-          .weight_decay_factor = optimizer.weight_decay_factor,
-          .multiply_weight_decay_factor_by_learning_rate =
-              optimizer.multiply_weight_decay_factor_by_learning_rate,
-          .clip_weight_min = optimizer.clip_weight_min,
-          .clip_weight_max = optimizer.clip_weight_max,
-          .use_gradient_accumulation = optimizer.use_gradient_accumulation,
-          .lazy = optimizer.lazy};
-}
-
 const LearningRate& rate_source(const TableOptimizerState& optimizer) {
   return optimizer.source == nullptr ? optimizer.learning_rate
                                      : optimizer.source->learning_rate_source();
@@ -47,6 +34,18 @@ bool calls_user_code(const TableOptimizerState& optimizer) {
 bool is_same_rate(const TableOptimizerState& a, const TableOptimizerState& b) {
   if (calls_user_code(a) || calls_user_code(b)) return rate_source(a) == rate_source(b);
   return a.source != nullptr && a.source == b.source;
+}
+
+// True if this part of both tables, weights or a slot, is the same by name and shape.
+bool has_same_part(const EngineTable& a, const EngineTable& b, int part) {
+  if (a.name != b.name || a.rows != b.rows || a.dim != b.dim) return false;
+  const auto slot = [part](const EngineTable& table) {
+    const std::vector<Slot> slots =
+        table.update.rule == nullptr ? std::vector<Slot>{} : table.update.rule->slots();
+    const auto position = static_cast<size_t>(part - 1);
+    return position < slots.size() ? slots[position].name : "";
+  };
+  return part == 0 || (!slot(a).empty() && slot(a) == slot(b));
 }
 
 // Every activation row of every sample, per example of the tensor core's batch. An unknown
@@ -96,8 +95,9 @@ struct EngineDriver::State {
   std::vector<TableStep> steps(distribute::Communicator& communicator) const;
   // The live engine, whoever built it, once no update waits in it; null if there is none.
   std::shared_ptr<EmbeddingEngine> live_without_pending() const;
-  // The same, and the position of a table of this driver there. RuntimeError if there is none.
-  std::pair<std::shared_ptr<EmbeddingEngine>, int> drained(int table) const;
+  // The same, and the position there of a table of this driver that has this part too.
+  // RuntimeError if there is none.
+  std::pair<std::shared_ptr<EmbeddingEngine>, int> drained(int table, int part) const;
   // Of the first `rows` rows of a table, those that this process holds.
   std::pair<int64_t, int64_t> local_rows(const EmbeddingEngine& made, int table,
                                          int64_t rows) const {
@@ -129,7 +129,7 @@ EngineConfiguration EngineDriver::State::configuration(
                     .rows = std::max<int64_t>(config.vocabulary_size, out.num_hosts),
                     .dim = config.dim,
                     .combiner = combiner_from_name(config.combiner),
-                    .update = row_update_of(optimizer(t)),
+                    .update = row_update(optimizer(t)),
                     .low_dimensional_packing = optimizer(t).low_dimensional_packing_status});
     if (rates[t]) {
       table.learning_rate_tag = *rates[t] == t ? tags++ : *out.tables[*rates[t]].learning_rate_tag;
@@ -268,7 +268,8 @@ std::shared_ptr<EmbeddingEngine> EngineDriver::State::live_without_pending() con
   return live;
 }
 
-std::pair<std::shared_ptr<EmbeddingEngine>, int> EngineDriver::State::drained(int table) const {
+std::pair<std::shared_ptr<EmbeddingEngine>, int> EngineDriver::State::drained(int table,
+                                                                              int part) const {
   const std::string& name = tables.tables.at(table).own->name;
   std::shared_ptr<EmbeddingEngine> live = live_without_pending();
   if (live == nullptr) {
@@ -279,12 +280,10 @@ std::pair<std::shared_ptr<EmbeddingEngine>, int> EngineDriver::State::drained(in
   if (live == engine) return {live, table};
   const auto& there = live->tables();
   for (size_t t = 0; t < there.size(); ++t) {
-    const EngineTable& mine = engine->tables()[table];
-    if (there[t].name == name && there[t].rows == mine.rows && there[t].dim == mine.dim) {
-      return {live, static_cast<int>(t)};
-    }
+    if (has_same_part(there[t], engine->tables()[table], part)) return {live, static_cast<int>(t)};
   }
-  throw RuntimeError(kWho, ": the accelerator's engine has no table '", name, "' of this shape");
+  throw RuntimeError(kWho, ": the accelerator's engine has no '", entry_name(table, part),
+                     "' of this shape");
 }
 
 StateEntry::Rows EngineDriver::State::row_access(const EngineDriver& self, int table,
@@ -294,12 +293,12 @@ StateEntry::Rows EngineDriver::State::row_access(const EngineDriver& self, int t
           .end = end,
           .read =
               [self, table, part](int64_t begin, int64_t stop, float* out) {
-                const auto [live, index] = self.state_->drained(table);
+                const auto [live, index] = self.state_->drained(table, part);
                 live->read_rows(index, part, begin, stop, out);
               },
           .write =
               [self, table, part](int64_t begin, int64_t stop, const float* values) {
-                const auto [live, index] = self.state_->drained(table);
+                const auto [live, index] = self.state_->drained(table, part);
                 live->write_rows(index, part, begin, stop, values);
               }};
 }
@@ -382,7 +381,7 @@ EngineDriver::Batch EngineDriver::State::encode(const Tensors& inputs,
   Batch out;
   for (size_t f = 0; f < ids.size(); ++f) {
     FeatureBags bags = fn(f, ids[f], flat_weights[f]);
-    tally.add(f, bags.odd_ids);
+    out.odd_ids.push_back(bags.odd_ids);
     out.shapes.push_back(bags.output_shape + Shape{configs[f].table->dim});
     out.features.push_back({.ids = std::move(bags.ids),
                             .row_splits = std::move(bags.row_splits),
@@ -429,6 +428,7 @@ EngineDriver::Lookup EngineDriver::look_up(const Batch& batch, bool training) {
   for (size_t f = 0; f < batch.shapes.size(); ++f) {
     found.values[f] = found.values[f].reshaped(batch.shapes[f]);
   }
+  s.tally.add(batch.odd_ids);
   return {.activations = std::move(found.values), .ticket = std::move(found.ticket)};
 }
 
@@ -448,7 +448,7 @@ void EngineDriver::apply(const std::shared_ptr<Ticket>& ticket, std::vector<Tens
 }
 
 Tensor EngineDriver::read(int table, int part) const {
-  const auto [engine, index] = state_->drained(table);
+  const auto [engine, index] = state_->drained(table, part);
   const int64_t rows = state_->rows(table);
   Tensor out = Tensor::uninitialized({rows, engine->tables()[index].dim}, DType::kFloat32);
   const auto [first, end] = state_->local_rows(*engine, index, rows);
@@ -477,7 +477,7 @@ void EngineDriver::write(int table, int part, const Tensor& values) const {
     throw ValueError(kWho, ": table '", state_->tables.tables[table].own->name, "' is float32 ",
                      shape, ", received ", values.dtype(), " ", values.shape());
   }
-  const auto [engine, index] = state_->drained(table);
+  const auto [engine, index] = state_->drained(table, part);
   const auto [first, end] = state_->local_rows(*engine, index, shape[0]);
   engine->write_rows(index, part, first, end, values.data<float>().data() + first * shape[1]);
 }

@@ -31,7 +31,8 @@ class EngineDriver {
   using Ticket = distribute::EmbeddingEngine::Ticket;
   struct Batch {
     std::vector<distribute::FeatureBatch> features;
-    std::vector<Shape> shapes;  // of the activations
+    std::vector<Shape> shapes;      // of the activations
+    std::vector<IdCounts> odd_ids;  // by feature; counted once they are looked up
   };
   struct Lookup {
     std::vector<Tensor> activations;  // per feature, of the batch's shapes
@@ -76,9 +77,9 @@ class EngineDriver {
   void apply(const std::shared_ptr<Ticket>& ticket, std::vector<Tensor> gradients);
 
   // Outside replicas: the values that training has reached, with no update waiting. They are those
-  // of the strategy's live engine, whoever built it. RuntimeError if that has no such table.
-  // Whole tables, also where a process holds a part of their rows: collective over the processes,
-  // all of which read the whole table or write the same values.
+  // of the strategy's live engine, whoever built it. RuntimeError if that has no such table or
+  // slot. Whole tables, also where a process holds a part of their rows: collective over the
+  // processes, all of which read the whole table or write the same values.
   Tensor read(int table, int part) const;
   void write(int table, int part, const Tensor& values) const;
   std::vector<StateEntry> state_entries() const;

@@ -78,15 +78,15 @@ Tensors host_embedding_lookup(const Tensors& features, const FeatureWeights& wei
   const std::vector<std::string> paths = flatten_paths(feature_config);
   const auto flat_weights =
       weights ? flatten(*weights) : std::vector<std::optional<TensorLike>>(configs.size());
+  std::vector<IdCounts> odd_ids(configs.size());
   size_t f = 0;
-  return map_structure(features, [&](const TensorLike& input) -> TensorLike {
+  Tensors out = map_structure(features, [&](const TensorLike& input) -> TensorLike {
     const size_t i = f++;
-    IdCounts odd_ids;
-    Tensor found =
-        look_up({paths[i], configs[i], input, flat_weights[i]}, table_of, options.rules, odd_ids);
-    if (options.tally != nullptr) options.tally->add(i, odd_ids);
-    return found;
+    return look_up({paths[i], configs[i], input, flat_weights[i]}, table_of, options.rules,
+                   odd_ids[i]);
   });
+  if (options.tally != nullptr) options.tally->add(odd_ids);
+  return out;
 }
 
 }  // namespace keel

@@ -15,9 +15,12 @@ class IdTally {
  public:
   explicit IdTally(size_t features) : counts_(features) {}
 
-  void add(size_t feature, const IdCounts& counts) {
-    if (counts.dropped != 0) counts_[feature].dropped += counts.dropped;
-    if (counts.replaced != 0) counts_[feature].replaced += counts.replaced;
+  // What one lookup has met, by feature; once nothing can fail any more.
+  void add(const std::vector<IdCounts>& counts) {
+    for (size_t f = 0; f < counts.size(); ++f) {
+      if (counts[f].dropped != 0) counts_[f].dropped += counts[f].dropped;
+      if (counts[f].replaced != 0) counts_[f].replaced += counts[f].replaced;
+    }
   }
   IdCounts counts(size_t feature) const {
     return {.dropped = counts_[feature].dropped, .replaced = counts_[feature].replaced};

@@ -127,6 +127,7 @@ std::vector<Shape> TPUEmbeddingLayer::output_shapes(const Specs& inputs) const {
 }
 
 void TPUEmbeddingLayer::build_weights(const Specs& inputs) {
+  backend_->check_strategy();
   for (const Variable& variable : backend_->build(output_shapes(inputs))) add_weight(variable);
 }
 
@@ -174,8 +175,7 @@ std::vector<std::pair<Table, Tensor>> TPUEmbeddingLayer::embedding_tables() cons
 void TPUEmbeddingLayer::update_embedding_table(const Table& table, const Tensor& values) {
   if (!built()) throw RuntimeError("TPUEmbedding ", name(), ": not built yet; call it once");
   const int found = tables_.find(table);
-  if (found < 0) throw ValueError("TPUEmbedding ", name(), ": the table is not one of the layer's");
-  backend_->write(found, values);
+  if (found >= 0) backend_->write(found, values);
 }
 
 std::vector<std::pair<std::string, IdCounts>> TPUEmbeddingLayer::id_counts() const {

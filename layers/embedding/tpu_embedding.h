@@ -95,7 +95,8 @@ class TPUEmbeddingLayer final : public Layer {
   // holds: not for use inside a training step. Where tables are variables, those are
   // trainable_variables(), in this order.
   std::vector<std::pair<Table, Tensor>> embedding_tables() const;
-  // ValueError if the table is not this layer's or the shape is not its.
+  // Nothing happens if the table is not this layer's, so that one loop over many tables can serve
+  // several layers. ValueError if the shape is not the table's.
   void update_embedding_table(const Table& table, const Tensor& values);
 
   // Odd ids that lookups have left out or replaced so far (FeatureConfig::id_policy), by the

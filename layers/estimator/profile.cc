@@ -4,10 +4,9 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <numeric>
-#include <sstream>
 
+#include "framework/atomic_file.h"
 #include "framework/random.h"
 
 namespace keel::tpu {
@@ -104,13 +103,11 @@ TableProfile decode_profile(const Config& config) {
 }
 
 TableProfile read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) throw IoError(path, ": cannot be read");
+  constexpr int64_t kLongestFile = 64 << 20;
+  const std::string text = read_text_file(path, kLongestFile);
   TableProfile out;
   try {
-    out = decode_profile(parse_json(text.str()));
+    out = decode_profile(parse_json(text));
   } catch (const Error& error) {
     throw IoError(path, ": is no file of lookup statistics: ", error.what());
   }
@@ -148,14 +145,8 @@ void write_profile(const std::string& directory, const TableProfile& profile) {
   std::error_code failed;
   fs::create_directories(directory, failed);
   if (failed) throw IoError(directory, ": cannot be made: ", failed.message());
-  const std::string path = path_in(directory, profile_file_name(profile.key));
-  const std::string temporary = path + ".tmp";
-  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-  file << to_json(encode_profile(profile)) << '\n';
-  file.close();
-  if (!file) throw IoError(temporary, ": cannot be written");
-  fs::rename(temporary, path, failed);
-  if (failed) throw IoError(path, ": cannot be written: ", failed.message());
+  write_file_atomically(path_in(directory, profile_file_name(profile.key)),
+                        to_json(encode_profile(profile)) + "\n");
 }
 
 std::optional<TableProfile> read_profile(const std::string& directory, const ProfileKey& key) {

@@ -56,7 +56,7 @@ std::string default_collection_name(const std::vector<Column>& columns) {
   return out + "shared_embedding";
 }
 
-// The first `width` ids of each row, zeros after its last, and where ids are.
+// The first `width` ids of each row without unknown ones, zeros after its last, and where ids are.
 struct Padded {
   Tensor ids;   // int64 [batch * width]
   Tensor mask;  // float32 [batch, width, 1]
@@ -71,7 +71,7 @@ Padded pad(const TensorLike& ids, int64_t width) {
   const auto mask = out.mask.mutable_data<float>();
   std::vector<int64_t> filled(batch);
   const auto append = [&](int64_t row, int64_t id) {
-    if (filled[row] == width) return;
+    if (id == -1 || filled[row] == width) return;
     const int64_t at = row * width + filled[row]++;
     to[at] = id;
     mask[at] = 1;

@@ -114,9 +114,9 @@ SplitColumns split_sequence_columns(const std::vector<Column>& columns);
 void check_lookup_device(const TPUEmbeddingColumn& column, bool training);
 
 // The lookup of a tensor core, differentiable with respect to `table` [rows, dim]: ids, int32 or
-// int64 of any layout with rows, become [batch, width] with a mask of zeros and ones; the result is
-// the sum over the mask, or with combiner mean that divided by the mask's sum: NaN for an empty
-// row, as a plain division gives. ValueError for another combiner.
+// int64 of any layout with rows, become [batch, width] with a mask of zeros and ones, -1 left out;
+// the result is the sum over the mask, or with combiner mean that divided by the mask's sum: NaN
+// for an empty row, as a plain division gives. ValueError for another combiner.
 Tensor tensor_core_lookup(const TPUEmbeddingColumn& column, const Tensor& table,
                           const TensorLike& ids);
 

@@ -8,6 +8,7 @@
 #include "autodiff/custom_gradient.h"
 #include "autodiff/ops.h"
 #include "autodiff/replica_context.h"
+#include "distribute/fail_together.h"
 #include "distribute/strategy.h"
 #include "framework/parallel.h"
 #include "layers/embedding/engine_driver.h"
@@ -151,7 +152,14 @@ void TPUEmbedding::State::choose_partition() {
   const std::string& directory = options.profile_data_directory;
   if (directory.empty()) return;
   const std::vector<ProfileKey> keys = profile_keys();
-  partition_strategy = choose_sharding_strategy(directory, keys, partition_strategy);
+  // The first process chooses for all: what others find may be older, while it writes.
+  distribute::ProcessGroup& group = strategy.process_group();
+  constexpr const char* kLabel = "partition strategy of statistics";
+  distribute::fail_together(group, kLabel, [&] {
+    if (group.rank() != 0) return;
+    partition_strategy = choose_sharding_strategy(directory, keys, partition_strategy);
+  });
+  partition_strategy = distribute::gather_texts(group, kLabel, partition_strategy)[0];
   if (options.mode == Mode::kTraining) {
     profiler.emplace(keys, strategy.num_replicas_in_sync() / strategy.num_hosts(),
                      options.profiler);
@@ -249,7 +257,7 @@ void TPUEmbedding::State::profile(const std::vector<EngineDriver::Batch>& batche
     for (size_t f = 0; f < features.size(); ++f) {
       const distribute::FeatureBatch& found = batch.features[f];
       // A sequence has several samples for each example.
-      const int64_t steps = found.row_splits.size() / batch_size;
+      const int64_t steps = (found.row_splits.size() - 1) / batch_size;
       Tensor splits = Tensor::uninitialized({batch_size + 1}, DType::kInt64);
       const auto from = found.row_splits.data<int64_t>();
       for (int64_t row = 0; row <= batch_size; ++row) {

@@ -62,6 +62,22 @@ std::vector<int64_t> positions_without(const Tensor& ids, int64_t left_out) {
   return out;
 }
 
+// The same rows, in which places can be left out.
+SparseTensor as_sparse(const RaggedTensor& t) {
+  const auto splits = t.row_splits.data<int64_t>();
+  Tensor indices = Tensor::uninitialized({t.values.size(), 2}, DType::kInt64);
+  const auto to = indices.mutable_data<int64_t>();
+  int64_t width = 1;
+  for (int64_t row = 0; row < t.rows(); ++row) {
+    for (int64_t i = splits[row]; i < splits[row + 1]; ++i) {
+      to[2 * i] = row;
+      to[2 * i + 1] = i - splits[row];
+    }
+    width = std::max(width, splits[row + 1] - splits[row]);
+  }
+  return {.indices = indices, .values = t.values, .dense_shape = {t.rows(), width}};
+}
+
 SparseTensor non_zero(const Tensor& ids) {
   const int64_t columns = ids.rank() == 2 ? ids.dim(1) : 1;
   const std::vector<int64_t> kept = positions_without(ids, 0);
@@ -136,7 +152,7 @@ Tensor one_per_row(const Tensor& ids) {
 }
 
 EmbeddingInput input_of(const std::string& key, TensorLike ids, std::optional<TensorLike> weights,
-                        bool combines) {
+                        bool combines, bool sequence) {
   const std::string who = str("split_inputs: feature '", key, "'");
   ids = checked_ids(who, ids);
   if (ids.layout() == Layout::kDense) {
@@ -150,6 +166,11 @@ EmbeddingInput input_of(const std::string& key, TensorLike ids, std::optional<Te
   const std::vector<int64_t> kept = positions_without(ids.values(), -1);
   if (static_cast<int64_t>(kept.size()) == ids.values().size()) {
     return {.ids = std::move(ids), .weights = std::move(weights)};
+  }
+  if (sequence && ids.layout() == Layout::kRagged) {
+    // Later steps keep their places.
+    ids = as_sparse(ids.ragged());
+    if (weights) weights = as_sparse(weights->ragged());
   }
   if (weights) weights = select<float>(*weights, kept);
   return {.ids = select<int64_t>(ids, kept), .weights = std::move(weights)};
@@ -166,8 +187,9 @@ SplitInputs split_inputs(const Tensors::Dict& batch, const Configs& configs) {
       weights = take(out.features, feature->weight_key, str("weights of feature '", key, "'"));
     }
     const bool combines = configs.table_to_config_dict.at(feature->table_id)->combiner.has_value();
-    EmbeddingInput input = input_of(key, ids, std::move(weights), combines);
-    if (feature->max_sequence_length > 0) {
+    const bool sequence = feature->max_sequence_length > 0;
+    EmbeddingInput input = input_of(key, ids, std::move(weights), combines, sequence);
+    if (sequence) {
       out.features.insert_or_assign(
           key + "_seq_length_",
           TensorLike(sequence_lengths(input.ids, feature->max_sequence_length)));

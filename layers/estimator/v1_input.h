@@ -31,7 +31,7 @@ struct SplitInputs {
 //   dense ids, table without a combiner               stay as they are
 //   sparse ids of rank 2, ragged ids                  stay as they are
 // An id of -1, which columns give words they do not know, is left out with its weight; but not from
-// dense ids that stay dense.
+// dense ids that stay dense. The steps of a sequence keep their places: ragged ones become sparse.
 // ValueError, with the feature's key, for: a feature or its weights that the batch does not have
 // (a key of weights serves one feature); ids that are no integers, strings among them (use
 // CategoricalColumn::transform_feature before); other ranks; weights for dense ids of a table

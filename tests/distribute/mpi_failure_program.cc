@@ -2,8 +2,10 @@
 #include <csignal>
 #include <iostream>
 #include <thread>
+#include <unistd.h>
 
 #include "autodiff/replica_context.h"
+#include "distribute/fail_together.h"
 #include "distribute/tpu_strategy.h"
 
 namespace keel::distribute {
@@ -23,6 +25,24 @@ void fail(const std::string& how, Communicator& communicator) {
   communicator.barrier("the last barrier");
 }
 
+// An exchange that rank 1 has done, and left main after it, long before ranks 0 and 2 have: it
+// stops rank 2, which has much to send and to get, for a while.
+void leave_others_in_an_exchange() {
+  ProcessGroup& group = processes();
+  const auto pids = gather_texts(group, "process ids", str(getpid()));
+  const std::vector<std::byte> much(group.rank() == 1 ? 0 : 16 << 20);
+  std::vector<ProcessGroup::Parts> send(group.size());
+  if (group.rank() != 1) send[2 - group.rank()] = {much};
+  group.exchange("the last exchange", send);
+  if (group.rank() != 1) return;
+  const pid_t slow = std::stoi(pids[2]);
+  ::kill(slow, SIGSTOP);
+  std::thread([slow] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    ::kill(slow, SIGCONT);
+  }).detach();
+}
+
 int run(const std::string& how) {
   TPUStrategy strategy({.num_hosts = processes().size(), .num_cores = 1});
   for (int step = 0; step < 3; ++step) {
@@ -32,6 +52,7 @@ int run(const std::string& how) {
   strategy.run([&] { fail(how, strategy.communicator()); });
   if (how == "late" && processes().rank() == 1)
     std::this_thread::sleep_for(std::chrono::seconds(1));
+  if (how == "early") leave_others_in_an_exchange();
   return 0;
 }
 

@@ -46,6 +46,7 @@ if __name__ == "__main__":
         expect_success("nothing", 1),
         expect_success("nothing", 4),
         expect_success("late", 2),
+        expect_success("early", 3),
         expect_failure("throw", "rank 1: this replica is broken",
                        "rank 0: rank 1 failed: replica 1 failed: this replica is broken"),
         expect_failure("leave", "is in barrier 'the last barrier' while rank", "the end of Strategy::run"),
@@ -55,5 +56,7 @@ if __name__ == "__main__":
         expect_failure("kill", everywhere=False),
         expect_failure("hang", "has waited 2 s for others in barrier 'the last barrier'",
                        everywhere=False, KEEL_PROCESS_TIMEOUT="2"),
+        expect_failure("late", "rank 0 has waited 0.2 s for others to end", processes=2, everywhere=False,
+                       KEEL_PROCESS_TIMEOUT="0.2"),
     ]
     sys.exit(not all(results))

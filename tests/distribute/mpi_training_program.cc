@@ -296,6 +296,52 @@ void refuse_together() {
   }
 }
 
+// One row in each process, of which rank 1 cannot take its own when it is first restored.
+class FragileTable final : public TrackedTables {
+ public:
+  bool built() const override { return true; }
+  std::vector<StateEntry> state_entries() override {
+    const int64_t rank = distribute::processes().rank();
+    const auto write = [this, rank](int64_t, int64_t, const float* values) {
+      if (rank == 1 && attempts_++ == 0) throw IoError("the row of rank 1");
+      row_ = values[0];
+    };
+    return {
+        {.name = "rows",
+         .spec = {.shape = {distribute::processes().size(), 1}},
+         .get = {},
+         .set = {},
+         .rows = StateEntry::Rows{.first = rank,
+                                  .end = rank + 1,
+                                  .read = [this](int64_t, int64_t, float* out) { out[0] = row_; },
+                                  .write = write}}};
+  }
+  float row() const { return row_; }
+  void set_row(float row) { row_ = row; }
+
+ private:
+  float row_ = 0;
+  int attempts_ = 0;
+};
+
+// All processes refuse to restore what one of them cannot, and can try again.
+void restore_together(const std::string& file) {
+  const auto table = std::make_shared<FragileTable>();
+  const Variable counter(Tensor::scalar(0.0F), {.name = "counter"});
+  const Checkpoint checkpoint({.variables = {{"counter", counter}}, .embeddings = {{"t", table}}});
+  table->set_row(5);
+  checkpoint.write(file, 1);
+  table->set_row(0);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    try {
+      checkpoint.restore(file);
+      std::cout << str("row ", table->row(), "\n");
+    } catch (const IoError& error) {
+      std::cout << str("refused: ", error.what(), "\n");
+    }
+  }
+}
+
 // From now on this process cannot write long files.
 void limit_files(int64_t bytes) {
   std::signal(SIGXFSZ, SIG_IGN);
@@ -319,6 +365,8 @@ void run(const Arguments& arguments) {
     run_fit(arguments);
   } else if (mode == "refuse") {
     refuse_together();
+  } else if (mode == "restore") {
+    restore_together(arguments.text("export"));
   } else {
     run_loop(strategy, arguments);
   }

@@ -104,14 +104,16 @@ def checkpoints(folder):
             text = output(2, steps=15, checkpoints=source, norm=norm, **place(2, 2))
             expect(state(text, "restored 15 ") == written, f"other hosts: restored {text}")
             print(f"written by {writer}: {written}, then {whole}")
-    # Of 64 MiB of rows in each process none but small blocks are in memory twice.
+    # Of 64 MiB of rows in each process none but small blocks are in memory twice. A sanitizer keeps
+    # what has been freed.
     code, out, err, _ = run(2, steps=2, every=2, users=2_000_000, checkpoints=folder / "large", **place(2, 2))
     needed = [int(n) for n in re.findall(r"needs (\d+) MiB", err)]
-    expect(code == 0 and len(needed) == 2 and max(needed) < 45, f"memory to write: {needed} MiB {out}{err}")
+    bound = 1024 if "KEEL_TEST_SANITIZED" in os.environ else 45
+    expect(code == 0 and len(needed) == 2 and max(needed) < bound, f"memory to write: {needed} MiB {out}{err}")
     print("memory to write:", needed)
 
 
-def refusals(_):
+def refusals(folder):
     for processes, hosts, cores in ((PLAIN, 3, 1), (3, 3, 1)):
         lines = output(processes, mode="refuse", **place(hosts, cores)).splitlines()
         refused = [x for x in lines if x == "refused: Model.train_on_batch: step 1: "
@@ -120,6 +122,9 @@ def refusals(_):
         losses = [x for x in lines if x.startswith("loss")]
         expect(len(losses) == 1 and len(lines) == len(refused) + 1, f"and went on: {lines}")
         print(lines)
+    lines = sorted(output(3, mode="restore", export=folder / "rows.h5", **place(3, 1)).splitlines())
+    expect(lines == ["refused: rank 1: the row of rank 1"] * 2 + ["refused: the row of rank 1"] + ["row 5"] * 3,
+           f"restored where one process cannot: {lines}")
 
 
 def full_disks(folder):
@@ -204,10 +209,9 @@ def train_ctr(folder):
 
     for hosts, cores, processes in ((2, 2, 2), (4, 1, 3), (6, 1, 4), (3, 2, 3)):
         expected = train(PLAIN, hosts, cores, "plain")
-        for model in ("dlrm",):
-            got = train(processes, hosts, cores, "mpi", model=model)
-            expect(got == expected, f"{got} instead of {expected}")
-            same("plain", "mpi")
+        got = train(processes, hosts, cores, "mpi")
+        expect(got == expected, f"{got} instead of {expected}")
+        same("plain", "mpi")
         print(hosts, cores, processes, expected)
     # Stopped and resumed in other numbers of processes, the last time with other hosts and cores.
     train(PLAIN, 2, 2, "plain")

@@ -78,6 +78,26 @@ TEST(CheckpointManagerTest, AStepThatIsSavedAgainIsTheNewest) {
   EXPECT_EQ(counter.get(), 5);
 }
 
+// As a job of several processes leaves them.
+TEST(CheckpointManagerTest, PartsGoWithTheirCheckpointAndNoOther) {
+  const TempFolder folder;
+  const Counter counter;
+  CheckpointManager manager(counter.checkpoint(), folder.path(), {.max_to_keep = 1});
+  const auto leave = [&](const std::string& name) { write_bytes(folder / name, "rows"); };
+  const auto is_there = [&](const std::string& name) {
+    return std::filesystem::exists(folder / name);
+  };
+  leave("ckpt-1.h5.part-1-0123");
+  leave("ckpt-12.h5.part-1-0123");
+  manager.save(1);
+  EXPECT_FALSE(is_there("ckpt-1.h5.part-1-0123")) << "of an older file";
+  leave("ckpt-1.h5.part-2-4567");
+  manager.save(2);
+  EXPECT_FALSE(is_there("ckpt-1.h5"));
+  EXPECT_FALSE(is_there("ckpt-1.h5.part-2-4567"));
+  EXPECT_TRUE(is_there("ckpt-12.h5.part-1-0123"));
+}
+
 // As after a kill between the two files.
 TEST(CheckpointManagerTest, AFileThatTheIndexDoesNotNameIsNotTakenForTheNewest) {
   const TempFolder folder;

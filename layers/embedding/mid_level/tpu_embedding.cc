@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <iostream>
 
 #include "autodiff/control_flow.h"
@@ -126,7 +127,8 @@ class TPUEmbedding::Accelerator {
   // Returns the replica that calls. RuntimeError, naming `call`, outside replicas of the strategy.
   const ReplicaContext& replica(const char* call);
 
-  void build(const std::optional<std::vector<Shape>>& candidates);
+  // Asks for the candidates unless the object is built: replicas may build at once.
+  void build(const std::function<std::optional<std::vector<Shape>>()>& candidates_of_call);
   // Checks in the documented order, builds if need be, and encodes. `in_step`: a replica calls.
   EngineDriver::Batch prepare(const Tensors& features, const FeatureWeights& weights, bool in_step);
   void enqueue(int local_replica, EngineDriver::Batch batch, bool training, const CallName& name);
@@ -156,10 +158,12 @@ const ReplicaContext& TPUEmbedding::Accelerator::replica(const char* call) {
   return *context;
 }
 
-void TPUEmbedding::Accelerator::build(const std::optional<std::vector<Shape>>& candidates) {
+void TPUEmbedding::Accelerator::build(
+    const std::function<std::optional<std::vector<Shape>>()>& candidates_of_call) {
   const std::lock_guard lock(build_mutex_);
   if (tables_->built()) return;
   distribute::require_no_live_engine(strategy_, kWho);
+  const std::optional<std::vector<Shape>> candidates = candidates_of_call();
   OutputShapes shapes = candidates_;
   if (candidates) {
     shapes.check(*candidates);
@@ -183,7 +187,7 @@ EngineDriver::Batch TPUEmbedding::Accelerator::prepare(const Tensors& features,
   const std::vector<TensorLike> inputs = flatten(features);
   if (verify_shapes_) {
     const std::vector<Shape> shapes = candidates_.of_inputs(inputs);
-    build(shapes);
+    build([&] { return shapes; });
     settled_->check(shapes);
   } else if (!tables_->built()) {
     throw ValueError(kWho, ".enqueue: does not verify shapes, so build must be called first");
@@ -280,21 +284,18 @@ bool TPUEmbedding::built() const {
 
 void TPUEmbedding::build(const std::optional<InputShapes>& per_replica_input_shapes,
                          std::optional<int64_t> per_replica_batch_size) {
-  if (built()) return;
   if (accelerator_ == nullptr) {
     const NoGradient pause;
     host_tables().build();
     return;
   }
-  distribute::require_no_live_engine(accelerator_->strategy(), kWho);
-  if (per_replica_input_shapes) {
-    accelerator_->build(accelerator_->candidates().of_input_shapes(*per_replica_input_shapes));
-  } else if (per_replica_batch_size) {
+  accelerator_->build([&]() -> std::optional<std::vector<Shape>> {
+    const OutputShapes& known = accelerator_->candidates();
+    if (per_replica_input_shapes) return known.of_input_shapes(*per_replica_input_shapes);
+    if (!per_replica_batch_size) return {};
     std::cerr << kWho << ".build: a batch size is an older form; give the shapes of the inputs\n";
-    accelerator_->build(accelerator_->candidates().of_batch_size(*per_replica_batch_size));
-  } else {
-    accelerator_->build({});
-  }
+    return known.of_batch_size(*per_replica_batch_size);
+  });
 }
 
 void TPUEmbedding::build(int64_t per_replica_batch_size) { build({}, per_replica_batch_size); }

@@ -41,7 +41,8 @@ using CallName = std::optional<std::string>;
 struct EnqueueOptions {
   FeatureWeights weights = {};  // packed like the features; unset leaves are ones
   // False: the batch is only looked up. With a name this is only expected: the batch is a training
-  // batch if apply_gradients of that name follows in the step.
+  // batch if apply_gradients of that name follows in the step. What a pipelined lookup sees goes by
+  // this flag alone.
   bool training = true;
   CallName name = {};
   std::string device = {};  // outside steps: the core to enqueue for, "/task:0/device:TPU:2"

@@ -5,7 +5,9 @@
 #include <numeric>
 
 #include "autodiff/replica_context.h"
+#include "distribute/embedding/tpu_system.h"
 #include "distribute/tpu_strategy.h"
+#include "tests/distribute/fake_processes.h"
 
 namespace keel::distribute {
 namespace {
@@ -222,6 +224,19 @@ TEST(EngineInitializationTest, RowsBeyondThoseInitializedStayZero) {
   EXPECT_EQ(engine.retrieve(0).to_vector<float>(), (std::vector<float>{1, 1, 1, 0, 0}));
 }
 
+TEST(EngineProcessesTest, TablesOfOtherSizesInAnotherProcessAreAnErrorInBoth) {
+  FakeJob job(2);
+  const auto errors = job.run([](ProcessGroup& group) {
+    TPUStrategy strategy({.num_hosts = 2, .num_cores = 1}, group);
+    EmbeddingEngine engine(configuration({table(4 + group.rank(), 1, Combiner::kSum)}, {0}, {2, 1}),
+                           {.first = strategy.first_local_replica(), .count = 1});
+    strategy.run([&] { engine.lookup(strategy.communicator(), {bags({{2}})}); });
+  });
+  for (const std::string& error : errors) {
+    EXPECT_NE(error.find("ids to look up in tables"), std::string::npos) << error;
+  }
+}
+
 // One id at every step, rate 0.1, gradient 1.
 std::vector<float> seen_by_training(bool pipelined, bool evaluate_between) {
   TPUStrategy strategy({.num_cores = 2});
@@ -262,6 +277,29 @@ TEST(EnginePipelineTest, AStepSeesAllUpdatesButTheLast) {
 TEST(EnginePipelineTest, InferenceSeesEveryUpdate) {
   const std::vector<float> seen = seen_by_training(true, true);
   EXPECT_NEAR(seen[3], -0.3, 1e-6);
+}
+
+TEST(EnginePipelineTest, AnUpdateThatWaitsOutlivesARunThatFails) {
+  TPUStrategy strategy({.num_cores = 2});
+  EngineConfiguration c = configuration({table(4, 1, Combiner::kSum)}, {0}, {1, 2});
+  c.pipeline_execution_with_tensor_core = true;
+  const auto engine = std::make_shared<EmbeddingEngine>(c);
+  set_live_engine(strategy, engine, "test");
+  Communicator& all = strategy.communicator();
+  strategy.run([&] {
+    const auto found = engine->lookup(all, {bags({{1}})});
+    engine->apply(all, found.ticket, {Tensor::full<float>({1, 1}, 0.5F)}, {{.learning_rate = 0.1}});
+  });
+  for (const bool training : {false, true}) {
+    EXPECT_THROW(strategy.run([&] {
+      const int64_t bad = current_replica_context()->replica == 1 ? 4 : 0;
+      engine->lookup(all, {bags({{bad}})}, training);
+    }),
+                 ValueError);
+    EXPECT_TRUE(engine->has_pending());
+  }
+  strategy.run([&] { engine->drain(all); });
+  EXPECT_NEAR(engine->retrieve(0).to_vector<float>()[1], -0.1, 1e-6);
 }
 
 TEST(EngineQuantizationTest, RoundsRowsBeforeTheyAreCombinedAndStoresThemExactly) {

@@ -55,5 +55,19 @@ TEST(PartitionTest, LocalAndGlobalRowsAreEachOthersInverse) {
   }
 }
 
+TEST(PartitionTest, RowsMayBeMoreThanAnIntCounts) {
+  constexpr int64_t kRows = (int64_t{1} << 40) + 5;
+  for (const ShardingStrategy strategy : {ShardingStrategy::kDiv, ShardingStrategy::kMod}) {
+    const Partition p(kRows, {7, 3, strategy});
+    int64_t total = 0;
+    for (int s = 0; s < p.shards(); ++s) total += p.rows_of(s);
+    EXPECT_EQ(total, kRows);
+    for (const int64_t row : {int64_t{1} << 31, (int64_t{1} << 32) + 1, kRows / 2, kRows - 1}) {
+      EXPECT_LT(p.local_row(row), p.rows_of(p.owner(row)));
+      EXPECT_EQ(p.global_row(p.owner(row), p.local_row(row)), row);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace keel::distribute

@@ -183,6 +183,24 @@ TEST(EmbedReduceTest, GradientsReachDenseWeights) {
   expect_near(g, {(22.0F - 55.0F) / 4, (66.0F - 55.0F) / 4});
 }
 
+TEST(EmbedReduceTest, WeightsOfASampleWithoutDivisorHaveGradientZero) {
+  const Tensor ids = Tensor::from<int64_t>({2, 6, 2, 6}, {2, 2});
+  for (const char* combiner : {"mean", "sqrtn"}) {
+    const EmbedReduce layer = counting(combiner);
+    const Variable weights(Tensor::from<float>({0, 0, 3, 4}, {2, 2}), {.name = "weights"});
+    GradientTape tape;
+    const Tensor y = layer(Tensors(ids), {.weights = weights.read()}).tensor();
+    const Values g = tape.gradient(ops::sum(y), {weights})[0].dense().to_vector<float>();
+    EXPECT_EQ(g[0], 0) << combiner;
+    EXPECT_EQ(g[1], 0) << combiner;
+    // Of (3 e0 + 4 e1) / r for e = (22, 66): e / r - y w / r^2 with r = 5, or (e - y) / 7.
+    const bool mean = std::string(combiner) == "mean";
+    const float sum = 3 * 22 + 4 * 66;
+    EXPECT_NEAR(g[2], mean ? (22 - sum / 7) / 7 : 22.0F / 5 - sum / 5 * 3 / 25, 1e-4) << combiner;
+    EXPECT_NEAR(g[3], mean ? (66 - sum / 7) / 7 : 66.0F / 5 - sum / 5 * 4 / 25, 1e-4) << combiner;
+  }
+}
+
 TEST(EmbedReduceTest, WorksInFunctionalModelsWithWeights) {
   const EmbedReduce layer = counting("sum");
   const Tensor ids = layers::input({.shape = {2}, .dtype = DType::kInt64, .name = "ids"});

@@ -140,6 +140,23 @@ TEST_P(IdPolicyTest, ReplacedIdsAreTheDefaultRow) {
   }
 }
 
+TEST_P(IdPolicyTest, ALookupThatFailsCountsNothing) {
+  CPUStrategy cpu;
+  TPUStrategy tpu({.num_cores = 1});
+  Strategy& strategy = GetParam() == Path::kHost ? static_cast<Strategy&>(cpu) : tpu;
+  const auto scope = strategy.scope();
+  const Table table = make_table({.vocabulary_size = 4, .dim = 1});
+  const TPUEmbedding layer(
+      {.feature_config = {{"a", FeatureConfig{.table = table, .id_policy = IdPolicy::ignore()}},
+                          {"b", FeatureConfig{.table = table}}},
+       .optimizer = "sgd",
+       .embedding_feature =
+           GetParam() == Path::kV0 ? EmbeddingFeature::kUnsupported : EmbeddingFeature::kV1});
+  const Tensors input = {{"a", ids({9}, {1})}, {"b", ids({9}, {1})}};
+  EXPECT_THROW(strategy.run([&] { layer(input); }), ValueError);
+  EXPECT_EQ(layer->id_counts()[0].second.dropped, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Paths, IdPolicyTest,
                          testing::Values(Path::kHost, Path::kEngine, Path::kV0));
 

@@ -91,6 +91,22 @@ TEST(EmbeddingFeatureTest, ALayerOfAStrategyIsCalledUnderOne) {
   EXPECT_THROW((*layer)(row), RuntimeError);
 }
 
+TEST(EmbeddingFeatureTest, ACallUnderAnotherStrategyBuildsNothing) {
+  const Tensors row = ids({1}, {1});
+  const TPUEmbedding on_host({.feature_config = one_feature(), .optimizer = "sgd"});
+  TPUStrategy strategy({.num_cores = 1});
+  std::optional<TPUEmbedding> on_engine;
+  {
+    const auto scope = strategy.scope();
+    on_engine.emplace(TPUEmbeddingOptions{.feature_config = one_feature(), .optimizer = "sgd"});
+    EXPECT_THROW(on_host(row), RuntimeError);
+    EXPECT_FALSE(on_host->built());
+  }
+  EXPECT_THROW((*on_engine)(row), RuntimeError);
+  EXPECT_FALSE((*on_engine)->built());
+  EXPECT_EQ(distribute::live_engine(strategy), nullptr);
+}
+
 TEST(EmbeddingFeatureTest, TheNewerEngineIsAnotherLayers) {
   const TPUEmbeddingOptions options = {.feature_config = one_feature(),
                                        .optimizer = "sgd",
@@ -169,6 +185,17 @@ TEST(BatchSizeTest, AnOutputShapeThatDisagreesIsAnErrorWithThePath) {
     layer->build(Specs({{"f", Specs(any)}}));
   });
   EXPECT_NE(text.find("'f'"), std::string::npos) << text;
+}
+
+TEST(OutputShapeTest, DenseAndSparseIdsFoldIntoItOnTheEngine) {
+  const FeatureConfig feature = {.output_shape = Shape{2, 2}};
+  fixture::OneFeature one = {
+      .table_values = counting(16, 2), .input = ids({3, 2, 1, 0}, {4, 1}), .feature = feature};
+  fixture::expect_tensor(look_up_on_engine(one), {2, 2, 2}, {6, 7, 4, 5, 2, 3, 0, 1});
+  one.input = fixture::sparse(IdRows{{3}, {2}, {}, {1}}, 2);
+  fixture::expect_tensor(look_up_on_engine(one), {2, 2, 2}, {6, 7, 4, 5, 0, 0, 2, 3});
+  one.input = ids({3, 2, 1}, {3});
+  EXPECT_THROW(look_up_on_engine(one), ValueError);
 }
 
 std::vector<std::string> slot_names_of(const TPUEmbedding& layer) {

@@ -1,5 +1,6 @@
 #include "layers/embedding/tpu_embedding.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
 #include <numeric>
 
@@ -196,6 +197,26 @@ TEST(TPUEmbeddingTest, ASecondGradientOfOneLookupIsAnError) {
   }),
                RuntimeError);
   EXPECT_EQ(one.values()[2], -0.02F) << "the first one counts, summed over the replicas";
+}
+
+TEST(TPUEmbeddingTest, SeveralCallsOfOneStepAreUpdatesOfTheirOwnTheLastCallFirst) {
+  for (const bool pipelined : {false, true}) {
+    TPUStrategy strategy({.num_cores = 1});
+    const auto scope = strategy.scope();
+    const Table table = make_table({.vocabulary_size = 4, .dim = 1, .initializer = "zeros"});
+    const TPUEmbedding layer({.feature_config = FeatureConfig{.table = table},
+                              .optimizer = tpu::Adagrad{.learning_rate = 1},
+                              .pipeline_execution_with_tensor_core = pipelined});
+    strategy.run([&] {
+      GradientTape tape;
+      const Tensor first = layer(ids({2}));
+      const Tensor second = layer(ids({2}));
+      EXPECT_EQ(of(second), Values{0});
+      tape.gradient(ops::sum(first) + ops::sum(second) * 3, layer->trainable_variables());
+    });
+    const Values rows = layer->embedding_tables()[0].second.to_vector<float>();
+    EXPECT_NEAR(rows[2], -3 / std::sqrt(9.1) - 1 / std::sqrt(10.1), 1e-6);
+  }
 }
 
 TEST(TPUEmbeddingTest, EvaluationChangesNothing) {
@@ -560,6 +581,19 @@ TEST(TPUEmbeddingTest, TablesThatShareAnOptimizerShareItAfterReadingTheirConfig)
   }
   EXPECT_EQ(sources[0], sources[2]);
   EXPECT_EQ(sources[0]->learning_rate(), 0.25);
+}
+
+TEST(TPUEmbeddingTest, UpdatingATableOfAnotherLayerDoesNothing) {
+  const Fixture f;
+  const TPUEmbedding layer({.feature_config = f.config});
+  layer(Fixture::ragged(0, 4));
+  const auto before = layer->embedding_tables();
+  const Table other = make_table({.vocabulary_size = 8, .dim = 4, .name = "other"});
+  layer->update_embedding_table(other, Tensor::full({8, 4}, 7.0F));
+  const auto after = layer->embedding_tables();
+  for (size_t t = 0; t < before.size(); ++t) {
+    EXPECT_EQ(before[t].second.to_vector<float>(), after[t].second.to_vector<float>());
+  }
 }
 
 }  // namespace

@@ -142,6 +142,21 @@ TEST(TensorCoreLookup, TakesSparseAndDenseIdsAndDividesAnEmptyRowByZero) {
             Values({21, 25}));
 }
 
+TEST(TensorCoreLookup, LeavesUnknownWordsOut) {
+  const auto words =
+      fc::categorical_column_with_vocabulary_list("a", std::vector<std::string>{"x", "y"});
+  const TPUColumn column = tpu::embedding_column(
+      words, 1,
+      {.combiner = "sum", .embedding_lookup_device = "tpu_tensor_core", .tensor_core_width = 1});
+  const Tensor table = Tensor::from<float>({10, 11}, {2, 1});
+  const Tensor values = Tensor::from<std::string>({"what", "y", "x"}, {3});
+  const RaggedTensor rows = {values, Tensor::from<int64_t>({0, 2, 3}, {3})};
+  EXPECT_EQ(tensor_core_lookup(*column, table, words->transform_feature(rows)).to_vector<float>(),
+            Values({11, 10}));
+  const Tensor dense = Tensor::from<int64_t>({-1, 1}, {2, 1});
+  EXPECT_EQ(tensor_core_lookup(*column, table, dense).to_vector<float>(), Values({0, 11}));
+}
+
 TEST(TensorCoreLookup, PassesGradientsToTheRowsThatWereThere) {
   const Variable table(Tensor::from<float>({1, 2, 3, 4, 5}, {5, 1}), {.name = "t"});
   GradientTape tape;

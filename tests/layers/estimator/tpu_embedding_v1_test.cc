@@ -6,7 +6,9 @@
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
 #include "distribute/tpu_strategy.h"
+#include "layers/estimator/embedding_features.h"
 #include "optimizers/tpu_parameters.h"
+#include "tests/distribute/fake_processes.h"
 
 namespace keel::tpu::v1 {
 namespace {
@@ -105,34 +107,46 @@ TEST(SpecRowsH, H08_RateFunctionsOfTheGlobalStepScaleTheirTables) {
 }
 
 TEST(SpecRowsH, H10_AWeightedColumnIsAMeanByItsWeights) {
+  const auto x = fc::weighted_categorical_column(fc::categorical_column_with_identity("x", 4), "w");
+  const Configs configs = get_configs_from_feature_columns({tpu::embedding_column(x, 1)});
+  const Tensors::Dict batch = {{"x", RaggedTensor::from_rows<int64_t>({{2, 1}, {1, 3}})},
+                               {"w", RaggedTensor::from_rows<float>({{0.5, 1}, {0.2, 0}})}};
+  const Tensor counting = Tensor::from<float>({0, 1, 2, 3}, {4, 1});
+  const auto expect_means = [](const Tensor& found) {
+    const Values values = found.to_vector<float>();
+    EXPECT_NEAR(values[0], 1.3333333, 1e-6);
+    EXPECT_NEAR(values[1], 1, 1e-6);
+  };
   TPUStrategy strategy({.num_cores = 1});
   const auto scope = strategy.scope();
-  const TableConfig counting = table(4, 1, {.initializer = initializers::ones()});
-  TPUEmbedding embedding({.table_to_config_dict = {{"t", counting}},
-                          .feature_to_config_dict = {{"x", feature("t")}},
+  TPUEmbedding embedding({.table_to_config_dict = configs.table_to_config_dict,
+                          .feature_to_config_dict = configs.feature_to_config_dict,
                           .batch_size = 2,
                           .optimization_parameters = kSgd});
   embedding.build();
-  embedding.state_entries({{"t", "t"}})[0].set(Tensor::from<float>({0, 1, 2, 3}, {4, 1}));
-  const auto ids = RaggedTensor::from_rows<int64_t>({{2, 1}, {1, 3}});
-  const auto weights = RaggedTensor::from_rows<float>({{0.5, 1}, {0.2, 0}});
-  embedding.generate_enqueue({{{"x", RaggedEnqueueData::from_ragged_tensor(ids, weights)}}});
-  const auto out = strategy.run([&] { return embedding.get_activations().at("x"); });
-  const Values values = out[0].to_vector<float>();
-  EXPECT_NEAR(values[0], 1.3333333, 1e-6);
-  EXPECT_NEAR(values[1], 1, 1e-6);
+  const std::string name = embedding.tables().at(0);
+  embedding.state_entries({{name, name}})[0].set(counting);
+  embedding.generate_enqueue({enqueue_data_of(split_inputs(batch, configs).embedding_inputs)});
+  expect_means(strategy.run([&] { return embedding.get_activations().at("x"); })[0]);
+
+  const layers::EmbeddingFeatures on_host({.configs = configs});
+  on_host->tables().at(name).assign(counting);
+  expect_means(on_host(Tensors(batch))["x"].tensor());
 }
 
 TEST(SpecRowsH, H14_BatchModeAndNamesAreChecked) {
   TPUStrategy strategy({.num_cores = 4});
   const auto scope = strategy.scope();
   EXPECT_THROW(TPUEmbedding(one_table(10)), ValueError);
+  EXPECT_NO_THROW(TPUEmbedding(one_table(8)));
   TPUEmbeddingOptions inference = one_table(8);
   inference.mode = Mode::kInference;
   EXPECT_THROW(TPUEmbedding{inference}, ValueError);
   TPUEmbeddingOptions without = one_table(8);
   without.optimization_parameters = {};
   EXPECT_THROW(TPUEmbedding{without}, ValueError);
+  without.table_to_config_dict = {{"t", table(5, 1, {.optimization_parameters = kSgd})}};
+  EXPECT_NO_THROW(TPUEmbedding{without});
   TPUEmbeddingOptions unused = one_table(8);
   unused.table_to_config_dict.emplace("u", table(5, 1));
   EXPECT_THROW(TPUEmbedding{unused}, ValueError);
@@ -176,7 +190,12 @@ TEST(SpecRowsH, H16_RateFunctionsNeedAStepAndInferenceSendsNoGradients) {
   TPUEmbedding training(options);
   training.build();
   training.generate_enqueue({{{"x", ragged({{1}})}}});
-  EXPECT_THROW(step(strategy, training), ValueError);
+  const TPUEmbedding::Activations ones = {{"x", Tensor::full<float>({1, 1}, 1)}};
+  strategy.run([&] {
+    training.get_activations();
+    EXPECT_THROW(training.generate_send_gradients(ones), ValueError);
+    EXPECT_NO_THROW(training.generate_send_gradients(ones, 0));
+  });
 
   TPUStrategy other({.num_cores = 1});
   const auto other_scope = other.scope();
@@ -186,7 +205,10 @@ TEST(SpecRowsH, H16_RateFunctionsNeedAStepAndInferenceSendsNoGradients) {
   TPUEmbedding inference(serving);
   inference.build();
   inference.generate_enqueue({{{"x", ragged({{1}})}}});
-  EXPECT_THROW(step(other, inference), RuntimeError);
+  other.run([&] {
+    inference.get_activations();
+    EXPECT_THROW(inference.generate_send_gradients(ones, 0), RuntimeError);
+  });
 }
 
 TEST(V1TPUEmbedding, NeedsATPUStrategyAndKnownOptions) {
@@ -464,6 +486,55 @@ TEST(V1TPUEmbedding, NamesTablesAndSlotsAsAskedFor) {
   std::vector<std::string> names;
   for (const StateEntry& e : embedding.state_entries({{"t", "scope/v"}})) names.push_back(e.name);
   EXPECT_EQ(names, (std::vector<std::string>{"scope/v", "scope/v/Adam/m", "scope/v/Adam/v"}));
+}
+
+TEST(V1TPUEmbedding, ProfilesBatchesOfOneExample) {
+  const std::string folder = testing::TempDir() + "keel_v1_embedding_profiles_of_one";
+  std::filesystem::remove_all(folder);
+  TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  TPUEmbeddingOptions options = one_table(2);
+  options.feature_to_config_dict.emplace("s", feature("t", 3));
+  options.profiler = {.sample_fraction = 1, .min_examples = 1};
+  options.profile_data_directory = folder;
+  TPUEmbedding embedding(options);
+  embedding.build();
+  // A sequence's fourth step is not looked up.
+  embedding.generate_enqueue({{{"x", ragged({{1, 2}})}, {"s", ragged({{1, 3, 1, 4}})}},
+                              {{"x", ragged({{}})}, {"s", ragged({{4}})}}});
+  EXPECT_EQ(embedding.save_profiles(), 1);
+  const TableProfile found = read_profiles(folder).at(0);
+  EXPECT_EQ(found.examples, 2);
+  EXPECT_EQ(found.ids, 6);
+  EXPECT_EQ(found.distinct_ids, 4);
+  EXPECT_EQ(found.hot_rows.at(0).id, 1);
+  EXPECT_EQ(found.hot_rows.at(0).count, 3);
+}
+
+// Frequent ids are the first ones, which "mod" deals out more evenly.
+void write_profile_for_mod(const std::string& folder) {
+  LookupProfiler profiler({{.table_name = "t", .vocabulary_size = 5, .task_count = 2}}, 1,
+                          {.sample_fraction = 1, .min_examples = 1});
+  profiler.record({{RaggedTensor::from_rows<int64_t>({{0, 1}})}}, 1);
+  profiler.save(folder);
+}
+
+TEST(V1TPUEmbedding, ProcessesTakeThePartitionThatTheFirstChooses) {
+  const std::string folder = testing::TempDir() + "keel_v1_embedding_profiles_of_processes";
+  std::filesystem::remove_all(folder);
+  write_profile_for_mod(folder + "/0");
+  std::vector<std::string> chosen(2);
+  distribute::FakeJob job(2);
+  const auto errors = job.run([&](distribute::ProcessGroup& group) {
+    TPUStrategy strategy({.num_hosts = 2, .num_cores = 1}, group);
+    const auto scope = strategy.scope();
+    TPUEmbeddingOptions options = one_table(2);
+    // The second has not seen the file yet.
+    options.profile_data_directory = folder + "/" + std::to_string(group.rank());
+    chosen[group.rank()] = TPUEmbedding(options).partition_strategy();
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+  EXPECT_EQ(chosen, std::vector<std::string>(2, "mod"));
 }
 
 TEST(V1TPUEmbedding, LearnsItsPartitionFromProfilesWithoutChangingValues) {

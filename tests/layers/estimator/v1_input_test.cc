@@ -98,6 +98,20 @@ TEST(SplitInputs, LeavesUnknownWordsOutWithTheirWeights) {
   EXPECT_EQ(out.ids.sparse().indices.to_vector<int64_t>(), Ids({1, 1}));
 }
 
+TEST(SplitInputs, StepsOfSequencesKeepTheirPlacesWhereUnknownWordsAreLeftOut) {
+  const Configs configs = one_feature({.max_sequence_length = 3, .weight_key = "w"});
+  const auto rows = RaggedTensor::from_rows<int64_t>({{5, -1, 6, 7}, {-1, 8, -1}, {}});
+  const auto weights = RaggedTensor::from_rows<float>({{1, 2, 3, 4}, {5, 6, 7}, {}});
+  const SplitInputs out = split_inputs({{"x", rows}, {"w", weights}}, configs);
+  const EmbeddingInput& x = out.embedding_inputs.at("x");
+  EXPECT_EQ(x.ids.sparse().values.to_vector<int64_t>(), Ids({5, 6, 7, 8}));
+  EXPECT_EQ(x.ids.sparse().indices.to_vector<int64_t>(), Ids({0, 0, 0, 2, 0, 3, 1, 1}));
+  EXPECT_EQ(x.ids.sparse().dense_shape, Shape({3, 4}));
+  EXPECT_EQ(x.weights->sparse().values.to_vector<float>(), std::vector<float>({1, 3, 4, 6}));
+  EXPECT_EQ(x.weights->sparse().indices.to_vector<int64_t>(), Ids({0, 0, 0, 2, 0, 3, 1, 1}));
+  EXPECT_EQ(out.features.at("x_seq_length_").tensor().to_vector<int64_t>(), Ids({3, 2, 0}));
+}
+
 TEST(SplitInputs, RefusesABatchWithoutTheFeatureOrItsWeights) {
   const auto ids = RaggedTensor::from_rows<int64_t>({{1}});
   EXPECT_THROW(split_inputs({}, one_feature({})), ValueError);

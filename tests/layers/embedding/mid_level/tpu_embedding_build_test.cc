@@ -205,6 +205,46 @@ TEST(SpecRowsE, E08_ShapesMustBeDefinedByBuild) {
   EXPECT_TRUE(throws<ValueError>([&] { built_shapes(features, InputShapes()); }));
 }
 
+FeatureConfig with_length(int64_t length) {
+  return {.table = table_of(8, 4), .max_sequence_length = length};
+}
+
+TEST(SpecRowsE, E09_TheFirstInputsDecideWhatIsNotConfigured) {
+  TPUStrategy strategy({.num_cores = 2});
+  const auto scope = strategy.scope();
+  const FeatureConfig feature = on(table_of(8, 4));
+  TPUEmbedding embedding(Nest<FeatureConfig>::tuple({feature, feature, feature}), "sgd");
+  const auto cells = [](const Shape& shape) {
+    return fixture::sparse_at(IdRows{{1, 2, 1}}, std::vector<int64_t>{1}, shape);
+  };
+  embedding.enqueue(for_all(
+      Tensors::tuple({fixture::ids({1, 2, 3}, {1, 3, 1}), cells({2, 4, 2}), cells({2, 4, 3})}),
+      strategy));
+  EXPECT_EQ(shapes_in(embedding), (std::vector<Shape>{{1, 3}, {2, 4}, {2, 4}}));
+}
+
+TEST(SpecRowsE, E10_BuildTakesEitherShapeOfASequenceFeature) {
+  for (const Shape& shape : {Shape{2, 2}, Shape{2, 3, 2}}) {
+    EXPECT_EQ(built_shapes(one_feature(with_length(3)), f_shape(shape)),
+              (std::vector<Shape>{{2, 3}}));
+  }
+}
+
+TEST(SpecRowsE, E11_BuildTakesABatchSize) {
+  FeatureConfig configured = with_length(0);
+  configured.output_shape = Shape{2, 4};
+  EXPECT_EQ(
+      built_shapes(Nest<FeatureConfig>::tuple({on(table_of(8, 4)), with_length(5), configured}), {},
+                   8),
+      (std::vector<Shape>{{8}, {8, 5}, {2, 4}}));
+}
+
+TEST(TPUEmbeddingBuildTest, EveryReplicaMayBuild) {
+  Small s(4);
+  s.strategy.run([&] { s.embedding->build(f_shape(Shape{2, 1})); });
+  EXPECT_EQ(shapes_in(*s.embedding), (std::vector<Shape>{{2}}));
+}
+
 TEST(TPUEmbeddingBuildTest, ABatchSizeMayStandInEitherArgumentAndShapesStandAboveIt) {
   const Nest<FeatureConfig> features = one_feature(on(table_of(8, 4)));
   testing::internal::CaptureStderr();

@@ -6,6 +6,7 @@
 #include "layers/embedding/mid_level/tpu_embedding_v0.h"
 #include "optimizers/adagrad.h"
 #include "savedmodel/checkpoint.h"
+#include "savedmodel/checkpoint_file.h"
 #include "tests/layers/embedding/mid_level/mid_level_testing.h"
 
 namespace keel::mid_level {
@@ -63,6 +64,22 @@ TEST(SpecRowsE, E27_SavingReadsTheAccelerator) {
   EXPECT_EQ(values_of(*read, "t"), kOnes);
   of(*read).restore(after);
   EXPECT_EQ(values_of(*read, "t"), kTwos);
+}
+
+TEST(TPUEmbeddingCheckpointTest, ATableThatIsLiveWithOtherSlotsLendsItsWeightsOnly) {
+  const std::string path = new_path("adagrad");
+  TPUStrategy strategy({.num_cores = 2});
+  const auto a = built(strategy, "ones", "adagrad");
+  of(*a).write(path, 0);
+  distribute::initialize_tpu_system(strategy);
+  const auto b = built(strategy, initializers::constant(2), "adam");
+  EXPECT_EQ(values_of(*a, "t"), kTwos);
+  EXPECT_TRUE(throws<RuntimeError>([&] { values_of(*a, "t/accumulators"); }, {"t/accumulators"}));
+  EXPECT_THROW(of(*a).write(path, 1), RuntimeError);
+  EXPECT_THROW(set_state(*a, "t/accumulators", Tensor::zeros({8, 4})), RuntimeError);
+  distribute::initialize_tpu_system(strategy);
+  const auto c = built(strategy, "zeros", "sgd");
+  EXPECT_TRUE(throws<RuntimeError>([&] { values_of(*a, "t/accumulators"); }, {"t/accumulators"}));
 }
 
 TEST(SpecRowsE, E28_RestoringWritesTheAccelerator) {
@@ -125,6 +142,18 @@ Names names_of(const tpu::EmbeddingBase& embedding) {
   return out;
 }
 
+// What a checkpoint of the object holds.
+Names names_in_file(const tpu::EmbeddingBase& embedding, const char* file) {
+  const std::string path = new_path(file);
+  of(embedding).write(path, 0);
+  const CheckpointReader reader(path);
+  Names out;
+  for (const auto& [key, stored] : reader.index()) {
+    out.emplace_back(key, stored.spec.shape);
+  }
+  return out;
+}
+
 TEST(SpecRowsE, E30_NamesAndShapesAreTheSameEverywhere) {
   const std::vector<TableOptimizer> optimizers = {tpu::SGD{}, tpu::Adagrad{}, tpu::Adam{},
                                                   tpu::FTRL{}};
@@ -141,6 +170,9 @@ TEST(SpecRowsE, E30_NamesAndShapesAreTheSameEverywhere) {
     EXPECT_EQ(names_of(*host), expected[i]);
     host->build();
     EXPECT_EQ(names_of(*host), expected[i]);
+    const Names saved = names_in_file(*engine, "engine");
+    EXPECT_EQ(saved.size(), expected[i].size());
+    EXPECT_EQ(names_in_file(*host, "host"), saved);
     tpu::TPUEmbeddingForServing serving(features("ones"), optimizers[i]);
     EXPECT_EQ(names_of(serving), expected[i]);
     const auto scope = strategy.scope();

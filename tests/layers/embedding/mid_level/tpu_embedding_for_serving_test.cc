@@ -126,6 +126,15 @@ TEST(ServingLookupTest, RaggedStepsOfAnOutputShapeIgnoreWeightsAndCombiner) {
   const std::string text = error_of({.input = rows, .feature = {.output_shape = {{3}}}});
   EXPECT_NE(text.find("3"), std::string::npos) << text;
   EXPECT_NE(text.find("2 rows"), std::string::npos) << text;
+  error_of({.input = rows, .feature = {.output_shape = {{0}}}});
+}
+
+TEST(ServingLookupTest, AnOutputShapeOnlyKeepsOtherIdsFromBeingSequences) {
+  const FeatureConfig feature = {.max_sequence_length = 2, .output_shape = {{2}}};
+  expect_rows(look_up({.input = sparse(IdRows{{1, 2}, {}, {3}}, 2), .feature = feature}),
+              {{3, 4}, {0, 0}, {6, 7}});
+  expect_tensor(look_up({.input = ids({3, 1}, {2, 1}), .feature = {.output_shape = {{2}}}}),
+                {2, 1, 2}, {6, 7, 2, 3});
 }
 
 TEST(ServingLookupTest, RaggedIdsHaveRankTwoAndSparseOnesTwoOrMore) {

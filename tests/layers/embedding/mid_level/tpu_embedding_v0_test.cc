@@ -217,6 +217,14 @@ TEST(TPUEmbeddingV0Test, RowsOfSparseIdsOfHigherRankAreTheLastAxis) {
   expect_tensor(look_up({.input = cells}), {2, 2, 2}, {1, 2, 0, 0, 4, 5, 4.6666667, 5.6666667});
 }
 
+TEST(TPUEmbeddingV0Test, AnOutputShapeOnlyKeepsOtherIdsFromBeingSequences) {
+  const FeatureConfig feature = {.max_sequence_length = 2, .output_shape = {{2}}};
+  expect_rows(look_up({.input = sparse(IdRows{{1, 2}, {}, {3}}, 2), .feature = feature}),
+              {{3, 4}, {0, 0}, {6, 7}});
+  expect_tensor(look_up({.input = ids({3, 1}, {2, 1}), .feature = {.output_shape = {{2}}}}),
+                {2, 1, 2}, {6, 7, 2, 3});
+}
+
 TEST(TPUEmbeddingV0Test, RaggedRowsTakeTheOutputShape) {
   const TensorLike friends = Standard::ragged_batch()["friends"].leaf();
   expect_tensor(look_up({.input = friends, .feature = {.output_shape = {{2, 2}}}}), {2, 2, 2},

@@ -1,4 +1,4 @@
-#include "savedmodel/atomic_file.h"
+#include "framework/atomic_file.h"
 
 #include <algorithm>
 #include <array>
