@@ -124,6 +124,9 @@ const std::function<Tensor(const Tensor&)>& Variable::constraint() const {
   return state().options.constraint;
 }
 bool Variable::is_virtual() const { return state().is_virtual; }
+VariableSynchronization Variable::synchronization() const {
+  return state().options.synchronization;
+}
 uint64_t Variable::id() const { return state().id; }
 
 Tensor Variable::read() const {

@@ -56,6 +56,7 @@ class Variable {
   DType dtype() const { return spec().dtype; }
   bool trainable() const;
   bool is_virtual() const;
+  VariableSynchronization synchronization() const;
   const std::function<Tensor(const Tensor&)>& constraint() const;
 
   // In a replica, its value; outside, the combined one. Watched by active tapes if trainable.

@@ -10,7 +10,8 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 # No contraction: the same line gives the same bits in a vector loop and in its tail.
-add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -ffp-contract=off -fno-math-errno)
+add_compile_options(-Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
+                    -ffp-contract=off -fno-math-errno)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 at -O3 warns of its own std::string, std::variant and std::vector.
   add_compile_options(-Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow
@@ -38,6 +39,23 @@ function(keel_library folder)
     $<BUILD_INTERFACE:${tree}> $<INSTALL_INTERFACE:include/keel>)
   target_compile_features(keel_${folder} PUBLIC cxx_std_20)
   target_link_libraries(keel_${folder} PUBLIC ${ARG_LINK_PUBLIC} PRIVATE ${ARG_LINK_PRIVATE})
+endfunction()
+
+# keel_protobuf(<folder> <name>): the messages of <folder>/<name>.proto, for the sources of
+# keel_<folder> alone. Generated code does not follow our warnings.
+function(keel_protobuf folder name)
+  set(record ${folder}/${name})
+  set(generated ${PROJECT_BINARY_DIR}/generated)
+  file(MAKE_DIRECTORY ${generated})
+  add_custom_command(
+    OUTPUT ${generated}/${record}.pb.cc ${generated}/${record}.pb.h
+    COMMAND protobuf::protoc --proto_path=${PROJECT_SOURCE_DIR} --cpp_out=${generated}
+            ${PROJECT_SOURCE_DIR}/${record}.proto
+    DEPENDS ${PROJECT_SOURCE_DIR}/${record}.proto)
+  set_source_files_properties(${generated}/${record}.pb.cc PROPERTIES COMPILE_OPTIONS -w)
+  target_sources(keel_${folder} PRIVATE ${generated}/${record}.pb.cc)
+  target_include_directories(keel_${folder} SYSTEM PRIVATE ${generated})
+  target_link_libraries(keel_${folder} PRIVATE protobuf::libprotobuf)
 endfunction()
 
 # keel_program(<name> SOURCES ... [LINK ...]): an executable in bin/.

@@ -1,6 +1,7 @@
 // FunctionalModel::get_config. Calls of layers are written as Keras 2 lists them, which Keras 3
 // reads too: a call is the list of its tensors [layer, call, output, {}]. A call whose inputs are
-// neither a tensor nor a list of several is written as Keras 3 does: {"args": [inputs], "kwargs"}.
+// neither a tensor nor a list of several, or hold a constant, is written as Keras 3 does:
+// {"args": [inputs], "kwargs"}.
 #include <algorithm>
 #include <unordered_map>
 
@@ -47,7 +48,7 @@ class Writer {
     if (const auto it = calls_.find(&layer); it != calls_.end()) {
       for (const GraphNode* node : it->second) {
         if (!node->inputs.is_sequence() || !node->inputs.items().empty()) {
-          inbound.push_back(call(layer, *node));
+          inbound.push_back(call(*node));
         }
       }
     }
@@ -57,26 +58,43 @@ class Writer {
                          {"inbound_nodes", std::move(inbound)}});
   }
 
-  Config call(const Layer& layer, const GraphNode& node) const {
+  Config call(const GraphNode& node) const {
     const Tensors& inputs = node.inputs;
     Config keywords = Config::dict();
     if (node.options.training) keywords.set("training", *node.options.training);
-    for_each_leaf(inputs, [&](const std::string&, const TensorLike& t) {
-      if (!t.is_symbolic()) {
-        throw NotImplementedError("Functional ", model_.name(), ": layer ", layer.name(),
-                                  " is called with a constant, which files cannot hold");
-      }
-    });
-    if (inputs.is_leaf()) return Config::list({tensor(inputs.leaf(), keywords)});
+    const std::vector<TensorLike> leaves = flatten(inputs);
+    const bool all_symbolic = std::ranges::all_of(leaves, &TensorLike::is_symbolic);
+    const Config mask = mask_of(leaves);
+    if (!mask.is_null()) keywords.set("mask", mask);
+    if (inputs.is_leaf() && all_symbolic) {
+      return Config::list({tensor(inputs.leaf(), keywords)});
+    }
     const bool flat = inputs.kind() == NestKind::kList && inputs.items().size() > 1 &&
                       std::ranges::all_of(inputs.items(), &Tensors::is_leaf);
-    if (!flat) {
+    if (!flat || !all_symbolic) {
       return Config::dict(
           {{"args", Config::list({structure(inputs)})}, {"kwargs", std::move(keywords)}});
     }
     Config::List out;
     for (const Tensors& input : inputs.items()) out.push_back(tensor(input.leaf(), keywords));
     return out;
+  }
+
+  // The masks that the caller gave inputs; null if there are none. Those that layers make are no
+  // part of files: layers make them again.
+  Config mask_of(const std::vector<TensorLike>& leaves) const {
+    Config::List masks;
+    for (const TensorLike& leaf : leaves) {
+      const Tensor mask = leaf.is_symbolic() ? leaf.values().mask() : Tensor();
+      if (mask && mask.is_symbolic() && mask.producer() != nullptr) {
+        masks.push_back(triple(mask, 0));
+      } else {
+        masks.emplace_back();
+      }
+    }
+    const bool none = std::ranges::all_of(masks, &Config::is_null);
+    if (none) return {};
+    return masks.size() == 1 ? masks[0] : Config(std::move(masks));
   }
 
   // [layer, call, output], with Keras 2's keyword arguments.
@@ -96,6 +114,7 @@ class Writer {
   }
 
   Config structure(const Tensors& inputs) const {
+    if (inputs.is_leaf() && !inputs.leaf().is_symbolic()) return constant(inputs.leaf());
     if (inputs.is_leaf()) {
       const TensorSpec spec = inputs.leaf().spec();
       return Config::dict(
@@ -113,6 +132,27 @@ class Writer {
     for (const Tensors& child : inputs.items()) items.push_back(structure(child));
     if (inputs.kind() == NestKind::kList) return items;
     return Config::dict({{"class_name", "__tuple__"}, {"items", std::move(items)}});
+  }
+
+  Config constant(const TensorLike& t) const {
+    if (t.layout() != Layout::kDense || t.tensor().dtype() == DType::kString) {
+      throw NotImplementedError("Functional ", model_.name(), ": a layer is called with a constant",
+                                " that is ragged, sparse or of strings, which files cannot hold");
+    }
+    const std::vector<double> values = t.tensor().cast(DType::kFloat64).to_vector<double>();
+    size_t next = 0;
+    return Config::dict(
+        {{"class_name", "__numpy__"},
+         {"config", Config::dict({{"value", array(t.tensor().shape(), 0, values, next)},
+                                  {"dtype", encode(t.tensor().dtype())}})}});
+  }
+
+  static Config array(const Shape& shape, int axis, const std::vector<double>& values,
+                      size_t& next) {
+    if (axis == shape.rank()) return values[next++];
+    Config::List out;
+    for (int64_t i = 0; i < shape[axis]; ++i) out.push_back(array(shape, axis + 1, values, next));
+    return out;
   }
 
   // The model's inputs or outputs. Keras wraps a single tensor in a list.

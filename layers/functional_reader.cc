@@ -4,19 +4,31 @@
 #include <set>
 
 #include "layers/functional.h"
+#include "layers/functional_operators.h"
 #include "layers/registry.h"
 
 namespace keel {
 namespace {
 
-// Output `output` of call `call` of a layer; calls are counted from 0 once a graph is read.
+struct Reference;
+using References = Nest<Reference>;
+
+// What a call is given beside its inputs.
+struct Keywords {
+  CallOptions options = {};
+  std::vector<Reference> masks = {};   // of the inputs in order
+  std::vector<Reference> inputs = {};  // further ones
+};
+
+// Output `output` of call `call` of a layer, or a constant; calls are counted from 0 once a graph
+// is read.
 struct Reference {
-  std::string layer;
+  std::string layer = {};
   int64_t call = 0;
   int64_t output = 0;
-  CallOptions options = {};  // of the call that takes it
+  std::optional<Tensor> constant = {};
+  std::shared_ptr<const Keywords> keywords = {};  // of the call that takes it
 };
-using References = Nest<Reference>;
 
 bool is_class(const Config& config, const char* class_name) {
   const Config* const found = config.find("class_name");
@@ -53,17 +65,28 @@ class Parser {
   }
 
   // One call of a layer, in either form.
-  std::pair<References, CallOptions> call(const Config& node) const {
+  std::pair<References, Keywords> call(const Config& node) const {
     if (node.is_dict() && node.find("args") != nullptr) {
-      const CallOptions options = keywords(field(node, "kwargs"));
-      const Config::List& arguments = list(node, "args");
-      return {structure(arguments.size() == 1 ? arguments[0] : Config(arguments)), options};
+      Keywords how = keywords(field(node, "kwargs"));
+      Config::List arguments = list(node, "args");
+      while (arguments.size() > 1 && (arguments.back().is_null() || arguments.back().is_bool())) {
+        // The second argument of most layers is `training`.
+        if (arguments.back().is_bool()) how.options.training = arguments.back().boolean();
+        arguments.pop_back();
+      }
+      References inputs = References::list({});
+      if (!arguments.empty()) {
+        inputs = structure(arguments.size() == 1 ? arguments[0] : Config(arguments));
+      }
+      return {with_further(std::move(inputs), how, arguments.empty()), how};
     }
     References inputs = unwrapped(structure(node));
     // Keras 2 has the keywords behind each tensor; those of the last one count.
-    CallOptions options;
-    for (const Reference& r : flatten(inputs)) options = r.options;
-    return {std::move(inputs), options};
+    Keywords how;
+    for (const Reference& r : flatten(inputs)) {
+      if (r.keywords != nullptr) how = *r.keywords;
+    }
+    return {with_further(std::move(inputs), how, false), how};
   }
 
   // Inputs or outputs of the model.
@@ -74,19 +97,71 @@ class Parser {
     return config.is_list() && !config.items().empty() && config.items()[0].is_string();
   }
 
+  // Layers here take all their tensors as one input.
+  static References with_further(References inputs, const Keywords& how, bool none) {
+    if (how.inputs.empty()) return inputs;
+    References::Items all;
+    if (inputs.kind() == NestKind::kList) {
+      all = inputs.items();
+    } else if (!none) {
+      all.push_back(std::move(inputs));
+    }
+    for (const Reference& r : how.inputs) all.emplace_back(r);
+    return all.size() == 1 ? all[0] : References::list(std::move(all));
+  }
+
   References structure(const Config& config) const {
     if (is_reference(config)) return reference(config);
-    if (config.is_list()) return References::list(children(config.items()));
-    if (!config.is_dict()) {
-      throw NotImplementedError(who_, ": a layer is called with the constant ", to_json(config));
-    }
+    if (config.is_list() && !is_array(config)) return References::list(children(config.items()));
+    if (!config.is_dict()) return constant(config);
     if (is_class(config, "__keras_tensor__")) {
       return reference(field(field(config, "config"), "keras_history"));
     }
     if (is_class(config, "__tuple__")) return References::tuple(children(list(config, "items")));
+    if (is_class(config, "__numpy__") || is_class(config, "__tensor__")) {
+      const Config& inner = field(config, "config");
+      Reference out = constant(field(inner, "value"));
+      DType dtype = DType::kFloat32;
+      if (const Config* const name = inner.find("dtype")) decode(*name, dtype);
+      out.constant = out.constant->cast(dtype);
+      return out;
+    }
     References::Dict out;
     for (const auto& [key, child] : config.entries()) out.emplace(key, structure(child));
     return out;
+  }
+
+  static bool is_array(const Config& config) {
+    return config.is_number() || config.is_bool() ||
+           (config.is_list() && !config.items().empty() &&
+            std::ranges::all_of(config.items(), is_array));
+  }
+
+  // A number, or lists of numbers, all of one length.
+  Reference constant(const Config& config) const {
+    std::vector<double> values;
+    bool integers = true;
+    const Shape shape = array(config, values, integers);
+    const DType dtype = integers ? DType::kInt32 : DType::kFloat32;
+    return {.constant = Tensor::from<double>(std::move(values), shape).cast(dtype)};
+  }
+
+  Shape array(const Config& config, std::vector<double>& values, bool& integers) const {
+    if (config.is_list()) {
+      std::optional<Shape> inner;
+      for (const Config& item : config.items()) {
+        const Shape shape = array(item, values, integers);
+        if (inner && *inner != shape) fail("the rows of a constant differ in length");
+        inner = shape;
+      }
+      return Shape{std::ssize(config.items())} + inner.value_or(Shape());
+    }
+    if (!config.is_number() && !config.is_bool()) {
+      throw NotImplementedError(who_, ": a layer is called with the constant ", to_json(config));
+    }
+    integers = integers && !config.is_bool() && config.is_integer();
+    values.push_back(config.is_bool() ? config.boolean() : config.number());
+    return {};
   }
 
   References::Items children(const Config::List& items) const {
@@ -101,29 +176,52 @@ class Parser {
         is_reference(config) && (config.items().size() == 3 || config.items().size() == 4);
     if (!fits) fail("expected [layer, call, output], received ", to_json(config));
     const Config::List& items = config.items();
+    const auto how = items.size() == 4 ? std::make_shared<const Keywords>(keywords(items[3]))
+                                       : std::shared_ptr<const Keywords>();
     if (items[0].string() == "_CONSTANT_VALUE") {
-      throw NotImplementedError(who_, ": a layer is called with the constant ", to_json(items[2]));
+      Reference out = constant(items[2]);
+      out.keywords = how;
+      return out;
     }
     if (!items[1].is_integer() || !items[2].is_integer()) {
       fail("expected [layer, call, output], received ", to_json(config));
     }
-    return {items[0].string(), items[1].integer(), items[2].integer(),
-            items.size() == 4 ? keywords(items[3]) : CallOptions{}};
+    return {.layer = items[0].string(),
+            .call = items[1].integer(),
+            .output = items[2].integer(),
+            .keywords = how};
   }
 
-  // Layers here take no masks: ragged tensors have no padding to hide.
-  CallOptions keywords(const Config& config) const {
+  // Tensors that layers here take as further inputs, in this order.
+  static bool is_input(const std::string& key) {
+    return key == "query" || key == "value" || key == "key" || key == "initial_state" ||
+           key == "inputs";
+  }
+
+  Keywords keywords(const Config& config) const {
     if (!config.is_dict()) fail("expected keyword arguments, received ", to_json(config));
-    CallOptions out;
+    Keywords out;
+    for (const char* key : {"inputs", "query", "value", "key", "initial_state"}) {
+      const Config* const found = config.find(key);
+      if (found == nullptr || found->is_null()) continue;
+      for (const Reference& r : flatten(structure(*found))) out.inputs.push_back(r);
+    }
     for (const auto& [key, value] : config.entries()) {
-      if (key == "mask" || value.is_null()) continue;
+      if (is_input(key) || value.is_null()) continue;
       if (key == "training" && value.is_bool()) {
-        out.training = value.boolean();
-        continue;
+        out.options.training = value.boolean();
+      } else if (key == "mask") {
+        // Tensors without one have null in a list.
+        if (!has_null(value)) out.masks = flatten(structure(value));
+      } else if (value != Config(false)) {
+        throw NotImplementedError(who_, ": a layer is called with the argument '", key, "'");
       }
-      throw NotImplementedError(who_, ": a layer is called with the argument '", key, "'");
     }
     return out;
+  }
+
+  static bool has_null(const Config& config) {
+    return config.is_null() || (config.is_list() && std::ranges::any_of(config.items(), has_null));
   }
 
   // Keras 2 puts a single tensor into a list.
@@ -139,7 +237,7 @@ class Parser {
 // One call of a layer.
 struct Call {
   References inputs;
-  CallOptions options = {};
+  Keywords how = {};
   enum class State { kNew, kActive, kDone } state = State::kNew;
   std::vector<TensorLike> outputs = {};  // when done
 };
@@ -149,6 +247,8 @@ struct Entry {
   std::string class_name;
   std::optional<LayerHandle<Layer>> layer = {};  // made when its first call is
   std::vector<Call> calls = {};
+
+  bool is_operator = false;  // of Keras, no layer
 
   bool is_input() const { return class_name == "InputLayer"; }
   bool is_functional() const { return class_name == "Functional" || class_name == "Model"; }
@@ -179,12 +279,11 @@ class Reader {
  private:
   void add(const Config& config) {
     const std::string& name = parser_.text(config, "name");
-    Entry entry{.config = &config, .class_name = parser_.text(config, "class_name")};
+    Entry entry{.config = &config,
+                .class_name = parser_.text(config, "class_name"),
+                .is_operator = is_operator(config)};
     for (const Config& node : parser_.list(config, "inbound_nodes")) {
-      // An operation that only makes a mask may take what layers here do not.
-      if (is_mask_operation(entry.class_name)) break;
-      auto [inputs, how] = parser_.call(node);
-      entry.calls.push_back({.inputs = std::move(inputs), .options = how});
+      entry.calls.push_back(entry.is_operator ? operator_call(node) : layer_call(node));
     }
     if (entry.is_input()) {
       if (!entry.calls.empty()) parser_.fail("input layer '", name, "' has inputs");
@@ -195,7 +294,20 @@ class Reader {
     }
   }
 
-  static bool is_mask_operation(const std::string& class_name) { return class_name == "NotEqual"; }
+  Call layer_call(const Config& node) const {
+    auto [inputs, how] = parser_.call(node);
+    return {.inputs = std::move(inputs), .how = std::move(how)};
+  }
+
+  // An operator may take what layers do not. It does not matter where it only makes a mask;
+  // elsewhere it is refused when it is needed.
+  Call operator_call(const Config& node) const {
+    try {
+      return layer_call(node);
+    } catch (const NotImplementedError&) {
+      return {.inputs = References::list({})};
+    }
+  }
 
   // Keras counts the calls of nested models from 0 or 1: Keras 2 from 1 everywhere, Keras 3 from 1
   // for a Functional among the outputs. Takes the reading in which all references are to calls
@@ -236,7 +348,12 @@ class Reader {
   std::vector<Reference*> references_to(const std::string& layer) {
     std::vector<Reference*> out;
     for (auto& [_, entry] : entries_) {
-      for (Call& call : entry.calls) collect(call.inputs, layer, out);
+      for (Call& call : entry.calls) {
+        collect(call.inputs, layer, out);
+        for (Reference& mask : call.how.masks) {
+          if (mask.layer == layer) out.push_back(&mask);
+        }
+      }
     }
     return out;
   }
@@ -252,12 +369,15 @@ class Reader {
 
   // The tensors referred to, once the calls that make them are done.
   Tensors tensors(const References& references) {
-    for_each_leaf(references, [&](const std::string&, const Reference& r) { complete(r); });
+    for_each_leaf(references, [&](const std::string&, const Reference& r) {
+      if (!r.constant) complete(r);
+    });
     return made(references);
   }
 
   Tensors made(const References& references) {
     return map_structure(references, [&](const Reference& r) -> TensorLike {
+      if (r.constant) return *r.constant;
       const std::vector<TensorLike>& outputs = entry_of(r).calls[r.call].outputs;
       if (r.output < 0 || r.output >= std::ssize(outputs)) {
         parser_.fail("layer '", r.layer, "' has no output ", r.output);
@@ -294,20 +414,57 @@ class Reader {
 
   // The calls before it: those of its inputs, and the one before of the same layer, so that calls
   // keep their numbers.
-  static std::vector<Reference> needs(const Reference& r, const Call& call) {
+  std::vector<Reference> needs(const Reference& r, const Call& call) {
     std::vector<Reference> out = flatten(call.inputs);
+    if (has_mask(call)) out.insert(out.end(), call.how.masks.begin(), call.how.masks.end());
+    std::erase_if(out, [](const Reference& input) { return input.constant.has_value(); });
     if (r.call > 0) out.push_back({.layer = r.layer, .call = r.call - 1});
     return out;
   }
 
+  // Whether the masks of a call are somebody's own: those that operators compute are what layers
+  // here find out themselves.
+  bool has_mask(const Call& call) {
+    return !call.how.masks.empty() &&
+           std::ranges::none_of(call.how.masks, [&](const Reference& mask) {
+             const auto it = entries_.find(mask.layer);
+             return it != entries_.end() && it->second.is_operator;
+           });
+  }
+
+  Tensors inputs_of(const Call& call) {
+    const Tensors inputs = made(call.inputs);
+    if (!has_mask(call)) return inputs;
+    size_t leaf = 0;
+    return map_structure(inputs, [&](const TensorLike& input) -> TensorLike {
+      const size_t i = leaf++;
+      if (i >= call.how.masks.size()) return input;
+      return input.tensor().with_mask(made(call.how.masks[i]).tensor());
+    });
+  }
+
   void run(const std::string& name, Entry& entry, Call& call) {
+    if (entry.is_operator) {
+      const OperatorCall how = layer_for_operator("Functional " + name_, entry.class_name,
+                                                  operator_config(name, entry), inputs_of(call));
+      entry.layer = layers::deserialize(how.layer);
+      call.outputs = flatten((*entry.layer)->replay(how.inputs, {}));
+      return;
+    }
     if (!entry.layer) entry.layer = make(name, entry);
     Layer& layer = **entry.layer;
     if (auto* input = dynamic_cast<InputLayer*>(&layer)) {
       call.outputs = {input->make_output()};
     } else {
-      call.outputs = flatten(layer.replay(made(call.inputs), call.options));
+      call.outputs = flatten(layer.replay(inputs_of(call), call.how.options));
     }
+  }
+
+  Config operator_config(const std::string& name, const Entry& entry) const {
+    Config config = parser_.field(*entry.config, "config");
+    if (!config.is_dict()) config = Config::dict();
+    config.set("name", name);
+    return config;
   }
 
   LayerHandle<Layer> make(const std::string& name, const Entry& entry) const {

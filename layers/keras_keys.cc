@@ -24,33 +24,40 @@ using KeysOfClasses = std::map<std::string, Keys>;
 const KeysOfClasses& keys_of_classes() {
   static const KeysOfClasses kKeys = {
       {"BatchNormalization",
-       {unset("beta_regularizer"), unset("gamma_regularizer"), unset("beta_constraint"),
-        unset("gamma_constraint"), is("synchronized", false), is("renorm", false),
-        unset("renorm_clipping"), any("renorm_momentum"), unset("virtual_batch_size"),
-        unset("adjustment"), any("fused")}},
+       {is("synchronized", false), is("renorm", false), unset("renorm_clipping"),
+        any("renorm_momentum"), unset("virtual_batch_size"), unset("adjustment"), any("fused")}},
+      {"CategoryEncoding", {is("sparse", false)}},
       {"Dense", {unset("lora_rank"), unset("lora_alpha"), unset("quantization_config")}},
       {"Discretization", {is("sparse", false)}},
-      {"Dropout", {unset("noise_shape")}},
+      {"EinsumDense",
+       {unset("lora_rank"), unset("lora_alpha"), unset("gptq_unpacked_column_size"),
+        unset("quantization_config")}},
       {"EmbedReduce",
-       {unset("embeddings_regularizer"), unset("embeddings_constraint"), any("input_length"),
-        unset("lora_rank"), unset("lora_alpha"), unset("quantization_config"),
+       {any("input_length"), unset("lora_rank"), unset("lora_alpha"), unset("quantization_config"),
         is("sparse", false)}},
       {"Embedding",
        {any("input_length"), unset("lora_rank"), unset("lora_alpha"), unset("quantization_config"),
         is("sparse", false)}},
-      {"FeatureCross", {unset("kernel_regularizer"), unset("bias_regularizer")}},
-      {"Flatten", {is("data_format", "channels_last")}},
+      {"GRU", {any("implementation"), is("time_major", false), any("use_cudnn")}},
+      {"GRUCell", {any("implementation")}},
+      {"GroupQueryAttention",
+       {unset("flash_attention"), is("use_gate", false), unset("sliding_window")}},
       {"Hashing", {is("sparse", false)}},
       {"InputLayer", {is("optional", false), any("trainable"), unset("input_tensor")}},
       {"IntegerLookup",
-       {unset("idf_weights"), is("sparse", false), is("pad_to_max_tokens", false),
-        any("vocabulary_dtype"), any("vocabulary_size")}},
-      {"LayerNormalization",
-       {unset("beta_regularizer"), unset("gamma_regularizer"), unset("beta_constraint"),
-        unset("gamma_constraint"), is("rms_scaling", false)}},
+       {is("sparse", false), is("oov_method", "floormod"), any("vocabulary_dtype"),
+        any("vocabulary_size"), any("has_input_vocabulary")}},
+      {"LSTM", {any("implementation"), is("time_major", false), any("use_cudnn")}},
+      {"LSTMCell", {any("implementation")}},
+      {"MultiHeadAttention",
+       {unset("flash_attention"), is("use_gate", false), unset("sliding_window"),
+        any("query_shape"), any("key_shape"), any("value_shape")}},
+      {"SimpleRNN", {any("implementation"), is("time_major", false)}},
+      {"SimpleRNNCell", {any("implementation")}},
+      {"SpatialDropout1D", {unset("noise_shape")}},
       {"StringLookup",
-       {unset("idf_weights"), is("sparse", false), is("pad_to_max_tokens", false),
-        any("vocabulary_dtype"), any("vocabulary_size"), is("encoding", "utf-8")}},
+       {is("sparse", false), any("oov_method"), any("vocabulary_dtype"), any("vocabulary_size"),
+        any("has_input_vocabulary"), is("encoding", "utf-8")}},
   };
   return kKeys;
 }
@@ -61,15 +68,26 @@ const Keys& keys_of_every_class() {
   return kKeys;
 }
 
+// Names that Keras 2 had.
+struct OldName {
+  const char *class_name, *before, *now;
+};
+constexpr OldName kOldNames[] = {{"InputLayer", "batch_input_shape", "batch_shape"},
+                                 {"LeakyReLU", "alpha", "negative_slope"},
+                                 {"ReLU", "theta", "threshold"}};
+
+std::string name_in(const Config& config) {
+  const Config* const name = config.find("name");
+  return name != nullptr && name->is_string() ? name->string() : "";
+}
+
 void drop(const Keys& keys, const std::string& class_name, Config& config) {
   for (const Key& key : keys) {
     const Config* const found = config.find(key.name);
     if (found == nullptr) continue;
     if (!key.any && !found->is_null() && *found != key.usual) {
-      const Config* const name = config.find("name");
-      throw NotImplementedError(class_name, " ",
-                                name != nullptr && name->is_string() ? name->string() : "", ": '",
-                                key.name, "' of ", to_json(*found), " is not offered");
+      throw NotImplementedError(class_name, " ", name_in(config), ": '", key.name, "' of ",
+                                to_json(*found), " is not offered");
     }
     config.erase(key.name);
   }
@@ -86,11 +104,25 @@ void rename(Config& config, const std::string& from, const std::string& to) {
 
 }  // namespace
 
+std::string class_from_keras(const std::string& class_name) {
+  // Files of keras_rs name the package too; the classes are the same.
+  constexpr std::string_view kPackage = "keras_rs>";
+  if (class_name.starts_with(kPackage)) return class_name.substr(kPackage.size());
+  return class_name == "ThresholdedReLU" ? "ReLU" : class_name;
+}
+
 Config from_keras(const std::string& class_name, Config config) {
   // "Package>Class" is a user's own, whose keys are its own affair.
   if (class_name.find('>') != std::string::npos || !config.is_dict()) return config;
-  if (class_name == "InputLayer" && config.find("batch_shape") == nullptr) {
-    rename(config, "batch_input_shape", "batch_shape");
+  if (class_name == "Lambda") {
+    throw NotImplementedError("Lambda ", name_in(config),
+                              ": Python code cannot be run; write a layer class instead, and make ",
+                              "it known by its name");
+  }
+  for (const OldName& old : kOldNames) {
+    if (class_name == old.class_name && config.find(old.now) == nullptr) {
+      rename(config, old.before, old.now);
+    }
   }
   const auto it = keys_of_classes().find(class_name);
   if (it != keys_of_classes().end()) drop(it->second, class_name, config);
@@ -102,6 +134,8 @@ Config from_keras(const std::string& class_name, Config config) {
 }
 
 Config to_keras(const std::string& class_name, Config config) {
+  // Keras's own constructors of these refuse it.
+  if (class_name == "Discretization" || class_name == "SpatialDropout1D") config.erase("trainable");
   if (class_name != "InputLayer") return config;
   rename(config, "batch_shape", "batch_input_shape");
   for (const char* key : {"sparse", "ragged"}) {

@@ -56,7 +56,7 @@ struct Header {
 
 class Checker {
  public:
-  explicit Checker(const std::string& path) : in_(path) {}
+  Checker(const std::string& path, const std::string& name) : in_(path, name) {}
 
   void check() {
     if (in_.size() < 8 || in_.at(0, 8).text() != std::string_view("\x89HDF\r\n\x1a\n", 8)) return;
@@ -469,6 +469,8 @@ class Checker {
 
 }  // namespace
 
-void check_hdf5_structure(const std::string& path) { Checker(path).check(); }
+void check_hdf5_structure(const std::string& path, const std::string& name) {
+  Checker(path, name).check();
+}
 
 }  // namespace keel

@@ -14,6 +14,7 @@ namespace keel {
 // It knows the oldest of the format's versions, superblock 0 or 1 and object headers of version 1,
 // which h5py and Keras write. The metadata of newer ones has checksums of its own and is left to
 // the library. Values of datasets are not read, strings excepted.
-void check_hdf5_structure(const std::string& path);
+// Errors call the file `name`.
+void check_hdf5_structure(const std::string& path, const std::string& name);
 
 }  // namespace keel

@@ -160,7 +160,7 @@ herr_t add_name(hid_t, const char* name, const H5L_info_t*, void* out) {
 }  // namespace
 
 struct Hdf5File::Impl {
-  std::string path;
+  std::string path;  // or the name that errors call it
   uint64_t bytes = 0;
   std::optional<Id> file;
 
@@ -177,19 +177,19 @@ struct Hdf5File::Impl {
   void check_storage(const Place& place, const Dataset& dataset) const;
 };
 
-Hdf5File::Hdf5File(const std::string& path)
+Hdf5File::Hdf5File(const std::string& path, const std::string& name)
     : impl_([&] {
         auto impl = std::make_unique<Impl>();
-        impl->path = path;
+        impl->path = name.empty() ? path : name;
         std::error_code error;
         if (!std::filesystem::is_regular_file(path, error)) {
-          throw IoError(path, ": ", error ? error.message() : "is not a regular file");
+          throw IoError(impl->path, ": ", error ? error.message() : "is not a regular file");
         }
         impl->bytes = std::filesystem::file_size(path);
-        check_hdf5_structure(path);
+        check_hdf5_structure(path, impl->path);
         const LibraryScope library;
         const std::string root = "/";
-        const Place place{path, root};
+        const Place place{impl->path, root};
         const Id access = place.check(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "no access list");
         H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
         impl->file.emplace(place.check(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose,

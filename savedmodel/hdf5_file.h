@@ -21,8 +21,9 @@ namespace keel {
 
 class Hdf5File {
  public:
-  // Opens for reading. IoError if the file is missing, unreadable, truncated or not HDF5.
-  explicit Hdf5File(const std::string& path);
+  // Opens for reading. IoError if the file is missing, unreadable, truncated or not HDF5. Errors
+  // call it `name` if there is one, else by its path.
+  explicit Hdf5File(const std::string& path, const std::string& name = {});
   ~Hdf5File();
   Hdf5File(const Hdf5File&) = delete;
   Hdf5File& operator=(const Hdf5File&) = delete;

@@ -5,9 +5,9 @@
 
 #include "framework/config.h"
 #include "framework/data/csv.h"
-#include "layers/core/reshape.h"
 #include "layers/input_layer.h"
 #include "layers/merging/concatenate.h"
+#include "layers/reshaping/reshape.h"
 
 namespace keel::examples {
 namespace {

@@ -16,7 +16,7 @@
 #include "layers/losses/crossentropy.h"
 #include "layers/metrics/accuracy.h"
 #include "layers/metrics/auc.h"
-#include "layers/metrics/mean.h"
+#include "layers/metrics/crossentropy.h"
 #include "layers/training/terminal_progress.h"
 #include "optimizers/adam.h"
 #include "optimizers/registry.h"

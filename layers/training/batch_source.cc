@@ -41,4 +41,13 @@ std::optional<distribute::PerReplica<Tensors>> BatchSource::next() {
   return batch;
 }
 
+void BatchSource::skip_epochs(int64_t epochs) {
+  for (int64_t i = 0; i < epochs; ++i) {
+    // A dataset that starts anew each epoch is told so, for each time it may have another order.
+    start_epoch();
+    while (steps_ && next()) {
+    }
+  }
+}
+
 }  // namespace keel

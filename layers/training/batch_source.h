@@ -20,6 +20,8 @@ class BatchSource {
   void start_epoch();
   // The next batch of this epoch, or nothing at its end. ValueError if the dataset has no batch.
   std::optional<distribute::PerReplica<Tensors>> next();
+  // Passes over the next epochs, as if they had run.
+  void skip_epochs(int64_t epochs);
 
  private:
   const char* const who_;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/tensor.h"
-#include "layers/training/callback.h"
+#include "layers/training/monitor.h"
 
 namespace keel {
 
@@ -15,6 +15,7 @@ struct EarlyStoppingOptions {
   std::string monitor = "val_loss";  // a name in the logs of an epoch
   double min_delta = 0;              // a smaller change is none
   int64_t patience = 0;              // epochs without getting better that are borne
+  int64_t verbose = 0;               // 1: says when it ends training, and what it restores
   // "min" or "max" is better; "auto": "max" for accuracy, auc, precision and recall, by name.
   std::string mode = "auto";
   std::optional<double> baseline = {};  // patience starts anew only for values better than this
@@ -23,7 +24,8 @@ struct EarlyStoppingOptions {
 };
 
 // ValueError for another mode or a negative patience, and, after an epoch, if the logs have no
-// value of that name; the error lists those there are.
+// value of that name; the error lists those there are. Epochs without validation
+// (FitOptions::validation_freq) do not count for values of the validation.
 class EarlyStoppingCallback final : public Callback {
  public:
   using Options = EarlyStoppingOptions;
@@ -36,13 +38,14 @@ class EarlyStoppingCallback final : public Callback {
   void on_train_begin() override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;
   void on_train_end(const Logs&) override;
+  State state() const override;
+  void set_state(const State& state) override;
 
  private:
-  bool is_better(double value, double than) const;
   void keep_weights(int64_t epoch);
 
   const Options options_;
-  const bool larger_is_better_;
+  const Monitor monitor_;
   int64_t wait_ = 0;
   int64_t best_epoch_ = 0;
   std::optional<double> best_;

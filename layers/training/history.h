@@ -1,10 +1,12 @@
 // History: what fit returns: the logs of each epoch (keras.callbacks.History).
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "layers/training/callback.h"
+#include "layers/training/history_plot.h"
 
 namespace keel {
 
@@ -21,6 +23,12 @@ class History {
   std::vector<std::string> names() const;
   // All values of the last epoch; empty before the first.
   Logs last() const;
+
+  // A line for each epoch: "epoch", counted from 0 as CSVLogger does, and the values, "NA" for one
+  // that is missing. IoError if the file cannot be written.
+  void save_csv(const std::filesystem::path& path) const;
+  // The learning curves as a picture (history_plot.h). ValueError as there, IoError as above.
+  void plot_svg(const std::filesystem::path& path, const HistoryPlotOptions& options = {}) const;
 
  private:
   std::vector<int64_t> epochs_;

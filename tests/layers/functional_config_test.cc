@@ -117,7 +117,7 @@ TEST(FunctionalConfigTest, FrozenModelsStayFrozen) {
   EXPECT_TRUE(copy(model)->trainable_variables().empty());
 }
 
-TEST(FunctionalConfigTest, OpsAndConstantsCannotBeWritten) {
+TEST(FunctionalConfigTest, OpsCannotBeWritten) {
   const Tensor x = layers::input({.shape = {2}});
   const Functional op({.inputs = x, .outputs = ones("d")(x) * 2});
   try {
@@ -126,9 +126,26 @@ TEST(FunctionalConfigTest, OpsAndConstantsCannotBeWritten) {
   } catch (const NotImplementedError& error) {
     EXPECT_NE(std::string(error.what()).find("op "), std::string::npos) << error.what();
   }
-  const Tensors sum = layers::Add({})(Tensors::list({x, row({1, 2})}));
-  const Functional constant({.inputs = x, .outputs = sum});
-  EXPECT_THROW(constant->get_config(), NotImplementedError);
+}
+
+TEST(FunctionalConfigTest, ConstantsAreWrittenAsArraysAndReadAgain) {
+  const Tensor x = layers::input({.shape = {2}, .name = "x"});
+  const Tensors sum = layers::Add({.name = "sum"})(Tensors::list({x, row({1, 2})}));
+  const Functional model({.inputs = x, .outputs = sum});
+  EXPECT_EQ(copy(model)(Tensors(row({3, 4}))).tensor().to_vector<float>(), (Values{4, 6}));
+}
+
+TEST(FunctionalConfigTest, MasksOfTheCallersOwnAreWrittenAndReadAgain) {
+  const Tensor x = layers::input({.shape = {2, 1}, .name = "x"});
+  const Tensor keep = layers::input({.shape = {2}, .dtype = DType::kBool, .name = "keep"});
+  const Tensor y = layers::Identity({.name = "y"})(x.with_mask(keep));
+  const Functional model({.inputs = Tensors::list({x, keep}), .outputs = y});
+  EXPECT_EQ(nodes(model->get_config(), "y"), R"([[["x", 0, 0, {"mask": ["keep", 0, 0]}]]])");
+  const Tensor out = copy(model)(Tensors::list({Tensor::from<float>({1, 2}, {1, 2, 1}),
+                                                Tensor::from<bool>({true, false}, {1, 2})}))
+                         .tensor();
+  ASSERT_TRUE(out.mask());
+  EXPECT_EQ(out.mask().to_vector<bool>(), (std::vector<bool>{true, false}));
 }
 
 // ---- Graphs as Keras writes them. Layers stand in any order.
@@ -314,9 +331,78 @@ TEST(FunctionalConfigTest, WhatIsNotOfferedIsSaid) {
                  NotImplementedError)
         << inbound;
   };
-  fails(R"([[["a", 0, 0, {"initial_state": 1}]]])");
-  fails(R"([[["_CONSTANT_VALUE", -1, 2.0, {}]]])");
-  fails("[{\"args\": [" + keras3("a") + ", 2.0], \"kwargs\": {}}]");
+  fails(R"([[["a", 0, 0, {"other": 1}]]])");
+  fails(R"([[["a", 0, 0, {"initial_state": "text"}]]])");
+  fails(R"([[["_CONSTANT_VALUE", -1, "text", {}]]])");
+  fails("[{\"args\": [" + keras3("a") + ", \"text\"], \"kwargs\": {}}]");
+}
+
+// ---- Operators of Keras 3, which are no layers there.
+
+// A model of the inputs "a" and "b" with one operator "op" of this class.
+Functional with_operator(const std::string& class_name, const std::string& arguments,
+                         const std::string& config = "") {
+  const std::string op =
+      layer("op", class_name, config, "[{\"args\": [" + arguments + "], \"kwargs\": {}}]");
+  return read({input("a"), input("b"), R"({"module": "keras.src.ops.numpy", )" + op.substr(1)},
+              R"([["a", 0, 0], ["b", 0, 0]])", R"(["op", 0, 0])");
+}
+
+Values of_operator(const Functional& model) {
+  const Tensors batch = Tensors::list({row({6, -2}), row({3, 4})});
+  const Values out = model(batch).tensor().to_vector<float>();
+  EXPECT_EQ(copy(model)(batch).tensor().to_vector<float>(), out);
+  return out;
+}
+
+TEST(FunctionalConfigTest, OperatorsOfTwoTensorsAreRead) {
+  const std::string both = keras3("a") + ", " + keras3("b");
+  EXPECT_EQ(of_operator(with_operator("Add", both)), (Values{9, 2}));
+  EXPECT_EQ(of_operator(with_operator("Subtract", both)), (Values{3, -6}));
+  EXPECT_EQ(of_operator(with_operator("Multiply", both)), (Values{18, -8}));
+  EXPECT_EQ(of_operator(with_operator("Maximum", both)), (Values{6, 4}));
+  EXPECT_EQ(of_operator(with_operator("Minimum", both)), (Values{3, -2}));
+  EXPECT_EQ(of_operator(with_operator("Concatenate", "[" + both + "]", R"("axis": 1)")),
+            (Values{6, -2, 3, 4}));
+}
+
+TEST(FunctionalConfigTest, OperatorsOfATensorAndAConstantAreRead) {
+  const std::string a = keras3("a");
+  EXPECT_EQ(of_operator(with_operator("Multiply", a + ", 2.0")), (Values{12, -4}));
+  EXPECT_EQ(of_operator(with_operator("Multiply", "[1, 3], " + a)), (Values{6, -6}));
+  EXPECT_EQ(of_operator(with_operator("Add", "1, " + a)), (Values{7, -1}));
+  EXPECT_EQ(of_operator(with_operator("Subtract", a + ", 1")), (Values{5, -3}));
+  EXPECT_EQ(of_operator(with_operator("Subtract", "1, " + a)), (Values{-5, 3}));
+  EXPECT_EQ(of_operator(with_operator("TrueDivide", a + ", 2")), (Values{3, -1}));
+  const std::string array =
+      R"({"class_name": "__numpy__", "config": {"value": [1, 2], "dtype": "float32"}})";
+  EXPECT_EQ(of_operator(with_operator("Add", a + ", " + array)), (Values{7, 0}));
+}
+
+TEST(FunctionalConfigTest, OperatorsOfOneTensorAreRead) {
+  EXPECT_EQ(of_operator(with_operator("Relu", keras3("a"))), (Values{6, 0}));
+  EXPECT_EQ(of_operator(with_operator("Negative", keras3("a"))), (Values{-6, 2}));
+  EXPECT_EQ(of_operator(with_operator("Reshape", keras3("a"), R"("newshape": [-1, 2])")),
+            (Values{6, -2}));
+}
+
+TEST(FunctionalConfigTest, LegacyFilesTellOperatorsByTheirSeparateArguments) {
+  const std::string both =
+      "[{\"args\": [" + keras3("a") + ", " + keras3("b") + "], \"kwargs\": {}}]";
+  const Functional model = read({input("a"), input("b"), layer("op", "Multiply", "", both)},
+                                R"([["a", 0, 0], ["b", 0, 0]])", R"(["op", 0, 0])");
+  EXPECT_EQ(of_operator(model), (Values{18, -8}));
+}
+
+TEST(FunctionalConfigTest, OperatorsWithoutALayerAreRefusedByName) {
+  for (const char* name : {"Sum", "Divide", "Einsum"}) {
+    try {
+      with_operator(name, keras3("a") + ", " + keras3("b"));
+      FAIL() << name;
+    } catch (const NotImplementedError& error) {
+      EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+    }
+  }
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 #include "autodiff/ops.h"
 #include "layers/core/dense.h"
 #include "layers/core/embedding.h"
-#include "layers/core/flatten.h"
 #include "layers/core/masking.h"
 #include "layers/functional.h"
+#include "layers/reshaping/flatten.h"
 #include "layers/sequential.h"
 
 namespace keel {

@@ -118,12 +118,40 @@ TEST(ModelCheckpointTest, MoreIsBetterForAucAndInModeMax) {
   EXPECT_TRUE(exists(folder / "b-3.h5"));
 }
 
+TEST(ModelCheckpointTest, SavesWeightsAloneIfAsked) {
+  const TempFolder folder;
+  const Sequential model = line();
+  fit(model,
+      {ModelCheckpoint({.filepath = folder / "w-{epoch}.weights.h5", .save_weights_only = true})},
+      2);
+  EXPECT_EQ(count_files(folder), 2);
+  const Tensors x(Tensor::from<float>({2}, {1, 1}));
+  const Sequential same = line();
+  same(x);
+  load_weights(same, folder / "w-2.weights.h5");
+  EXPECT_EQ(same(x).tensor().item<float>(), model(x).tensor().item<float>());
+}
+
+TEST(ModelCheckpointTest, ARareValidationIsWaitedFor) {
+  const TempFolder folder;
+  const Tensor x = Tensor::from<float>({1, 2}, {2, 1});
+  const ModelCheckpoint best({.filepath = folder / "m-{epoch}.h5", .save_best_only = true});
+  line()->fit(x, x,
+              {.epochs = 4,
+               .verbose = Verbose::kSilent,
+               .callbacks = {best},
+               .validation_data = {x, x},
+               .validation_freq = 2});
+  EXPECT_EQ(count_files(folder), 2);
+  EXPECT_TRUE(exists(folder / "m-2.h5"));
+  EXPECT_TRUE(exists(folder / "m-4.h5"));
+}
+
 TEST(ModelCheckpointTest, BadOptionsAreErrors) {
   EXPECT_THROW(ModelCheckpoint({}), ValueError);
   EXPECT_THROW(ModelCheckpoint({.filepath = "a.h5", .mode = "best"}), ValueError);
   EXPECT_THROW(ModelCheckpoint({.filepath = "a.h5", .save_freq = 0}), ValueError);
-  EXPECT_THROW(ModelCheckpoint({.filepath = "a.h5", .save_weights_only = true}),
-               NotImplementedError);
+  EXPECT_THROW(ModelCheckpoint({.filepath = "a.h5", .save_weights_only = true}), ValueError);
 }
 
 TEST(ModelCheckpointTest, AValueThatTheLogsLackIsAnError) {
