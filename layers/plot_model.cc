@@ -46,6 +46,11 @@ std::string dtype_text(const Specs& specs) {
   return out;
 }
 
+// Ops list their operands and results, also the only one.
+Specs without_list_of_one(const Specs& specs) {
+  return specs.is_sequence() && specs.items().size() == 1 ? specs[0] : specs;
+}
+
 // What a node shows of its tensors; empty for what is not known.
 struct NodeSpecs {
   std::optional<Specs> inputs = {}, outputs = {};
@@ -62,10 +67,10 @@ class Drawing {
 
   std::string draw(const Model& model) {
     add(model, "  ");
-    std::string out =
-        str("digraph model {\n  graph [rankdir=", options_.rankdir, ", dpi=", options_.dpi, "];\n",
-            "  node [shape=plaintext, fontname=\"Helvetica\", ",
-            "fontsize=12];\n  edge [color=\"#555555\"];\n");
+    std::string out = str(
+        "digraph model {\n  graph [rankdir=", options_.rankdir, ", dpi=", options_.dpi,
+        ", fontname=\"Helvetica\"];\n  node [shape=plaintext, margin=0, fontname=\"Helvetica\", ",
+        "fontsize=12];\n  edge [color=\"#555555\"];\n");
     out += text_;
     for (const auto& [from, to] : edges_) out += str("  ", from, " -> ", to, ";\n");
     return out + "}\n";
@@ -84,8 +89,10 @@ class Drawing {
 
   Ends add_functional(const FunctionalModel& model, const std::string& indent) {
     for (const auto& node : model.nodes()) {
-      NodeSpecs specs = {.outputs = node->output_specs};
-      if (!flatten(node->inputs).empty()) specs.inputs = specs_of(node->inputs);
+      NodeSpecs specs = {.outputs = without_list_of_one(node->output_specs)};
+      if (!flatten(node->inputs).empty()) {
+        specs.inputs = without_list_of_one(specs_of(node->inputs));
+      }
       const Ends ends = add_operation(*node->operation, specs, indent);
       size_t position = 0;
       for (const TensorLike& input : flatten(node->inputs)) {

@@ -1,6 +1,7 @@
 #include "savedmodel/c_api.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <new>
 
@@ -197,6 +198,7 @@ Tensor copied(const std::string& who, DType dtype, const void* data, size_t byte
   return out;
 }
 
+// `shape` has `count` elements.
 Tensor numbers(const std::string& who, const int64_t* data, size_t count, const Shape& shape) {
   Tensor out = Tensor::uninitialized(shape, DType::kInt64);
   if (count > 0) {
@@ -235,8 +237,15 @@ void check_shape(const std::string& who, const Shape& needed, const Shape& given
   }
 }
 
+void check_count(const std::string& who, size_t count) {
+  if (count > PTRDIFF_MAX / sizeof(int64_t)) {
+    throw ValueError(who, ": there cannot be ", count, " numbers");
+  }
+}
+
 // Values of shape [values, ...] for a spec of shape [batch, ?, ...].
 TensorLike ragged(const std::string& who, const keel_tensor& given, const TensorSpec& spec) {
+  check_count(str(who, ", row_splits"), given.row_splits_count);
   const int64_t count = checked_size(who, given);
   const Shape shape = shape_of(given);
   check_shape(str(who, ", its values"), spec.shape.without(1).with(0, keel::kUnknown), shape);
@@ -252,6 +261,7 @@ TensorLike ragged(const std::string& who, const keel_tensor& given, const Tensor
 }
 
 TensorLike sparse(const std::string& who, const keel_tensor& given, const TensorSpec& spec) {
+  check_count(str(who, ", indices"), given.indices_count);
   checked_size(who, given);
   const Shape shape = shape_of(given);
   check_shape(who, spec.shape, shape);
@@ -493,7 +503,7 @@ keel_status keel_run_examples(const keel_model* model, const char* signature,
       throw ValueError(who, ": signature '", served.name, "' takes no examples");
     }
     if (count > 0) deref(examples, who, "examples");
-    if (count > SIZE_MAX / 2 / sizeof *examples) throw ValueError(who, ": count is too large");
+    if (count > PTRDIFF_MAX / sizeof *examples) throw ValueError(who, ": count is too large");
     const auto rows = static_cast<int64_t>(count);
     const Tensor strings =
         copied(who, DType::kString, examples, count * sizeof *examples, rows, {rows});

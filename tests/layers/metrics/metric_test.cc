@@ -31,8 +31,8 @@ Tensor predictions() {
 }
 Tensor labels_for(const std::string& class_name) {
   if (class_name == "GAUC") {
-    return metrics::labels_of_users(labels_for("AUC"),
-                                    Tensor::from<int32_t>({1, 1, 1, 2, 2, 2, 3, 3, 3, 1, 2, 3}, {4, 3}));
+    return metrics::labels_of_users(
+        labels_for("AUC"), Tensor::from<int32_t>({1, 1, 1, 2, 2, 2, 3, 3, 3, 1, 2, 3}, {4, 3}));
   }
   if (takes_class_numbers(class_name)) return Tensor::from<int32_t>({1, 2, 2, 0}, {4});
   return Tensor::from<float>({0, 1, 0, 0, 0, 1, 0, 0, 1, 1, 0, 0}, {4, 3});
