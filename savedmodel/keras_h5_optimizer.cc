@@ -222,7 +222,13 @@ std::vector<OptimizerState> optimizer_state(const Model& model) {
         {.name = "learning_rate",
          .spec = {.shape = {}, .dtype = DType::kFloat32},
          .get = [=] { return Tensor::scalar(static_cast<float>(optimizer->learning_rate())); },
-         .set = [=](const Tensor& v) { optimizer->set_learning_rate(v.item<float>()); }});
+         .set =
+             [=](const Tensor& v) {
+               // The config has more digits of the same rate.
+               const auto rate = v.item<float>();
+               if (static_cast<float>(optimizer->learning_rate()) == rate) return;
+               optimizer->set_learning_rate(rate);
+             }});
   }
   for (const auto& [v, s] : order_in_files(optimizer->slot_specs(), variables.size())) {
     add_slot(optimizer, variables[v], s, out);

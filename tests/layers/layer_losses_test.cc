@@ -64,8 +64,7 @@ TEST(LayerLossesTest, ActivityRegularizersSeeTheResult) {
 }
 
 TEST(LayerLossesTest, ThoseOfTheLastCallCount) {
-  const auto penalty = make_layer<Penalty>();
-  const Sequential model({.layers = {penalty, penalty}});
+  const Sequential model({.layers = {make_layer<Penalty>(), make_layer<Penalty>()}});
   model(Tensor::full({1, 2}, 1.0F));
   EXPECT_FLOAT_EQ(sum_of(model->losses()), 0.4F);
   EXPECT_EQ(model->losses().size(), 2U);
