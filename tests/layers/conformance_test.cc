@@ -77,7 +77,7 @@ const std::map<std::string, LayerCase>& cases() {
         floats({2, 4, 5}), floats({2, 3}), 6, 6}},
       {"BruteForceRetrieval",
        {R"({"k": 2})", floats({2, 3}),
-        Specs::tuple({floats({2, 2}), {.shape = {2, 2}, .dtype = DType::kInt32}})}},
+        Specs::tuple({floats({2, 2}), TensorSpec{.shape = {2, 2}, .dtype = DType::kInt32}})}},
       {"CategoryEncoding",
        {R"({"num_tokens": 4, "output_mode": "count"})", ids({2, 3}), floats({2, 4})}},
       {"Concatenate", {"{}", pair_of({2, 3}), floats({2, 6})}},
