@@ -17,6 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr float kRate = 1.0F / 1024;
+
 using Steps = std::vector<int64_t>;
 
 std::vector<fs::path> files_in(const fs::path& folder) {
@@ -59,7 +61,7 @@ Steps steps_of(const std::map<int64_t, float>& values) {
 Sequential compiled_model() {
   Sequential model({.layers = {layers::Dense({.units = 1, .name = "first"}),
                                layers::Dense({.units = 1, .name = "second"})}});
-  model->compile({.optimizer = optimizers::SGD({.learning_rate = 0.125}), .loss = "mse"});
+  model->compile({.optimizer = optimizers::SGD({.learning_rate = kRate}), .loss = "mse"});
   return model;
 }
 
@@ -80,7 +82,7 @@ TEST(TensorBoardTest, LogsOfEpochsAreScalarsOfTrainAndValidation) {
   const History history = fit(compiled_model(), {.log_dir = folder / "logs"});
   const auto train = scalars_in(folder / "logs/train");
   EXPECT_EQ(train.size(), 2U);
-  EXPECT_EQ(train.at("epoch_learning_rate"), (std::map<int64_t, float>{{0, 0.125F}, {1, 0.125F}}));
+  EXPECT_EQ(train.at("epoch_learning_rate"), (std::map<int64_t, float>{{0, kRate}, {1, kRate}}));
   const auto validation = scalars_in(folder / "logs/validation");
   EXPECT_EQ(validation.size(), 2U);
   for (int64_t epoch = 0; epoch < 2; ++epoch) {
