@@ -43,7 +43,7 @@ TEST(BruteForceRetrievalTest, QueriesHaveAnyLeadingDimensions) {
 TEST(BruteForceRetrievalTest, NewCandidatesReplaceTheOld) {
   const layers::BruteForceRetrieval layer({.k = 1, .return_scores = false});
   layer->update_candidates(candidates(), Tensor::from<int64_t>({10, 11, 12, 13}, {4}));
-  layer->update_candidates(Tensor::from<float>({0, 0, 0, 0, 0, 0, 0, 0, 1, 1}, {5, 2}));
+  layer->update_candidates(Tensor::from<float>({0, 0, 0, 0, 0, 0, 0, 0, -1, 1}, {5, 2}));
   EXPECT_EQ(layer(queries()).to_vector<int32_t>(), (std::vector<int32_t>{4, 0, 4}));
 }
 
