@@ -39,6 +39,9 @@ function(keel_library folder)
     $<BUILD_INTERFACE:${tree}> $<INSTALL_INTERFACE:include/keel>)
   target_compile_features(keel_${folder} PUBLIC cxx_std_20)
   target_link_libraries(keel_${folder} PUBLIC ${ARG_LINK_PUBLIC} PRIVATE ${ARG_LINK_PRIVATE})
+  # Headers of the standard library only: of the project's own, a file includes what it uses.
+  target_precompile_headers(keel_${folder} PRIVATE
+    <algorithm> <functional> <map> <memory> <optional> <span> <sstream> <string> <variant> <vector>)
 endfunction()
 
 # keel_protobuf(<folder> <name>): the messages of <folder>/<name>.proto, for the sources of
