@@ -1,4 +1,5 @@
-// Serving a model from C, and from whatever calls C: library keel_c (libkeel_c.so).
+// Serving a model from C, and from whatever calls C: library keel_c (libkeel_c.so). Programs in C++
+// that link the other libraries have it in them, and do not link this one.
 //
 //   keel_model* model = NULL;
 //   if (keel_model_load("ranker.keras", &model) != KEEL_OK) puts(keel_last_error());

@@ -1,4 +1,5 @@
 // keel inspect: what is in a file.
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 
@@ -140,23 +141,27 @@ void inspect_values(const std::string& path, FileKind kind) {
   print_values("optimizer", values.optimizer);
 }
 
-// By the whole name, else by the end of one name alone.
+// By the whole name, else by a part of one name alone; weights before the optimizer's state.
 const StoredValue& value_named(const std::string& path, const StoredValues& values,
                                const std::string& name) {
-  std::vector<const StoredValue*> ends;
-  std::string names;
   for (const auto* list : {&values.weights, &values.optimizer}) {
-    for (const StoredValue& value : *list) {
-      if (value.name == name) return value;
-      if (("/" + value.name + "/").find("/" + name + "/") != std::string::npos) {
-        ends.push_back(&value);
-        names += (names.empty() ? "" : ", ") + value.name;
-      }
-    }
+    const auto at = std::ranges::find(*list, name, &StoredValue::name);
+    if (at != list->end()) return *at;
   }
-  if (ends.size() == 1) return *ends[0];
-  if (ends.empty()) throw ValueError(path, ": has no weight '", name, "'");
-  throw ValueError(path, ": '", name, "' may be any of ", names);
+  for (const auto* list : {&values.weights, &values.optimizer}) {
+    const StoredValue* found = nullptr;
+    std::string names;
+    int64_t count = 0;
+    for (const StoredValue& value : *list) {
+      if (("/" + value.name + "/").find("/" + name + "/") == std::string::npos) continue;
+      found = &value;
+      names += (names.empty() ? "" : ", ") + value.name;
+      ++count;
+    }
+    if (count > 1) throw ValueError(path, ": '", name, "' may be any of ", names);
+    if (count == 1) return *found;
+  }
+  throw ValueError(path, ": has no weight '", name, "'");
 }
 
 void print_row(const std::string& path, FileKind kind, const std::string& table,

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "framework/errors.h"
+#include "savedmodel/c_api.h"
 #include "savedmodel/tool/commands.h"
 
 namespace keel::tool {
@@ -69,7 +70,7 @@ int run(const std::vector<std::string>& words) {
   const std::vector<std::string> rest(words.begin() + 1, words.end());
   if (words[0] == "help" || words[0] == "--help" || words[0] == "-h") return help(all, rest);
   if (words[0] == "version" || words[0] == "--version") {
-    std::cout << "keel " << KEEL_VERSION << '\n';
+    std::cout << "keel " << keel_version() << '\n';
     return 0;
   }
   const Command& command = command_named(all, words[0]);

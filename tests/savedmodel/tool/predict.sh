@@ -75,7 +75,7 @@ bad 's/\[5, 2\]/[-5, 2]/' "'age'"
 bad 's/"float32"/"float33"/' "float33"
 bad 's/\[0, 2, 2/[0, 3, 2/' "seen"
 bad 's/"row_splits": \[[^]]*\], //' "input 'seen' needs ragged int64, received int64"
-bad '/"user"/d' "input 'user' is missing"
+bad '2d' "input 'user' is missing"
 bad '2s/"data": \[0/"data": ["x"/' "'user'"
 bad '2s/"data": \[0/"data": [99/' "99"
 # The same of rows.csv.
