@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "distribute/fail_together.h"
+#include "framework/atomic_file.h"
 #include "layers/model.h"
 #include "layers/training/per_replica_values.h"
-#include "framework/atomic_file.h"
 #include "savedmodel/checkpoint_file.h"
 #include "savedmodel/hdf5_file.h"
 

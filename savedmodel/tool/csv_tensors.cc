@@ -49,8 +49,8 @@ T value_of(const Column& column, int64_t row, std::string_view word) {
 
 // The values of all rows, `width` in each; any number if it is unknown.
 template <class T>
-TensorLike parsed(const Column& column, std::span<const std::string> fields, int64_t width,
-                  const Shape& shape) {
+TensorLike parsed_as(const Column& column, std::span<const std::string> fields, int64_t width,
+                     const Shape& shape) {
   std::vector<T> values;
   std::vector<int64_t> splits = {0};
   for (size_t i = 0; i < fields.size(); ++i) {
@@ -70,6 +70,12 @@ TensorLike parsed(const Column& column, std::span<const std::string> fields, int
   return RaggedTensor{Tensor::from(values, {count}), Tensor::from(splits, {rows + 1})};
 }
 
+TensorLike parsed(const Column& column, std::span<const std::string> fields, int64_t width,
+                  const TensorSpec& spec) {
+  return visit_any(spec.dtype,
+                   [&]<class T>(T) { return parsed_as<T>(column, fields, width, spec.shape); });
+}
+
 int64_t width_of(const std::string& path, const std::string& name, const TensorSpec& spec) {
   if (spec.layout == Layout::kRagged && spec.shape.rank() == 2) return kUnknown;
   const bool has_rows = spec.layout == Layout::kDense && spec.shape.rank() > 0;
@@ -87,7 +93,7 @@ std::string csv_field(const std::string& text) {
 
 std::string element_text(const Tensor& tensor, int64_t i) {
   return visit_any(tensor.dtype(), [&]<class T>(T) -> std::string {
-    const T value = tensor.data<T>()[i];
+    T value = tensor.data<T>()[i];
     if constexpr (std::is_same_v<T, std::string>) {
       return value;
     } else if constexpr (std::is_same_v<T, bool>) {
@@ -150,10 +156,8 @@ data::Dataset csv_inputs(const std::string& path, const std::map<std::string, Te
         for (const auto& [name, spec] : inputs) {
           const Tensor fields = batch[name].tensor();
           rows = fields.size();
-          out.emplace(name, visit_any(spec.dtype, [&]<class T>(T) {
-                        return parsed<T>({.path = path, .name = name, .first_row = *row},
-                                         fields.data<std::string>(), widths.at(name), spec.shape);
-                      }));
+          const Column column = {.path = path, .name = name, .first_row = *row};
+          out.emplace(name, parsed(column, fields.data<std::string>(), widths.at(name), spec));
         }
         *row += rows;
         return Tensors(std::move(out));

@@ -41,10 +41,10 @@ void compare_configs(const std::string& path, const Config* a, const Config* b, 
     if (a->is_number() && b->is_number() && a->number() == b->number()) return;
     if (a->is_dict() && b->is_dict()) {
       for (const auto& [key, value] : a->entries()) {
-        compare_configs(path + "/" + key, &value, b->find(key), report);
+        compare_configs(str(path, "/", key), &value, b->find(key), report);
       }
       for (const auto& [key, value] : b->entries()) {
-        if (a->find(key) == nullptr) compare_configs(path + "/" + key, nullptr, &value, report);
+        if (a->find(key) == nullptr) compare_configs(str(path, "/", key), nullptr, &value, report);
       }
       return;
     }

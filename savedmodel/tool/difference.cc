@@ -11,11 +11,10 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 std::string place(const Shape& shape, int64_t flat) {
   std::string out;
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    const std::string index = std::to_string(flat % shape[axis]);
-    out = out.empty() ? index : index + ", " + out;
+    out = str(flat % shape[axis], out.empty() ? "" : ", ", out);
     flat /= shape[axis];
   }
-  return "[" + out + "]";
+  return str("[", out, "]");
 }
 
 // distance(i) and allowed(i) of each element.

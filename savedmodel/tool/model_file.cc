@@ -26,7 +26,7 @@ bool has_list(const Hdf5File& file, const char* name) {
 template <class Use>
 void for_each_dataset(const Hdf5File& file, const std::string& group, const Use& use) {
   for (const std::string& child : file.children(group.empty() ? "/" : group)) {
-    const std::string path = group.empty() ? child : group + "/" + child;
+    const std::string path = str(group, group.empty() ? "" : "/", child);
     if (file.is_group(path)) {
       for_each_dataset(file, path, use);
     } else {
