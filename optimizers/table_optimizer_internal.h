@@ -19,6 +19,32 @@ void check_ftrl(const char* who, double learning_rate_power, double l1, double l
 void set_rule(TableOptimizerState& state, std::shared_ptr<const UpdateRule> rule,
               std::vector<std::string> slot_names);
 
+// The rules of TensorFlow's two families of options, which name the decay rates differently.
+template <class Options>
+void set_adam(TableOptimizerState& state, double beta_1, double beta_2, const Options& o) {
+  set_rule(state,
+           std::make_shared<AdamRule>(AdamOptionsOfRule{.beta_1 = beta_1,
+                                                        .beta_2 = beta_2,
+                                                        .epsilon = o.epsilon,
+                                                        .bias_correction = false,
+                                                        .sum_inside_sqrt = o.sum_inside_sqrt}),
+           {"momenta", "velocities"});
+  state.lazy = o.lazy_adam;
+}
+template <class Options>
+void set_ftrl(TableOptimizerState& state, const Options& o) {
+  set_rule(state,
+           std::make_shared<FtrlRule>(FtrlOptionsOfRule{
+               .learning_rate_power = o.learning_rate_power,
+               .initial_accumulator_value = o.initial_accumulator_value,
+               .l1 = o.l1_regularization_strength,
+               .l2 = o.l2_regularization_strength,
+               .beta = o.beta,
+               .multiply_linear_by_learning_rate = o.multiply_linear_by_learning_rate,
+               .allow_zero_accumulator = o.allow_zero_accumulator}),
+           {"accumulators", "linears"});
+}
+
 // Checks the options; ValueError as TableOptimizer says.
 TableOptimizerState state_of(const tpu::SGD& o);
 TableOptimizerState state_of(const tpu::Adagrad& o);

@@ -77,14 +77,7 @@ TableOptimizerState state_of(const tpu::AdamParameters& o) {
   check_positive(who, "epsilon", o.epsilon);
   check_lazy(who, o.lazy_adam, o.use_gradient_accumulation);
   TableOptimizerState state = common(o, {"Adam/m", "Adam/v"});
-  set_rule(state,
-           std::make_shared<AdamRule>(AdamOptionsOfRule{.beta_1 = o.beta1,
-                                                        .beta_2 = o.beta2,
-                                                        .epsilon = o.epsilon,
-                                                        .bias_correction = false,
-                                                        .sum_inside_sqrt = o.sum_inside_sqrt}),
-           {"momenta", "velocities"});
-  state.lazy = o.lazy_adam;
+  set_adam(state, o.beta1, o.beta2, o);
   return state;
 }
 
@@ -94,16 +87,7 @@ TableOptimizerState state_of(const tpu::FtrlParameters& o) {
              o.l2_regularization_strength);
   check_not_negative(who, "initial_accumulator_value", o.initial_accumulator_value);
   TableOptimizerState state = common(o, {"Ftrl", "Ftrl_1"});
-  set_rule(state,
-           std::make_shared<FtrlRule>(FtrlOptionsOfRule{
-               .learning_rate_power = o.learning_rate_power,
-               .initial_accumulator_value = o.initial_accumulator_value,
-               .l1 = o.l1_regularization_strength,
-               .l2 = o.l2_regularization_strength,
-               .beta = o.beta,
-               .multiply_linear_by_learning_rate = o.multiply_linear_by_learning_rate,
-               .allow_zero_accumulator = o.allow_zero_accumulator}),
-           {"accumulators", "linears"});
+  set_ftrl(state, o);
   return state;
 }
 
