@@ -16,20 +16,27 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 at -O3 warns of its own std::string, std::variant and std::vector.
   add_compile_options(-Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow
                       -Wno-array-bounds -Wno-stringop-overread)
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # libstdc++ 12 uses what it deprecates.
+  add_compile_options(-Wno-deprecated-declarations)
 endif()
 if(KEEL_MARCH)
   add_compile_options(-march=${KEEL_MARCH})
+endif()
+if(CMAKE_CXX_FLAGS MATCHES "sanitize=address")
+  add_compile_definitions(KEEL_ADDRESS_SANITIZER)  # GCC and Clang have no common name for it
 endif()
 if(KEEL_WERROR)
   add_compile_options(-Werror)
 endif()
 
-# keel_library(<folder> SOURCES ... [LINK_PUBLIC ...] [LINK_PRIVATE ...]): target keel_<folder>.
+# keel_library(<folder> SOURCES ... [LINK_PUBLIC ...] [LINK_PRIVATE ...] [PRECOMPILE ...]): target
+# keel_<folder>.
 # A folder sees the headers of the folders it links and no others: its include directory is a
 # tree of links to itself and to what stands left of it.
 set(KEEL_FOLDERS framework autodiff distribute optimizers layers savedmodel)
 function(keel_library folder)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK_PUBLIC;LINK_PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK_PUBLIC;LINK_PRIVATE;PRECOMPILE" ${ARGN})
   add_library(keel_${folder} STATIC ${ARG_SOURCES})
   add_library(keel::${folder} ALIAS keel_${folder})
   set(tree ${PROJECT_BINARY_DIR}/include/${folder})
@@ -42,6 +49,13 @@ function(keel_library folder)
   # Headers of the standard library only: of the project's own, a file includes what it uses.
   target_precompile_headers(keel_${folder} PRIVATE
     <algorithm> <functional> <map> <memory> <optional> <span> <sstream> <string> <variant> <vector>)
+  # The release build has checked that; the sanitizers' need not, and take half the time.
+  if(KEEL_BUILD_FUZZERS AND folder MATCHES "framework|savedmodel")  # what reads files
+    target_compile_options(keel_${folder} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
+  if(KEEL_PRECOMPILE_OWN_HEADERS)
+    target_precompile_headers(keel_${folder} PRIVATE ${ARG_PRECOMPILE})
+  endif()
 endfunction()
 
 # keel_protobuf(<folder> <name>): the messages of <folder>/<name>.proto, for the sources of

@@ -21,7 +21,7 @@ constexpr int kClassesPerDoubling = 4;
 constexpr int kClasses = (26 - 6) * kClassesPerDoubling + 1;
 
 // The sanitizers must see each tensor as a block of its own.
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(KEEL_ADDRESS_SANITIZER)
 constexpr bool kCaching = false;
 #else
 constexpr bool kCaching = true;

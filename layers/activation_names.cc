@@ -98,7 +98,7 @@ void add_plain(Makers& makers) {
   };
   for (const auto& [name, function] : kPlain) {
     add_maker<NoArguments>(
-        makers, name, [function = function](const Tensor& x, const auto&) { return function(x); });
+        makers, name, [maker = function](const Tensor& x, const auto&) { return maker(x); });
   }
 }
 

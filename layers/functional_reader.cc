@@ -10,15 +10,7 @@
 namespace keel {
 namespace {
 
-struct Reference;
-using References = Nest<Reference>;
-
-// What a call is given beside its inputs.
-struct Keywords {
-  CallOptions options = {};
-  std::vector<Reference> masks = {};   // of the inputs in order
-  std::vector<Reference> inputs = {};  // further ones
-};
+struct Keywords;
 
 // Output `output` of call `call` of a layer, or a constant; calls are counted from 0 once a graph
 // is read.
@@ -28,6 +20,14 @@ struct Reference {
   int64_t output = 0;
   std::optional<Tensor> constant = {};
   std::shared_ptr<const Keywords> keywords = {};  // of the call that takes it
+};
+using References = Nest<Reference>;
+
+// What a call is given beside its inputs.
+struct Keywords {
+  CallOptions options = {};
+  std::vector<Reference> masks = {};   // of the inputs in order
+  std::vector<Reference> inputs = {};  // further ones
 };
 
 bool is_class(const Config& config, const char* class_name) {

@@ -177,8 +177,8 @@ std::vector<OptimizerWeight> optimizer_weights(const Model& model) {
     const std::string slot = keras_2_names(optimizer->class_name(), slots[s].name)[0];
     names.push_back(
         unique_name(names, str(optimizer->class_name(), "/", slot, "/", variables[v].path())));
-    out.push_back({.name = names.back(), .get = [=, variable = variables[v], s = s] {
-                     return optimizer->slots(variable)[s].read();
+    out.push_back({.name = names.back(), .get = [=, variable = variables[v], slot_index = s] {
+                     return optimizer->slots(variable)[slot_index].read();
                    }});
   }
   for (const Variable& shared : optimizer->shared_slots()) {

@@ -67,7 +67,7 @@ StoredValues values_of_checkpoint(const std::string& path) {
   StoredValues out;
   for (const auto& [key, entry] : reader->index()) {
     const TensorSpec spec = entry.spec;
-    const auto row = [reader, key = key, spec](int64_t r) {
+    const auto row = [reader, key, spec](int64_t r) {
       check_row(key, spec, r);
       Tensor found;
       if (spec.dtype == DType::kString) return row_of(reader->read(key), r);
@@ -78,7 +78,7 @@ StoredValues values_of_checkpoint(const std::string& path) {
     (is_state ? out.optimizer : out.weights)
         .push_back({.name = key,
                     .spec = spec,
-                    .get = [reader, key = key] { return reader->read(key); },
+                    .get = [reader, key] { return reader->read(key); },
                     .row = row});
   }
   return out;

@@ -12,7 +12,7 @@
 namespace keel {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(KEEL_ADDRESS_SANITIZER)
 constexpr bool kCaching = false;
 #else
 constexpr bool kCaching = true;
