@@ -1,11 +1,15 @@
 #include "savedmodel/keras_compile.h"
 
 #include <algorithm>
+#include <array>
+#include <iostream>
 #include <map>
 #include <string>
 
 namespace keel {
 namespace {
+
+const std::string kKerasRs = "keras_rs>";
 
 Config value_of(const Config& config, const char* key) {
   const Config* const found = config.find(key);
@@ -51,6 +55,30 @@ Config full_loss_name(const Config& loss) {
   return it == kFull.end() ? loss : Config(it->second);
 }
 
+// Losses and metrics of the package keras_rs.
+bool is_of_keras_rs(const std::string& class_name) {
+  constexpr std::array<std::string_view, 11> kNames = {"DCG",
+                                                       "ListMLELoss",
+                                                       "MeanAveragePrecision",
+                                                       "MeanReciprocalRank",
+                                                       "NDCG",
+                                                       "PairwiseHingeLoss",
+                                                       "PairwiseLogisticLoss",
+                                                       "PairwiseMeanSquaredError",
+                                                       "PairwiseSoftZeroOneLoss",
+                                                       "PrecisionAtK",
+                                                       "RecallAtK"};
+  return std::ranges::find(kNames, class_name) != kNames.end();
+}
+
+// As legacy files name the classes.
+Config with_package(const Config& object) {
+  if (!is_object(object) || !is_of_keras_rs(object["class_name"].string())) return object;
+  Config out = object;
+  out.set("class_name", kKerasRs + object["class_name"].string());
+  return out;
+}
+
 Config class_and_config(const Config& object) {
   return Config::dict({{"class_name", object["class_name"]}, {"config", object["config"]}});
 }
@@ -61,6 +89,14 @@ Config with_module(const Config& object, const char* module) {
   const std::string& name = object["class_name"].string();
   const size_t package = name.find('>');
   const bool own = package != std::string::npos;
+  if (is_of_keras_rs(name)) {
+    std::string of_package = module;
+    of_package.replace(0, of_package.find('.'), "keras_rs");
+    return Config::dict({{"module", of_package},
+                         {"class_name", name},
+                         {"config", object["config"]},
+                         {"registered_name", kKerasRs + name}});
+  }
   return Config::dict({{"module", own ? Config() : Config(module)},
                        {"class_name", own ? name.substr(package + 1) : name},
                        {"config", object["config"]},
@@ -85,8 +121,24 @@ Config plain(const Config& object) {
   const Config* const registered = object.find("registered_name");
   const bool own = registered != nullptr && registered->is_string() &&
                    registered->string().find('>') != std::string::npos;
-  return Config::dict(
-      {{"class_name", own ? *registered : object["class_name"]}, {"config", std::move(config)}});
+  std::string name = own ? registered->string() : class_name;
+  if (name.starts_with(kKerasRs)) name.erase(0, kKerasRs.size());
+  return Config::dict({{"class_name", name}, {"config", std::move(config)}});
+}
+
+// Optimizers of Keras 2 lowered their learning rate by it. Keras 3 loads them without, and says so.
+Config without_decay(Config optimizer) {
+  if (!is_object(optimizer) || !optimizer["config"].is_dict()) return optimizer;
+  const std::string& name = optimizer["class_name"].string();
+  const bool own = name.find('>') != std::string::npos && !name.starts_with("Custom>");
+  if (own) return optimizer;
+  Config config = optimizer["config"];
+  const Config decay = value_of(config, "decay");
+  if (!decay.is_number() || decay.number() == 0) return optimizer;
+  std::cerr << "load_model: the optimizer's decay, " << decay.number() << ", is left out\n";
+  config.erase("decay");
+  optimizer.set("config", std::move(config));
+  return optimizer;
 }
 
 // Keras 2 puts the metrics of a model with one output into one list more.
@@ -100,9 +152,13 @@ Config one_list(const Config& metrics) {
 }  // namespace
 
 Config to_training_config(const Config& compiled) {
-  return Config::dict({{"loss", map_objects(value_of(compiled, "loss"), full_loss_name)},
-                       {"metrics", value_of(compiled, "metrics")},
-                       {"weighted_metrics", value_of(compiled, "weighted_metrics")},
+  const auto loss_of = [](const Config& loss) { return with_package(full_loss_name(loss)); };
+  const auto metrics = [&](const char* key) {
+    return map_objects(value_of(compiled, key), with_package);
+  };
+  return Config::dict({{"loss", map_objects(value_of(compiled, "loss"), loss_of)},
+                       {"metrics", metrics("metrics")},
+                       {"weighted_metrics", metrics("weighted_metrics")},
                        {"loss_weights", value_of(compiled, "loss_weights")},
                        {"optimizer_config", class_and_config(compiled["optimizer"])}});
 }
@@ -128,7 +184,7 @@ Config from_training_config(const Config& stored) {
   if (optimizer.is_null()) optimizer = value_of(stored, "optimizer_config");
   const Config loss = map_objects(value_of(stored, "loss"), plain);
   if (optimizer.is_null() && loss.is_null()) return {};
-  Config out = Config::dict({{"optimizer", plain(optimizer)}, {"loss", loss}});
+  Config out = Config::dict({{"optimizer", without_decay(plain(optimizer))}, {"loss", loss}});
   if (const Config weights = value_of(stored, "loss_weights"); !weights.is_null()) {
     out.set("loss_weights", weights);
   }

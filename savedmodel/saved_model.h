@@ -44,7 +44,9 @@ inline void save_model(const ModelHandle& model, const std::string& path,
 }
 
 struct LoadOptions {
-  bool compile = false;  // compile the model as it was, if the file says how
+  // Compile the model as it was, the optimizer's state included, if the file says how; without a
+  // word otherwise. False for a model that only predicts, and one whose loss is not registered.
+  bool compile = true;
   // Refuse a Python lambda as what it is, a danger (ValueError); else as what cannot run here
   // (NotImplementedError).
   bool safe_mode = true;

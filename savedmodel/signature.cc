@@ -254,6 +254,8 @@ Signatures signatures(const ModelHandle& model, const std::string& path) {
   });
 }
 
-Signatures signatures(const std::string& path) { return signatures(load_model(path), path); }
+Signatures signatures(const std::string& path) {
+  return signatures(load_model(path, {.compile = false}), path);
+}
 
 }  // namespace keel

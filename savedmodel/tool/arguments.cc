@@ -6,6 +6,11 @@
 #include "savedmodel/tool/number_text.h"
 
 namespace keel::tool {
+namespace {
+
+constexpr const char* kRepeated = "...";
+
+}  // namespace
 
 std::string Syntax::usage() const {
   std::string out = "keel " + command;
@@ -45,12 +50,18 @@ Arguments::Arguments(const Syntax& syntax, const std::vector<std::string>& words
       throw ValueError(who_, ": ", word, " is given twice", hint);
     }
   }
-  if (operands_.size() > syntax.operands.size()) {
+  const bool repeats = !syntax.operands.empty() && syntax.operands.back().ends_with(kRepeated);
+  if (operands_.size() > syntax.operands.size() && !repeats) {
     throw ValueError(who_, ": unexpected argument '", operands_[syntax.operands.size()], "'", hint);
   }
   if (operands_.size() < syntax.operands.size()) {
-    throw ValueError(who_, ": ", syntax.operands[operands_.size()], " is missing", hint);
+    const std::string& missing = syntax.operands[operands_.size()];
+    throw ValueError(who_, ": ", missing.substr(0, missing.find(kRepeated)), " is missing", hint);
   }
+}
+
+std::vector<std::string> Arguments::operands_from(size_t position) const {
+  return {operands_.begin() + static_cast<std::ptrdiff_t>(position), operands_.end()};
 }
 
 std::vector<std::string> Arguments::values(const std::string& flag) const {

@@ -17,10 +17,11 @@ struct Flag {
 
 struct Syntax {
   std::string command;
-  std::vector<std::string> operands;  // {"MODEL", "INPUTS"}, all of them needed
+  std::vector<std::string> operands;  // {"MODEL", "INPUTS..."}, all of them needed; the last one
+                                      // as often as one likes if it ends in "..."
   std::vector<Flag> flags = {};
 
-  std::string usage() const;  // "keel predict MODEL INPUTS [--atol A]"
+  std::string usage() const;  // "keel predict MODEL INPUTS... [--atol A]"
 };
 
 class Arguments {
@@ -30,6 +31,7 @@ class Arguments {
   Arguments(const Syntax& syntax, const std::vector<std::string>& words);
 
   const std::string& operand(size_t position) const { return operands_.at(position); }
+  std::vector<std::string> operands_from(size_t position) const;
   bool has(const std::string& flag) const { return flags_.contains(flag); }
   // All values of a flag; none if it was not given.
   std::vector<std::string> values(const std::string& flag) const;

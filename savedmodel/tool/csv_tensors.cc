@@ -1,8 +1,10 @@
 #include "savedmodel/tool/csv_tensors.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "framework/data/csv.h"
+#include "framework/data/example.h"
 #include "savedmodel/tool/number_text.h"
 
 namespace keel::tool {
@@ -32,6 +34,23 @@ std::vector<std::string_view> words_of(std::string_view field) {
   }
 }
 
+// Tables of numbers some of which are missing have "3.0" where the number is 3.
+template <class T>
+std::optional<T> whole_number(std::string_view word) {
+  const auto value = parse_number<T>(word);
+  if (value) return value;
+  constexpr double kMost = std::min<double>(std::numeric_limits<T>::max(), int64_t{1} << 53);
+  const auto real = parse_number<double>(word);
+  if (!real || std::abs(*real) > kMost || *real != std::trunc(*real)) return {};
+  return static_cast<T>(*real);
+}
+
+template <class T>
+std::optional<T> number(std::string_view word) {
+  if constexpr (std::is_integral_v<T>) return whole_number<T>(word);
+  return parse_number<T>(word);
+}
+
 template <class T>
 T value_of(const Column& column, int64_t row, std::string_view word) {
   if constexpr (std::is_same_v<T, std::string>) {
@@ -41,10 +60,24 @@ T value_of(const Column& column, int64_t row, std::string_view word) {
     if (word == "false" || word == "0") return false;
     column.fail(row, "needs true, false, 1 or 0, received '", word, "'");
   } else {
-    const auto value = parse_number<T>(word);
+    const auto value = number<T>(word);
     if (!value) column.fail(row, "needs a ", DTypeOf<T>::kValue, ", received '", word, "'");
     return *value;
   }
+}
+
+// Appends the values of a field, `width` of them; any number if that is unknown.
+template <class T>
+void append_values(const Column& column, int64_t row, const std::string& field, int64_t width,
+                   std::vector<T>& out) {
+  const bool whole = std::is_same_v<T, std::string> && width == 1;
+  const auto words = whole ? std::vector<std::string_view>{field} : words_of(field);
+  const auto count = static_cast<int64_t>(words.size());
+  if (width != kUnknown && count != width) {
+    column.fail(row, "needs ", width, width == 1 ? " value" : " values", ", received ", count,
+                count == 0 ? "; a signature for tf.Example may have a default value" : "");
+  }
+  for (const std::string_view word : words) out.push_back(value_of<T>(column, row, word));
 }
 
 // The values of all rows, `width` in each; any number if it is unknown.
@@ -54,14 +87,7 @@ TensorLike parsed_as(const Column& column, std::span<const std::string> fields, 
   std::vector<T> values;
   std::vector<int64_t> splits = {0};
   for (size_t i = 0; i < fields.size(); ++i) {
-    const auto row = static_cast<int64_t>(i);
-    const bool whole = std::is_same_v<T, std::string> && width == 1;
-    const auto words = whole ? std::vector<std::string_view>{fields[i]} : words_of(fields[i]);
-    const auto count = static_cast<int64_t>(words.size());
-    if (width != kUnknown && count != width) {
-      column.fail(row, "needs ", width, width == 1 ? " value" : " values", ", received ", count);
-    }
-    for (const std::string_view word : words) values.push_back(value_of<T>(column, row, word));
+    append_values(column, static_cast<int64_t>(i), fields[i], width, values);
     splits.push_back(static_cast<int64_t>(values.size()));
   }
   const auto rows = static_cast<int64_t>(fields.size());
@@ -74,6 +100,21 @@ TensorLike parsed(const Column& column, std::span<const std::string> fields, int
                   const TensorSpec& spec) {
   return visit_any(spec.dtype,
                    [&]<class T>(T) { return parsed_as<T>(column, fields, width, spec.shape); });
+}
+
+// A feature of one example; empty for one without values.
+Tensor feature_of(const Column& column, int64_t row, const std::string& field,
+                  const data::FeatureSpec& spec) {
+  const auto* const fixed = std::get_if<data::FixedLenFeature>(&spec);
+  if (field.empty()) {
+    if (fixed == nullptr || fixed->default_value) return {};
+    column.fail(row, "is empty, and the feature has no default value");
+  }
+  return visit_any(data::dtype_of(spec), [&]<class T>(T) {
+    std::vector<T> values;
+    append_values(column, row, field, fixed != nullptr ? fixed->shape.size() : kUnknown, values);
+    return Tensor::from(values, {static_cast<int64_t>(values.size())});
+  });
 }
 
 int64_t width_of(const std::string& path, const std::string& name, const TensorSpec& spec) {
@@ -161,6 +202,34 @@ data::Dataset csv_inputs(const std::string& path, const std::map<std::string, Te
         }
         *row += rows;
         return Tensors(std::move(out));
+      });
+}
+
+data::Dataset csv_examples(const std::string& path, const ExampleFeatures& features,
+                           int64_t batch_size) {
+  std::vector<data::CsvColumn> columns;
+  for (const auto& feature : features) {
+    columns.push_back({.name = feature.first, .dtype = DType::kString});
+  }
+  const auto first_row = std::make_shared<int64_t>(1);
+  return data::csv_dataset(path, {.columns = columns, .batch_size = batch_size})
+      .map([path, features, first_row](const Tensors& batch) {
+        const int64_t rows = row_count(batch);
+        std::vector<std::map<std::string, Tensor>> examples(static_cast<size_t>(rows));
+        for (const auto& [name, feature] : features) {
+          const Tensor fields = batch[name].tensor();
+          const Column column = {.path = path, .name = name, .first_row = *first_row};
+          for (int64_t i = 0; i < rows; ++i) {
+            examples[i].emplace(
+                name, feature_of(column, i, fields.data<std::string>()[i], feature.feature));
+          }
+        }
+        *first_row += rows;
+        std::vector<std::string> serialized;
+        for (const auto& example : examples) {
+          serialized.push_back(data::serialize_example(example));
+        }
+        return Tensors::dict({{"examples", Tensor::from(serialized, {rows})}});
       });
 }
 

@@ -120,8 +120,8 @@ void compare_models(const std::string& a, const std::string& b, double atol, Rep
 // The weights alone of two files, one of which has a model to name the other's by.
 void compare_with_model(const std::string& with_model, const std::string& weights, bool model_first,
                         double atol, Report& report) {
-  const ModelHandle framed = load_model(with_model);
-  const StoredValues of_model = values_of(*load_model(with_model));
+  const ModelHandle framed = load_model(with_model, {.compile = false});
+  const StoredValues of_model = values_of(*load_model(with_model, {.compile = false}));
   load_weights(framed, weights);
   const StoredValues of_weights = values_of(*framed);
   compare_stored(model_first ? of_model : of_weights, model_first ? of_weights : of_model, atol,

@@ -130,12 +130,12 @@ LoadedModel load_whole_model(const std::string& who, const std::string& path) {
     throw ValueError(who, ": needs a model, ", path, " holds ", describe(kind));
   }
   try {
-    return {.model = load_model(path, {.compile = true})};
+    return {.model = load_model(path)};
   } catch (const IoError&) {
     throw;
   } catch (const Error& error) {
     // Either the training configuration is at fault, or this throws again.
-    return {.model = load_model(path), .not_compiled = error.what()};
+    return {.model = load_model(path, {.compile = false}), .not_compiled = error.what()};
   }
 }
 

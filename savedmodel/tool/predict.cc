@@ -5,7 +5,9 @@
 #include "framework/data/tfrecord.h"
 #include "layers/functional.h"
 #include "layers/training/output_names.h"
+#include "savedmodel/keras_model_config.h"
 #include "savedmodel/saved_model.h"
+#include "savedmodel/signature_files.h"
 #include "savedmodel/tool/commands.h"
 #include "savedmodel/tool/csv_tensors.h"
 #include "savedmodel/tool/difference.h"
@@ -25,14 +27,33 @@ bool takes_examples(const Signature& signature) {
          inputs.begin()->second.dtype == DType::kString;
 }
 
-bool is_records(const std::string& path) {
-  return path.ends_with(".tfrecord") || path.ends_with(".tfrecord.gz");
+enum class InputKind { kRecords, kCsv, kJson };
+
+// By the file's name; files of records are often named "clicks.tfrecord-00000-of-00012" or
+// "clicks_tfrecord-00000-of-00012.gz".
+InputKind kind_of_inputs(const std::string& path) {
+  if (path.ends_with(".json")) return InputKind::kJson;
+  if (path.ends_with(".csv")) return InputKind::kCsv;
+  if (path.find("tfrecord", path.rfind('/') + 1) != std::string::npos) return InputKind::kRecords;
+  throw ValueError(kWho, ": INPUTS must end in .json or .csv, or be records with 'tfrecord' in ",
+                   "their name, received '", path, "'");
+}
+
+InputKind kind_of_inputs(const std::vector<std::string>& paths) {
+  const InputKind kind = kind_of_inputs(paths.at(0));
+  for (const std::string& path : paths) {
+    if (kind_of_inputs(path) != kind) {
+      throw ValueError(kWho, ": INPUTS must be files of one kind, received '", paths[0], "' and '",
+                       path, "'");
+    }
+  }
+  return kind;
 }
 
 // That of --signature; else "serving_default", or for records the only one that takes examples.
 std::pair<std::string, Signature> chosen_signature(const Arguments& arguments,
                                                    const Signatures& all) {
-  const bool records = is_records(arguments.operand(1));
+  const bool records = kind_of_inputs(arguments.operands_from(1)) == InputKind::kRecords;
   const std::optional<std::string> asked = arguments.value("signature");
   std::string names;
   std::vector<std::string> fitting;
@@ -110,17 +131,42 @@ data::Dataset json_inputs(const std::string& path, const std::map<std::string, T
   });
 }
 
-data::Dataset inputs_of(const std::string& path, const Signature& signature, int64_t batch_size) {
-  if (is_records(path)) {
-    const data::TFRecordOptions options = {.compression_type = path.ends_with(".gz") ? "GZIP" : ""};
-    return data::TFRecordDataset(path, options).batch(batch_size).map([](const Tensors& batch) {
-      return Tensors::dict({{kExamples, batch}});
-    });
+// `features`: what the signature parses, if it takes examples.
+data::Dataset inputs_of(const std::string& path, const Signature& signature,
+                        const ExampleFeatures& features, int64_t batch_size) {
+  switch (kind_of_inputs(path)) {
+    case InputKind::kRecords:
+      return data::TFRecordDataset(path, {.compression_type = path.ends_with(".gz") ? "GZIP" : ""})
+          .batch(batch_size)
+          .map([](const Tensors& batch) {
+            return Tensors::dict({{kExamples, batch}});
+          });
+    case InputKind::kCsv:
+      if (!features.empty()) return csv_examples(path, features, batch_size);
+      return csv_inputs(path, signature.inputs(), batch_size);
+    case InputKind::kJson:
+      break;
   }
-  if (path.ends_with(".csv")) return csv_inputs(path, signature.inputs(), batch_size);
-  if (path.ends_with(".json")) return json_inputs(path, signature.inputs(), batch_size);
-  throw ValueError(kWho, ": INPUTS must end in .json, .csv, .tfrecord or .tfrecord.gz, received '",
-                   path, "'");
+  return json_inputs(path, signature.inputs(), batch_size);
+}
+
+// Predictions for the rows of all files, one file after the other.
+Tensors predictions(const Arguments& arguments, const Signature& signature,
+                    const ExampleFeatures& features) {
+  const std::vector<std::string> paths = arguments.operands_from(1);
+  const int64_t batch_size = arguments.integer("batch_size", 1024, 1);
+  std::vector<Tensors> batches;
+  for (const std::string& path : paths) {
+    int64_t row = 1;
+    for (const Tensors& batch : inputs_of(path, signature, features, batch_size)) {
+      const int64_t rows = row_count(batch);
+      const std::string place = str("rows ", row, " to ", row + rows - 1);
+      batches.push_back(naming_file(path, place.c_str(), [&] { return signature(batch); }));
+      row += rows;
+    }
+  }
+  if (batches.empty()) throw ValueError(paths[0], ": has no rows");
+  return concat_rows(batches);
 }
 
 // Outputs in the model's order, which a dict does not keep.
@@ -196,7 +242,6 @@ void check_arguments(const Arguments& arguments) {
 
 int run(const Arguments& arguments) {
   check_arguments(arguments);
-  const int64_t batch_size = arguments.integer("batch_size", 1024, 1);
   const double atol = arguments.number("atol", 1e-5, 0), rtol = arguments.number("rtol", 0, 0);
   const std::string& path = arguments.operand(0);
   const std::optional<std::string> expected_path = arguments.value("expected");
@@ -205,12 +250,11 @@ int run(const Arguments& arguments) {
   const ModelHandle model = load_whole_model(kWho, path).model;
   if (const auto weights = arguments.value("weights")) load_weights(model, *weights);
   const auto [name, signature] = chosen_signature(arguments, signatures(model, path));
-  std::vector<Tensors> batches;
-  for (const Tensors& batch : inputs_of(arguments.operand(1), signature, batch_size)) {
-    batches.push_back(signature(batch));
-  }
-  if (batches.empty()) throw ValueError(arguments.operand(1), ": has no rows");
-  const std::vector<NamedTensor> outputs = ordered(*model, concat_rows(batches));
+  const SignatureSpecs specs = read_signature_specs(path);
+  const auto features = specs.find(name);
+  const std::vector<NamedTensor> outputs =
+      ordered(*model, predictions(arguments, signature,
+                                  features == specs.end() ? ExampleFeatures() : features->second));
   if (const auto output = arguments.value("output")) {
     write_outputs(*output, outputs);
   } else if (!expected_path) {
@@ -225,7 +269,7 @@ int run(const Arguments& arguments) {
 Command predict_command() {
   return {
       .syntax = {.command = "predict",
-                 .operands = {"MODEL", "INPUTS"},
+                 .operands = {"MODEL", "INPUTS..."},
                  .flags = {{"expected", {"FILE"}, "compare with these outputs (.json)"},
                            {"atol", {"A"}, "how far they may differ; 1e-5"},
                            {"rtol", {"R"}, "and this much of the expected; 0"},
@@ -235,11 +279,17 @@ Command predict_command() {
                            {"batch_size", {"N"}, "rows predicted at once; 1024"}}},
       .summary = "runs a model on inputs in a file, and compares what it predicts",
       .details =
-          "INPUTS is JSON, {\"inputs\": [{\"name\", \"dtype\", \"shape\", \"data\"}]} with data\n"
-          "flat and row-major; CSV with a column for each input; or a .tfrecord (.tfrecord.gz) of\n"
-          "tf.Example, for a signature that takes them. Predictions are printed as JSON,\n"
-          "{\"outputs\": [...]}, unless --output or --expected is given. Exit status 1 if they\n"
-          "are not those expected.",
+          "INPUTS are files of one kind: JSON, {\"inputs\": [{\"name\", \"dtype\", \"shape\", "
+          "\"data\"}]}\n"
+          "with data flat and row-major; CSV with a column for each input; or records of "
+          "tf.Example,\n"
+          "for a signature that takes them: files with 'tfrecord' in their name, compressed if it\n"
+          "ends in .gz. If --signature names one that takes tf.Example, CSV has a column for each "
+          "of\n"
+          "its features, and an empty field gets the feature's default value. Predictions are\n"
+          "printed as JSON, {\"outputs\": [...]}, unless --output or --expected is given. Exit "
+          "status\n"
+          "1 if they are not those expected.",
       .run = run};
 }
 

@@ -13,9 +13,9 @@ lists of records: "schedules", "optimizers" (with "optimizer_problem"), "losses"
 "activations", "layers", "regularizers", "constraints", "initializers". Prints the failing records
 with what was expected and what came, then "N passed, N failed" over all files.
 
-A number passes if it differs from what is expected by at most 1e-5 (schedules: 1e-6) of it, plus
-1e-6 of the largest number of its array, plus 1e-7 (layers, losses and metrics, in which numbers
-cancel: 1e-6; schedules: 1e-9). Initializers draw numbers of their own: their moments pass within
+A number passes if it differs from what is expected by at most 1e-5 of it, plus 1e-6 of the largest
+number of its array, plus 1e-7 (layers, losses and metrics, in which numbers cancel: 1e-6). For
+schedules these are 1e-6, 1e-7 and 1e-9. Initializers draw numbers of their own: their moments pass within
 six standard errors of the theory.
 
 Exit status: 0 if all passed, 1 if a record failed, 2 if a file cannot be read or has no records.

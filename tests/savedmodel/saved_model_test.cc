@@ -43,6 +43,19 @@ TEST(SavedModelTest, AModelIsTheSameWhenLoadedAgain) {
   }
 }
 
+TEST(SavedModelTest, LoadedModelsAreCompiledAsTheyWereUnlessThatIsNotWanted) {
+  const TempFolder folder;
+  for (const char* name : {"a.keras", "a.h5"}) {
+    const Functional model = small_model();
+    save_model(model, folder / name);
+    EXPECT_FALSE(load_model(folder / name)->compiled()) << "and no error";
+    model->compile({.optimizer = "adam", .loss = "mse"});
+    save_model(model, folder / name);
+    EXPECT_TRUE(load_model(folder / name)->compiled());
+    EXPECT_FALSE(load_model(folder / name, {.compile = false})->compiled());
+  }
+}
+
 TEST(SavedModelTest, SavingTwiceMakesEqualBytes) {
   const TempFolder folder;
   const Functional model = small_model();

@@ -26,6 +26,21 @@ expect "and rtol 10" \
 sed 's/"shape": \[5, 1\]/"shape": [1, 5]/' "$expected" >"$work/shape.json"
 expect_error 1 "float32 (5, 1), expected float32 (1, 5)" \
   "$keel" predict "$model" "$files/rows.json" --expected "$work/shape.json"
+# Several files are one after the other.
+expect "wrote" "$keel" predict "$model" "$files/rows.csv" "$files/rows.csv" --output "$work/twice.csv"
+tail -n +2 "$work/out.csv" | cat "$work/out.csv" - >"$work/expected.csv"
+same_files "$work/expected.csv" "$work/twice.csv"
+cp "$files/rows.tfrecord" "$work/rows_tfrecord-00000-of-00002"
+cp "$files/rows.tfrecord.gz" "$work/rows_tfrecord-00001-of-00002.gz"
+expect "wrote" "$keel" predict "$model" "$work"/rows_tfrecord-* --output "$work/twice.csv"
+same_files "$work/expected.csv" "$work/twice.csv"
+# CSV for a signature that takes examples has its features as columns.
+sed '1s/user/user_id/' "$files/rows.csv" >"$work/features.csv"
+expect "within atol 1e-05" "$keel" predict "$model" "$work/features.csv" \
+  --signature serve_examples --batch_size 2 --expected "$expected"
+sed '4s/^1,\([0-9]*\),/1,\1.0,/' "$files/rows.csv" >"$work/decimal.csv"
+cmp -s "$work/decimal.csv" "$files/rows.csv" && fail "no decimal number"
+expect "within atol 1e-05" "$keel" predict "$model" "$work/decimal.csv" --expected "$expected"
 # Keras's own files and predictions.
 for file in "$cases"/*.keras "$cases"/*.h5; do
   name=${file%.*}
@@ -43,7 +58,10 @@ expect_bad "no signature of the model takes examples" \
   "$keel" predict "$files/mixed.keras" "$files/rows.tfrecord"
 expect_bad "'serving_default' takes no examples" \
   "$keel" predict "$model" "$files/rows.tfrecord" --signature serving_default
-expect_bad "must end in .json, .csv, .tfrecord or .tfrecord.gz" "$keel" predict "$model" rows.txt
+expect_bad "must end in .json or .csv, or be records with 'tfrecord' in their name" \
+  "$keel" predict "$model" rows.txt
+expect_bad "must be files of one kind, received '$files/rows.csv' and '$files/rows.json'" \
+  "$keel" predict "$model" "$files/rows.csv" "$files/rows.json"
 expect_bad "--output must end in .json or .csv" \
   "$keel" predict "$model" "$files/rows.json" --output rows.txt
 expect_bad "--atol and --rtol need --expected" "$keel" predict "$model" "$files/rows.json" --atol 1
@@ -88,6 +106,19 @@ bad_csv '4s/^1,[0-9]*/1,x/' "row 3, column 'user': needs a int64, received 'x'"
 bad_csv '4s/^1,[0-9]*/1,1 2/' "row 3, column 'user': needs 1 value, received 2"
 bad_csv '5s/;.*//' "row 4, column 'age': needs 2 values, received 1"
 bad_csv '2,$d' "has no rows"
+bad_csv '4s/^1,[0-9]*/1,1.5/' "row 3, column 'user': needs a int64, received '1.5'"
+bad_csv '4s/^1,[0-9]*/1,7000/' "bad.csv: rows 3 to 4: "
+# And of features.csv.
+bad_features() {
+  sed "$1" features.csv >bad.csv
+  expect_bad "$2" "$keel" predict "$model" bad.csv --batch_size 2 --signature serve_examples
+}
+bad_features '1s/user_id/user/' "user_id"
+bad_features '4s/^1,[0-9]*/1,/' "row 3, column 'user_id': is empty, and the feature has no default"
+bad_features '4s/^1,[0-9]*/1,x/' "row 3, column 'user_id': needs a int64, received 'x'"
+bad_features '5s/;.*//' "row 4, column 'age': needs 2 values, received 1"
 expect_bad "a CSV file cannot hold input 'tags'" "$keel" predict "$files/mixed.keras" "$files/rows.csv"
 head -c 100 "$files/rows.tfrecord" >bad.tfrecord
 expect_bad "bad.tfrecord" "$keel" predict "$model" bad.tfrecord
+cp "$files/rows.tfrecord" bad_tfrecord.gz
+expect_bad "bad_tfrecord.gz" "$keel" predict "$model" bad_tfrecord.gz
