@@ -75,7 +75,8 @@ void fill(const Tensor& values, proto::HistogramProto& out) {
   std::vector<int64_t> counts(limits.size());
   double least = std::numeric_limits<double>::max(), most = -least, sum = 0, squares = 0;
   int64_t number = 0;
-  for (const double value : values.cast(DType::kFloat64).data<double>()) {
+  const Tensor doubles = values.cast(DType::kFloat64);
+  for (const double value : doubles.data<double>()) {
     if (!std::isfinite(value)) continue;
     least = std::min(least, value);
     most = std::max(most, value);

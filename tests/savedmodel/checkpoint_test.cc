@@ -37,7 +37,8 @@ Tensor normal(const Shape& shape, uint64_t seed) {
 std::vector<float> all_weights(const Layer& layer) {
   std::vector<float> out;
   for (const Variable& v : layer.weights()) {
-    for (const float w : v.read().data<float>()) out.push_back(w);
+    const Tensor values = v.read();
+    for (const float w : values.data<float>()) out.push_back(w);
   }
   return out;
 }

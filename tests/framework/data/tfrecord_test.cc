@@ -223,7 +223,8 @@ TEST(TFRecordDatasetTest, GivesTheRecordsOfAllFilesInOrder) {
   EXPECT_EQ(dataset.cardinality(), kUnknownCardinality);
   Strings batched;
   for (const Tensors& batch : dataset.batch(7)) {
-    for (const std::string& record : batch.tensor().data<std::string>()) batched.push_back(record);
+    const Tensor records = batch.tensor();
+    for (const std::string& record : records.data<std::string>()) batched.push_back(record);
   }
   EXPECT_EQ(batched, all);
 }

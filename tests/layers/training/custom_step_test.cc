@@ -129,8 +129,9 @@ TEST(CustomStepTest, ComputeLossAloneMayBeTheModels) {
       return ops::sum(error * error * error) / 6;
     }
   };
+  const Tensor targets = labels();
   double mean = 0;
-  for (const float y : labels().data<float>()) mean += std::pow(y, 3) / 6;
+  for (const float y : targets.data<float>()) mean += std::pow(y, 3) / 6;
   under_each_strategy([&] {
     const auto model = make_layer<Cubic>();
     model->compile(options());

@@ -59,7 +59,8 @@ Sequential deep_model(const LossArgument& loss = "binary_crossentropy") {
 std::vector<float> all_weights(const Model& model) {
   std::vector<float> out;
   for (const Variable& v : model.weights()) {
-    for (const float w : v.read().data<float>()) out.push_back(w);
+    const Tensor values = v.read();
+    for (const float w : values.data<float>()) out.push_back(w);
   }
   return out;
 }

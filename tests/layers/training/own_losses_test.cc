@@ -79,8 +79,9 @@ class SelfTaught final : public Model {
 };
 
 TEST(OwnLossesTest, AModelThatAddsItsLossNeedsNoLabels) {
+  const Tensor inputs = features();
   double mean = 0;
-  for (const float x : features().data<float>()) mean += x * x / 6;
+  for (const float x : inputs.data<float>()) mean += x * x / 6;
   // Two replicas have three rows each, so that the mean of their means is that of all rows.
   TPUStrategy two({.num_cores = 2});
   distribute::CPUStrategy cpu;
