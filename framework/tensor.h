@@ -80,7 +80,8 @@ class Tensor {
   Tensor aliased() const;
   // A copy of the bytes that nobody shares.
   Tensor clone() const;
-  // The values converted as a C++ cast converts them (to bool: x != 0). TypeError to or from
+  // The values converted as a C++ cast converts them (to bool: x != 0); what an integer cannot hold
+  // becomes the nearest that it can, NaN becomes 0. TypeError to or from
   // string. Not differentiable: ops::cast is.
   Tensor cast(DType dtype) const;
 

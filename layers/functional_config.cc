@@ -1,11 +1,12 @@
 // FunctionalModel::get_config. Calls of layers are written as Keras 2 lists them, which Keras 3
-// reads too: a call is the list of its tensors [layer, call, output, {}]. A call whose inputs are
-// neither a tensor nor a list of several, or hold a constant, is written as Keras 3 does:
-// {"args": [inputs], "kwargs"}.
+// reads too: a call is the list of its tensors [layer, call, output, {}]. That form has one
+// argument, of one tensor or a list of several. All others are written as Keras 3 does,
+// {"args": [...], "kwargs": {...}}: it makes no tensors of the keyword arguments of Keras 2.
 #include <algorithm>
 #include <unordered_map>
 
 #include "layers/functional.h"
+#include "layers/keras_calls.h"
 #include "layers/registry.h"
 
 namespace keel {
@@ -59,42 +60,70 @@ class Writer {
   }
 
   Config call(const GraphNode& node) const {
-    const Tensors& inputs = node.inputs;
+    const Layer& layer = layer_of(node);
+    const KerasCall made = keras_call(layer.class_name(), node.inputs);
     Config keywords = Config::dict();
-    if (node.options.training) keywords.set("training", *node.options.training);
-    const std::vector<TensorLike> leaves = flatten(inputs);
-    const bool all_symbolic = std::ranges::all_of(leaves, &TensorLike::is_symbolic);
-    const Config mask = mask_of(leaves);
-    if (!mask.is_null()) keywords.set("mask", mask);
-    if (inputs.is_leaf() && all_symbolic) {
-      return Config::list({tensor(inputs.leaf(), keywords)});
+    for (const std::string& flag : made.flags) keywords.set(flag, true);
+    if (node.options.training && takes_training(layer.class_name())) {
+      keywords.set("training", *node.options.training);
     }
+    const bool by_name = set_masks(layer.class_name(), made, keywords);
+    const Tensors& inputs = made.inputs[0].value;
+    if (made.inputs.size() == 1 && !by_name && is_listed(inputs)) {
+      return listed(inputs, keywords);
+    }
+    Config::List arguments;
+    for (const KerasCall::Input& input : made.inputs) {
+      if (input.by_keyword) {
+        keywords.set(input.name, structure(input.value));
+      } else {
+        arguments.push_back(structure(input.value));
+      }
+    }
+    return Config::dict({{"args", std::move(arguments)}, {"kwargs", std::move(keywords)}});
+  }
+
+  // Whether Keras 2 has a form for it: a tensor or several.
+  static bool is_listed(const Tensors& inputs) {
     const bool flat = inputs.kind() == NestKind::kList && inputs.items().size() > 1 &&
                       std::ranges::all_of(inputs.items(), &Tensors::is_leaf);
-    if (!flat || !all_symbolic) {
-      return Config::dict(
-          {{"args", Config::list({structure(inputs)})}, {"kwargs", std::move(keywords)}});
-    }
+    return (flat || inputs.is_leaf()) &&
+           std::ranges::all_of(flatten(inputs), &TensorLike::is_symbolic);
+  }
+
+  Config listed(const Tensors& inputs, const Config& keywords) const {
     Config::List out;
-    for (const Tensors& input : inputs.items()) out.push_back(tensor(input.leaf(), keywords));
+    for (const TensorLike& input : flatten(inputs)) out.push_back(tensor(input, keywords));
     return out;
   }
 
-  // The masks that the caller gave inputs; null if there are none. Those that layers make are no
-  // part of files: layers make them again.
-  Config mask_of(const std::vector<TensorLike>& leaves) const {
-    Config::List masks;
-    for (const TensorLike& leaf : leaves) {
-      const Tensor mask = leaf.is_symbolic() ? leaf.values().mask() : Tensor();
-      if (mask && mask.is_symbolic() && mask.producer() != nullptr) {
-        masks.push_back(triple(mask, 0));
-      } else {
-        masks.emplace_back();
+  // Adds the masks that the caller gave inputs, and says whether there are any. Those that layers
+  // make are no part of files: layers make them again.
+  bool set_masks(const std::string& class_name, const KerasCall& made, Config& keywords) const {
+    bool any = false;
+    for (const CallParameter& parameter : call_signature(class_name).parameters) {
+      if (parameter.kind != CallParameter::Kind::kMask) continue;
+      for (const KerasCall::Input& input : made.inputs) {
+        if (input.name != parameter.masked) continue;
+        const Config mask = mask_of(input.value);
+        if (mask.is_null()) continue;
+        keywords.set(parameter.name, mask);
+        any = true;
       }
     }
-    const bool none = std::ranges::all_of(masks, &Config::is_null);
-    if (none) return {};
-    return masks.size() == 1 ? masks[0] : Config(std::move(masks));
+    return any;
+  }
+
+  // Null if no part of the inputs has one.
+  Config mask_of(const Tensors& inputs) const {
+    Config::List masks;
+    for (const TensorLike& leaf : flatten(inputs)) {
+      const Tensor mask = leaf.is_symbolic() ? leaf.values().mask() : Tensor();
+      const bool given = mask && (!mask.is_symbolic() || mask.producer() != nullptr);
+      masks.push_back(given ? structure(mask) : Config());
+    }
+    if (std::ranges::all_of(masks, &Config::is_null)) return {};
+    return inputs.is_leaf() ? masks[0] : Config(std::move(masks));
   }
 
   // [layer, call, output], with Keras 2's keyword arguments.

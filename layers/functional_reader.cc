@@ -4,240 +4,21 @@
 #include <set>
 
 #include "layers/functional.h"
+#include "layers/functional_nodes.h"
 #include "layers/functional_operators.h"
+#include "layers/keras_keys.h"
 #include "layers/registry.h"
 
 namespace keel {
 namespace {
 
-struct Keywords;
-
-// Output `output` of call `call` of a layer, or a constant; calls are counted from 0 once a graph
-// is read.
-struct Reference {
-  std::string layer = {};
-  int64_t call = 0;
-  int64_t output = 0;
-  std::optional<Tensor> constant = {};
-  std::shared_ptr<const Keywords> keywords = {};  // of the call that takes it
-};
-using References = Nest<Reference>;
-
-// What a call is given beside its inputs.
-struct Keywords {
-  CallOptions options = {};
-  std::vector<Reference> masks = {};   // of the inputs in order
-  std::vector<Reference> inputs = {};  // further ones
-};
-
-bool is_class(const Config& config, const char* class_name) {
-  const Config* const found = config.find("class_name");
-  return found != nullptr && found->is_string() && found->string() == class_name;
-}
-
-// Reads the parts of a graph's config. All mistakes are ValueErrors that name the model.
-class Parser {
- public:
-  explicit Parser(std::string who) : who_(std::move(who)) {}
-
-  template <class... Args>
-  [[noreturn]] void fail(const Args&... args) const {
-    throw ValueError(who_, ": ", args...);
-  }
-
-  const Config& field(const Config& config, const char* key) const {
-    if (!config.is_dict()) fail("expected a dict with '", key, "', received ", to_json(config));
-    const Config* const found = config.find(key);
-    if (found == nullptr) fail("no key '", key, "'");
-    return *found;
-  }
-
-  const Config::List& list(const Config& config, const char* key) const {
-    const Config& found = field(config, key);
-    if (!found.is_list()) fail("'", key, "' is no list");
-    return found.items();
-  }
-
-  const std::string& text(const Config& config, const char* key) const {
-    const Config& found = field(config, key);
-    if (!found.is_string()) fail("'", key, "' is no string");
-    return found.string();
-  }
-
-  // One call of a layer, in either form.
-  std::pair<References, Keywords> call(const Config& node) const {
-    if (node.is_dict() && node.find("args") != nullptr) {
-      Keywords how = keywords(field(node, "kwargs"));
-      Config::List arguments = list(node, "args");
-      while (arguments.size() > 1 && (arguments.back().is_null() || arguments.back().is_bool())) {
-        // The second argument of most layers is `training`.
-        if (arguments.back().is_bool()) how.options.training = arguments.back().boolean();
-        arguments.pop_back();
-      }
-      References inputs = References::list({});
-      if (!arguments.empty()) {
-        inputs = structure(arguments.size() == 1 ? arguments[0] : Config(arguments));
-      }
-      return {with_further(std::move(inputs), how, arguments.empty()), how};
-    }
-    References inputs = unwrapped(structure(node));
-    // Keras 2 has the keywords behind each tensor; those of the last one count.
-    Keywords how;
-    for (const Reference& r : flatten(inputs)) {
-      if (r.keywords != nullptr) how = *r.keywords;
-    }
-    return {with_further(std::move(inputs), how, false), how};
-  }
-
-  // Inputs or outputs of the model.
-  References ends(const Config& config) const { return unwrapped(structure(config)); }
-
- private:
-  static bool is_reference(const Config& config) {
-    return config.is_list() && !config.items().empty() && config.items()[0].is_string();
-  }
-
-  // Layers here take all their tensors as one input.
-  static References with_further(References inputs, const Keywords& how, bool none) {
-    if (how.inputs.empty()) return inputs;
-    References::Items all;
-    if (inputs.kind() == NestKind::kList) {
-      all = inputs.items();
-    } else if (!none) {
-      all.push_back(std::move(inputs));
-    }
-    for (const Reference& r : how.inputs) all.emplace_back(r);
-    return all.size() == 1 ? all[0] : References::list(std::move(all));
-  }
-
-  References structure(const Config& config) const {
-    if (is_reference(config)) return reference(config);
-    if (config.is_list() && !is_array(config)) return References::list(children(config.items()));
-    if (!config.is_dict()) return constant(config);
-    if (is_class(config, "__keras_tensor__")) {
-      return reference(field(field(config, "config"), "keras_history"));
-    }
-    if (is_class(config, "__tuple__")) return References::tuple(children(list(config, "items")));
-    if (is_class(config, "__numpy__") || is_class(config, "__tensor__")) {
-      const Config& inner = field(config, "config");
-      Reference out = constant(field(inner, "value"));
-      DType dtype = DType::kFloat32;
-      if (const Config* const name = inner.find("dtype")) decode(*name, dtype);
-      out.constant = out.constant->cast(dtype);
-      return out;
-    }
-    References::Dict out;
-    for (const auto& [key, child] : config.entries()) out.emplace(key, structure(child));
-    return out;
-  }
-
-  static bool is_array(const Config& config) {
-    return config.is_number() || config.is_bool() ||
-           (config.is_list() && !config.items().empty() &&
-            std::ranges::all_of(config.items(), is_array));
-  }
-
-  // A number, or lists of numbers, all of one length.
-  Reference constant(const Config& config) const {
-    std::vector<double> values;
-    bool integers = true;
-    const Shape shape = array(config, values, integers);
-    const DType dtype = integers ? DType::kInt32 : DType::kFloat32;
-    return {.constant = Tensor::from<double>(std::move(values), shape).cast(dtype)};
-  }
-
-  Shape array(const Config& config, std::vector<double>& values, bool& integers) const {
-    if (config.is_list()) {
-      std::optional<Shape> inner;
-      for (const Config& item : config.items()) {
-        const Shape shape = array(item, values, integers);
-        if (inner && *inner != shape) fail("the rows of a constant differ in length");
-        inner = shape;
-      }
-      return Shape{std::ssize(config.items())} + inner.value_or(Shape());
-    }
-    if (!config.is_number() && !config.is_bool()) {
-      throw NotImplementedError(who_, ": a layer is called with the constant ", to_json(config));
-    }
-    integers = integers && !config.is_bool() && config.is_integer();
-    values.push_back(config.is_bool() ? config.boolean() : config.number());
-    return {};
-  }
-
-  References::Items children(const Config::List& items) const {
-    References::Items out;
-    for (const Config& item : items) out.push_back(structure(item));
-    return out;
-  }
-
-  // [layer, call, output] or [layer, call, output, keyword arguments].
-  Reference reference(const Config& config) const {
-    const bool fits =
-        is_reference(config) && (config.items().size() == 3 || config.items().size() == 4);
-    if (!fits) fail("expected [layer, call, output], received ", to_json(config));
-    const Config::List& items = config.items();
-    const auto how = items.size() == 4 ? std::make_shared<const Keywords>(keywords(items[3]))
-                                       : std::shared_ptr<const Keywords>();
-    if (items[0].string() == "_CONSTANT_VALUE") {
-      Reference out = constant(items[2]);
-      out.keywords = how;
-      return out;
-    }
-    if (!items[1].is_integer() || !items[2].is_integer()) {
-      fail("expected [layer, call, output], received ", to_json(config));
-    }
-    return {.layer = items[0].string(),
-            .call = items[1].integer(),
-            .output = items[2].integer(),
-            .keywords = how};
-  }
-
-  // Tensors that layers here take as further inputs, in this order.
-  static bool is_input(const std::string& key) {
-    return key == "query" || key == "value" || key == "key" || key == "initial_state" ||
-           key == "inputs";
-  }
-
-  Keywords keywords(const Config& config) const {
-    if (!config.is_dict()) fail("expected keyword arguments, received ", to_json(config));
-    Keywords out;
-    for (const char* key : {"inputs", "query", "value", "key", "initial_state"}) {
-      const Config* const found = config.find(key);
-      if (found == nullptr || found->is_null()) continue;
-      for (const Reference& r : flatten(structure(*found))) out.inputs.push_back(r);
-    }
-    for (const auto& [key, value] : config.entries()) {
-      if (is_input(key) || value.is_null()) continue;
-      if (key == "training" && value.is_bool()) {
-        out.options.training = value.boolean();
-      } else if (key == "mask") {
-        // Tensors without one have null in a list.
-        if (!has_null(value)) out.masks = flatten(structure(value));
-      } else if (value != Config(false)) {
-        throw NotImplementedError(who_, ": a layer is called with the argument '", key, "'");
-      }
-    }
-    return out;
-  }
-
-  static bool has_null(const Config& config) {
-    return config.is_null() || (config.is_list() && std::ranges::any_of(config.items(), has_null));
-  }
-
-  // Keras 2 puts a single tensor into a list.
-  static References unwrapped(References read) {
-    const bool single =
-        read.kind() == NestKind::kList && read.items().size() == 1 && read.items()[0].is_leaf();
-    return single ? read.items()[0] : read;
-  }
-
-  const std::string who_;
-};
+using Reference = GraphReference;
+using References = GraphReferences;
 
 // One call of a layer.
 struct Call {
   References inputs;
-  Keywords how = {};
+  CallOptions options = {};
   enum class State { kNew, kActive, kDone } state = State::kNew;
   std::vector<TensorLike> outputs = {};  // when done
 };
@@ -283,7 +64,9 @@ class Reader {
                 .class_name = parser_.text(config, "class_name"),
                 .is_operator = is_operator(config)};
     for (const Config& node : parser_.list(config, "inbound_nodes")) {
-      entry.calls.push_back(entry.is_operator ? operator_call(node) : layer_call(node));
+      entry.calls.push_back(entry.is_operator
+                                ? operator_call(node, name)
+                                : layer_call(node, name, class_from_keras(entry.class_name)));
     }
     if (entry.is_input()) {
       if (!entry.calls.empty()) parser_.fail("input layer '", name, "' has inputs");
@@ -294,16 +77,17 @@ class Reader {
     }
   }
 
-  Call layer_call(const Config& node) const {
-    auto [inputs, how] = parser_.call(node);
-    return {.inputs = std::move(inputs), .how = std::move(how)};
+  Call layer_call(const Config& node, const std::string& name,
+                  const std::string& class_name) const {
+    GraphCall read = parser_.call(node, name, class_name);
+    return {.inputs = std::move(read.inputs), .options = read.options};
   }
 
   // An operator may take what layers do not. It does not matter where it only makes a mask;
   // elsewhere it is refused when it is needed.
-  Call operator_call(const Config& node) const {
+  Call operator_call(const Config& node, const std::string& name) const {
     try {
-      return layer_call(node);
+      return layer_call(node, name, "");
     } catch (const NotImplementedError&) {
       return {.inputs = References::list({})};
     }
@@ -338,22 +122,19 @@ class Reader {
     for (Reference* r : outer) r->call -= outer_shift(best);
   }
 
+  // References to the layer in a structure, and among the masks there.
   static void collect(References& structure, const std::string& layer,
                       std::vector<Reference*>& out) {
     for_each_leaf(structure, [&](const std::string&, const Reference& r) {
       if (r.layer == layer) out.push_back(const_cast<Reference*>(&r));
+      if (r.mask != nullptr && r.mask->layer == layer) out.push_back(r.mask.get());
     });
   }
 
   std::vector<Reference*> references_to(const std::string& layer) {
     std::vector<Reference*> out;
     for (auto& [_, entry] : entries_) {
-      for (Call& call : entry.calls) {
-        collect(call.inputs, layer, out);
-        for (Reference& mask : call.how.masks) {
-          if (mask.layer == layer) out.push_back(&mask);
-        }
-      }
+      for (Call& call : entry.calls) collect(call.inputs, layer, out);
     }
     return out;
   }
@@ -377,13 +158,20 @@ class Reader {
 
   Tensors made(const References& references) {
     return map_structure(references, [&](const Reference& r) -> TensorLike {
-      if (r.constant) return *r.constant;
-      const std::vector<TensorLike>& outputs = entry_of(r).calls[r.call].outputs;
-      if (r.output < 0 || r.output >= std::ssize(outputs)) {
-        parser_.fail("layer '", r.layer, "' has no output ", r.output);
-      }
-      return outputs[r.output];
+      const TensorLike out = made(r);
+      if (!has_mask(r)) return out;
+      const Tensor mask = made(*r.mask).tensor();
+      return out.tensor().with_mask(r.mask->constant ? mask.cast(DType::kBool) : mask);
     });
+  }
+
+  TensorLike made(const Reference& r) {
+    if (r.constant) return *r.constant;
+    const std::vector<TensorLike>& outputs = entry_of(r).calls[r.call].outputs;
+    if (r.output < 0 || r.output >= std::ssize(outputs)) {
+      parser_.fail("layer '", r.layer, "' has no output ", r.output);
+    }
+    return outputs[r.output];
   }
 
   // Makes the call and those it needs, depth first, without recursion: graphs may be deep.
@@ -415,38 +203,27 @@ class Reader {
   // The calls before it: those of its inputs, and the one before of the same layer, so that calls
   // keep their numbers.
   std::vector<Reference> needs(const Reference& r, const Call& call) {
-    std::vector<Reference> out = flatten(call.inputs);
-    if (has_mask(call)) out.insert(out.end(), call.how.masks.begin(), call.how.masks.end());
-    std::erase_if(out, [](const Reference& input) { return input.constant.has_value(); });
+    std::vector<Reference> out;
+    for (const Reference& input : flatten(call.inputs)) {
+      if (!input.constant) out.push_back(input);
+      if (has_mask(input) && !input.mask->constant) out.push_back(*input.mask);
+    }
     if (r.call > 0) out.push_back({.layer = r.layer, .call = r.call - 1});
     return out;
   }
 
-  // Whether the masks of a call are somebody's own: those that operators compute are what layers
-  // here find out themselves.
-  bool has_mask(const Call& call) {
-    return !call.how.masks.empty() &&
-           std::ranges::none_of(call.how.masks, [&](const Reference& mask) {
-             const auto it = entries_.find(mask.layer);
-             return it != entries_.end() && it->second.is_operator;
-           });
-  }
-
-  Tensors inputs_of(const Call& call) {
-    const Tensors inputs = made(call.inputs);
-    if (!has_mask(call)) return inputs;
-    size_t leaf = 0;
-    return map_structure(inputs, [&](const TensorLike& input) -> TensorLike {
-      const size_t i = leaf++;
-      if (i >= call.how.masks.size()) return input;
-      return input.tensor().with_mask(made(call.how.masks[i]).tensor());
-    });
+  // Whether somebody gave a mask: those that operators compute are what layers here find out
+  // themselves.
+  bool has_mask(const Reference& r) const {
+    if (r.mask == nullptr) return false;
+    const auto it = entries_.find(r.mask->layer);
+    return it == entries_.end() || !it->second.is_operator;
   }
 
   void run(const std::string& name, Entry& entry, Call& call) {
     if (entry.is_operator) {
       const OperatorCall how = layer_for_operator("Functional " + name_, entry.class_name,
-                                                  operator_config(name, entry), inputs_of(call));
+                                                  operator_config(name, entry), made(call.inputs));
       entry.layer = layers::deserialize(how.layer);
       call.outputs = flatten((*entry.layer)->replay(how.inputs, {}));
       return;
@@ -456,7 +233,7 @@ class Reader {
     if (auto* input = dynamic_cast<InputLayer*>(&layer)) {
       call.outputs = {input->make_output()};
     } else {
-      call.outputs = flatten(layer.replay(inputs_of(call), call.how.options));
+      call.outputs = flatten(layer.replay(made(call.inputs), call.options));
     }
   }
 
@@ -476,7 +253,7 @@ class Reader {
   }
 
   const std::string name_;
-  const Parser parser_;
+  const GraphParser parser_;
   std::map<std::string, Entry> entries_;
   References inputs_, outputs_;
 };
@@ -484,7 +261,7 @@ class Reader {
 }  // namespace
 
 LayerHandle<FunctionalModel> FunctionalModel::from_config(const Config& config) {
-  const Parser parser("Functional");
+  const GraphParser parser("Functional");
   std::string name;
   if (config.is_dict() && config.find("name") != nullptr) name = parser.text(config, "name");
   Functional model(Reader(config, name).read());

@@ -108,6 +108,8 @@ std::string class_from_keras(const std::string& class_name) {
   // Files of keras_rs name the package too; the classes are the same.
   constexpr std::string_view kPackage = "keras_rs>";
   if (class_name.starts_with(kPackage)) return class_name.substr(kPackage.size());
+  // In legacy files by the name of the class in Keras's own source.
+  if (class_name == "GroupedQueryAttention") return "GroupQueryAttention";
   return class_name == "ThresholdedReLU" ? "ReLU" : class_name;
 }
 

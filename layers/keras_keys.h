@@ -7,7 +7,8 @@
 
 namespace keel {
 
-// The class here that stands for Keras's: without the package keras_rs; ReLU for ThresholdedReLU.
+// The class here that stands for Keras's: without the package keras_rs; ReLU for ThresholdedReLU;
+// GroupQueryAttention for GroupedQueryAttention, as legacy files have it.
 std::string class_from_keras(const std::string& class_name);
 
 // A config that real Keras wrote (2 or 3) for such a class, in the terms of the layer here: keys

@@ -18,6 +18,7 @@ class Input {
   // Errors call the file `name`. IoError if it cannot be read.
   Input(const std::string& path, const std::string& name);
   uint64_t size() const { return size_; }
+  void set_end(uint64_t end) { size_ = end; }  // nearer than it was
   Bytes at(uint64_t address, uint64_t count);
   void check_range(uint64_t address, uint64_t count) const;  // IoError
 

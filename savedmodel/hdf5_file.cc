@@ -82,6 +82,7 @@ namespace {
 
 // Deflate cannot shrink by more.
 constexpr uint64_t kMaxCompression = 1032;
+constexpr size_t kMaxDepth = 64;  // of groups in groups
 constexpr int64_t kMaxStrings = int64_t{1} << 28;
 
 std::optional<DType> integer_dtype(size_t size, bool is_signed) {
@@ -208,7 +209,9 @@ const std::string& Hdf5File::path() const { return impl_->path; }
 bool Hdf5File::Impl::exists(const std::string& object) const {
   const Place place{path, object};
   std::string so_far;
-  for (const std::string& part : hdf5_internal::parts_of(object)) {
+  const std::vector<std::string> parts = hdf5_internal::parts_of(object);
+  if (parts.size() > kMaxDepth) place.fail("is deeper in groups than files of models go");
+  for (const std::string& part : parts) {
     so_far += "/" + part;
     const htri_t found = H5Lexists(*file, so_far.c_str(), H5P_DEFAULT);
     place.check(found, "cannot be looked up");
@@ -242,9 +245,18 @@ std::vector<std::string> Hdf5File::children(const std::string& group) const {
   const Place place{path(), group};
   const Id id = impl_->open_object(group);
   if (H5Iget_type(id) != H5I_GROUP) place.fail("is not a group");
+  H5O_info_t info = {};
+  place.check(H5Oget_info2(id, &info, H5O_INFO_BASIC), "cannot be looked at");
+  if (info.rc > 1) place.fail("has several names: it may be in itself");
   std::vector<std::string> names;
   place.check(H5Literate(id, H5_INDEX_NAME, H5_ITER_INC, nullptr, add_name, &names),
               "members cannot be listed");
+  for (const std::string& name : names) {
+    // Paths with such parts lead elsewhere, back to the group for one.
+    if (name.empty() || name == "." || name.find('/') != std::string::npos) {
+      place.fail("has a member of the name '", name, "'");
+    }
+  }
   return names;
 }
 

@@ -2,8 +2,9 @@
 //
 // Paths are absolute or relative to the root, parts separated by '/'. Every error that comes from
 // a file is an IoError that names the file and the object in it. Files are not trusted: links
-// other than hard ones, external and virtual datasets and filters other than deflate, shuffle and
-// fletcher32 are refused, and no size is believed that the file's own length does not allow.
+// other than hard ones, groups with two names (which may be in themselves), external and virtual
+// datasets and filters other than deflate, shuffle and fletcher32 are refused, and no size is
+// believed that the file's own length does not allow.
 //
 // Thread safety: objects belong to one thread at a time; different ones may be used at once (the
 // HDF5 library allows one call at a time, which a lock sees to).

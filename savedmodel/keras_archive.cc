@@ -1,11 +1,14 @@
 #include "savedmodel/keras_archive.h"
 
 #include <filesystem>
+#include <memory>
 #include <unistd.h>
 
 #include "distribute/fail_together.h"
+#include "framework/allocator.h"
 #include "savedmodel/keras_compile.h"
 #include "savedmodel/keras_model_config.h"
+#include "savedmodel/keras_vocabularies.h"
 #include "savedmodel/keras_weights_h5.h"
 #include "savedmodel/signature_files.h"
 #include "savedmodel/zip_file.h"
@@ -35,12 +38,12 @@ class ScratchFile {
   ScratchFile& operator=(const ScratchFile&) = delete;
   const std::string& path() const { return path_; }
 
-  static ScratchFile anywhere() {
+  static std::unique_ptr<const ScratchFile> anywhere() {
     std::string path = std::filesystem::temp_directory_path() / "keel-weights-XXXXXX";
     const int file = ::mkstemp(path.data());
     if (file < 0) throw IoError(path, ": cannot be created");
     ::close(file);
-    return ScratchFile(path);
+    return std::make_unique<const ScratchFile>(path);
   }
 
  private:
@@ -76,21 +79,32 @@ void write_keras_archive(const Model& model, const std::string& path,
 
 namespace {
 
-std::vector<std::string> read_weights(const ZipFile& zip, const std::string& path,
-                                      const Model& model, bool skip_mismatch) {
-  const ScratchFile unzipped = ScratchFile::anywhere();
-  zip.extract(kWeights, unzipped.path());
-  const Hdf5File file(unzipped.path(), str(path, ", ", kWeights));
-  return read_keras_weights(file, model, skip_mismatch);
-}
+// The weights of an archive, unpacked.
+class ArchivedWeights {
+ public:
+  ArchivedWeights(const ZipFile& zip, const std::string& path)
+      : unzipped_(extracted(zip)), file_(unzipped_->path(), str(path, ", ", kWeights)) {}
+  const Hdf5File& file() const { return file_; }
+
+ private:
+  static std::unique_ptr<const ScratchFile> extracted(const ZipFile& zip) {
+    std::unique_ptr<const ScratchFile> out = ScratchFile::anywhere();
+    zip.extract(kWeights, out->path());
+    return out;
+  }
+
+  const std::unique_ptr<const ScratchFile> unzipped_;
+  const Hdf5File file_;
+};
 
 }  // namespace
 
 ModelHandle read_keras_archive(const std::string& path, const KerasArchiveReadOptions& options) {
   const ZipFile zip(path);
   const std::string json = zip.read(kConfig, kMaxConfigBytes);
+  const ArchivedWeights weights(zip, path);
   ModelHandle model = naming_file(path, kConfig, [&] {
-    const Config config = parse_json(json);
+    const Config config = with_vocabularies(zip, weights.file(), parse_json(json));
     ModelHandle made = model_from_keras(config, {.safe_mode = options.safe_mode});
     const Config* const stored = config.find("compile_config");
     if (options.compile && stored != nullptr) {
@@ -99,13 +113,13 @@ ModelHandle read_keras_archive(const std::string& path, const KerasArchiveReadOp
     }
     return made;
   });
-  read_weights(zip, path, *model, false);
+  read_keras_weights(weights.file(), *model, false);
   return model;
 }
 
 std::vector<std::string> read_archive_weights(const std::string& path, const Model& model,
                                               bool skip_mismatch) {
-  return read_weights(ZipFile(path), path, model, skip_mismatch);
+  return read_keras_weights(ArchivedWeights(ZipFile(path), path).file(), model, skip_mismatch);
 }
 
 }  // namespace keel

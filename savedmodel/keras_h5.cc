@@ -1,5 +1,6 @@
 #include "savedmodel/keras_h5.h"
 
+#include "framework/allocator.h"
 #include "savedmodel/keras_compile.h"
 #include "savedmodel/keras_h5_optimizer.h"
 #include "savedmodel/keras_model_config.h"
@@ -30,8 +31,7 @@ void write_keras_h5(const Model& model, const std::string& path,
                     const KerasH5WriteOptions& options) {
   require_no_replica("save_model");
   require_built("save_model", model);
-  const Config config =
-      Config::dict({{"class_name", model.class_name()}, {"config", model.get_config()}});
+  const Config config = to_keras_legacy(model);
   const Config compiled = model.get_compile_config();
   const bool trains = !compiled.is_null() && !compiled["optimizer"].is_null();
 
@@ -52,10 +52,11 @@ void write_keras_h5(const Model& model, const std::string& path,
 
 namespace {
 
-void compile_model(const Hdf5File& file, Model& model) {
+void compile_model(const Hdf5File& file, const std::string& path, Model& model) {
   if (!file.has_attribute("/", "training_config")) return;
   const std::string json = file.string_attribute("/", "training_config");
   const bool compiled = naming_file(file.path(), "training_config", [&] {
+    const MemoryLimit limit(most_bytes_of_model(path));
     const Config config = from_training_config(parse_json(json));
     if (!config.is_null()) model.compile_from_config(config);
     return !config.is_null();
@@ -72,11 +73,12 @@ ModelHandle read_keras_h5(const std::string& path, const KerasH5ReadOptions& opt
   }
   const std::string json = file.string_attribute("/", "model_config");
   ModelHandle model = naming_file(path, "model_config", [&] {
+    const MemoryLimit limit(most_bytes_of_model(path));
     return model_from_keras(parse_json(json), {.safe_mode = options.safe_mode});
   });
   if (!file.has(kWeights)) throw IoError(path, ": has no group ", kWeights);
   read_legacy_weights(file, kWeights, *model);
-  if (options.compile) compile_model(file, *model);
+  if (options.compile) compile_model(file, path, *model);
   return model;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "layers/registry.h"
 
@@ -18,10 +19,11 @@ bool is_one_of(const std::string& name, const auto& names) {
   return std::ranges::find(names, name) != std::end(names);
 }
 
+constexpr std::array<std::string_view, 5> kRecommenders = {
+    "BruteForceRetrieval", "DistributedEmbedding", "DotInteraction", "EmbedReduce", "FeatureCross"};
+
 // Where classes of other packages than Keras are found.
 Config module_of(const std::string& class_name) {
-  constexpr std::array<std::string_view, 4> kRecommenders = {
-      "DistributedEmbedding", "DotInteraction", "EmbedReduce", "FeatureCross"};
   constexpr std::array<std::string_view, 5> kOwn = {"DenseFeatures", "EmbeddingFeatures",
                                                     "PartialTPUEmbedding", "SequenceFeatures",
                                                     "TPUEmbedding"};
@@ -52,6 +54,13 @@ Config object(const std::string& class_name, const Config& module, Config config
 
 Config layer_object(const Config& layer);
 
+bool is_layer(const Config& value) {
+  if (!is_object(value)) return false;
+  const std::string& class_name = value["class_name"].string();
+  return class_name.find('>') != std::string::npos ||
+         is_one_of(class_name, layer_registry().class_names());
+}
+
 // A value in the config of a layer.
 Config value_object(const std::string& key, const Config& value) {
   if (value.is_list()) {
@@ -68,9 +77,7 @@ Config value_object(const std::string& key, const Config& value) {
   for (const auto& [kind, module] : kModules) {
     if (key.ends_with(kind)) return object(class_name, module, value["config"]);
   }
-  const bool is_layer = class_name.find('>') != std::string::npos ||
-                        is_one_of(class_name, layer_registry().class_names());
-  return is_layer ? layer_object(value) : value;
+  return is_layer(value) ? layer_object(value) : value;
 }
 
 // Keras 3 does not put a single input or output into a list.
@@ -226,7 +233,59 @@ void build(Model& model, const Config& config) {
   model.build(specs_of_shapes(*shapes));
 }
 
+// What the reader of legacy files in Keras 3 makes something else of: it takes "dot" for a
+// function, does not know a class by the name that Keras exports, and drops an axis that is no
+// number.
+bool is_misread(const std::string& class_name, const Config& config) {
+  if (class_name == "Attention" || class_name == "GroupQueryAttention") return true;
+  const Config* const axis = config.find("axis");
+  return axis != nullptr && (axis->is_null() || (axis->is_list() && axis->items().size() > 1));
+}
+
+Config legacy_layer(const Config& layer);
+
+Config legacy_values(const Config& config) {
+  Config out = Config::dict();
+  for (const auto& [key, value] : config.entries()) {
+    if (key == "layers" && value.is_list()) {
+      Config::List layers;
+      for (const Config& layer : value.items()) layers.push_back(legacy_layer(layer));
+      out.set(key, std::move(layers));
+    } else {
+      // Keras reads the layers that others hold as objects in both dialects.
+      out.set(key, is_layer(value) ? layer_object(value) : value);
+    }
+  }
+  return out;
+}
+
+Config legacy_layer(const Config& layer) {
+  const std::string& class_name = layer["class_name"].string();
+  const Config& config = layer["config"];
+  if (!config.is_dict()) return layer;
+  Config out = layer;
+  if (is_misread(class_name, config)) {
+    const Config object = layer_object(layer);
+    for (const auto& [key, value] : object.entries()) out.set(key, value);
+    return out;
+  }
+  if (is_one_of(class_name, kRecommenders)) out.set("class_name", "keras_rs>" + class_name);
+  out.set("config", legacy_values(config));
+  return out;
+}
+
 }  // namespace
+
+Config to_keras_legacy(const Model& model) {
+  return legacy_layer(
+      Config::dict({{"class_name", model.class_name()}, {"config", model.get_config()}}));
+}
+
+size_t most_bytes_of_model(const std::string& path) {
+  constexpr size_t kMaxCompression = 1032;  // deflate cannot shrink by more
+  constexpr size_t kAlways = size_t{64} << 20;
+  return kAlways + 2 * kMaxCompression * std::filesystem::file_size(path);
+}
 
 Config to_keras_archive(const Model& model) { return layer_object(layers::serialize(model)); }
 

@@ -13,6 +13,9 @@ namespace keel {
 // The config of a .keras archive for a model: {"module", "class_name", "config",
 // "registered_name"}, all the way down. NotImplementedError if a part of the model has no config.
 Config to_keras_archive(const Model& model);
+// {"class_name", "config"} for a legacy file, all the way down but for the layers that others hold,
+// and those that only the other dialect expresses: Keras 3 reads either, entry by entry.
+Config to_keras_legacy(const Model& model);
 
 struct ModelFromKerasOptions {
   // Whether a Python lambda is a ValueError that says so; it cannot run here in any case, and is a
@@ -25,6 +28,11 @@ struct ModelFromKerasOptions {
 // ValueError for a config that makes no model, and for lambdas; NotImplementedError for what is
 // not offered: the error names it.
 ModelHandle model_from_keras(const Config& config, const ModelFromKerasOptions& options = {});
+
+// Bytes of tensors that a model made of this file may take: its weights are in the file, however
+// well compressed, and need as much again while they are made. What the configuration asks for
+// beyond that would fail for want of weights, after the memory was taken.
+size_t most_bytes_of_model(const std::string& path);
 
 // make(), whose errors name the file and a part of it: JSON text, or what a model or an optimizer
 // is made of, may be wrong in many ways.

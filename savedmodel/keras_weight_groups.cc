@@ -9,6 +9,11 @@
 namespace keel {
 namespace {
 
+// What the class is called in Keras's own source; Keras exports this one under another name.
+std::string source_name(const std::string& class_name) {
+  return class_name == "GroupQueryAttention" ? "GroupedQueryAttention" : class_name;
+}
+
 class Walk {
  public:
   void add(const Layer& layer, const std::string& path) {
@@ -47,7 +52,7 @@ class Walk {
     std::map<std::string, int> used;
     for (const auto& layer : layers) {
       if (std::ranges::find(seen_, &*layer) != seen_.end()) continue;
-      std::string name = to_snake_case(layer->class_name());
+      std::string name = to_snake_case(source_name(layer->class_name()));
       const int k = used[name]++;
       if (k > 0) name += "_" + std::to_string(k);
       add(*layer, prefix + name);
@@ -59,7 +64,8 @@ class Walk {
     std::erase_if(weights,
                   [](const StateEntry& entry) { return entry.kind != StateEntry::Kind::kWeight; });
     std::ranges::stable_partition(weights, &StateEntry::trainable);
-    groups_.push_back({.path = path, .name = layer.name(), .weights = std::move(weights)});
+    groups_.push_back(
+        {.path = path, .name = layer.name(), .weights = std::move(weights), .layer = &layer});
   }
 
   std::vector<const Layer*> seen_;

@@ -12,6 +12,7 @@ struct WeightGroup {
   std::string path;  // from the root: "layers/functional/layers/dense_1"; empty for the model
   std::string name;  // of the layer; the group's attribute
   std::vector<StateEntry> weights;  // own ones: trainable first, then the others
+  const Layer* layer = nullptr;
 };
 
 // Layers of a model go by their class names in snake case, numbered "_1", "_2", ... from the second

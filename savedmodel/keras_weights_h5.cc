@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "layers/preprocessing/integer_lookup.h"
+#include "layers/preprocessing/string_lookup.h"
 #include "savedmodel/keras_h5_optimizer.h"
 #include "savedmodel/keras_weight_groups.h"
 #include "savedmodel/model_weights.h"
@@ -14,6 +16,17 @@ constexpr const char* kOptimizer = "/optimizer/vars";
 
 std::string vars_of(const std::string& path) {
   return path.empty() ? "/vars" : "/" + path + "/vars";
+}
+
+// What a lookup layer for tf_idf stores under a name of its own; Keras does not load a model
+// without it.
+template <class T>
+void add_idf_weights(const Layer& layer, const std::string& vars, Hdf5Contents& out) {
+  const auto* lookup = dynamic_cast<const IndexLookupLayer<T>*>(&layer);
+  if (lookup == nullptr || lookup->idf_weights().empty()) return;
+  const std::vector<double> values = lookup->idf_weights();
+  const Tensor weights = Tensor::from(values, {std::ssize(values)}).cast(DType::kFloat32);
+  out.datasets.push_back({.path = vars + "/idf_weights", .get = [weights] { return weights; }});
 }
 
 }  // namespace
@@ -29,6 +42,8 @@ Hdf5Contents keras_weights_contents(const Model& model) {
   for (WeightGroup& group : weight_groups(model)) {
     const std::string vars = vars_of(group.path);
     add(vars, group.name);
+    add_idf_weights<std::string>(*group.layer, vars, out);
+    add_idf_weights<int64_t>(*group.layer, vars, out);
     for (size_t i = 0; i < group.weights.size(); ++i) {
       out.datasets.push_back({.path = str(vars, "/", i), .get = std::move(group.weights[i].get)});
     }
@@ -52,7 +67,7 @@ class Reader {
 
   void match(const WeightGroup& group) {
     const std::string vars = find(group);
-    const size_t stored = vars.empty() ? 0 : file_.children(vars).size();
+    const size_t stored = vars.empty() ? 0 : count_numbered(vars);
     if (stored != group.weights.size()) {
       return mismatch("layer '", group.name, "' needs ", group.weights.size(), " weights in ",
                       vars_of(group.path), ", the file has ", stored);
@@ -97,6 +112,14 @@ class Reader {
   void mismatch(const Args&... what) {
     if (!skip_) throw ValueError(file_.path(), ": ", what...);
     skipped_.push_back(str(what...));
+  }
+
+  // Of lookup layers a group may hold what is no weight here.
+  size_t count_numbered(const std::string& vars) const {
+    const std::vector<std::string> names = file_.children(vars);
+    return std::ranges::count_if(names, [](const std::string& name) {
+      return name.find_first_not_of("0123456789") == std::string::npos;
+    });
   }
 
   // All groups with weights, under the paths they have since Keras 2.15: before, children were not

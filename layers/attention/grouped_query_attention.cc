@@ -44,7 +44,7 @@ std::vector<Tensor> GroupedQueryAttentionLayer::compute_mask(const Tensors& inpu
 
 std::vector<std::string> GroupedQueryAttentionLayer::sublayer_attributes() const {
   std::vector<std::string> out;
-  if (query_) out = {"query_dense", "key_dense", "value_dense", "output_dense"};
+  if (query_) out = {"_query_dense", "_key_dense", "_value_dense", "_output_dense"};
   if (dropout_) out.emplace_back();
   return out;
 }

@@ -230,6 +230,13 @@ int64_t IndexLookupLayer<T>::vocabulary_size() const {
 }
 
 template <class T>
+std::vector<double> IndexLookupLayer<T>::idf_weights() const {
+  std::vector<double> out = idf_;
+  if (!out.empty()) out.resize(depth(), 0);
+  return out;
+}
+
+template <class T>
 Config IndexLookupLayer<T>::get_config() const {
   Options options = options_;
   if (table_ != nullptr) options.vocabulary = table_->words;
@@ -286,9 +293,7 @@ Tensors IndexLookupLayer<T>::call(const Tensors& inputs, const CallContext&) {
   if (mode_ != OutputMode::kInt) table();  // the depth is not known before
   const TensorLike encoded = encode_categories(numbers, mode_, depth(), who_);
   if (mode_ != OutputMode::kTfIdf) return encoded;
-  std::vector<double> weights = idf_;
-  weights.resize(depth(), 0);
-  return encoded.tensor() * Tensor::from(weights, {depth()}).cast(DType::kFloat32);
+  return encoded.tensor() * Tensor::from(idf_weights(), {depth()}).cast(DType::kFloat32);
 }
 
 template <class T>

@@ -82,6 +82,8 @@ class IndexLookupLayer final : public Layer {
                       const std::optional<std::vector<double>>& idf_weights = {});
   std::vector<T> get_vocabulary(bool include_special_tokens = true) const;
   int64_t vocabulary_size() const;  // how many numbers there are
+  // For tf_idf: what the count of each number is multiplied by. Empty without a vocabulary.
+  std::vector<double> idf_weights() const;
   Config get_config() const override;
 
  private:

@@ -21,8 +21,8 @@ std::string text_of(const std::filesystem::path& path) {
 }
 
 TEST(KerasCoverageTest, ThePageOfTheDocumentationIsUpToDate) {
-  EXPECT_EQ(text_of(KEEL_SOURCE_DIR "/docs/keras_coverage.md"), keras_coverage_page())
-      << "write it anew: keras_coverage --write docs/keras_coverage.md";
+  EXPECT_TRUE(text_of(KEEL_SOURCE_DIR "/docs/keras_coverage.md") == keras_coverage_page())
+      << "write it anew: build/release/bin/keras_coverage --write docs/keras_coverage.md";
 }
 
 // The classes of callbacks that headers declare, by Keras's names.

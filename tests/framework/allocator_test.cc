@@ -83,6 +83,23 @@ TEST(AllocatorTest, TablesGoBackToTheSystem) {
   EXPECT_EQ(allocator_stats().cached_bytes, before.cached_bytes);
 }
 
+TEST(AllocatorTest, ALimitHoldsForItsThreadWhileItLives) {
+  {
+    const MemoryLimit outer(1000);
+    const Tensor kept = Tensor::zeros({100});
+    EXPECT_THROW(Tensor::zeros({200}), ValueError);
+    {
+      const MemoryLimit inner(size_t{1} << 30);
+      EXPECT_THROW(Tensor::zeros({200}), ValueError);
+      std::jthread([] { EXPECT_NO_THROW(Tensor::zeros({200})); });
+      for (int i = 0; i < 10; ++i) Tensor::zeros({100});  // freed, hence not counted
+    }
+    const Tensor more = Tensor::zeros({100});
+    EXPECT_THROW(Tensor::zeros({100}), ValueError);
+  }
+  EXPECT_NO_THROW(Tensor::zeros({1000}));
+}
+
 TEST(AllocatorTest, NullMayBeFreed) {
   const AllocatorStats before = allocator_stats();
   deallocate(nullptr, 100);

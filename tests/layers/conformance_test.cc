@@ -1,5 +1,9 @@
 // What every layer that files may name has to do, checked on one case of each class.
+#include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include "gtest/gtest.h"
 
@@ -279,6 +283,58 @@ INSTANTIATE_TEST_SUITE_P(AllLayers, LayerConformanceTest, testing::ValuesIn(clas
 TEST(LayerRegistryTest, EveryClassHasACase) {
   for (const std::string& name : layer_registry().class_names()) {
     EXPECT_TRUE(cases().contains(name)) << name << " has no conformance case";
+  }
+}
+
+// Where a config written here differs from Keras's: "Dense/kernel_initializer/config/input_axes".
+void add_differences(const Config& keras, const Config& ours, const std::string& path,
+                     std::set<std::string>& out) {
+  if (keras.is_dict() && ours.is_dict()) {
+    for (const auto& [key, value] : keras.entries()) {
+      const Config* const found = ours.find(key);
+      if (found == nullptr) {
+        out.insert(path + "/" + key);
+      } else {
+        add_differences(value, *found, path + "/" + key, out);
+      }
+    }
+    for (const auto& [key, value] : ours.entries()) {
+      if (keras.find(key) == nullptr) out.insert("more: " + path + "/" + key + to_json(value));
+    }
+    return;
+  }
+  const bool same_number = keras.is_number() && ours.is_number() && keras.number() == ours.number();
+  if (keras != ours && !same_number) out.insert(path + ": " + to_json(keras) + to_json(ours));
+}
+
+bool ends_with_one_of(const std::string& text, const std::vector<std::string>& ends) {
+  return std::ranges::any_of(ends, [&](const auto& end) { return text.ends_with(end); });
+}
+
+// As Keras 3.16 writes layers, one of each class.
+TEST(KerasConfigsTest, HaveTheKeysAndValuesOfKeras) {
+  std::ifstream in(KEEL_SOURCE_DIR "/tests/cases/keras_layer_configs.json");
+  const Config all = parse_json({std::istreambuf_iterator<char>(in), {}});
+  ASSERT_GT(all.entries().size(), 50);
+  for (const auto& [class_name, config] : all.entries()) {
+    const auto layer =
+        layers::deserialize(Config::dict({{"class_name", class_name}, {"config", config}}));
+    std::set<std::string> found;
+    add_differences(config, layers::serialize(*layer)["config"], class_name, found);
+    // What Keras has since a late version only, and refuses before; here it has no value but the
+    // one without effect.
+    std::erase_if(found, [](const std::string& path) {
+      return ends_with_one_of(path, {"/input_axes", "/output_axes", "/quantization_config",
+                                     "/renorm", "/renorm_clipping", "/renorm_momentum",
+                                     "/synchronized", "CategoryEncoding/sparse"});
+    });
+    // What Keras takes and does not write.
+    std::erase_if(found, [](const std::string& path) {
+      return ends_with_one_of(
+          path, {"more: Dense/activity_regularizernull", "layer/config/activity_regularizernull",
+                 "more: SimpleRNN/seednull"});
+    });
+    EXPECT_EQ(found, std::set<std::string>()) << class_name;
   }
 }
 

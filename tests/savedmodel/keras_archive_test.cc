@@ -1,13 +1,18 @@
 #include "savedmodel/keras_archive.h"
 
+#include <map>
+
 #include "gtest/gtest.h"
 
 #include "autodiff/ops.h"
 #include "layers/core/dense.h"
 #include "layers/functional.h"
+#include "layers/preprocessing/integer_lookup.h"
+#include "layers/preprocessing/string_lookup.h"
 #include "layers/registry.h"
 #include "layers/sequential.h"
 #include "optimizers/adam.h"
+#include "savedmodel/hdf5_file.h"
 #include "savedmodel/saved_model.h"
 #include "savedmodel/zip_file.h"
 #include "tests/savedmodel/temp_folder.h"
@@ -105,7 +110,7 @@ TEST(KerasArchiveTest, TrainingGoesOnAsIfNothingHadBeen) {
   save_model(model, folder / "a.keras");
   const Config compiled = config_in(folder / "a.keras")["compile_config"];
   EXPECT_EQ(compiled["optimizer"]["module"].string(), "keras.optimizers");
-  const ModelHandle same = load_model(folder / "a.keras", {.compile = true});
+  const ModelHandle same = load_model(folder / "a.keras");
   EXPECT_EQ(same->optimizer()->iterations(), 3);
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(same->train_on_batch(Tensors(batch()), labels),
@@ -210,6 +215,109 @@ TEST(KerasArchiveTest, WhatIsMissingOrDamagedIsAnErrorThatNamesTheFile) {
        {"none.keras", "text.keras", "empty.keras", "config.keras", "no_weights.keras"}) {
     EXPECT_NE(message(name).find(folder / name), std::string::npos) << message(name);
   }
+}
+
+// ---- Vocabularies beside the config, as Keras writes those that a layer learned.
+
+// The archive at `path` again, without the vocabularies in its config but with these files.
+void move_vocabularies(const std::string& path, const std::map<std::string, std::string>& files) {
+  Config config = config_in(path);
+  Config inner = config["config"];
+  Config::List layers;
+  for (Config layer : inner["layers"].items()) {
+    Config values = layer["config"];
+    for (const char* key : {"vocabulary", "idf_weights"}) {
+      if (values.find(key) != nullptr) values.set(key, {});
+    }
+    layer.set("config", std::move(values));
+    layers.push_back(std::move(layer));
+  }
+  inner.set("layers", std::move(layers));
+  config.set("config", std::move(inner));
+  ZipFile(path).extract("model.weights.h5", path + ".weights");
+  ZipWriter out(path);
+  out.add("metadata.json", "{}");
+  out.add("config.json", to_json(config));
+  out.add_file("model.weights.h5", path + ".weights");
+  for (const auto& [entry, text] : files) out.add(entry, text);
+  out.finish();
+}
+
+Functional lookups() {
+  const Tensor s = layers::input({.shape = {2}, .dtype = DType::kString, .name = "s"});
+  const Tensor i = layers::input({.shape = {2}, .dtype = DType::kInt64, .name = "i"});
+  const layers::StringLookup words({.mask_token = "", .vocabulary = {{"b", "a"}}, .name = "words"});
+  const layers::StringLookup weighed({.vocabulary = {{"b", "a"}},
+                                      .output_mode = "tf_idf",
+                                      .idf_weights = {{0.25, 0.5}},
+                                      .name = "weighed"});
+  const layers::IntegerLookup numbers(
+      {.vocabulary = {{7, -3}}, .output_mode = "count", .name = "numbers"});
+  return Functional({.inputs = Tensors::list({s, i}),
+                     .outputs = Tensors::list({words(s), weighed(s), numbers(i)}),
+                     .name = "lookups"});
+}
+
+const std::map<std::string, std::string> kVocabularies = {
+    {"assets/layers/string_lookup/vocabulary.txt", "\n[UNK]\nb\na"},
+    {"assets/layers/string_lookup_1/vocabulary.txt", "[UNK]\nb\na"},
+    {"assets/layers/integer_lookup/vocabulary.txt", "-1\n7\n-3\n"}};
+
+std::vector<std::vector<float>> numbers_of(const Model& model) {
+  const Tensors batch = Tensors::list({Tensor::from<std::string>({"a", "", "c", "b"}, {2, 2}),
+                                       Tensor::from<int64_t>({7, -3, 8, 7}, {2, 2})});
+  std::vector<std::vector<float>> out;
+  for (const TensorLike& t : flatten(const_cast<Model&>(model)(batch))) {
+    out.push_back(t.tensor().cast(DType::kFloat32).to_vector<float>());
+  }
+  return out;
+}
+
+TEST(KerasArchiveTest, VocabulariesBesideTheConfigAreRead) {
+  const TempFolder folder;
+  const Functional model = lookups();
+  save_model(model, folder / "a.keras");
+  const auto expected = numbers_of(*model);
+  EXPECT_EQ(expected[0], (std::vector<float>{3, 0, 1, 2}));
+  move_vocabularies(folder / "a.keras", kVocabularies);
+  const ModelHandle read = load_model(folder / "a.keras");
+  EXPECT_EQ(numbers_of(*read), expected);
+  // From then on they are in the config.
+  save_model(read, folder / "b.keras");
+  EXPECT_EQ(numbers_of(*load_model(folder / "b.keras")), expected);
+}
+
+TEST(KerasArchiveTest, AWordThatIsNoIntegerIsAnErrorThatNamesTheFile) {
+  const TempFolder folder;
+  save_model(lookups(), folder / "a.keras");
+  auto files = kVocabularies;
+  files["assets/layers/integer_lookup/vocabulary.txt"] = "-1\nseven";
+  move_vocabularies(folder / "a.keras", files);
+  const std::string message = message_of<IoError>([&] { load_model(folder / "a.keras"); });
+  EXPECT_NE(message.find("integer_lookup/vocabulary.txt"), std::string::npos) << message;
+  EXPECT_NE(message.find("seven"), std::string::npos) << message;
+}
+
+TEST(KerasArchiveTest, FrequenciesOfWordsStandAmongTheWeights) {
+  const TempFolder folder;
+  const Functional model = lookups();
+  save_weights(model, folder / "a.weights.h5");
+  const Hdf5File file(folder / "a.weights.h5");
+  EXPECT_EQ(file.read("layers/string_lookup_1/vars/idf_weights").to_vector<float>(),
+            (std::vector<float>{0.375, 0.25, 0.5}));
+  EXPECT_TRUE(file.children("layers/string_lookup/vars").empty());
+  load_weights(model, folder / "a.weights.h5");
+}
+
+TEST(KerasArchiveTest, AConfigDoesNotGetMemoryThatItsWeightsCannotNeed) {
+  const TempFolder folder;
+  save_model(mlp(), folder / "a.keras");
+  std::string text = to_json(config_in(folder / "a.keras"));
+  const std::string units = R"("units": 4)";
+  text.replace(text.find(units), units.size(), R"("units": 400000000)");
+  replace_config(folder / "a.keras", text);
+  const std::string message = message_of<ValueError>([&] { load_model(folder / "a.keras"); });
+  EXPECT_NE(message.find("granted"), std::string::npos) << message;
 }
 
 TEST(KerasArchiveTest, DamagedArchivesLoadOrAreErrorsOfOurs) {

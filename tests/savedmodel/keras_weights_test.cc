@@ -1,6 +1,7 @@
 // save_weights and load_weights: weights alone, in the legacy layout and in Keras 3's.
 #include "gtest/gtest.h"
 
+#include "layers/attention/grouped_query_attention.h"
 #include "layers/core/dense.h"
 #include "layers/functional.h"
 #include "layers/merging/concatenate.h"
@@ -96,6 +97,21 @@ TEST(KerasWeightsTest, GroupsOfKeras3AreNamedByClassAndNumberedInTheModelsOrder)
   EXPECT_EQ(file.children("layers/sequential/layers"), (Names{"batch_normalization", "dense"}));
   EXPECT_EQ(file.children("layers/sequential/layers/batch_normalization/vars"),
             (Names{"0", "1", "2", "3"}));
+}
+
+TEST(KerasWeightsTest, GroupsOfGroupedQueryAttentionAreNamedAsInKerassSource) {
+  const TempFolder folder;
+  const Tensor x = layers::input({.shape = {3, 4}, .name = "x"});
+  const layers::GroupQueryAttention heads(
+      {.head_dim = 2, .num_query_heads = 2, .num_key_value_heads = 1});
+  const Functional model({.inputs = x, .outputs = heads(Tensors::list({x, x}))});
+  save_weights(model, folder / "a.weights.h5");
+  const Hdf5File file(folder / "a.weights.h5");
+  for (const char* name : {"_query_dense", "_key_dense", "_value_dense", "_output_dense"}) {
+    const std::string vars = str("layers/grouped_query_attention/", name, "/vars");
+    ASSERT_TRUE(file.has(vars)) << vars;
+    EXPECT_EQ(file.children(vars), (Names{"0", "1"}));
+  }
 }
 
 TEST(KerasWeightsTest, TheOptimizersStateFollowsTheIterationsAndTheRate) {
