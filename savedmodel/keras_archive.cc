@@ -104,6 +104,7 @@ ModelHandle read_keras_archive(const std::string& path, const KerasArchiveReadOp
   const std::string json = zip.read(kConfig, kMaxConfigBytes);
   const ArchivedWeights weights(zip, path);
   ModelHandle model = naming_file(path, kConfig, [&] {
+    const MemoryLimit limit(most_bytes_of_model(path));
     const Config config = with_vocabularies(zip, weights.file(), parse_json(json));
     ModelHandle made = model_from_keras(config, {.safe_mode = options.safe_mode});
     const Config* const stored = config.find("compile_config");
