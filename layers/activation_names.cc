@@ -97,8 +97,8 @@ void add_plain(Makers& makers) {
       {"tanh_shrink", activations::tanh_shrink},
   };
   for (const auto& [name, function] : kPlain) {
-    add_maker<NoArguments>(
-        makers, name, [maker = function](const Tensor& x, const auto&) { return maker(x); });
+    add_maker<NoArguments>(makers, name,
+                           [maker = function](const Tensor& x, const auto&) { return maker(x); });
   }
 }
 

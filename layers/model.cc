@@ -25,6 +25,25 @@ Tensors one_batch(const char* who, const Tensors& x, const Tensors& y,
 
 }  // namespace
 
+// Keeps the trainer that a run began with in use and alive, whatever compile() its callbacks call.
+class Model::Run {
+ public:
+  // RuntimeError before compile().
+  Run(Model& model, const char* caller) : model_(model), outer_(model.running_) {
+    if (model.trainer_ == nullptr) model.trainer(caller);
+    model.running_ = model.trainer_;
+  }
+  ~Run() { model_.running_ = outer_; }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  Trainer& trainer() const { return *model_.running_; }
+
+ private:
+  Model& model_;
+  const std::shared_ptr<Trainer> outer_;  // of the run whose callback starts this one
+};
+
 Model::~Model() = default;
 
 LayerHandle<Layer> Model::get_layer(const std::string& name) const {
@@ -41,53 +60,53 @@ void Model::compile(CompileOptions options) {
 }
 
 std::shared_ptr<Optimizer> Model::optimizer() const {
-  return trainer_ == nullptr ? nullptr : trainer_->optimizer();
+  return in_use() == nullptr ? nullptr : in_use()->optimizer();
 }
 
 Config Model::get_compile_config() const {
-  return trainer_ == nullptr ? Config() : trainer_->config();
+  return in_use() == nullptr ? Config() : in_use()->config();
 }
 
 void Model::compile_from_config(const Config& config) { compile(compile_options_from(config)); }
 
 Trainer& Model::trainer(const char* caller) const {
-  if (trainer_ == nullptr) throw RuntimeError("Model.", caller, ": call compile() first");
-  return *trainer_;
+  if (in_use() == nullptr) throw RuntimeError("Model.", caller, ": call compile() first");
+  return *in_use();
 }
 
 distribute::Strategy& Model::strategy() const {
-  return compiled() ? trainer_->strategy() : distribute::Strategy::current();
+  return compiled() ? in_use()->strategy() : distribute::Strategy::current();
 }
 
 History Model::fit(const data::Dataset& data, const FitOptions& options) {
-  Trainer& with = trainer("fit");
+  const Run run(*this, "fit");
   if (options.validation_split != 0 || given(options.sample_weight)) {
     throw ValueError("Model.fit: validation_split and sample_weight are for arrays, not datasets");
   }
-  return fit_loop(with, *this, data, options);
+  return fit_loop(run.trainer(), *this, data, options);
 }
 
 History Model::fit(const Tensors& x, const Tensors& y, const FitOptions& options) {
-  Trainer& with = trainer("fit");
-  return fit_loop(with, *this, pack_x_y_sample_weight({x, y, options.sample_weight}, "Model.fit"),
-                  options);
+  const Run run(*this, "fit");
+  return fit_loop(run.trainer(), *this,
+                  pack_x_y_sample_weight({x, y, options.sample_weight}, "Model.fit"), options);
 }
 
 History Model::fit(const Tensors& x, const FitOptions& options) { return fit(x, {}, options); }
 
 Logs Model::evaluate(const data::Dataset& data, const EvaluateOptions& options) {
-  Trainer& with = trainer("evaluate");
+  const Run run(*this, "evaluate");
   if (given(options.sample_weight)) {
     throw ValueError("Model.evaluate: sample_weight is for arrays, not datasets");
   }
-  return evaluate_loop(with, *this, data, options);
+  return evaluate_loop(run.trainer(), *this, data, options);
 }
 
 Logs Model::evaluate(const Tensors& x, const Tensors& y, const EvaluateOptions& options) {
-  Trainer& with = trainer("evaluate");
+  const Run run(*this, "evaluate");
   const Tensors arrays = pack_x_y_sample_weight({x, y, options.sample_weight}, "Model.evaluate");
-  return evaluate_loop(with, *this, batches_of("Model.evaluate", arrays, options.batch_size),
-                       options);
+  return evaluate_loop(run.trainer(), *this,
+                       batches_of("Model.evaluate", arrays, options.batch_size), options);
 }
 
 Logs Model::evaluate(const Tensors& x, const EvaluateOptions& options) {
@@ -104,7 +123,8 @@ Tensors Model::predict(const Tensors& x, const PredictOptions& options) {
 
 Logs Model::train_on_batch(const Tensors& x, const Tensors& y, const OnBatchOptions& options) {
   constexpr char kWho[] = "Model.train_on_batch";
-  Trainer& with = trainer("train_on_batch");
+  const Run run(*this, "train_on_batch");
+  Trainer& with = run.trainer();
   const Trainer::Batch batch = split(with.strategy(), one_batch(kWho, x, y, options));
   if (options.reset_metrics) with.reset(*this);
   with.train_step(*this, batch, {.who = kWho});
@@ -113,7 +133,8 @@ Logs Model::train_on_batch(const Tensors& x, const Tensors& y, const OnBatchOpti
 
 Logs Model::test_on_batch(const Tensors& x, const Tensors& y, const OnBatchOptions& options) {
   constexpr char kWho[] = "Model.test_on_batch";
-  Trainer& with = trainer("test_on_batch");
+  const Run run(*this, "test_on_batch");
+  Trainer& with = run.trainer();
   const Trainer::Batch batch = split(with.strategy(), one_batch(kWho, x, y, options));
   if (options.reset_metrics) with.reset(*this);
   with.test_step(*this, batch, {.who = kWho});
@@ -145,7 +166,7 @@ void Model::compute_metrics(const StepData& data, const Tensors& outputs) {
 }
 
 std::vector<MetricHandle> Model::metrics() const {
-  return compiled() ? trainer_->metrics().all() : std::vector<MetricHandle>();
+  return compiled() ? in_use()->metrics().all() : std::vector<MetricHandle>();
 }
 
 void Model::reset_metrics() { trainer("reset_metrics").reset(*this); }

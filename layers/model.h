@@ -32,7 +32,9 @@ class Model : public Layer {
   // Sets the optimizer, losses and metrics that fit and evaluate use, for the strategy of now.
   // Losses, metrics, labels and weights of several outputs go by position or by name: the keys of
   // outputs that are a dict, else the names of the layers that make them. ValueError for a loss of
-  // reduction "none"; names that no output has are found by the first step.
+  // reduction "none"; names that no output has are found by the first step. Called in the midst of
+  // fit or evaluate, it is for the runs that start afterwards: the one that goes on keeps its own
+  // until it ends, and optimizer() and the like are of that one.
   void compile(CompileOptions options);
   bool compiled() const { return trainer_ != nullptr; }
   // Null before compile().
@@ -104,9 +106,13 @@ class Model : public Layer {
   using Layer::Layer;
 
  private:
-  Trainer& trainer(const char* caller) const;  // RuntimeError before compile()
+  class Run;
+  // The one in use; RuntimeError before compile().
+  Trainer& trainer(const char* caller) const;
+  const std::shared_ptr<Trainer>& in_use() const { return running_ ? running_ : trainer_; }
 
-  std::shared_ptr<Trainer> trainer_;
+  std::shared_ptr<Trainer> trainer_;  // of the last compile()
+  std::shared_ptr<Trainer> running_;  // of the run that goes on
   bool stop_training_ = false;
   std::optional<ResumePoint> resume_point_;
 };

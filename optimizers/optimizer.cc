@@ -186,7 +186,7 @@ void Optimizer::apply_gradients(const std::vector<Gradient>& gradients,
                                 const std::vector<Variable>& variables) {
   const NoGradient pause;
   check_gradients(class_name_ + ".apply_gradients", gradients, variables);
-  check_virtual(variables);
+  check_variables(variables);
   if (Strategy::current().num_replicas_in_sync() == 1) {
     apply_alone(gradients, variables);
   } else {
@@ -194,8 +194,7 @@ void Optimizer::apply_gradients(const std::vector<Gradient>& gradients,
   }
 }
 
-// Gradients of what a virtual variable stands for do not come here, so nobody unscales them.
-void Optimizer::check_virtual(const std::vector<Variable>& variables) const {
+void Optimizer::check_variables(const std::vector<Variable>& variables) const {
   if (options_.loss_scale_factor.value_or(1) == 1) return;
   const auto found = std::ranges::find_if(variables, &Variable::is_virtual);
   if (found == variables.end()) return;

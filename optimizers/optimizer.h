@@ -54,6 +54,10 @@ class Optimizer {
 
   // The loss whose gradients apply_gradients expects: times loss_scale_factor.
   Tensor scale_loss(const Tensor& loss) const;
+  // NotImplementedError for a loss_scale_factor beside a virtual variable: its gradients do not
+  // come to apply_gradients, which refuses it too, but after the tape has trained what it stands
+  // for.
+  void check_variables(const std::vector<Variable>& variables) const;
 
   // Variables that weight_decay leaves alone from now on: these, and those in whose name
   // (Variable::name) one of the patterns, regular expressions, is found. Replaces what was
@@ -118,7 +122,6 @@ class Optimizer {
   void apply_alone(const std::vector<Gradient>& gradients, const std::vector<Variable>& variables);
   void apply_together(const std::vector<Gradient>& gradients,
                       const std::vector<Variable>& variables);
-  void check_virtual(const std::vector<Variable>& variables) const;
   StepProposal proposal(const std::vector<Gradient>& gradients,
                         const std::vector<Variable>& variables);
   void complete(std::vector<StepVariable>& variables) const;

@@ -1,7 +1,11 @@
 #include "savedmodel/backup_and_restore.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cxxabi.h>
 #include <filesystem>
+#include <memory>
+#include <typeinfo>
 
 #include "distribute/fail_together.h"
 #include "framework/atomic_file.h"
@@ -19,6 +23,7 @@ constexpr char kWho[] = "BackupAndRestore";
 constexpr char kName[] = "backup";
 constexpr char kEpoch[] = "epoch", kStep[] = "step", kBatches[] = "batches", kSaved[] = "saved";
 constexpr char kTraining[] = "training/", kReplicas[] = "replicas/", kCallbacks[] = "callbacks/";
+constexpr char kClasses[] = "callback_classes/";
 
 using Values = std::map<std::string, Tensor>;
 
@@ -70,6 +75,14 @@ std::map<std::string, Variable> own_of_replicas(const Model& model) {
     if (!variable.is_virtual() && !shared) out.emplace(key, variable);
   }
   return out;
+}
+
+std::string class_of(const Callback& callback) {
+  const char* const mangled = typeid(callback).name();
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> name(
+      abi::__cxa_demangle(mangled, nullptr, nullptr, &status), std::free);
+  return status == 0 ? name.get() : mangled;
 }
 
 bool is_first() { return distribute::processes().rank() == 0; }
@@ -132,9 +145,10 @@ BackupAndRestoreCallback::Values BackupAndRestoreCallback::progress(int64_t epoc
     out[kReplicas + key] = values_of_replicas(model().strategy(), variable);
   }
   for (size_t i = 0; i < params().callbacks.size(); ++i) {
-    for (const auto& [key, value] : params().callbacks[i]->state()) {
-      out[str(kCallbacks, i, "/", key)] = value;
-    }
+    const Values state = params().callbacks[i]->state();
+    if (state.empty()) continue;
+    out[str(kClasses, i)] = Tensor::scalar(class_of(*params().callbacks[i]));
+    for (const auto& [key, value] : state) out[str(kCallbacks, i, "/", key)] = value;
   }
   return out;
 }
@@ -150,17 +164,43 @@ void BackupAndRestoreCallback::save(int64_t epoch, int64_t step) {
   remove_stale_progress();
 }
 
-void BackupAndRestoreCallback::restore(const std::string& checkpoint, const Values& progress) {
+// Of each callback, that of the backup. ValueError if it is none for them.
+std::vector<BackupAndRestoreCallback::Values> BackupAndRestoreCallback::states_for_callbacks(
+    const Values& progress) const {
   const auto& callbacks = params().callbacks;
-  std::vector<Values> states;
+  const auto refuse = [&](size_t i, const std::string& what) {
+    throw ValueError(kWho, ": ", options_.backup_dir, " has the backup of a run with other ",
+                     "callbacks than this one, beginning with number ", i + 1, ", ", what);
+  };
+  std::vector<Values> out;
   for (size_t i = 0; i < callbacks.size(); ++i) {
-    states.push_back(part(progress, str(kCallbacks, i, "/")));
+    out.push_back(part(progress, str(kCallbacks, i, "/")));
+    const std::string name = class_of(*callbacks[i]);
     const Values now = callbacks[i]->state();
-    if (now.empty() != states.back().empty()) {
-      throw ValueError(kWho, ": ", options_.backup_dir, " has the backup of a run with other ",
-                       "callbacks than this one, beginning with number ", i + 1);
+    if (now.empty() != out.back().empty()) {
+      refuse(i, str("here ", name, ", with", now.empty() ? "out" : "", " a state"));
+    }
+    if (now.empty()) continue;
+    const auto saved = progress.find(str(kClasses, i));
+    const std::string was =
+        saved == progress.end() ? "of an unknown class" : saved->second.item<std::string>();
+    if (was != name) refuse(i, str("there ", was, ", here ", name));
+    for (const auto& entry : now) {
+      if (!out.back().contains(entry.first)) {
+        refuse(i, str(name, ", whose state there has no '", entry.first, "'"));
+      }
     }
   }
+  for (const auto& [i, name] : part(progress, kClasses)) {
+    const size_t at = std::stoul(i);
+    if (at >= callbacks.size()) refuse(at, str("there ", name.item<std::string>(), ", here none"));
+  }
+  return out;
+}
+
+void BackupAndRestoreCallback::restore(const std::string& checkpoint, const Values& progress) {
+  const auto& callbacks = params().callbacks;
+  const std::vector<Values> states = states_for_callbacks(progress);
   const Values of_replicas = part(progress, kReplicas);
   const auto own = own_of_replicas(model());
   if (!std::ranges::equal(

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "layers/training/callback.h"
 #include "savedmodel/checkpoint_manager.h"
@@ -28,8 +29,8 @@ struct BackupAndRestoreOptions {
 //
 // A backup is there whole or not at all (checkpoint.h). In a job of several processes all of them
 // see the same folder. ValueError for an empty backup_dir or a save_freq below 1, and, when it goes
-// on, if the backup is of another model, of other callbacks or of another number of replicas;
-// IoError if the folder cannot be used.
+// on, before anything is restored, if the backup is of another model, of other callbacks that have
+// a state or of another number of replicas; IoError if the folder cannot be used.
 class BackupAndRestoreCallback final : public Callback {
  public:
   using Options = BackupAndRestoreOptions;
@@ -47,6 +48,7 @@ class BackupAndRestoreCallback final : public Callback {
   std::string progress_path(const std::string& checkpoint) const;
   void save(int64_t epoch, int64_t step);
   Values progress(int64_t epoch, int64_t step) const;
+  std::vector<Values> states_for_callbacks(const Values& progress) const;
   void restore(const std::string& checkpoint, const Values& progress);
   void remove_stale_progress() const;
 

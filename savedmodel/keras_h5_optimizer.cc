@@ -1,6 +1,7 @@
 #include "savedmodel/keras_h5_optimizer.h"
 
 #include <algorithm>
+#include <iostream>
 #include <map>
 #include <optional>
 
@@ -118,10 +119,6 @@ std::map<std::string, Variable> targets_of(const Hdf5File& file, const Stored& s
     const std::string& name = optimizer.slot_specs()[s].name;
     const std::vector<std::string>& datasets = stored.slots[s];
     if (datasets.empty()) continue;  // never built when it was saved
-    if (datasets.size() != variables.size()) {
-      throw ValueError(file.path(), ", ", kGroup, ": slot '", name, "' needs ", variables.size(),
-                       " tensors, the file has ", datasets.size());
-    }
     for (size_t v = 0; v < variables.size(); ++v) {
       const Shape found = file.spec(datasets[v]).shape;
       if (found != variables[v].shape()) {
@@ -188,13 +185,22 @@ std::vector<OptimizerWeight> optimizer_weights(const Model& model) {
   return out;
 }
 
+void leave_optimizer_out(const std::string& where, size_t needed, size_t stored) {
+  std::cerr << str(where, ": the optimizer needs ", needed, " tensors, the file has ", stored,
+                   "; it starts anew\n");
+}
+
 void read_optimizer_weights(const Hdf5File& file, const Model& model) {
   if (!file.has(kGroup) || model.optimizer() == nullptr) return;
   Optimizer& optimizer = *model.optimizer();
   const Stored stored = stored_weights(file, optimizer);
   if (stored.iterations.empty()) throw IoError(file.path(), ", ", kGroup, ": has no iterations");
-  const std::map<std::string, Variable> targets =
-      targets_of(file, stored, optimizer, trainable_variables(model));
+  const std::vector<Variable> variables = trainable_variables(model);
+  for (const std::vector<std::string>& datasets : stored.slots) {
+    if (datasets.empty() || datasets.size() == variables.size()) continue;
+    return leave_optimizer_out(str(file.path(), ", ", kGroup), variables.size(), datasets.size());
+  }
+  const std::map<std::string, Variable> targets = targets_of(file, stored, optimizer, variables);
   const int64_t calls = scalar_of(file, stored.iterations, DType::kInt64).item<int64_t>();
   const bool has_shared = stored.shared.size() == optimizer.shared_slots().size();
   std::vector<Tensor> shared;

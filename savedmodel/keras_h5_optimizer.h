@@ -22,9 +22,14 @@ struct OptimizerWeight {
 std::vector<OptimizerWeight> optimizer_weights(const Model& model);
 
 // Reads them into the optimizer of a compiled model, from files of Keras 2 and 3; nothing happens
-// if the file has none. ValueError, before anything changes, if they do not fit the optimizer and
-// the model's trainable variables; IoError for a name whose meaning is not known.
+// if the file has none, and leave_optimizer_out if it has those of another number of variables.
+// ValueError, before anything changes, if shapes do not fit the model's trainable variables;
+// IoError for a name whose meaning is not known.
 void read_optimizer_weights(const Hdf5File& file, const Model& model);
+
+// Says on stderr that an optimizer stays new, as Keras does: the file's state is of other
+// variables, as that of a model whose tables an engine held is on the host.
+void leave_optimizer_out(const std::string& where, size_t needed, size_t stored);
 
 struct OptimizerState {
   std::string name;

@@ -3,7 +3,10 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
+#include <iostream>
 
+#include "distribute/fail_together.h"
 #include "savedmodel/saved_model.h"
 
 namespace keel {
@@ -75,6 +78,19 @@ std::string replaced(const std::string& field, const Logs& values) {
   return counts ? formatted(it->second, {.kind = 'd'}) : to_json(it->second);
 }
 
+void make_folder_of(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) return;
+  distribute::fail_together(distribute::processes(), "ModelCheckpoint", [&] {
+    if (distribute::processes().rank() != 0) return;
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) {
+      throw IoError("ModelCheckpoint: ", folder.string(), ": cannot be made, ", error.message());
+    }
+  });
+}
+
 }  // namespace
 
 std::string format_logs(const std::string& text, const Logs& values) {
@@ -111,7 +127,10 @@ ModelCheckpointCallback::ModelCheckpointCallback(Options options)
   }
 }
 
-void ModelCheckpointCallback::on_train_begin() { batches_ = 0; }
+void ModelCheckpointCallback::on_train_begin() {
+  if (options_.save_best_only) monitor_.begin(model());
+  batches_ = 0;
+}
 
 bool ModelCheckpointCallback::is_to_be_saved(const Logs& logs, const std::string& path) {
   if (!options_.save_best_only) {
@@ -119,6 +138,11 @@ bool ModelCheckpointCallback::is_to_be_saved(const Logs& logs, const std::string
     return true;
   }
   const std::optional<double> value = monitor_.value(logs, params());
+  if (!value && options_.save_freq && !warned_ && distribute::processes().rank() == 0) {
+    std::cerr << "ModelCheckpoint: nothing is saved, for '" << options_.monitor
+              << "' is known after an epoch, and save_freq asks after batches\n";
+    warned_ = true;
+  }
   if (!value || std::isnan(*value)) return false;
   const bool better = !best_ || monitor_.is_better(*value, *best_);
   if (options_.verbose > 0) {
@@ -140,6 +164,7 @@ void ModelCheckpointCallback::save(int64_t batch, const Logs& logs) {
   const std::optional<double> before = best_;
   if (!is_to_be_saved(logs, path)) return;
   try {
+    make_folder_of(path);
     if (options_.save_weights_only) {
       save_weights(model(), path);
     } else {
@@ -158,7 +183,7 @@ Callback::State ModelCheckpointCallback::state() const {
 }
 
 void ModelCheckpointCallback::set_state(const State& state) {
-  batches_ = state.at("batches").item<int64_t>();
+  batches_ = state_value("ModelCheckpoint", state, "batches").item<int64_t>();
   best_.reset();
   if (const auto it = state.find("best"); it != state.end()) best_ = it->second.item<double>();
 }

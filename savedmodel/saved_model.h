@@ -23,7 +23,7 @@ namespace keel {
 struct SaveOptions {
   // In a ".h5" file the optimizer's state too; its config always is, and a ".keras" file always has
   // both.
-  bool include_optimizer = false;
+  bool include_optimizer = true;
   bool overwrite = true;  // false: ValueError if the file exists
   // Save keras_model_of(model) (for_keras.h), which Keras can load, in place of a model that has
   // layers Keras does not.

@@ -19,6 +19,7 @@ class AccuracyMetric final : public MeanOfSamples {
   explicit AccuracyMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;
@@ -44,6 +45,7 @@ class BinaryAccuracyMetric final : public MeanOfSamples {
   using Options = BinaryAccuracyMetricOptions;
   explicit BinaryAccuracyMetric(Options options);  // ValueError unless 0 < threshold < 1
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;
@@ -64,6 +66,7 @@ class CategoricalAccuracyMetric final : public MeanOfSamples {
   explicit CategoricalAccuracyMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;
@@ -84,6 +87,7 @@ class SparseCategoricalAccuracyMetric final : public MeanOfSamples {
   explicit SparseCategoricalAccuracyMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
 
  private:
   bool sparse_labels(const Tensor&, const Tensor&) const override { return true; }
@@ -109,6 +113,7 @@ class TopKCategoricalAccuracyMetric final : public MeanOfSamples {
   using Options = TopKCategoricalAccuracyMetricOptions;
   explicit TopKCategoricalAccuracyMetric(Options options);  // ValueError unless k > 0
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;
@@ -133,6 +138,7 @@ class SparseTopKCategoricalAccuracyMetric final : public MeanOfSamples {
   using Options = SparseTopKCategoricalAccuracyMetricOptions;
   explicit SparseTopKCategoricalAccuracyMetric(Options options);  // ValueError unless k > 0
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
 
  private:
   bool sparse_labels(const Tensor&, const Tensor&) const override { return true; }
@@ -155,6 +161,7 @@ class AutoAccuracyMetric final : public MeanOfSamples {
   explicit AutoAccuracyMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
 
  private:
   bool sparse_labels(const Tensor& y_true, const Tensor& y_pred) const override;

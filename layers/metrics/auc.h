@@ -49,6 +49,7 @@ class AUCMetric final : public Metric {
   using Options = AUCMetricOptions;
   explicit AUCMetric(Options options);  // ValueError for options out of range
   Config get_config() const override;
+  Direction direction() const override { return Direction::kUp; }
 
  private:
   void accumulate(const MetricBatch& batch, std::span<double> state) const override;

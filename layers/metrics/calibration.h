@@ -29,6 +29,7 @@ class NormalizedEntropyMetric final : public Metric {
   using Options = NormalizedEntropyMetricOptions;
   explicit NormalizedEntropyMetric(Options options);
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
 
  private:
   void accumulate(const MetricBatch& batch, std::span<double> state) const override;

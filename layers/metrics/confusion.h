@@ -59,6 +59,7 @@ class ThresholdMetric : public ConfusionMetric {
  public:
   using Options = ThresholdMetricOptions;
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
 
  protected:
   enum class Other { kPrediction, kLabel };

@@ -25,6 +25,7 @@ class PearsonCorrelationMetric final : public MeanOfSamples {
   explicit PearsonCorrelationMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;
@@ -50,6 +51,7 @@ class ConcordanceCorrelationMetric final : public MeanOfSamples {
   explicit ConcordanceCorrelationMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;

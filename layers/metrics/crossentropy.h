@@ -27,6 +27,7 @@ class BinaryCrossentropyMetric final : public MeanOfSamples {
   explicit BinaryCrossentropyMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;
@@ -55,6 +56,7 @@ class CategoricalCrossentropyMetric final : public MeanOfSamples {
   explicit CategoricalCrossentropyMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;
@@ -84,6 +86,7 @@ class SparseCategoricalCrossentropyMetric final : public MeanOfSamples {
   explicit SparseCategoricalCrossentropyMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
 
  private:
   bool sparse_labels(const Tensor&, const Tensor&) const override { return true; }
@@ -105,6 +108,7 @@ class AutoCrossentropyMetric final : public MeanOfSamples {
   explicit AutoCrossentropyMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
 
  private:
   bool sparse_labels(const Tensor& y_true, const Tensor& y_pred) const override;

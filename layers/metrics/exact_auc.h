@@ -6,8 +6,9 @@
 //
 // The predictions since the last reset are kept: 8 bytes for each that has a weight, 16 for GAUC,
 // in the process that saw it; a result takes some 32 bytes more for each of all processes, in each,
-// and O(n log n) time. Backups of training in the midst of an epoch do not hold them: after a
-// restore the epoch's result is of the batches that follow.
+// and O(n log n) time, so logs have it at the end of an epoch, not after each batch. Backups of
+// training in the midst of an epoch do not hold them: after a restore the epoch's result is of the
+// batches that follow.
 #pragma once
 
 #include "layers/metrics/metric.h"
@@ -18,8 +19,10 @@ namespace keel {
 // Base of both. ValueError, when updated, for negative weights.
 class ScoredMetric : public Metric {
  public:
+  Direction direction() const override { return Direction::kUp; }
   void reset_state() final;
   void rebuild() final;
+  bool costly_result() const final { return true; }
 
  protected:
   template <class Options>

@@ -13,6 +13,9 @@ namespace keel {
 // "micro" of the counts of all classes, "macro" as their mean, "weighted" by how many labels each
 // class has.
 class FScoreMetric : public Metric {
+ public:
+  Direction direction() const override { return Direction::kUp; }
+
  protected:
   struct Rule {
     std::optional<std::string> average = {};

@@ -18,6 +18,7 @@ class HingeMetric final : public MeanOfSamples {
   explicit HingeMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;
@@ -37,6 +38,7 @@ class SquaredHingeMetric final : public MeanOfSamples {
   explicit SquaredHingeMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;
@@ -56,6 +58,7 @@ class CategoricalHingeMetric final : public MeanOfSamples {
   explicit CategoricalHingeMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;

@@ -93,9 +93,7 @@ MetricBatch Metric::fitted(const Tensor& y_true, const Tensor& y_pred,
   return batch;
 }
 
-Variable Metric::state_for(const MetricBatch& batch) {
-  if (state_size_ != kUnknown) return state_;
-  const int64_t size = state_size_of(batch);
+void Metric::make_state(int64_t size) {
   const std::lock_guard lock(mutex_);
   if (!state_) {
     // The first replica to come makes the sums of all.
@@ -103,6 +101,16 @@ Variable Metric::state_for(const MetricBatch& batch) {
     state_ = zeros(size);
   }
   if (state_.shape() != Shape({size})) {
+    throw ValueError(name_, ": has ", state_.shape().size(), " sums, received ", size);
+  }
+}
+
+Variable Metric::state_for(const MetricBatch& batch) {
+  if (state_size_ != kUnknown) return state_;
+  const int64_t size = state_size_of(batch);
+  try {
+    make_state(size);
+  } catch (const ValueError&) {
     throw ValueError(name_, ": predictions of shape ", batch.y_pred.shape(),
                      " have another number of classes than those before");
   }

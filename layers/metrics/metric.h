@@ -56,9 +56,16 @@ class Metric {
   double result() const;
   // All of them: float64, a scalar or [numbers].
   Tensor result_tensor() const;
+  // True if result() takes time that grows with the number of examples since the last reset: logs
+  // of batches leave the metric out, for an epoch's would take quadratic time.
+  virtual bool costly_result() const { return false; }
   virtual void reset_state();
   // Makes the sums anew, zeros, for the strategy of now.
   virtual void rebuild();
+
+  // Whether more or less of it is better, for callbacks that watch it.
+  enum class Direction { kNeither, kUp, kDown };
+  virtual Direction direction() const { return Direction::kNeither; }
 
   // Keras's config, from which the registry makes an equal metric.
   virtual Config get_config() const = 0;
@@ -66,6 +73,9 @@ class Metric {
   const std::string& class_name() const { return class_name_; }
   const std::string& name() const { return name_; }
   const Variable& state() const { return state_; }  // empty until the number of sums is known
+  // Makes the sums of a metric whose number of them a batch would tell. ValueError if it has
+  // others.
+  void make_state(int64_t size);
 
  protected:
   // `options` holds the name. A state_size of kUnknown is that of the first batch.

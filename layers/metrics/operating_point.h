@@ -9,6 +9,9 @@ namespace keel {
 // result is the greatest dependent rate among those where the constrained rate is at least
 // `value`, 0 if it is so nowhere.
 class OperatingPointMetric : public ConfusionMetric {
+ public:
+  Direction direction() const override { return Direction::kUp; }
+
  protected:
   // ValueError unless num_thresholds > 0 and 0 <= value <= 1; `what` names the value.
   template <class Options>

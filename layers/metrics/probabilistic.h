@@ -18,6 +18,7 @@ class KLDivergenceMetric final : public MeanOfSamples {
   explicit KLDivergenceMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;
@@ -37,6 +38,7 @@ class PoissonMetric final : public MeanOfSamples {
   explicit PoissonMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;

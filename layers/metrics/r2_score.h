@@ -30,6 +30,7 @@ class R2ScoreMetric final : public Metric {
   using Options = R2ScoreMetricOptions;
   explicit R2ScoreMetric(Options options);  // ValueError for options out of range
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
 
  private:
   void accumulate(const MetricBatch& batch, std::span<double> state) const override;

@@ -41,6 +41,7 @@ class RankingMetric : public Metric {
  public:
   using Options = RankingMetricOptions;
   Config get_config() const final { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
 
  protected:
   struct Item {

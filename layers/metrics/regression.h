@@ -18,6 +18,7 @@ class MeanSquaredErrorMetric final : public MeanOfSamples {
   explicit MeanSquaredErrorMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;
@@ -38,6 +39,7 @@ class RootMeanSquaredErrorMetric final : public MeanOfSamples {
   explicit RootMeanSquaredErrorMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
 
  private:
   bool uses_mask() const override { return false; }  // as in Keras
@@ -59,6 +61,7 @@ class MeanAbsoluteErrorMetric final : public MeanOfSamples {
   explicit MeanAbsoluteErrorMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;
@@ -78,6 +81,7 @@ class MeanAbsolutePercentageErrorMetric final : public MeanOfSamples {
   explicit MeanAbsolutePercentageErrorMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;
@@ -97,6 +101,7 @@ class MeanSquaredLogarithmicErrorMetric final : public MeanOfSamples {
   explicit MeanSquaredLogarithmicErrorMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;
@@ -116,6 +121,7 @@ class LogCoshErrorMetric final : public MeanOfSamples {
   explicit LogCoshErrorMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;
@@ -141,6 +147,7 @@ class CosineSimilarityMetric final : public MeanOfSamples {
   explicit CosineSimilarityMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override;
+  Direction direction() const override { return Direction::kUp; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;

@@ -29,9 +29,10 @@ struct CallbackParams {
   std::vector<Callback*> callbacks = {};  // all of the run, in the user's order
 };
 
-// Epochs and batches count from 0. Logs of a batch are those of the epoch so far. All members are
-// called by the thread that called fit, outside the replicas, so the model's weights may be read
-// and set. An exception ends fit.
+// Epochs and batches count from 0. Logs of a batch are those of the epoch so far, without metrics
+// whose results are costly (Metric::costly_result). All members are called by the thread that
+// called fit, outside the replicas, so the model's weights may be read and set. An exception ends
+// fit.
 class Callback {
  public:
   virtual ~Callback() = default;
@@ -58,12 +59,13 @@ class Callback {
 
   // For callbacks that must see what all others have done: these are called before them.
   virtual bool runs_last() const { return false; }
-  // For callbacks that watch for losses that are NaN: a training step then leaves the trained
-  // weights alone where it would end fit with an error.
+  // For callbacks that watch for losses that are NaN: a step then leaves the trained weights and
+  // the metrics alone where it would end fit with an error.
   virtual bool bears_nan() const { return false; }
 
   // What a run that is taken up again needs to know of this one, by name, beside its options; for
-  // callbacks that keep backups. set_state comes after on_train_begin.
+  // callbacks that keep backups. set_state comes after on_train_begin, with the state of a callback
+  // of the same class that has all names which state() has then, and maybe more.
   using State = std::map<std::string, Tensor>;
   virtual State state() const { return {}; }
   virtual void set_state(const State&) {}

@@ -77,9 +77,11 @@ std::vector<MetricHandle> CompiledMetrics::all() const {
   return out;
 }
 
-Logs CompiledMetrics::results() const {
+Logs CompiledMetrics::results(const std::function<bool(const Metric&)>& shown) const {
   Logs out;
-  for (const Entry& entry : entries_) out[entry.name] = entry.metric->result();
+  for (const Entry& entry : entries_) {
+    if (shown(*entry.metric)) out[entry.name] = entry.metric->result();
+  }
   return out;
 }
 

@@ -1,6 +1,7 @@
 // CompiledMetrics: the metrics of a model's outputs, under the names that logs have.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,8 +27,9 @@ class CompiledMetrics {
   // All of them, those that see sample weights last.
   std::vector<MetricHandle> all() const;
   // "auc", or "<output>_auc" if there are several outputs. The second of a name is "auc_1"; one
-  // that sees sample weights beside one that does not is "weighted_auc".
-  Logs results() const;
+  // that sees sample weights beside one that does not is "weighted_auc". Of those that `shown`
+  // says.
+  Logs results(const std::function<bool(const Metric&)>& shown) const;
 
  private:
   struct Entry {

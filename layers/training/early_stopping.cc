@@ -24,6 +24,7 @@ void EarlyStoppingCallback::keep_weights(int64_t epoch) {
 }
 
 void EarlyStoppingCallback::on_train_begin() {
+  monitor_.begin(model());
   wait_ = 0;
   best_.reset();
   best_epoch_ = 0;
@@ -35,7 +36,7 @@ void EarlyStoppingCallback::on_epoch_end(int64_t epoch, Logs& logs) {
   const std::optional<double> value = monitor_.value(logs, params());
   if (!value || epoch < options_.start_from_epoch) return;
   // The weights of the first epoch are the best so far even if its value is NaN.
-  if (best_weights_.empty()) keep_weights(epoch);
+  if (!best_ && wait_ == 0) keep_weights(epoch);
   ++wait_;
   if (best_ ? monitor_.is_better(*value, *best_) : !std::isnan(*value)) {
     best_ = *value;
@@ -53,7 +54,7 @@ void EarlyStoppingCallback::on_train_end(const Logs&) {
   if (options_.verbose > 0 && stopped_epoch_) {
     print_line(str("Epoch ", *stopped_epoch_ + 1, ": early stopping"));
   }
-  if (best_weights_.empty()) return;
+  if (!options_.restore_best_weights || best_weights_.empty()) return;
   if (options_.verbose > 0) {
     print_line(
         str("Restoring model weights from the end of the best epoch: ", best_epoch_ + 1, "."));
@@ -72,8 +73,8 @@ Callback::State EarlyStoppingCallback::state() const {
 }
 
 void EarlyStoppingCallback::set_state(const State& state) {
-  wait_ = state.at("wait").item<int64_t>();
-  best_epoch_ = state.at("best_epoch").item<int64_t>();
+  wait_ = state_value("EarlyStopping", state, "wait").item<int64_t>();
+  best_epoch_ = state_value("EarlyStopping", state, "best_epoch").item<int64_t>();
   best_.reset();
   if (const auto it = state.find("best"); it != state.end()) best_ = it->second.item<double>();
   best_weights_.clear();

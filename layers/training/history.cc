@@ -25,6 +25,7 @@ void History::append(int64_t epoch, const Logs& logs) {
     it->second.push_back(value);
   }
   epochs_.push_back(epoch);
+  last_ = logs;
   for (auto& [name, values] : values_) values.resize(epochs_.size(), kMissing);
 }
 
@@ -39,12 +40,6 @@ const std::vector<double>& History::operator[](const std::string& name) const {
 std::vector<std::string> History::names() const {
   std::vector<std::string> out;
   for (const auto& [name, values] : values_) out.push_back(name);
-  return out;
-}
-
-Logs History::last() const {
-  Logs out;
-  for (const auto& [name, values] : values_) out[name] = values.back();
   return out;
 }
 

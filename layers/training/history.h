@@ -21,8 +21,8 @@ class History {
   const std::vector<double>& operator[](const std::string& name) const;
   bool contains(const std::string& name) const { return values_.contains(name); }
   std::vector<std::string> names() const;
-  // All values of the last epoch; empty before the first.
-  Logs last() const;
+  // The values that the last epoch has; empty before the first.
+  const Logs& last() const { return last_; }
 
   // A line for each epoch: "epoch", counted from 0 as CSVLogger does, and the values, "NA" for one
   // that is missing. IoError if the file cannot be written.
@@ -33,6 +33,7 @@ class History {
  private:
   std::vector<int64_t> epochs_;
   std::map<std::string, std::vector<double>> values_;
+  Logs last_;
 };
 
 }  // namespace keel

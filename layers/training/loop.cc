@@ -15,6 +15,7 @@ namespace keel {
 namespace {
 
 constexpr char kFit[] = "Model.fit";
+constexpr char kValidation[] = "Model.fit, validation";
 constexpr char kEvaluate[] = "Model.evaluate";
 constexpr char kPredict[] = "Model.predict";
 
@@ -35,7 +36,8 @@ Logs run_tests(Trainer& trainer, Model& model, BatchSource& source, const Callba
   while (const auto batch = source.next()) {
     callbacks.call(&Callback::on_test_batch_begin, step);
     trainer.test_step(model, *batch, {.who = who, .step = step});
-    callbacks.call(&Callback::on_test_batch_end, step, trainer.logs(model));
+    callbacks.call(&Callback::on_test_batch_end, step,
+                   trainer.logs(model, Trainer::LogsOf::kBatch));
     ++step;
   }
   Logs logs = trainer.logs(model);
@@ -61,8 +63,8 @@ void show_notes(const Model& model) {
 }
 
 void check(const FitOptions& options) {
-  if (options.initial_epoch < 0 || options.epochs <= options.initial_epoch) {
-    throw ValueError(kFit, ": epochs must be above initial_epoch, which is not negative; received ",
+  if (options.initial_epoch < 0 || options.epochs < 0) {
+    throw ValueError(kFit, ": epochs and initial_epoch must not be negative, received ",
                      options.epochs, " and ", options.initial_epoch);
   }
   const auto* every = std::get_if<int64_t>(&options.validation_freq);
@@ -106,9 +108,11 @@ class FitRun {
       : trainer_(trainer),
         model_(model),
         options_(options),
-        source_(kFit, trainer.strategy(), data, options.steps_per_epoch) {
+        source_(kFit, trainer.strategy(), data, options.steps_per_epoch,
+                BatchSource::Epochs::kRunOn) {
     if (const auto batches = validation_batches(options)) {
-      validation_.emplace(kFit, trainer.strategy(), *batches, options.validation_steps);
+      validation_.emplace(kValidation, trainer.strategy(), *batches, options.validation_steps,
+                          BatchSource::Epochs::kFromStart);
     }
     callbacks_.emplace(with_progress(options.callbacks, options.verbose), &model,
                        CallbackParams{.epochs = options.epochs,
@@ -132,7 +136,9 @@ class FitRun {
       run_epoch(epoch, first ? resume : std::nullopt);
       if (model_.stop_training()) break;
     }
-    trainer_.optimizer()->finalize_variable_values(model_.trainable_variables());
+    if (model_.built() && options_.epochs > 0) {
+      trainer_.optimizer()->finalize_variable_values(model_.trainable_variables());
+    }
     callbacks_->call(&Callback::on_train_end, history_.last());
     return history_;
   }
@@ -175,7 +181,8 @@ class FitRun {
     while (batch && !model_.stop_training()) {
       callbacks_->call(&Callback::on_train_batch_begin, step);
       trainer_.train_step(model_, *batch, {.who = kFit, .epoch = epoch, .step = step});
-      callbacks_->call(&Callback::on_train_batch_end, step, trainer_.logs(model_));
+      callbacks_->call(&Callback::on_train_batch_end, step,
+                       trainer_.logs(model_, Trainer::LogsOf::kBatch));
       if (model_.stop_training()) break;
       ++step;
       batch = source_.next();
@@ -187,7 +194,7 @@ class FitRun {
     Logs logs = trainer_.logs(model_);
     if (validation_ && validates_after(options_, epoch)) {
       for (const auto& [name, value] :
-           run_tests(trainer_, model_, *validation_, *callbacks_, "Model.fit, validation")) {
+           run_tests(trainer_, model_, *validation_, *callbacks_, kValidation)) {
         logs["val_" + name] = value;
       }
     }
@@ -267,7 +274,8 @@ History fit_loop(Trainer& trainer, Model& model, const Tensors& data, const FitO
 
 Logs evaluate_loop(Trainer& trainer, Model& model, const data::Dataset& data,
                    const EvaluateOptions& options) {
-  BatchSource source(kEvaluate, trainer.strategy(), data, options.steps);
+  BatchSource source(kEvaluate, trainer.strategy(), data, options.steps,
+                     BatchSource::Epochs::kFromStart);
   const CallbackList callbacks(with_progress(options.callbacks, options.verbose), &model,
                                {.steps = source.steps()});
   return run_tests(trainer, model, source, callbacks, kEvaluate);
@@ -275,7 +283,7 @@ Logs evaluate_loop(Trainer& trainer, Model& model, const data::Dataset& data,
 
 Tensors predict_loop(distribute::Strategy& strategy, Model& model, const data::Dataset& data,
                      const PredictOptions& options) {
-  BatchSource source(kPredict, strategy, data, options.steps);
+  BatchSource source(kPredict, strategy, data, options.steps, BatchSource::Epochs::kFromStart);
   const CallbackList callbacks(with_progress(options.callbacks, options.verbose), &model,
                                {.steps = source.steps()});
   callbacks.call(&Callback::on_predict_begin);

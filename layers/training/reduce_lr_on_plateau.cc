@@ -20,6 +20,7 @@ ReduceLROnPlateauCallback::ReduceLROnPlateauCallback(Options options)
 }
 
 void ReduceLROnPlateauCallback::on_train_begin() {
+  monitor_.begin(model());
   wait_ = 0;
   cooldown_ = 0;
   best_.reset();
@@ -62,8 +63,8 @@ Callback::State ReduceLROnPlateauCallback::state() const {
 }
 
 void ReduceLROnPlateauCallback::set_state(const State& state) {
-  wait_ = state.at("wait").item<int64_t>();
-  cooldown_ = state.at("cooldown").item<int64_t>();
+  wait_ = state_value("ReduceLROnPlateau", state, "wait").item<int64_t>();
+  cooldown_ = state_value("ReduceLROnPlateau", state, "cooldown").item<int64_t>();
   best_.reset();
   if (const auto it = state.find("best"); it != state.end()) best_ = it->second.item<double>();
 }

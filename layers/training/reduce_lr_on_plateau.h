@@ -14,7 +14,7 @@ struct ReduceLROnPlateauOptions {
   double factor = 0.1;               // new rate = rate * factor; below 1
   int64_t patience = 10;             // epochs without getting better that are borne
   int64_t verbose = 0;               // 1: says each new rate
-  // "min" or "max" is better; "auto": "max" for accuracy, auc, precision and recall, by name.
+  // "min" or "max" is better; "auto": as the metric of that name says (monitor.h).
   std::string mode = "auto";
   double min_delta = 1e-4;  // a smaller change is none
   int64_t cooldown = 0;     // epochs after a new rate that do not count
@@ -22,8 +22,9 @@ struct ReduceLROnPlateauOptions {
 };
 
 // Adds "learning_rate", that of the epoch, to the logs. ValueError for another mode, a negative
-// patience or cooldown, and a factor outside (0, 1), and, after an epoch, if the logs have no value
-// of that name. RuntimeError when the optimizer's rate is a schedule or a function.
+// patience or cooldown, and a factor outside (0, 1); when training begins, if mode "auto" cannot
+// tell what is better; and, after an epoch, if the logs have no value of that name. RuntimeError
+// when the optimizer's rate is a schedule or a function.
 class ReduceLROnPlateauCallback final : public Callback {
  public:
   using Options = ReduceLROnPlateauOptions;
@@ -38,7 +39,7 @@ class ReduceLROnPlateauCallback final : public Callback {
   void reduce(int64_t epoch);
 
   const Options options_;
-  const Monitor monitor_;
+  Monitor monitor_;
   int64_t wait_ = 0;
   int64_t cooldown_ = 0;  // epochs of it that are left
   std::optional<double> best_;

@@ -18,8 +18,7 @@ std::vector<Variable> trained(const Model& model) {
 
 }  // namespace
 
-void SwapEMAWeightsCallback::swap_in() {
-  if (!weights_.empty()) return;
+void SwapEMAWeightsCallback::swap_in(std::vector<Tensor>& kept) {
   const auto optimizer = model().optimizer();
   const auto is_average = [](const Slot& slot) { return std::string(slot.name) == "average"; };
   const std::vector<Slot> slots =
@@ -29,8 +28,9 @@ void SwapEMAWeightsCallback::swap_in() {
     throw RuntimeError("SwapEMAWeights: needs an optimizer with use_ema");
   }
   const NoGradient pause;
+  kept.clear();
   for (const Variable& variable : trained(model())) {
-    weights_.push_back(variable.read());
+    kept.push_back(variable.read());
     const std::vector<Variable> own = optimizer->slots(variable);
     if (optimizer->iterations() > 0 && !own.empty()) {
       variable.assign(own[static_cast<size_t>(average - slots.begin())].read());
@@ -38,29 +38,29 @@ void SwapEMAWeightsCallback::swap_in() {
   }
 }
 
-void SwapEMAWeightsCallback::swap_out() {
-  if (weights_.empty()) return;
+void SwapEMAWeightsCallback::swap_out(std::vector<Tensor>& kept) {
+  if (kept.empty()) return;
   size_t i = 0;
-  for (const Variable& variable : trained(model())) variable.assign(weights_[i++]);
-  weights_.clear();
+  for (const Variable& variable : trained(model())) variable.assign(kept[i++]);
+  kept.clear();
 }
 
 void SwapEMAWeightsCallback::on_epoch_end(int64_t, Logs&) {
-  if (options_.swap_on_epoch) swap_in();
+  if (options_.swap_on_epoch) swap_in(of_epoch_);
 }
 
 Callback::State SwapEMAWeightsCallback::state() const {
   State out = {{"swap_on_epoch", Tensor::scalar(options_.swap_on_epoch)}};
-  for (size_t i = 0; i < weights_.size(); ++i) out[str(kWeights, i)] = weights_[i];
+  for (size_t i = 0; i < of_epoch_.size(); ++i) out[str(kWeights, i)] = of_epoch_[i];
   return out;
 }
 
 void SwapEMAWeightsCallback::set_state(const State& state) {
-  weights_.clear();
+  of_epoch_.clear();
   for (size_t i = 0;; ++i) {
     const auto it = state.find(str(kWeights, i));
     if (it == state.end()) return;
-    weights_.push_back(it->second);
+    of_epoch_.push_back(it->second);
   }
 }
 

@@ -21,22 +21,26 @@ class SwapEMAWeightsCallback final : public Callback {
   using Options = SwapEMAWeightsOptions;
   explicit SwapEMAWeightsCallback(Options options) : options_(options) {}
 
-  void on_train_begin() override { weights_.clear(); }
-  void on_epoch_begin(int64_t) override { swap_out(); }
+  void on_train_begin() override { of_epoch_.clear(); }
+  void on_train_end(const Logs&) override { of_epoch_.clear(); }
+  void on_epoch_begin(int64_t) override { swap_out(of_epoch_); }
   void on_epoch_end(int64_t, Logs&) override;
-  void on_test_begin() override { swap_in(); }
-  void on_test_end(const Logs&) override { swap_out(); }
-  void on_predict_begin() override { swap_in(); }
-  void on_predict_end() override { swap_out(); }
+  void on_test_begin() override { swap_in(of_test_); }
+  void on_test_end(const Logs&) override { swap_out(of_test_); }
+  void on_predict_begin() override { swap_in(of_test_); }
+  void on_predict_end() override { swap_out(of_test_); }
   State state() const override;
   void set_state(const State& state) override;
 
  private:
-  void swap_in();
-  void swap_out();
+  // Puts the averages in the weights' place, and the weights into `kept`; and back.
+  void swap_in(std::vector<Tensor>& kept);
+  void swap_out(std::vector<Tensor>& kept);
 
   const Options options_;
-  std::vector<Tensor> weights_;  // those that the averages stand for; none when they do not
+  // Weights that averages stand for, of two spans that may lie in one another: between two epochs,
+  // and while a model is evaluated or predicts. Empty outside of them.
+  std::vector<Tensor> of_epoch_, of_test_;
 };
 
 namespace callbacks {

@@ -3,6 +3,7 @@
 #include "distribute/process_group.h"
 #include "layers/layer_state.h"
 #include "layers/model.h"
+#include "layers/training/monitor.h"
 
 namespace keel {
 namespace {
@@ -115,7 +116,7 @@ Callback::State TensorBoardCallback::state() const {
 }
 
 void TensorBoardCallback::set_state(const State& state) {
-  batches_ = state.at(kBatches).item<int64_t>();
+  batches_ = state_value("TensorBoard", state, kBatches).item<int64_t>();
 }
 
 }  // namespace keel

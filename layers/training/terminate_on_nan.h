@@ -8,7 +8,8 @@ namespace keel {
 struct TerminateOnNaNOptions {};
 
 // Ends fit, without an error, after a step that leaves the loss NaN or infinite. A step whose loss
-// is NaN does not change the trained weights, nor the metrics.
+// is NaN does not change the trained weights, nor the metrics; a validation with such a step has
+// val_loss NaN.
 class TerminateOnNaNCallback final : public Callback {
  public:
   using Options = TerminateOnNaNOptions;

@@ -164,6 +164,7 @@ bool Trainer::is_nan_anywhere(double loss) const {
 Logs Trainer::train_replica(Model& model, const Tensors& element) {
   const StepData data = unpack_x_y_sample_weight(element, place_.who);
   const std::vector<Variable> variables = model.trainable_variables();
+  optimizer()->check_variables(variables);
   std::vector<Gradient> gradients;
   double value = 0;
   {
@@ -187,7 +188,10 @@ Logs Trainer::test_replica(Model& model, const Tensors& element) {
   const StepData data = unpack_x_y_sample_weight(element, place_.who);
   const Tensors outputs = model(data.x, {.training = false});
   const double value = scalar(model.compute_loss(data, outputs));
-  if (std::isnan(value)) throw ValueError(place_, ": the loss is NaN");
+  if (is_nan_anywhere(value)) {
+    if (!bears_nan_) throw ValueError(place_, ": the loss is NaN");
+    return {{kLoss, value}};
+  }
   model.compute_metrics(data, outputs);
   return {{kLoss, value}};
 }
@@ -255,13 +259,16 @@ void Trainer::test_step(Model& model, const Batch& batch, const StepPlace& place
   });
 }
 
-Logs Trainer::logs(const Model& model) const {
+Logs Trainer::logs(const Model& model, LogsOf of) const {
   Logs out;
   if (!loss_.empty()) out[kLoss] = 0;
   for (const auto& [name, mean] : means_) out[name] = mean.sum / static_cast<double>(mean.rows);
-  out.merge(metrics_.results());
+  const auto shown = [of](const Metric& metric) {
+    return of == LogsOf::kEpoch || !metric.costly_result();
+  };
+  out.merge(metrics_.results(shown));
   for (const MetricHandle& metric : own_metrics(model, metrics_)) {
-    out[metric->name()] = metric->result();
+    if (shown(*metric)) out[metric->name()] = metric->result();
   }
   return out;
 }
@@ -285,7 +292,8 @@ Trainer::State Trainer::state(const Model& model) const {
   out["means/sums"] = Tensor::from(sums, {count, 2});
   int i = 0;
   for (const MetricHandle& metric : model.metrics()) {
-    out[str("metrics/", i++)] = values_of_replicas(strategy(), metric->state());
+    const std::string key = str("metrics/", i++);
+    if (metric->state()) out[key] = values_of_replicas(strategy(), metric->state());
   }
   return out;
 }
@@ -295,7 +303,14 @@ void Trainer::set_state(const Model& model, const State& state) {
   const Tensor sums = found(state, "means/sums")->second;
   int i = 0;
   for (const MetricHandle& metric : model.metrics()) {
-    set_values_of_replicas(strategy(), metric->state(), found(state, str("metrics/", i++))->second);
+    const std::string key = str("metrics/", i++);
+    if (!state.contains(key)) {
+      metric->rebuild();  // no batch had told its size
+      continue;
+    }
+    const Tensor& values = state.at(key);
+    metric->make_state(values.rank() == 2 ? values.shape()[1] : 0);
+    set_values_of_replicas(strategy(), metric->state(), values);
   }
   means_.clear();
   for (int64_t k = 0; k < names.size(); ++k) {

@@ -47,7 +47,8 @@ class Trainer {
   // without an optimizer.
   void train_step(Model& model, const Batch& batch, const StepPlace& place);
   void test_step(Model& model, const Batch& batch, const StepPlace& place);
-  // True: a training step whose loss is NaN is no error; it leaves the trained weights alone.
+  // True: a step whose loss is NaN is no error; it leaves the trained weights and the metrics
+  // alone.
   void set_bears_nan(bool bears) { bears_nan_ = bears; }
 
   // In a replica: what Model's members of these names do.
@@ -56,8 +57,10 @@ class Trainer {
   Tensor loss_of(const Model& model, const StepData& data, const Tensors& outputs);
   void update_metrics(const Model& model, const StepData& data, const Tensors& outputs);
 
-  // Losses, means over rows, and metrics since the last reset.
-  Logs logs(const Model& model) const;
+  // Losses, means over rows, and metrics since the last reset: all of them at the end of an epoch,
+  // after a batch those whose results are not costly.
+  enum class LogsOf { kBatch, kEpoch };
+  Logs logs(const Model& model, LogsOf of = LogsOf::kEpoch) const;
   void reset(const Model& model);
   // What has been gathered since then, each replica's own, by name. Collective.
   using State = std::map<std::string, Tensor>;

@@ -74,7 +74,7 @@ struct ValidationData {
 };
 
 struct FitOptions {
-  int64_t epochs = 1;                // number of the last epoch; > initial_epoch
+  int64_t epochs = 1;                // number of the last epoch; up to initial_epoch: none runs
   int64_t initial_epoch = 0;         // of the first
   int64_t batch_size = 32;           // of arrays; rows of the global batch
   bool shuffle = true;               // arrays, anew for each epoch
@@ -89,7 +89,8 @@ struct FitOptions {
   // Unset: an epoch is one pass. Set: epochs of that many batches, continuing in the dataset where
   // the last one stopped, from its start again where it ends.
   std::optional<int64_t> steps_per_epoch = {};
-  std::optional<int64_t> validation_steps = {};       // batches of validation data; unset: all
+  // Batches of validation data, from its start each time; at most all, as if unset.
+  std::optional<int64_t> validation_steps = {};
   std::optional<int64_t> validation_batch_size = {};  // of arrays; unset: batch_size
   // After every so many epochs, or after the epochs of these numbers, counted from 1.
   std::variant<int64_t, std::vector<int64_t>> validation_freq = 1;
@@ -100,23 +101,23 @@ struct EvaluateOptions {
   Tensors sample_weight = {};  // of arrays: as in FitOptions
   Verbose verbose = Verbose::kAuto;
   std::vector<CallbackHandle> callbacks = {};
-  std::optional<int64_t> steps = {};  // batches; unset: all
+  std::optional<int64_t> steps = {};  // batches, at most all; unset: all
 };
 
 struct PredictOptions {
   int64_t batch_size = 32;  // of arrays
   Verbose verbose = Verbose::kAuto;
   std::vector<CallbackHandle> callbacks = {};
-  std::optional<int64_t> steps = {};  // batches; unset: all
+  std::optional<int64_t> steps = {};  // batches, at most all; unset: all
 };
 
 // Of train_on_batch and test_on_batch.
 struct OnBatchOptions {
   Tensors sample_weight = {};     // [rows], for all outputs, or structured like the labels
   ClassWeight class_weight = {};  // by class of the only output; for train_on_batch
-  // True: the logs are of this batch alone. False: of all batches since metrics were last reset,
-  // as Keras 3 has it.
-  bool reset_metrics = true;
+  // False: the logs are of all batches since metrics were last reset, by Model::reset_metrics, fit
+  // or evaluate, as Keras 3 has it. True: of this batch alone.
+  bool reset_metrics = false;
 };
 
 }  // namespace keel

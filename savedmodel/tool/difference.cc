@@ -40,7 +40,31 @@ double distance_of(double a, double b) {
   return std::isnan(d) ? kInfinity : d;
 }
 
+std::string integers_difference(const char* what, const Tensor& a, const Tensor& b) {
+  if (a.shape() != b.shape()) return str(what, ' ', a.shape(), ", expected ", b.shape());
+  const Difference found = difference(a, b, 0);
+  if (found.count == 0) return "";
+  return str(what, " that differ by up to ", found.largest, " at ", found.at);
+}
+
 }  // namespace
+
+std::string structure_difference(const TensorLike& a, const TensorLike& b) {
+  if (a.layout() != b.layout()) {
+    constexpr const char* kLayouts[] = {"dense", "ragged", "sparse"};
+    return str(kLayouts[static_cast<size_t>(a.layout())], ", expected ",
+               kLayouts[static_cast<size_t>(b.layout())]);
+  }
+  if (a.layout() == Layout::kRagged) {
+    return integers_difference("row_splits", a.ragged().row_splits, b.ragged().row_splits);
+  }
+  if (a.layout() == Layout::kDense) return "";
+  const SparseTensor &x = a.sparse(), &y = b.sparse();
+  if (x.dense_shape != y.dense_shape) {
+    return str("dense_shape ", x.dense_shape, ", expected ", y.dense_shape);
+  }
+  return integers_difference("indices", x.indices, y.indices);
+}
 
 Difference difference(const Tensor& a, const Tensor& b, double atol, double rtol) {
   if ((a.dtype() == DType::kString) != (b.dtype() == DType::kString)) {

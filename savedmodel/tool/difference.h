@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "framework/tensor.h"
+#include "framework/tensor_like.h"
 
 namespace keel::tool {
 
@@ -16,5 +16,9 @@ struct Difference {
 // |a - b| <= atol + rtol |b| is allowed. NaN equals NaN; strings are equal or infinitely far. The
 // tensors have one shape; their dtypes may be two, but both numbers or both strings (TypeError).
 Difference difference(const Tensor& a, const Tensor& b, double atol, double rtol = 0);
+
+// How the structures of two tensors differ, apart from their values: "" if they do not, else
+// "ragged, expected dense", or how row_splits, indices or dense_shape do.
+std::string structure_difference(const TensorLike& a, const TensorLike& b);
 
 }  // namespace keel::tool

@@ -209,6 +209,12 @@ bool compare(const std::string& path, const std::vector<NamedTensor>& outputs,
       throw ValueError(path, ": the model has no output '", wanted.name, "'");
     }
     const NamedTensor& output = at == outputs.end() ? outputs[0] : *at;
+    const std::string other = structure_difference(output.value, wanted.value);
+    if (!other.empty()) {
+      std::cout << output.name << ": " << other << '\n';
+      close = false;
+      continue;
+    }
     const Tensor &a = output.value.values(), &b = wanted.value.values();
     if (a.shape() != b.shape() || (a.dtype() == DType::kString) != (b.dtype() == DType::kString)) {
       std::cout << output.name << ": " << a.dtype() << ' ' << a.shape() << ", expected "

@@ -15,6 +15,7 @@
 #include "layers/metrics.h"
 #include "layers/normalization/batch_normalization.h"
 #include "layers/regularization/dropout.h"
+#include "layers/sequential.h"
 #include "layers/training/callbacks.h"
 #include "optimizers/adagrad.h"
 #include "optimizers/adam.h"
@@ -65,7 +66,7 @@ Functional make_model() {
       {.inputs = in, .outputs = layers::Dense({.units = 1, .activation = "sigmoid"})(x)});
   model->compile({.optimizer = optimizers::Adam({.learning_rate = 0.02}),
                   .loss = "binary_crossentropy",
-                  .metrics = {"auc"}});
+                  .metrics = {"auc", metrics::F1Score({.threshold = 0.5})}});
   return model;
 }
 
@@ -232,6 +233,62 @@ TEST(BackupAndRestoreTest, OtherCallbacksReplicasAndModelsAreRefused) {
   distribute::TPUStrategy tpu({.num_cores = 2});
   const auto scope = tpu.scope();
   EXPECT_THROW(run({no_crash(), BackupAndRestore(options)}), ValueError);
+}
+
+// Keeps what it is given, and has a state of these names.
+template <int kKind>
+class Stateful final : public Callback {
+ public:
+  explicit Stateful(std::vector<std::string> names) : names_(std::move(names)) {}
+  State state() const override {
+    State out;
+    for (const std::string& name : names_) out[name] = Tensor::scalar<int64_t>(0);
+    return out;
+  }
+  void set_state(const State&) override { FAIL() << "the state of another"; }
+
+ private:
+  const std::vector<std::string> names_;
+};
+
+// A model of one weight, w, that is `at` when fit begins.
+float after_refusal(const std::vector<CallbackHandle>& callbacks, float at, bool is_refused) {
+  const Sequential model(
+      {.layers = {layers::Dense({.units = 1, .use_bias = false, .kernel_initializer = "zeros"})}});
+  model->compile({.optimizer = optimizers::Adagrad({}), .loss = "mse"});
+  const Tensor x = Tensor::from<float>({1}, {1, 1});
+  model(x);
+  model->weights()[0].assign(Tensor::from<float>({at}, {1, 1}));
+  const FitOptions options = {.epochs = 2, .verbose = Verbose::kSilent, .callbacks = callbacks};
+  if (is_refused) {
+    EXPECT_THROW(model->fit(x, x, options), ValueError);
+  } else {
+    EXPECT_THROW(model->fit(x, x, options), Crash);
+  }
+  return model->weights()[0].read().item<float>();
+}
+
+TEST(BackupAndRestoreTest, OtherCallbacksInTheSamePlaceAreRefusedBeforeAnythingIsRestored) {
+  const TempFolder folder;
+  const BackupAndRestore backup({.backup_dir = folder / "backup"});
+  const auto own = make_callback<Stateful<1>>(std::vector<std::string>{"a"});
+  after_refusal({own, crash_at(1, 0), backup}, 0, false);
+  const std::vector<std::vector<CallbackHandle>> others = {
+      {make_callback<Stateful<2>>(std::vector<std::string>{"a"}), no_crash(), backup},
+      {make_callback<Stateful<1>>(std::vector<std::string>{"a", "b"}), no_crash(), backup},
+      {callbacks::EarlyStopping({.monitor = "loss"}), no_crash(), backup},
+      {no_crash(), own, backup},
+      {own, own, backup},
+  };
+  for (const auto& other : others) EXPECT_EQ(after_refusal(other, 7, true), 7);
+}
+
+TEST(BackupAndRestoreTest, FewerCallbacksThanTheBackupHasAreRefused) {
+  const TempFolder folder;
+  const BackupAndRestore backup({.backup_dir = folder / "backup"});
+  const auto own = make_callback<Stateful<1>>(std::vector<std::string>{"a"});
+  after_refusal({crash_at(1, 0), backup, own}, 0, false);
+  EXPECT_EQ(after_refusal({no_crash(), backup}, 7, true), 7);
 }
 
 TEST(BackupAndRestoreTest, OptionsOutOfRangeAreRefused) {

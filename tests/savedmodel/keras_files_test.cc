@@ -209,6 +209,7 @@ TEST(KerasFilesTest, TrainingGoesOnAsInKeras) {
     const Tensors inputs = inputs_of(*model, read_case(name));
     const Tensors labels(tensor(training["targets"].items()[0]));
     for (const Config& loss : training["loss_per_step"].items()) {
+      model->reset_metrics();
       EXPECT_NEAR(model->train_on_batch(inputs, labels).at("loss"), loss.number(),
                   kTrainingTolerance);
     }

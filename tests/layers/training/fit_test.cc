@@ -445,8 +445,8 @@ TEST(FitTest, FitAsksForCompileAndAnOptimizer) {
 TEST(FitTest, OptionsOutOfRangeAreRefused) {
   const Line line(4);
   const Sequential model = linear_model();
-  EXPECT_THROW(model->fit(line.x, line.y, {.epochs = 0}), ValueError);
-  EXPECT_THROW(model->fit(line.x, line.y, {.epochs = 1, .initial_epoch = 1}), ValueError);
+  EXPECT_THROW(model->fit(line.x, line.y, {.epochs = -1}), ValueError);
+  EXPECT_THROW(model->fit(line.x, line.y, {.initial_epoch = -1}), ValueError);
   EXPECT_THROW(model->fit(line.x, line.y, {.batch_size = 0}), ValueError);
   EXPECT_THROW(model->fit(line.x, line.y, {.validation_split = 1}), ValueError);
   EXPECT_THROW(model->fit(line.x, line.y, {.validation_split = 0.9}), ValueError);

@@ -161,6 +161,7 @@ TEST(OutputsTest, SampleWeightsAreForAllOutputsOrForEach) {
   const Tensor weight = Tensor::from<float>({1, 0, 2, 0, 0}, {5});
   expect_logs(model->train_on_batch(features(), both_labels(), {.sample_weight = weight}),
               {{"loss", 9.0 / 5 + 7.0 / 5}, {"click_loss", 9.0 / 5}, {"stay_loss", 7.0 / 5}});
+  model->reset_metrics();
   expect_logs(model->train_on_batch(features(), both_labels(),
                                     {.sample_weight = Tensors({{"stay", weight}})}),
               {{"loss", 3 + 7.0 / 5}, {"click_loss", 3}, {"stay_loss", 7.0 / 5}});

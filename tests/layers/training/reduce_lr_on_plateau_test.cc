@@ -23,6 +23,7 @@ Sequential model_at(double rate) {
 std::vector<double> rates(ReduceLROnPlateauOptions options, const std::vector<double>& values) {
   const Sequential model = model_at(1);
   options.monitor = "val";
+  if (options.mode == "auto") options.mode = "min";
   const auto play = callbacks::Lambda(
       {.on_epoch_end = [&](int64_t epoch, Logs& logs) { logs["val"] = values[epoch]; }});
   const History history = model->fit(Tensor::zeros({1, 1}), Tensor::zeros({1}),
@@ -93,6 +94,10 @@ TEST(ReduceLROnPlateauTest, ASchedulesRateIsNotItsToSet) {
   const auto reduce = callbacks::ReduceLROnPlateau({.monitor = "loss", .patience = 0});
   EXPECT_THROW(model->fit(x, x, {.epochs = 3, .verbose = Verbose::kSilent, .callbacks = {reduce}}),
                RuntimeError);
+}
+
+TEST(ReduceLROnPlateauTest, AStateWithoutItsValuesIsRefused) {
+  EXPECT_THROW(callbacks::ReduceLROnPlateau({})->set_state({}), ValueError);
 }
 
 }  // namespace

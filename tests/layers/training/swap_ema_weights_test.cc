@@ -73,6 +73,33 @@ TEST(SwapEMAWeightsTest, CallbacksBehindItSeeTheAveragesOnRequest) {
   EXPECT_EQ(weight(model), 0.625F);
 }
 
+TEST(SwapEMAWeightsTest, AfterFitTheSameCallbackTakesTheWeightsOfThen) {
+  const Sequential model = sliding();
+  const callbacks::SwapEMAWeights swap({.swap_on_epoch = true});
+  model->fit(features(), labels(), two_steps({swap}));
+  model->weights()[0].assign(Tensor::from<float>({3}, {1, 1}));
+  const Logs logs =
+      model->evaluate(features(), labels(), {.verbose = Verbose::kSilent, .callbacks = {swap}});
+  EXPECT_EQ(logs.at("loss"), 0.625);
+  EXPECT_EQ(weight(model), 3);
+  model->predict(features(), {.verbose = Verbose::kSilent, .callbacks = {swap}});
+  EXPECT_EQ(weight(model), 3);
+}
+
+TEST(SwapEMAWeightsTest, EvaluatingBetweenEpochsKeepsTheTrainedWeights) {
+  const Sequential model = sliding();
+  const callbacks::SwapEMAWeights swap({.swap_on_epoch = true});
+  std::vector<double> losses;
+  const auto evaluate = callbacks::Lambda({.on_epoch_end = [&](int64_t, Logs&) {
+    losses.push_back(
+        model->evaluate(features(), labels(), {.verbose = Verbose::kSilent, .callbacks = {swap}})
+            .at("loss"));
+  }});
+  const History history = model->fit(features(), labels(), two_steps({swap, evaluate}));
+  EXPECT_EQ(losses, (std::vector<double>{0.75, 0.625}));
+  EXPECT_EQ(history["loss"], (std::vector<double>{1, 0.75}));
+}
+
 TEST(SwapEMAWeightsTest, AnOptimizerWithoutAveragesIsRefused) {
   EXPECT_THROW(
       sliding(false)->fit(features(), labels(), two_steps({callbacks::SwapEMAWeights({})})),

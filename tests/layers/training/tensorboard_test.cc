@@ -232,5 +232,9 @@ TEST(EventFileTest, TheReaderOfTheseTestsReadsFilesOfTensorFlow) {
   EXPECT_GT(scalars + histograms, 0);
 }
 
+TEST(TensorBoardTest, AStateWithoutItsValuesIsRefused) {
+  EXPECT_THROW(callbacks::TensorBoard({.log_dir = testing::TempDir()})->set_state({}), ValueError);
+}
+
 }  // namespace
 }  // namespace keel

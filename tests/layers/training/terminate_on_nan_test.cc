@@ -5,6 +5,7 @@
 
 #include "gtest/gtest.h"
 
+#include "autodiff/ops.h"
 #include "distribute/tpu_strategy.h"
 #include "layers/core/dense.h"
 #include "layers/sequential.h"
@@ -58,6 +59,29 @@ TEST(TerminateOnNaNTest, AnInfiniteLossEndsFitToo) {
                                       .callbacks = {callbacks::TerminateOnNaN({})}});
   EXPECT_EQ(history.epochs().size(), 1u);
   EXPECT_TRUE(std::isinf(history["loss"][0]));
+}
+
+TEST(TerminateOnNaNTest, TheValidationAfterTheStopMayBeNaN) {
+  distribute::CPUStrategy cpu;
+  distribute::TPUStrategy tpu({.num_cores = 2});
+  for (distribute::Strategy* strategy : std::initializer_list<distribute::Strategy*>{&cpu, &tpu}) {
+    const auto scope = strategy->scope();
+    const Sequential model({.layers = {layers::Dense({.units = 1, .kernel_initializer = "ones"})}});
+    model->compile({.optimizer = optimizers::SGD({}), .loss = "mse", .metrics = {"mae"}});
+    // An infinite loss makes a weight infinite, which times 0 is NaN.
+    const Tensor huge = Tensor::full<float>({4, 1}, 3e38F);
+    const Tensor zeros = Tensor::zeros({2, 1});
+    const FitOptions options = {.epochs = 3,
+                                .batch_size = 2,
+                                .verbose = Verbose::kSilent,
+                                .callbacks = {callbacks::TerminateOnNaN({})},
+                                .validation_data = {zeros, zeros}};
+    const History history = model->fit(huge, ops::scale(huge, -1), options);
+    EXPECT_EQ(history.epochs().size(), 1u);
+    EXPECT_TRUE(std::isinf(history["loss"][0]));
+    EXPECT_TRUE(std::isnan(history["val_loss"][0]));
+    EXPECT_THROW(model->evaluate(zeros, zeros, {.verbose = Verbose::kSilent}), ValueError);
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 //   ranker.weights.h5, alone.h5  its weights, in both formats
 //   rows.*                       inputs for it, as JSON, CSV and records; expected.json
 //   mixed.keras                  inputs of every numeric dtype and layout, two outputs
+//   same.keras                   what a ragged and a sparse input hold
 //   checkpoints/                 two checkpoints of it
 #include <filesystem>
 #include <fstream>
@@ -13,6 +14,7 @@
 #include "framework/data/tfrecord.h"
 #include "layers/core/dense.h"
 #include "layers/core/embedding.h"
+#include "layers/core/identity.h"
 #include "layers/embedding/embed_reduce.h"
 #include "layers/functional.h"
 #include "layers/merging/concatenate.h"
@@ -119,6 +121,16 @@ void write_mixed(const std::string& folder) {
   save_model(model, folder + "/mixed.keras");
 }
 
+void write_same(const std::string& folder) {
+  const RaggedTensor seen = layers::ragged_input({.name = "seen"});
+  const SparseTensor tags = layers::sparse_input({.shape = {6}, .name = "tags"});
+  const Functional model(
+      {.inputs = {{"seen", seen}, {"tags", tags}},
+       .outputs = {{"a", layers::Identity({.name = "a"})(Tensors(TensorLike(seen))).leaf()},
+                   {"b", layers::Identity({.name = "b"})(Tensors(TensorLike(tags))).leaf()}}});
+  save_model(model, folder + "/same.keras");
+}
+
 void write_all(const std::string& folder) {
   std::filesystem::create_directories(folder);
   const Functional model = ranker();
@@ -148,6 +160,7 @@ void write_all(const std::string& folder) {
   std::ofstream expected(folder + "/expected.json");
   expected << "{\"outputs\": [" << json<float>("score", scores) << "]}\n";
   write_mixed(folder);
+  write_same(folder);
 }
 
 }  // namespace

@@ -26,6 +26,29 @@ expect "and rtol 10" \
 sed 's/"shape": \[5, 1\]/"shape": [1, 5]/' "$expected" >"$work/shape.json"
 expect_error 1 "float32 (5, 1), expected float32 (1, 5)" \
   "$keel" predict "$model" "$files/rows.json" --expected "$work/shape.json"
+# Outputs of another layout are others, whatever their values.
+sed 's/"shape": \[5, 1\]/"shape": [5, 1], "row_splits": [0, 2, 5]/' "$expected" >"$work/ragged.json"
+cmp -s "$expected" "$work/ragged.json" && fail "nothing is ragged"
+expect_error 1 "score: dense, expected ragged" \
+  "$keel" predict "$model" "$files/rows.json" --expected "$work/ragged.json"
+# same KEY RAGGED SPARSE ROW_SPLITS INDICES DENSE_SHAPE: tensors that same.keras takes or gives.
+same() {
+  echo "{\"$1\": [
+    {\"name\": \"$2\", \"shape\": [3], \"row_splits\": [$4], \"data\": [1, 2, 3]},
+    {\"name\": \"$3\", \"shape\": [$6], \"indices\": [$5], \"data\": [4, 5]}]}"
+}
+same inputs seen tags "0, 1, 3" "0, 2, 1, 5" "2, 6" >"$work/seen.json"
+# other TEXT STATUS ROW_SPLITS INDICES DENSE_SHAPE
+other() {
+  same outputs a b "$3" "$4" "$5" >"$work/same.json"
+  expect_error "$2" "$1" \
+    "$keel" predict "$files/same.keras" "$work/seen.json" --expected "$work/same.json"
+}
+other "within atol 1e-05" 0 "0, 1, 3" "0, 2, 1, 5" "2, 6"
+other "a: row_splits that differ by up to 1 at [1]" 1 "0, 2, 3" "0, 2, 1, 5" "2, 6"
+other "a: row_splits (3,), expected (4,)" 1 "0, 1, 3, 3" "0, 2, 1, 5" "2, 6"
+other "b: indices that differ by up to 1 at [1, 1]" 1 "0, 1, 3" "0, 2, 1, 4" "2, 6"
+other "b: dense_shape (2, 6), expected (2, 7)" 1 "0, 1, 3" "0, 2, 1, 5" "2, 7"
 # Several files are one after the other.
 expect "wrote" "$keel" predict "$model" "$files/rows.csv" "$files/rows.csv" --output "$work/twice.csv"
 tail -n +2 "$work/out.csv" | cat "$work/out.csv" - >"$work/expected.csv"
