@@ -26,9 +26,9 @@ void visit(const std::shared_ptr<const GraphNode>& node, std::unordered_set<cons
   if (!seen.insert(node.get()).second) return;
   for_each_leaf(node->inputs, [&](const std::string& path, const TensorLike& input) {
     if (!input.is_symbolic()) return;
-    const std::string what = str("input '", path, "' of ", node->operation->class_name());
-    visit(producer_of(input, what), seen, order);
+    producer_of(input, str("input '", path, "' of ", node->operation->class_name()));
   });
+  for (const auto& producer : producers_of(node->inputs)) visit(producer, seen, order);
   order.push_back(node);
 }
 
@@ -72,6 +72,19 @@ Tensors make_outputs(std::shared_ptr<Operation> operation, const Tensors& inputs
   return map_structure(specs, [&](const TensorSpec& spec) -> TensorLike {
     return make_symbolic(spec, node, output++);
   });
+}
+
+std::vector<std::shared_ptr<const GraphNode>> producers_of(const Tensors& tensors) {
+  std::vector<std::shared_ptr<const GraphNode>> out, of_masks;
+  for_each_leaf(tensors, [&](const std::string&, const TensorLike& t) {
+    if (!t.is_symbolic()) return;
+    out.push_back(t.values().producer());
+    const Tensor mask = t.values().mask();
+    if (mask && mask.is_symbolic() && mask.producer() != nullptr)
+      of_masks.push_back(mask.producer());
+  });
+  out.insert(out.end(), of_masks.begin(), of_masks.end());
+  return out;
 }
 
 std::vector<std::shared_ptr<const GraphNode>> topological_order(const Tensors& outputs) {

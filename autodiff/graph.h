@@ -41,6 +41,11 @@ Tensors make_outputs(std::shared_ptr<Operation> operation, const Tensors& inputs
 TensorLike make_symbolic(const TensorSpec& spec, const std::shared_ptr<const GraphNode>& producer,
                          int output);
 
+// The nodes that made a node's inputs, or outputs of a graph: of each leaf in flattening order,
+// then of the masks that the caller gave leaves (Tensor::with_mask), which are results of nodes
+// too.
+std::vector<std::shared_ptr<const GraphNode>> producers_of(const Tensors& tensors);
+
 // Nodes that `outputs` depend on, producers before consumers: depth first from each output in
 // flattening order, inputs of a node in order.
 // ValueError if something on the way comes from no node (it is no result of a layer).

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "framework/kernels/gather.h"
@@ -54,6 +55,8 @@ Tensor greater_equal(const Tensor& a, const Tensor& b);
 Tensor less(const Tensor& a, const Tensor& b);
 Tensor less_equal(const Tensor& a, const Tensor& b);
 Tensor logical_not(const Tensor& x);
+Tensor logical_and(const Tensor& a, const Tensor& b);
+Tensor logical_or(const Tensor& a, const Tensor& b);
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);  // broadcasts all three
 Tensor is_nan(const Tensor& x);
 
@@ -90,6 +93,9 @@ std::vector<Tensor> split(const Tensor& x, int64_t parts, int axis = -1);
 // [..., m, k] x [..., k, n] -> [..., m, n], each operand's last two axes transposed first on
 // request. Both of rank 2, or of one rank with equal leading dimensions, or b of rank 2 with any a.
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a = false, bool transpose_b = false);
+// Products summed over the labels that the result lacks: "abc,cd->abd". Each axis has a letter,
+// once in a term; "..." stands for the axes left over, which the result has too.
+Tensor einsum(const std::string& equation, const Tensor& a, const Tensor& b);
 // For x [batch, features, dim]: the products x_i . x_j of the pairs i > j (i >= j if
 // self_interaction) in the order (1,0), (2,0), (2,1), ... -> [batch, pairs] (DLRM, Naumov et al.
 // 2019).
@@ -111,6 +117,8 @@ Tensor one_hot(const Tensor& ids, int64_t depth, DType dtype = DType::kFloat32);
 // ---- Probabilities.
 Tensor softmax(const Tensor& x, int axis = -1);
 Tensor log_softmax(const Tensor& x, int axis = -1);
+// The closest point to x among distributions (Martins and Astudillo 2016); small ones become 0.
+Tensor sparsemax(const Tensor& x, int axis = -1);
 // Elementwise max(z, 0) - z y + log(1 + e^-|z|). Gradients for logits z and labels y.
 Tensor sigmoid_cross_entropy(const Tensor& labels, const Tensor& logits);
 

@@ -120,7 +120,13 @@ const std::string& Variable::path() const { return state().path; }
 void Variable::set_path(std::string path) const { state().path = std::move(path); }
 const TensorSpec& Variable::spec() const { return state().spec; }
 bool Variable::trainable() const { return state().options.trainable; }
+const std::function<Tensor(const Tensor&)>& Variable::constraint() const {
+  return state().options.constraint;
+}
 bool Variable::is_virtual() const { return state().is_virtual; }
+VariableSynchronization Variable::synchronization() const {
+  return state().options.synchronization;
+}
 uint64_t Variable::id() const { return state().id; }
 
 Tensor Variable::read() const {

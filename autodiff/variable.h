@@ -32,6 +32,8 @@ struct VariableOptions {
   bool trainable = true;
   VariableSynchronization synchronization = VariableSynchronization::kShared;
   VariableAggregation aggregation = VariableAggregation::kNone;
+  // What optimizers make of the value after each step; empty: nothing. Of its shape and dtype.
+  std::function<Tensor(const Tensor&)> constraint = {};
 };
 
 class Variable {
@@ -54,6 +56,8 @@ class Variable {
   DType dtype() const { return spec().dtype; }
   bool trainable() const;
   bool is_virtual() const;
+  VariableSynchronization synchronization() const;
+  const std::function<Tensor(const Tensor&)>& constraint() const;
 
   // In a replica, its value; outside, the combined one. Watched by active tapes if trainable.
   // RuntimeError if a kOnRead variable without aggregation is read outside its replicas, or in a

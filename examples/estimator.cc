@@ -91,8 +91,9 @@ int run() {
                            {"item", layers::ragged_input({.dtype = DType::kInt64})},
                            {"seen", layers::ragged_input({.dtype = DType::kInt64})}});
   const Tensors batch = *clicks(256).iterator()->next();
+  const ModelHandle loaded = load_model(path, {.compile = false});
   const float served =
-      load_model(path)->predict(batch[0], {.verbose = Verbose::kSilent}).tensor().data<float>()[0];
+      loaded->predict(batch[0], {.verbose = Verbose::kSilent}).tensor().data<float>()[0];
   std::cout << "exported to " << path << "; the first prediction is " << predictions[0]
             << " here and " << served << " there\n";
   return 0;

@@ -1,5 +1,6 @@
 #include "framework/allocator.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -8,6 +9,8 @@
 #include <new>
 #include <sys/mman.h>
 #include <vector>
+
+#include "framework/errors.h"
 
 namespace keel {
 namespace {
@@ -20,8 +23,11 @@ constexpr size_t kHugePage = size_t{2} << 20;
 constexpr int kClassesPerDoubling = 4;
 constexpr int kClasses = (26 - 6) * kClassesPerDoubling + 1;
 
+constexpr size_t kUnlimited = ~size_t{0};
+thread_local size_t left_to_thread = kUnlimited;
+
 // The sanitizers must see each tensor as a block of its own.
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(KEEL_ADDRESS_SANITIZER)
 constexpr bool kCaching = false;
 #else
 constexpr bool kCaching = true;
@@ -68,9 +74,7 @@ void* from_system(size_t bytes) {
   return block;
 }
 
-}  // namespace
-
-void* allocate(size_t bytes) {
+void* taken(size_t bytes) {
   if (!kCaching || bytes > kLargestCached) return from_system(bytes);
   const int index = class_of(bytes);
   SizeClass& size_class = cache().classes[index];
@@ -86,8 +90,34 @@ void* allocate(size_t bytes) {
   return from_system(class_size(index));
 }
 
+}  // namespace
+
+MemoryLimit::MemoryLimit(size_t bytes)
+    : before_(left_to_thread), granted_(std::min(bytes, before_)) {
+  left_to_thread = granted_;
+}
+
+MemoryLimit::~MemoryLimit() {
+  const size_t used = granted_ - std::min(left_to_thread, granted_);
+  left_to_thread = before_ == kUnlimited ? kUnlimited : before_ - used;
+}
+
+void* allocate(size_t bytes) {
+  if (left_to_thread == kUnlimited) return taken(bytes);
+  if (bytes > left_to_thread) {
+    throw ValueError("tensors: at most ", left_to_thread, " more bytes are granted, received ",
+                     bytes);
+  }
+  void* const block = taken(bytes);
+  left_to_thread -= bytes;
+  return block;
+}
+
 void deallocate(void* block, size_t bytes) noexcept {
   if (block == nullptr) return;
+  if (left_to_thread != kUnlimited) {
+    left_to_thread += std::min(bytes, kUnlimited - 1 - left_to_thread);
+  }
   if (!kCaching || bytes > kLargestCached) {
     std::free(block);
     return;

@@ -1,10 +1,11 @@
 #include "framework/initializers.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <utility>
+
+#include "framework/configured.h"
 
 namespace keel {
 namespace {
@@ -57,6 +58,15 @@ struct VarianceScalingOptions {
 struct RowIdOptions {
   int64_t offset = 0;
   static void fields(auto& self, auto&& field) { field("offset", self.offset); }
+};
+
+struct OrthogonalOptions {
+  std::optional<int64_t> seed = {};
+  double gain = 1.0;
+  static void fields(auto& self, auto&& field) {
+    field("seed", self.seed);
+    field("gain", self.gain);
+  }
 };
 
 struct NoOptions {
@@ -172,6 +182,65 @@ class NormalFunction final : public InitializerFunction {
   const NormalOptions options_;
 };
 
+// A matrix of normals whose shorter side is made orthonormal.
+class OrthogonalFunction final : public InitializerFunction {
+ public:
+  explicit OrthogonalFunction(const OrthogonalOptions& options) : options_(options) {}
+  void fill(std::span<float> out, int64_t first, const Shape& shape,
+            const RandomStream& stream) const override {
+    if (shape.rank() < 2) {
+      throw ValueError("Orthogonal: needs at least two dimensions, received shape ", shape);
+    }
+    const int64_t columns = shape[-1];
+    const int64_t rows = shape.drop_last().size();
+    const int64_t count = std::min(rows, columns), length = std::max(rows, columns);
+    const std::vector<double> vectors = orthonormal(count, length, stream);
+    for (int64_t i = 0; i < std::ssize(out); ++i) {
+      const int64_t row = (first + i) / columns, column = (first + i) % columns;
+      const int64_t at = rows < columns ? row * length + column : column * length + row;
+      out[i] = static_cast<float>(options_.gain * vectors[at]);
+    }
+  }
+  std::string class_name() const override { return "Orthogonal"; }
+  Config get_config() const override { return to_config(options_); }
+  std::optional<int64_t> seed() const override { return options_.seed; }
+
+ private:
+  // `count` vectors, one after the other. What a QR decomposition with a positive diagonal gives.
+  static std::vector<double> orthonormal(int64_t count, int64_t length,
+                                         const RandomStream& stream) {
+    std::vector<float> draws(count * length);
+    stream.normal(draws, 0, 0, 1);
+    std::vector<double> vectors(count * length);
+    for (int64_t i = 0; i < length; ++i) {
+      for (int64_t k = 0; k < count; ++k) vectors[k * length + i] = draws[i * count + k];
+    }
+    for (int64_t k = 0; k < count; ++k) {
+      const std::span<double> vector(&vectors[k * length], length);
+      // Once more for what rounding leaves of the others.
+      for (int pass = 0; pass < 2; ++pass) {
+        for (int64_t other = 0; other < k; ++other) {
+          subtract_projection(vector, {&vectors[other * length], vector.size()});
+        }
+      }
+      const double norm = std::sqrt(dot(vector, vector));
+      for (double& v : vector) v /= norm;
+    }
+    return vectors;
+  }
+  static double dot(std::span<const double> a, std::span<const double> b) {
+    double lanes[4] = {};
+    for (size_t i = 0; i < a.size(); ++i) lanes[i % 4] += a[i] * b[i];
+    return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
+  }
+  static void subtract_projection(std::span<double> vector, std::span<const double> unit) {
+    const double part = dot(vector, unit);
+    for (size_t i = 0; i < vector.size(); ++i) vector[i] -= part * unit[i];
+  }
+
+  const OrthogonalOptions options_;
+};
+
 // Keras's rule: a vector is its own fan; of a convolution's kernel [spatial..., in, out] every
 // input reaches an output through all of the spatial positions.
 double fan_of(const Shape& shape, const std::string& mode) {
@@ -236,9 +305,16 @@ class VarianceScalingFunction final : public InitializerFunction {
 };
 
 // Some versions of Keras write these into every initializer, at their defaults.
-Config without_common_keys(Config config) {
+Config without_common_keys(Config config, const std::string& class_name) {
   if (config.is_null()) return Config::dict();
-  for (const char* key : {"dtype", "input_axes", "output_axes"}) config.erase(key);
+  for (const char* key : {"input_axes", "output_axes"}) {
+    const Config* axes = config.find(key);
+    if (axes != nullptr && !axes->is_null()) {
+      throw NotImplementedError(class_name, ": ", key, " is not offered");
+    }
+    config.erase(key);
+  }
+  config.erase("dtype");
   return config;
 }
 
@@ -247,10 +323,10 @@ using Functions = Registry<InitializerFunction>;
 // Adds a class whose objects make(options) makes.
 template <class Options, class Make>
 void add_class(Functions& functions, const std::string& class_name, const Make& make) {
-  functions.add(class_name,
-                [class_name, make](const Config& config) -> std::shared_ptr<InitializerFunction> {
-                  return make(from_config<Options>(without_common_keys(config), class_name));
-                });
+  functions.add(
+      class_name, [class_name, make](const Config& config) -> std::shared_ptr<InitializerFunction> {
+        return make(from_config<Options>(without_common_keys(config, class_name), class_name));
+      });
 }
 
 void add_constant_classes(Functions& functions) {
@@ -281,6 +357,9 @@ void add_random_classes(Functions& functions) {
   add_class<NormalOptions>(functions, "TruncatedNormal", [](const NormalOptions& options) {
     return std::make_shared<NormalFunction>(true, options);
   });
+  add_class<OrthogonalOptions>(functions, "Orthogonal", [](const OrthogonalOptions& options) {
+    return std::make_shared<OrthogonalFunction>(options);
+  });
   add_class<VarianceScalingOptions>(
       functions, "VarianceScaling", [](const VarianceScalingOptions& options) {
         return std::make_shared<VarianceScalingFunction>("VarianceScaling", options);
@@ -303,27 +382,18 @@ void add_random_classes(Functions& functions) {
 }
 
 // "glorot_uniform" -> "GlorotUniform"; class names and Keras's old short names too.
-std::string class_name_of(const std::string& name) {
+std::string class_of(const std::string& name) {
   static const std::map<std::string, std::string> kAliases = {
       {"zero", "Zeros"},
       {"one", "Ones"},
       {"uniform", "RandomUniform"},
       {"normal", "RandomNormal"},
       {"IdentityInitializer", "Identity"},
+      {"OrthogonalInitializer", "Orthogonal"},
       {"row_id", "RowIdInitializer"},
   };
   if (const auto it = kAliases.find(name); it != kAliases.end()) return it->second;
-  std::string out;
-  bool upper = true;
-  for (const char c : name) {
-    if (c == '_') {
-      upper = true;
-      continue;
-    }
-    out += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
-    upper = false;
-  }
-  return out;
+  return class_name_of(name);
 }
 
 std::shared_ptr<const InitializerFunction> make_function(const std::string& name,
@@ -331,7 +401,12 @@ std::shared_ptr<const InitializerFunction> make_function(const std::string& name
   const Functions& functions = initializers::registry();
   const std::vector<std::string> known = functions.class_names();
   const bool is_class = std::ranges::find(known, name) != known.end();
-  return functions.make(is_class ? name : class_name_of(name), config);
+  return functions.make(is_class ? name : class_of(name), config);
+}
+
+// One of the classes that are a setting of VarianceScaling.
+Initializer scaled(const std::string& class_name, std::optional<int64_t> seed) {
+  return Initializer(make_function(class_name, to_config(SeedOptions{.seed = seed})));
 }
 
 Tensor filled(const Shape& shape, DType dtype, double value) {
@@ -409,6 +484,22 @@ Initializer variance_scaling(double scale, const std::string& mode, const std::s
       "VarianceScaling",
       VarianceScalingOptions{
           .seed = seed, .scale = scale, .mode = mode, .distribution = distribution}));
+}
+
+Initializer glorot_uniform(std::optional<int64_t> seed) { return scaled("GlorotUniform", seed); }
+Initializer glorot_normal(std::optional<int64_t> seed) { return scaled("GlorotNormal", seed); }
+Initializer he_uniform(std::optional<int64_t> seed) { return scaled("HeUniform", seed); }
+Initializer he_normal(std::optional<int64_t> seed) { return scaled("HeNormal", seed); }
+Initializer lecun_uniform(std::optional<int64_t> seed) { return scaled("LecunUniform", seed); }
+Initializer lecun_normal(std::optional<int64_t> seed) { return scaled("LecunNormal", seed); }
+
+Initializer orthogonal(double gain, std::optional<int64_t> seed) {
+  return Initializer(
+      std::make_shared<OrthogonalFunction>(OrthogonalOptions{.seed = seed, .gain = gain}));
+}
+
+Initializer identity(double gain) {
+  return Initializer(std::make_shared<IdentityFunction>(IdentityOptions{.gain = gain}));
 }
 
 Initializer row_id(int64_t offset) {

@@ -63,6 +63,19 @@ Initializer truncated_normal(double mean = 0.0, double stddev = 0.05,
 Initializer variance_scaling(double scale = 1.0, const std::string& mode = "fan_in",
                              const std::string& distribution = "truncated_normal",
                              std::optional<int64_t> seed = {});
+// Settings of it (Glorot and Bengio 2010, He et al. 2015, LeCun et al. 1998).
+Initializer glorot_uniform(std::optional<int64_t> seed = {});  // 1, "fan_avg", "uniform"
+Initializer glorot_normal(std::optional<int64_t> seed = {});   // 1, "fan_avg", "truncated_normal"
+Initializer he_uniform(std::optional<int64_t> seed = {});      // 2, "fan_in", "uniform"
+Initializer he_normal(std::optional<int64_t> seed = {});       // 2, "fan_in", "truncated_normal"
+Initializer lecun_uniform(std::optional<int64_t> seed = {});   // 1, "fan_in", "uniform"
+Initializer lecun_normal(std::optional<int64_t> seed = {});    // 1, "fan_in", "truncated_normal"
+// As a matrix [all but the last dimension, the last]: rows or columns, whichever are fewer, are
+// orthogonal and of length `gain` (Saxe et al. 2014). Costs rows^2 columns of the shorter side, on
+// each call that fills a part. ValueError for less than two dimensions.
+Initializer orthogonal(double gain = 1.0, std::optional<int64_t> seed = {});
+// gain on the diagonal of a matrix, 0 elsewhere. ValueError for another rank.
+Initializer identity(double gain = 1.0);
 // Row i holds offset + i everywhere: tables in which a lookup shows which row it read.
 Initializer row_id(int64_t offset = 0);
 

@@ -133,13 +133,17 @@ ProgramStreams& program_streams() {
 }  // namespace
 
 std::array<uint32_t, 4> RandomStream::bits(uint64_t index, uint64_t lane) const {
-  const uint64_t place = purpose + lane * kLaneDistance;
+  const uint64_t place = at_lane(lane).purpose;
   const philox4x32_ctr_t counter = {
       {static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
        static_cast<uint32_t>(place), static_cast<uint32_t>(place >> 32)}};
   const philox4x32_key_t key = {{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)}};
   const philox4x32_ctr_t out = philox4x32_R(10, counter, key);
   return {out.v[0], out.v[1], out.v[2], out.v[3]};
+}
+
+RandomStream RandomStream::at_lane(uint64_t lane) const {
+  return {.seed = seed, .purpose = purpose + lane * kLaneDistance};
 }
 
 void RandomStream::uniform(std::span<float> out, uint64_t first, float low, float high) const {

@@ -19,6 +19,8 @@ struct RandomStream {
 
   // Four independent 32-bit words at position `index`; `lane` makes further ones.
   std::array<uint32_t, 4> bits(uint64_t index, uint64_t lane = 0) const;
+  // The stream whose bits(index) are this one's bits(index, lane).
+  RandomStream at_lane(uint64_t lane) const;
 
   // Fills out[i] with the number of index first + i.
   void uniform(std::span<float> out, uint64_t first, float low, float high) const;  // [low, high)

@@ -1,7 +1,9 @@
 #include "framework/tensor.h"
 
 #include <atomic>
+#include <concepts>
 #include <cstring>
+#include <limits>
 #include <ostream>
 #include <string>
 
@@ -130,6 +132,17 @@ Tensor Tensor::aliased() const {
   return reshaped(shape());
 }
 
+Tensor Tensor::with_mask(const Tensor& mask) const {
+  if (mask && (mask.dtype() != DType::kBool || mask.rank() > rank() ||
+               !compatible(mask.shape(), shape().slice(0, mask.rank())))) {
+    throw ValueError("Tensor.with_mask: needs bools of the first dimensions of ", shape(),
+                     ", received ", mask.dtype(), mask.shape());
+  }
+  Tensor out = *this;
+  out.mask_ = mask ? std::make_shared<const Tensor>(mask) : nullptr;
+  return out;
+}
+
 Tensor Tensor::clone() const {
   Tensor out = uninitialized(shape(), dtype());
   if (dtype() == DType::kString) {
@@ -139,6 +152,27 @@ Tensor Tensor::clone() const {
   }
   return out;
 }
+
+namespace {
+
+// Fractions are cut off. What an integer cannot hold becomes the nearest that it can, NaN becomes
+// 0: C++ leaves that open, XLA does it so.
+template <class To, class From>
+To converted(From x) {
+  if constexpr (std::floating_point<From> && std::integral<To> && !std::same_as<To, bool>) {
+    // The largest integer may not be a From; the power of two above it is.
+    constexpr From kAbove =
+        From{2} * static_cast<From>(To{1} << (std::numeric_limits<To>::digits - 1));
+    if (x != x) return To{0};
+    if (x >= kAbove) return std::numeric_limits<To>::max();
+    if (x <= static_cast<From>(std::numeric_limits<To>::min())) {
+      return std::numeric_limits<To>::min();
+    }
+  }
+  return static_cast<To>(x);
+}
+
+}  // namespace
 
 Tensor Tensor::cast(DType dtype) const {
   const DType from = this->dtype();
@@ -151,7 +185,7 @@ Tensor Tensor::cast(DType dtype) const {
     visit_any(dtype, [&]<class To>(const To&) {
       if constexpr (!std::same_as<From, std::string> && !std::same_as<To, std::string>) {
         std::ranges::transform(data<From>(), out.mutable_data<To>().begin(),
-                               [](From x) { return static_cast<To>(x); });
+                               [](From x) { return converted<To>(x); });
       }
     });
   });

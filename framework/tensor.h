@@ -80,9 +80,16 @@ class Tensor {
   Tensor aliased() const;
   // A copy of the bytes that nobody shares.
   Tensor clone() const;
-  // The values converted as a C++ cast converts them (to bool: x != 0). TypeError to or from
+  // The values converted as a C++ cast converts them (to bool: x != 0); what an integer cannot hold
+  // becomes the nearest that it can, NaN becomes 0. TypeError to or from
   // string. Not differentiable: ops::cast is.
   Tensor cast(DType dtype) const;
+
+  // Which steps of this tensor count (Keras's mask): bool, of a shape that this one's begins with.
+  // It belongs to the handle, so copies have it and results of ops do not: layers pass it on as
+  // each defines (Layer::compute_mask). Empty if all count.
+  Tensor mask() const { return mask_ == nullptr ? Tensor() : *mask_; }
+  Tensor with_mask(const Tensor& mask) const;  // an empty one takes it away
 
   // Where the bytes were made. The host for symbolic tensors.
   Device device() const;
@@ -97,6 +104,7 @@ class Tensor {
   void* mutable_elements(DType expected);
 
   std::shared_ptr<Impl> impl_;
+  std::shared_ptr<const Tensor> mask_;
 };
 
 // "Tensor(shape=(2, 2), dtype=float32, [1, 2, 3, 4])"; long ones are cut after 16 values.

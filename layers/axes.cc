@@ -60,4 +60,30 @@ void decode(const Config& config, Numbers& numbers) {
   numbers = config.is_list() ? Numbers(std::move(values)) : Numbers(values[0]);
 }
 
+Config encode(const Steps& steps) { return Config::list({int64_t{steps}}); }
+
+void decode(const Config& config, Steps& steps) {
+  if (!config.is_list()) {
+    steps = config.integer();
+    return;
+  }
+  if (config.items().size() != 1) {
+    throw ValueError("needs one number of steps, received ", to_json(config));
+  }
+  steps = config.items()[0].integer();
+}
+
+Config encode(const Margins& margins) { return Config::list({margins.before, margins.after}); }
+
+void decode(const Config& config, Margins& margins) {
+  if (!config.is_list()) {
+    margins = config.integer();
+    return;
+  }
+  if (config.items().size() != 2) {
+    throw ValueError("needs one number or two, received ", to_json(config));
+  }
+  margins = Margins(config.items()[0].integer(), config.items()[1].integer());
+}
+
 }  // namespace keel

@@ -50,4 +50,27 @@ class Numbers {
 Config encode(const Numbers& numbers);
 void decode(const Config& config, Numbers& numbers);  // nested lists are flattened
 
+// A length in steps of a window over a sequence: an integer, which configs write as a list of one.
+class Steps {
+ public:
+  Steps(int64_t value = 0) : value_(value) {}  // NOLINT: implicit
+  operator int64_t() const { return value_; }  // NOLINT: implicit
+
+ private:
+  int64_t value_;
+};
+
+Config encode(const Steps& steps);
+void decode(const Config& config, Steps& steps);  // one, or a list of one
+
+// How much before and after; one number stands for both. Written as a list of two.
+struct Margins {
+  Margins(int64_t both = 0) : before(both), after(both) {}  // NOLINT: implicit
+  Margins(int64_t before_, int64_t after_) : before(before_), after(after_) {}
+  int64_t before, after;
+};
+
+Config encode(const Margins& margins);
+void decode(const Config& config, Margins& margins);
+
 }  // namespace keel

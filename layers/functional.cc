@@ -70,7 +70,8 @@ struct FunctionalModel::Plan {
   struct Step {
     std::shared_ptr<Operation> operation;
     CallOptions options;
-    Nest<int> inputs;  // numbers; constants have theirs too
+    Nest<int> inputs;                             // numbers; constants have theirs too
+    std::vector<std::pair<int, int>> masks = {};  // position of an input, number of its mask
     int first_output = 0;
     std::vector<int> last_use = {};  // results that nobody reads afterwards
   };
@@ -83,7 +84,22 @@ struct FunctionalModel::Plan {
 
 namespace {
 
-using Numbers = std::map<ResultKey, int>;
+using ResultNumbers = std::map<ResultKey, int>;
+
+// The inputs of a step, with the masks that the caller gave them.
+template <class Step, class Result>
+Tensors inputs_of(const Step& step, const Result& result) {
+  const Tensors inputs = map_structure(step.inputs, result);
+  if (step.masks.empty()) return inputs;
+  int position = 0;
+  return map_structure(inputs, [&](const TensorLike& input) -> TensorLike {
+    const int at = position++;
+    for (const auto& [masked, mask] : step.masks) {
+      if (masked == at) return input.tensor().with_mask(result(mask).tensor());
+    }
+    return input;
+  });
+}
 
 }  // namespace
 
@@ -93,7 +109,7 @@ FunctionalModel::FunctionalModel(Options options)
   nodes_ = topological_order(outputs_);
 
   auto plan = std::make_shared<Plan>();
-  Numbers numbers;
+  ResultNumbers numbers;
   for (const TensorLike& input : flatten(inputs_)) {
     plan->inputs.push_back(plan->results);
     numbers[key_of(input)] = plan->results++;
@@ -118,7 +134,15 @@ FunctionalModel::FunctionalModel(Options options)
                     .options = node->options,
                     .inputs = map_structure(node->inputs, number_of),
                     .first_output = plan->results};
+    const std::vector<TensorLike> leaves = flatten(node->inputs);
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      const Tensor mask = leaves[i].values().mask();
+      if (!mask || (mask.is_symbolic() && mask.producer() == nullptr)) continue;
+      if (!leaves[i].is_symbolic()) continue;  // a constant has its mask with it
+      step.masks.emplace_back(static_cast<int>(i), number_of(mask));
+    }
     for (int n : flatten(step.inputs)) last_reader[n] = static_cast<int>(plan->steps.size());
+    for (const auto& [_, n] : step.masks) last_reader[n] = static_cast<int>(plan->steps.size());
     const int outputs = static_cast<int>(flatten_paths(node->output_specs).size());
     for (int i = 0; i < outputs; ++i) numbers[{node.get(), i}] = plan->results++;
     plan->steps.push_back(std::move(step));
@@ -153,8 +177,7 @@ Tensors FunctionalModel::call(const Tensors& inputs, const CallContext&) {
   for (const auto& [number, value] : plan_->constants) results[number] = value;
   const auto result = [&](int number) { return *results[number]; };
   for (const Plan::Step& step : plan_->steps) {
-    const Tensors outputs =
-        step.operation->replay(map_structure(step.inputs, result), step.options);
+    const Tensors outputs = step.operation->replay(inputs_of(step, result), step.options);
     int number = step.first_output;
     for_each_leaf(outputs,
                   [&](const std::string&, const TensorLike& value) { results[number++] = value; });

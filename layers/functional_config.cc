@@ -1,10 +1,12 @@
 // FunctionalModel::get_config. Calls of layers are written as Keras 2 lists them, which Keras 3
-// reads too: a call is the list of its tensors [layer, call, output, {}]. A call whose inputs are
-// neither a tensor nor a list of several is written as Keras 3 does: {"args": [inputs], "kwargs"}.
+// reads too: a call is the list of its tensors [layer, call, output, {}]. That form has one
+// argument, of one tensor or a list of several. All others are written as Keras 3 does,
+// {"args": [...], "kwargs": {...}}: it makes no tensors of the keyword arguments of Keras 2.
 #include <algorithm>
 #include <unordered_map>
 
 #include "layers/functional.h"
+#include "layers/keras_calls.h"
 #include "layers/registry.h"
 
 namespace keel {
@@ -47,7 +49,7 @@ class Writer {
     if (const auto it = calls_.find(&layer); it != calls_.end()) {
       for (const GraphNode* node : it->second) {
         if (!node->inputs.is_sequence() || !node->inputs.items().empty()) {
-          inbound.push_back(call(layer, *node));
+          inbound.push_back(call(*node));
         }
       }
     }
@@ -57,26 +59,71 @@ class Writer {
                          {"inbound_nodes", std::move(inbound)}});
   }
 
-  Config call(const Layer& layer, const GraphNode& node) const {
-    const Tensors& inputs = node.inputs;
+  Config call(const GraphNode& node) const {
+    const Layer& layer = layer_of(node);
+    const KerasCall made = keras_call(layer.class_name(), node.inputs);
     Config keywords = Config::dict();
-    if (node.options.training) keywords.set("training", *node.options.training);
-    for_each_leaf(inputs, [&](const std::string&, const TensorLike& t) {
-      if (!t.is_symbolic()) {
-        throw NotImplementedError("Functional ", model_.name(), ": layer ", layer.name(),
-                                  " is called with a constant, which files cannot hold");
+    for (const std::string& flag : made.flags) keywords.set(flag, true);
+    if (node.options.training && takes_training(layer.class_name())) {
+      keywords.set("training", *node.options.training);
+    }
+    const bool by_name = set_masks(layer.class_name(), made, keywords);
+    const Tensors& inputs = made.inputs[0].value;
+    if (made.inputs.size() == 1 && !by_name && is_listed(inputs)) {
+      return listed(inputs, keywords);
+    }
+    Config::List arguments;
+    for (const KerasCall::Input& input : made.inputs) {
+      if (input.by_keyword) {
+        keywords.set(input.name, structure(input.value));
+      } else {
+        arguments.push_back(structure(input.value));
       }
-    });
-    if (inputs.is_leaf()) return Config::list({tensor(inputs.leaf(), keywords)});
+    }
+    return Config::dict({{"args", std::move(arguments)}, {"kwargs", std::move(keywords)}});
+  }
+
+  // Whether Keras 2 has a form for it: a tensor or several.
+  static bool is_listed(const Tensors& inputs) {
     const bool flat = inputs.kind() == NestKind::kList && inputs.items().size() > 1 &&
                       std::ranges::all_of(inputs.items(), &Tensors::is_leaf);
-    if (!flat) {
-      return Config::dict(
-          {{"args", Config::list({structure(inputs)})}, {"kwargs", std::move(keywords)}});
-    }
+    return (flat || inputs.is_leaf()) &&
+           std::ranges::all_of(flatten(inputs), &TensorLike::is_symbolic);
+  }
+
+  Config listed(const Tensors& inputs, const Config& keywords) const {
     Config::List out;
-    for (const Tensors& input : inputs.items()) out.push_back(tensor(input.leaf(), keywords));
+    for (const TensorLike& input : flatten(inputs)) out.push_back(tensor(input, keywords));
     return out;
+  }
+
+  // Adds the masks that the caller gave inputs, and says whether there are any. Those that layers
+  // make are no part of files: layers make them again.
+  bool set_masks(const std::string& class_name, const KerasCall& made, Config& keywords) const {
+    bool any = false;
+    for (const CallParameter& parameter : call_signature(class_name).parameters) {
+      if (parameter.kind != CallParameter::Kind::kMask) continue;
+      for (const KerasCall::Input& input : made.inputs) {
+        if (input.name != parameter.masked) continue;
+        const Config mask = mask_of(input.value);
+        if (mask.is_null()) continue;
+        keywords.set(parameter.name, mask);
+        any = true;
+      }
+    }
+    return any;
+  }
+
+  // Null if no part of the inputs has one.
+  Config mask_of(const Tensors& inputs) const {
+    Config::List masks;
+    for (const TensorLike& leaf : flatten(inputs)) {
+      const Tensor mask = leaf.is_symbolic() ? leaf.values().mask() : Tensor();
+      const bool given = mask && (!mask.is_symbolic() || mask.producer() != nullptr);
+      masks.push_back(given ? structure(mask) : Config());
+    }
+    if (std::ranges::all_of(masks, &Config::is_null)) return {};
+    return inputs.is_leaf() ? masks[0] : Config(std::move(masks));
   }
 
   // [layer, call, output], with Keras 2's keyword arguments.
@@ -96,6 +143,7 @@ class Writer {
   }
 
   Config structure(const Tensors& inputs) const {
+    if (inputs.is_leaf() && !inputs.leaf().is_symbolic()) return constant(inputs.leaf());
     if (inputs.is_leaf()) {
       const TensorSpec spec = inputs.leaf().spec();
       return Config::dict(
@@ -113,6 +161,27 @@ class Writer {
     for (const Tensors& child : inputs.items()) items.push_back(structure(child));
     if (inputs.kind() == NestKind::kList) return items;
     return Config::dict({{"class_name", "__tuple__"}, {"items", std::move(items)}});
+  }
+
+  Config constant(const TensorLike& t) const {
+    if (t.layout() != Layout::kDense || t.tensor().dtype() == DType::kString) {
+      throw NotImplementedError("Functional ", model_.name(), ": a layer is called with a constant",
+                                " that is ragged, sparse or of strings, which files cannot hold");
+    }
+    const std::vector<double> values = t.tensor().cast(DType::kFloat64).to_vector<double>();
+    size_t next = 0;
+    return Config::dict(
+        {{"class_name", "__numpy__"},
+         {"config", Config::dict({{"value", array(t.tensor().shape(), 0, values, next)},
+                                  {"dtype", encode(t.tensor().dtype())}})}});
+  }
+
+  static Config array(const Shape& shape, int axis, const std::vector<double>& values,
+                      size_t& next) {
+    if (axis == shape.rank()) return values[next++];
+    Config::List out;
+    for (int64_t i = 0; i < shape[axis]; ++i) out.push_back(array(shape, axis + 1, values, next));
+    return out;
   }
 
   // The model's inputs or outputs. Keras wraps a single tensor in a list.

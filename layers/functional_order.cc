@@ -1,19 +1,47 @@
 #include "layers/functional_order.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
+
+#include "layers/keras_calls.h"
 
 namespace keel {
 namespace {
 
 using Node = std::shared_ptr<const GraphNode>;
 
-std::vector<Node> producers(const Tensors& tensors) {
-  std::vector<Node> out;
-  for_each_leaf(tensors, [&](const std::string&, const TensorLike& t) {
+void add_producers(const Tensors& tensors, std::vector<Node>& out) {
+  for (const TensorLike& t : flatten(tensors)) {
     if (t.is_symbolic()) out.push_back(t.values().producer());
-  });
+  }
+}
+
+// Of the masks that the caller gave.
+void add_mask_producers(const Tensors& tensors, std::vector<Node>& out) {
+  for (const TensorLike& t : flatten(tensors)) {
+    const Tensor mask = t.is_symbolic() ? t.values().mask() : Tensor();
+    if (mask && mask.is_symbolic() && mask.producer() != nullptr) out.push_back(mask.producer());
+  }
+}
+
+// The nodes before a node, as Keras takes the arguments of a call: by position, then those by
+// keyword in the order of the names.
+std::vector<Node> producers_of_call(const GraphNode& node) {
+  const std::string& class_name = node.operation->class_name();
+  const KerasCall call = keras_call(class_name, node.inputs);
+  std::vector<Node> out;
+  std::map<std::string, std::vector<Node>> keywords;
+  for (const KerasCall::Input& input : call.inputs) {
+    add_producers(input.value, input.by_keyword ? keywords[input.name] : out);
+    for (const CallParameter& parameter : call_signature(class_name).parameters) {
+      if (parameter.masked == input.name) {
+        add_mask_producers(input.value, keywords[parameter.name]);
+      }
+    }
+  }
+  for (const auto& [_, nodes] : keywords) out.insert(out.end(), nodes.begin(), nodes.end());
   return out;
 }
 
@@ -25,7 +53,7 @@ struct Walk {
   void visit(const Node& node) {
     if (done.contains(node.get())) return;
     met.try_emplace(node->operation.get(), static_cast<int>(met.size()));
-    for (const Node& producer : producers(node->inputs)) visit(producer);
+    for (const Node& producer : producers_of_call(*node)) visit(producer);
     if (done.insert(node.get()).second) post.push_back(node);
   }
 };
@@ -35,7 +63,7 @@ struct Walk {
 std::vector<std::shared_ptr<Operation>> order_by_depth(const Tensors& inputs,
                                                        const Tensors& outputs) {
   Walk walk;
-  for (const Node& node : producers(outputs)) walk.visit(node);
+  for (const Node& node : producers_of(outputs)) walk.visit(node);
 
   std::unordered_map<const GraphNode*, int> node_depth;
   std::unordered_map<const Operation*, int> depth;
@@ -46,12 +74,12 @@ std::vector<std::shared_ptr<Operation>> order_by_depth(const Tensors& inputs,
     const int here = std::max(node_depth[node.get()], depth[node->operation.get()]);
     node_depth[node.get()] = here;
     depth[node->operation.get()] = here;
-    for (const Node& producer : producers(node->inputs)) {
+    for (const Node& producer : producers_of_call(*node)) {
       int& theirs = node_depth[producer.get()];
       theirs = std::max(theirs, here + 1);
     }
   }
-  for (const Node& node : producers(inputs)) {
+  for (const Node& node : producers_of(inputs)) {
     if (depth.contains(node->operation.get())) continue;
     depth[node->operation.get()] = 0;
     walk.met[node->operation.get()] = -1;

@@ -4,137 +4,16 @@
 #include <set>
 
 #include "layers/functional.h"
+#include "layers/functional_nodes.h"
+#include "layers/functional_operators.h"
+#include "layers/keras_keys.h"
 #include "layers/registry.h"
 
 namespace keel {
 namespace {
 
-// Output `output` of call `call` of a layer; calls are counted from 0 once a graph is read.
-struct Reference {
-  std::string layer;
-  int64_t call = 0;
-  int64_t output = 0;
-  CallOptions options = {};  // of the call that takes it
-};
-using References = Nest<Reference>;
-
-bool is_class(const Config& config, const char* class_name) {
-  const Config* const found = config.find("class_name");
-  return found != nullptr && found->is_string() && found->string() == class_name;
-}
-
-// Reads the parts of a graph's config. All mistakes are ValueErrors that name the model.
-class Parser {
- public:
-  explicit Parser(std::string who) : who_(std::move(who)) {}
-
-  template <class... Args>
-  [[noreturn]] void fail(const Args&... args) const {
-    throw ValueError(who_, ": ", args...);
-  }
-
-  const Config& field(const Config& config, const char* key) const {
-    if (!config.is_dict()) fail("expected a dict with '", key, "', received ", to_json(config));
-    const Config* const found = config.find(key);
-    if (found == nullptr) fail("no key '", key, "'");
-    return *found;
-  }
-
-  const Config::List& list(const Config& config, const char* key) const {
-    const Config& found = field(config, key);
-    if (!found.is_list()) fail("'", key, "' is no list");
-    return found.items();
-  }
-
-  const std::string& text(const Config& config, const char* key) const {
-    const Config& found = field(config, key);
-    if (!found.is_string()) fail("'", key, "' is no string");
-    return found.string();
-  }
-
-  // One call of a layer, in either form.
-  std::pair<References, CallOptions> call(const Config& node) const {
-    if (node.is_dict() && node.find("args") != nullptr) {
-      const CallOptions options = keywords(field(node, "kwargs"));
-      const Config::List& arguments = list(node, "args");
-      return {structure(arguments.size() == 1 ? arguments[0] : Config(arguments)), options};
-    }
-    References inputs = unwrapped(structure(node));
-    // Keras 2 has the keywords behind each tensor; those of the last one count.
-    CallOptions options;
-    for (const Reference& r : flatten(inputs)) options = r.options;
-    return {std::move(inputs), options};
-  }
-
-  // Inputs or outputs of the model.
-  References ends(const Config& config) const { return unwrapped(structure(config)); }
-
- private:
-  static bool is_reference(const Config& config) {
-    return config.is_list() && !config.items().empty() && config.items()[0].is_string();
-  }
-
-  References structure(const Config& config) const {
-    if (is_reference(config)) return reference(config);
-    if (config.is_list()) return References::list(children(config.items()));
-    if (!config.is_dict()) {
-      throw NotImplementedError(who_, ": a layer is called with the constant ", to_json(config));
-    }
-    if (is_class(config, "__keras_tensor__")) {
-      return reference(field(field(config, "config"), "keras_history"));
-    }
-    if (is_class(config, "__tuple__")) return References::tuple(children(list(config, "items")));
-    References::Dict out;
-    for (const auto& [key, child] : config.entries()) out.emplace(key, structure(child));
-    return out;
-  }
-
-  References::Items children(const Config::List& items) const {
-    References::Items out;
-    for (const Config& item : items) out.push_back(structure(item));
-    return out;
-  }
-
-  // [layer, call, output] or [layer, call, output, keyword arguments].
-  Reference reference(const Config& config) const {
-    const bool fits =
-        is_reference(config) && (config.items().size() == 3 || config.items().size() == 4);
-    if (!fits) fail("expected [layer, call, output], received ", to_json(config));
-    const Config::List& items = config.items();
-    if (items[0].string() == "_CONSTANT_VALUE") {
-      throw NotImplementedError(who_, ": a layer is called with the constant ", to_json(items[2]));
-    }
-    if (!items[1].is_integer() || !items[2].is_integer()) {
-      fail("expected [layer, call, output], received ", to_json(config));
-    }
-    return {items[0].string(), items[1].integer(), items[2].integer(),
-            items.size() == 4 ? keywords(items[3]) : CallOptions{}};
-  }
-
-  // Layers here take no masks: ragged tensors have no padding to hide.
-  CallOptions keywords(const Config& config) const {
-    if (!config.is_dict()) fail("expected keyword arguments, received ", to_json(config));
-    CallOptions out;
-    for (const auto& [key, value] : config.entries()) {
-      if (key == "mask" || value.is_null()) continue;
-      if (key == "training" && value.is_bool()) {
-        out.training = value.boolean();
-        continue;
-      }
-      throw NotImplementedError(who_, ": a layer is called with the argument '", key, "'");
-    }
-    return out;
-  }
-
-  // Keras 2 puts a single tensor into a list.
-  static References unwrapped(References read) {
-    const bool single =
-        read.kind() == NestKind::kList && read.items().size() == 1 && read.items()[0].is_leaf();
-    return single ? read.items()[0] : read;
-  }
-
-  const std::string who_;
-};
+using Reference = GraphReference;
+using References = GraphReferences;
 
 // One call of a layer.
 struct Call {
@@ -149,6 +28,8 @@ struct Entry {
   std::string class_name;
   std::optional<LayerHandle<Layer>> layer = {};  // made when its first call is
   std::vector<Call> calls = {};
+
+  bool is_operator = false;  // of Keras, no layer
 
   bool is_input() const { return class_name == "InputLayer"; }
   bool is_functional() const { return class_name == "Functional" || class_name == "Model"; }
@@ -179,12 +60,13 @@ class Reader {
  private:
   void add(const Config& config) {
     const std::string& name = parser_.text(config, "name");
-    Entry entry{.config = &config, .class_name = parser_.text(config, "class_name")};
+    Entry entry{.config = &config,
+                .class_name = parser_.text(config, "class_name"),
+                .is_operator = is_operator(config)};
     for (const Config& node : parser_.list(config, "inbound_nodes")) {
-      // An operation that only makes a mask may take what layers here do not.
-      if (is_mask_operation(entry.class_name)) break;
-      auto [inputs, how] = parser_.call(node);
-      entry.calls.push_back({.inputs = std::move(inputs), .options = how});
+      entry.calls.push_back(entry.is_operator
+                                ? operator_call(node, name)
+                                : layer_call(node, name, class_from_keras(entry.class_name)));
     }
     if (entry.is_input()) {
       if (!entry.calls.empty()) parser_.fail("input layer '", name, "' has inputs");
@@ -195,7 +77,21 @@ class Reader {
     }
   }
 
-  static bool is_mask_operation(const std::string& class_name) { return class_name == "NotEqual"; }
+  Call layer_call(const Config& node, const std::string& name,
+                  const std::string& class_name) const {
+    GraphCall read = parser_.call(node, name, class_name);
+    return {.inputs = std::move(read.inputs), .options = read.options};
+  }
+
+  // An operator may take what layers do not. It does not matter where it only makes a mask;
+  // elsewhere it is refused when it is needed.
+  Call operator_call(const Config& node, const std::string& name) const {
+    try {
+      return layer_call(node, name, "");
+    } catch (const NotImplementedError&) {
+      return {.inputs = References::list({})};
+    }
+  }
 
   // Keras counts the calls of nested models from 0 or 1: Keras 2 from 1 everywhere, Keras 3 from 1
   // for a Functional among the outputs. Takes the reading in which all references are to calls
@@ -226,10 +122,12 @@ class Reader {
     for (Reference* r : outer) r->call -= outer_shift(best);
   }
 
+  // References to the layer in a structure, and among the masks there.
   static void collect(References& structure, const std::string& layer,
                       std::vector<Reference*>& out) {
     for_each_leaf(structure, [&](const std::string&, const Reference& r) {
       if (r.layer == layer) out.push_back(const_cast<Reference*>(&r));
+      if (r.mask != nullptr && r.mask->layer == layer) out.push_back(r.mask.get());
     });
   }
 
@@ -252,18 +150,28 @@ class Reader {
 
   // The tensors referred to, once the calls that make them are done.
   Tensors tensors(const References& references) {
-    for_each_leaf(references, [&](const std::string&, const Reference& r) { complete(r); });
+    for_each_leaf(references, [&](const std::string&, const Reference& r) {
+      if (!r.constant) complete(r);
+    });
     return made(references);
   }
 
   Tensors made(const References& references) {
     return map_structure(references, [&](const Reference& r) -> TensorLike {
-      const std::vector<TensorLike>& outputs = entry_of(r).calls[r.call].outputs;
-      if (r.output < 0 || r.output >= std::ssize(outputs)) {
-        parser_.fail("layer '", r.layer, "' has no output ", r.output);
-      }
-      return outputs[r.output];
+      const TensorLike out = made(r);
+      if (!has_mask(r)) return out;
+      const Tensor mask = made(*r.mask).tensor();
+      return out.tensor().with_mask(r.mask->constant ? mask.cast(DType::kBool) : mask);
     });
+  }
+
+  TensorLike made(const Reference& r) {
+    if (r.constant) return *r.constant;
+    const std::vector<TensorLike>& outputs = entry_of(r).calls[r.call].outputs;
+    if (r.output < 0 || r.output >= std::ssize(outputs)) {
+      parser_.fail("layer '", r.layer, "' has no output ", r.output);
+    }
+    return outputs[r.output];
   }
 
   // Makes the call and those it needs, depth first, without recursion: graphs may be deep.
@@ -294,13 +202,32 @@ class Reader {
 
   // The calls before it: those of its inputs, and the one before of the same layer, so that calls
   // keep their numbers.
-  static std::vector<Reference> needs(const Reference& r, const Call& call) {
-    std::vector<Reference> out = flatten(call.inputs);
+  std::vector<Reference> needs(const Reference& r, const Call& call) {
+    std::vector<Reference> out;
+    for (const Reference& input : flatten(call.inputs)) {
+      if (!input.constant) out.push_back(input);
+      if (has_mask(input) && !input.mask->constant) out.push_back(*input.mask);
+    }
     if (r.call > 0) out.push_back({.layer = r.layer, .call = r.call - 1});
     return out;
   }
 
+  // Whether somebody gave a mask: those that operators compute are what layers here find out
+  // themselves.
+  bool has_mask(const Reference& r) const {
+    if (r.mask == nullptr) return false;
+    const auto it = entries_.find(r.mask->layer);
+    return it == entries_.end() || !it->second.is_operator;
+  }
+
   void run(const std::string& name, Entry& entry, Call& call) {
+    if (entry.is_operator) {
+      const OperatorCall how = layer_for_operator("Functional " + name_, entry.class_name,
+                                                  operator_config(name, entry), made(call.inputs));
+      entry.layer = layers::deserialize(how.layer);
+      call.outputs = flatten((*entry.layer)->replay(how.inputs, {}));
+      return;
+    }
     if (!entry.layer) entry.layer = make(name, entry);
     Layer& layer = **entry.layer;
     if (auto* input = dynamic_cast<InputLayer*>(&layer)) {
@@ -308,6 +235,13 @@ class Reader {
     } else {
       call.outputs = flatten(layer.replay(made(call.inputs), call.options));
     }
+  }
+
+  Config operator_config(const std::string& name, const Entry& entry) const {
+    Config config = parser_.field(*entry.config, "config");
+    if (!config.is_dict()) config = Config::dict();
+    config.set("name", name);
+    return config;
   }
 
   LayerHandle<Layer> make(const std::string& name, const Entry& entry) const {
@@ -319,7 +253,7 @@ class Reader {
   }
 
   const std::string name_;
-  const Parser parser_;
+  const GraphParser parser_;
   std::map<std::string, Entry> entries_;
   References inputs_, outputs_;
 };
@@ -327,7 +261,7 @@ class Reader {
 }  // namespace
 
 LayerHandle<FunctionalModel> FunctionalModel::from_config(const Config& config) {
-  const Parser parser("Functional");
+  const GraphParser parser("Functional");
   std::string name;
   if (config.is_dict() && config.find("name") != nullptr) name = parser.text(config, "name");
   Functional model(Reader(config, name).read());

@@ -24,45 +24,61 @@ using KeysOfClasses = std::map<std::string, Keys>;
 const KeysOfClasses& keys_of_classes() {
   static const KeysOfClasses kKeys = {
       {"BatchNormalization",
-       {unset("beta_regularizer"), unset("gamma_regularizer"), unset("beta_constraint"),
-        unset("gamma_constraint"), is("synchronized", false), is("renorm", false),
-        unset("renorm_clipping"), any("renorm_momentum"), unset("virtual_batch_size"),
-        unset("adjustment"), any("fused")}},
-      {"Dense",
-       {unset("kernel_regularizer"), unset("bias_regularizer"), unset("kernel_constraint"),
-        unset("bias_constraint"), unset("lora_rank"), unset("lora_alpha"),
-        unset("quantization_config")}},
+       {is("synchronized", false), is("renorm", false), unset("renorm_clipping"),
+        any("renorm_momentum"), unset("virtual_batch_size"), unset("adjustment"), any("fused")}},
+      {"CategoryEncoding", {is("sparse", false)}},
+      {"Dense", {unset("lora_rank"), unset("lora_alpha"), unset("quantization_config")}},
       {"Discretization", {is("sparse", false)}},
-      {"Dropout", {unset("noise_shape")}},
+      {"EinsumDense",
+       {unset("lora_rank"), unset("lora_alpha"), unset("gptq_unpacked_column_size"),
+        unset("quantization_config")}},
       {"EmbedReduce",
-       {unset("embeddings_regularizer"), unset("embeddings_constraint"), any("input_length"),
-        unset("lora_rank"), unset("lora_alpha"), unset("quantization_config"),
+       {any("input_length"), unset("lora_rank"), unset("lora_alpha"), unset("quantization_config"),
         is("sparse", false)}},
       {"Embedding",
-       {unset("embeddings_regularizer"), unset("embeddings_constraint"), any("input_length"),
-        unset("lora_rank"), unset("lora_alpha"), unset("quantization_config"),
+       {any("input_length"), unset("lora_rank"), unset("lora_alpha"), unset("quantization_config"),
         is("sparse", false)}},
-      {"FeatureCross", {unset("kernel_regularizer"), unset("bias_regularizer")}},
-      {"Flatten", {is("data_format", "channels_last")}},
+      {"GRU", {any("implementation"), is("time_major", false), any("use_cudnn")}},
+      {"GRUCell", {any("implementation")}},
+      {"GroupQueryAttention",
+       {unset("flash_attention"), is("use_gate", false), unset("sliding_window")}},
       {"Hashing", {is("sparse", false)}},
       {"InputLayer", {is("optional", false), any("trainable"), unset("input_tensor")}},
       {"IntegerLookup",
-       {unset("idf_weights"), is("sparse", false), is("pad_to_max_tokens", false),
-        any("vocabulary_dtype"), any("vocabulary_size")}},
-      {"LayerNormalization",
-       {unset("beta_regularizer"), unset("gamma_regularizer"), unset("beta_constraint"),
-        unset("gamma_constraint"), is("rms_scaling", false)}},
+       {is("sparse", false), is("oov_method", "floormod"), any("vocabulary_dtype"),
+        any("vocabulary_size"), any("has_input_vocabulary")}},
+      {"LSTM", {any("implementation"), is("time_major", false), any("use_cudnn")}},
+      {"LSTMCell", {any("implementation")}},
+      {"MultiHeadAttention",
+       {unset("flash_attention"), is("use_gate", false), unset("sliding_window"),
+        any("query_shape"), any("key_shape"), any("value_shape")}},
+      {"SimpleRNN", {any("implementation"), is("time_major", false)}},
+      {"SimpleRNNCell", {any("implementation")}},
+      {"SpatialDropout1D", {unset("noise_shape")}},
       {"StringLookup",
-       {unset("idf_weights"), is("sparse", false), is("pad_to_max_tokens", false),
-        any("vocabulary_dtype"), any("vocabulary_size"), is("encoding", "utf-8")}},
+       {is("sparse", false), any("oov_method"), any("vocabulary_dtype"), any("vocabulary_size"),
+        any("has_input_vocabulary"), is("encoding", "utf-8")}},
   };
   return kKeys;
 }
 
 const Keys& keys_of_every_class() {
   // The shape is the input's, which Keras 2 wrote into the first layer of a Sequential.
-  static const Keys kKeys = {unset("activity_regularizer"), any("batch_input_shape")};
+  static const Keys kKeys = {any("batch_input_shape")};
   return kKeys;
+}
+
+// Names that Keras 2 had.
+struct OldName {
+  const char *class_name, *before, *now;
+};
+constexpr OldName kOldNames[] = {{"InputLayer", "batch_input_shape", "batch_shape"},
+                                 {"LeakyReLU", "alpha", "negative_slope"},
+                                 {"ReLU", "theta", "threshold"}};
+
+std::string name_in(const Config& config) {
+  const Config* const name = config.find("name");
+  return name != nullptr && name->is_string() ? name->string() : "";
 }
 
 void drop(const Keys& keys, const std::string& class_name, Config& config) {
@@ -70,10 +86,8 @@ void drop(const Keys& keys, const std::string& class_name, Config& config) {
     const Config* const found = config.find(key.name);
     if (found == nullptr) continue;
     if (!key.any && !found->is_null() && *found != key.usual) {
-      const Config* const name = config.find("name");
-      throw NotImplementedError(class_name, " ",
-                                name != nullptr && name->is_string() ? name->string() : "", ": '",
-                                key.name, "' of ", to_json(*found), " is not offered");
+      throw NotImplementedError(class_name, " ", name_in(config), ": '", key.name, "' of ",
+                                to_json(*found), " is not offered");
     }
     config.erase(key.name);
   }
@@ -90,19 +104,40 @@ void rename(Config& config, const std::string& from, const std::string& to) {
 
 }  // namespace
 
+std::string class_from_keras(const std::string& class_name) {
+  // Files of keras_rs name the package too; the classes are the same.
+  constexpr std::string_view kPackage = "keras_rs>";
+  if (class_name.starts_with(kPackage)) return class_name.substr(kPackage.size());
+  // In legacy files by the name of the class in Keras's own source.
+  if (class_name == "GroupedQueryAttention") return "GroupQueryAttention";
+  return class_name == "ThresholdedReLU" ? "ReLU" : class_name;
+}
+
 Config from_keras(const std::string& class_name, Config config) {
   // "Package>Class" is a user's own, whose keys are its own affair.
   if (class_name.find('>') != std::string::npos || !config.is_dict()) return config;
-  if (class_name == "InputLayer" && config.find("batch_shape") == nullptr) {
-    rename(config, "batch_input_shape", "batch_shape");
+  if (class_name == "Lambda") {
+    throw NotImplementedError("Lambda ", name_in(config),
+                              ": Python code cannot be run; write a layer class instead, and make ",
+                              "it known by its name");
+  }
+  for (const OldName& old : kOldNames) {
+    if (class_name == old.class_name && config.find(old.now) == nullptr) {
+      rename(config, old.before, old.now);
+    }
   }
   const auto it = keys_of_classes().find(class_name);
   if (it != keys_of_classes().end()) drop(it->second, class_name, config);
   drop(keys_of_every_class(), class_name, config);
+  // Where it is set, it is for the class to know it.
+  const Config* const regularizer = config.find("activity_regularizer");
+  if (regularizer != nullptr && regularizer->is_null()) config.erase("activity_regularizer");
   return config;
 }
 
 Config to_keras(const std::string& class_name, Config config) {
+  // Keras's own constructors of these refuse it.
+  if (class_name == "Discretization" || class_name == "SpatialDropout1D") config.erase("trainable");
   if (class_name != "InputLayer") return config;
   rename(config, "batch_shape", "batch_input_shape");
   for (const char* key : {"sparse", "ragged"}) {

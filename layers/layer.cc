@@ -24,12 +24,73 @@ class TrainingScope {
   const std::optional<bool> previous_;
 };
 
+// What add_loss was given on this thread since the last call from outside of any layer, with the
+// layer's number.
+struct AddedLosses {
+  int depth = 0;  // of calls that run
+  std::vector<std::pair<uint64_t, Tensor>> all;
+};
+thread_local AddedLosses added_losses;
+
+class LossScope {
+ public:
+  LossScope() { ++added_losses.depth; }
+  ~LossScope() { --added_losses.depth; }
+  LossScope(const LossScope&) = delete;
+  LossScope& operator=(const LossScope&) = delete;
+};
+
+uint64_t next_number() {
+  static std::atomic<uint64_t> counter = 1;
+  return counter++;
+}
+
+bool any_masked(const Tensors& tensors) {
+  bool any = false;
+  for_each_leaf(tensors, [&](const std::string&, const TensorLike& t) {
+    any = any || (t.layout() == Layout::kDense && t.tensor().mask());
+  });
+  return any;
+}
+
+// map_structure of the dense leaves; calls fn(position among all leaves, tensor).
+template <class Fn>
+Tensors map_dense(const Tensors& tensors, const Fn& fn) {
+  size_t leaf = 0;
+  return map_structure(tensors, [&](const TensorLike& t) -> TensorLike {
+    const size_t position = leaf++;
+    return t.layout() == Layout::kDense ? TensorLike(fn(position, t.tensor())) : t;
+  });
+}
+
 std::string checked_name(const std::string& class_name, const std::string& name) {
   if (name.empty()) return unique_layer_name(class_name);
   if (name.find('/') != std::string::npos) {
     throw ValueError(class_name, ": a layer's name must not contain '/', received '", name, "'");
   }
   return name;
+}
+
+Tensors with_masks(const Tensors& tensors, const std::vector<Tensor>& masks) {
+  if (std::ranges::none_of(masks, [](const Tensor& mask) { return static_cast<bool>(mask); })) {
+    return tensors;
+  }
+  return map_dense(tensors, [&](size_t leaf, const Tensor& x) {
+    return leaf < masks.size() && masks[leaf] && !x.mask() ? x.with_mask(masks[leaf]) : x;
+  });
+}
+
+Tensors without_masks(const Tensors& tensors) {
+  return map_dense(tensors, [](size_t, const Tensor& x) { return x.with_mask(Tensor()); });
+}
+
+// Of the leaves in order; empty for those that have none.
+std::vector<Tensor> masks_of(const Tensors& tensors) {
+  std::vector<Tensor> out;
+  for (const TensorLike& t : flatten(tensors)) {
+    out.push_back(t.layout() == Layout::kDense ? t.tensor().mask() : Tensor());
+  }
+  return out;
 }
 
 Tensors symbolic_like(const Specs& specs) {
@@ -42,13 +103,16 @@ Tensors symbolic_like(const Specs& specs) {
 Layer::Layer(std::string class_name, std::string& name, bool trainable, DType dtype)
     : class_name_(std::move(class_name)),
       name_(checked_name(class_name_, name)),
+      number_(next_number()),
       dtype_(dtype),
       trainable_(trainable) {
   name = name_;
 }
 
 Layer::Layer(std::string class_name, std::string name)
-    : class_name_(std::move(class_name)), name_(checked_name(class_name_, name)) {}
+    : class_name_(std::move(class_name)),
+      name_(checked_name(class_name_, name)),
+      number_(next_number()) {}
 
 void Layer::build_once(const Specs& inputs) {
   if (built_) return;
@@ -57,11 +121,13 @@ void Layer::build_once(const Specs& inputs) {
   const NoGradient pause;
   const size_t weights = weights_.size();
   const size_t states = states_.size();
+  const size_t regularized = regularized_.size();
   try {
     build_weights(inputs);
   } catch (...) {
     weights_.resize(weights);
     states_.resize(states);
+    regularized_.resize(regularized);
     throw;
   }
   built_ = true;
@@ -71,13 +137,43 @@ Tensors Layer::operator()(const Tensors& inputs, const CallOptions& options) {
   build_once(specs_of(inputs));
   const bool training = options.training.value_or(inherited_training.value_or(false));
   const TrainingScope scope(training);
-  if (!any_symbolic(inputs)) return call(inputs, {.training = training});
-  Specs specs;
+  if (added_losses.depth == 0 && !added_losses.all.empty()) {
+    std::vector<uint64_t> numbers;
+    add_numbers(numbers);
+    std::erase_if(added_losses.all, [&](const auto& added) {
+      return std::ranges::find(numbers, added.first) != numbers.end();
+    });
+  }
+  const LossScope losses;
+  if (!any_symbolic(inputs)) return call_with_masks(inputs, {.training = training});
+  Tensors outputs;
   {
     const NoNodes one_node_for_all;
-    specs = specs_of(call(inputs, {.training = training}));
+    outputs = call_with_masks(inputs, {.training = training});
   }
-  return make_outputs(shared_from_this(), inputs, specs, options);
+  std::vector<Tensor> masks = masks_of(outputs);
+  for (Tensor& mask : masks) {
+    // Replaying the graph makes them anew.
+    if (mask) mask = Tensor::symbolic(mask.spec());
+  }
+  return with_masks(make_outputs(shared_from_this(), inputs, specs_of(outputs), options), masks);
+}
+
+Tensors Layer::call_with_masks(const Tensors& inputs, const CallContext& context) {
+  const bool masking = supports_masking();
+  const bool hide = !masking && sublayers_.empty() && any_masked(inputs);
+  Tensors outputs = call(hide ? without_masks(inputs) : inputs, context);
+  if (masking) outputs = with_masks(outputs, compute_mask(inputs, outputs));
+  if (activity_regularizer_) {
+    for_each_leaf(outputs, [&](const std::string&, const TensorLike& t) {
+      if (is_floating(t.values().dtype())) add_loss((*activity_regularizer_)(t.values()));
+    });
+  }
+  return outputs;
+}
+
+std::vector<Tensor> Layer::compute_mask(const Tensors& inputs, const Tensors&) const {
+  return masks_of(inputs);
 }
 
 Tensor Layer::operator()(const Tensor& input, const CallOptions& options) {
@@ -90,6 +186,44 @@ Specs Layer::compute_output_spec(const Specs& inputs) {
   const NoNodes no_graph;
   const NoGradient pause;
   return specs_of((*this)(symbolic_like(inputs)));
+}
+
+std::vector<Tensor> Layer::losses() const {
+  std::vector<Tensor> out;
+  if (!added_losses.all.empty()) {
+    std::vector<uint64_t> numbers;
+    add_numbers(numbers);
+    for (const auto& [number, loss] : added_losses.all) {
+      if (std::ranges::find(numbers, number) != numbers.end()) out.push_back(loss);
+    }
+  }
+  std::vector<const Layer*> seen;
+  add_regularization(seen, true, out);
+  return out;
+}
+
+void Layer::add_loss(const Tensor& loss) const {
+  if (loss.rank() != 0 || !is_floating(loss.dtype())) {
+    throw ValueError(class_name_, " ", name_, ".add_loss: needs a floating scalar, received ",
+                     loss.dtype(), loss.shape());
+  }
+  if (!loss.is_symbolic()) added_losses.all.emplace_back(number_, loss);
+}
+
+void Layer::add_numbers(std::vector<uint64_t>& out) const {
+  out.push_back(number_);
+  for (const auto& layer : sublayers_) layer->add_numbers(out);
+}
+
+void Layer::add_regularization(std::vector<const Layer*>& seen, bool parents_trainable,
+                               std::vector<Tensor>& out) const {
+  if (std::ranges::find(seen, this) != seen.end()) return;
+  seen.push_back(this);
+  const bool trains = parents_trainable && trainable_;
+  for (const auto& [variable, regularizer] : regularized_) {
+    if (trains && variable.trainable()) out.push_back((*regularizer)(variable.read()));
+  }
+  for (const auto& layer : sublayers_) layer->add_regularization(seen, trains, out);
 }
 
 void Layer::set_trainable(bool trainable) {
@@ -150,12 +284,19 @@ int64_t Layer::count_params() const {
 }
 
 Variable Layer::add_weight(const WeightOptions& options) {
-  Variable variable(options.initializer(options.shape, options.dtype),
-                    {.name = options.name,
-                     .trainable = options.trainable,
-                     .synchronization = options.synchronization,
-                     .aggregation = options.aggregation});
-  return add_weight(std::move(variable));
+  VariableOptions how = {.name = options.name,
+                         .trainable = options.trainable,
+                         .synchronization = options.synchronization,
+                         .aggregation = options.aggregation};
+  if (options.constraint) {
+    how.constraint = [constraint = options.constraint](const Tensor& w) {
+      return (*constraint)(w);
+    };
+  }
+  const Variable variable =
+      add_weight(Variable(options.initializer(options.shape, options.dtype), std::move(how)));
+  if (options.regularizer) regularized_.emplace_back(variable, options.regularizer);
+  return variable;
 }
 
 Variable Layer::add_weight(Variable variable) {

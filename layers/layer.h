@@ -4,7 +4,8 @@
 //   1. build(specs) if this is the first call, which makes the weights;
 //   2. settle `training`: the caller's choice, else the enclosing layer's, else false;
 //   3. call(inputs, context);
-//   4. if the inputs are symbolic, record one graph node for the whole layer.
+//   4. give the outputs their masks (compute_mask), and count the activity regularizer's loss;
+//   5. if the inputs are symbolic, record one graph node for the whole layer.
 // Subclasses write build_weights() and call(), and get_config() if files may name them
 // (layers/registry.h). call() runs on symbolic tensors too, so output shapes follow from it and
 // are never written twice.
@@ -24,7 +25,9 @@
 #include "autodiff/graph.h"
 #include "autodiff/variable.h"
 #include "framework/initializers.h"
+#include "layers/constraints.h"
 #include "layers/layer_handle.h"
+#include "layers/regularizers.h"
 
 namespace keel {
 
@@ -37,6 +40,8 @@ struct WeightOptions {
   std::string name;
   Shape shape = {};
   Initializer initializer = "glorot_uniform";
+  Regularizer regularizer = {};  // its value is among losses() while the weight is trainable
+  Constraint constraint = {};    // optimizers apply it after each step
   bool trainable = true;
   DType dtype = DType::kFloat32;
   VariableSynchronization synchronization = VariableSynchronization::kShared;
@@ -97,6 +102,18 @@ class Layer : public Operation {
   // Specs of the result for inputs of these specs. Builds the layer.
   Specs compute_output_spec(const Specs& inputs);
 
+  // Scalars that training adds to the loss: what add_loss was given, in this layer and those in
+  // it, by this thread's last call from outside of any layer; and the regularizers of trainable
+  // weights, computed now.
+  std::vector<Tensor> losses() const;
+
+  // Whether masks of the inputs mean anything to this layer. If not, and it holds no other layers,
+  // call() sees none and the outputs have none.
+  virtual bool supports_masking() const { return false; }
+  // Masks of the outputs (an empty tensor for none), flattened; those left out have none. Outputs
+  // that call() gave a mask keep it. By default those of the inputs if masking is supported.
+  virtual std::vector<Tensor> compute_mask(const Tensors& inputs, const Tensors& outputs) const;
+
   // What this layer, those in it left out, has to keep: by default its variables.
   virtual std::vector<StateEntry> state_entries() const;
 
@@ -131,6 +148,12 @@ class Layer : public Operation {
   Variable add_weight(Variable variable);
   // Adds a variable that is no weight: it is in variables() and in checkpoints only.
   Variable add_state(Variable variable);
+  // For call(): adds a scalar to losses(). Symbolic ones are left out.
+  void add_loss(const Tensor& loss) const;
+  // For constructors: its value for each floating output is added at each call.
+  void set_activity_regularizer(Regularizer regularizer) {
+    activity_regularizer_ = std::move(regularizer);
+  }
   // For member initializers: makes `layer` a sublayer and returns it.
   //   layers::Dense hidden_ = track(layers::Dense({.units = 64}));
   template <class T>
@@ -145,14 +168,22 @@ class Layer : public Operation {
   void collect(Which which, bool parents_trainable, std::vector<const Layer*>& seen,
                std::vector<Variable>& out) const;
   void build_once(const Specs& inputs);
+  // call(), with masks and the activity regularizer.
+  Tensors call_with_masks(const Tensors& inputs, const CallContext& context);
+  void add_regularization(std::vector<const Layer*>& seen, bool parents_trainable,
+                          std::vector<Tensor>& out) const;
+  void add_numbers(std::vector<uint64_t>& out) const;
 
   const std::string class_name_;
   const std::string name_;
+  const uint64_t number_;  // no other layer of the process has it
   const DType dtype_ = DType::kFloat32;
   std::recursive_mutex build_mutex_;  // held while building: a model builds by calling itself
   std::atomic<bool> built_ = false;
   std::atomic<bool> trainable_ = true;
   std::vector<Variable> weights_, states_;
+  std::vector<std::pair<Variable, Regularizer>> regularized_;
+  Regularizer activity_regularizer_;
   std::vector<LayerHandle<Layer>> sublayers_;
 };
 

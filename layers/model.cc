@@ -1,44 +1,48 @@
 #include "layers/model.h"
 
+#include <utility>
+
+#include "layers/training/compile_config.h"
 #include "layers/training/loop.h"
+#include "layers/training/predict_step.h"
 
 namespace keel {
 namespace {
 
-Tensors with_weights(const Tensors& x, const Tensors& y, const Tensor& sample_weight) {
-  if (!sample_weight) return Tensors::tuple({x, y});
-  return Tensors::tuple({x, y, sample_weight});
-}
-
+// Of one batch.
 Trainer::Batch split(distribute::Strategy& strategy, const Tensors& batch) {
   const auto batches = strategy.experimental_distribute_dataset(
       data::Dataset::from_tensors(batch), {.experimental_per_replica_buffer_size = 0});
   return *batches.iterator()();
 }
 
-bool is_by_output(const Config& config) {
-  return config.is_list() || (config.is_dict() && config.find("class_name") == nullptr);
-}
-
-std::vector<MetricArgument> metrics_from(const Config* config) {
-  std::vector<MetricArgument> out;
-  if (config == nullptr || config->is_null()) return out;
-  if (!config->is_list()) {
-    throw NotImplementedError("Model.compile_from_config: metrics by output are not offered");
-  }
-  for (const Config& metric : config->items()) {
-    if (metric.is_string()) {
-      out.emplace_back(metric.string());
-    } else if (is_by_output(metric)) {
-      throw NotImplementedError("Model.compile_from_config: metrics by output are not offered");
-    } else {
-      out.emplace_back(metrics::deserialize(metric));
-    }
-  }
-  return out;
+Tensors one_batch(const char* who, const Tensors& x, const Tensors& y,
+                  const OnBatchOptions& options) {
+  const Tensors batch = pack_x_y_sample_weight({x, y, options.sample_weight}, who);
+  return options.class_weight.empty() ? batch
+                                      : with_class_weights(batch, options.class_weight, who);
 }
 
 }  // namespace
+
+// Keeps the trainer that a run began with in use and alive, whatever compile() its callbacks call.
+class Model::Run {
+ public:
+  // RuntimeError before compile().
+  Run(Model& model, const char* caller) : model_(model), outer_(model.running_) {
+    if (model.trainer_ == nullptr) model.trainer(caller);
+    model.running_ = model.trainer_;
+  }
+  ~Run() { model_.running_ = outer_; }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  Trainer& trainer() const { return *model_.running_; }
+
+ private:
+  Model& model_;
+  const std::shared_ptr<Trainer> outer_;  // of the run whose callback starts this one
+};
 
 Model::~Model() = default;
 
@@ -56,90 +60,127 @@ void Model::compile(CompileOptions options) {
 }
 
 std::shared_ptr<Optimizer> Model::optimizer() const {
-  return trainer_ == nullptr ? nullptr : trainer_->optimizer();
+  return in_use() == nullptr ? nullptr : in_use()->optimizer();
 }
 
 Config Model::get_compile_config() const {
-  return trainer_ == nullptr ? Config() : trainer_->config();
+  return in_use() == nullptr ? Config() : in_use()->config();
 }
 
-void Model::compile_from_config(const Config& config) {
-  CompileOptions options;
-  const Config* optimizer = config.find("optimizer");
-  if (optimizer != nullptr && optimizer->is_string()) {
-    options.optimizer = optimizer->string();
-  } else if (optimizer != nullptr && !optimizer->is_null()) {
-    options.optimizer = optimizers::deserialize(*optimizer);
-  }
-  const Config& loss = config["loss"];
-  if (loss.is_string()) {
-    options.loss = loss.string();
-  } else if (is_by_output(loss)) {
-    throw NotImplementedError("Model.compile_from_config: losses by output are not offered");
-  } else if (!loss.is_null()) {
-    options.loss = losses::deserialize(loss);
-  }
-  options.metrics = metrics_from(config.find("metrics"));
-  options.weighted_metrics = metrics_from(config.find("weighted_metrics"));
-  compile(std::move(options));
-}
+void Model::compile_from_config(const Config& config) { compile(compile_options_from(config)); }
 
 Trainer& Model::trainer(const char* caller) const {
-  if (trainer_ == nullptr) throw RuntimeError("Model.", caller, ": call compile() first");
-  return *trainer_;
+  if (in_use() == nullptr) throw RuntimeError("Model.", caller, ": call compile() first");
+  return *in_use();
+}
+
+distribute::Strategy& Model::strategy() const {
+  return compiled() ? in_use()->strategy() : distribute::Strategy::current();
 }
 
 History Model::fit(const data::Dataset& data, const FitOptions& options) {
-  Trainer& with = trainer("fit");
-  if (options.validation_split != 0 || options.sample_weight) {
+  const Run run(*this, "fit");
+  if (options.validation_split != 0 || given(options.sample_weight)) {
     throw ValueError("Model.fit: validation_split and sample_weight are for arrays, not datasets");
   }
-  return fit_loop(with, *this, data, options);
+  return fit_loop(run.trainer(), *this, data, options);
 }
 
 History Model::fit(const Tensors& x, const Tensors& y, const FitOptions& options) {
-  return fit_loop(trainer("fit"), *this, with_weights(x, y, options.sample_weight), options);
+  const Run run(*this, "fit");
+  return fit_loop(run.trainer(), *this,
+                  pack_x_y_sample_weight({x, y, options.sample_weight}, "Model.fit"), options);
 }
 
+History Model::fit(const Tensors& x, const FitOptions& options) { return fit(x, {}, options); }
+
 Logs Model::evaluate(const data::Dataset& data, const EvaluateOptions& options) {
-  Trainer& with = trainer("evaluate");
-  if (options.sample_weight) {
+  const Run run(*this, "evaluate");
+  if (given(options.sample_weight)) {
     throw ValueError("Model.evaluate: sample_weight is for arrays, not datasets");
   }
-  return evaluate_loop(with, *this, data, options);
+  return evaluate_loop(run.trainer(), *this, data, options);
 }
 
 Logs Model::evaluate(const Tensors& x, const Tensors& y, const EvaluateOptions& options) {
-  Trainer& with = trainer("evaluate");
-  const Tensors arrays = with_weights(x, y, options.sample_weight);
-  return evaluate_loop(with, *this, batches_of("Model.evaluate", arrays, options.batch_size),
-                       options);
+  const Run run(*this, "evaluate");
+  const Tensors arrays = pack_x_y_sample_weight({x, y, options.sample_weight}, "Model.evaluate");
+  return evaluate_loop(run.trainer(), *this,
+                       batches_of("Model.evaluate", arrays, options.batch_size), options);
+}
+
+Logs Model::evaluate(const Tensors& x, const EvaluateOptions& options) {
+  return evaluate(x, {}, options);
 }
 
 Tensors Model::predict(const data::Dataset& data, const PredictOptions& options) {
-  distribute::Strategy& strategy =
-      compiled() ? trainer_->strategy() : distribute::Strategy::current();
-  return predict_loop(strategy, *this, data, options);
+  return predict_loop(strategy(), *this, data, options);
 }
 
 Tensors Model::predict(const Tensors& x, const PredictOptions& options) {
   return predict(batches_of("Model.predict", Tensors::tuple({x}), options.batch_size), options);
 }
 
-Logs Model::train_on_batch(const Tensors& x, const Tensors& y) {
-  Trainer& with = trainer("train_on_batch");
-  with.reset();
-  with.train_step(*this, split(with.strategy(), Tensors::tuple({x, y})),
-                  {.who = "Model.train_on_batch"});
-  return with.logs();
+Logs Model::train_on_batch(const Tensors& x, const Tensors& y, const OnBatchOptions& options) {
+  constexpr char kWho[] = "Model.train_on_batch";
+  const Run run(*this, "train_on_batch");
+  Trainer& with = run.trainer();
+  const Trainer::Batch batch = split(with.strategy(), one_batch(kWho, x, y, options));
+  if (options.reset_metrics) with.reset(*this);
+  with.train_step(*this, batch, {.who = kWho});
+  return with.logs(*this);
 }
 
-Logs Model::test_on_batch(const Tensors& x, const Tensors& y) {
-  Trainer& with = trainer("test_on_batch");
-  with.reset();
-  with.test_step(*this, split(with.strategy(), Tensors::tuple({x, y})),
-                 {.who = "Model.test_on_batch"});
-  return with.logs();
+Logs Model::test_on_batch(const Tensors& x, const Tensors& y, const OnBatchOptions& options) {
+  constexpr char kWho[] = "Model.test_on_batch";
+  const Run run(*this, "test_on_batch");
+  Trainer& with = run.trainer();
+  const Trainer::Batch batch = split(with.strategy(), one_batch(kWho, x, y, options));
+  if (options.reset_metrics) with.reset(*this);
+  with.test_step(*this, batch, {.who = kWho});
+  return with.logs(*this);
+}
+
+Tensors Model::predict_on_batch(const Tensors& x) {
+  return concat_rows(keel::predict_step(strategy(), *this, split(strategy(), Tensors::tuple({x}))));
+}
+
+Logs Model::train_step(const Tensors& data) {
+  return trainer("train_step").train_replica(*this, data);
+}
+
+Logs Model::test_step(const Tensors& data) {
+  return trainer("test_step").test_replica(*this, data);
+}
+
+Tensors Model::predict_step(const Tensors& data) {
+  return (*this)(features_of(data), {.training = false});
+}
+
+Tensor Model::compute_loss(const StepData& data, const Tensors& outputs) {
+  return trainer("compute_loss").loss_of(*this, data, outputs);
+}
+
+void Model::compute_metrics(const StepData& data, const Tensors& outputs) {
+  trainer("compute_metrics").update_metrics(*this, data, outputs);
+}
+
+std::vector<MetricHandle> Model::metrics() const {
+  return compiled() ? in_use()->metrics().all() : std::vector<MetricHandle>();
+}
+
+void Model::reset_metrics() { trainer("reset_metrics").reset(*this); }
+
+std::optional<ResumePoint> Model::take_resume_point() {
+  return std::exchange(resume_point_, std::nullopt);
+}
+
+std::map<std::string, Tensor> Model::training_state() const {
+  return trainer("training_state").state(*this);
+}
+
+void Model::set_training_state(const std::map<std::string, Tensor>& state) {
+  trainer("set_training_state").set_state(*this, state);
 }
 
 }  // namespace keel

@@ -17,6 +17,7 @@ void SequentialModel::add(const LayerHandle<Layer>& layer) {
       throw ValueError("Sequential ", name(), ": an InputLayer can only be the first layer");
     }
     input_spec_ = input->spec();
+    input_name_ = input->name();
     return;
   }
   const auto taken = [&](const auto& other) { return other->name() == layer->name(); };
@@ -56,7 +57,7 @@ Config SequentialModel::get_config() const {
                             .dtype = input_spec_->dtype,
                             .ragged = input_spec_->layout == Layout::kRagged,
                             .sparse = input_spec_->layout == Layout::kSparse,
-                            .name = "input_" + name()});
+                            .name = input_name_.empty() ? "input_" + name() : input_name_});
     layers.push_back(layers::serialize(input));
   }
   for (const auto& layer : sublayers()) layers.push_back(layers::serialize(*layer));
@@ -64,14 +65,36 @@ Config SequentialModel::get_config() const {
       {{"name", name()}, {"trainable", trainable()}, {"layers", Config(std::move(layers))}});
 }
 
+namespace {
+
+// Keras 2 may tell the shape of the input in the first layer.
+std::optional<InputLayerOptions> input_in(const Config& first_layer) {
+  const Config& config = first_layer["config"];
+  const Config* const shape = config.is_dict() ? config.find("batch_input_shape") : nullptr;
+  if (first_layer["class_name"].string() == "InputLayer" || shape == nullptr || shape->is_null()) {
+    return std::nullopt;
+  }
+  InputLayerOptions options;
+  decode(*shape, options.batch_shape);
+  return options;
+}
+
+}  // namespace
+
 LayerHandle<SequentialModel> SequentialModel::from_config(const Config& config) {
   SequentialOptions options;
-  if (const Config* name = config.find("name")) options.name = name->string();
-  for (const Config& layer : config["layers"].items()) {
-    options.layers.push_back(layers::deserialize(layer));
+  const auto find = [&](const char* key) { return config.is_dict() ? config.find(key) : nullptr; };
+  if (const Config* name = find("name")) options.name = name->string();
+  // Before Keras 2.2.3 it was the list of layers alone.
+  const Config::List& entries = config.is_list() ? config.items() : config["layers"].items();
+  if (!entries.empty()) {
+    if (std::optional<InputLayerOptions> input = input_in(entries[0])) {
+      options.layers.push_back(LayerHandle<InputLayer>(std::move(*input)));
+    }
   }
+  for (const Config& layer : entries) options.layers.push_back(layers::deserialize(layer));
   Sequential model(std::move(options));
-  if (const Config* trainable = config.find("trainable")) {
+  if (const Config* trainable = find("trainable")) {
     if (!trainable->boolean()) model->set_trainable(false);
   }
   return model;

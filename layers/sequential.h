@@ -29,12 +29,14 @@ class SequentialModel final : public Model {
   std::optional<TensorSpec> input_spec() const { return input_spec_; }
 
   Config get_config() const override;
+  // Reads configs of Keras 1 to 3.
   static LayerHandle<SequentialModel> from_config(const Config& config);
 
  private:
   void build_weights(const Specs& inputs) override;
   Tensors call(const Tensors& inputs, const CallContext& context) override;
   std::optional<TensorSpec> input_spec_;
+  std::string input_name_;  // of the InputLayer, if there was one
 };
 
 using Sequential = LayerHandle<SequentialModel>;

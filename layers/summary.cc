@@ -10,6 +10,7 @@
 #include "layers/functional.h"
 #include "layers/layer_state.h"
 #include "layers/sequential.h"
+#include "layers/shape_text.h"
 #include "layers/text_table.h"
 
 namespace keel {
@@ -34,31 +35,29 @@ ParameterCounts parameters_of(const Layer& layer) {
   return out;
 }
 
+// Of an optimizer that has taken a step: its slots, the iteration and the learning rate.
+std::optional<Parameters> optimizer_parameters(const Model& model) {
+  const auto optimizer = model.optimizer();
+  if (optimizer == nullptr || optimizer->iterations() == 0) return {};
+  Parameters out = {.count = 2, .bytes = sizeof(int64_t) + sizeof(float)};
+  for (const Variable& shared : optimizer->shared_slots()) {
+    out.count += 1;
+    out.bytes += static_cast<int64_t>(size_of(shared.dtype()));
+  }
+  const auto slots = static_cast<int64_t>(optimizer->slot_specs().size());
+  for (const Variable& variable : model.trainable_variables()) {
+    if (variable.is_virtual()) continue;
+    const int64_t size = slots * variable.shape().size();
+    out.count += size;
+    out.bytes += size * static_cast<int64_t>(size_of(variable.dtype()));
+  }
+  return out;
+}
+
 std::string with_commas(int64_t number) {
   std::string digits = std::to_string(number);
   for (auto i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3) digits.insert(i, ",");
   return digits;
-}
-
-std::string text_of(const Shape& shape) {
-  std::string out;
-  for (const int64_t dim : shape.dims()) {
-    out += (out.empty() ? "" : ", ") + (dim == kUnknown ? "None" : std::to_string(dim));
-  }
-  return "(" + out + (shape.rank() == 1 ? ",)" : ")");
-}
-
-std::string text_of(const Specs& specs) {
-  if (specs.is_leaf()) return text_of(specs.leaf().shape);
-  std::string out;
-  if (specs.is_dict()) {
-    for (const auto& [key, child] : specs.entries()) {
-      out += (out.empty() ? "" : ", ") + key + ": " + text_of(child);
-    }
-    return "{" + out + "}";
-  }
-  for (const Specs& child : specs.items()) out += (out.empty() ? "" : ", ") + text_of(child);
-  return "[" + out + "]";
 }
 
 // What the calls of layers inside one model tell: their results and where their inputs are from.
@@ -83,10 +82,10 @@ class Calls {
 
   std::string output_shape(const Layer& layer) const {
     if (const auto it = nodes_.find(&layer); it != nodes_.end()) {
-      return text_of(it->second[0]->output_specs);
+      return shape_text(it->second[0]->output_specs);
     }
     const auto it = outputs_.find(&layer);
-    return it == outputs_.end() ? "?" : text_of(it->second);
+    return it == outputs_.end() ? "?" : shape_text(it->second);
   }
 
   std::string connected_to(const Layer& layer) const {
@@ -152,9 +151,10 @@ bool is_known(const Layer& layer) {
   return layer.built() || dynamic_cast<const InputLayer*>(&layer) != nullptr;
 }
 
-void add_rows(const Model& model, const SummaryOptions& options, bool connections,
-              const std::string& prefix, std::vector<std::vector<std::string>>& rows) {
+void add_rows(const Model& model, const SummaryOptions& options, bool connections, size_t level,
+              std::vector<std::vector<std::string>>& rows) {
   const Calls calls(model);
+  const std::string prefix = level == 0 ? "" : std::string(3 * level, ' ') + "└ ";
   for (const auto& layer : model.layers()) {
     const ParameterCounts counts = parameters_of(*layer);
     std::vector<std::string> row = {
@@ -166,7 +166,7 @@ void add_rows(const Model& model, const SummaryOptions& options, bool connection
     rows.push_back(std::move(row));
     const auto* inner = dynamic_cast<const Model*>(layer.shared().get());
     if (options.expand_nested && inner != nullptr) {
-      add_rows(*inner, options, connections, prefix + "> ", rows);
+      add_rows(*inner, options, connections, level + 1, rows);
     }
   }
 }
@@ -199,17 +199,21 @@ void summary(const Model& model, const SummaryOptions& options, std::ostream& ou
   if (connections) columns.push_back({.title = "Connected to"});
   if (options.show_trainable) columns.push_back({.title = "Trainable", .wraps = false});
   std::vector<std::vector<std::string>> rows;
-  add_rows(model, options, connections, "", rows);
+  add_rows(model, options, connections, 0, rows);
 
   out << "Model: \"" << model.name() << "\"\n";
   print_table(columns, rows, options.line_length, out);
   const ParameterCounts counts = parameters_of(model);
-  print_total(
-      "Total",
-      {counts.trainable.count + counts.other.count, counts.trainable.bytes + counts.other.bytes},
-      out);
+  const std::optional<Parameters> of_optimizer = optimizer_parameters(model);
+  Parameters total = of_optimizer.value_or(Parameters());
+  for (const Parameters& part : {counts.trainable, counts.other}) {
+    total.count += part.count;
+    total.bytes += part.bytes;
+  }
+  print_total("Total", total, out);
   print_total("Trainable", counts.trainable, out);
   print_total("Non-trainable", counts.other, out);
+  if (of_optimizer) print_total("Optimizer", *of_optimizer, out);
 }
 
 void summary(const Model& model, const SummaryOptions& options) {

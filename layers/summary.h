@@ -17,7 +17,8 @@ struct SummaryOptions {
 // there are in all, with their size in memory. Functional models with branches get a column with
 // the layers each one takes its inputs from, as "name[call][output]". Shapes that nobody knows
 // yet are "?"; a layer that is not built has "0 (unbuilt)" parameters. Tables that an embedding
-// engine holds count as what they are in all its shards together.
+// engine holds count as what they are in all its shards together. The slots of an optimizer that
+// has taken a step are counted too.
 void summary(const Model& model, const SummaryOptions& options, std::ostream& out);
 // The same to the standard output.
 void summary(const Model& model, const SummaryOptions& options = {});

@@ -10,13 +10,28 @@ constexpr size_t kNarrowest = 8;
 
 using Widths = std::vector<size_t>;
 
+// Characters of UTF-8 text, each of which is taken to be one column wide.
+size_t width_of(const std::string& text) {
+  return static_cast<size_t>(
+      std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+// Bytes of the first `width` characters.
+size_t bytes_of(const std::string& text, size_t width) {
+  size_t i = 0;
+  while (i < text.size() && (width > 0 || (text[i] & 0xC0) == 0x80)) {
+    if ((text[i++] & 0xC0) != 0x80) --width;
+  }
+  return i;
+}
+
 Widths column_widths(const std::vector<TextColumn>& columns,
                      const std::vector<std::vector<std::string>>& rows, int64_t line_length) {
   Widths widths;
   size_t total = 1;
   for (size_t c = 0; c < columns.size(); ++c) {
     size_t width = columns[c].title.size();
-    for (const auto& row : rows) width = std::max(width, row[c].size());
+    for (const auto& row : rows) width = std::max(width, width_of(row[c]));
     widths.push_back(width);
     total += width + 3;
   }
@@ -36,11 +51,12 @@ Widths column_widths(const std::vector<TextColumn>& columns,
 // Pieces of at most `width` characters, cut after a blank where there is one.
 std::vector<std::string> wrapped(std::string text, size_t width) {
   std::vector<std::string> out;
-  while (text.size() > width) {
-    const size_t blank = text.rfind(' ', width);
-    const bool at_blank = blank != std::string::npos && blank > 0;
-    out.push_back(text.substr(0, at_blank ? blank : width));
-    text = text.substr(at_blank ? blank + 1 : width);
+  while (width_of(text) > width) {
+    const size_t all = bytes_of(text, width);
+    const size_t blank = text.rfind(' ', all);
+    const bool at_blank = blank != std::string::npos && text.find_first_not_of(' ') < blank;
+    out.push_back(text.substr(0, at_blank ? blank : all));
+    text = text.substr(at_blank ? blank + 1 : all);
   }
   out.push_back(text);
   return out;
@@ -70,7 +86,7 @@ void print_row(const std::vector<TextColumn>& columns, const Widths& widths,
   for (size_t line = 0; line < lines; ++line) {
     for (size_t c = 0; c < cells.size(); ++c) {
       const std::string text = line < pieces[c].size() ? pieces[c][line] : "";
-      const std::string blanks(widths[c] - text.size(), ' ');
+      const std::string blanks(widths[c] - width_of(text), ' ');
       out << bar << ' ' << (columns[c].right_aligned ? blanks + text : text + blanks) << ' ';
     }
     out << bar << '\n';

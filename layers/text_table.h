@@ -14,7 +14,7 @@ struct TextColumn {
   bool wraps = true;  // may become narrower than its longest cell
 };
 
-// Cells are ASCII. Columns are as wide as their longest cell; if a line is longer than
+// Cells are UTF-8. Columns are as wide as their longest cell; if a line is longer than
 // `line_length` then, the widest of those that wrap are made narrower, down to 8 characters.
 void print_table(const std::vector<TextColumn>& columns,
                  const std::vector<std::vector<std::string>>& rows, int64_t line_length,

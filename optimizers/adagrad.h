@@ -9,11 +9,18 @@ struct AdagradOptions {
   LearningRate learning_rate = 0.001;
   double initial_accumulator_value = 0.1;  // >= 0 (ValueError)
   double epsilon = 1e-7;                   // >= 0 (ValueError)
+  // As in OptimizerOptions.
+  std::optional<double> weight_decay = {};
+  std::optional<double> clipnorm = {}, clipvalue = {}, global_clipnorm = {};
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  std::optional<int64_t> ema_overwrite_frequency = {};
+  std::optional<double> loss_scale_factor = {};
+  std::optional<int64_t> gradient_accumulation_steps = {};
   std::string name = {};
 
   static void fields(auto& self, auto&& field) {
-    field("name", self.name);
-    field("learning_rate", self.learning_rate);
+    optimizer_fields(self, field);
     field("initial_accumulator_value", self.initial_accumulator_value);
     field("epsilon", self.epsilon);
   }
@@ -25,7 +32,7 @@ class AdagradOptimizer final : public Optimizer {
   static constexpr char kClassName[] = "Adagrad";
   using Options = AdagradOptions;
   explicit AdagradOptimizer(Options options);
-  Config get_config() const override;
+  Config get_config() const override { return config_of(options_); }
   const Options& options() const { return options_; }
 
  private:

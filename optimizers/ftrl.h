@@ -11,13 +11,20 @@ struct FtrlOptions {
   double initial_accumulator_value = 0.1;           // >= 0 (ValueError)
   double l1_regularization_strength = 0;            // >= 0 (ValueError)
   double l2_regularization_strength = 0;            // >= 0 (ValueError)
-  double l2_shrinkage_regularization_strength = 0;  // must be 0 (ValueError)
+  double l2_shrinkage_regularization_strength = 0;  // >= 0 (ValueError)
   double beta = 0;                                  // >= 0 (ValueError)
+  // As in OptimizerOptions.
+  std::optional<double> weight_decay = {};
+  std::optional<double> clipnorm = {}, clipvalue = {}, global_clipnorm = {};
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  std::optional<int64_t> ema_overwrite_frequency = {};
+  std::optional<double> loss_scale_factor = {};
+  std::optional<int64_t> gradient_accumulation_steps = {};
   std::string name = {};
 
   static void fields(auto& self, auto&& field) {
-    field("name", self.name);
-    field("learning_rate", self.learning_rate);
+    optimizer_fields(self, field);
     field("learning_rate_power", self.learning_rate_power);
     field("initial_accumulator_value", self.initial_accumulator_value);
     field("l1_regularization_strength", self.l1_regularization_strength);
@@ -27,15 +34,15 @@ struct FtrlOptions {
   }
 };
 
-// The formula is FtrlRule's (framework/kernels/update_rule.h), with l1 and l2 as named above.
-// Slots "accumulator", "linear". A weight comes from its slots alone: a fresh one becomes 0 in
-// its first step if its gradient is 0.
+// The formula is FtrlRule's (framework/kernels/update_rule.h), with l1, l2 and l2_shrinkage as
+// named above. Slots "accumulator", "linear". A weight comes from its slots alone: a fresh one
+// becomes 0 in its first step if its gradient is 0.
 class FtrlOptimizer final : public Optimizer {
  public:
   static constexpr char kClassName[] = "Ftrl";
   using Options = FtrlOptions;
   explicit FtrlOptimizer(Options options);
-  Config get_config() const override;
+  Config get_config() const override { return config_of(options_); }
   const Options& options() const { return options_; }
 
  private:

@@ -5,9 +5,7 @@
 // and the variables are the same for all when it returns, in all processes of the job.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,10 +13,15 @@
 #include "autodiff/variable.h"
 #include "framework/handle.h"
 #include "framework/kernels/update_rule.h"
-#include "optimizers/learning_rate.h"
-#include "optimizers/slot_deal.h"
+#include "optimizers/optimizer_options.h"
+#include "optimizers/optimizer_slots.h"
+#include "optimizers/step_plan.h"
 
 namespace keel {
+
+class DecayExceptions;
+struct StepProposal;
+struct StepVariable;
 
 class Optimizer {
  public:
@@ -26,30 +29,54 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  // One step: updates each variable by its gradient, then counts one iteration.
-  // IndexedSlices update the rows they name, summed by id first, where that is what the rule
-  // does to a dense gradient; rules that move every row every step (Adam, Ftrl, momentum)
-  // update the whole table, which costs time in proportion to it.
-  // A variable without a gradient is left alone (all without: ValueError), and so is a virtual
-  // one. Empty lists do nothing. A variable with a gradient in some replicas only has zeros in
-  // the others.
-  // ValueError if the lists differ in length, a variable stands there twice, or a gradient has
-  // another shape or ids out of range; TypeError if a variable or gradient is not floating or
-  // their dtypes differ; RuntimeError outside the replicas of a strategy that has several;
-  // NotImplementedError for float64 in several replicas. Collective inside them: RuntimeError in
-  // all if their lists of variables do not agree, or if the variables of several processes differ
-  // when they are trained for the first time.
+  // One step. In this order: unscales the gradients and accumulates them (which may be all), clips
+  // them, decays the variables, updates them, averages them, applies their constraints
+  // (Variable::constraint), and counts the call. See OptimizerOptions for what of it is on.
+  // IndexedSlices update the rows they name, summed by id first, where that is what the step does
+  // to a dense gradient; steps that move every row (Adam, Ftrl, momentum, weight decay, averages,
+  // accumulation) update the whole table, and constraints look at it, which costs time in
+  // proportion to it.
+  // A variable without a gradient keeps its value (all without: ValueError), which its average
+  // counts; a virtual one is left alone. Empty lists do nothing. A variable with a gradient in some
+  // replicas only has zeros in the others.
+  // ValueError if the lists differ in length, a variable stands there twice, a gradient has
+  // another shape or ids out of range, or a constraint gives another shape; TypeError if a variable
+  // or gradient is not floating or their dtypes differ; RuntimeError outside the replicas of a
+  // strategy that has several; NotImplementedError for float64 in several replicas, and for
+  // loss_scale_factor with a virtual variable. Collective inside them: RuntimeError in all if their
+  // lists of variables do not agree, or if the variables of several processes differ when they are
+  // trained for the first time.
   void apply_gradients(const std::vector<Gradient>& gradients,
                        const std::vector<Variable>& variables);
 
   // Makes the slots of these variables now; apply_gradients makes those that are missing.
   void build(const std::vector<Variable>& variables);
 
-  int64_t iterations() const;               // completed steps
-  void set_iterations(int64_t iterations);  // ValueError if negative
-  // The int64 scalar that holds them, "<name>/iteration"; files keep it.
+  // The loss whose gradients apply_gradients expects: times loss_scale_factor.
+  Tensor scale_loss(const Tensor& loss) const;
+  // NotImplementedError for a loss_scale_factor beside a virtual variable: its gradients do not
+  // come to apply_gradients, which refuses it too, but after the tape has trained what it stands
+  // for.
+  void check_variables(const std::vector<Variable>& variables) const;
+
+  // Variables that weight_decay leaves alone from now on: these, and those in whose name
+  // (Variable::name) one of the patterns, regular expressions, is found. Replaces what was
+  // excluded. ValueError for a malformed pattern.
+  void exclude_from_weight_decay(const std::vector<Variable>& var_list,
+                                 const std::vector<std::string>& var_names = {});
+  bool excludes_from_weight_decay() const;  // anything
+
+  // With use_ema, gives each variable its average; does nothing for those without, and before the
+  // first step. For the end of training, outside of replicas (RuntimeError); collective if slots()
+  // is.
+  void finalize_variable_values(const std::vector<Variable>& variables);
+
+  // Completed updates: calls of apply_gradients, divided by gradient_accumulation_steps.
+  int64_t iterations() const;
+  void set_iterations(int64_t calls);  // ValueError if negative
+  // The int64 scalar that holds the number of calls, "<name>/iteration"; files keep it.
   const Variable& iterations_variable() const { return iterations_; }
-  double learning_rate() const;  // of the next step
+  double learning_rate() const;  // of the next step; schedules count calls
   // RuntimeError if the rate is a schedule or a callable.
   void set_learning_rate(double rate);
   const LearningRate& learning_rate_source() const { return learning_rate_; }
@@ -61,15 +88,28 @@ class Optimizer {
   // Keras's config, the learning rate of now included.
   virtual Config get_config() const = 0;
 
-  // State of `variable`, in the order of rule().slots(); empty if it has none yet. Named
+  // The slots that variables have: those of the rule, then "average" with use_ema and
+  // "gradient_accumulator" with gradient_accumulation_steps.
+  const std::vector<Slot>& slot_specs() const { return slots_.specs(); }
+  // State of `variable`, in the order of slot_specs(); empty if it has none yet. Named
   // "<variable path>/<slot>". After steps of replicas in several processes the call outside the
   // replicas makes them whole, which is collective: all processes make it before they read.
   std::vector<Variable> slots(const Variable& variable) const;
+  // Of the rule (UpdateRule::shared_slots): float64 scalars "<name>/<slot>".
+  const std::vector<Variable>& shared_slots() const { return shared_slots_; }
+  // All state for training these variables, in the order of Keras's files, where a learning rate
+  // that is a number stands behind the first one: iterations_variable(), slots, shared_slots().
+  // Makes slots that are missing; collective if slots() is.
+  std::vector<Variable> variables(const std::vector<Variable>& trained);
 
  protected:
-  // `options` holds learning_rate and name; an empty name becomes the class name in snake case.
+  // ValueError for options that do not fit (check_optimizer_options).
   Optimizer(std::string class_name, std::shared_ptr<const UpdateRule> rule,
-            LearningRate learning_rate, std::string name);
+            OptimizerOptions options);
+  // With the common ones among the options of a class.
+  template <class Options>
+  Optimizer(std::string class_name, std::shared_ptr<const UpdateRule> rule, const Options& options)
+      : Optimizer(std::move(class_name), std::move(rule), optimizer_options(options)) {}
   // Keras's config of `options`, with the name and the rate of now.
   template <class Options>
   Config config_of(Options options) const {
@@ -82,23 +122,29 @@ class Optimizer {
   void apply_alone(const std::vector<Gradient>& gradients, const std::vector<Variable>& variables);
   void apply_together(const std::vector<Gradient>& gradients,
                       const std::vector<Variable>& variables);
+  StepProposal proposal(const std::vector<Gradient>& gradients,
+                        const std::vector<Variable>& variables);
+  void complete(std::vector<StepVariable>& variables) const;
+  int64_t calls() const;
+  bool updates_after(int64_t calls) const;  // rather than accumulates
+  StepPlan plan_after(int64_t calls, double learning_rate) const;
+  bool decays(const Variable& variable) const;
+  bool moves_all_rows(const Variable& variable) const;
   void prepare(const std::vector<Variable>& variables);
-  // What it takes to tell that processes start alike: 0 for a variable that has its state.
+  void step_shared_slots(const StepPlan& plan);
+  std::vector<double> shared_values() const;
   uint64_t checksum_of_start(const Variable& variable) const;
-  void deal_slots(const std::vector<Variable>& dense, const std::vector<Variable>& all_moved);
-  void make_slots_whole(const std::vector<Variable>& variables) const;
-  void count_iteration();
+  void count_call();
 
   const std::string class_name_;
+  const OptimizerOptions options_;
   const std::string name_;
   const std::shared_ptr<const UpdateRule> rule_;
   LearningRate learning_rate_;
   Variable iterations_;
-  mutable std::mutex mutex_;                         // guards slots_
-  std::map<uint64_t, std::vector<Variable>> slots_;  // by Variable::id
-  // Of the replicas in several processes of `dealt_to_`; no variable in two of them.
-  mutable std::vector<SlotDeal> deals_;
-  distribute::ProcessGroup* dealt_to_ = nullptr;
+  std::vector<Variable> shared_slots_;
+  OptimizerSlots slots_;
+  const std::shared_ptr<DecayExceptions> decay_exceptions_;
 };
 
 using OptimizerHandle = Handle<Optimizer>;

@@ -3,16 +3,23 @@
 #include <algorithm>
 #include <cctype>
 
+#include "optimizers/adadelta.h"
 #include "optimizers/adagrad.h"
 #include "optimizers/adam.h"
+#include "optimizers/adam_w.h"
+#include "optimizers/adamax.h"
 #include "optimizers/ftrl.h"
+#include "optimizers/lamb.h"
+#include "optimizers/lion.h"
+#include "optimizers/nadam.h"
+#include "optimizers/rmsprop.h"
 #include "optimizers/schedules.h"
 #include "optimizers/sgd.h"
 
 namespace keel::optimizers {
 namespace {
 
-// A setting of Keras's optimizers that changes nothing when it has this value.
+// A setting of Keras 2's optimizers that changes nothing when it has this value.
 struct KerasSetting {
   const char* key;
   Config off;
@@ -21,17 +28,6 @@ struct KerasSetting {
 
 const std::vector<KerasSetting>& keras_settings() {
   static const std::vector<KerasSetting> kSettings = {
-      {"weight_decay", {}},
-      {"clipnorm", {}},
-      {"global_clipnorm", {}},
-      {"clipvalue", {}},
-      {"use_ema", false},
-      {"ema_momentum", 0.99},
-      {"ema_overwrite_frequency", {}},
-      {"loss_scale_factor", {}},
-      {"gradient_accumulation_steps", {}},
-      {"amsgrad", false},
-      // Of Keras 2.
       {"decay", 0.0},
       {"is_legacy_optimizer", false},
       {"jit_compile", {}, true},
@@ -43,7 +39,7 @@ bool same(const Config& a, const Config& b) {
   return a.is_number() && b.is_number() ? a.number() == b.number() : a == b;
 }
 
-// `config` without the settings of Keras that the class does not know.
+// `config` without the settings of Keras 2 that the class does not know.
 template <class T>
 Config without_keras_settings(Config config) {
   std::vector<std::string> known;
@@ -76,7 +72,9 @@ struct Classes {
   static std::vector<std::string> names() { return {T::kClassName...}; }
 };
 
-using Optimizers = Classes<AdagradOptimizer, AdamOptimizer, FtrlOptimizer, SGDOptimizer>;
+using Optimizers = Classes<AdadeltaOptimizer, AdagradOptimizer, AdamOptimizer, AdamWOptimizer,
+                           AdamaxOptimizer, FtrlOptimizer, LambOptimizer, LionOptimizer,
+                           NadamOptimizer, RMSpropOptimizer, SGDOptimizer>;
 using Schedules =
     Classes<schedules::CosineDecaySchedule, schedules::CosineDecayRestartsSchedule,
             schedules::ExponentialDecaySchedule, schedules::InverseTimeDecaySchedule,

@@ -9,11 +9,18 @@ struct SGDOptions {
   LearningRate learning_rate = 0.01;
   double momentum = 0.0;  // in [0, 1] (ValueError)
   bool nesterov = false;
+  // As in OptimizerOptions.
+  std::optional<double> weight_decay = {};
+  std::optional<double> clipnorm = {}, clipvalue = {}, global_clipnorm = {};
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  std::optional<int64_t> ema_overwrite_frequency = {};
+  std::optional<double> loss_scale_factor = {};
+  std::optional<int64_t> gradient_accumulation_steps = {};
   std::string name = {};
 
   static void fields(auto& self, auto&& field) {
-    field("name", self.name);
-    field("learning_rate", self.learning_rate);
+    optimizer_fields(self, field);
     field("momentum", self.momentum);
     field("nesterov", self.nesterov);
   }
@@ -26,7 +33,7 @@ class SGDOptimizer final : public Optimizer {
   static constexpr char kClassName[] = "SGD";
   using Options = SGDOptions;
   explicit SGDOptimizer(Options options);
-  Config get_config() const override;
+  Config get_config() const override { return config_of(options_); }
   const Options& options() const { return options_; }
 
  private:

@@ -36,7 +36,7 @@ uint64_t hash_of_path(const Variable& variable) {
 // A message is a Head, then a Proposed for each variable.
 struct Head {
   double learning_rate = 0;
-  int64_t iteration = 0;
+  int64_t calls = 0;
 };
 struct Proposed {
   Form form = Form::kNone;
@@ -54,7 +54,7 @@ std::span<const Proposed> proposed_in(Bytes message) {
 
 std::vector<std::byte> message_of(const StepProposal& proposal,
                                   const std::vector<Variable>& variables) {
-  const Head head = {.learning_rate = proposal.learning_rate, .iteration = proposal.iteration};
+  const Head head = {.learning_rate = proposal.learning_rate, .calls = proposal.calls};
   std::vector<Proposed> all;
   for (size_t i = 0; i < variables.size(); ++i) {
     const Variable& v = variables[i];
@@ -108,9 +108,9 @@ std::string difference(const distribute::Placement& placement, std::span<const B
 
 }  // namespace
 
-Form form_of(const Gradient& gradient, const UpdateRule& rule) {
+Form form_of(const Gradient& gradient, bool step_moves_all_rows) {
   if (!gradient) return Form::kNone;
-  return gradient.is_slices() && !rule.moves_without_gradient() ? Form::kRows : Form::kDense;
+  return gradient.is_slices() && !step_moves_all_rows ? Form::kRows : Form::kDense;
 }
 
 uint64_t checksum(const Tensor& value) {
@@ -124,8 +124,8 @@ StepAgreement agree_on_step(distribute::Communicator& communicator, const StepPr
   StepAgreement out = {.message = message_of(proposal, variables)};
   const std::vector<Bytes> messages = communicator.all_to_all(
       std::vector<Bytes>(communicator.size(), out.message), "the variables of a step");
-  out.step = {.learning_rate = head_of(messages[0]).learning_rate,
-              .iteration = head_of(messages[0]).iteration};
+  out.learning_rate = head_of(messages[0]).learning_rate;
+  out.calls = head_of(messages[0]).calls;
   out.refused = difference(communicator.placement(), messages, variables);
   if (!out.refused.empty()) return out;
   out.forms.resize(variables.size(), Form::kNone);

@@ -8,28 +8,29 @@
 
 #include "autodiff/variable.h"
 #include "distribute/communicator.h"
-#include "framework/kernels/update_rule.h"
 
 namespace keel {
 
 // How a gradient reaches its variable. Numbers travel between replicas.
 enum class Form : int64_t { kNone = 0, kDense = 1, kRows = 2 };
-Form form_of(const Gradient& gradient, const UpdateRule& rule);
+// Rows only if the step leaves the other rows of the variable alone.
+Form form_of(const Gradient& gradient, bool step_moves_all_rows);
 
 // Of all elements; not 0.
 uint64_t checksum(const Tensor& value);
 
 // What one replica has for a step.
 struct StepProposal {
-  double learning_rate = 0;  // this and the iteration: of rank 0
-  int64_t iteration = 0;
+  double learning_rate = 0;           // this and the calls: of rank 0
+  int64_t calls = 0;                  // of apply_gradients, before this one
   std::vector<Form> forms = {};       // by variable
   std::vector<uint64_t> starts = {};  // by variable: its checksum if this process has not trained
                                       // it yet; of the first replica of each of several processes
 };
 
 struct StepAgreement {
-  Step step = {};
+  double learning_rate = 0;
+  int64_t calls = 0;
   std::vector<Form> forms = {};  // a variable with a gradient in some replicas has one in all
   std::string refused = {};      // why there can be no step; empty if there can
   // Others read it until this replica's next collective has returned.

@@ -127,8 +127,9 @@ class TableOptimizer {
 // The embedding optimizer that does what a Keras optimizer does, with the rate that the Keras
 // optimizer has at each step. By class name: SGD, Adagrad, Adam (lazy, epsilon inside the root) and
 // Ftrl become SGD, Adagrad, Adam and FTRL; ValueError for any other, and for a setting beyond the
-// learning rate, initial_accumulator_value, beta_1, beta_2, epsilon of Adam, and
-// learning_rate_power, l1, l2, beta of Ftrl that has not its default.
+// learning rate, weight_decay (of all variables: exclude_from_weight_decay is refused), and
+// initial_accumulator_value, beta_1, beta_2, epsilon of Adam, and learning_rate_power, l1, l2, beta
+// of Ftrl that has not its default.
 TableOptimizer translate_keras_optimizer(const OptimizerHandle& optimizer);
 
 // What happens to one row.

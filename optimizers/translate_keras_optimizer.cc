@@ -32,30 +32,41 @@ void check_settings(const char* class_name, Options options,
   }
 }
 
+// Keras's decay is times the rate.
+template <class TableOptions>
+TableOptimizerState with_decay(TableOptions table, const std::optional<double>& weight_decay) {
+  table.weight_decay_factor = weight_decay;
+  table.multiply_weight_decay_factor_by_learning_rate = weight_decay.has_value();
+  return state_of(table);
+}
+
 TableOptimizerState translated(const SGDOptions& o) {
-  check_settings("SGD", o, {});
-  return state_of(tpu::SGD{});
+  check_settings("SGD", o, {"weight_decay"});
+  return with_decay(tpu::SGD{}, o.weight_decay);
 }
 
 TableOptimizerState translated(const AdagradOptions& o) {
-  check_settings("Adagrad", o, {"initial_accumulator_value"});
-  return state_of(tpu::Adagrad{.initial_accumulator_value = o.initial_accumulator_value});
+  check_settings("Adagrad", o, {"initial_accumulator_value", "weight_decay"});
+  return with_decay(tpu::Adagrad{.initial_accumulator_value = o.initial_accumulator_value},
+                    o.weight_decay);
 }
 
 TableOptimizerState translated(const AdamOptions& o) {
-  check_settings("Adam", o, {"beta_1", "beta_2", "epsilon"});
-  return state_of(tpu::Adam{.beta_1 = o.beta_1, .beta_2 = o.beta_2, .epsilon = o.epsilon});
+  check_settings("Adam", o, {"beta_1", "beta_2", "epsilon", "weight_decay"});
+  return with_decay(tpu::Adam{.beta_1 = o.beta_1, .beta_2 = o.beta_2, .epsilon = o.epsilon},
+                    o.weight_decay);
 }
 
 TableOptimizerState translated(const FtrlOptions& o) {
   check_settings("Ftrl", o,
                  {"learning_rate_power", "initial_accumulator_value", "l1_regularization_strength",
-                  "l2_regularization_strength", "beta"});
-  return state_of(tpu::FTRL{.learning_rate_power = o.learning_rate_power,
-                            .l1_regularization_strength = o.l1_regularization_strength,
-                            .l2_regularization_strength = o.l2_regularization_strength,
-                            .beta = o.beta,
-                            .initial_accumulator_value = o.initial_accumulator_value});
+                  "l2_regularization_strength", "beta", "weight_decay"});
+  return with_decay(tpu::FTRL{.learning_rate_power = o.learning_rate_power,
+                              .l1_regularization_strength = o.l1_regularization_strength,
+                              .l2_regularization_strength = o.l2_regularization_strength,
+                              .beta = o.beta,
+                              .initial_accumulator_value = o.initial_accumulator_value},
+                    o.weight_decay);
 }
 
 // Empty unless `optimizer` is of this class. The classes are final, so a class made from one of
@@ -64,6 +75,11 @@ template <class Class>
 std::optional<TableOptimizerState> translated_as(const Optimizer& optimizer) {
   const auto* found = dynamic_cast<const Class*>(&optimizer);
   if (found == nullptr) return {};
+  if (found->options().weight_decay.value_or(0) != 0 && optimizer.excludes_from_weight_decay()) {
+    throw ValueError("TableOptimizer: a Keras ", optimizer.class_name(),
+                     " for tables needs weight_decay for all variables, received one with "
+                     "exclude_from_weight_decay");
+  }
   return translated(found->options());
 }
 

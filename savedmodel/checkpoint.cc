@@ -109,8 +109,14 @@ void add_counters(const CheckpointItems& items, std::vector<Entry>& out) {
     const std::string prefix = "optimizers/" + item.first + "/";
     out.push_back({.key = prefix + "iteration",
                    .spec = {.shape = {}, .dtype = DType::kInt64},
-                   .get = [=] { return Tensor::scalar(optimizer->iterations()); },
+                   .get = [=] { return optimizer->iterations_variable().read(); },
                    .set = [=](const Tensor& v) { optimizer->set_iterations(v.item<int64_t>()); }});
+    for (const Variable& shared : optimizer->shared_slots()) {
+      out.push_back({.key = prefix + shared.name(),
+                     .spec = shared.spec(),
+                     .get = [=] { return shared.read(); },
+                     .set = [=](const Tensor& v) { shared.assign(v); }});
+    }
     if (!optimizer->learning_rate_source().number()) continue;
     out.push_back(
         {.key = prefix + "learning_rate",
@@ -140,7 +146,7 @@ std::vector<Entry> entries_to_save(const CheckpointItems& items) {
   }
   const std::vector<Trained> trained = trained_variables(items);
   for (const auto& [name, optimizer] : items.optimizers) {
-    const std::vector<Slot> slots = optimizer->rule().slots();
+    const std::vector<Slot>& slots = optimizer->slot_specs();
     for (const Trained& t : trained) {
       if (optimizer->slots(t.variable).empty()) continue;
       for (size_t s = 0; s < slots.size(); ++s) {
@@ -174,7 +180,7 @@ std::vector<Entry> slots_to_restore(const CheckpointItems& items, const Index& i
   std::vector<Entry> out;
   const std::vector<Trained> trained = trained_variables(items);
   for (const auto& [name, optimizer] : items.optimizers) {
-    const std::vector<Slot> slots = optimizer->rule().slots();
+    const std::vector<Slot>& slots = optimizer->slot_specs();
     for (const Trained& t : trained) {
       const bool has_slots = !optimizer->slots(t.variable).empty();
       for (size_t s = 0; s < slots.size(); ++s) {

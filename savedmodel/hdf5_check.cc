@@ -28,6 +28,7 @@ constexpr uint64_t kUndefined = ~uint64_t{0};
 
 // Types of messages in object headers.
 enum Message : uint16_t {
+  kNil = 0x00,
   kDataspace = 0x01,
   kLinkInfo = 0x02,
   kDatatype = 0x03,
@@ -41,6 +42,7 @@ enum Message : uint16_t {
   kSharedTable = 0x0F,
   kContinuation = 0x10,
   kSymbolTable = 0x11,
+  kModified = 0x12,
   kTreeSizes = 0x13,
   kDriver = 0x14,
   kAttributeInfo = 0x15,
@@ -56,7 +58,7 @@ struct Header {
 
 class Checker {
  public:
-  explicit Checker(const std::string& path) : in_(path) {}
+  Checker(const std::string& path, const std::string& name) : in_(path, name) {}
 
   void check() {
     if (in_.size() < 8 || in_.at(0, 8).text() != std::string_view("\x89HDF\r\n\x1a\n", 8)) return;
@@ -77,13 +79,17 @@ class Checker {
     }
     if (block.u64() != 0) block.fail("a base address other than 0");
     block.skip(8);
-    if (block.u64() > in_.size()) block.fail("truncated: the file should end behind its end");
+    const uint64_t end = block.u64();
+    if (end > in_.size()) block.fail("truncated: the file should end behind its end");
+    in_.set_end(end);
     if (block.u64() != kUndefined) block.fail("a driver of its own");
     check_entry(block, nullptr);
     while (!to_do_.empty()) {
       const uint64_t address = to_do_.back();
       to_do_.pop_back();
-      if (objects_.insert(address).second) check_object(address);
+      // Else groups could be in themselves, or so many as no walk ends.
+      if (!objects_.insert(address).second) block.fail("an object with two names");
+      check_object(address);
     }
   }
 
@@ -194,7 +200,9 @@ class Checker {
     if (in_.at(address, 4).text() == "OHDR") return;
     Bytes head = in_.at(address, 16);
     if (head.u8() != 1) head.fail("an object header of unknown version");
-    head.skip(7);
+    head.skip(1);
+    uint64_t left = head.u16();
+    head.skip(4);
     const uint32_t size = head.u32();
     std::vector<Bytes> chunks = {in_.at(address + 16, size)};
     once(address + 16, head);
@@ -202,13 +210,17 @@ class Checker {
     while (!chunks.empty()) {
       Bytes chunk = chunks.back();
       chunks.pop_back();
-      while (chunk.left() >= 8) {
+      if (chunk.left() == 0) head.fail("an object header without room");
+      for (; chunk.left() > 0; --left) {
+        if (left == 0) chunk.fail("more messages than the object header tells of");
         const uint16_t type = chunk.u16();
         const uint16_t length = chunk.u16();
         const uint8_t flags = chunk.u8();
         chunk.skip(3);
+        if (length % 8 != 0) chunk.fail("a message of uneven length");
         Bytes body = chunk.take(length);
         if ((flags & 2) != 0) body.fail("a shared message");
+        if ((flags & ~5) != 0) body.fail("a message of unusual form");
         if (type == kContinuation) {
           const uint64_t next = body.u64();
           chunks.push_back(in_.at(next, body.u64()));
@@ -218,7 +230,11 @@ class Checker {
         }
       }
     }
+    if (left != 0) head.fail("fewer messages than the object header tells of");
     if (header.group && (header.layout || header.dims)) head.fail("a group with values");
+    if (header.group && !owned_.insert((*header.group)[0]).second) {
+      head.fail("members that belong to two groups");
+    }
     if (header.layout) check_dataset(header, head);
   }
 
@@ -260,8 +276,13 @@ class Checker {
       case kDriver:
       case kAttributeInfo:
         body.fail("a message that files of this version do not have");
-      default:
+      case kModified:
+        if (body.left() < 8 || body.u8() != 1) body.fail("a time of unusual form");
         return;
+      case kNil:
+        return;
+      default:
+        body.fail("a message of unknown kind");
     }
   }
 
@@ -463,12 +484,15 @@ class Checker {
   uint64_t leaf_symbols_ = 0, group_children_ = 0, chunk_children_ = 64;
   std::vector<uint64_t> to_do_;                    // object headers
   std::set<uint64_t> objects_, blocks_;            // seen
+  std::set<uint64_t> owned_;                       // B-trees of groups
   std::unordered_map<uint64_t, uint64_t> groups_;  // seen: B-tree -> heap
   std::unordered_map<uint64_t, std::unordered_map<uint32_t, uint64_t>> heaps_;
 };
 
 }  // namespace
 
-void check_hdf5_structure(const std::string& path) { Checker(path).check(); }
+void check_hdf5_structure(const std::string& path, const std::string& name) {
+  Checker(path, name).check();
+}
 
 }  // namespace keel

@@ -15,8 +15,10 @@ class Bytes;
 // A file of which no byte behind its end is asked for.
 class Input {
  public:
-  explicit Input(const std::string& path);  // IoError if it cannot be read
+  // Errors call the file `name`. IoError if it cannot be read.
+  Input(const std::string& path, const std::string& name);
   uint64_t size() const { return size_; }
+  void set_end(uint64_t end) { size_ = end; }  // nearer than it was
   Bytes at(uint64_t address, uint64_t count);
   void check_range(uint64_t address, uint64_t count) const;  // IoError
 

@@ -6,10 +6,11 @@
 
 namespace keel::hdf5_check_internal {
 
-Input::Input(const std::string& path) : path_(path), file_(path, std::ios::binary | std::ios::ate) {
-  if (!file_) throw IoError(path, ": cannot be opened");
+Input::Input(const std::string& path, const std::string& name)
+    : path_(name), file_(path, std::ios::binary | std::ios::ate) {
+  if (!file_) throw IoError(name, ": cannot be opened");
   const auto end = file_.tellg();
-  if (end < 0) throw IoError(path, ": is not a regular file");
+  if (end < 0) throw IoError(name, ": is not a regular file");
   size_ = static_cast<uint64_t>(end);
 }
 

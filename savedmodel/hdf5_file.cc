@@ -82,6 +82,7 @@ namespace {
 
 // Deflate cannot shrink by more.
 constexpr uint64_t kMaxCompression = 1032;
+constexpr size_t kMaxDepth = 64;  // of groups in groups
 constexpr int64_t kMaxStrings = int64_t{1} << 28;
 
 std::optional<DType> integer_dtype(size_t size, bool is_signed) {
@@ -160,7 +161,7 @@ herr_t add_name(hid_t, const char* name, const H5L_info_t*, void* out) {
 }  // namespace
 
 struct Hdf5File::Impl {
-  std::string path;
+  std::string path;  // or the name that errors call it
   uint64_t bytes = 0;
   std::optional<Id> file;
 
@@ -177,19 +178,19 @@ struct Hdf5File::Impl {
   void check_storage(const Place& place, const Dataset& dataset) const;
 };
 
-Hdf5File::Hdf5File(const std::string& path)
+Hdf5File::Hdf5File(const std::string& path, const std::string& name)
     : impl_([&] {
         auto impl = std::make_unique<Impl>();
-        impl->path = path;
+        impl->path = name.empty() ? path : name;
         std::error_code error;
         if (!std::filesystem::is_regular_file(path, error)) {
-          throw IoError(path, ": ", error ? error.message() : "is not a regular file");
+          throw IoError(impl->path, ": ", error ? error.message() : "is not a regular file");
         }
         impl->bytes = std::filesystem::file_size(path);
-        check_hdf5_structure(path);
+        check_hdf5_structure(path, impl->path);
         const LibraryScope library;
         const std::string root = "/";
-        const Place place{path, root};
+        const Place place{impl->path, root};
         const Id access = place.check(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "no access list");
         H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
         impl->file.emplace(place.check(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose,
@@ -208,7 +209,9 @@ const std::string& Hdf5File::path() const { return impl_->path; }
 bool Hdf5File::Impl::exists(const std::string& object) const {
   const Place place{path, object};
   std::string so_far;
-  for (const std::string& part : hdf5_internal::parts_of(object)) {
+  const std::vector<std::string> parts = hdf5_internal::parts_of(object);
+  if (parts.size() > kMaxDepth) place.fail("is deeper in groups than files of models go");
+  for (const std::string& part : parts) {
     so_far += "/" + part;
     const htri_t found = H5Lexists(*file, so_far.c_str(), H5P_DEFAULT);
     place.check(found, "cannot be looked up");
@@ -242,9 +245,18 @@ std::vector<std::string> Hdf5File::children(const std::string& group) const {
   const Place place{path(), group};
   const Id id = impl_->open_object(group);
   if (H5Iget_type(id) != H5I_GROUP) place.fail("is not a group");
+  H5O_info_t info = {};
+  place.check(H5Oget_info2(id, &info, H5O_INFO_BASIC), "cannot be looked at");
+  if (info.rc > 1) place.fail("has several names: it may be in itself");
   std::vector<std::string> names;
   place.check(H5Literate(id, H5_INDEX_NAME, H5_ITER_INC, nullptr, add_name, &names),
               "members cannot be listed");
+  for (const std::string& name : names) {
+    // Paths with such parts lead elsewhere, back to the group for one.
+    if (name.empty() || name == "." || name.find('/') != std::string::npos) {
+      place.fail("has a member of the name '", name, "'");
+    }
+  }
   return names;
 }
 

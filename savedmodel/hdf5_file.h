@@ -2,8 +2,9 @@
 //
 // Paths are absolute or relative to the root, parts separated by '/'. Every error that comes from
 // a file is an IoError that names the file and the object in it. Files are not trusted: links
-// other than hard ones, external and virtual datasets and filters other than deflate, shuffle and
-// fletcher32 are refused, and no size is believed that the file's own length does not allow.
+// other than hard ones, groups with two names (which may be in themselves), external and virtual
+// datasets and filters other than deflate, shuffle and fletcher32 are refused, and no size is
+// believed that the file's own length does not allow.
 //
 // Thread safety: objects belong to one thread at a time; different ones may be used at once (the
 // HDF5 library allows one call at a time, which a lock sees to).
@@ -21,8 +22,9 @@ namespace keel {
 
 class Hdf5File {
  public:
-  // Opens for reading. IoError if the file is missing, unreadable, truncated or not HDF5.
-  explicit Hdf5File(const std::string& path);
+  // Opens for reading. IoError if the file is missing, unreadable, truncated or not HDF5. Errors
+  // call it `name` if there is one, else by its path.
+  explicit Hdf5File(const std::string& path, const std::string& name = {});
   ~Hdf5File();
   Hdf5File(const Hdf5File&) = delete;
   Hdf5File& operator=(const Hdf5File&) = delete;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "layers/model.h"
+#include "savedmodel/signature.h"
 
 namespace keel {
 
@@ -12,6 +13,7 @@ struct KerasH5WriteOptions {
   // The state of the optimizer of a compiled model, as Keras 2.15 writes it. Keras 3 loads such a
   // file, but cannot go on training.
   bool optimizer_weights = false;
+  SignatureSpecs signatures = {};  // that fit the model
 };
 
 // What compile() was given is written if the model is compiled with an optimizer. The file appears
@@ -23,7 +25,8 @@ void write_keras_h5(const Model& model, const std::string& path,
                     const KerasH5WriteOptions& options = {});
 
 struct KerasH5ReadOptions {
-  bool compile = false;  // as the file says, with the optimizer's state if the file has it
+  bool compile = false;   // as the file says, with the optimizer's state if the file has it
+  bool safe_mode = true;  // as LoadOptions has it (saved_model.h)
 };
 
 // A model with the file's weights. Weighted layers are matched in order, and so are the weights in

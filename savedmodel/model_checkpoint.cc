@@ -3,24 +3,14 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
+#include <iostream>
 
+#include "distribute/fail_together.h"
 #include "savedmodel/saved_model.h"
 
 namespace keel {
 namespace {
-
-bool larger_is_better(const ModelCheckpointOptions& options) {
-  if (options.mode == "max") return true;
-  if (options.mode == "min") return false;
-  if (options.mode != "auto") {
-    throw ValueError("ModelCheckpoint: mode must be 'auto', 'min' or 'max', received '",
-                     options.mode, "'");
-  }
-  for (const char* part : {"acc", "auc", "precision", "recall", "f1", "fmeasure"}) {
-    if (options.monitor.find(part) != std::string::npos) return true;
-  }
-  return false;
-}
 
 struct Format {
   bool zeros = false;
@@ -88,6 +78,19 @@ std::string replaced(const std::string& field, const Logs& values) {
   return counts ? formatted(it->second, {.kind = 'd'}) : to_json(it->second);
 }
 
+void make_folder_of(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) return;
+  distribute::fail_together(distribute::processes(), "ModelCheckpoint", [&] {
+    if (distribute::processes().rank() != 0) return;
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) {
+      throw IoError("ModelCheckpoint: ", folder.string(), ": cannot be made, ", error.message());
+    }
+  });
+}
+
 }  // namespace
 
 std::string format_logs(const std::string& text, const Logs& values) {
@@ -111,40 +114,78 @@ std::string format_logs(const std::string& text, const Logs& values) {
 }
 
 ModelCheckpointCallback::ModelCheckpointCallback(Options options)
-    : options_(std::move(options)), larger_is_better_(larger_is_better(options_)) {
+    : options_(std::move(options)),
+      monitor_("ModelCheckpoint", options_.monitor, options_.mode),
+      best_(options_.initial_value_threshold) {
   if (options_.filepath.empty()) throw ValueError("ModelCheckpoint: needs a filepath");
   if (options_.save_freq && *options_.save_freq < 1) {
     throw ValueError("ModelCheckpoint: save_freq must be positive, received ", *options_.save_freq);
   }
-  if (options_.save_weights_only) {
-    throw NotImplementedError("ModelCheckpoint: save_weights_only is not offered");
+  if (options_.save_weights_only && !options_.filepath.ends_with(".weights.h5")) {
+    throw ValueError("ModelCheckpoint: with save_weights_only the filepath must end in ",
+                     "'.weights.h5', received '", options_.filepath, "'");
   }
-  best_ = options_.initial_value_threshold;
 }
 
-void ModelCheckpointCallback::on_train_begin() { batches_ = 0; }
+void ModelCheckpointCallback::on_train_begin() {
+  if (options_.save_best_only) monitor_.begin(model());
+  batches_ = 0;
+}
 
-bool ModelCheckpointCallback::is_better(const Logs& logs) {
-  const auto it = logs.find(options_.monitor);
-  if (it == logs.end()) {
-    std::string known;
-    for (const auto& [name, value] : logs) known += (known.empty() ? "" : ", ") + name;
-    throw ValueError("ModelCheckpoint: no value of '", options_.monitor,
-                     "' in the logs, they have: ", known);
+bool ModelCheckpointCallback::is_to_be_saved(const Logs& logs, const std::string& path) {
+  if (!options_.save_best_only) {
+    if (options_.verbose > 0) print_line(str("\nEpoch ", epoch_ + 1, ": saving model to ", path));
+    return true;
   }
-  const double value = it->second;
-  if (std::isnan(value)) return false;
-  return !best_ || (larger_is_better_ ? value > *best_ : value < *best_);
+  const std::optional<double> value = monitor_.value(logs, params());
+  if (!value && options_.save_freq && !warned_ && distribute::processes().rank() == 0) {
+    std::cerr << "ModelCheckpoint: nothing is saved, for '" << options_.monitor
+              << "' is known after an epoch, and save_freq asks after batches\n";
+    warned_ = true;
+  }
+  if (!value || std::isnan(*value)) return false;
+  const bool better = !best_ || monitor_.is_better(*value, *best_);
+  if (options_.verbose > 0) {
+    const std::string head = str("\nEpoch ", epoch_ + 1, ": ", options_.monitor);
+    const std::string before = best_ ? to_json(*best_) : "nothing";
+    print_line(better ? str(head, " improved from ", before, " to ", to_json(*value),
+                            ", saving model to ", path)
+                      : str(head, " did not improve from ", before));
+  }
+  if (better) best_ = *value;
+  return better;
 }
 
 void ModelCheckpointCallback::save(int64_t batch, const Logs& logs) {
-  if (options_.save_best_only && !is_better(logs)) return;
   Logs values = logs;
   values["epoch"] = static_cast<double>(epoch_ + 1);
   values["batch"] = static_cast<double>(batch);
-  save_model(model(), format_logs(options_.filepath, values),
-             {.include_optimizer = options_.include_optimizer});
-  if (options_.save_best_only) best_ = logs.at(options_.monitor);
+  const std::string path = format_logs(options_.filepath, values);
+  const std::optional<double> before = best_;
+  if (!is_to_be_saved(logs, path)) return;
+  try {
+    make_folder_of(path);
+    if (options_.save_weights_only) {
+      save_weights(model(), path);
+    } else {
+      save_model(model(), path, {.include_optimizer = options_.include_optimizer});
+    }
+  } catch (...) {
+    best_ = before;
+    throw;
+  }
+}
+
+Callback::State ModelCheckpointCallback::state() const {
+  State out = {{"batches", Tensor::scalar(batches_)}};
+  if (best_) out["best"] = Tensor::scalar(*best_);
+  return out;
+}
+
+void ModelCheckpointCallback::set_state(const State& state) {
+  batches_ = state_value("ModelCheckpoint", state, "batches").item<int64_t>();
+  best_.reset();
+  if (const auto it = state.find("best"); it != state.end()) best_ = it->second.item<double>();
 }
 
 void ModelCheckpointCallback::on_train_batch_end(int64_t batch, const Logs& logs) {

@@ -3,36 +3,113 @@
 #include <filesystem>
 
 #include "distribute/fail_together.h"
+#include "savedmodel/for_keras.h"
+#include "savedmodel/keras_archive.h"
 #include "savedmodel/keras_h5.h"
+#include "savedmodel/keras_weights_h5.h"
+#include "savedmodel/legacy_weights.h"
+#include "savedmodel/model_weights.h"
+#include "savedmodel/signature_files.h"
 
 namespace keel {
 namespace {
 
-void check_suffix(const char* who, const std::string& path) {
-  if (path.ends_with(".weights.h5") || path.ends_with(".keras")) {
-    throw NotImplementedError(who, ": files '.keras' and '.weights.h5' are not offered, received '",
-                              path, "'; use '.h5'");
+enum class Format { kArchive, kWeights, kLegacy };
+
+Format format_of(const char* who, const std::string& path) {
+  if (path.ends_with(".keras")) return Format::kArchive;
+  if (path.ends_with(".weights.h5")) return Format::kWeights;
+  if (path.ends_with(".h5") || path.ends_with(".hdf5")) return Format::kLegacy;
+  throw ValueError(who,
+                   ": the file's name must end in '.keras', '.weights.h5', '.h5' or '.hdf5', "
+                   "received '",
+                   path, "'");
+}
+
+Format whole_model_format(const char* who, const std::string& path) {
+  const Format format = format_of(who, path);
+  if (format == Format::kWeights) {
+    throw ValueError(who, ": a file '.weights.h5' holds weights alone, received '", path,
+                     "'; use '.keras', or save_weights and load_weights");
   }
-  if (!path.ends_with(".h5") && !path.ends_with(".hdf5")) {
-    throw ValueError(who, ": the file's name must end in '.h5' or '.hdf5', received '", path, "'");
-  }
+  return format;
+}
+
+void check_overwrite(const char* who, const std::string& path, bool overwrite) {
+  distribute::fail_together(distribute::processes(), who, [&] {
+    if (!overwrite && std::filesystem::exists(path)) {
+      throw ValueError(who, ": ", path, " exists, and overwrite is false");
+    }
+  });
 }
 
 }  // namespace
 
 void save_model(const Model& model, const std::string& path, const SaveOptions& options) {
-  check_suffix("save_model", path);
-  distribute::fail_together(distribute::processes(), "save_model", [&] {
-    if (!options.overwrite && std::filesystem::exists(path)) {
-      throw ValueError("save_model: ", path, " exists, and overwrite is false");
-    }
-  });
-  write_keras_h5(model, path, {.optimizer_weights = options.include_optimizer});
+  const Format format = whole_model_format("save_model", path);
+  check_overwrite("save_model", path, options.overwrite);
+  if (options.for_keras) {
+    const ModelHandle rewritten = keras_model_of(model);
+    return save_model(
+        rewritten, path,
+        {.include_optimizer = options.include_optimizer, .signatures = options.signatures});
+  }
+  check_signatures(model, options.signatures);
+  if (format == Format::kArchive) {
+    return write_keras_archive(model, path, {.signatures = options.signatures});
+  }
+  write_keras_h5(
+      model, path,
+      {.optimizer_weights = options.include_optimizer, .signatures = options.signatures});
 }
 
 ModelHandle load_model(const std::string& path, const LoadOptions& options) {
-  check_suffix("load_model", path);
-  return read_keras_h5(path, {.compile = options.compile});
+  if (whole_model_format("load_model", path) == Format::kArchive) {
+    return read_keras_archive(path, {.compile = options.compile, .safe_mode = options.safe_mode});
+  }
+  return read_keras_h5(path, {.compile = options.compile, .safe_mode = options.safe_mode});
+}
+
+void save_weights(const Model& model, const std::string& path, const SaveWeightsOptions& options) {
+  const Format format = format_of("save_weights", path);
+  if (format == Format::kArchive) {
+    throw ValueError("save_weights: a file '.keras' holds a whole model, received '", path,
+                     "'; use '.weights.h5', or save_model");
+  }
+  check_overwrite("save_weights", path, options.overwrite);
+  if (format == Format::kWeights) {
+    return write_hdf5("save_weights", path, keras_weights_contents(model));
+  }
+  require_no_replica("save_weights");
+  require_built("save_weights", model);
+  Hdf5Contents contents;
+  add_legacy_weights(model, "/", contents);
+  write_hdf5("save_weights", path, contents);
+}
+
+std::vector<std::string> load_weights(const Model& model, const std::string& path,
+                                      const LoadWeightsOptions& options) {
+  const Format format = format_of("load_weights", path);
+  require_no_replica("load_weights");
+  require_built("load_weights", model);
+  if (format != Format::kLegacy) {
+    if (options.by_name) {
+      throw ValueError("load_weights: by_name is for legacy files ('.h5'), received '", path, "'");
+    }
+    if (format == Format::kArchive) {
+      return read_archive_weights(path, model, options.skip_mismatch);
+    }
+    return read_keras_weights(Hdf5File(path), model, options.skip_mismatch);
+  }
+  const Hdf5File file(path);
+  const bool alone = file.has_attribute("/", "layer_names") ||
+                     file.has_attribute("/", "layer_names0") || !file.has("/model_weights");
+  if (alone && !file.has_attribute("/", "layer_names") &&
+      !file.has_attribute("/", "layer_names0")) {
+    throw IoError(path, ": has no layer_names: no weights in Keras's legacy layout");
+  }
+  return read_legacy_weights(file, alone ? "/" : "/model_weights", model,
+                             {.by_name = options.by_name, .skip_mismatch = options.skip_mismatch});
 }
 
 }  // namespace keel

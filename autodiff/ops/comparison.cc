@@ -217,6 +217,11 @@ class ZerosLike final : public Op {
   bool differentiable() const override { return false; }
 };
 
+void check_bools(const char* who, const Tensor& a, const Tensor& b) {
+  if (a.dtype() == DType::kBool && b.dtype() == DType::kBool) return;
+  throw TypeError(who, ": needs bools, received ", a.dtype(), " and ", b.dtype());
+}
+
 }  // namespace
 
 namespace ops {
@@ -228,6 +233,14 @@ Tensor greater_equal(const Tensor& a, const Tensor& b) { return compare<GreaterE
 Tensor less(const Tensor& a, const Tensor& b) { return compare<Less>(a, b); }
 Tensor less_equal(const Tensor& a, const Tensor& b) { return compare<LessEqual>(a, b); }
 Tensor logical_not(const Tensor& x) { return dispatch1(LogicalNot(), {x}); }
+Tensor logical_and(const Tensor& a, const Tensor& b) {
+  check_bools("logical_and", a, b);
+  return where(a, b, a);
+}
+Tensor logical_or(const Tensor& a, const Tensor& b) {
+  check_bools("logical_or", a, b);
+  return where(a, a, b);
+}
 Tensor is_nan(const Tensor& x) { return dispatch1(IsNan(), {x}); }
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   return dispatch1(Where(), {condition, a, b});

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "autodiff/operation.h"
@@ -137,6 +139,51 @@ class LogSoftmax final : public Op {
   Retain retain() const override { return {.inputs = 0, .outputs = 1}; }
 };
 
+// max(x - t, 0) for the t that makes the sum 1. Inside the support the gradient is dy less its
+// mean.
+class Sparsemax final : public Op {
+ public:
+  Sparsemax() : Op("Sparsemax") {}
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
+    check_row("sparsemax", in[0]);
+    return {in[0]};
+  }
+  std::vector<Tensor> compute(std::span<const Tensor> in) const override {
+    Tensor y = Tensor::uninitialized(in[0].shape(), in[0].dtype());
+    visit_floating(y.dtype(), "sparsemax", [&]<class T>(const T&) {
+      for_each_row<T>(in[0], y, [](const T* x, T* out, int64_t n) {
+        std::copy(x, x + n, out);
+        std::sort(out, out + n, std::greater<T>());
+        const T top = out[0];
+        // How many of the greatest stay above what is left of them; relative to the greatest,
+        // which loses no precision.
+        double sum = 0, threshold = 0;
+        for (int64_t k = 1; k <= n; ++k) {
+          const double z = out[k - 1] - top;
+          if (1 + static_cast<double>(k) * z <= sum + z) break;
+          sum += z;
+          threshold = (sum - 1) / static_cast<double>(k);
+        }
+        for (int64_t i = 0; i < n; ++i) {
+          out[i] = static_cast<T>(std::max(x[i] - top - threshold, 0.0));
+        }
+      });
+    });
+    return {y};
+  }
+  std::vector<Gradient> vjp(const VjpArgs& args) const override {
+    const Tensor& y = args.outputs[0];
+    const Tensor zero = Tensor::zeros({}, y.dtype());
+    const Tensor dy = args.output_gradients[0].dense();
+    const Tensor support = ops::greater(y, zero);
+    const Tensor inside = ops::where(support, dy, zero);
+    const Tensor count = ops::sum(ops::cast(support, y.dtype()), {-1}, true);
+    return {ops::where(support, dy - ops::sum(inside, {-1}, true) / count, zero)};
+  }
+  Retain retain() const override { return {.inputs = 0, .outputs = 1}; }
+};
+
 // fn on x with `axis` brought to the end, and back.
 template <class Fn>
 Tensor along(const Tensor& x, int axis, const Fn& fn) {
@@ -195,6 +242,9 @@ Tensor softmax(const Tensor& x, int axis) {
 }
 Tensor log_softmax(const Tensor& x, int axis) {
   return along(x, axis, [](const Tensor& rows) { return dispatch1(LogSoftmax(), {rows}); });
+}
+Tensor sparsemax(const Tensor& x, int axis) {
+  return along(x, axis, [](const Tensor& rows) { return dispatch1(Sparsemax(), {rows}); });
 }
 Tensor sigmoid_cross_entropy(const Tensor& labels, const Tensor& logits) {
   return dispatch1(SigmoidCrossEntropy(), {labels, logits});

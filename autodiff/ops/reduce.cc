@@ -186,7 +186,7 @@ void reduce_middle(const Layers& layers, T* out, const Finish& finish) {
   std::vector<Far> parts(blocks > 1 ? outer * blocks * inner : 0);
   const int64_t work = std::max<int64_t>(1, std::min(block, rows) * std::min(inner, kStrip));
   parallel_for(outer * blocks * strips, std::max<int64_t>(1, kGrain / work),
-               [&, inner = inner, rows = rows](int64_t first, int64_t last) {
+               [&](int64_t first, int64_t last) {
                  Far totals[kStrip];
                  for (int64_t p = first; p < last; ++p) {
                    const int64_t o = p / (blocks * strips), b = p / strips % blocks;
@@ -204,7 +204,7 @@ void reduce_middle(const Layers& layers, T* out, const Finish& finish) {
                });
   if (blocks == 1) return;
   parallel_for(outer * inner, std::max<int64_t>(64, kGrain / blocks),
-               [&, inner = inner](int64_t first, int64_t last) {
+               [&](int64_t first, int64_t last) {
                  for (int64_t i = first; i < last; ++i) {
                    const Far* part = parts.data() + i / inner * blocks * inner + i % inner;
                    Far total = part[0];

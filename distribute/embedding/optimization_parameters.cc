@@ -91,7 +91,12 @@ bool only_dense(const UpdateRule& rule) {
     return sgd->momentum != 0 || sgd->nesterov;
   }
   if (const auto* adagrad = dynamic_cast<const AdagradRule*>(&rule)) return adagrad->epsilon != 0;
-  if (const auto* adam = dynamic_cast<const AdamRule*>(&rule)) return adam->options.bias_correction;
+  if (const auto* adam = dynamic_cast<const AdamRule*>(&rule)) {
+    return adam->options.bias_correction || adam->options.amsgrad;
+  }
+  if (const auto* ftrl = dynamic_cast<const FtrlRule*>(&rule)) {
+    return ftrl->options.l2_shrinkage != 0;
+  }
   return false;
 }
 

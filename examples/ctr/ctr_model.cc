@@ -1,12 +1,12 @@
 #include "examples/ctr/ctr_model.h"
 
-#include "layers/core/activation.h"
+#include "layers/activation/activation.h"
 #include "layers/core/dense.h"
-#include "layers/core/dropout.h"
 #include "layers/interaction/dot_interaction.h"
 #include "layers/interaction/feature_cross.h"
 #include "layers/merging/concatenate.h"
 #include "layers/merging/merge.h"
+#include "layers/regularization/dropout.h"
 
 namespace keel::examples {
 namespace {

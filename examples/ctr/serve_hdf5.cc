@@ -1,6 +1,7 @@
 // Loads a model from an HDF5 file and predicts the rows of a CSV file.
 #include <iostream>
 
+#include "examples/ctr/ctr_data.h"
 #include "examples/ctr/predictions_csv.h"
 #include "examples/flags.h"
 #include "framework/data/csv.h"
@@ -19,12 +20,14 @@ constexpr char kUsage[] =
     "serve_hdf5: loads a model from an HDF5 file and predicts the rows of a CSV file, whose\n"
     "columns are found by the names of the model's inputs.";
 
-// The columns that the model takes, as the reader wants them. An empty number is 0, as in training.
+// The columns that the model takes, as the reader wants them. Empty fields are as in training.
 std::vector<data::CsvColumn> columns_of(const FunctionalModel& model) {
   std::vector<data::CsvColumn> columns;
   for_each_leaf(model.inputs(), [&](const std::string& name, const TensorLike& input) {
     data::CsvColumn column{.name = name, .dtype = input.spec().dtype};
-    if (column.dtype != DType::kString) column.default_value = 0;
+    if (column.dtype != DType::kString) {
+      column.default_value = column.dtype == DType::kInt64 ? kNoCategory : 0;
+    }
     columns.push_back(std::move(column));
   });
   return columns;
@@ -34,7 +37,7 @@ int run() {
   const std::string file = absl::GetFlag(FLAGS_model);
   const std::string csv = absl::GetFlag(FLAGS_csv);
   if (file.empty() || csv.empty()) throw ValueError("--model and --csv are needed; see --help");
-  const ModelHandle model = load_model(file);
+  const ModelHandle model = load_model(file, {.compile = false});
   const auto* functional = dynamic_cast<const FunctionalModel*>(model.shared().get());
   if (functional == nullptr || !functional->inputs().is_dict()) {
     throw ValueError(file, ": not a functional model with named inputs");

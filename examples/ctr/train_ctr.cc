@@ -16,7 +16,7 @@
 #include "layers/losses/crossentropy.h"
 #include "layers/metrics/accuracy.h"
 #include "layers/metrics/auc.h"
-#include "layers/metrics/mean.h"
+#include "layers/metrics/crossentropy.h"
 #include "layers/training/terminal_progress.h"
 #include "optimizers/adam.h"
 #include "optimizers/registry.h"
@@ -43,7 +43,9 @@ ABSL_FLAG(std::string, checkpoint_dir, "", "where checkpoints go; none are writt
 ABSL_FLAG(int64_t, checkpoint_steps, 0, "steps between checkpoints; 0: one after each epoch");
 ABSL_FLAG(bool, resume, false, "go on from the latest checkpoint in --checkpoint_dir");
 ABSL_FLAG(int64_t, stop_after_steps, 0, "stop, with a checkpoint, when so many steps are done");
-ABSL_FLAG(std::string, export, "", "HDF5 file for the trained model, which takes raw columns");
+ABSL_FLAG(std::string, export, "",
+          "file (.h5 or .keras) for the trained model, which takes raw columns, and tf.Example by "
+          "the signature 'serve_examples'");
 ABSL_FLAG(std::string, write_predictions, "", "CSV file for the predictions of the test rows");
 ABSL_FLAG(std::string, write_test_csv, "", "copy of the test rows, for serving them");
 
@@ -287,7 +289,8 @@ int run() {
                                std::filesystem::copy_options::overwrite_existing);
   }
   if (const std::string file = absl::GetFlag(FLAGS_export); !file.empty()) {
-    save_model(serving, file);
+    save_model(serving, file,
+               {.signatures = {{"serve_examples", preprocessing.example_features()}}});
     out() << "exported to " << file << '\n';
   }
   report(data, predictions);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 #include <system_error>
 
@@ -39,7 +40,10 @@ CsvReader::CsvReader(const std::filesystem::path& file, char delimiter, std::str
   std::setvbuf(file_.get(), nullptr, _IONBF, 0);
   stops_[static_cast<unsigned char>(delimiter)] = true;
   stops_[static_cast<unsigned char>('\n')] = true;
-  buffer_.resize(kBufferBytes + 1);
+  // A small file needs no more than itself and room to see that it ends.
+  std::error_code unknown;
+  const uintmax_t bytes = std::filesystem::file_size(file, unknown);
+  buffer_.resize(unknown ? kBufferBytes + 1 : std::min<uintmax_t>(bytes + 1, kBufferBytes) + 1);
   refill();
   if (std::string_view(buffer_.data(), end_).starts_with(kByteOrderMark)) {
     begin_ = kByteOrderMark.size();

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "framework/kernels/smallest_root.h"
+#include "framework/kernels/sum_of_squares.h"
 
 namespace keel {
 namespace {
@@ -71,6 +72,25 @@ void adam(T* __restrict w, const T* __restrict g, T* __restrict m, T* __restrict
   }
 }
 
+// The third moment is the largest second one so far.
+template <class T>
+void amsgrad(T* __restrict w, const T* __restrict g, T* __restrict m, T* __restrict v,
+             T* __restrict largest, int64_t n, double alpha_, const AdamOptionsOfRule& o) {
+  const T alpha = static_cast<T>(alpha_);
+  const T b1 = static_cast<T>(o.beta_1);
+  const T b2 = static_cast<T>(o.beta_2);
+  const T c1 = static_cast<T>(1 - o.beta_1);
+  const T c2 = static_cast<T>(1 - o.beta_2);
+  const T epsilon = static_cast<T>(o.epsilon);
+  const T smallest = smallest_root<T>();
+  for (int64_t i = 0; i < n; ++i) {
+    m[i] = b1 * m[i] + c1 * g[i];
+    v[i] = b2 * v[i] + c2 * (g[i] * g[i]);
+    largest[i] = std::max(largest[i], v[i]);
+    w[i] -= alpha * m[i] / std::max(std::sqrt(largest[i]) + epsilon, smallest);
+  }
+}
+
 template <class T>
 void update_adam(const AdamOptionsOfRule& o, T* w, const T* g, T* const* slots, int64_t n,
                  const Step& step) {
@@ -79,7 +99,9 @@ void update_adam(const AdamOptionsOfRule& o, T* w, const T* g, T* const* slots, 
     const double t = static_cast<double>(step.iteration) + 1;
     alpha *= std::sqrt(1 - std::pow(o.beta_2, t)) / (1 - std::pow(o.beta_1, t));
   }
-  if (o.sum_inside_sqrt) {
+  if (o.amsgrad) {
+    amsgrad(w, g, slots[0], slots[1], slots[2], n, alpha, o);
+  } else if (o.sum_inside_sqrt) {
     adam<true>(w, g, slots[0], slots[1], n, alpha, o);
   } else {
     adam<false>(w, g, slots[0], slots[1], n, alpha, o);
@@ -89,7 +111,7 @@ void update_adam(const AdamOptionsOfRule& o, T* w, const T* g, T* const* slots, 
 // Both forms of the linear slot in one: l' = l + x g - (a'^p - a^p) w y with x = 1, y = 1 / lr, or
 // x = lr, y = 1; bounds and denominator likewise times x and y. A denominator of 0 comes with a
 // numerator of 0 and gives weight 0, hence the smallest positive number.
-template <bool kSquareRoot, class T>
+template <bool kSquareRoot, bool kShrinks, class T>
 void ftrl(T* __restrict w, const T* __restrict g, T* __restrict a, T* __restrict l, int64_t n,
           double learning_rate, const FtrlOptionsOfRule& o) {
   const bool scaled = o.multiply_linear_by_learning_rate;
@@ -99,12 +121,14 @@ void ftrl(T* __restrict w, const T* __restrict g, T* __restrict a, T* __restrict
   const T l1 = x * static_cast<T>(o.l1);
   const T twice_l2 = x * static_cast<T>(2 * o.l2);
   const T beta = static_cast<T>(o.beta);
+  const T shrinkage = static_cast<T>(2 * o.l2_shrinkage);
   const T smallest = std::numeric_limits<T>::min();
   const auto power = [p](T base) { return kSquareRoot ? std::sqrt(base) : std::pow(base, p); };
   for (int64_t i = 0; i < n; ++i) {
     const T squares = a[i] + g[i] * g[i];
     const T root = power(squares);
-    const T linear = l[i] + x * g[i] - (root - power(a[i])) / divisor * w[i];
+    const T pull = kShrinks ? g[i] + shrinkage * w[i] : g[i];
+    const T linear = l[i] + x * pull - (root - power(a[i])) / divisor * w[i];
     const T numerator = std::min(std::max(linear, -l1), l1) - linear;
     w[i] = numerator / std::max((root + beta) / divisor + twice_l2, smallest);
     a[i] = squares;
@@ -115,14 +139,42 @@ void ftrl(T* __restrict w, const T* __restrict g, T* __restrict a, T* __restrict
 template <class T>
 void update_ftrl(const FtrlOptionsOfRule& o, T* w, const T* g, T* const* slots, int64_t n,
                  const Step& step) {
+  const double lr = step.learning_rate;
+  const bool shrinks = o.l2_shrinkage != 0;
   if (o.learning_rate_power == -0.5) {
-    ftrl<true>(w, g, slots[0], slots[1], n, step.learning_rate, o);
+    shrinks ? ftrl<true, true>(w, g, slots[0], slots[1], n, lr, o)
+            : ftrl<true, false>(w, g, slots[0], slots[1], n, lr, o);
   } else {
-    ftrl<false>(w, g, slots[0], slots[1], n, step.learning_rate, o);
+    shrinks ? ftrl<false, true>(w, g, slots[0], slots[1], n, lr, o)
+            : ftrl<false, false>(w, g, slots[0], slots[1], n, lr, o);
   }
 }
 
+template <class T>
+void update_whole(const LayerwiseRule& rule, T* w, const T* g, T* const* slots, int64_t n,
+                  const Step& step) {
+  std::vector<T> u(g, g + n);
+  rule.direct(u.data(), slots, n, step);
+  const T rate = static_cast<T>(
+      step.learning_rate *
+      LayerwiseRule::ratio(kernels::sum_of_squares(w, n), kernels::sum_of_squares(u.data(), n)));
+  for (int64_t i = 0; i < n; ++i) w[i] -= rate * u[i];
+}
+
 }  // namespace
+
+double LayerwiseRule::ratio(double squares_of_w, double squares_of_u) {
+  if (squares_of_w == 0 || squares_of_u == 0) return 1;
+  return std::sqrt(squares_of_w) / std::sqrt(squares_of_u);
+}
+void LayerwiseRule::update(float* value, const float* gradient, float* const* slots, int64_t n,
+                           const Step& step) const {
+  update_whole(*this, value, gradient, slots, n, step);
+}
+void LayerwiseRule::update(double* value, const double* gradient, double* const* slots, int64_t n,
+                           const Step& step) const {
+  update_whole(*this, value, gradient, slots, n, step);
+}
 
 std::vector<Slot> SGDRule::slots() const {
   if (momentum == 0) return {};
@@ -149,7 +201,11 @@ void AdagradRule::update(double* value, const double* gradient, double* const* s
   adagrad(value, gradient, slots[0], n, step.learning_rate, epsilon);
 }
 
-std::vector<Slot> AdamRule::slots() const { return {{.name = "momentum"}, {.name = "velocity"}}; }
+std::vector<Slot> AdamRule::slots() const {
+  std::vector<Slot> out = {{.name = "momentum"}, {.name = "velocity"}};
+  if (options.amsgrad) out.push_back({.name = "velocity_hat", .group = 1});
+  return out;
+}
 void AdamRule::update(float* value, const float* gradient, float* const* slots, int64_t n,
                       const Step& step) const {
   update_adam(options, value, gradient, slots, n, step);

@@ -9,6 +9,7 @@ DenseLayer::DenseLayer(Options options)
   if (options_.units <= 0) {
     throw ValueError("Dense ", name(), ": units must be positive, received ", options_.units);
   }
+  set_activity_regularizer(options_.activity_regularizer);
 }
 
 void DenseLayer::build_weights(const TensorSpec& input) {
@@ -20,11 +21,15 @@ void DenseLayer::build_weights(const TensorSpec& input) {
   kernel_ = add_weight({.name = "kernel",
                         .shape = {input.shape[-1], options_.units},
                         .initializer = options_.kernel_initializer,
+                        .regularizer = options_.kernel_regularizer,
+                        .constraint = options_.kernel_constraint,
                         .dtype = dtype()});
   if (options_.use_bias) {
     bias_ = add_weight({.name = "bias",
                         .shape = {options_.units},
                         .initializer = options_.bias_initializer,
+                        .regularizer = options_.bias_regularizer,
+                        .constraint = options_.bias_constraint,
                         .dtype = dtype()});
   }
 }

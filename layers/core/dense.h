@@ -14,6 +14,11 @@ struct DenseOptions {
   bool use_bias = true;
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};  // of the result
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = {};
   bool trainable = true;
   DType dtype = DType::kFloat32;
@@ -25,6 +30,11 @@ struct DenseOptions {
     field("use_bias", self.use_bias);
     field("kernel_initializer", self.kernel_initializer);
     field("bias_initializer", self.bias_initializer);
+    field("kernel_regularizer", self.kernel_regularizer);
+    field("bias_regularizer", self.bias_regularizer);
+    field("activity_regularizer", self.activity_regularizer);
+    field("kernel_constraint", self.kernel_constraint);
+    field("bias_constraint", self.bias_constraint);
   }
 };
 
@@ -40,6 +50,7 @@ class DenseLayer final : public TensorLayer {
 
   const Variable& kernel() const { return kernel_; }  // empty until built
   const Variable& bias() const { return bias_; }      // idem, and if !use_bias
+  bool supports_masking() const override { return true; }
   Config get_config() const override { return to_config(options_); }
 
  private:

@@ -10,17 +10,22 @@ EmbeddingLayer::EmbeddingLayer(Options options)
     throw ValueError("Embedding ", name(), ": input_dim and output_dim must be positive, received ",
                      options_.input_dim, " and ", options_.output_dim);
   }
-  if (options_.mask_zero) {
-    throw NotImplementedError("Embedding ", name(),
-                              ": mask_zero is not offered; give lists as ragged tensors");
-  }
+  set_activity_regularizer(options_.activity_regularizer);
 }
 
 void EmbeddingLayer::build_weights(const TensorSpec&) {
   embeddings_ = add_weight({.name = "embeddings",
                             .shape = {options_.input_dim, options_.output_dim},
                             .initializer = options_.embeddings_initializer,
+                            .regularizer = options_.embeddings_regularizer,
+                            .constraint = options_.embeddings_constraint,
                             .dtype = dtype()});
+}
+
+std::vector<Tensor> EmbeddingLayer::compute_mask(const Tensors& inputs, const Tensors&) const {
+  if (!options_.mask_zero) return {};
+  const Tensor ids = inputs.tensor();
+  return {ops::not_equal(ids, ops::zeros_like(ids))};
 }
 
 Tensor EmbeddingLayer::call(const Tensor& ids, const CallContext&) {

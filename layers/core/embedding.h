@@ -11,7 +11,10 @@ struct EmbeddingOptions {
   int64_t input_dim = 0;                           // required: rows, > 0
   int64_t output_dim = 0;                          // required: columns, > 0
   Initializer embeddings_initializer = "uniform";  // in [-0.05, 0.05)
-  bool mask_zero = false;
+  Regularizer embeddings_regularizer = {};
+  Regularizer activity_regularizer = {};  // of the result
+  Constraint embeddings_constraint = {};
+  bool mask_zero = false;  // id 0 is padding: the result's mask is ids != 0
   std::string name = {};
   bool trainable = true;
   DType dtype = DType::kFloat32;
@@ -21,22 +24,27 @@ struct EmbeddingOptions {
     field("input_dim", self.input_dim);
     field("output_dim", self.output_dim);
     field("embeddings_initializer", self.embeddings_initializer);
+    field("embeddings_regularizer", self.embeddings_regularizer);
+    field("activity_regularizer", self.activity_regularizer);
+    field("embeddings_constraint", self.embeddings_constraint);
     field("mask_zero", self.mask_zero);
   }
 };
 
 // embeddings[ids]. Input ids of any shape, int32 or int64, or floats that hold such; output
-// [ids..., output_dim]. The gradient of the table is IndexedSlices: rows not read cost nothing.
+// [ids..., output_dim]. The gradient of the table is IndexedSlices: rows not read cost nothing,
+// unless a regularizer or constraint reads them all.
 // ValueError for an id outside [0, input_dim).
 class EmbeddingLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "Embedding";
   using Options = EmbeddingOptions;
-  // ValueError unless both dimensions are positive; NotImplementedError for mask_zero: give lists
-  // as ragged tensors instead.
+  // ValueError unless both dimensions are positive.
   explicit EmbeddingLayer(Options options);
 
   const Variable& embeddings() const { return embeddings_; }  // empty until built
+  bool supports_masking() const override { return true; }
+  std::vector<Tensor> compute_mask(const Tensors& inputs, const Tensors& outputs) const override;
   Config get_config() const override { return to_config(options_); }
 
  private:

@@ -22,6 +22,7 @@ class IdentityLayer final : public Layer {
   using Options = IdentityOptions;
   explicit IdentityLayer(Options options)
       : Layer(kClassName, options), options_(std::move(options)) {}
+  bool supports_masking() const override { return true; }
   Config get_config() const override { return to_config(options_); }
 
  private:

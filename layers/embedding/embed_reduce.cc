@@ -51,12 +51,15 @@ EmbedReduceLayer::EmbedReduceLayer(Options options)
     throw NotImplementedError("EmbedReduce ", name(),
                               ": mask_zero is not offered; give lists as ragged tensors");
   }
+  set_activity_regularizer(options_.activity_regularizer);
 }
 
 void EmbedReduceLayer::build_weights(const Specs&) {
   embeddings_ = add_weight({.name = "embeddings",
                             .shape = {options_.input_dim, options_.output_dim},
                             .initializer = options_.embeddings_initializer,
+                            .regularizer = options_.embeddings_regularizer,
+                            .constraint = options_.embeddings_constraint,
                             .dtype = dtype()});
 }
 

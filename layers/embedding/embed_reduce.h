@@ -13,6 +13,9 @@ struct EmbedReduceOptions {
   int64_t input_dim = 0;                           // required: rows, > 0
   int64_t output_dim = 0;                          // required: columns, > 0
   Initializer embeddings_initializer = "uniform";  // in [-0.05, 0.05)
+  Regularizer embeddings_regularizer = {};
+  Regularizer activity_regularizer = {};  // of the result
+  Constraint embeddings_constraint = {};
   bool mask_zero = false;
   std::string combiner = "mean";  // "mean", "sum" or "sqrtn"
   std::string name = {};
@@ -24,6 +27,9 @@ struct EmbedReduceOptions {
     field("input_dim", self.input_dim);
     field("output_dim", self.output_dim);
     field("embeddings_initializer", self.embeddings_initializer);
+    field("embeddings_regularizer", self.embeddings_regularizer);
+    field("activity_regularizer", self.activity_regularizer);
+    field("embeddings_constraint", self.embeddings_constraint);
     field("mask_zero", self.mask_zero);
     field("combiner", self.combiner);
   }
@@ -46,7 +52,7 @@ struct EmbedReduceCallOptions {
 // or row, or one for all; weights of sparse and ragged ids stand at the ids' positions, or are
 // dense [rows]. Without options a call takes the pair (ids, weights) too.
 // Gradients reach the table, as IndexedSlices, and weights of dense ids; those of a sample whose
-// divisor is 0 are 0.
+// divisor is 0 are 0. A regularizer or constraint of the table reads all of it.
 // ValueError for an id outside [0, input_dim), weights of another shape, and ids of rank 3 or more;
 // TypeError for weights of another layout.
 class EmbedReduceLayer : public Layer {

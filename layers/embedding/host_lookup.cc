@@ -15,8 +15,8 @@ struct Lookup {
 
 void check(const Lookup& lookup, LookupRules rules) {
   const auto& [path, feature, input, weights] = lookup;
-  const auto refuse = [&path = path](const char* what) {
-    throw ValueError("TPUEmbedding: feature '", path, "': ", what);
+  const auto refuse = [&where = path](const char* what) {
+    throw ValueError("TPUEmbedding: feature '", where, "': ", what);
   };
   const bool dense = input.layout() == Layout::kDense;
   if (weights) {

@@ -31,6 +31,7 @@ void FeatureCrossLayer::build_weights(const Specs& inputs) {
     return add_weight({.name = name,
                        .shape = {in, out},
                        .initializer = options_.kernel_initializer,
+                       .regularizer = options_.kernel_regularizer,
                        .dtype = dtype()});
   };
   if (options_.projection_dim) down_kernel_ = kernel("down_kernel", dim, *options_.projection_dim);
@@ -39,6 +40,7 @@ void FeatureCrossLayer::build_weights(const Specs& inputs) {
     bias_ = add_weight({.name = "bias",
                         .shape = {dim},
                         .initializer = options_.bias_initializer,
+                        .regularizer = options_.bias_regularizer,
                         .dtype = dtype()});
   }
 }

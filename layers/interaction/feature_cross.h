@@ -16,6 +16,8 @@ struct FeatureCrossOptions {
   Activation pre_activation = "linear";  // of W x + bias
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer = {};  // of kernel and down_kernel
+  Regularizer bias_regularizer = {};
   std::string name = {};
   bool trainable = true;
   DType dtype = DType::kFloat32;
@@ -28,6 +30,8 @@ struct FeatureCrossOptions {
     field("pre_activation", self.pre_activation);
     field("kernel_initializer", self.kernel_initializer);
     field("bias_initializer", self.bias_initializer);
+    field("kernel_regularizer", self.kernel_regularizer);
+    field("bias_regularizer", self.bias_regularizer);
   }
 };
 

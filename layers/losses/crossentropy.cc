@@ -3,24 +3,14 @@
 #include <cmath>
 
 #include "autodiff/ops.h"
+#include "layers/losses/probabilities.h"
 
 namespace keel {
 namespace {
 
-constexpr double kEpsilon = 1e-7;
-
-Tensor clip_probabilities(const Tensor& p) { return ops::clip_by_value(p, kEpsilon, 1 - kEpsilon); }
-
-void check_smoothing(const char* who, double smoothing) {
-  if (!(smoothing >= 0 && smoothing <= 1)) {
-    throw ValueError(who, ": label_smoothing must be in [0, 1], received ", smoothing);
-  }
-}
-
-// y (1 - s) + s share
-Tensor smoothed(const Tensor& y, double smoothing, double share) {
-  return smoothing == 0 ? y : ops::shift(ops::scale(y, 1 - smoothing), smoothing * share);
-}
+using loss_internal::check_smoothing;
+using loss_internal::clip_probabilities;
+using loss_internal::smoothed;
 
 Tensor log_probabilities(const Tensor& y_pred, bool from_logits, int axis) {
   if (from_logits) return ops::log_softmax(y_pred, axis);
@@ -28,8 +18,44 @@ Tensor log_probabilities(const Tensor& y_pred, bool from_logits, int axis) {
   return ops::log(clip_probabilities(scaled));
 }
 
+// x with `axis` moved to the end.
+Tensor with_last_axis(const Tensor& x, int axis) {
+  const int at = x.shape().normalize_axis(axis);
+  if (at == x.rank() - 1) return x;
+  std::vector<int> order;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i != at) order.push_back(i);
+  }
+  order.push_back(at);
+  return ops::transpose(x, order);
+}
+
+void check_class_numbers(const char* who, const Tensor& labels, int64_t classes,
+                         std::optional<int64_t> ignore_class) {
+  const Tensor numbers = labels.cast(DType::kFloat64);
+  const auto values = numbers.data<double>();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double v = values[i];
+    if (ignore_class && v == static_cast<double>(*ignore_class)) continue;
+    if (!(v >= 0 && v < static_cast<double>(classes) && v == std::floor(v))) {
+      throw ValueError(who, ": labels must be class numbers below ", classes, ", received ", v,
+                       " at position ", i);
+    }
+  }
+}
+
+void check_predictions(const char* who, const Tensor& y_pred) {
+  if (!is_floating(y_pred.dtype())) {
+    throw TypeError(who, ": predictions must be float32 or float64, received ", y_pred.dtype());
+  }
+  if (y_pred.rank() < 2) {
+    throw ValueError(who, ": predictions must be [batch, classes], received ", y_pred.shape());
+  }
+}
+
 // Class numbers as int64, of the predictions' shape without the last axis.
-Tensor class_numbers(const char* who, const Tensor& y_true, const Tensor& y_pred) {
+Tensor class_numbers(const char* who, const Tensor& y_true, const Tensor& y_pred,
+                     std::optional<int64_t> ignore_class) {
   const Shape want = y_pred.shape().drop_last();
   Tensor labels = y_true;
   if (labels.rank() == want.rank() + 1 && labels.dim(-1) == 1) labels = ops::squeeze(labels, -1);
@@ -37,18 +63,8 @@ Tensor class_numbers(const char* who, const Tensor& y_true, const Tensor& y_pred
     throw ValueError(who, ": labels of shape ", y_true.shape(), " do not fit predictions of shape ",
                      y_pred.shape());
   }
-  if (labels.is_symbolic()) return ops::cast(labels, DType::kInt64);
-  const int64_t classes = y_pred.dim(-1);
-  const Tensor numbers = labels.cast(DType::kFloat64);
-  const auto values = numbers.data<double>();
-  for (size_t i = 0; i < values.size(); ++i) {
-    const double v = values[i];
-    if (!(v >= 0 && v < static_cast<double>(classes) && v == std::floor(v))) {
-      throw ValueError(who, ": labels must be class numbers below ", classes, ", received ", v,
-                       " at position ", i);
-    }
-  }
-  return labels.cast(DType::kInt64);
+  if (!labels.is_symbolic()) check_class_numbers(who, labels, y_pred.dim(-1), ignore_class);
+  return ops::cast(labels, DType::kInt64);
 }
 
 }  // namespace
@@ -74,18 +90,32 @@ Tensor categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool
   return ops::negative(ops::sum(y * log_probabilities(prediction, from_logits, axis), {axis}));
 }
 
-Tensor sparse_categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred,
-                                       bool from_logits) {
+Tensor sparse_categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits,
+                                       std::optional<int64_t> ignore_class, int axis) {
   const char* const who = "sparse_categorical_crossentropy";
-  if (!is_floating(y_pred.dtype())) {
-    throw TypeError(who, ": predictions must be float32 or float64, received ", y_pred.dtype());
+  check_predictions(who, y_pred);
+  const Tensor prediction = with_last_axis(y_pred, axis);
+  Tensor labels = class_numbers(who, y_true, prediction, ignore_class);
+  Tensor counts;
+  if (ignore_class) {
+    counts = ops::not_equal(labels, Tensor::scalar(*ignore_class));
+    labels = ops::where(counts, labels, ops::zeros_like(labels));
   }
-  if (y_pred.rank() < 2) {
-    throw ValueError(who, ": predictions must be [batch, classes], received ", y_pred.shape());
-  }
-  const Tensor labels = class_numbers(who, y_true, y_pred);
+  const Tensor chosen = ops::one_hot(labels, prediction.dim(-1), prediction.dtype());
+  const Tensor losses =
+      ops::negative(ops::sum(chosen * log_probabilities(prediction, from_logits, -1), {-1}));
+  if (!ignore_class) return losses;
+  return ops::where(counts, losses, Tensor::zeros({}, losses.dtype())).with_mask(counts);
+}
+
+Tensor categorical_generalized_cross_entropy(const Tensor& y_true, const Tensor& y_pred, double q) {
+  const char* const who = "categorical_generalized_cross_entropy";
+  check_predictions(who, y_pred);
+  const Tensor labels = class_numbers(who, y_true, y_pred, {});
   const Tensor chosen = ops::one_hot(labels, y_pred.dim(-1), y_pred.dtype());
-  return ops::negative(ops::sum(chosen * log_probabilities(y_pred, from_logits, -1), {-1}));
+  const Tensor p = ops::sum(y_pred * chosen, {-1});
+  const Tensor power = ops::pow(p, Tensor::scalar(q).cast(p.dtype()));
+  return ops::scale(ops::shift(-power, 1), 1 / q);
 }
 
 }  // namespace losses
@@ -110,19 +140,33 @@ Tensor CategoricalCrossentropyLoss::per_sample(const Tensor& y_true, const Tenso
                                           options_.label_smoothing, options_.axis);
 }
 
-SparseCategoricalCrossentropyLoss::SparseCategoricalCrossentropyLoss(Options options)
+Tensor SparseCategoricalCrossentropyLoss::per_sample(const Tensor& y_true,
+                                                     const Tensor& y_pred) const {
+  return losses::sparse_categorical_crossentropy(y_true, y_pred, options_.from_logits,
+                                                 options_.ignore_class, options_.axis);
+}
+
+CategoricalGeneralizedCrossEntropyLoss::CategoricalGeneralizedCrossEntropyLoss(Options options)
     : Loss(kClassName, options), options_(std::move(options)) {
-  if (options_.ignore_class) {
-    throw NotImplementedError(kClassName, ": ignore_class is not offered");
-  }
-  if (options_.axis != -1) {
-    throw NotImplementedError(kClassName, ": axis must be -1, received ", options_.axis);
+  if (!(options_.q > 0 && options_.q < 1)) {
+    throw ValueError(kClassName, ": q must be in (0, 1), received ", options_.q);
   }
 }
 
-Tensor SparseCategoricalCrossentropyLoss::per_sample(const Tensor& y_true,
-                                                     const Tensor& y_pred) const {
-  return losses::sparse_categorical_crossentropy(y_true, y_pred, options_.from_logits);
+Tensor CategoricalGeneralizedCrossEntropyLoss::per_sample(const Tensor& y_true,
+                                                          const Tensor& y_pred) const {
+  return losses::categorical_generalized_cross_entropy(y_true, y_pred, options_.q);
+}
+
+Tensor AutoCrossentropyLoss::per_sample(const Tensor& y_true, const Tensor& y_pred) const {
+  switch (label_kind(y_true, y_pred)) {
+    case LabelKind::kBinary:
+      return losses::binary_crossentropy(y_true, y_pred);
+    case LabelKind::kSparseCategorical:
+      return losses::sparse_categorical_crossentropy(y_true, y_pred);
+    default:
+      return losses::categorical_crossentropy(y_true, y_pred);
+  }
 }
 
 }  // namespace keel

@@ -1,20 +1,21 @@
 #include "layers/losses/loss.h"
 
 #include <algorithm>
-#include <mutex>
 
 #include "autodiff/ops.h"
-#include "layers/losses/crossentropy.h"
-#include "layers/losses/regression.h"
+#include "autodiff/replica_context.h"
 
 namespace keel {
 namespace {
 
-// sample_weight as a tensor that broadcasts against `losses`.
-Tensor fit_weight(const std::string& who, const Tensor& weight, const Tensor& losses) {
+// `what` as a tensor that broadcasts against `losses`.
+Tensor fit_weight(const std::string& who, const char* what, const Tensor& weight,
+                  const Tensor& losses) {
+  const Tensor typed = ops::cast(weight, losses.dtype());
   const Shape& want = losses.shape();
   const Shape& have = weight.shape();
-  bool fits = have.rank() > 0;
+  if (have.rank() == 0 || want.rank() == 0) return typed;
+  bool fits = true;
   std::vector<int64_t> dims;
   bool ones_from_here = false;
   for (int axis = 0; axis < std::max(have.rank(), want.rank()); ++axis) {
@@ -25,12 +26,16 @@ Tensor fit_weight(const std::string& who, const Tensor& weight, const Tensor& lo
     if (axis < want.rank()) dims.push_back(dim);
   }
   if (!fits) {
-    throw ValueError(who, ": sample_weight must have the leading dimensions of the losses, ", want,
+    throw ValueError(who, ": ", what, " must have the leading dimensions of the losses, ", want,
                      ", received shape ", have);
   }
-  const Tensor typed =
-      weight.dtype() == losses.dtype() ? weight : ops::cast(weight, losses.dtype());
   return ops::reshape(typed, Shape(dims));
+}
+
+// Both masks, either of which may be empty.
+Tensor both(const Tensor& a, const Tensor& b) {
+  if (!a || !b) return a ? a : b;
+  return ops::where(a, b, ops::zeros_like(b));
 }
 
 // Shapes agree, an unknown dimension with any.
@@ -39,13 +44,15 @@ bool same_shape(const Tensor& a, const Tensor& b) { return compatible(a.shape(),
 }  // namespace
 
 Reduction reduction_from_name(const std::string& name, const std::string& who) {
-  if (name == "sum_over_batch_size" || name == "auto") return Reduction::kSumOverBatchSize;
+  if (name == "sum_over_batch_size" || name == "mean" || name == "auto") {
+    return Reduction::kSumOverBatchSize;
+  }
   if (name == "sum") return Reduction::kSum;
   if (name == "mean_with_sample_weight") return Reduction::kMeanWithSampleWeight;
   if (name == "none") return Reduction::kNone;
   throw ValueError(who,
-                   ": reduction must be 'sum_over_batch_size', 'sum', 'mean_with_sample_weight' "
-                   "or 'none', received '",
+                   ": reduction must be 'sum_over_batch_size', 'mean', 'sum', "
+                   "'mean_with_sample_weight' or 'none', received '",
                    name, "'");
 }
 
@@ -70,56 +77,75 @@ std::pair<Tensor, Tensor> fit_labels(const std::string& who, const Tensor& y_tru
   return {label, prediction};
 }
 
+LabelKind label_kind(const Tensor& y_true, const Tensor& y_pred) {
+  if (y_pred.rank() < 2 || y_pred.dim(-1) == 1) return LabelKind::kBinary;
+  const bool sparse = y_true.rank() < y_pred.rank() || y_true.dim(-1) == 1;
+  return sparse ? LabelKind::kSparseCategorical : LabelKind::kCategorical;
+}
+
 Loss::Loss(std::string class_name, std::string name, const std::string& reduction)
     : class_name_(std::move(class_name)),
       name_(std::move(name)),
       reduction_(reduction_from_name(reduction, class_name_)) {}
 
-Tensor Loss::weighted(const Tensor& y_true, const Tensor& y_pred,
-                      const Tensor& sample_weight) const {
-  Tensor losses;
-  if (sparse_labels()) {
-    losses = per_sample(y_true, y_pred);
+Loss::Parts Loss::parts(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight,
+                        const SumOverReplicas& sum_over_replicas) const {
+  Parts out;
+  if (sparse_labels(y_true, y_pred)) {
+    out.losses = per_sample(y_true, y_pred);
   } else {
     const auto [label, prediction] = fit_labels(name_, y_true, y_pred);
-    losses = per_sample(label, prediction);
+    out.losses = per_sample(label, prediction);
   }
-  return sample_weight ? losses * fit_weight(name_, sample_weight, losses) : losses;
+  if (sample_weight) out.weight = fit_weight(name_, "sample_weight", sample_weight, out.losses);
+  const Tensor mask = both(uses_mask() ? Tensor() : y_pred.mask(), out.losses.mask());
+  if (!mask) return out;
+  Tensor counted = fit_weight(name_, "the mask", mask, out.losses);
+  if (reduction_ != Reduction::kSum && reduction_ != Reduction::kNone) {
+    // What the reduction divides by counts what the mask leaves out: make up for it.
+    const bool by_weight = reduction_ == Reduction::kMeanWithSampleWeight && out.weight;
+    const Tensor ones = ops::ones_like(counted);
+    const Tensor all = ops::sum(by_weight ? ones * out.weight : ones);
+    const Tensor valid = ops::sum(by_weight ? counted * out.weight : counted);
+    Tensor totals = ops::stack({all, valid});
+    if (sum_over_replicas) totals = sum_over_replicas(totals);
+    counted =
+        counted * ops::divide_no_nan(ops::slice(totals, 0, 0, 1), ops::slice(totals, 0, 1, 1));
+  }
+  out.weight = out.weight ? counted * out.weight : counted;
+  return out;
+}
+
+Tensor Loss::weighted(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight,
+                      const SumOverReplicas& sum_over_replicas) const {
+  const Parts p = parts(y_true, y_pred, sample_weight, sum_over_replicas);
+  return p.weight ? p.losses * p.weight : p.losses;
 }
 
 double Loss::divisor(const Shape& losses, int64_t rows, double mean_weight) const {
   if (reduction_ == Reduction::kSum || reduction_ == Reduction::kNone) return 1;
-  const double count = static_cast<double>(rows * losses.slice(1, losses.rank()).size());
+  double count = 0;
+  if (losses.rank() == 0 || mixes_rows(losses.rank())) {
+    const ReplicaContext* context = current_replica_context();
+    count = static_cast<double>(losses.size()) * (context == nullptr ? 1 : context->replicas);
+  } else {
+    count = static_cast<double>(rows * losses.slice(1, losses.rank()).size());
+  }
   const double all = reduction_ == Reduction::kMeanWithSampleWeight ? count * mean_weight : count;
   return all > 0 ? all : 1;
 }
 
 Tensor Loss::call(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) const {
-  Tensor losses = weighted(y_true, y_pred, sample_weight);
-  if (reduction_ == Reduction::kNone) return losses;
-  if (losses.is_symbolic() || losses.rank() == 0) return ops::mean(losses);
-  double mean_weight = 1;
-  if (sample_weight && sample_weight.size() > 0) {
-    const Tensor weights = sample_weight.cast(DType::kFloat64);
-    double sum = 0;
-    for (const double w : weights.data<double>()) sum += w;
-    mean_weight = sum / static_cast<double>(weights.size());
+  const Parts p = parts(y_true, y_pred, sample_weight, {});
+  const Tensor losses = p.weight ? p.losses * p.weight : p.losses;
+  if (reduction_ == Reduction::kNone || losses.rank() == 0) return losses;
+  const Tensor sum = ops::sum(losses);
+  if (reduction_ == Reduction::kSum) return sum;
+  if (reduction_ == Reduction::kMeanWithSampleWeight && p.weight) {
+    return ops::divide_no_nan(sum, ops::sum(p.weight * ops::ones_like(losses)));
   }
-  return ops::scale(ops::sum(losses), 1 / divisor(losses.shape(), losses.dim(0), mean_weight));
-}
-
-Registry<Loss>& loss_registry() {
-  static Registry<Loss> registry("loss");
-  static std::once_flag filled;
-  std::call_once(filled, [] {
-    registry.add<BinaryCrossentropyLoss>();
-    registry.add<CategoricalCrossentropyLoss>();
-    registry.add<SparseCategoricalCrossentropyLoss>();
-    registry.add<MeanSquaredErrorLoss>();
-    registry.add<MeanAbsoluteErrorLoss>();
-    registry.add<HuberLoss>();
-  });
-  return registry;
+  if (losses.is_symbolic()) return ops::mean(losses);
+  return ops::scale(sum, 1.0 / static_cast<double>(std::max<int64_t>(losses.size(), 1)));
 }
 
 Config LossArgument::config() const {
@@ -127,42 +153,4 @@ Config LossArgument::config() const {
   return loss_ == nullptr ? Config() : losses::serialize(*loss_);
 }
 
-namespace losses {
-
-LossHandle get(const std::string& name) {
-  static const std::pair<const char*, const char*> kNames[] = {
-      {"binary_crossentropy", "BinaryCrossentropy"},
-      {"bce", "BinaryCrossentropy"},
-      {"BCE", "BinaryCrossentropy"},
-      {"categorical_crossentropy", "CategoricalCrossentropy"},
-      {"sparse_categorical_crossentropy", "SparseCategoricalCrossentropy"},
-      {"mean_squared_error", "MeanSquaredError"},
-      {"mse", "MeanSquaredError"},
-      {"MSE", "MeanSquaredError"},
-      {"mean_absolute_error", "MeanAbsoluteError"},
-      {"mae", "MeanAbsoluteError"},
-      {"MAE", "MeanAbsoluteError"},
-      {"huber", "Huber"},
-      {"Huber", "Huber"},
-      {"huber_loss", "Huber"},
-  };
-  std::string class_name = name;
-  for (const auto& [alias, known] : kNames) {
-    if (name == alias) class_name = known;
-  }
-  return {kAdopt, loss_registry().make(class_name, Config::dict())};
-}
-
-Config serialize(const Loss& loss) {
-  return Config::dict({{"class_name", loss.class_name()}, {"config", loss.get_config()}});
-}
-
-LossHandle deserialize(const Config& config) {
-  if (config.is_string()) return get(config.string());
-  Config parameters = config["config"];
-  for (const char* unused : {"dtype", "fn"}) parameters.erase(unused);
-  return {kAdopt, loss_registry().make(config["class_name"].string(), parameters)};
-}
-
-}  // namespace losses
 }  // namespace keel

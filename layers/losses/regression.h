@@ -45,6 +45,46 @@ class MeanAbsoluteErrorLoss final : public Loss {
   const Options options_;
 };
 
+struct MeanAbsolutePercentageErrorLossOptions {
+  std::string reduction = "sum_over_batch_size";
+  std::string name = "mean_absolute_percentage_error";
+  static void fields(auto& self, auto&& field) { loss_fields(self, field); }
+};
+
+// 100 times the mean of |y_true - y_pred| / max(|y_true|, 1e-7)
+class MeanAbsolutePercentageErrorLoss final : public Loss {
+ public:
+  static constexpr char kClassName[] = "MeanAbsolutePercentageError";
+  using Options = MeanAbsolutePercentageErrorLossOptions;
+  explicit MeanAbsolutePercentageErrorLoss(Options options)
+      : Loss(kClassName, options), options_(std::move(options)) {}
+  Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  const Options options_;
+};
+
+struct MeanSquaredLogarithmicErrorLossOptions {
+  std::string reduction = "sum_over_batch_size";
+  std::string name = "mean_squared_logarithmic_error";
+  static void fields(auto& self, auto&& field) { loss_fields(self, field); }
+};
+
+// mean of (log(1 + y_true) - log(1 + y_pred))^2, both at least 1e-7 first
+class MeanSquaredLogarithmicErrorLoss final : public Loss {
+ public:
+  static constexpr char kClassName[] = "MeanSquaredLogarithmicError";
+  using Options = MeanSquaredLogarithmicErrorLossOptions;
+  explicit MeanSquaredLogarithmicErrorLoss(Options options)
+      : Loss(kClassName, options), options_(std::move(options)) {}
+  Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  const Options options_;
+};
+
 struct HuberLossOptions {
   double delta = 1.0;  // > 0
   std::string reduction = "sum_over_batch_size";
@@ -69,16 +109,41 @@ class HuberLoss final : public Loss {
   const Options options_;
 };
 
+struct LogCoshLossOptions {
+  std::string reduction = "sum_over_batch_size";
+  std::string name = "log_cosh";
+  static void fields(auto& self, auto&& field) { loss_fields(self, field); }
+};
+
+// mean of log(cosh(y_pred - y_true))
+class LogCoshLoss final : public Loss {
+ public:
+  static constexpr char kClassName[] = "LogCosh";
+  using Options = LogCoshLossOptions;
+  explicit LogCoshLoss(Options options) : Loss(kClassName, options), options_(std::move(options)) {}
+  Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  const Options options_;
+};
+
 namespace losses {
 
 using MeanSquaredError = Handle<MeanSquaredErrorLoss>;
 using MeanAbsoluteError = Handle<MeanAbsoluteErrorLoss>;
+using MeanAbsolutePercentageError = Handle<MeanAbsolutePercentageErrorLoss>;
+using MeanSquaredLogarithmicError = Handle<MeanSquaredLogarithmicErrorLoss>;
 using Huber = Handle<HuberLoss>;
+using LogCosh = Handle<LogCoshLoss>;
 
 // Per sample, of labels that fit as fit_labels() says.
 Tensor mean_squared_error(const Tensor& y_true, const Tensor& y_pred);
 Tensor mean_absolute_error(const Tensor& y_true, const Tensor& y_pred);
+Tensor mean_absolute_percentage_error(const Tensor& y_true, const Tensor& y_pred);
+Tensor mean_squared_logarithmic_error(const Tensor& y_true, const Tensor& y_pred);
 Tensor huber(const Tensor& y_true, const Tensor& y_pred, double delta = 1.0);
+Tensor log_cosh(const Tensor& y_true, const Tensor& y_pred);
 
 }  // namespace losses
 }  // namespace keel

@@ -1,9 +1,29 @@
 #include "layers/merging/concatenate.h"
 
+#include <algorithm>
+
 #include "autodiff/ops.h"
 #include "layers/merging/merge.h"
 
 namespace keel {
+
+std::vector<Tensor> ConcatenateLayer::compute_mask(const Tensors& inputs, const Tensors&) const {
+  const std::vector<Tensor> tensors = merge_inputs(*this, inputs, 1);
+  if (std::ranges::none_of(tensors, [](const Tensor& t) { return static_cast<bool>(t.mask()); })) {
+    return {};
+  }
+  std::vector<Tensor> counts;
+  for (const Tensor& t : tensors) {
+    Tensor mask = t.mask();
+    if (!mask) {
+      counts.push_back(ops::cast(ops::ones_like(t), DType::kFloat32));
+      continue;
+    }
+    while (mask.rank() < t.rank()) mask = ops::expand_dims(mask, mask.rank());
+    counts.push_back(ops::cast(ops::broadcast_to(mask, t.shape()), DType::kFloat32));
+  }
+  return {ops::cast(ops::max(ops::concat(counts, options_.axis), {-1}), DType::kBool)};
+}
 
 Tensors ConcatenateLayer::call(const Tensors& inputs, const CallContext&) {
   return ops::concat(merge_inputs(*this, inputs, 1), options_.axis);

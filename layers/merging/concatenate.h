@@ -21,12 +21,16 @@ struct ConcatenateOptions {
 
 // Input: a list of tensors of one dtype whose shapes agree but for `axis`. Output: all of them,
 // one after the other along it. ValueError for other shapes.
+// If a tensor has a mask, so has the output: of its dimensions but the last, true where one of the
+// elements counts. Those of tensors without a mask all do.
 class ConcatenateLayer final : public Layer {
  public:
   static constexpr char kClassName[] = "Concatenate";
   using Options = ConcatenateOptions;
   explicit ConcatenateLayer(Options options)
       : Layer(kClassName, options), options_(std::move(options)) {}
+  bool supports_masking() const override { return true; }
+  std::vector<Tensor> compute_mask(const Tensors& inputs, const Tensors& outputs) const override;
   Config get_config() const override { return to_config(options_); }
 
  private:

@@ -1,21 +1,11 @@
 #include "layers/merging/dot.h"
 
-#include <limits>
-
 #include "autodiff/ops.h"
 #include "layers/merging/merge.h"
+#include "layers/unit_length.h"
 
 namespace keel {
 namespace {
-
-// x / max(|x|, 1e-7) along the axis. The bound stands before the root, so that the gradient of a
-// zero vector is finite.
-Tensor unit_length(const Tensor& x, int axis) {
-  constexpr double kLeastSquare = 1e-14;
-  const Tensor squares = ops::sum(ops::square(x), {axis}, true);
-  const double top = std::numeric_limits<double>::infinity();
-  return x * ops::rsqrt(ops::clip_by_value(squares, kLeastSquare, top));
-}
 
 // x with `axis` moved to place `to`.
 Tensor moved(const Tensor& x, int axis, int to) {
@@ -69,8 +59,9 @@ Tensors DotLayer::call(const Tensors& inputs, const CallContext&) {
     return Tensor::symbolic({.shape = out, .dtype = x.dtype()});
   }
   if (options_.normalize) {
-    x = unit_length(x, x_axis);
-    y = unit_length(y, y_axis);
+    constexpr double kLeastLength = 1e-7;
+    x = unit_length(x, {x_axis}, kLeastLength);
+    y = unit_length(y, {y_axis}, kLeastLength);
   }
   if (rows.rank() == 0 && columns.rank() == 0) return ops::sum(x * y, {1}, true);
   const int64_t batch = x.dim(0);

@@ -25,12 +25,15 @@ struct DotOptions {
 // Sums the products of x and y over one axis of each, sample by sample. Input: a list of x
 // [batch, I..., k, ...] and y [batch, J..., k, ...] of one floating dtype; output the other
 // dimensions of x, then those of y: [batch, I..., J...], or [batch, 1] where none is left.
+// It has no mask.
 class DotLayer final : public Layer {
  public:
   static constexpr char kClassName[] = "Dot";
   using Options = DotOptions;
   // ValueError unless axes are one or two.
   explicit DotLayer(Options options);
+  bool supports_masking() const override { return true; }
+  std::vector<Tensor> compute_mask(const Tensors&, const Tensors&) const override { return {}; }
   Config get_config() const override { return to_config(options_); }
 
  private:

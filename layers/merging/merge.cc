@@ -13,6 +13,30 @@ Tensor fold(const std::vector<Tensor>& inputs, Tensor (*fn)(const Tensor&, const
   return out;
 }
 
+// The mask of x with further dimensions of 1 at the end, so that it broadcasts to a tensor of this
+// rank; empty if x has none.
+Tensor spread_mask(const Tensor& x, int rank) {
+  Tensor mask = x.mask();
+  while (mask && mask.rank() < rank) mask = ops::expand_dims(mask, mask.rank());
+  return mask;
+}
+
+// fold() where an element that one mask leaves out is that of the other operand.
+Tensor fold_what_counts(const std::vector<Tensor>& inputs,
+                        Tensor (*fn)(const Tensor&, const Tensor&)) {
+  Tensor out = inputs[0];
+  Tensor out_mask = spread_mask(out, out.rank());
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    Tensor x = inputs[i];
+    const Tensor mask = spread_mask(x, x.rank());
+    if (mask) x = ops::where(mask, x, out);
+    if (out_mask) out = ops::where(out_mask, out, x);
+    out_mask = mask && out_mask ? ops::logical_or(out_mask, mask) : Tensor();
+    out = fn(out, x);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<Tensor> merge_inputs(const Layer& layer, const Tensors& inputs, size_t least) {
@@ -45,10 +69,34 @@ Tensors MergeLayer::call(const Tensors& inputs, const CallContext&) {
   return merge(tensors);
 }
 
+std::vector<Tensor> MergeLayer::compute_mask(const Tensors& inputs, const Tensors& outputs) const {
+  const std::vector<Tensor> tensors = merge_inputs(*this, inputs, least_inputs_);
+  int rank = 0;
+  for (const Tensor& t : tensors) {
+    if (!t.mask()) return {};
+    rank = std::max(rank, t.mask().rank());
+  }
+  Tensor any = spread_mask(tensors[0], rank);
+  for (const Tensor& t : tensors) any = ops::logical_or(any, spread_mask(t, rank));
+  return {ops::broadcast_to(any, outputs.tensor().shape().slice(0, rank))};
+}
+
 Tensor AddLayer::merge(const std::vector<Tensor>& inputs) const { return fold(inputs, ops::add); }
 
 Tensor MultiplyLayer::merge(const std::vector<Tensor>& inputs) const {
-  return fold(inputs, ops::multiply);
+  const auto constant = [&](int64_t value) {
+    return Tensor::scalar<int64_t>(value).cast(inputs[0].dtype());
+  };
+  std::vector<Tensor> factors;
+  std::vector<Tensor> masks;
+  for (const Tensor& x : inputs) {
+    const Tensor mask = spread_mask(x, x.rank());
+    factors.push_back(mask ? ops::where(mask, x, constant(1)) : x);
+    if (mask) masks.push_back(mask);
+  }
+  const Tensor product = fold(factors, ops::multiply);
+  if (masks.size() < inputs.size()) return product;
+  return ops::where(fold(masks, ops::logical_or), product, constant(0));
 }
 
 Tensor SubtractLayer::merge(const std::vector<Tensor>& inputs) const {
@@ -63,11 +111,11 @@ Tensor AverageLayer::merge(const std::vector<Tensor>& inputs) const {
 }
 
 Tensor MaximumLayer::merge(const std::vector<Tensor>& inputs) const {
-  return fold(inputs, ops::maximum);
+  return fold_what_counts(inputs, ops::maximum);
 }
 
 Tensor MinimumLayer::merge(const std::vector<Tensor>& inputs) const {
-  return fold(inputs, ops::minimum);
+  return fold_what_counts(inputs, ops::minimum);
 }
 
 }  // namespace keel

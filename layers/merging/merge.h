@@ -25,15 +25,18 @@ std::vector<Tensor> merge_inputs(const Layer& layer, const Tensors& inputs, size
 // Base of the layers below. Input: a list of tensors of one dtype, [batch, ...], whose dimensions
 // agree or are 1; those of a lower rank get dimensions of 1 after the batch. Output of the shape
 // they broadcast to. ValueError for shapes that do not.
+// The output has a mask if all tensors have one: what counts in one of them counts.
 class MergeLayer : public Layer {
  public:
   using Options = MergeOptions;
+  bool supports_masking() const override { return true; }
+  std::vector<Tensor> compute_mask(const Tensors& inputs, const Tensors& outputs) const override;
   Config get_config() const override { return to_config(options_); }
 
  protected:
   MergeLayer(const char* class_name, Options options, size_t least_inputs)
       : Layer(class_name, options), options_(std::move(options)), least_inputs_(least_inputs) {}
-  // Merges tensors of one rank.
+  // Merges tensors of one rank. They have their masks, but for those whose rank was lower.
   virtual Tensor merge(const std::vector<Tensor>& inputs) const = 0;
 
  private:
@@ -53,7 +56,8 @@ class AddLayer final : public MergeLayer {
   Tensor merge(const std::vector<Tensor>& inputs) const override;
 };
 
-// The product, from left to right.
+// The product, from left to right. What a mask leaves out is taken as 1; if all tensors have masks,
+// the product is 0 where none of them counts.
 class MultiplyLayer final : public MergeLayer {
  public:
   static constexpr char kClassName[] = "Multiply";
@@ -83,7 +87,8 @@ class AverageLayer final : public MergeLayer {
   Tensor merge(const std::vector<Tensor>& inputs) const override;
 };
 
-// The greatest; the gradient of equal ones is shared as ops::maximum does.
+// The greatest of those that masks do not leave out; the gradient of equal ones is shared as
+// ops::maximum does.
 class MaximumLayer final : public MergeLayer {
  public:
   static constexpr char kClassName[] = "Maximum";
@@ -93,7 +98,7 @@ class MaximumLayer final : public MergeLayer {
   Tensor merge(const std::vector<Tensor>& inputs) const override;
 };
 
-// The least.
+// The least, likewise.
 class MinimumLayer final : public MergeLayer {
  public:
   static constexpr char kClassName[] = "Minimum";

@@ -31,15 +31,20 @@ Tensor categorical_hits(const MetricBatch& batch) {
   return out;
 }
 
-Tensor sparse_hits(const std::string& who, const MetricBatch& batch) {
-  const int64_t classes = batch.y_pred.dim(-1);
+// y_true as int64, of the predictions' shape without the classes.
+Tensor class_numbers(const std::string& who, const MetricBatch& batch) {
   const Shape samples = batch.y_pred.shape().drop_last();
   if (batch.y_true.shape() != samples && batch.y_true.shape() != samples + Shape({1})) {
     throw ValueError(who, ": labels of shape ", batch.y_true.shape(),
                      " do not fit predictions of shape ", batch.y_pred.shape());
   }
-  const Tensor labels = batch.y_true.cast(DType::kInt64);
-  Tensor out = Tensor::uninitialized(samples, DType::kFloat32);
+  return batch.y_true.cast(DType::kInt64);
+}
+
+Tensor sparse_hits(const std::string& who, const MetricBatch& batch) {
+  const int64_t classes = batch.y_pred.dim(-1);
+  const Tensor labels = class_numbers(who, batch);
+  Tensor out = Tensor::uninitialized(batch.y_pred.shape().drop_last(), DType::kFloat32);
   const auto hit = out.mutable_data<float>();
   for (int64_t i = 0; i < out.size(); ++i) {
     const auto prediction = batch.y_pred.data<float>().subspan(i * classes, classes);
@@ -48,11 +53,36 @@ Tensor sparse_hits(const std::string& who, const MetricBatch& batch) {
   return out;
 }
 
-bool has_one_column(const Tensor& prediction) {
-  return prediction.rank() < 2 || prediction.dim(-1) == 1;
+// 1 where fewer than k predictions are greater than that of class_of(row).
+template <class ClassOf>
+Tensor top_k_hits(const MetricBatch& batch, int64_t k, const ClassOf& class_of) {
+  const int64_t classes = batch.y_pred.dim(-1);
+  Tensor out = Tensor::uninitialized(batch.y_pred.shape().drop_last(), DType::kFloat32);
+  const auto hit = out.mutable_data<float>();
+  for (int64_t i = 0; i < out.size(); ++i) {
+    const auto row = batch.y_pred.data<float>().subspan(i * classes, classes);
+    const int64_t label = class_of(i);
+    const bool is_class = label >= 0 && label < classes;
+    const auto is_greater = [&](float p) { return p > row[label]; };
+    hit[i] = is_class && std::ranges::count_if(row, is_greater) < k ? 1.0f : 0.0f;
+  }
+  return out;
+}
+
+void check_k(const char* who, int64_t k) {
+  if (k < 1) throw ValueError(who, ": k must be positive, received ", k);
 }
 
 }  // namespace
+
+Tensor AccuracyMetric::values(const MetricBatch& batch) const {
+  const auto label = batch.y_true.data<float>();
+  const auto prediction = batch.y_pred.data<float>();
+  Tensor out = Tensor::uninitialized(batch.y_pred.shape(), DType::kFloat32);
+  const auto hit = out.mutable_data<float>();
+  for (size_t i = 0; i < hit.size(); ++i) hit[i] = label[i] == prediction[i] ? 1.0f : 0.0f;
+  return out;
+}
 
 BinaryAccuracyMetric::BinaryAccuracyMetric(Options options)
     : MeanOfSamples(kClassName, options), options_(std::move(options)) {
@@ -74,14 +104,40 @@ Tensor SparseCategoricalAccuracyMetric::values(const MetricBatch& batch) const {
 }
 
 bool AutoAccuracyMetric::sparse_labels(const Tensor& y_true, const Tensor& y_pred) const {
-  if (has_one_column(y_pred)) return false;
-  return y_true.rank() < y_pred.rank() || y_true.dim(-1) == 1;
+  return label_kind(y_true, y_pred) == LabelKind::kSparseCategorical;
 }
 
 Tensor AutoAccuracyMetric::values(const MetricBatch& batch) const {
-  if (has_one_column(batch.y_pred)) return binary_hits(batch, 0.5);
-  return sparse_labels(batch.y_true, batch.y_pred) ? sparse_hits(name(), batch)
-                                                   : categorical_hits(batch);
+  switch (label_kind(batch.y_true, batch.y_pred)) {
+    case LabelKind::kBinary:
+      return binary_hits(batch, 0.5);
+    case LabelKind::kSparseCategorical:
+      return sparse_hits(name(), batch);
+    default:
+      return categorical_hits(batch);
+  }
+}
+
+TopKCategoricalAccuracyMetric::TopKCategoricalAccuracyMetric(Options options)
+    : MeanOfSamples(kClassName, options), options_(std::move(options)) {
+  check_k(kClassName, options_.k);
+}
+
+Tensor TopKCategoricalAccuracyMetric::values(const MetricBatch& batch) const {
+  const int64_t classes = batch.y_pred.dim(-1);
+  return top_k_hits(batch, options_.k, [&](int64_t row) {
+    return greatest(batch.y_true.data<float>().subspan(row * classes, classes));
+  });
+}
+
+SparseTopKCategoricalAccuracyMetric::SparseTopKCategoricalAccuracyMetric(Options options)
+    : MeanOfSamples(kClassName, options), options_(std::move(options)) {
+  check_k(kClassName, options_.k);
+}
+
+Tensor SparseTopKCategoricalAccuracyMetric::values(const MetricBatch& batch) const {
+  const Tensor labels = class_numbers(name(), batch);
+  return top_k_hits(batch, options_.k, [&](int64_t row) { return labels.data<int64_t>()[row]; });
 }
 
 }  // namespace keel

@@ -5,6 +5,27 @@
 
 namespace keel {
 
+struct AccuracyMetricOptions {
+  std::string name = "accuracy";
+  DType dtype = DType::kFloat32;
+  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+};
+
+// A prediction is right if it equals the label. Every element of y_pred counts.
+class AccuracyMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "Accuracy";
+  using Options = AccuracyMetricOptions;
+  explicit AccuracyMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
+
+ private:
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
 struct BinaryAccuracyMetricOptions {
   std::string name = "binary_accuracy";
   DType dtype = DType::kFloat32;
@@ -24,6 +45,7 @@ class BinaryAccuracyMetric final : public MeanOfSamples {
   using Options = BinaryAccuracyMetricOptions;
   explicit BinaryAccuracyMetric(Options options);  // ValueError unless 0 < threshold < 1
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;
@@ -44,6 +66,7 @@ class CategoricalAccuracyMetric final : public MeanOfSamples {
   explicit CategoricalAccuracyMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
 
  private:
   Tensor values(const MetricBatch& batch) const override;
@@ -64,6 +87,58 @@ class SparseCategoricalAccuracyMetric final : public MeanOfSamples {
   explicit SparseCategoricalAccuracyMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
+
+ private:
+  bool sparse_labels(const Tensor&, const Tensor&) const override { return true; }
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+struct TopKCategoricalAccuracyMetricOptions {
+  std::string name = "top_k_categorical_accuracy";
+  DType dtype = DType::kFloat32;
+  int64_t k = 5;  // > 0
+
+  static void fields(auto& self, auto&& field) {
+    metric_fields(self, field);
+    field("k", self.k);
+  }
+};
+
+// Right if fewer than k classes have a greater prediction than the class of the greatest label.
+class TopKCategoricalAccuracyMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "TopKCategoricalAccuracy";
+  using Options = TopKCategoricalAccuracyMetricOptions;
+  explicit TopKCategoricalAccuracyMetric(Options options);  // ValueError unless k > 0
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
+
+ private:
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+struct SparseTopKCategoricalAccuracyMetricOptions {
+  std::string name = "sparse_top_k_categorical_accuracy";
+  DType dtype = DType::kFloat32;
+  int64_t k = 5;  // > 0
+
+  static void fields(auto& self, auto&& field) {
+    metric_fields(self, field);
+    field("k", self.k);
+  }
+};
+
+// The same for labels that are class numbers [...] or [..., 1].
+class SparseTopKCategoricalAccuracyMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "SparseTopKCategoricalAccuracy";
+  using Options = SparseTopKCategoricalAccuracyMetricOptions;
+  explicit SparseTopKCategoricalAccuracyMetric(Options options);  // ValueError unless k > 0
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
 
  private:
   bool sparse_labels(const Tensor&, const Tensor&) const override { return true; }
@@ -86,6 +161,7 @@ class AutoAccuracyMetric final : public MeanOfSamples {
   explicit AutoAccuracyMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
 
  private:
   bool sparse_labels(const Tensor& y_true, const Tensor& y_pred) const override;
@@ -94,9 +170,12 @@ class AutoAccuracyMetric final : public MeanOfSamples {
 };
 
 namespace metrics {
+using Accuracy = Handle<AccuracyMetric>;
 using BinaryAccuracy = Handle<BinaryAccuracyMetric>;
 using CategoricalAccuracy = Handle<CategoricalAccuracyMetric>;
 using SparseCategoricalAccuracy = Handle<SparseCategoricalAccuracyMetric>;
+using TopKCategoricalAccuracy = Handle<TopKCategoricalAccuracyMetric>;
+using SparseTopKCategoricalAccuracy = Handle<SparseTopKCategoricalAccuracyMetric>;
 }  // namespace metrics
 
 }  // namespace keel

@@ -9,9 +9,23 @@ namespace {
 // Rounding of a model's last layer may leave [0, 1] by this much.
 constexpr float kSlack = 1e-5f;
 
+void check_labels(const AUCMetricOptions& options) {
+  if (options.num_labels && !options.multi_label) {
+    throw ValueError("AUC: num_labels is for multi_label only");
+  }
+  if (options.num_labels && *options.num_labels < 1) {
+    throw ValueError("AUC: num_labels must be positive, received ", *options.num_labels);
+  }
+  for (const double weight : options.label_weights.value_or(std::vector<double>())) {
+    if (!(weight >= 0)) {
+      throw ValueError("AUC: label_weights must not be negative, received ", weight);
+    }
+  }
+}
+
 AUCMetricOptions checked(AUCMetricOptions options) {
-  if (options.multi_label || options.label_weights) {
-    throw NotImplementedError("AUC: multi_label and label_weights are not offered");
+  if (options.curve == "roc" || options.curve == "pr") {
+    options.curve = options.curve == "pr" ? "PR" : "ROC";
   }
   if (options.curve != "ROC" && options.curve != "PR") {
     throw ValueError("AUC: curve must be 'ROC' or 'PR', received '", options.curve, "'");
@@ -24,7 +38,7 @@ AUCMetricOptions checked(AUCMetricOptions options) {
   }
   if (options.thresholds) {
     for (const double t : *options.thresholds) {
-      if (!(t > 0 && t < 1)) throw ValueError("AUC: thresholds must be in (0, 1), received ", t);
+      if (!(t >= 0 && t <= 1)) throw ValueError("AUC: thresholds must be in [0, 1], received ", t);
     }
     std::ranges::sort(*options.thresholds);
     options.num_thresholds = static_cast<int64_t>(options.thresholds->size()) + 2;
@@ -32,18 +46,20 @@ AUCMetricOptions checked(AUCMetricOptions options) {
   if (options.num_thresholds < 2) {
     throw ValueError("AUC: num_thresholds must be at least 2, received ", options.num_thresholds);
   }
+  check_labels(options);
   return options;
 }
 
-std::vector<float> all_thresholds(const AUCMetricOptions& options) {
-  if (!options.thresholds) return {};
-  std::vector<float> out = {-1e-7f};
-  for (const double t : *options.thresholds) out.push_back(static_cast<float>(t));
-  out.push_back(1 + 1e-7f);
-  return out;
+ThresholdHistogram histogram_of(const AUCMetricOptions& options) {
+  return options.thresholds ? ThresholdHistogram::around_unit_interval(*options.thresholds)
+                            : ThresholdHistogram::around_unit_interval(options.num_thresholds);
 }
 
-double ratio(double a, double b) { return b == 0 ? 0 : a / b; }
+int64_t state_size(const AUCMetricOptions& options) {
+  const int64_t of_one = 2 * (options.num_thresholds + 1);
+  if (!options.multi_label) return of_one;
+  return options.num_labels ? *options.num_labels * of_one : kUnknown;
+}
 
 // One piece of the precision-recall curve between two thresholds, counts falling from `high` to
 // `low`: true positives grow linearly with all positives there (Davis and Goadrich, 2006).
@@ -59,67 +75,96 @@ double precision_recall_piece(double tp_high, double tp_low, double fp_high, dou
 }  // namespace
 
 AUCMetric::AUCMetric(Options options)
-    : Metric(kClassName, options, 2 * checked(options).num_thresholds),
+    : Metric(kClassName, options, state_size(checked(options))),
       options_(checked(std::move(options))),
-      thresholds_(all_thresholds(options_)),
-      buckets_(options_.num_thresholds) {}
+      histogram_(histogram_of(options_)) {}
 
-int64_t AUCMetric::bucket(float prediction) const {
-  if (thresholds_.empty()) {
-    const auto step = static_cast<float>(buckets_ - 1);
-    return std::max<int64_t>(static_cast<int64_t>(std::ceil(prediction * step)) - 1, 0);
+Config AUCMetric::get_config() const {
+  Config out = to_config(options_);
+  if (!options_.thresholds) out.erase("thresholds");  // as Keras
+  return out;
+}
+
+void AUCMetric::check_columns(const Tensor& prediction) const {
+  const auto check = [&](bool fits, const char* what) {
+    if (!fits) {
+      throw ValueError(name(), ": predictions must be [batch, ", what, "], received shape ",
+                       prediction.shape());
+    }
+  };
+  if (options_.multi_label) {
+    check(prediction.rank() == 2, "labels");
+    check(!options_.num_labels || prediction.dim(1) == *options_.num_labels, "num_labels");
   }
-  const auto above = std::ranges::lower_bound(thresholds_, prediction);
-  return std::max<int64_t>(above - thresholds_.begin() - 1, 0);
+  check(!options_.label_weights || prediction.dim(-1) == std::ssize(*options_.label_weights),
+        "label_weights");
+}
+
+int64_t AUCMetric::state_size_of(const MetricBatch& batch) const {
+  check_columns(batch.y_pred);
+  return batch.y_pred.dim(1) * histogram_.state_size();
 }
 
 void AUCMetric::accumulate(const MetricBatch& batch, std::span<double> state) const {
+  check_columns(batch.y_pred);
+  const int64_t columns = batch.y_pred.dim(-1);
+  const double* label_weights = options_.label_weights ? options_.label_weights->data() : nullptr;
   const auto label = batch.y_true.data<float>();
   const auto prediction = batch.y_pred.data<float>();
   const auto weights = batch.weights_of(batch.y_pred.size());
-  for (size_t i = 0; i < prediction.size(); ++i) {
+  for (int64_t i = 0; i < batch.y_pred.size(); ++i) {
     float p = prediction[i];
     if (options_.from_logits) p = 1 / (1 + std::exp(-p));
     if (!(p >= -kSlack && p <= 1 + kSlack)) {
       throw ValueError(name(), ": predictions must be in [0, 1] (see from_logits), received ", p);
     }
-    const int64_t b = bucket(std::clamp(p, 0.0f, 1.0f));
-    const double weight = weights[static_cast<int64_t>(i)];
-    state[b] += weight * label[i];
-    state[buckets_ + b] += weight * (1 - label[i]);
+    const int64_t column = i % columns;
+    double weight = weights[i];
+    std::span<double> sums = state;
+    if (options_.multi_label) {
+      sums = state.subspan(column * histogram_.state_size(), histogram_.state_size());
+    } else if (label_weights != nullptr) {
+      weight *= label_weights[column];
+    }
+    histogram_.add(sums, std::clamp(p, 0.0f, 1.0f), label[i] != 0, weight);
   }
 }
 
-double AUCMetric::compute(std::span<const double> state) const {
-  const auto n = static_cast<size_t>(buckets_);
-  // Counts of what lies above each threshold.
-  std::vector<double> tp(n), fp(n);
-  double positives = 0, negatives = 0;
-  for (size_t i = n; i-- > 0;) {
-    tp[i] = positives += state[i];
-    fp[i] = negatives += state[n + i];
-  }
+double AUCMetric::area(const ConfusionCounts& c) const {
+  const double positives = c.tp[0] + c.fn[0], negatives = c.fp[0] + c.tn[0];
   const bool roc = options_.curve == "ROC";
   const bool interpolate = options_.summation_method == "interpolation";
-  double area = 0;
-  for (size_t i = 0; i + 1 < n; ++i) {
+  double out = 0;
+  for (size_t i = 0; i + 1 < c.tp.size(); ++i) {
     if (!roc && interpolate) {
-      area += precision_recall_piece(tp[i], tp[i + 1], fp[i], fp[i + 1], positives);
+      out += precision_recall_piece(c.tp[i], c.tp[i + 1], c.fp[i], c.fp[i + 1], positives);
       continue;
     }
     const auto x = [&](size_t k) {
-      return roc ? ratio(fp[k], negatives) : ratio(tp[k], positives);
+      return roc ? ratio(c.fp[k], negatives) : ratio(c.tp[k], positives);
     };
     const auto y = [&](size_t k) {
-      return roc ? ratio(tp[k], positives) : ratio(tp[k], tp[k] + fp[k]);
+      return roc ? ratio(c.tp[k], positives) : ratio(c.tp[k], c.tp[k] + c.fp[k]);
     };
     const double a = y(i), b = y(i + 1);
     const double height = interpolate                               ? (a + b) / 2
                           : options_.summation_method == "minoring" ? std::min(a, b)
                                                                     : std::max(a, b);
-    area += (x(i) - x(i + 1)) * height;
+    out += (x(i) - x(i + 1)) * height;
   }
-  return area;
+  return out;
+}
+
+Tensor AUCMetric::compute(std::span<const double> state) const {
+  const auto size = static_cast<size_t>(histogram_.state_size());
+  const bool weighs_curves = options_.multi_label && options_.label_weights;
+  double sum = 0, all = 0;
+  for (size_t begin = 0; begin < state.size(); begin += size) {
+    const double weight = weighs_curves ? (*options_.label_weights)[begin / size] : 1;
+    sum += weight * area(histogram_.counts(state.subspan(begin, size)));
+    all += weight;
+  }
+  return Tensor::scalar(ratio(sum, all));
 }
 
 }  // namespace keel

@@ -1,46 +1,51 @@
 #include "layers/metrics/mean.h"
 
-#include <cmath>
-
-#include "layers/losses/crossentropy.h"
-#include "layers/losses/regression.h"
-
 namespace keel {
+namespace {
+
+MeanMetricWrapperMetricOptions checked(MeanMetricWrapperMetricOptions options) {
+  if (!options.fn) throw ValueError("MeanMetricWrapper: needs fn, a loss");
+  if (options.name.empty()) options.name = options.fn.shared()->name();
+  return options;
+}
+
+}  // namespace
 
 void MeanOfSamples::accumulate(const MetricBatch& batch, std::span<double> state) const {
   const Tensor samples = values(batch);
   const auto weights = batch.weights_of(samples.size());
   const auto value = samples.data<float>();
+  const Tensor mask = batch.sample_weight ? samples.mask() : Tensor();
   for (int64_t i = 0; i < samples.size(); ++i) {
+    if (mask && !mask.data<bool>()[i]) continue;
     const double weight = weights[i];
     state[0] += weight * value[i];
     state[1] += weight;
   }
 }
 
-double MeanOfSamples::compute(std::span<const double> state) const {
-  return state[1] == 0 ? 0 : state[0] / state[1];
+Tensor MeanOfSamples::compute(std::span<const double> state) const {
+  return Tensor::scalar(state[1] == 0 ? 0.0 : state[0] / state[1]);
 }
 
-Tensor MeanSquaredErrorMetric::values(const MetricBatch& batch) const {
-  return losses::mean_squared_error(batch.y_true, batch.y_pred);
+void SumMetric::accumulate(const MetricBatch& batch, std::span<double> state) const {
+  const auto weights = batch.weights_of(batch.y_pred.size());
+  const auto value = batch.y_pred.data<float>();
+  for (int64_t i = 0; i < batch.y_pred.size(); ++i) state[0] += weights[i] * value[i];
 }
 
-Tensor RootMeanSquaredErrorMetric::values(const MetricBatch& batch) const {
-  return losses::mean_squared_error(batch.y_true, batch.y_pred);
+Tensor SumMetric::compute(std::span<const double> state) const { return Tensor::scalar(state[0]); }
+
+MeanMetricWrapperMetric::MeanMetricWrapperMetric(Options options)
+    : MeanOfSamples(kClassName, checked(options)), options_(checked(std::move(options))) {}
+
+Config MeanMetricWrapperMetric::get_config() const {
+  return Config::dict(
+      {{"name", options_.name}, {"dtype", encode(options_.dtype)}, {"fn", options_.fn.config()}});
 }
 
-double RootMeanSquaredErrorMetric::compute(std::span<const double> state) const {
-  return std::sqrt(MeanOfSamples::compute(state));
-}
-
-Tensor MeanAbsoluteErrorMetric::values(const MetricBatch& batch) const {
-  return losses::mean_absolute_error(batch.y_true, batch.y_pred);
-}
-
-Tensor BinaryCrossentropyMetric::values(const MetricBatch& batch) const {
-  return losses::binary_crossentropy(batch.y_true, batch.y_pred, options_.from_logits,
-                                     options_.label_smoothing);
+Tensor MeanMetricWrapperMetric::values(const MetricBatch& batch) const {
+  return options_.fn.shared()->weighted(batch.y_true, batch.y_pred.with_mask({}));
 }
 
 }  // namespace keel

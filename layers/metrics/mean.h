@@ -1,6 +1,7 @@
-// Metrics that are a mean over samples, weighted by sample weights: of values and of losses.
+// Metrics that are a mean over samples, weighted by sample weights; and the sum.
 #pragma once
 
+#include "layers/losses/loss.h"
 #include "layers/metrics/metric.h"
 
 namespace keel {
@@ -11,10 +12,12 @@ class MeanOfSamples : public Metric {
   template <class Options>
   MeanOfSamples(const char* class_name, const Options& options) : Metric(class_name, options, 2) {}
 
-  // A value of each sample, float32 [batch, ...].
+  // A value of each sample, float32 [batch, ...]. Where there are weights, those that the result's
+  // mask leaves out do not count.
   virtual Tensor values(const MetricBatch& batch) const = 0;
   void accumulate(const MetricBatch& batch, std::span<double> state) const final;
-  double compute(std::span<const double> state) const override;  // 0 without samples
+  Tensor compute(std::span<const double> state) const override;  // 0 without samples
+  bool uses_mask() const override { return true; }
 };
 
 struct MeanMetricOptions {
@@ -39,97 +42,53 @@ class MeanMetric final : public MeanOfSamples {
   const Options options_;
 };
 
-struct MeanSquaredErrorMetricOptions {
-  std::string name = "mean_squared_error";
+struct SumMetricOptions {
+  std::string name = "sum";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-class MeanSquaredErrorMetric final : public MeanOfSamples {
+// The weighted sum of values that have no labels.
+class SumMetric final : public Metric {
  public:
-  static constexpr char kClassName[] = "MeanSquaredError";
-  using Options = MeanSquaredErrorMetricOptions;
-  explicit MeanSquaredErrorMetric(Options options)
-      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  static constexpr char kClassName[] = "Sum";
+  using Options = SumMetricOptions;
+  explicit SumMetric(Options options)
+      : Metric(kClassName, options, 1), options_(std::move(options)) {}
+  using Metric::update_state;
+  void update_state(const Tensor& values) { Metric::update_state(values, values); }
   Config get_config() const override { return to_config(options_); }
 
  private:
-  Tensor values(const MetricBatch& batch) const override;
+  void accumulate(const MetricBatch& batch, std::span<double> state) const override;
+  Tensor compute(std::span<const double> state) const override;
   const Options options_;
 };
 
-struct RootMeanSquaredErrorMetricOptions {
-  std::string name = "root_mean_squared_error";
+struct MeanMetricWrapperMetricOptions {
+  std::string name = {};  // empty: the loss's
   DType dtype = DType::kFloat32;
-  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+  LossArgument fn = {};  // required; its reduction does not matter
 };
 
-// The square root of the mean over all batches.
-class RootMeanSquaredErrorMetric final : public MeanOfSamples {
+// The mean over samples of any loss.
+class MeanMetricWrapperMetric final : public MeanOfSamples {
  public:
-  static constexpr char kClassName[] = "RootMeanSquaredError";
-  using Options = RootMeanSquaredErrorMetricOptions;
-  explicit RootMeanSquaredErrorMetric(Options options)
-      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
-  Config get_config() const override { return to_config(options_); }
+  static constexpr char kClassName[] = "MeanMetricWrapper";
+  using Options = MeanMetricWrapperMetricOptions;
+  explicit MeanMetricWrapperMetric(Options options);  // ValueError without fn
+  Config get_config() const override;
 
  private:
-  Tensor values(const MetricBatch& batch) const override;
-  double compute(std::span<const double> state) const override;
-  const Options options_;
-};
-
-struct MeanAbsoluteErrorMetricOptions {
-  std::string name = "mean_absolute_error";
-  DType dtype = DType::kFloat32;
-  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
-};
-
-class MeanAbsoluteErrorMetric final : public MeanOfSamples {
- public:
-  static constexpr char kClassName[] = "MeanAbsoluteError";
-  using Options = MeanAbsoluteErrorMetricOptions;
-  explicit MeanAbsoluteErrorMetric(Options options)
-      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
-  Config get_config() const override { return to_config(options_); }
-
- private:
-  Tensor values(const MetricBatch& batch) const override;
-  const Options options_;
-};
-
-struct BinaryCrossentropyMetricOptions {
-  std::string name = "binary_crossentropy";
-  DType dtype = DType::kFloat32;
-  bool from_logits = false;
-  double label_smoothing = 0;
-
-  static void fields(auto& self, auto&& field) {
-    metric_fields(self, field);
-    field("from_logits", self.from_logits);
-    field("label_smoothing", self.label_smoothing);
-  }
-};
-
-class BinaryCrossentropyMetric final : public MeanOfSamples {
- public:
-  static constexpr char kClassName[] = "BinaryCrossentropy";
-  using Options = BinaryCrossentropyMetricOptions;
-  explicit BinaryCrossentropyMetric(Options options)
-      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
-  Config get_config() const override { return to_config(options_); }
-
- private:
+  bool sparse_labels(const Tensor&, const Tensor&) const override { return true; }
   Tensor values(const MetricBatch& batch) const override;
   const Options options_;
 };
 
 namespace metrics {
 using Mean = Handle<MeanMetric>;
-using MeanSquaredError = Handle<MeanSquaredErrorMetric>;
-using RootMeanSquaredError = Handle<RootMeanSquaredErrorMetric>;
-using MeanAbsoluteError = Handle<MeanAbsoluteErrorMetric>;
-using BinaryCrossentropy = Handle<BinaryCrossentropyMetric>;
+using Sum = Handle<SumMetric>;
+using MeanMetricWrapper = Handle<MeanMetricWrapperMetric>;
 }  // namespace metrics
 
 }  // namespace keel

@@ -1,15 +1,12 @@
 #include "layers/metrics/metric.h"
 
-#include <mutex>
 #include <tuple>
 
+#include "autodiff/ops.h"
 #include "autodiff/replica_context.h"
 #include "autodiff/tape.h"
+#include "distribute/strategy.h"
 #include "layers/losses/loss.h"
-#include "layers/metrics/accuracy.h"
-#include "layers/metrics/auc.h"
-#include "layers/metrics/confusion.h"
-#include "layers/metrics/mean.h"
 
 namespace keel {
 namespace {
@@ -25,16 +22,30 @@ void check_no_nan(const std::string& who, const Tensor& prediction) {
                    prediction.shape());
 }
 
-// Without the last dimensions that are 1.
+// Without the last dimensions that are 1; one number is that of each row.
 Tensor fit_weight(const std::string& who, const Tensor& weight, const Tensor& prediction) {
-  Shape shape = weight.shape();
+  const Tensor typed = weight.cast(DType::kFloat32);
+  if (typed.rank() == 0) return Tensor::full<float>({prediction.dim(0)}, typed.item<float>());
+  Shape shape = typed.shape();
   while (shape.rank() > 1 && shape[-1] == 1) shape = shape.drop_last();
-  if (shape.rank() == 0 || shape.rank() > prediction.rank() ||
-      shape != prediction.shape().slice(0, shape.rank())) {
+  if (shape.rank() > prediction.rank() || shape != prediction.shape().slice(0, shape.rank())) {
     throw ValueError(who, ": sample_weight must have the leading dimensions of the predictions, ",
                      prediction.shape(), ", received shape ", weight.shape());
   }
-  return weight.cast(DType::kFloat32);
+  return typed.reshaped(shape);
+}
+
+// `weight`, 0 where the mask leaves out; the leading dimensions of both agree.
+Tensor masked(const Tensor& weight, const Tensor& mask) {
+  const Tensor counts = mask.cast(DType::kFloat32);
+  if (!weight) return counts;
+  const auto expanded = [](const Tensor& x, int rank) {
+    std::vector<int64_t> dims(rank, 1);
+    for (int i = 0; i < x.rank(); ++i) dims[i] = x.dim(i);
+    return x.reshaped(Shape(dims));
+  };
+  const int rank = std::max(weight.rank(), counts.rank());
+  return expanded(weight, rank) * expanded(counts, rank);
 }
 
 }  // namespace
@@ -50,20 +61,21 @@ MetricBatch::Weights MetricBatch::weights_of(int64_t values) const {
 
 Metric::Metric(std::string class_name, std::string name, int64_t state_size)
     : class_name_(std::move(class_name)), name_(std::move(name)), state_size_(state_size) {
-  rebuild();
+  Metric::rebuild();
 }
 
-void Metric::rebuild() {
-  state_ = Variable(Tensor::zeros({state_size_}, DType::kFloat64),
-                    {.name = name_,
-                     .trainable = false,
-                     .synchronization = VariableSynchronization::kOnRead,
-                     .aggregation = VariableAggregation::kSum});
+Variable Metric::zeros(int64_t size) const {
+  return Variable(Tensor::zeros({size}, DType::kFloat64),
+                  {.name = name_,
+                   .trainable = false,
+                   .synchronization = VariableSynchronization::kOnRead,
+                   .aggregation = VariableAggregation::kSum});
 }
 
-void Metric::update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) {
-  if (y_pred.is_symbolic()) throw TypeError(name_, ": needs predictions, received a symbol");
-  const NoGradient pause;
+void Metric::rebuild() { state_ = state_size_ == kUnknown ? Variable() : zeros(state_size_); }
+
+MetricBatch Metric::fitted(const Tensor& y_true, const Tensor& y_pred,
+                           const Tensor& sample_weight) const {
   MetricBatch batch;
   const Tensor prediction =
       y_pred.dtype() == DType::kFloat32 ? y_pred : y_pred.cast(DType::kFloat32);
@@ -75,91 +87,72 @@ void Metric::update_state(const Tensor& y_true, const Tensor& y_pred, const Tens
   }
   check_no_nan(name_, batch.y_pred);
   if (sample_weight) batch.sample_weight = fit_weight(name_, sample_weight, batch.y_pred);
-  std::vector<double> sums(state_size_);
-  accumulate(batch, sums);
-  Tensor next = state_.read().clone();
-  const auto state = next.mutable_data<double>();
-  for (size_t i = 0; i < sums.size(); ++i) state[i] += sums[i];
-  state_.assign(next);
+  if (uses_mask() && y_pred.mask()) {
+    batch.sample_weight = masked(batch.sample_weight, y_pred.mask());
+  }
+  return batch;
 }
 
-double Metric::result() const {
+void Metric::make_state(int64_t size) {
+  const std::lock_guard lock(mutex_);
+  if (!state_) {
+    // The first replica to come makes the sums of all.
+    const auto scope = distribute::Strategy::current().scope();
+    state_ = zeros(size);
+  }
+  if (state_.shape() != Shape({size})) {
+    throw ValueError(name_, ": has ", state_.shape().size(), " sums, received ", size);
+  }
+}
+
+Variable Metric::state_for(const MetricBatch& batch) {
+  if (state_size_ != kUnknown) return state_;
+  const int64_t size = state_size_of(batch);
+  try {
+    make_state(size);
+  } catch (const ValueError&) {
+    throw ValueError(name_, ": predictions of shape ", batch.y_pred.shape(),
+                     " have another number of classes than those before");
+  }
+  return state_;
+}
+
+void Metric::update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) {
+  if (y_pred.is_symbolic()) throw TypeError(name_, ": needs predictions, received a symbol");
+  const NoGradient pause;
+  MetricBatch batch = fitted(y_true, y_pred, sample_weight);
+  const Variable variable = state_for(batch);
+  Tensor next = variable.read().clone();
+  batch.before = next.data<double>();
+  std::vector<double> sums(variable.shape().size());
+  accumulate(batch, sums);
+  const auto state = next.mutable_data<double>();
+  for (size_t i = 0; i < sums.size(); ++i) state[i] += sums[i];
+  variable.assign(next);
+}
+
+Tensor Metric::result_tensor() const {
   if (current_replica_context() != nullptr) {
     throw RuntimeError(name_, ": the result is known outside the replicas only");
   }
-  return compute(state_.read().data<double>());
+  const Tensor state = state_ ? state_.read() : Tensor::zeros({0}, DType::kFloat64);
+  return compute(state.data<double>());
 }
 
-void Metric::reset_state() { state_.assign(Tensor::zeros({state_size_}, DType::kFloat64)); }
+double Metric::result() const {
+  const Tensor all = result_tensor();
+  if (all.rank() == 0) return all.item<double>();
+  double sum = 0;
+  for (const double v : all.data<double>()) sum += v;
+  return all.size() == 0 ? 0 : sum / static_cast<double>(all.size());
+}
 
-Registry<Metric>& metric_registry() {
-  static Registry<Metric> registry("metric");
-  static std::once_flag filled;
-  std::call_once(filled, [] {
-    registry.add<MeanMetric>();
-    registry.add<MeanSquaredErrorMetric>();
-    registry.add<RootMeanSquaredErrorMetric>();
-    registry.add<MeanAbsoluteErrorMetric>();
-    registry.add<BinaryCrossentropyMetric>();
-    registry.add<BinaryAccuracyMetric>();
-    registry.add<CategoricalAccuracyMetric>();
-    registry.add<SparseCategoricalAccuracyMetric>();
-    registry.add<AutoAccuracyMetric>();
-    registry.add<AUCMetric>();
-    registry.add<PrecisionMetric>();
-    registry.add<RecallMetric>();
-  });
-  return registry;
+void Metric::reset_state() {
+  if (state_) state_.assign(Tensor::zeros(state_.shape(), DType::kFloat64));
 }
 
 Config MetricArgument::config() const {
   return by_name_ ? Config(metric_->name()) : metrics::serialize(*metric_);
 }
 
-namespace metrics {
-
-MetricHandle get(const std::string& name) {
-  static const std::pair<const char*, const char*> kNames[] = {
-      {"accuracy", "AutoAccuracy"},
-      {"acc", "AutoAccuracy"},
-      {"mean_squared_error", "MeanSquaredError"},
-      {"mse", "MeanSquaredError"},
-      {"MSE", "MeanSquaredError"},
-      {"root_mean_squared_error", "RootMeanSquaredError"},
-      {"rmse", "RootMeanSquaredError"},
-      {"RMSE", "RootMeanSquaredError"},
-      {"mean_absolute_error", "MeanAbsoluteError"},
-      {"mae", "MeanAbsoluteError"},
-      {"MAE", "MeanAbsoluteError"},
-      {"binary_crossentropy", "BinaryCrossentropy"},
-      {"bce", "BinaryCrossentropy"},
-      {"BCE", "BinaryCrossentropy"},
-      {"binary_accuracy", "BinaryAccuracy"},
-      {"categorical_accuracy", "CategoricalAccuracy"},
-      {"sparse_categorical_accuracy", "SparseCategoricalAccuracy"},
-      {"auc", "AUC"},
-      {"precision", "Precision"},
-      {"recall", "Recall"},
-      {"mean", "Mean"},
-  };
-  for (const auto& [alias, class_name] : kNames) {
-    if (name == alias) {
-      return {kAdopt, metric_registry().make(class_name, Config::dict({{"name", name}}))};
-    }
-  }
-  return {kAdopt, metric_registry().make(name, Config::dict())};
-}
-
-Config serialize(const Metric& metric) {
-  return Config::dict({{"class_name", metric.class_name()}, {"config", metric.get_config()}});
-}
-
-MetricHandle deserialize(const Config& config) {
-  if (config.is_string()) return get(config.string());
-  Config parameters = config["config"];
-  parameters.erase("fn");
-  return {kAdopt, metric_registry().make(config["class_name"].string(), parameters)};
-}
-
-}  // namespace metrics
 }  // namespace keel

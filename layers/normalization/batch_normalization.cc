@@ -25,9 +25,14 @@ void BatchNormalizationLayer::build_weights(const TensorSpec& input) {
     throw ValueError("BatchNormalization ", name(), ": needs a known number of channels, received ",
                      input.shape);
   }
-  const auto add = [&](const char* name, const Initializer& initializer) {
-    return add_weight(
-        {.name = name, .shape = {channels}, .initializer = initializer, .dtype = dtype()});
+  const auto add = [&](const char* name, const Initializer& initializer,
+                       const Regularizer& regularizer, const Constraint& constraint) {
+    return add_weight({.name = name,
+                       .shape = {channels},
+                       .initializer = initializer,
+                       .regularizer = regularizer,
+                       .constraint = constraint,
+                       .dtype = dtype()});
   };
   const auto add_average = [&](const char* name, const Initializer& initializer) {
     return add_weight({.name = name,
@@ -38,8 +43,14 @@ void BatchNormalizationLayer::build_weights(const TensorSpec& input) {
                        .synchronization = VariableSynchronization::kOnRead,
                        .aggregation = VariableAggregation::kMean});
   };
-  if (options_.scale) gamma_ = add("gamma", options_.gamma_initializer);
-  if (options_.center) beta_ = add("beta", options_.beta_initializer);
+  if (options_.scale) {
+    gamma_ = add("gamma", options_.gamma_initializer, options_.gamma_regularizer,
+                 options_.gamma_constraint);
+  }
+  if (options_.center) {
+    beta_ =
+        add("beta", options_.beta_initializer, options_.beta_regularizer, options_.beta_constraint);
+  }
   moving_mean_ = add_average("moving_mean", options_.moving_mean_initializer);
   moving_variance_ = add_average("moving_variance", options_.moving_variance_initializer);
 }
@@ -52,18 +63,39 @@ Tensor BatchNormalizationLayer::call(const Tensor& input, const CallContext& con
     broadcast = broadcast.inserted(i, i == axis ? moving_mean_.shape()[0] : 1);
   }
   const bool has_statistics = x.is_symbolic() || x.size() > 0;
-  if (context.training && trainable() && has_statistics) return from_batch(x, axis, broadcast);
+  if (context.training && trainable() && has_statistics) {
+    return from_batch(x, input.mask(), axis, broadcast);
+  }
   return from_averages(x, broadcast);
 }
 
-Tensor BatchNormalizationLayer::from_batch(const Tensor& x, int axis, const Shape& broadcast) {
+BatchNormalizationLayer::Moments BatchNormalizationLayer::moments(
+    const Tensor& x, const Tensor& mask, const std::vector<int>& axes) const {
+  if (!mask) {
+    const Tensor mean = ops::mean(x, axes, true);
+    const Tensor centered = x - mean;
+    return {mean, centered, ops::mean(ops::square(centered), axes, true)};
+  }
+  if (mask.rank() != x.rank() - 1) {
+    throw ValueError("BatchNormalization ", name(), ": the mask of an input ", x.shape(),
+                     " must have one dimension less, received ", mask.shape());
+  }
+  constexpr double kEpsilon = 1e-7;  // no division by 0 where nothing counts
+  // A step counts once, whatever the axis, as in Keras.
+  const Tensor counts = ops::expand_dims(ops::cast(mask, x.dtype()), -1);
+  const Tensor count = ops::shift(ops::sum(counts, axes, true), kEpsilon);
+  const Tensor mean = ops::sum(x * counts, axes, true) / count;
+  const Tensor centered = x - mean;
+  return {mean, centered, ops::sum(ops::square(centered) * counts, axes, true) / count};
+}
+
+Tensor BatchNormalizationLayer::from_batch(const Tensor& x, const Tensor& mask, int axis,
+                                           const Shape& broadcast) {
   std::vector<int> others;
   for (int i = 0; i < x.rank(); ++i) {
     if (i != axis) others.push_back(i);
   }
-  const Tensor mean = ops::mean(x, others, true);
-  const Tensor centered = x - mean;
-  const Tensor variance = ops::mean(ops::square(centered), others, true);
+  const auto [mean, centered, variance] = moments(x, mask, others);
   if (!x.is_symbolic()) {
     average(moving_mean_, mean);
     average(moving_variance_, variance);

@@ -19,6 +19,10 @@ struct BatchNormalizationOptions {
   Initializer gamma_initializer = "ones";
   Initializer moving_mean_initializer = "zeros";
   Initializer moving_variance_initializer = "ones";
+  Regularizer beta_regularizer = {};
+  Regularizer gamma_regularizer = {};
+  Constraint beta_constraint = {};
+  Constraint gamma_constraint = {};
   std::string name = {};
   bool trainable = true;
   DType dtype = DType::kFloat32;
@@ -34,6 +38,10 @@ struct BatchNormalizationOptions {
     field("gamma_initializer", self.gamma_initializer);
     field("moving_mean_initializer", self.moving_mean_initializer);
     field("moving_variance_initializer", self.moving_variance_initializer);
+    field("beta_regularizer", self.beta_regularizer);
+    field("gamma_regularizer", self.gamma_regularizer);
+    field("beta_constraint", self.beta_constraint);
+    field("gamma_constraint", self.gamma_constraint);
   }
 };
 
@@ -43,6 +51,8 @@ struct BatchNormalizationOptions {
 // a <- momentum a + (1 - momentum) batch. Otherwise, and if the layer is not trainable, the
 // moving averages are the statistics. Each replica of a strategy uses and averages the rows it
 // has; outside the replicas the averages are their mean. A batch of no rows changes nothing.
+// Of an input with a mask only the steps that count make the statistics of the batch: their sums
+// are divided by (number of steps + 1e-7). All steps are scaled.
 class BatchNormalizationLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "BatchNormalization";
@@ -50,6 +60,7 @@ class BatchNormalizationLayer final : public TensorLayer {
   // ValueError for more than one axis, momentum outside [0, 1] or epsilon < 0.
   explicit BatchNormalizationLayer(Options options);
 
+  bool supports_masking() const override { return true; }
   const Variable& moving_mean() const { return moving_mean_; }  // empty until built
   const Variable& moving_variance() const { return moving_variance_; }
   Config get_config() const override { return to_config(options_); }
@@ -58,7 +69,12 @@ class BatchNormalizationLayer final : public TensorLayer {
   // ValueError unless the number of channels is known.
   void build_weights(const TensorSpec& input) override;
   Tensor call(const Tensor& input, const CallContext& context) override;
-  Tensor from_batch(const Tensor& x, int axis, const Shape& broadcast);
+  struct Moments {
+    Tensor mean, centered, variance;  // centered: x - mean; others have 1 where it was summed
+  };
+  // ValueError for a mask that has not one dimension less than x.
+  Moments moments(const Tensor& x, const Tensor& mask, const std::vector<int>& axes) const;
+  Tensor from_batch(const Tensor& x, const Tensor& mask, int axis, const Shape& broadcast);
   Tensor from_averages(const Tensor& x, const Shape& broadcast) const;
   void average(const Variable& moving, const Tensor& batch) const;
 

@@ -23,11 +23,22 @@ void LayerNormalizationLayer::build_weights(const TensorSpec& input) {
     throw ValueError("LayerNormalization ", name(),
                      ": needs known dimensions along its axes, received ", input.shape);
   }
-  const auto add = [&](const char* name, const Initializer& initializer) {
-    return add_weight({.name = name, .shape = shape, .initializer = initializer, .dtype = dtype()});
-  };
-  if (options_.scale) gamma_ = add("gamma", options_.gamma_initializer);
-  if (options_.center) beta_ = add("beta", options_.beta_initializer);
+  if (options_.scale || options_.rms_scaling) {
+    gamma_ = add_weight({.name = "gamma",
+                         .shape = shape,
+                         .initializer = options_.gamma_initializer,
+                         .regularizer = options_.gamma_regularizer,
+                         .constraint = options_.gamma_constraint,
+                         .dtype = dtype()});
+  }
+  if (options_.center && !options_.rms_scaling) {
+    beta_ = add_weight({.name = "beta",
+                        .shape = shape,
+                        .initializer = options_.beta_initializer,
+                        .regularizer = options_.beta_regularizer,
+                        .constraint = options_.beta_constraint,
+                        .dtype = dtype()});
+  }
 }
 
 Tensor LayerNormalizationLayer::call(const Tensor& input, const CallContext&) {
@@ -39,9 +50,9 @@ Tensor LayerNormalizationLayer::call(const Tensor& input, const CallContext&) {
   }
   const Tensor centered = x - ops::mean(x, axes, true);
   const Tensor variance = ops::mean(ops::square(centered), axes, true);
-  Tensor y = centered * ops::rsqrt(variance + options_.epsilon);
-  if (options_.scale) y = y * ops::reshape(gamma_, broadcast);
-  if (options_.center) y = y + ops::reshape(beta_, broadcast);
+  Tensor y = (options_.rms_scaling ? x : centered) * ops::rsqrt(variance + options_.epsilon);
+  if (gamma_) y = y * ops::reshape(gamma_, broadcast);
+  if (beta_) y = y + ops::reshape(beta_, broadcast);
   return y;
 }
 

@@ -12,10 +12,15 @@ namespace keel {
 struct LayerNormalizationOptions {
   Axes axis = -1;  // over which a sample's mean and variance are taken
   double epsilon = 1e-3;
-  bool center = true;  // add beta
-  bool scale = true;   // multiply by gamma
+  bool center = true;        // add beta
+  bool scale = true;         // multiply by gamma
+  bool rms_scaling = false;  // gamma * x / sqrt(variance + epsilon), whatever center and scale
   Initializer beta_initializer = "zeros";
   Initializer gamma_initializer = "ones";
+  Regularizer beta_regularizer = {};
+  Regularizer gamma_regularizer = {};
+  Constraint beta_constraint = {};
+  Constraint gamma_constraint = {};
   std::string name = {};
   bool trainable = true;
   DType dtype = DType::kFloat32;
@@ -26,19 +31,25 @@ struct LayerNormalizationOptions {
     field("epsilon", self.epsilon);
     field("center", self.center);
     field("scale", self.scale);
+    field("rms_scaling", self.rms_scaling);
     field("beta_initializer", self.beta_initializer);
     field("gamma_initializer", self.gamma_initializer);
+    field("beta_regularizer", self.beta_regularizer);
+    field("gamma_regularizer", self.gamma_regularizer);
+    field("beta_constraint", self.beta_constraint);
+    field("gamma_constraint", self.gamma_constraint);
   }
 };
 
 // gamma * (x - mean) / sqrt(variance + epsilon) + beta, with the mean and biased variance over
-// `axis`. Input and output of one shape; gamma and beta have the dimensions of the axes.
+// `axis`. Input and output of one shape and mask; gamma and beta have the dimensions of the axes.
 class LayerNormalizationLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "LayerNormalization";
   using Options = LayerNormalizationOptions;
   // ValueError for epsilon < 0.
   explicit LayerNormalizationLayer(Options options);
+  bool supports_masking() const override { return true; }
   Config get_config() const override { return to_config(options_); }
 
  private:

@@ -42,6 +42,7 @@ class NormalizationLayer final : public TensorLayer {
   using Options = NormalizationOptions;
   // ValueError if one of mean and variance is given without the other.
   explicit NormalizationLayer(Options options);
+  bool supports_masking() const override { return true; }
   Config get_config() const override { return to_config(options_); }
 
   // Sets the weights to the mean and biased variance of the data: all rows of a tensor, or of a

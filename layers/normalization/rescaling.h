@@ -29,6 +29,7 @@ class RescalingLayer final : public TensorLayer {
   using Options = RescalingOptions;
   explicit RescalingLayer(Options options)
       : TensorLayer(kClassName, options), options_(std::move(options)) {}
+  bool supports_masking() const override { return true; }
   Config get_config() const override { return to_config(options_); }
 
  private:

@@ -4,16 +4,6 @@
 #include <cmath>
 
 namespace keel {
-namespace {
-
-void append(const Tensor& x, std::vector<double>& values) {
-  const Tensor doubles = x.cast(DType::kFloat64);
-  const auto from = doubles.data<double>();
-  values.insert(values.end(), from.begin(), from.end());
-}
-
-}  // namespace
-
 DiscretizationLayer::DiscretizationLayer(Options options)
     : Layer(kClassName, options),
       options_(std::move(options)),
@@ -26,8 +16,12 @@ DiscretizationLayer::DiscretizationLayer(Options options)
   if (bins && *bins < 2) {
     throw ValueError("Discretization ", name(), ": num_bins must be at least 2, received ", *bins);
   }
+  if (!(options_.epsilon > 0 && options_.epsilon <= 1)) {
+    throw ValueError("Discretization ", name(), ": epsilon must be in (0, 1], received ",
+                     options_.epsilon);
+  }
   if (!boundaries) return;
-  if (bins && *bins != std::ssize(*boundaries) + 1) {
+  if (bins && *bins < std::ssize(*boundaries) + 1) {
     throw ValueError("Discretization ", name(), ": ", boundaries->size(), " boundaries make ",
                      boundaries->size() + 1, " bins, received num_bins ", *bins);
   }
@@ -62,43 +56,42 @@ Tensor DiscretizationLayer::bins(const Tensor& x) const {
 Tensors DiscretizationLayer::call(const Tensors& inputs, const CallContext&) {
   const TensorLike numbers =
       map_values(inputs.leaf(), DType::kInt64, [this](const Tensor& t) { return bins(t); });
-  const int64_t depth = options_.num_bins.value_or(std::ssize(boundaries_) + 1);
+  const int64_t depth = has_boundaries_ ? std::ssize(boundaries_) + 1 : *options_.num_bins;
   return encode_categories(numbers, mode_, depth, "Discretization " + name());
 }
 
 void DiscretizationLayer::adapt(const TensorLike& data) {
-  std::vector<double> values;
-  append(data.values(), values);
-  take(std::move(values));
+  QuantileSummary summary = empty_summary();
+  add(data.values(), summary);
+  take(summary);
 }
 
 void DiscretizationLayer::adapt(const data::Dataset& batches) {
-  std::vector<double> values;
+  QuantileSummary summary = empty_summary();
   for_each_batch(batches, "Discretization " + name(),
-                 [&](const TensorLike& x) { append(x.values(), values); });
-  take(std::move(values));
+                 [&](const TensorLike& x) { add(x.values(), summary); });
+  take(summary);
 }
 
-void DiscretizationLayer::take(std::vector<double> values) {
+QuantileSummary DiscretizationLayer::empty_summary() const {
   if (!options_.num_bins) {
     throw RuntimeError("Discretization ", name(),
                        ": its boundaries are given; there is nothing to adapt");
   }
-  if (values.empty()) throw ValueError("Discretization ", name(), ": adapt() received no data");
-  if (std::ranges::any_of(values, [](double v) { return std::isnan(v); })) {
+  return QuantileSummary(options_.epsilon);
+}
+
+void DiscretizationLayer::add(const Tensor& x, QuantileSummary& summary) const {
+  std::vector<float> values = x.cast(DType::kFloat32).to_vector<float>();
+  if (std::ranges::any_of(values, [](float v) { return std::isnan(v); })) {
     throw ValueError("Discretization ", name(), ": cannot adapt to a NaN");
   }
-  std::ranges::sort(values);
-  const auto count = static_cast<double>(values.size());
-  boundaries_.clear();
-  for (int64_t k = 1; k < *options_.num_bins; ++k) {
-    const double rank = static_cast<double>(k) * count / static_cast<double>(*options_.num_bins);
-    const double below = std::clamp(std::floor(rank), 1.0, count);
-    const double above = std::min(below + 1, count);
-    const double low = values[static_cast<size_t>(below) - 1];
-    const double high = values[static_cast<size_t>(above) - 1];
-    boundaries_.push_back(rank <= below ? low : low + (high - low) * (rank - below));
-  }
+  summary.add(std::move(values));
+}
+
+void DiscretizationLayer::take(const QuantileSummary& summary) {
+  if (summary.empty()) throw ValueError("Discretization ", name(), ": adapt() received no data");
+  boundaries_ = summary.boundaries(static_cast<double>(*options_.num_bins));
   has_boundaries_ = true;
 }
 

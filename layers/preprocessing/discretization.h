@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "layers/layer.h"
+#include "layers/preprocessing/quantile_summary.h"
 #include "layers/preprocessing/values.h"
 
 namespace keel {
@@ -13,7 +14,7 @@ namespace keel {
 struct DiscretizationOptions {
   std::optional<std::vector<double>> bin_boundaries = {};  // ascending
   std::optional<int64_t> num_bins = {};                    // instead: adapt() finds the boundaries
-  double epsilon = 0.01;            // Keras's; adapt() here is exact and has no use for it
+  double epsilon = 0.01;            // of adapt(): what part of the values it keeps, in (0, 1]
   std::string output_mode = "int";  // or one_hot, multi_hot, count
   std::string name = {};
   bool trainable = true;
@@ -35,14 +36,14 @@ class DiscretizationLayer final : public Layer {
  public:
   static constexpr char kClassName[] = "Discretization";
   using Options = DiscretizationOptions;
-  // ValueError unless boundaries ascend or num_bins > 1 is given; both, as configs of adapted
-  // layers have them, must agree.
+  // ValueError unless boundaries ascend or num_bins > 1 is given, and for boundaries of more bins
+  // than num_bins: configs of adapted layers have both.
   explicit DiscretizationLayer(Options options);
 
-  // Boundaries so that each of num_bins bins gets the same share of the values: boundary k at the
-  // quantile k / num_bins, interpolated between values of which the i-th least has quantile i / n.
-  // Keeps all values until it is done. RuntimeError without num_bins; ValueError for no data or
-  // a NaN.
+  // Boundaries so that each of num_bins bins gets the same share of the values, by a
+  // QuantileSummary of each batch: exact up to 1 / epsilon values, near it beyond. Values as
+  // float32; if they are fewer than num_bins, so are the bins. RuntimeError without num_bins;
+  // ValueError for no data or a NaN.
   void adapt(const TensorLike& data);
   void adapt(const data::Dataset& batches);
   const std::vector<double>& bin_boundaries() const { return boundaries_; }
@@ -52,7 +53,9 @@ class DiscretizationLayer final : public Layer {
   // RuntimeError before boundaries are known.
   Tensors call(const Tensors& inputs, const CallContext& context) override;
   Tensor bins(const Tensor& x) const;
-  void take(std::vector<double> values);
+  QuantileSummary empty_summary() const;
+  void add(const Tensor& x, QuantileSummary& summary) const;
+  void take(const QuantileSummary& summary);
 
   const Options options_;
   const OutputMode mode_;

@@ -2,9 +2,12 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <numeric>
 #include <ranges>
 
+#include "autodiff/ops.h"
 #include "framework/parallel.h"
 #include "layers/preprocessing/hash.h"
 
@@ -37,6 +40,14 @@ int64_t share(const std::string& word, int64_t parts) {
 }
 int64_t share(int64_t word, int64_t parts) { return (word % parts + parts) % parts; }
 
+// Their mean as often as it takes in front, so that there are `size`.
+std::vector<double> with_mean_first(std::vector<double> weights, size_t size) {
+  const double count = std::max(1.0, static_cast<double>(weights.size()));
+  const double mean = std::accumulate(weights.begin(), weights.end(), 0.0) / count;
+  weights.insert(weights.begin(), size - weights.size(), mean);
+  return weights;
+}
+
 }  // namespace
 
 template <class T>
@@ -63,15 +74,59 @@ class IndexLookupLayer<T>::Table {
   absl::flat_hash_map<T, int64_t> positions_;
 };
 
+// How often words are in the data, and in how many of its rows.
 template <class T>
-struct IndexLookupLayer<T>::Counts {
-  absl::flat_hash_map<T, int64_t> of;
-  bool any = false;
+class IndexLookupLayer<T>::Counts {
+ public:
+  struct Count {
+    int64_t words = 0, documents = 0;
+    int64_t last_document = -1;
+  };
 
-  void add(const Tensor& words) {
-    any = any || words.size() > 0;
-    for (const T& word : words.data<T>()) ++of[word];
+  // A vector is one document, or one of each element.
+  void add(const TensorLike& x, bool vector_is_one, const std::string& who) {
+    const Tensor words = as_words<T>(x.values(), who);
+    const auto values = words.data<T>();
+    if (x.layout() == Layout::kRagged) {
+      const auto splits = x.ragged().row_splits.template data<int64_t>();
+      for (size_t row = 0; row + 1 < splits.size(); ++row) {
+        add_document(values.subspan(splits[row], splits[row + 1] - splits[row]));
+      }
+    } else if (x.layout() == Layout::kSparse) {
+      const auto indices = x.sparse().indices.template data<int64_t>();
+      const int64_t rank = x.sparse().indices.dim(1);
+      for (int64_t i = 0; i < std::ssize(values); ++i) {
+        add_word(values[i], documents_ + indices[i * rank]);
+      }
+      documents_ += x.sparse().dense_shape[0];
+    } else {
+      const bool one = words.rank() == 0 || (words.rank() == 1 && vector_is_one);
+      const int64_t rows = one ? 1 : words.dim(0);
+      const int64_t width = rows == 0 ? 0 : words.size() / rows;
+      for (int64_t row = 0; row < rows; ++row) add_document(values.subspan(row * width, width));
+    }
   }
+
+  const absl::flat_hash_map<T, Count>& of() const { return of_; }
+  double inverse_frequency(const T& word) const {
+    return std::log1p(static_cast<double>(documents_) /
+                      (1.0 + static_cast<double>(of_.at(word).documents)));
+  }
+
+ private:
+  void add_word(const T& word, int64_t document) {
+    Count& count = of_[word];
+    ++count.words;
+    count.documents += count.last_document == document ? 0 : 1;
+    count.last_document = document;
+  }
+  void add_document(std::span<const T> words) {
+    for (const T& word : words) add_word(word, documents_);
+    ++documents_;
+  }
+
+  absl::flat_hash_map<T, Count> of_;
+  int64_t documents_ = 0;
 };
 
 template <class T>
@@ -79,7 +134,7 @@ IndexLookupLayer<T>::IndexLookupLayer(Options options)
     : Layer(kClassName, options),
       options_(std::move(options)),
       who_(std::string(kClassName) + " " + name()),
-      mode_(output_mode_from_name(options_.output_mode, who_)) {
+      mode_(checked_mode()) {
   if (options_.num_oov_indices < 0) {
     throw ValueError(who_, ": num_oov_indices must not be negative, received ",
                      options_.num_oov_indices);
@@ -92,7 +147,24 @@ IndexLookupLayer<T>::IndexLookupLayer(Options options)
     throw ValueError(who_, ": max_tokens must exceed the number of special tokens, ", first_word(),
                      ", received ", *options_.max_tokens);
   }
-  if (options_.vocabulary) set_vocabulary(*options_.vocabulary);
+  if (options_.pad_to_max_tokens && !options_.max_tokens) {
+    throw ValueError(who_, ": pad_to_max_tokens needs max_tokens");
+  }
+  if (options_.idf_weights && !options_.vocabulary) {
+    throw ValueError(who_, ": idf_weights need a vocabulary");
+  }
+  if (options_.vocabulary) set_vocabulary(*options_.vocabulary, options_.idf_weights);
+}
+
+template <class T>
+OutputMode IndexLookupLayer<T>::checked_mode() const {
+  if (options_.output_mode == "tf_idf") return OutputMode::kTfIdf;
+  return output_mode_from_name(options_.output_mode, who_);
+}
+
+template <class T>
+int64_t IndexLookupLayer<T>::depth() const {
+  return options_.pad_to_max_tokens ? *options_.max_tokens : vocabulary_size();
 }
 
 template <class T>
@@ -109,8 +181,15 @@ const typename IndexLookupLayer<T>::Table& IndexLookupLayer<T>::table() const {
 }
 
 template <class T>
-void IndexLookupLayer<T>::set_vocabulary(std::vector<T> vocabulary) {
+void IndexLookupLayer<T>::set_vocabulary(std::vector<T> vocabulary,
+                                         const std::optional<std::vector<double>>& idf_weights) {
   if (vocabulary.empty()) throw ValueError(who_, ": the vocabulary is empty");
+  if (idf_weights.has_value() != (mode_ == OutputMode::kTfIdf) ||
+      (idf_weights && idf_weights->size() != vocabulary.size())) {
+    throw ValueError(who_, ": idf_weights are for output_mode tf_idf, one for each word of the ",
+                     "vocabulary, received ", idf_weights ? idf_weights->size() : 0, " for ",
+                     vocabulary.size());
+  }
   std::vector<T> special;
   if (first_oov() > 0) special.push_back(*options_.mask_token);
   special.insert(special.end(), options_.num_oov_indices, options_.oov_token);
@@ -131,6 +210,7 @@ void IndexLookupLayer<T>::set_vocabulary(std::vector<T> vocabulary) {
     throw ValueError(who_, ": the oov token stands in the middle of the vocabulary");
   }
   table_ = std::move(table);
+  if (idf_weights) idf_ = with_mean_first(*idf_weights, static_cast<size_t>(size));
 }
 
 template <class T>
@@ -150,9 +230,20 @@ int64_t IndexLookupLayer<T>::vocabulary_size() const {
 }
 
 template <class T>
+std::vector<double> IndexLookupLayer<T>::idf_weights() const {
+  std::vector<double> out = idf_;
+  if (!out.empty()) out.resize(depth(), 0);
+  return out;
+}
+
+template <class T>
 Config IndexLookupLayer<T>::get_config() const {
   Options options = options_;
   if (table_ != nullptr) options.vocabulary = table_->words;
+  if (table_ != nullptr && mode_ == OutputMode::kTfIdf) {
+    options.vocabulary = get_vocabulary();
+    options.idf_weights = idf_;
+  }
   return to_config(options);
 }
 
@@ -200,42 +291,48 @@ Tensors IndexLookupLayer<T>::call(const Tensors& inputs, const CallContext&) {
   }
   const auto numbers = map_values(x, DType::kInt64, [this](const Tensor& t) { return lookup(t); });
   if (mode_ != OutputMode::kInt) table();  // the depth is not known before
-  return encode_categories(numbers, mode_, vocabulary_size(), who_);
+  const TensorLike encoded = encode_categories(numbers, mode_, depth(), who_);
+  if (mode_ != OutputMode::kTfIdf) return encoded;
+  return encoded.tensor() * Tensor::from(idf_weights(), {depth()}).cast(DType::kFloat32);
 }
 
 template <class T>
 void IndexLookupLayer<T>::adapt(const TensorLike& data) {
   Counts counts;
-  counts.add(as_words<T>(data.values(), who_));
+  counts.add(data, false, who_);
   take(counts);
 }
 
 template <class T>
 void IndexLookupLayer<T>::adapt(const data::Dataset& batches) {
   Counts counts;
-  for_each_batch(batches, who_,
-                 [&](const TensorLike& x) { counts.add(as_words<T>(x.values(), who_)); });
+  for_each_batch(batches, who_, [&](const TensorLike& x) { counts.add(x, true, who_); });
   take(counts);
 }
 
 template <class T>
 void IndexLookupLayer<T>::take(const Counts& counts) {
-  if (!counts.any) throw ValueError(who_, ": adapt() received no data");
+  if (counts.of().empty()) throw ValueError(who_, ": adapt() received no data");
   std::vector<std::pair<int64_t, T>> sorted;
-  for (const auto& [word, count] : counts.of) {
+  for (const auto& [word, count] : counts.of()) {
     const bool special =
         word == options_.oov_token || (options_.mask_token && word == *options_.mask_token);
-    if (!special) sorted.emplace_back(count, word);
+    if (!special) sorted.emplace_back(count.words, word);
   }
   std::ranges::sort(sorted, std::greater<>());
   std::vector<T> words;
+  std::vector<double> weights;
   const int64_t limit = options_.max_tokens ? *options_.max_tokens - first_word()
                                             : static_cast<int64_t>(sorted.size());
   for (auto& [count, word] : sorted) {
     if (std::ssize(words) == limit) break;
+    if (mode_ == OutputMode::kTfIdf) weights.push_back(counts.inverse_frequency(word));
     words.push_back(std::move(word));
   }
   table_ = std::make_shared<const Table>(std::move(words), who_);
+  if (mode_ == OutputMode::kTfIdf) {
+    idf_ = with_mean_first(std::move(weights), static_cast<size_t>(vocabulary_size()));
+  }
 }
 
 template class IndexLookupLayer<std::string>;

@@ -5,17 +5,26 @@
 namespace keel {
 namespace {
 
-// Row r holds the categories [splits(r), splits(r + 1)) of `categories`.
+// Categories in a row each, and their weights; without weights each counts once.
+struct Rows {
+  std::span<const int64_t> categories;
+  std::span<const float> weights;
+};
+
+// Row r holds the categories [splits(r), splits(r + 1)).
 template <class Splits>
-Tensor encode_rows(std::span<const int64_t> categories, int64_t rows, const Splits& splits,
-                   const Shape& shape, OutputMode mode) {
+Tensor encode_rows(const Rows& rows, int64_t count, const Splits& splits, const Shape& shape,
+                   OutputMode mode) {
   Tensor out = Tensor::zeros(shape);
   const int64_t depth = shape[-1];
+  const bool counts = mode == OutputMode::kCount || mode == OutputMode::kTfIdf;
   float* to = out.mutable_data<float>().data();
-  for (int64_t row = 0; row < rows; ++row, to += depth) {
+  for (int64_t row = 0; row < count; ++row, to += depth) {
     for (int64_t i = splits(row); i < splits(row + 1); ++i) {
-      if (categories[i] < 0) continue;
-      to[categories[i]] = mode == OutputMode::kCount ? to[categories[i]] + 1 : 1;
+      const int64_t category = rows.categories[i];
+      if (category < 0) continue;
+      const float weight = rows.weights.empty() ? 1.0F : rows.weights[i];
+      to[category] = counts ? to[category] + weight : 1;
     }
   }
   return out;
@@ -25,11 +34,12 @@ Tensor encode_rows(std::span<const int64_t> categories, int64_t rows, const Spli
 Shape encoded_rows(const TensorSpec& x, OutputMode mode) {
   if (x.layout != Layout::kDense) return x.shape.slice(0, 1);
   if (x.shape.rank() == 0) return {};
-  if (mode == OutputMode::kOneHot && x.shape[-1] != 1) return x.shape;
+  if (mode == OutputMode::kOneHot && (x.shape[-1] != 1 || x.shape.rank() == 1)) return x.shape;
   return x.shape.drop_last();
 }
 
-Tensor encode_sparse(const SparseTensor& x, const Shape& shape, OutputMode mode) {
+Tensor encode_sparse(const SparseTensor& x, const Rows& values, const Shape& shape,
+                     OutputMode mode) {
   const auto indices = x.indices.data<int64_t>();
   const int64_t rank = x.indices.dim(1);
   const int64_t rows = x.dense_shape[0];
@@ -37,7 +47,21 @@ Tensor encode_sparse(const SparseTensor& x, const Shape& shape, OutputMode mode)
   for (int64_t i = 0; i < x.indices.dim(0); ++i) ++splits[indices[i * rank] + 1];
   for (int64_t row = 0; row < rows; ++row) splits[row + 1] += splits[row];
   return encode_rows(
-      x.values.data<int64_t>(), rows, [&](int64_t row) { return splits[row]; }, shape, mode);
+      values, rows, [&](int64_t row) { return splits[row]; }, shape, mode);
+}
+
+// ValueError unless the weights lie as the categories do.
+void check_weights(const TensorLike& x, const TensorLike& weights, OutputMode mode,
+                   const std::string& who) {
+  if (mode != OutputMode::kCount) {
+    throw ValueError(who, ": weights are for output_mode count only");
+  }
+  const TensorSpec a = x.spec(), b = weights.spec();
+  if (a.layout != b.layout || !compatible(a.shape, b.shape) ||
+      (!x.is_symbolic() && !compatible(x.values().shape(), weights.values().shape()))) {
+    throw ValueError(who, ": weights must have the shape and layout of the categories, received ",
+                     b.shape, " for ", a.shape);
+  }
 }
 
 }  // namespace
@@ -63,12 +87,12 @@ OutputMode output_mode_from_name(const std::string& name, const std::string& who
   if (name == "one_hot") return OutputMode::kOneHot;
   if (name == "multi_hot") return OutputMode::kMultiHot;
   if (name == "count") return OutputMode::kCount;
-  if (name == "tf_idf") throw NotImplementedError(who, ": output_mode tf_idf is not offered");
   throw ValueError(who, ": output_mode is int, one_hot, multi_hot or count, received '", name, "'");
 }
 
 TensorLike encode_categories(const TensorLike& x, OutputMode mode, int64_t depth,
-                             const std::string& who) {
+                             const std::string& who, const std::optional<TensorLike>& weights) {
+  if (weights) check_weights(x, *weights, mode, who);
   if (mode == OutputMode::kInt) return x;
   const TensorSpec spec = x.spec();
   if (mode == OutputMode::kOneHot && spec.layout != Layout::kDense) {
@@ -79,18 +103,19 @@ TensorLike encode_categories(const TensorLike& x, OutputMode mode, int64_t depth
   }
   const Shape shape = encoded_rows(spec, mode) + Shape{depth};
   if (x.is_symbolic()) return Tensor::symbolic({.shape = shape});
+  Rows values = {.categories = x.values().data<int64_t>(), .weights = {}};
+  if (weights) values.weights = weights->values().data<float>();
   if (spec.layout == Layout::kRagged) {
     const auto splits = x.ragged().row_splits.data<int64_t>();
     return encode_rows(
-        x.ragged().values.data<int64_t>(), shape[0], [&](int64_t row) { return splits[row]; },
-        shape, mode);
+        values, shape[0], [&](int64_t row) { return splits[row]; }, shape, mode);
   }
-  if (spec.layout == Layout::kSparse) return encode_sparse(x.sparse(), shape, mode);
+  if (spec.layout == Layout::kSparse) return encode_sparse(x.sparse(), values, shape, mode);
   const bool one_each = mode == OutputMode::kOneHot || spec.shape.rank() == 0;
   const int64_t width = one_each ? 1 : spec.shape[-1];
   const int64_t rows = shape.drop_last().size();
   return encode_rows(
-      x.tensor().data<int64_t>(), rows, [&](int64_t row) { return row * width; }, shape, mode);
+      values, rows, [&](int64_t row) { return row * width; }, shape, mode);
 }
 
 void for_each_batch(const data::Dataset& batches, const std::string& who,

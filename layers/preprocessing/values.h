@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "framework/data/dataset.h"
@@ -14,20 +15,22 @@ namespace keel {
 TensorLike map_values(const TensorLike& x, DType dtype,
                       const std::function<Tensor(const Tensor&)>& fn);
 
-// How categories come out: "int", "one_hot", "multi_hot" or "count".
-enum class OutputMode { kInt, kOneHot, kMultiHot, kCount };
-// ValueError, naming `who`, for another name; NotImplementedError for "tf_idf".
+// How categories come out: "int", "one_hot", "multi_hot" or "count"; "tf_idf" of lookups.
+enum class OutputMode { kInt, kOneHot, kMultiHot, kCount, kTfIdf };
+// ValueError, naming `who`, for another name than the first four.
 OutputMode output_mode_from_name(const std::string& name, const std::string& who);
 
 // Categories, int64 in [0, depth), as float32; negative ones are left out.
 //   kInt       as they are
-//   kOneHot    dense [..., 1] or [...] -> [..., depth], 1 at the category
+//   kOneHot    dense [..., 1] or [...] -> [..., depth], 1 at the category; [n] -> [n, depth]
 //   kMultiHot  [..., n] -> [..., depth], 1 at each of the n categories; also of a ragged or
 //              sparse matrix of one row per sample
-//   kCount     the same with the number of times
-// Symbolic where x is. ValueError for kOneHot of a layout that is not dense.
+//   kCount     the same with the number of times, or the sum of the categories' weights
+//   kTfIdf     as kCount; the caller scales
+// Symbolic where x is. `weights`, of x's shape and layout, float32, are for kCount only.
+// ValueError for kOneHot of a layout that is not dense.
 TensorLike encode_categories(const TensorLike& x, OutputMode mode, int64_t depth,
-                             const std::string& who);
+                             const std::string& who, const std::optional<TensorLike>& weights = {});
 
 // Calls fn with the tensor of each batch. TypeError, naming `who`, if a batch is a structure.
 void for_each_batch(const data::Dataset& batches, const std::string& who,

@@ -1,10 +1,17 @@
 #include "layers/training/batch_source.h"
 
+#include <iostream>
+
+#include "distribute/process_group.h"
+
 namespace keel {
 
 BatchSource::BatchSource(const char* who, distribute::Strategy& strategy,
-                         const data::Dataset& dataset, std::optional<int64_t> steps)
-    : who_(who), batches_(strategy.experimental_distribute_dataset(dataset)), steps_(steps) {
+                         const data::Dataset& dataset, std::optional<int64_t> steps, Epochs epochs)
+    : who_(who),
+      batches_(strategy.experimental_distribute_dataset(dataset)),
+      steps_(steps),
+      runs_on_(steps && epochs == Epochs::kRunOn) {
   if (steps_ && *steps_ <= 0) {
     throw ValueError(who_, ": the number of steps must be positive, received ", *steps_);
   }
@@ -20,25 +27,39 @@ std::optional<int64_t> BatchSource::steps() const {
 
 void BatchSource::start_epoch() {
   given_ = 0;
-  if (!steps_ || !next_) next_ = batches_.iterator();
+  if (!runs_on_ || !next_) next_ = batches_.iterator();
 }
 
 std::optional<distribute::PerReplica<Tensors>> BatchSource::next() {
   if (steps_ && given_ == *steps_) return {};
   auto batch = next_();
-  if (!batch && (steps_ || given_ == 0)) {
-    if (steps_) {
-      next_ = batches_.iterator();
-      batch = next_();
-    }
-    if (!batch) throw ValueError(who_, ": the dataset has no batches");
+  if (!batch && runs_on_) {
+    next_ = batches_.iterator();
+    batch = next_();
   }
   if (batch) {
     ++given_;
-  } else {
-    counted_ = given_;
+    return batch;
   }
-  return batch;
+  if (given_ == 0 || runs_on_) throw ValueError(who_, ": the dataset has no batches");
+  if (steps_) warn_of_end();
+  counted_ = given_;
+  return {};
+}
+
+void BatchSource::warn_of_end() {
+  if (warned_ || distribute::processes().rank() != 0) return;
+  warned_ = true;
+  std::cerr << str(who_, ": the dataset ended after ", given_, " of ", *steps_, " steps\n");
+}
+
+void BatchSource::skip_epochs(int64_t epochs) {
+  for (int64_t i = 0; i < epochs; ++i) {
+    // A dataset that starts anew each epoch is told so, for each time it may have another order.
+    start_epoch();
+    while (runs_on_ && next()) {
+    }
+  }
 }
 
 }  // namespace keel

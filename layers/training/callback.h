@@ -7,8 +7,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "framework/handle.h"
+#include "framework/tensor.h"
 
 namespace keel {
 
@@ -17,15 +19,20 @@ class Model;
 // Values by name, in the order of the names: {"auc": 0.91, "loss": 0.31, "val_loss": 0.33}.
 using Logs = std::map<std::string, double>;
 
+class Callback;
+
 // What the run that starts is about.
 struct CallbackParams {
   int64_t epochs = 1;
-  std::optional<int64_t> steps = {};  // of an epoch, if known
+  std::optional<int64_t> steps = {};      // of an epoch, if known
+  bool validates = false;                 // after some epochs at least
+  std::vector<Callback*> callbacks = {};  // all of the run, in the user's order
 };
 
-// Epochs and batches count from 0. Logs of a batch are those of the epoch so far. All members are
-// called by the thread that called fit, outside the replicas, so the model's weights may be read
-// and set. An exception ends fit.
+// Epochs and batches count from 0. Logs of a batch are those of the epoch so far, without metrics
+// whose results are costly (Metric::costly_result). All members are called by the thread that
+// called fit, outside the replicas, so the model's weights may be read and set. An exception ends
+// fit.
 class Callback {
  public:
   virtual ~Callback() = default;
@@ -49,6 +56,19 @@ class Callback {
   virtual void on_predict_end() {}
   virtual void on_predict_batch_begin(int64_t /*batch*/) {}
   virtual void on_predict_batch_end(int64_t /*batch*/) {}
+
+  // For callbacks that must see what all others have done: these are called before them.
+  virtual bool runs_last() const { return false; }
+  // For callbacks that watch for losses that are NaN: a step then leaves the trained weights and
+  // the metrics alone where it would end fit with an error.
+  virtual bool bears_nan() const { return false; }
+
+  // What a run that is taken up again needs to know of this one, by name, beside its options; for
+  // callbacks that keep backups. set_state comes after on_train_begin, with the state of a callback
+  // of the same class that has all names which state() has then, and maybe more.
+  using State = std::map<std::string, Tensor>;
+  virtual State state() const { return {}; }
+  virtual void set_state(const State&) {}
 
   // Called before anything else of a run. The model outlives the run.
   void set_model(Model* model) { model_ = model; }

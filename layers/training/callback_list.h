@@ -1,4 +1,4 @@
-// CallbackList: calls several callbacks as one, in their order.
+// CallbackList: calls several callbacks as one, in their order, those that run last after the rest.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,9 @@ namespace keel {
 
 class CallbackList {
  public:
-  CallbackList(std::vector<CallbackHandle> callbacks, Model* model, const CallbackParams& params);
+  CallbackList(std::vector<CallbackHandle> callbacks, Model* model, CallbackParams params);
+
+  bool bears_nan() const;
 
   // Calls `member` of each: list.call(&Callback::on_epoch_end, epoch, logs).
   template <class... Parameters, class... Args>
@@ -18,7 +20,7 @@ class CallbackList {
   }
 
  private:
-  const std::vector<CallbackHandle> callbacks_;
+  std::vector<CallbackHandle> callbacks_;
 };
 
 }  // namespace keel

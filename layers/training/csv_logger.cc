@@ -1,22 +1,10 @@
 #include "layers/training/csv_logger.h"
 
-#include <array>
-#include <charconv>
-
 #include "distribute/process_group.h"
 #include "framework/errors.h"
+#include "layers/training/number_text.h"
 
 namespace keel {
-namespace {
-
-std::string shortest(double value) {
-  std::array<char, 32> buffer{};
-  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-  return {buffer.data(), result.ptr};
-}
-
-}  // namespace
-
 void CSVLoggerCallback::on_train_begin() {
   if (distribute::processes().rank() != 0) return;
   names_.clear();
@@ -32,7 +20,16 @@ void CSVLoggerCallback::on_train_begin() {
 void CSVLoggerCallback::on_epoch_end(int64_t epoch, Logs& logs) {
   if (distribute::processes().rank() != 0) return;
   if (names_.empty()) {
-    for (const auto& [name, value] : logs) names_.push_back(name);
+    bool validated = false;
+    for (const auto& [name, value] : logs) {
+      names_.push_back(name);
+      validated = validated || name.starts_with("val_");
+    }
+    // Columns for the validation, if it comes with a later epoch only.
+    const size_t trained = names_.size();
+    for (size_t i = 0; params().validates && !validated && i < trained; ++i) {
+      names_.push_back("val_" + names_[i]);
+    }
   }
   std::string text;
   if (!header_written_) {
@@ -44,7 +41,7 @@ void CSVLoggerCallback::on_epoch_end(int64_t epoch, Logs& logs) {
   text += std::to_string(epoch);
   for (const std::string& name : names_) {
     const auto it = logs.find(name);
-    text += options_.separator + (it == logs.end() ? std::string("NA") : shortest(it->second));
+    text += options_.separator + (it == logs.end() ? std::string("NA") : shortest_text(it->second));
   }
   file_ << text << '\n' << std::flush;
   if (!file_) throw IoError("CSVLogger: cannot write the file ", options_.filename.string());

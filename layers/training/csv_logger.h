@@ -16,7 +16,8 @@ struct CSVLoggerOptions {
   bool append = false;  // keep what the file has; a header is written if it has nothing
 };
 
-// Columns: "epoch", then the names in the logs of the first epoch. A value that a later epoch
+// Columns: "epoch", then the names in the logs of the first epoch, and "val_" and those names if
+// validation comes with later epochs only. A value that a later epoch
 // lacks is "NA". Numbers have as many digits as it takes to read them back. Each line is on the
 // disk when the epoch ends. In a job of several processes rank 0 writes. IoError if the file
 // cannot be written.

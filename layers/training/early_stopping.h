@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/tensor.h"
-#include "layers/training/callback.h"
+#include "layers/training/monitor.h"
 
 namespace keel {
 
@@ -15,20 +15,26 @@ struct EarlyStoppingOptions {
   std::string monitor = "val_loss";  // a name in the logs of an epoch
   double min_delta = 0;              // a smaller change is none
   int64_t patience = 0;              // epochs without getting better that are borne
-  // "min" or "max" is better; "auto": "max" for accuracy, auc, precision and recall, by name.
+  int64_t verbose = 0;               // 1: says when it ends training, and what it restores
+  // "min" or "max" is better; "auto": as the metric of that name says (monitor.h).
   std::string mode = "auto";
   std::optional<double> baseline = {};  // patience starts anew only for values better than this
-  bool restore_best_weights = false;    // at the end of training; optimizer state stays as it is
-  int64_t start_from_epoch = 0;         // epochs before this one are not looked at
+  // At the end of training; optimizer state stays as it is. A run that is taken up from the backup
+  // of one without it restores only weights that are better than those before.
+  bool restore_best_weights = false;
+  int64_t start_from_epoch = 0;  // epochs before this one are not looked at
 };
 
-// ValueError for another mode or a negative patience, and, after an epoch, if the logs have no
-// value of that name; the error lists those there are.
+// ValueError for another mode or a negative patience; when training begins, if mode "auto" cannot
+// tell what is better; and, after an epoch, if the logs have no value of that name; the error lists
+// those there are. Epochs without validation (FitOptions::validation_freq) do not count for values
+// of the validation.
 class EarlyStoppingCallback final : public Callback {
  public:
   using Options = EarlyStoppingOptions;
   explicit EarlyStoppingCallback(Options options);
 
+  // The first that was looked at until another is better.
   int64_t best_epoch() const { return best_epoch_; }
   // The epoch after which it ended training, if it did.
   std::optional<int64_t> stopped_epoch() const { return stopped_epoch_; }
@@ -36,13 +42,14 @@ class EarlyStoppingCallback final : public Callback {
   void on_train_begin() override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;
   void on_train_end(const Logs&) override;
+  State state() const override;
+  void set_state(const State& state) override;
 
  private:
-  bool is_better(double value, double than) const;
   void keep_weights(int64_t epoch);
 
   const Options options_;
-  const bool larger_is_better_;
+  Monitor monitor_;
   int64_t wait_ = 0;
   int64_t best_epoch_ = 0;
   std::optional<double> best_;

@@ -1,10 +1,22 @@
 #include "layers/training/history.h"
 
+#include <cmath>
+#include <fstream>
 #include <limits>
 
 #include "framework/errors.h"
+#include "layers/training/number_text.h"
 
 namespace keel {
+namespace {
+
+void write_file(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::trunc | std::ios::binary);
+  file << text << std::flush;
+  if (!file) throw IoError("History: cannot write the file ", path.string());
+}
+
+}  // namespace
 
 void History::append(int64_t epoch, const Logs& logs) {
   constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
@@ -13,6 +25,7 @@ void History::append(int64_t epoch, const Logs& logs) {
     it->second.push_back(value);
   }
   epochs_.push_back(epoch);
+  last_ = logs;
   for (auto& [name, values] : values_) values.resize(epochs_.size(), kMissing);
 }
 
@@ -30,10 +43,22 @@ std::vector<std::string> History::names() const {
   return out;
 }
 
-Logs History::last() const {
-  Logs out;
-  for (const auto& [name, values] : values_) out[name] = values.back();
-  return out;
+void History::save_csv(const std::filesystem::path& path) const {
+  std::string text = "epoch";
+  for (const auto& [name, values] : values_) text += "," + name;
+  text += '\n';
+  for (size_t i = 0; i < epochs_.size(); ++i) {
+    text += std::to_string(epochs_[i]);
+    for (const auto& [name, values] : values_) {
+      text += "," + (std::isnan(values[i]) ? std::string("NA") : shortest_text(values[i]));
+    }
+    text += '\n';
+  }
+  write_file(path, text);
+}
+
+void History::plot_svg(const std::filesystem::path& path, const HistoryPlotOptions& options) const {
+  write_file(path, history_svg(*this, options));
 }
 
 }  // namespace keel

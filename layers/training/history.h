@@ -1,10 +1,12 @@
 // History: what fit returns: the logs of each epoch (keras.callbacks.History).
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "layers/training/callback.h"
+#include "layers/training/history_plot.h"
 
 namespace keel {
 
@@ -19,12 +21,19 @@ class History {
   const std::vector<double>& operator[](const std::string& name) const;
   bool contains(const std::string& name) const { return values_.contains(name); }
   std::vector<std::string> names() const;
-  // All values of the last epoch; empty before the first.
-  Logs last() const;
+  // The values that the last epoch has; empty before the first.
+  const Logs& last() const { return last_; }
+
+  // A line for each epoch: "epoch", counted from 0 as CSVLogger does, and the values, "NA" for one
+  // that is missing. IoError if the file cannot be written.
+  void save_csv(const std::filesystem::path& path) const;
+  // The learning curves as a picture (history_plot.h). ValueError as there, IoError as above.
+  void plot_svg(const std::filesystem::path& path, const HistoryPlotOptions& options = {}) const;
 
  private:
   std::vector<int64_t> epochs_;
   std::map<std::string, std::vector<double>> values_;
+  Logs last_;
 };
 
 }  // namespace keel

@@ -15,6 +15,14 @@ struct LambdaCallbackOptions {
   std::function<void(const Logs& logs)> on_train_end = {};
   std::function<void(int64_t batch)> on_train_batch_begin = {};
   std::function<void(int64_t batch, const Logs& logs)> on_train_batch_end = {};
+  std::function<void()> on_test_begin = {};
+  std::function<void(const Logs& logs)> on_test_end = {};
+  std::function<void(int64_t batch)> on_test_batch_begin = {};
+  std::function<void(int64_t batch, const Logs& logs)> on_test_batch_end = {};
+  std::function<void()> on_predict_begin = {};
+  std::function<void()> on_predict_end = {};
+  std::function<void(int64_t batch)> on_predict_batch_begin = {};
+  std::function<void(int64_t batch)> on_predict_batch_end = {};
 };
 
 class LambdaCallback final : public Callback {
@@ -40,6 +48,30 @@ class LambdaCallback final : public Callback {
   void on_train_batch_end(int64_t batch, const Logs& logs) override {
     if (options_.on_train_batch_end) options_.on_train_batch_end(batch, logs);
   }
+  void on_test_begin() override {
+    if (options_.on_test_begin) options_.on_test_begin();
+  }
+  void on_test_end(const Logs& logs) override {
+    if (options_.on_test_end) options_.on_test_end(logs);
+  }
+  void on_test_batch_begin(int64_t batch) override {
+    if (options_.on_test_batch_begin) options_.on_test_batch_begin(batch);
+  }
+  void on_test_batch_end(int64_t batch, const Logs& logs) override {
+    if (options_.on_test_batch_end) options_.on_test_batch_end(batch, logs);
+  }
+  void on_predict_begin() override {
+    if (options_.on_predict_begin) options_.on_predict_begin();
+  }
+  void on_predict_end() override {
+    if (options_.on_predict_end) options_.on_predict_end();
+  }
+  void on_predict_batch_begin(int64_t batch) override {
+    if (options_.on_predict_batch_begin) options_.on_predict_batch_begin(batch);
+  }
+  void on_predict_batch_end(int64_t batch) override {
+    if (options_.on_predict_batch_end) options_.on_predict_batch_end(batch);
+  }
 
  private:
   const Options options_;
@@ -47,6 +79,7 @@ class LambdaCallback final : public Callback {
 
 namespace callbacks {
 using Lambda = Handle<LambdaCallback>;
-}
+using LambdaCallback = Lambda;  // Keras's name
+}  // namespace callbacks
 
 }  // namespace keel

@@ -1,6 +1,7 @@
 #include "layers/training/learning_rate_scheduler.h"
 
 #include "layers/model.h"
+#include "layers/training/monitor.h"
 
 namespace keel {
 
@@ -11,7 +12,12 @@ LearningRateSchedulerCallback::LearningRateSchedulerCallback(Options options)
 
 void LearningRateSchedulerCallback::on_epoch_begin(int64_t epoch) {
   Optimizer& optimizer = *model().optimizer();
-  optimizer.set_learning_rate(options_.schedule(epoch, optimizer.learning_rate()));
+  const double rate = options_.schedule(epoch, optimizer.learning_rate());
+  optimizer.set_learning_rate(rate);
+  if (options_.verbose > 0) {
+    print_line(
+        str("\nEpoch ", epoch + 1, ": LearningRateScheduler setting learning rate to ", rate, "."));
+  }
 }
 
 void LearningRateSchedulerCallback::on_epoch_end(int64_t, Logs& logs) {

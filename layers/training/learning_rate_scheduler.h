@@ -10,6 +10,7 @@ namespace keel {
 struct LearningRateSchedulerOptions {
   // The rate of `epoch`, from that of the epoch before; required (ValueError).
   std::function<double(int64_t epoch, double learning_rate)> schedule = {};
+  int64_t verbose = 0;  // 1: says each rate
 };
 
 // Adds "learning_rate" to the logs. RuntimeError, at the first epoch, if the optimizer's rate is a

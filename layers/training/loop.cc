@@ -1,17 +1,21 @@
 #include "layers/training/loop.h"
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <set>
 
 #include "layers/training/batch_source.h"
 #include "layers/training/callback_list.h"
+#include "layers/training/class_weight.h"
+#include "layers/training/predict_step.h"
 #include "layers/training/progbar_logger.h"
 
 namespace keel {
 namespace {
 
 constexpr char kFit[] = "Model.fit";
+constexpr char kValidation[] = "Model.fit, validation";
 constexpr char kEvaluate[] = "Model.evaluate";
 constexpr char kPredict[] = "Model.predict";
 
@@ -25,36 +29,20 @@ std::vector<CallbackHandle> with_progress(std::vector<CallbackHandle> callbacks,
 // One pass over `source`, or as many batches as it gives to an epoch.
 Logs run_tests(Trainer& trainer, Model& model, BatchSource& source, const CallbackList& callbacks,
                const char* who) {
-  trainer.reset();
+  trainer.reset(model);
   callbacks.call(&Callback::on_test_begin);
   source.start_epoch();
   int64_t step = 0;
   while (const auto batch = source.next()) {
     callbacks.call(&Callback::on_test_batch_begin, step);
     trainer.test_step(model, *batch, {.who = who, .step = step});
-    callbacks.call(&Callback::on_test_batch_end, step, trainer.logs());
+    callbacks.call(&Callback::on_test_batch_end, step,
+                   trainer.logs(model, Trainer::LogsOf::kBatch));
     ++step;
   }
-  Logs logs = trainer.logs();
+  Logs logs = trainer.logs(model);
   callbacks.call(&Callback::on_test_end, logs);
   return logs;
-}
-
-Logs run_epoch(Trainer& trainer, Model& model, BatchSource& source, const CallbackList& callbacks,
-               int64_t epoch) {
-  trainer.reset();
-  callbacks.call(&Callback::on_epoch_begin, epoch);
-  source.start_epoch();
-  int64_t step = 0;
-  while (!model.stop_training()) {
-    const auto batch = source.next();
-    if (!batch) break;
-    callbacks.call(&Callback::on_train_batch_begin, step);
-    trainer.train_step(model, *batch, {.who = kFit, .epoch = epoch, .step = step});
-    callbacks.call(&Callback::on_train_batch_end, step, trainer.logs());
-    ++step;
-  }
-  return trainer.logs();
 }
 
 void collect_notes(const Layer& layer, std::set<const Layer*>& seen,
@@ -75,16 +63,159 @@ void show_notes(const Model& model) {
 }
 
 void check(const FitOptions& options) {
-  if (options.initial_epoch < 0 || options.epochs <= options.initial_epoch) {
-    throw ValueError(kFit, ": epochs must be above initial_epoch, which is not negative; received ",
+  if (options.initial_epoch < 0 || options.epochs < 0) {
+    throw ValueError(kFit, ": epochs and initial_epoch must not be negative, received ",
                      options.epochs, " and ", options.initial_epoch);
+  }
+  const auto* every = std::get_if<int64_t>(&options.validation_freq);
+  if (every != nullptr && *every <= 0) {
+    throw ValueError(kFit, ": validation_freq must be positive, received ", *every);
   }
 }
 
 std::optional<data::Dataset> validation_batches(const FitOptions& options) {
   const ValidationData& data = options.validation_data;
-  if (data.arrays) return batches_of(kFit, *data.arrays, options.batch_size);
-  return data.dataset;
+  if (!data.arrays) return data.dataset;
+  return batches_of(kFit, *data.arrays, options.validation_batch_size.value_or(options.batch_size));
+}
+
+bool validates_after(const FitOptions& options, int64_t epoch) {
+  if (const auto* every = std::get_if<int64_t>(&options.validation_freq)) {
+    return (epoch + 1) % *every == 0;
+  }
+  const auto& epochs = std::get<std::vector<int64_t>>(options.validation_freq);
+  return std::ranges::find(epochs, epoch + 1) != epochs.end();
+}
+
+// How the trainer takes losses that are NaN, while alive.
+class NanRule {
+ public:
+  NanRule(Trainer& trainer, bool bears_nan) : trainer_(trainer) {
+    trainer_.set_bears_nan(bears_nan);
+  }
+  ~NanRule() { trainer_.set_bears_nan(false); }
+  NanRule(const NanRule&) = delete;
+  NanRule& operator=(const NanRule&) = delete;
+
+ private:
+  Trainer& trainer_;
+};
+
+// The epochs of fit.
+class FitRun {
+ public:
+  FitRun(Trainer& trainer, Model& model, const data::Dataset& data, const FitOptions& options)
+      : trainer_(trainer),
+        model_(model),
+        options_(options),
+        source_(kFit, trainer.strategy(), data, options.steps_per_epoch,
+                BatchSource::Epochs::kRunOn) {
+    if (const auto batches = validation_batches(options)) {
+      validation_.emplace(kValidation, trainer.strategy(), *batches, options.validation_steps,
+                          BatchSource::Epochs::kFromStart);
+    }
+    callbacks_.emplace(with_progress(options.callbacks, options.verbose), &model,
+                       CallbackParams{.epochs = options.epochs,
+                                      .steps = source_.steps(),
+                                      .validates = validation_.has_value()});
+  }
+
+  History run() {
+    const NanRule rule(trainer_, callbacks_->bears_nan());
+    model_.set_stop_training(false);
+    model_.take_resume_point();
+    callbacks_->call(&Callback::on_train_begin);
+    const std::optional<ResumePoint> resume = model_.take_resume_point();
+    int64_t epoch = options_.initial_epoch;
+    if (resume) {
+      skip_epochs(resume->epoch);
+      epoch = resume->epoch;
+      if (epoch >= options_.epochs) restore(*resume, first_batch());
+    }
+    for (bool first = true; epoch < options_.epochs; ++epoch, first = false) {
+      run_epoch(epoch, first ? resume : std::nullopt);
+      if (model_.stop_training()) break;
+    }
+    if (model_.built() && options_.epochs > 0) {
+      trainer_.optimizer()->finalize_variable_values(model_.trainable_variables());
+    }
+    callbacks_->call(&Callback::on_train_end, history_.last());
+    return history_;
+  }
+
+ private:
+  using Batch = Trainer::Batch;
+
+  void skip_epochs(int64_t end) {
+    source_.skip_epochs(std::min(end, options_.epochs) - options_.initial_epoch);
+    for (int64_t epoch = options_.initial_epoch; validation_ && epoch < end; ++epoch) {
+      if (validates_after(options_, epoch)) validation_->skip_epochs(1);
+    }
+  }
+
+  std::optional<Batch> first_batch() {
+    source_.start_epoch();
+    return source_.next();
+  }
+
+  void restore(const ResumePoint& resume, const std::optional<Batch>& batch) {
+    if (batch) trainer_.build(model_, *batch);
+    if (resume.restore) resume.restore();
+  }
+
+  // A run that goes on at the start of an epoch has the state from before that epoch began.
+  void run_epoch(int64_t epoch, const std::optional<ResumePoint>& resume) {
+    std::optional<Batch> batch;
+    if (resume) batch = first_batch();
+    if (resume && resume->step == 0) restore(*resume, batch);
+    trainer_.reset(model_);
+    callbacks_->call(&Callback::on_epoch_begin, epoch);
+    int64_t step = 0;
+    if (!resume) {
+      batch = first_batch();
+    } else if (resume->step > 0) {
+      const std::optional<Batch> any = batch;
+      for (; batch && step < resume->step; ++step) batch = source_.next();
+      restore(*resume, any);
+    }
+    while (batch && !model_.stop_training()) {
+      callbacks_->call(&Callback::on_train_batch_begin, step);
+      trainer_.train_step(model_, *batch, {.who = kFit, .epoch = epoch, .step = step});
+      callbacks_->call(&Callback::on_train_batch_end, step,
+                       trainer_.logs(model_, Trainer::LogsOf::kBatch));
+      if (model_.stop_training()) break;
+      ++step;
+      batch = source_.next();
+    }
+    end_epoch(epoch);
+  }
+
+  void end_epoch(int64_t epoch) {
+    Logs logs = trainer_.logs(model_);
+    if (validation_ && validates_after(options_, epoch)) {
+      for (const auto& [name, value] :
+           run_tests(trainer_, model_, *validation_, *callbacks_, kValidation)) {
+        logs["val_" + name] = value;
+      }
+    }
+    callbacks_->call(&Callback::on_epoch_end, epoch, logs);
+    history_.append(epoch, logs);
+  }
+
+  Trainer& trainer_;
+  Model& model_;
+  const FitOptions& options_;
+  BatchSource source_;
+  std::optional<BatchSource> validation_;
+  std::optional<CallbackList> callbacks_;
+  History history_;
+};
+
+data::Dataset weighted_by_class(const data::Dataset& batches, const FitOptions& options) {
+  if (options.class_weight.empty()) return batches;
+  return batches.map([weights = options.class_weight](const Tensors& batch) {
+    return with_class_weights(batch, weights, kFit);
+  });
 }
 
 }  // namespace
@@ -99,29 +230,10 @@ data::Dataset batches_of(const char* who, const Tensors& arrays, int64_t batch_s
 History fit_loop(Trainer& trainer, Model& model, const data::Dataset& data,
                  const FitOptions& options) {
   check(options);
-  BatchSource source(kFit, trainer.strategy(), data, options.steps_per_epoch);
-  std::optional<BatchSource> validation;
-  if (const auto batches = validation_batches(options)) {
-    validation.emplace(kFit, trainer.strategy(), *batches, options.validation_steps);
+  if (trainer.optimizer() == nullptr) {
+    throw RuntimeError(kFit, ": compile() was not given an optimizer");
   }
-  const CallbackList callbacks(with_progress(options.callbacks, options.verbose), &model,
-                               {.epochs = options.epochs, .steps = source.steps()});
-  History history;
-  model.set_stop_training(false);
-  callbacks.call(&Callback::on_train_begin);
-  for (int64_t epoch = options.initial_epoch; epoch < options.epochs; ++epoch) {
-    Logs logs = run_epoch(trainer, model, source, callbacks, epoch);
-    if (validation) {
-      for (const auto& [name, value] :
-           run_tests(trainer, model, *validation, callbacks, "Model.fit, validation")) {
-        logs["val_" + name] = value;
-      }
-    }
-    callbacks.call(&Callback::on_epoch_end, epoch, logs);
-    history.append(epoch, logs);
-    if (model.stop_training()) break;
-  }
-  callbacks.call(&Callback::on_train_end, history.last());
+  History history = FitRun(trainer, model, weighted_by_class(data, options), options).run();
   if (options.verbose != Verbose::kSilent) show_notes(model);
   return history;
 }
@@ -162,7 +274,8 @@ History fit_loop(Trainer& trainer, Model& model, const Tensors& data, const FitO
 
 Logs evaluate_loop(Trainer& trainer, Model& model, const data::Dataset& data,
                    const EvaluateOptions& options) {
-  BatchSource source(kEvaluate, trainer.strategy(), data, options.steps);
+  BatchSource source(kEvaluate, trainer.strategy(), data, options.steps,
+                     BatchSource::Epochs::kFromStart);
   const CallbackList callbacks(with_progress(options.callbacks, options.verbose), &model,
                                {.steps = source.steps()});
   return run_tests(trainer, model, source, callbacks, kEvaluate);
@@ -170,7 +283,7 @@ Logs evaluate_loop(Trainer& trainer, Model& model, const data::Dataset& data,
 
 Tensors predict_loop(distribute::Strategy& strategy, Model& model, const data::Dataset& data,
                      const PredictOptions& options) {
-  BatchSource source(kPredict, strategy, data, options.steps);
+  BatchSource source(kPredict, strategy, data, options.steps, BatchSource::Epochs::kFromStart);
   const CallbackList callbacks(with_progress(options.callbacks, options.verbose), &model,
                                {.steps = source.steps()});
   callbacks.call(&Callback::on_predict_begin);

@@ -10,7 +10,9 @@ namespace keel {
 namespace {
 
 constexpr int kBarWidth = 20;
-constexpr std::chrono::milliseconds kRedrawInterval(100);
+constexpr char kBold[] = "\x1b[1m", kGreen[] = "\x1b[32m", kGray[] = "\x1b[90m",
+               kPlain[] = "\x1b[0m", kEraseToEnd[] = "\x1b[K";
+constexpr std::chrono::milliseconds kRedrawInterval(50);
 
 template <class... Args>
 std::string formatted(const char* format, Args... args) {
@@ -38,7 +40,7 @@ std::string values(const Logs& logs) {
 }  // namespace
 
 std::string format_value(double value) {
-  return formatted(std::abs(value) >= 1e-3 || value == 0 ? "%.4f" : "%.4e", value);
+  return formatted(std::abs(value) > 1e-3 ? "%.4f" : "%.4e", value);
 }
 
 std::string format_step_time(double seconds) {
@@ -47,60 +49,73 @@ std::string format_step_time(double seconds) {
 }
 
 std::string format_duration(double seconds) {
-  const auto all = static_cast<long long>(std::llround(seconds));
-  if (all >= 3600) {
+  const auto all = static_cast<long long>(seconds);
+  if (seconds > 3600) {
     return formatted("%lld:%02lld:%02lld", all / 3600, all / 60 % 60, all % 60);
   }
-  return all >= 60 ? formatted("%lld:%02lld", all / 60, all % 60) : formatted("%llds", all);
+  return seconds > 60 ? formatted("%lld:%02lld", all / 60, all % 60) : formatted("%llds", all);
 }
 
 TerminalProgress::TerminalProgress(std::ostream& out, Style style, const std::string& head,
                                    std::optional<int64_t> steps)
-    : out_(out), style_(style), head_(head), steps_(steps), start_(Clock::now()) {
-  if (style_ == Style::kBar && !head_.empty()) out_ << head_ << std::endl;
+    : out_(out), style_(style), steps_(steps), start_(Clock::now()) {
+  if (!head.empty()) out_ << head << std::endl;
 }
 
 void TerminalProgress::update(int64_t done, const Logs& logs) {
-  if (style_ == Style::kLine) return;
   const auto now = Clock::now();
-  if (drawn_ && now - *drawn_ < kRedrawInterval) return;
+  if (done == 1) first_step_end_ = now;
+  if (style_ == Style::kLine || (drawn_ && now - *drawn_ < kRedrawInterval)) return;
   drawn_ = now;
-  draw(done, logs, false);
+  draw_bar(done, logs, false);
 }
 
-void TerminalProgress::finish(int64_t done, const Logs& logs) { draw(done, logs, true); }
-
-std::string TerminalProgress::bar(int64_t done) const {
-  if (!steps_ || *steps_ == 0 || style_ == Style::kLine) return "";
-  const int64_t full = std::min<int64_t>(kBarWidth, kBarWidth * done / *steps_);
-  std::string out = " " + repeated("━", full);
-  if (full < kBarWidth) out += "\x1b[90m" + repeated("━", kBarWidth - full) + "\x1b[0m";
-  return out;
+void TerminalProgress::finish(int64_t done, const Logs& logs) {
+  if (!steps_) steps_ = done;
+  if (style_ == Style::kBar) return draw_bar(done, logs, true);
+  out_ << count(done) << " - " << formatted("%.0fs", seconds_since(start_)) << " - "
+       << format_step_time(step_time(done)) << "/step" << values(logs) << std::endl;
 }
 
-void TerminalProgress::draw(int64_t done, const Logs& logs, bool last) {
-  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  const double per_step = done > 0 ? seconds / static_cast<double>(done) : 0;
-  std::string line;
-  if (style_ == Style::kBar) {
-    line = "\r";
-  } else if (!head_.empty()) {
-    line = head_ + " - ";
+double TerminalProgress::seconds_since(Clock::time_point begin) const {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// The first step, which is seldom like the others, does not count once there are others.
+double TerminalProgress::step_time(int64_t done) const {
+  if (done == 0) return 0;
+  if (done > 1 && first_step_end_) {
+    return seconds_since(*first_step_end_) / static_cast<double>(done - 1);
   }
-  const std::string count = std::to_string(done);
+  return seconds_since(start_) / static_cast<double>(done);
+}
+
+// " 7/32"
+std::string TerminalProgress::count(int64_t done) const {
+  const std::string all = std::to_string(*steps_);
+  const std::string number = std::to_string(done);
+  return std::string(all.size() - std::min(all.size(), number.size()), ' ') + number + "/" + all;
+}
+
+void TerminalProgress::draw_bar(int64_t done, const Logs& logs, bool last) {
+  std::string line = "\r";
   if (steps_) {
-    const std::string all = std::to_string(*steps_);
-    if (count.size() < all.size()) line += std::string(all.size() - count.size(), ' ');
-    line += count + "/" + all;
+    const int64_t full =
+        *steps_ == 0 ? kBarWidth : std::min<int64_t>(kBarWidth, kBarWidth * done / *steps_);
+    line += kBold + count(done) + kPlain + ' ';
+    if (full > 0) line += kGreen + repeated("━", full) + kPlain;
+    line += kGray + repeated("━", kBarWidth - full) + kPlain;
   } else {
-    line += count + (done == 1 ? " step" : " steps");
+    line += formatted("%7lld/Unknown", static_cast<long long>(done));
   }
-  line += bar(done);
-  const bool has_end = !last && steps_.has_value();
-  const double shown = has_end ? per_step * static_cast<double>(*steps_ - done) : seconds;
-  line += std::string(style_ == Style::kLine ? " - " : " ") + (has_end ? "ETA " : "") +
-          format_duration(shown) + " " + format_step_time(per_step) + "/step" + values(logs);
-  if (style_ == Style::kBar) line += "\x1b[K";
+  const double each = step_time(done);
+  line += std::string(" ") + kBold;
+  if (steps_ && !last) {
+    line += format_duration(each * static_cast<double>(*steps_ - done));
+  } else {
+    line += formatted("%.0fs", seconds_since(start_));
+  }
+  line += kPlain + (" " + format_step_time(each)) + "/step" + values(logs) + kEraseToEnd;
   out_ << line;
   if (last) out_ << '\n';
   out_.flush();

@@ -1,12 +1,18 @@
 #include "layers/training/trainer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <ostream>
 
 #include "autodiff/ops.h"
+#include "autodiff/replica_context.h"
 #include "autodiff/tape.h"
-#include "distribute/gather_tensors.h"
+#include "layers/cast.h"
+#include "layers/training/compile_config.h"
+#include "layers/training/output_names.h"
+#include "layers/training/per_replica_values.h"
+#include "layers/training/step_facts.h"
 
 namespace keel {
 
@@ -16,107 +22,50 @@ std::ostream& operator<<(std::ostream& out, const StepPlace& place) {
   return out << "step " << place.step + 1;
 }
 
-// The part of a batch that one replica has.
-struct Trainer::Example {
-  Tensors x;
-  Tensor y;
-  Tensor weight;  // or empty
-};
-
-struct Trainer::Totals {
-  int64_t rows = 0;
-  double mean_weight = 1;
-};
-
 namespace {
 
-Tensor only_leaf(const Tensors& tensors, const StepPlace& place, const char* what) {
-  const std::vector<TensorLike> leaves = flatten(tensors);
-  if (leaves.size() != 1) {
-    throw NotImplementedError(place.who, ": ", what, " must be one tensor, received ",
-                              tensors.structure());
-  }
-  return leaves[0].tensor();
-}
+constexpr char kLoss[] = "loss";
 
 double scalar(const Tensor& x) {
   return x.dtype() == DType::kFloat64 ? x.item<double>() : x.item<float>();
 }
 
-// Row of the first NaN of a floating tensor; -1 without one.
-template <class T>
-int64_t row_of_nan(const Tensor& x) {
-  const auto values = x.data<T>();
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i] != values[i]) return static_cast<int64_t>(i) / (x.size() / x.dim(0));
-  }
-  return -1;
+size_t local_replica() {
+  const ReplicaContext* context = current_replica_context();
+  return context == nullptr ? 0 : static_cast<size_t>(context->local_replica);
 }
 
-double row_of_nan(const Tensor& x) {
-  if (!x || !is_floating(x.dtype())) return -1;
-  return static_cast<double>(x.dtype() == DType::kFloat32 ? row_of_nan<float>(x)
-                                                          : row_of_nan<double>(x));
-}
-
-// What all replicas are told of the labels of one; numbers, so that they travel.
-enum Fact { kRows, kNanLabel, kNanWeight, kWeights, kWeightSum, kFacts };
-
-Tensor facts_of(const Tensor& labels, const Tensor& weight) {
-  std::vector<double> out(kFacts);
-  out[kRows] = static_cast<double>(labels.dim(0));
-  out[kNanLabel] = row_of_nan(labels);
-  out[kNanWeight] = row_of_nan(weight);
-  if (weight) {
-    const Tensor values = weight.cast(DType::kFloat64);
-    out[kWeights] = static_cast<double>(values.size());
-    for (const double w : values.data<double>()) out[kWeightSum] += w;
-  }
-  return Tensor::from(out, {kFacts});
-}
-
-// Makes the weights before the replicas run, with a batch dimension of any size.
-void build(Model& model, distribute::Strategy& strategy, const Tensors& x) {
-  if (model.built()) return;
-  const auto scope = strategy.scope();
-  model.build(map_structure(specs_of(x), [](const TensorSpec& spec) {
-    return TensorSpec{spec.shape.with(0, kUnknown), spec.dtype, spec.layout};
-  }));
-}
-
-const Tensors& features_of(const Tensors& element) {
-  return element.kind() == NestKind::kTuple ? element[0] : element;
-}
-
-// "auc", "auc_1", ...: what logs call metrics of equal names.
-std::string unused_name(const std::string& name, const std::vector<std::string>& used) {
-  std::string out = name;
-  for (int k = 1; std::ranges::find(used, out) != used.end(); ++k) out = str(name, "_", k);
+std::vector<Tensor> dense_leaves(const Tensors& outputs) {
+  std::vector<Tensor> out;
+  for (const TensorLike& leaf : flatten(outputs)) out.push_back(leaf.tensor());
   return out;
 }
 
-// Given the outputs of the replicas here, those of all.
-std::vector<Tensors> all_outputs(distribute::Strategy& strategy,
-                                 const std::vector<Tensors>& outputs) {
-  if (strategy.process_group().size() == 1) return outputs;
-  std::vector<Tensor> leaves;
-  for (const Tensors& output : outputs) {
-    for (const TensorLike& leaf : flatten(output)) {
-      if (leaf.layout() != Layout::kDense) {
-        throw NotImplementedError("Model.predict: outputs of several processes must be dense, ",
-                                  "received ", output.structure());
-      }
-      leaves.push_back(leaf.tensor());
-    }
-  }
-  const std::vector<Tensor> all =
-      distribute::gather_tensors(strategy.process_group(), "Model.predict", leaves);
-  const size_t each = leaves.size() / outputs.size();
-  std::vector<Tensors> out;
-  for (size_t at = 0; at < all.size(); at += each) {
-    out.push_back(pack_sequence_as(outputs[0], std::vector<TensorLike>(&all[at], &all[at] + each)));
+// Those that compile() was not given.
+std::vector<MetricHandle> own_metrics(const Model& model, const CompiledMetrics& compiled) {
+  const std::vector<MetricHandle> known = compiled.all();
+  std::vector<MetricHandle> out;
+  for (const MetricHandle& metric : model.metrics()) {
+    if (std::ranges::find(known, metric) == known.end()) out.push_back(metric);
   }
   return out;
+}
+
+// By output; one that is not structured is for all of them.
+std::vector<Tensor> weights_of_outputs(const StepData& data, const Tensors& outputs,
+                                       const std::vector<std::string>& names, const char* who) {
+  if (!data.sample_weight.is_leaf()) {
+    return match_outputs(data.sample_weight, outputs, names, who, "sample weights");
+  }
+  return std::vector<Tensor>(names.size(), data.sample_weight.tensor());
+}
+
+Trainer::State::const_iterator found(const Trainer::State& state, const std::string& name) {
+  const auto it = state.find(name);
+  if (it == state.end()) {
+    throw ValueError("Model: the state of another training, without '", name, "'");
+  }
+  return it;
 }
 
 }  // namespace
@@ -124,21 +73,12 @@ std::vector<Tensors> all_outputs(distribute::Strategy& strategy,
 Trainer::Trainer(CompileOptions options)
     : options_(std::move(options)),
       strategy_(distribute::Strategy::current()),
-      strategy_lifetime_(strategy_.lifetime()) {
-  if (!options_.loss) throw ValueError("Model.compile: needs a loss");
-  if (options_.loss.shared()->reduction() == Reduction::kNone) {
-    throw ValueError("Model.compile: a loss of reduction 'none' is no number to make small");
-  }
-  metric_names_ = {"loss"};
-  const auto scope = strategy_.scope();
-  for (const auto* metrics : {&options_.metrics, &options_.weighted_metrics}) {
-    for (const MetricArgument& metric : *metrics) {
-      metric.handle()->rebuild();
-      metric_names_.push_back(unused_name(metric.handle()->name(), metric_names_));
-    }
-  }
-  metric_names_.erase(metric_names_.begin());
-}
+      strategy_lifetime_(strategy_.lifetime()),
+      loss_(options_.loss, options_.loss_weights),
+      metrics_([this] {
+        const auto scope = strategy_.scope();
+        return CompiledMetrics(options_.metrics, options_.weighted_metrics);
+      }()) {}
 
 distribute::Strategy& Trainer::strategy() const {
   if (strategy_lifetime_.expired()) {
@@ -149,160 +89,235 @@ distribute::Strategy& Trainer::strategy() const {
   return strategy_;
 }
 
-Config Trainer::config() const {
-  const auto list = [](const std::vector<MetricArgument>& metrics) {
-    Config::List out;
-    for (const MetricArgument& metric : metrics) out.push_back(metric.config());
-    return Config(std::move(out));
+void build_for(Model& model, distribute::Strategy& strategy, const Tensors& x) {
+  if (model.built()) return;
+  const auto scope = strategy.scope();
+  model.build(map_structure(specs_of(x), [](const TensorSpec& spec) {
+    return TensorSpec{spec.shape.with(0, kUnknown), spec.dtype, spec.layout};
+  }));
+}
+
+Config Trainer::config() const { return compile_config_of(options_); }
+
+void Trainer::build(Model& model, const Batch& batch) const {
+  build_for(model, strategy(), unpack_x_y_sample_weight(batch[0], place_.who).x);
+}
+
+GlobalBatch Trainer::global_batch() const {
+  const bool several = strategy_.num_replicas_in_sync() > 1;
+  return {.rows = step_rows_, .communicator = several ? &strategy_.communicator() : nullptr};
+}
+
+void Trainer::resolve(const Model& model, const Tensors& outputs) {
+  const std::lock_guard lock(resolve_mutex_);
+  if (!output_names_.empty()) return;
+  const std::vector<std::string> names = output_names(model, outputs);
+  loss_.resolve(names);
+  metrics_.resolve(names);
+  output_names_ = names;
+}
+
+Tensor Trainer::loss_of(const Model& model, const StepData& data, const Tensors& outputs) {
+  Tensor total;
+  const auto add = [&](const Tensor& share) {
+    total = total ? total + as_dtype(share, total.dtype()) : share;
   };
-  return Config::dict(
-      {{"optimizer", optimizer() == nullptr ? Config() : optimizers::serialize(*optimizer())},
-       {"loss", options_.loss.config()},
-       {"loss_weights", Config()},
-       {"metrics", list(options_.metrics)},
-       {"weighted_metrics", list(options_.weighted_metrics)}});
+  if (!loss_.empty()) {
+    resolve(model, outputs);
+    GlobalBatch batch = global_batch();
+    if (batch.rows == 0) batch.rows = rows_of(data);
+    const auto labels = match_outputs(data.y, outputs, output_names_, place_.who, "labels");
+    const auto weights = weights_of_outputs(data, outputs, output_names_, place_.who);
+    const auto terms = loss_.shares(place_.who, labels, dense_leaves(outputs), weights, batch);
+    for (const CompiledLoss::Term& term : terms) {
+      add(term.weight == 1 ? term.share : ops::scale(term.share, term.weight));
+      if (terms.size() == 1 || step_losses_.empty()) continue;
+      step_losses_[local_replica()][str(term.output, "_", kLoss)] = scalar(term.share);
+    }
+  }
+  // Each replica adds its part, so that all of them together count a loss of the model once.
+  for (const Tensor& loss : model.losses()) {
+    add(ops::scale(loss, 1.0 / strategy_.num_replicas_in_sync()));
+  }
+  if (!total) {
+    throw ValueError(place_.who,
+                     ": there is no loss to make small; give compile() one, or add_loss");
+  }
+  return total;
 }
 
-Trainer::Example Trainer::unpack(const Tensors& element, const StepPlace& place) {
-  if (!element.is_sequence() || element.items().size() < 2 || element.items().size() > 3) {
-    throw ValueError(place.who, ": batches must be (x, y) or (x, y, sample_weight), received ",
-                     element.structure());
-  }
-  Example out{element[0], only_leaf(element[1], place, "labels"), {}};
-  if (element.items().size() == 3) out.weight = only_leaf(element[2], place, "sample weights");
-  return out;
+void Trainer::update_metrics(const Model& model, const StepData& data, const Tensors& outputs) {
+  if (metrics_.all().empty()) return;
+  resolve(model, outputs);
+  const auto labels = match_outputs(data.y, outputs, output_names_, place_.who, "labels");
+  const auto weights = weights_of_outputs(data, outputs, output_names_, place_.who);
+  metrics_.update(place_.who, labels, dense_leaves(outputs), weights);
 }
 
-Trainer::Totals Trainer::check_labels(const Batch& batch, const StepPlace& place) const {
-  std::vector<Tensor> facts;
-  for (const Tensors& element : batch.values()) {
-    const Example example = unpack(element, place);
-    facts.push_back(facts_of(example.y, example.weight));
-  }
-  if (strategy_.process_group().size() > 1) {
-    facts = distribute::gather_tensors(strategy_.process_group(), "the labels of a step", facts);
-  }
-  Totals totals;
-  double weight_sum = 0;
-  double weights = 0;
-  for (const Tensor& of_replica : facts) {
-    const auto fact = of_replica.data<double>();
-    const auto refuse_nan = [&](Fact row, const char* what) {
-      if (fact[row] < 0) return;
-      throw ValueError(place, ": the ", what, " of row ",
-                       totals.rows + static_cast<int64_t>(fact[row]), " of the batch is NaN");
-    };
-    refuse_nan(kNanLabel, "label");
-    refuse_nan(kNanWeight, "sample weight");
-    totals.rows += static_cast<int64_t>(fact[kRows]);
-    weights += fact[kWeights];
-    weight_sum += fact[kWeightSum];
-  }
-  if (totals.rows == 0) throw ValueError(place, ": the batch has no rows");
-  if (weights > 0) totals.mean_weight = weight_sum / weights;
-  return totals;
+bool Trainer::is_nan_anywhere(double loss) const {
+  if (!bears_nan_ || strategy_.num_replicas_in_sync() == 1) return std::isnan(loss);
+  std::array<float, 1> any = {std::isnan(loss) ? 1.0F : 0.0F};
+  distribute::all_reduce_sum(strategy_.communicator(), any);
+  return any[0] > 0;
 }
 
-Tensor Trainer::loss_of(const Example& example, const Tensor& output, const Totals& totals,
-                        const StepPlace& place) const {
-  const Loss& loss = *options_.loss.shared();
-  const Tensor losses = loss.weighted(example.y, output, example.weight);
-  const double divisor = loss.divisor(losses.shape(), totals.rows, totals.mean_weight);
-  Tensor value = ops::scale(ops::sum(losses), 1 / divisor);
-  if (std::isnan(scalar(value))) throw ValueError(place, ": the loss is NaN");
-  return value;
+Logs Trainer::train_replica(Model& model, const Tensors& element) {
+  const StepData data = unpack_x_y_sample_weight(element, place_.who);
+  const std::vector<Variable> variables = model.trainable_variables();
+  optimizer()->check_variables(variables);
+  std::vector<Gradient> gradients;
+  double value = 0;
+  {
+    // Dropped before the update: a tape keeps values that are then written in place.
+    GradientTape tape;
+    const Tensors outputs = model(data.x, {.training = true});
+    const Tensor loss = model.compute_loss(data, outputs);
+    value = scalar(loss);
+    if (is_nan_anywhere(value)) {
+      if (!bears_nan_) throw ValueError(place_, ": the loss is NaN");
+      return {{kLoss, value}};
+    }
+    model.compute_metrics(data, outputs);
+    gradients = tape.gradient(optimizer()->scale_loss(loss), variables);
+  }
+  optimizer()->apply_gradients(gradients, variables);
+  return {{kLoss, value}};
 }
 
-void Trainer::update_metrics(const Example& example, const Tensor& output) {
-  for (const MetricArgument& metric : options_.metrics) {
-    metric.handle()->update_state(example.y, output);
+Logs Trainer::test_replica(Model& model, const Tensors& element) {
+  const StepData data = unpack_x_y_sample_weight(element, place_.who);
+  const Tensors outputs = model(data.x, {.training = false});
+  const double value = scalar(model.compute_loss(data, outputs));
+  if (is_nan_anywhere(value)) {
+    if (!bears_nan_) throw ValueError(place_, ": the loss is NaN");
+    return {{kLoss, value}};
   }
-  for (const MetricArgument& metric : options_.weighted_metrics) {
-    metric.handle()->update_state(example.y, output, example.weight);
-  }
+  model.compute_metrics(data, outputs);
+  return {{kLoss, value}};
 }
 
-void Trainer::count(const distribute::PerReplica<Tensor>& losses, const Totals& totals) {
-  const double loss = scalar(strategy_.reduce(distribute::ReduceOp::kSum, losses));
-  loss_sum_ += loss * static_cast<double>(totals.rows);
-  rows_ += totals.rows;
+template <class Fn>
+void Trainer::run(Model& model, const Batch& batch, const StepPlace& place, const Fn& step) {
+  place_ = place;
+  const int64_t rows = check_batch(batch, strategy().process_group(), place);
+  build(model, batch);
+  struct End {
+    Trainer& trainer;
+    ~End() {
+      trainer.step_rows_ = 0;
+      trainer.step_losses_.clear();
+    }
+  } end{*this};
+  step_rows_ = rows;
+  step_losses_.assign(static_cast<size_t>(batch.size()), {});
+  add_up(strategy_.run(step, batch));
+}
+
+// Adds the values of the replicas to the means.
+void Trainer::add_up(const distribute::PerReplica<Logs>& returned) {
+  std::vector<Logs> all;
+  for (int r = 0; r < returned.size(); ++r) {
+    all.push_back(returned[r]);
+    all.back().insert(step_losses_[r].begin(), step_losses_[r].end());
+  }
+  const Logs& first = all[0];
+  if (first.empty()) return;
+  std::vector<Tensor> values;
+  for (const Logs& logs : all) {
+    std::vector<double> of_replica;
+    for (const auto& [name, _] : first) {
+      const auto it = logs.find(name);
+      if (it == logs.end() || logs.size() != first.size()) {
+        throw RuntimeError(place_.who, ": the replicas of a step must return values of the same ",
+                           "names");
+      }
+      of_replica.push_back(it->second);
+    }
+    values.push_back(Tensor::from(of_replica, {static_cast<int64_t>(of_replica.size())}));
+  }
+  const Tensor sums = strategy_.reduce(distribute::ReduceOp::kSum,
+                                       distribute::PerReplica<Tensor>(std::move(values)));
+  size_t i = 0;
+  for (const auto& [name, _] : first) {
+    Mean& mean = means_[name];
+    mean.sum += sums.data<double>()[i++] * static_cast<double>(step_rows_);
+    mean.rows += step_rows_;
+  }
 }
 
 void Trainer::train_step(Model& model, const Batch& batch, const StepPlace& place) {
   if (optimizer() == nullptr) {
     throw RuntimeError(place.who, ": compile() was not given an optimizer");
   }
-  const Totals totals = check_labels(batch, place);
-  build(model, strategy(), unpack(batch[0], place).x);
-  const std::vector<Variable> variables = model.trainable_variables();
-  const auto losses = strategy().run(
-      [&](const Tensors& element) {
-        const Example example = unpack(element, place);
-        std::vector<Gradient> gradients;
-        Tensor loss;
-        {
-          // Dropped before the update: a tape keeps values that are then written in place.
-          GradientTape tape;
-          const Tensor output =
-              only_leaf(model(example.x, {.training = true}), place, "the model's output");
-          loss = loss_of(example, output, totals, place);
-          update_metrics(example, output);
-          gradients = tape.gradient(loss, variables);
-        }
-        optimizer()->apply_gradients(gradients, variables);
-        return loss;
-      },
-      batch);
-  count(losses, totals);
+  run(model, batch, place, [&](const Tensors& element) { return model.train_step(element); });
 }
 
 void Trainer::test_step(Model& model, const Batch& batch, const StepPlace& place) {
-  const Totals totals = check_labels(batch, place);
-  build(model, strategy(), unpack(batch[0], place).x);
-  const auto losses = strategy().run(
-      [&](const Tensors& element) {
-        const NoGradient pause;
-        const Example example = unpack(element, place);
-        const Tensor output =
-            only_leaf(model(example.x, {.training = false}), place, "the model's output");
-        Tensor loss = loss_of(example, output, totals, place);
-        update_metrics(example, output);
-        return loss;
-      },
-      batch);
-  count(losses, totals);
+  run(model, batch, place, [&](const Tensors& element) {
+    const NoGradient pause;
+    return model.test_step(element);
+  });
 }
 
-Logs Trainer::logs() const {
+Logs Trainer::logs(const Model& model, LogsOf of) const {
   Logs out;
-  out["loss"] = rows_ == 0 ? 0 : loss_sum_ / static_cast<double>(rows_);
-  size_t i = 0;
-  for (const auto* metrics : {&options_.metrics, &options_.weighted_metrics}) {
-    for (const MetricArgument& metric : *metrics) {
-      out[metric_names_[i++]] = metric.handle()->result();
-    }
+  if (!loss_.empty()) out[kLoss] = 0;
+  for (const auto& [name, mean] : means_) out[name] = mean.sum / static_cast<double>(mean.rows);
+  const auto shown = [of](const Metric& metric) {
+    return of == LogsOf::kEpoch || !metric.costly_result();
+  };
+  out.merge(metrics_.results(shown));
+  for (const MetricHandle& metric : own_metrics(model, metrics_)) {
+    if (shown(*metric)) out[metric->name()] = metric->result();
   }
   return out;
 }
 
-void Trainer::reset() {
-  loss_sum_ = 0;
-  rows_ = 0;
-  for (const auto* metrics : {&options_.metrics, &options_.weighted_metrics}) {
-    for (const MetricArgument& metric : *metrics) metric.handle()->reset_state();
-  }
+void Trainer::reset(const Model& model) {
+  means_.clear();
+  for (const MetricHandle& metric : metrics_.all()) metric->reset_state();
+  for (const MetricHandle& metric : own_metrics(model, metrics_)) metric->reset_state();
 }
 
-std::vector<Tensors> predict_step(distribute::Strategy& strategy, Model& model,
-                                  const Trainer::Batch& batch) {
-  build(model, strategy, features_of(batch[0]));
-  const Trainer::Batch outputs = strategy.run(
-      [&](const Tensors& element) {
-        const NoGradient pause;
-        return model(features_of(element), {.training = false});
-      },
-      batch);
-  return all_outputs(strategy, outputs.values());
+Trainer::State Trainer::state(const Model& model) const {
+  State out;
+  std::vector<std::string> names;
+  std::vector<double> sums;
+  for (const auto& [name, mean] : means_) {
+    names.push_back(name);
+    sums.insert(sums.end(), {mean.sum, static_cast<double>(mean.rows)});
+  }
+  const auto count = static_cast<int64_t>(names.size());
+  out["means/names"] = Tensor::from(names, {count});
+  out["means/sums"] = Tensor::from(sums, {count, 2});
+  int i = 0;
+  for (const MetricHandle& metric : model.metrics()) {
+    const std::string key = str("metrics/", i++);
+    if (metric->state()) out[key] = values_of_replicas(strategy(), metric->state());
+  }
+  return out;
+}
+
+void Trainer::set_state(const Model& model, const State& state) {
+  const Tensor names = found(state, "means/names")->second;
+  const Tensor sums = found(state, "means/sums")->second;
+  int i = 0;
+  for (const MetricHandle& metric : model.metrics()) {
+    const std::string key = str("metrics/", i++);
+    if (!state.contains(key)) {
+      metric->rebuild();  // no batch had told its size
+      continue;
+    }
+    const Tensor& values = state.at(key);
+    metric->make_state(values.rank() == 2 ? values.shape()[1] : 0);
+    set_values_of_replicas(strategy(), metric->state(), values);
+  }
+  means_.clear();
+  for (int64_t k = 0; k < names.size(); ++k) {
+    means_[names.data<std::string>()[k]] = {
+        .sum = sums.data<double>()[2 * k],
+        .rows = static_cast<int64_t>(sums.data<double>()[2 * k + 1])};
+  }
 }
 
 }  // namespace keel

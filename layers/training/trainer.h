@@ -1,18 +1,22 @@
-// Trainer: what compile() sets up, and the steps that fit, evaluate and predict are made of.
+// Trainer: what compile() sets up, and the steps that fit and evaluate are made of.
 #pragma once
 
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "distribute/strategy.h"
 #include "layers/model.h"
+#include "layers/training/compiled_loss.h"
+#include "layers/training/compiled_metrics.h"
 
 namespace keel {
 
 // Where a step stands, for errors: "Model.fit: epoch 1, step 3".
 struct StepPlace {
-  const char* who = "";
+  const char* who = "Model";
   std::optional<int64_t> epoch = {};
   int64_t step = 0;
 };
@@ -22,49 +26,78 @@ class Trainer {
  public:
   using Batch = distribute::PerReplica<Tensors>;
 
-  // Takes the strategy of now. ValueError without a loss, or with one of reduction "none".
+  // Takes the strategy of now. ValueError for a loss of reduction "none".
   explicit Trainer(CompileOptions options);
 
   // RuntimeError if the strategy that the model was compiled under is no more.
   distribute::Strategy& strategy() const;
   const std::shared_ptr<Optimizer>& optimizer() const { return options_.optimizer.shared(); }
-  // {"optimizer", "loss", "metrics", "weighted_metrics"} as Keras writes them.
+  // compile_config.h
   Config config() const;
+  const CompiledMetrics& metrics() const { return metrics_; }
 
-  // One step on one global batch of (x, y) or (x, y, sample_weight). The loss is over the global
-  // batch, also where replicas have different numbers of rows, or none. Nothing has changed when
-  // labels or weights are refused, which all processes of a job do together; the trained weights
-  // have not when the loss is NaN or a metric refuses the predictions (moving averages have seen
-  // the batch). ValueError as Model::fit says; RuntimeError for a train_step without an optimizer;
-  // NotImplementedError for labels or outputs of several tensors.
+  // Makes the weights, if there are none.
+  void build(Model& model, const Batch& batch) const;
+
+  // One step on one global batch: Model::train_step, or test_step, in every replica. The loss is
+  // over the global batch, also where replicas have different numbers of rows, or none. Nothing has
+  // changed when labels or weights are refused, which all processes of a job do together; the
+  // trained weights have not when the loss is NaN or a metric refuses the predictions (moving
+  // averages have seen the batch). ValueError as Model::fit says; RuntimeError for a train_step
+  // without an optimizer.
   void train_step(Model& model, const Batch& batch, const StepPlace& place);
   void test_step(Model& model, const Batch& batch, const StepPlace& place);
+  // True: a step whose loss is NaN is no error; it leaves the trained weights and the metrics
+  // alone.
+  void set_bears_nan(bool bears) { bears_nan_ = bears; }
 
-  // Loss, a mean over rows, and metrics since the last reset.
-  Logs logs() const;
-  void reset();
+  // In a replica: what Model's members of these names do.
+  Logs train_replica(Model& model, const Tensors& element);
+  Logs test_replica(Model& model, const Tensors& element);
+  Tensor loss_of(const Model& model, const StepData& data, const Tensors& outputs);
+  void update_metrics(const Model& model, const StepData& data, const Tensors& outputs);
+
+  // Losses, means over rows, and metrics since the last reset: all of them at the end of an epoch,
+  // after a batch those whose results are not costly.
+  enum class LogsOf { kBatch, kEpoch };
+  Logs logs(const Model& model, LogsOf of = LogsOf::kEpoch) const;
+  void reset(const Model& model);
+  // What has been gathered since then, each replica's own, by name. Collective.
+  using State = std::map<std::string, Tensor>;
+  State state(const Model& model) const;
+  // ValueError for a state of other metrics or of another number of replicas.
+  void set_state(const Model& model, const State& state);
 
  private:
-  struct Example;
-  struct Totals;  // of the global batch
-  static Example unpack(const Tensors& element, const StepPlace& place);
-  Totals check_labels(const Batch& batch, const StepPlace& place) const;
-  Tensor loss_of(const Example& example, const Tensor& output, const Totals& totals,
-                 const StepPlace& place) const;
-  void update_metrics(const Example& example, const Tensor& output);
-  void count(const distribute::PerReplica<Tensor>& losses, const Totals& totals);
+  struct Mean {
+    double sum = 0;  // of step values times rows
+    int64_t rows = 0;
+  };
+  GlobalBatch global_batch() const;
+  void resolve(const Model& model, const Tensors& outputs);
+  template <class Fn>
+  void run(Model& model, const Batch& batch, const StepPlace& place, const Fn& step);
+  void add_up(const distribute::PerReplica<Logs>& returned);
+  bool is_nan_anywhere(double loss) const;
 
   const CompileOptions options_;
   distribute::Strategy& strategy_;
   const std::weak_ptr<const void> strategy_lifetime_;
-  std::vector<std::string> metric_names_;  // of metrics, then of weighted_metrics
-  double loss_sum_ = 0;                    // of step losses times rows
-  int64_t rows_ = 0;
+  CompiledLoss loss_;
+  CompiledMetrics metrics_;
+  std::mutex resolve_mutex_;  // guards output_names_ and the resolving of loss_ and metrics_
+  std::vector<std::string> output_names_;
+  bool bears_nan_ = false;
+
+  // Of the step that runs.
+  StepPlace place_;
+  int64_t step_rows_ = 0;          // of the global batch; 0 outside of steps
+  std::vector<Logs> step_losses_;  // of outputs, by local replica
+  std::map<std::string, Mean> means_;
 };
 
-// The outputs of all replicas, also those of other processes, for the x of a batch: a bare x or the
-// first item of a tuple. NotImplementedError for ragged and sparse outputs of several processes.
-std::vector<Tensors> predict_step(distribute::Strategy& strategy, Model& model,
-                                  const Trainer::Batch& batch);
+// Makes the model's weights, if there are none, for inputs like `x` with a batch dimension of any
+// size.
+void build_for(Model& model, distribute::Strategy& strategy, const Tensors& x);
 
 }  // namespace keel

@@ -3,13 +3,17 @@
 
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "framework/data/dataset.h"
 #include "layers/losses/loss.h"
-#include "layers/metrics/metric.h"
+#include "layers/training/by_output.h"
 #include "layers/training/callback.h"
+#include "layers/training/class_weight.h"
 #include "layers/training/history.h"
+#include "layers/training/metrics_argument.h"
+#include "layers/training/step_data.h"
 #include "optimizers/optimizer.h"
 
 namespace keel {
@@ -31,11 +35,22 @@ class OptimizerArgument {
   std::shared_ptr<Optimizer> optimizer_;
 };
 
+// A loss for all outputs, or one for each by position or name; an output may have none:
+//   "mse"      {"mse", {}}      {{"click", "bce"}, {"stay", losses::Huber({})}}
+using LossesArgument = ByOutput<LossArgument>;
+using LossWeights = ByOutput<double>;
+
 struct CompileOptions {
-  OptimizerArgument optimizer = {};          // may be unset for a model that is only evaluated
-  LossArgument loss = {};                    // required; not of reduction "none"
-  std::vector<MetricArgument> metrics = {};  // not weighted by sample weights
-  std::vector<MetricArgument> weighted_metrics = {};
+  OptimizerArgument optimizer = {};  // may be unset for a model that is only evaluated
+  // Not of reduction "none". May be unset for a model that adds its own losses (Layer::add_loss).
+  LossesArgument loss = {};
+  LossWeights loss_weights = {};  // what losses are multiplied by in their sum; 1 if unset
+  MetricsArgument metrics = {};   // not weighted by sample weights
+  MetricsArgument weighted_metrics = {};
+  // Taken for programs written for Keras, and kept for files: they mean nothing here.
+  bool run_eagerly = false;
+  int64_t steps_per_execution = 1;
+  std::optional<bool> jit_compile = {};
 };
 
 // What is written to the standard output while data goes by.
@@ -51,21 +66,22 @@ enum class Verbose {
 struct ValidationData {
   ValidationData() = default;
   ValidationData(data::Dataset batches) : dataset(std::move(batches)) {}  // NOLINT: implicit
-  ValidationData(Tensors features, Tensors labels, Tensor weights = {})
-      : arrays(Tensors::tuple({std::move(features), std::move(labels)})) {
-    if (weights) arrays = Tensors::tuple({(*arrays)[0], (*arrays)[1], std::move(weights)});
-  }
+  ValidationData(Tensors features, Tensors labels = {}, Tensors weights = {})
+      : arrays(pack_x_y_sample_weight({std::move(features), std::move(labels), std::move(weights)},
+                                      "validation_data")) {}
   std::optional<data::Dataset> dataset = {};
   std::optional<Tensors> arrays = {};  // (x, y) or (x, y, sample_weight)
 };
 
 struct FitOptions {
-  int64_t epochs = 1;                // number of the last epoch; > initial_epoch
+  int64_t epochs = 1;                // number of the last epoch; up to initial_epoch: none runs
   int64_t initial_epoch = 0;         // of the first
   int64_t batch_size = 32;           // of arrays; rows of the global batch
   bool shuffle = true;               // arrays, anew for each epoch
   std::optional<int64_t> seed = {};  // of that; unset: the next stream of set_random_seed
-  Tensor sample_weight = {};         // of arrays: [rows]
+  // Of arrays: [rows], for all outputs, or structured like the labels.
+  Tensors sample_weight = {};
+  ClassWeight class_weight = {};  // by class of the only output; not with sample weights
   Verbose verbose = Verbose::kAuto;
   std::vector<CallbackHandle> callbacks = {};
   ValidationData validation_data = {};
@@ -73,22 +89,35 @@ struct FitOptions {
   // Unset: an epoch is one pass. Set: epochs of that many batches, continuing in the dataset where
   // the last one stopped, from its start again where it ends.
   std::optional<int64_t> steps_per_epoch = {};
-  std::optional<int64_t> validation_steps = {};  // batches of validation data; unset: all
+  // Batches of validation data, from its start each time; at most all, as if unset.
+  std::optional<int64_t> validation_steps = {};
+  std::optional<int64_t> validation_batch_size = {};  // of arrays; unset: batch_size
+  // After every so many epochs, or after the epochs of these numbers, counted from 1.
+  std::variant<int64_t, std::vector<int64_t>> validation_freq = 1;
 };
 
 struct EvaluateOptions {
-  int64_t batch_size = 32;    // of arrays
-  Tensor sample_weight = {};  // of arrays: [rows]
+  int64_t batch_size = 32;     // of arrays
+  Tensors sample_weight = {};  // of arrays: as in FitOptions
   Verbose verbose = Verbose::kAuto;
   std::vector<CallbackHandle> callbacks = {};
-  std::optional<int64_t> steps = {};  // batches; unset: all
+  std::optional<int64_t> steps = {};  // batches, at most all; unset: all
 };
 
 struct PredictOptions {
   int64_t batch_size = 32;  // of arrays
   Verbose verbose = Verbose::kAuto;
   std::vector<CallbackHandle> callbacks = {};
-  std::optional<int64_t> steps = {};  // batches; unset: all
+  std::optional<int64_t> steps = {};  // batches, at most all; unset: all
+};
+
+// Of train_on_batch and test_on_batch.
+struct OnBatchOptions {
+  Tensors sample_weight = {};     // [rows], for all outputs, or structured like the labels
+  ClassWeight class_weight = {};  // by class of the only output; for train_on_batch
+  // False: the logs are of all batches since metrics were last reset, by Model::reset_metrics, fit
+  // or evaluate, as Keras 3 has it. True: of this batch alone.
+  bool reset_metrics = false;
 };
 
 }  // namespace keel

@@ -218,6 +218,20 @@ std::vector<OpCase> product_cases() {
   matmul("FoldedTransposeB", {2, 2, 3}, {4, 3}, false, true);
   matmul("BatchedTransposeAWithMatrix", {2, 3, 2}, {3, 4}, true, false);
   matmul("BatchedTransposeBothWithMatrix", {2, 3, 2}, {4, 3}, true, true);
+  const auto einsum = [&](const std::string& name, const std::string& equation, const Shape& a,
+                          const Shape& b) {
+    out.push_back({"einsum",
+                   "einsum" + name,
+                   {uniform(a), uniform(b)},
+                   [=](const Inputs& in) { return ops::einsum(equation, in[0], in[1]); },
+                   {0}});
+  };
+  einsum("", "ab,bc->ac", {2, 3}, {3, 4});
+  einsum("TwoLabelsOut", "abc,cde->adbe", {2, 3, 2}, {2, 2, 3});
+  einsum("TwoLabelsIn", "abcd,cde->abe", {2, 3, 2, 2}, {2, 2, 3});
+  einsum("Ellipsis", "...b,cb->...c", {2, 3, 2}, {4, 2});
+  einsum("EllipsisBesideAsManyLabels", "...b,bcd->...cd", {2, 3, 2}, {2, 2, 3});
+  einsum("SummedAlone", "abc,bd->ad", {2, 3, 2}, {3, 2});
   for (const bool self : {false, true}) {
     out.push_back({"dot_interaction",
                    self ? "dot_interactionSelf" : "dot_interaction",
@@ -241,6 +255,11 @@ std::vector<OpCase> product_cases() {
                    "log_softmax" + name,
                    {uniform({3, 4})},
                    [axis](const Inputs& in) { return ops::log_softmax(in[0], axis); },
+                   {0}});
+    out.push_back({"sparsemax",
+                   "sparsemax" + name,
+                   {uniform({3, 4})},
+                   [axis](const Inputs& in) { return ops::sparsemax(in[0], axis); },
                    {0}});
   }
   out.push_back({"sigmoid_cross_entropy",
@@ -303,9 +322,9 @@ std::vector<OpCase> all_cases() {
 
 // Without a gradient; their values are tested in ops_test.cc.
 const std::set<std::string> kNotDifferentiable = {
-    "sign",          "floor",   "equal",      "not_equal",  "greater",
-    "greater_equal", "less",    "less_equal", "is_nan",     "argmax",
-    "stop_gradient", "one_hot", "ones_like",  "zeros_like", "logical_not"};
+    "sign",      "floor",      "equal",       "not_equal",   "greater",       "greater_equal",
+    "less",      "less_equal", "is_nan",      "argmax",      "stop_gradient", "one_hot",
+    "ones_like", "zeros_like", "logical_not", "logical_and", "logical_or"};
 
 class OpTest : public testing::TestWithParam<OpCase> {
  protected:

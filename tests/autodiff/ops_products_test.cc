@@ -57,6 +57,36 @@ TEST(MatMulTest, InfersUnknownBatches) {
   EXPECT_EQ(ops::matmul(x, x, false, true).shape(), Shape({kUnknown, 7, 7}));
 }
 
+TEST(EinsumTest, SumsOverTheLabelsThatTheResultLacks) {
+  const Tensor a = floats({1, 2, 3, 4, 5, 6}, {2, 3});
+  const Tensor b = floats({1, 2, 3, 4, 5, 6}, {3, 2});
+  expect_floats(ops::einsum("ab,bc->ac", a, b), {2, 2}, {22, 28, 49, 64});
+  expect_floats(ops::einsum("ab,bc->ca", a, b), {2, 2}, {22, 49, 28, 64});
+  expect_floats(ops::einsum("ab,ab->a", a, a), {2}, {14, 77});
+  expect_floats(ops::einsum("ab,cd->", a, b), {}, {441});
+  expect_floats(ops::einsum("ab,c->abc", a, floats({1, 10}, {2})), {2, 3, 2},
+                {1, 10, 2, 20, 3, 30, 4, 40, 5, 50, 6, 60});
+}
+
+TEST(EinsumTest, DotsStandForTheAxesLeftOver) {
+  const Tensor a = floats({1, 2, 3, 4}, {2, 1, 2}), b = floats({1, 10}, {2, 1});
+  expect_floats(ops::einsum("...x,xy->...y", a, b), {2, 1, 1}, {21, 43});
+  expect_floats(ops::einsum("ab...,bc->ac...", floats({1, 2}, {1, 1, 2}), floats({3}, {1, 1})),
+                {1, 1, 2}, {3, 6});
+  const Tensor x = Tensor::symbolic({.shape = {kUnknown, kUnknown, 2}});
+  EXPECT_EQ(ops::einsum("...x,xy->...y", x, b).shape(), Shape({kUnknown, kUnknown, 1}));
+}
+
+TEST(EinsumTest, RefusesEquationsAndShapesThatDoNotFit) {
+  const Tensor a = Tensor::zeros({2, 3});
+  for (const char* equation : {"ab->ab", "ab,bc", "ab,bc->ad", "aa,bc->ac", "ab,bc->aa",
+                               "abc,bc->a", "a1,bc->a", "a,b->c"}) {
+    EXPECT_THROW(ops::einsum(equation, a, a), ValueError) << equation;
+  }
+  EXPECT_EQ(message_of<ValueError>([&] { ops::einsum("ab,bc->ac", a, a); }),
+            "einsum: (2, 3) and (2, 3) do not fit ab,bc->ac");
+}
+
 TEST(DotInteractionTest, OrdersPairsByTheirGreaterMember) {
   const Tensor x = floats({1, 2, 3, 4, 5, 6}, {1, 3, 2});  // (1,2), (3,4), (5,6)
   expect_floats(ops::dot_interaction(x), {1, 3}, {11, 17, 39});
@@ -186,6 +216,14 @@ TEST(ProbabilityTest, NormalizesWithoutOverflow) {
   EXPECT_EQ(ops::softmax(Tensor::zeros({0, 3})).shape(), Shape({0, 3}));
   EXPECT_THROW(ops::softmax(Tensor::scalar(1.0F)), ValueError);
   EXPECT_THROW(ops::softmax(x, 2), ValueError);
+}
+
+TEST(ProbabilityTest, SparsemaxIsTheClosestDistribution) {
+  expect_floats(ops::sparsemax(floats({.5, .25, -3, 7, 2, 5, 1000, 1000, 999}, {3, 3})), {3, 3},
+                {.625, .375, 0, 1, 0, 0, .5, .5, 0});
+  expect_floats(ops::sparsemax(floats({.25, 5, 0, 1}, {2, 2}), 0), {2, 2}, {.625, 1, .375, 0});
+  EXPECT_EQ(ops::sparsemax(Tensor::zeros({0, 3})).shape(), Shape({0, 3}));
+  EXPECT_THROW(ops::sparsemax(Tensor::scalar(1.0F)), ValueError);
 }
 
 TEST(ProbabilityTest, GivesCrossEntropyOfLogitsWithoutOverflow) {

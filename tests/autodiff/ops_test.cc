@@ -159,6 +159,8 @@ TEST(ComparisonTest, ComparesWithBroadcasting) {
   expect_bools(ops::less(x, two), {true, false, false});
   expect_bools(ops::less_equal(x, two), {true, true, false});
   expect_bools(ops::logical_not(ops::less(x, two)), {false, true, true});
+  expect_bools(ops::logical_and(ops::less(x, two), ops::equal(two, two)), {true, false, false});
+  expect_bools(ops::logical_or(ops::less(x, two), ops::equal(x, two)), {true, true, false});
   expect_bools(ops::is_nan(row({1, kNaN, kInfinity})), {false, true, false});
 }
 
@@ -171,6 +173,8 @@ TEST(ComparisonTest, ComparesStringsForEqualityOnly) {
 TEST(ComparisonTest, RefusesConditionsThatAreNotBool) {
   EXPECT_THROW(ops::where(row({1}), row({1}), row({1})), TypeError);
   EXPECT_THROW(ops::logical_not(row({1})), TypeError);
+  EXPECT_THROW(ops::logical_and(ops::equal(row({1}), row({1})), row({1})), TypeError);
+  EXPECT_THROW(ops::logical_or(row({1}), ops::equal(row({1}), row({1}))), TypeError);
   EXPECT_THROW(ops::is_nan(int64s({1})), TypeError);
 }
 

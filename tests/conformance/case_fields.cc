@@ -1,5 +1,6 @@
 #include "tests/conformance/case_fields.h"
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -121,12 +122,17 @@ void Comparison::compare(const std::string& what, const Array& expected, const A
     report(what, "shape " + text_of(expected.shape), "shape " + text_of(got.shape));
     return;
   }
+  double largest = 0;
+  for (double v : expected.values) {
+    if (std::isfinite(v)) largest = std::max(largest, std::abs(v));
+  }
+  const double floor = atol_ + of_largest_ * largest;
   size_t different = 0;
   constexpr size_t kShown = 4;
   for (size_t i = 0; i < expected.values.size(); ++i) {
     const double a = expected.values[i], b = got.values[i];
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    if (std::abs(a - b) <= atol_ + rtol_ * std::abs(a)) continue;
+    if (std::isfinite(a) && std::abs(a - b) <= floor + rtol_ * std::abs(a)) continue;
     if (++different > kShown) continue;
     report(what + place(static_cast<int64_t>(i), expected.shape), text_of(a), text_of(b));
   }
@@ -137,6 +143,10 @@ void Comparison::compare(const std::string& what, const Array& expected, const A
 
 void Comparison::compare(const std::string& what, int64_t expected, int64_t got) {
   if (expected != got) report(what, std::to_string(expected), std::to_string(got));
+}
+
+void Comparison::compare(const std::string& what, double expected, double got) {
+  compare(what, Array{.values = {expected}}, Array{.values = {got}});
 }
 
 void Comparison::report(const std::string& what, const std::string& expected,

@@ -44,18 +44,21 @@ Array array_of(const Tensor& tensor);  // float32 or int64
 Tensor float_tensor(const Array& array);
 std::vector<int64_t> integers_of(const Config& list);
 
-// Collects where expected and got differ: |got - expected| <= atol + rtol |expected|.
+// Collects where expected and got differ: |got - expected| must be at most
+// rtol |expected| + atol + of_largest max |expected|, the largest of its array.
 class Comparison {
  public:
-  Comparison(double rtol, double atol) : rtol_(rtol), atol_(atol) {}
+  Comparison(double rtol, double atol, double of_largest = 0)
+      : rtol_(rtol), atol_(atol), of_largest_(of_largest) {}
   void compare(const std::string& what, const Array& expected, const Array& got);
   void compare(const std::string& what, int64_t expected, int64_t got);
+  void compare(const std::string& what, double expected, double got);
+  // A difference of another kind.
+  void report(const std::string& what, const std::string& expected, const std::string& got);
   const std::string& differences() const { return differences_; }  // empty: none
 
  private:
-  void report(const std::string& what, const std::string& expected, const std::string& got);
-
-  const double rtol_, atol_;
+  const double rtol_, atol_, of_largest_;
   std::string differences_;
 };
 

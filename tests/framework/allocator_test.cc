@@ -12,7 +12,7 @@
 namespace keel {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(KEEL_ADDRESS_SANITIZER)
 constexpr bool kCaching = false;
 #else
 constexpr bool kCaching = true;
@@ -81,6 +81,23 @@ TEST(AllocatorTest, TablesGoBackToTheSystem) {
   }
   EXPECT_EQ(allocator_stats().system_calls, before.system_calls + 2);
   EXPECT_EQ(allocator_stats().cached_bytes, before.cached_bytes);
+}
+
+TEST(AllocatorTest, ALimitHoldsForItsThreadWhileItLives) {
+  {
+    const MemoryLimit outer(1000);
+    const Tensor kept = Tensor::zeros({100});
+    EXPECT_THROW(Tensor::zeros({200}), ValueError);
+    {
+      const MemoryLimit inner(size_t{1} << 30);
+      EXPECT_THROW(Tensor::zeros({200}), ValueError);
+      std::jthread([] { EXPECT_NO_THROW(Tensor::zeros({200})); });
+      for (int i = 0; i < 10; ++i) Tensor::zeros({100});  // freed, hence not counted
+    }
+    const Tensor more = Tensor::zeros({100});
+    EXPECT_THROW(Tensor::zeros({100}), ValueError);
+  }
+  EXPECT_NO_THROW(Tensor::zeros({1000}));
 }
 
 TEST(AllocatorTest, NullMayBeFreed) {

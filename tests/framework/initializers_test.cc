@@ -117,6 +117,50 @@ TEST(InitializersTest, IdentityIsTheUnitMatrix) {
   EXPECT_EQ(doubled({2, 2}).to_vector<float>(), (std::vector<float>{2, 0, 0, 2}));
 }
 
+// The products of the shorter side's vectors of a matrix.
+double product(const Tensor& matrix, int64_t i, int64_t j) {
+  const int64_t rows = matrix.dim(0), columns = matrix.dim(1);
+  const auto values = matrix.data<float>();
+  double out = 0;
+  for (int64_t k = 0; k < std::max(rows, columns); ++k) {
+    out += rows < columns ? double{values[i * columns + k]} * values[j * columns + k]
+                          : double{values[k * columns + i]} * values[k * columns + j];
+  }
+  return out;
+}
+
+TEST(InitializersTest, OrthogonalVectorsHaveTheLengthOfTheGain) {
+  for (const Shape& shape : {Shape({20, 30}), Shape({30, 20}), Shape({16, 16}), Shape({7, 1})}) {
+    const Tensor matrix = initializers::orthogonal(1.5)(shape);
+    for (int64_t i = 0; i < std::min(shape[0], shape[1]); ++i) {
+      for (int64_t j = 0; j <= i; ++j) {
+        EXPECT_NEAR(product(matrix, i, j), i == j ? 2.25 : 0, 1e-6) << shape;
+      }
+    }
+  }
+  // Of more dimensions, the last against the rest.
+  const Tensor kernel = initializers::orthogonal(1, 3)({5, 4, 6});
+  EXPECT_NEAR(product(kernel.reshaped({20, 6}), 2, 2), 1, 1e-6);
+  EXPECT_NEAR(product(kernel.reshaped({20, 6}), 2, 5), 0, 1e-6);
+  EXPECT_EQ(kernel.to_vector<float>(), initializers::orthogonal(1, 3)({20, 6}).to_vector<float>());
+  EXPECT_THROW(initializers::orthogonal()({4}), ValueError);
+}
+
+TEST(InitializersTest, FunctionsNameTheirClasses) {
+  for (const auto& [made, class_name] : std::vector<std::pair<Initializer, const char*>>{
+           {initializers::glorot_uniform(5), "GlorotUniform"},
+           {initializers::glorot_normal(5), "GlorotNormal"},
+           {initializers::he_uniform(5), "HeUniform"},
+           {initializers::he_normal(5), "HeNormal"},
+           {initializers::lecun_uniform(5), "LecunUniform"},
+           {initializers::lecun_normal(5), "LecunNormal"},
+           {initializers::orthogonal(1, 5), "Orthogonal"}}) {
+    EXPECT_EQ(made.function().class_name(), class_name);
+    EXPECT_EQ(made.function().seed(), 5);
+  }
+  EXPECT_EQ(initializers::identity(2)({2, 2}).to_vector<float>(), (std::vector<float>{2, 0, 0, 2}));
+}
+
 TEST(InitializersTest, RowIdsCountRowsFromTheOffset) {
   EXPECT_EQ(Initializer("row_id")({2, 3}).to_vector<float>(),
             (std::vector<float>{0, 0, 0, 1, 1, 1}));
@@ -164,6 +208,8 @@ TEST(InitializersTest, NamesMayBeSnakeCaseOrClassNames) {
   EXPECT_EQ(Initializer("zeros").function().class_name(), "Zeros");
   EXPECT_EQ(Initializer("uniform").function().class_name(), "RandomUniform");
   EXPECT_EQ(Initializer("normal").function().class_name(), "RandomNormal");
+  EXPECT_EQ(Initializer("orthogonal").function().class_name(), "Orthogonal");
+  EXPECT_EQ(Initializer("OrthogonalInitializer").function().class_name(), "Orthogonal");
 }
 
 TEST(InitializersTest, UnknownNamesAreErrors) {
@@ -189,6 +235,8 @@ TEST(InitializersTest, ConfigsAreKerass) {
   EXPECT_EQ(to_json(encode(initializers::variance_scaling())),
             R"({"class_name": "VarianceScaling", "config": {"seed": null, "scale": 1.0, )"
             R"("mode": "fan_in", "distribution": "truncated_normal"}})");
+  EXPECT_EQ(to_json(encode(initializers::orthogonal(1.5))),
+            R"({"class_name": "Orthogonal", "config": {"seed": null, "gain": 1.5}})");
   EXPECT_EQ(to_json(encode(initializers::constant(2.5))),
             R"({"class_name": "Constant", "config": {"value": 2.5}})");
   EXPECT_EQ(to_json(encode(initializers::zeros())), R"({"class_name": "Zeros", "config": {}})");
@@ -220,6 +268,8 @@ TEST(InitializersTest, BothDialectsOfKerasAreRead) {
 
 TEST(InitializersTest, OtherKeysAndKindsAreErrors) {
   EXPECT_THROW(from_json(R"({"class_name": "Zeros", "config": {"value": 1}})"), ValueError);
+  EXPECT_THROW(from_json(R"({"class_name": "HeNormal", "config": {"input_axes": [0]}})"),
+               NotImplementedError);
   EXPECT_THROW(from_json(R"({"config": {}})"), ValueError);
   EXPECT_THROW(from_json("3"), TypeError);
   EXPECT_THROW(from_json(R"({"class_name": "Constant", "config": {"value": "x"}})"), TypeError);

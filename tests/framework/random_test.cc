@@ -41,6 +41,11 @@ TEST(RandomTest, SeedsPurposesIndicesAndLanesAllMatter) {
   EXPECT_EQ(seen.size(), 81U);
 }
 
+TEST(RandomTest, ALaneIsAStream) {
+  EXPECT_EQ(kStream.at_lane(3).bits(7), kStream.bits(7, 3));
+  EXPECT_EQ(kStream.at_lane(0).purpose, kStream.purpose);
+}
+
 struct Moments {
   double mean = 0, stddev = 0, kurtosis = 0;
 };

@@ -20,13 +20,13 @@ TEST(SharedFunctionTest, IsEmptyByDefaultAndOfAnEmptyFunction) {
 }
 
 TEST(SharedFunctionTest, CallsWhatItWasMadeFrom) {
-  const int by = 5;
+  int by = 5;
   EXPECT_EQ(Function(twice)(4), 8);
   EXPECT_EQ(Function([by](int x) { return by * x; })(4), 20);
 }
 
 TEST(SharedFunctionTest, CopiesAreEqual) {
-  const int by = 5;
+  int by = 5;
   const Function f = [by](int x) { return by * x; };
   const Function copy = f;
   EXPECT_EQ(f, copy);

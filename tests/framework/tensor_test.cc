@@ -1,6 +1,8 @@
 #include "framework/tensor.h"
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <thread>
 #include <unordered_set>
@@ -106,6 +108,19 @@ TEST(TensorTest, CastsAsCppCasts) {
   EXPECT_EQ(t.cast(DType::kFloat32).id(), t.id());
   EXPECT_THROW(t.cast(DType::kString), TypeError);
   EXPECT_THROW(Tensor::zeros({1}, DType::kString).cast(DType::kInt64), TypeError);
+}
+
+TEST(TensorTest, ACastToIntegersTakesTheNearestThatThereIs) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const Tensor t = Tensor::from<float>({-1e30F, 2147483648.0F, infinity, -infinity, NAN}, {5});
+  EXPECT_EQ(t.cast(DType::kInt32).to_vector<int32_t>(),
+            (std::vector<int32_t>{INT32_MIN, INT32_MAX, INT32_MAX, INT32_MIN, 0}));
+  EXPECT_EQ(t.cast(DType::kInt64).to_vector<int64_t>(),
+            (std::vector<int64_t>{INT64_MIN, 2147483648, INT64_MAX, INT64_MIN, 0}));
+  EXPECT_EQ(t.cast(DType::kUint8).to_vector<uint8_t>(), (std::vector<uint8_t>{0, 255, 255, 0, 0}));
+  const Tensor edges = Tensor::from<double>({-2147483648.9, 2147483647.9}, {2});
+  EXPECT_EQ(edges.cast(DType::kInt32).to_vector<int32_t>(),
+            (std::vector<int32_t>{INT32_MIN, INT32_MAX}));
 }
 
 TEST(TensorTest, ASymbolHasASpecButNoValues) {

@@ -12,3 +12,5 @@ run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK} -G ${GENERATOR} -DCMAKE_PREFIX_PATH
     -DCMAKE_BUILD_TYPE=${TYPE} -DCMAKE_CXX_FLAGS=${FLAGS})
 run(${CMAKE_COMMAND} --build ${WORK})
 run(${WORK}/consumer)
+run(${WORK}/consumer_c)
+run(${PREFIX}/bin/keel --version)

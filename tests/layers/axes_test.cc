@@ -29,6 +29,18 @@ TEST(AxesTest, RejectAxesThatDoNotFitAShape) {
   EXPECT_THROW(Axes(std::vector<int>{}).normalized({2, 3}, "Test"), ValueError);
 }
 
+TEST(StepsTest, AreWrittenAsAList) {
+  EXPECT_EQ(round_trip<Steps>(3), Config::list({3}));
+  EXPECT_EQ(round_trip<Steps>(Config::list({3})), Config::list({3}));
+  EXPECT_THROW(round_trip<Steps>(Config::list({3, 3})), ValueError);
+}
+
+TEST(MarginsTest, AreWrittenAsAPair) {
+  EXPECT_EQ(round_trip<Margins>(3), Config::list({3, 3}));
+  EXPECT_EQ(round_trip<Margins>(Config::list({1, 2})), Config::list({1, 2}));
+  EXPECT_THROW(round_trip<Margins>(Config::list({3})), ValueError);
+}
+
 TEST(NumbersTest, ConfigsKeepTheirForm) {
   EXPECT_EQ(round_trip<Numbers>(2.5), Config(2.5));
   EXPECT_EQ(round_trip<Numbers>(Config::list({1, 2.5})), Config::list({1.0, 2.5}));

@@ -1,11 +1,16 @@
 // What every layer that files may name has to do, checked on one case of each class.
+#include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include "gtest/gtest.h"
 
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
 #include "layers/registry.h"
+#include "layers/retrieval/brute_force_retrieval.h"
 
 namespace keel {
 namespace {
@@ -59,17 +64,45 @@ const char* const kLargeAndSmall = R"({"name": "partial", "size_threshold": 10, 
 const std::map<std::string, LayerCase>& cases() {
   static const std::map<std::string, LayerCase> kCases = {
       {"Activation", {R"({"activation": "gelu"})", floats({2, 3}), floats({2, 3})}},
+      {"ActivityRegularization", {R"({"l1": 0.1, "l2": 0.2})", floats({2, 3}), floats({2, 3})}},
       {"Add", {"{}", pair_of({2, 3}), floats({2, 3})}},
+      {"AdditiveAttention", {"{}", pair_of({2, 3, 4}), floats({2, 3, 4}), 1, 1}},
+      {"AlphaDropout",
+       {R"({"rate": 0.5, "noise_shape": [null, 1]})", floats({2, 3}), floats({2, 3})}},
+      {"Attention",
+       {R"({"use_scale": true, "score_mode": "concat"})", pair_of({2, 3, 4}), floats({2, 3, 4}), 2,
+        2}},
       {"Average", {"{}", pair_of({2, 3}), floats({2, 3})}},
+      {"AveragePooling1D",
+       {R"({"pool_size": [2], "padding": "same"})", floats({2, 5, 3}), floats({2, 3, 3})}},
       {"BatchNormalization", {"{}", floats({2, 3}), floats({2, 3}), 2, 4}},
+      {"Bidirectional",
+       {R"({"layer": {"class_name": "GRU", "config": {"units": 3}}, "merge_mode": "sum"})",
+        floats({2, 4, 5}), floats({2, 3}), 6, 6}},
+      {"BruteForceRetrieval",
+       {R"({"k": 2})", floats({2, 3}),
+        Specs::tuple({floats({2, 2}), TensorSpec{.shape = {2, 2}, .dtype = DType::kInt32}})}},
+      {"CategoryEncoding",
+       {R"({"num_tokens": 4, "output_mode": "count"})", ids({2, 3}), floats({2, 4})}},
       {"Concatenate", {"{}", pair_of({2, 3}), floats({2, 6})}},
+      {"Conv1D",
+       {R"({"filters": 4, "kernel_size": [2], "strides": 2, "padding": "same"})", floats({2, 5, 3}),
+        floats({2, 3, 4}), 2, 2}},
+      {"Cropping1D", {R"({"cropping": [1, 2]})", floats({2, 5, 3}), floats({2, 2, 3})}},
       {"Dense", {R"({"units": 4, "activation": "tanh"})", floats({2, 3}), floats({2, 4}), 2, 2}},
       {"DenseFeatures", {kDenseFeatures, Specs({{"n", Specs(floats({2, 3}))}}), floats({2, 3})}},
+      {"DepthwiseConv1D",
+       {R"({"kernel_size": 2, "depth_multiplier": 2})", floats({2, 5, 3}), floats({2, 4, 6}), 2,
+        2}},
       {"Discretization", {R"({"bin_boundaries": [0.0, 1.0]})", floats({2, 3}), ids({2, 3})}},
       {"DistributedEmbedding", {kDistributed, ids({2, 3}), floats({2, 4}), 1, 1}},
       {"Dot", {R"({"axes": [1, 1], "normalize": true})", pair_of({2, 3}), floats({2, 1})}},
       {"DotInteraction", {R"({"self_interaction": true})", pair_of({2, 3}), floats({2, 3})}},
       {"Dropout", {R"({"rate": 0.5, "seed": 3})", floats({2, 3}), floats({2, 3})}},
+      {"ELU", {R"({"alpha": 0.5})", floats({2, 3}), floats({2, 3})}},
+      {"EinsumDense",
+       {R"({"equation": "abc,cd->abd", "output_shape": [null, 4], "bias_axes": "d"})",
+        floats({2, 3, 5}), floats({2, 3, 4}), 2, 2}},
       {"EmbedReduce", {R"({"input_dim": 9, "output_dim": 4})", ids({2, 3}), floats({2, 4}), 1, 1}},
       {"Embedding", {R"({"input_dim": 9, "output_dim": 4})", ids({2, 3}), floats({2, 3, 4}), 1, 1}},
       {"EmbeddingFeatures",
@@ -78,31 +111,78 @@ const std::map<std::string, LayerCase>& cases() {
       {"FeatureCross", {R"({"projection_dim": 2})", pair_of({2, 3}), floats({2, 3}), 3, 3}},
       {"Flatten", {"{}", floats({2, 3, 4}), floats({2, 12})}},
       {"Functional", {kGraph, floats({2, 3}), floats({2, 2}), 2, 2}},
+      {"GRU",
+       {R"({"units": 4, "dropout": 0.5, "return_sequences": true})", floats({2, 5, 3}),
+        floats({2, 5, 4}), 3, 3}},
+      {"GRUCell",
+       {R"({"units": 3, "reset_after": false})", pair_of({2, 3}),
+        Specs::list({floats({2, 3}), floats({2, 3})}), 3, 3}},
+      {"GaussianDropout", {R"({"rate": 0.5})", floats({2, 3}), floats({2, 3})}},
+      {"GaussianNoise", {R"({"stddev": 0.5})", floats({2, 3}), floats({2, 3})}},
+      {"GlobalAveragePooling1D", {R"({"keepdims": true})", floats({2, 5, 3}), floats({2, 1, 3})}},
+      {"GlobalMaxPooling1D",
+       {R"({"data_format": "channels_first"})", floats({2, 5, 3}), floats({2, 5})}},
+      {"GroupNormalization", {R"({"groups": 2})", floats({2, 3, 4}), floats({2, 3, 4}), 2, 2}},
+      {"GroupQueryAttention",
+       {R"({"head_dim": 3, "num_query_heads": 4, "num_key_value_heads": 2})", pair_of({2, 3, 4}),
+        floats({2, 3, 4}), 8, 8}},
       {"Hashing", {R"({"num_bins": 7, "salt": [1, 2]})", words({2, 3}), ids({2, 3})}},
       {"Identity", {"{}", floats({2, 3}), floats({2, 3})}},
       {"InputLayer", {R"({"batch_shape": [null, 3]})", floats({2, 3}), floats({2, 3})}},
       {"IntegerLookup", {R"({"vocabulary": [3, 4]})", ids({2, 3}), ids({2, 3})}},
+      {"LSTM",
+       {R"({"units": 4, "recurrent_dropout": 0.5, "return_state": true})", floats({2, 5, 3}),
+        Specs::list({floats({2, 4}), floats({2, 4}), floats({2, 4})}), 3, 3}},
+      {"LSTMCell",
+       {R"({"units": 3})", Specs::list({floats({2, 5}), floats({2, 3}), floats({2, 3})}),
+        Specs::list({floats({2, 3}), floats({2, 3}), floats({2, 3})}), 3, 3}},
       {"LayerNormalization", {R"({"axis": [-1]})", floats({2, 3}), floats({2, 3}), 2, 2}},
+      {"LeakyReLU", {R"({"negative_slope": 0.5})", floats({2, 3}), floats({2, 3})}},
+      {"Masking", {"{}", floats({2, 3}), floats({2, 3})}},
+      {"MaxPooling1D",
+       {R"({"pool_size": [3], "strides": [1]})", floats({2, 5, 3}), floats({2, 3, 3})}},
       {"Maximum", {"{}", pair_of({2, 3}), floats({2, 3})}},
       {"Minimum", {"{}", pair_of({2, 3}), floats({2, 3})}},
       {"Model", {kGraph, floats({2, 3}), floats({2, 2}), 2, 2}},
+      {"MultiHeadAttention",
+       {R"({"num_heads": 2, "key_dim": 3, "output_shape": 5})", pair_of({2, 3, 4}),
+        floats({2, 3, 5}), 8, 8}},
       {"Multiply", {"{}", pair_of({2, 3}), floats({2, 3})}},
       {"Normalization", {"{}", floats({2, 3}), floats({2, 3}), 0, 3}},
+      {"PReLU", {R"({"shared_axes": [1]})", floats({2, 3, 4}), floats({2, 3, 4}), 1, 1}},
       {"PartialTPUEmbedding",
        {kLargeAndSmall, Specs({{"a", Specs(ids({2}))}, {"b", Specs(ids({2}))}}),
         Specs({{"a", Specs(floats({2, 4}))}, {"b", Specs(floats({2, 3}))}}), 2, 2}},
+      {"Permute", {R"({"dims": [2, 1]})", floats({2, 3, 4}), floats({2, 4, 3})}},
+      {"RMSNormalization", {R"({"axis": [-1]})", floats({2, 3}), floats({2, 3}), 1, 1}},
       {"ReLU", {R"({"max_value": 6.0, "threshold": 1.0})", floats({2, 3}), floats({2, 3})}},
+      {"RepeatVector", {R"({"n": 4})", floats({2, 3}), floats({2, 4, 3})}},
       {"Rescaling", {R"({"scale": 0.5, "offset": [1, 2, 3]})", floats({2, 3}), floats({2, 3})}},
       {"Reshape", {R"({"target_shape": [2, -1]})", floats({2, 6}), floats({2, 2, 3})}},
+      {"SeparableConv1D",
+       {R"({"filters": 4, "kernel_size": 2})", floats({2, 5, 3}), floats({2, 4, 4}), 3, 3}},
       {"SequenceFeatures",
        {kSequenceFeatures,
         Specs({{"s", Specs(floats({2, 3, 4}))}, {"s_seq_length_", Specs(ids({2}))}}),
         Specs::tuple({floats({2, 3, 4}), ids({2})})}},
       {"Sequential", {kStack, floats({2, 3}), floats({2, 2}), 2, 2}},
+      {"SimpleRNN",
+       {R"({"units": 4, "go_backwards": true})", floats({2, 5, 3}), floats({2, 4}), 3, 3}},
+      {"SimpleRNNCell",
+       {R"({"units": 3, "use_bias": false})", pair_of({2, 3}),
+        Specs::list({floats({2, 3}), floats({2, 3})}), 2, 2}},
+      {"Softmax", {R"({"axis": [1, 2]})", floats({2, 3, 4}), floats({2, 3, 4})}},
+      {"SpatialDropout1D", {R"({"rate": 0.5})", floats({2, 3, 4}), floats({2, 3, 4})}},
       {"StringLookup",
        {R"({"vocabulary": ["a"], "output_mode": "count"})", words({2, 3}), floats({2, 2})}},
       {"Subtract", {"{}", pair_of({2, 3}), floats({2, 3})}},
       {"TPUEmbedding", {kTables, ids({2}), floats({2, 4}), 1, 1}},
+      {"TimeDistributed",
+       {R"({"layer": {"class_name": "Dense", "config": {"units": 4}}})", floats({2, 5, 3}),
+        floats({2, 5, 4}), 2, 2}},
+      {"UnitNormalization", {"{}", floats({2, 3}), floats({2, 3})}},
+      {"UpSampling1D", {R"({"size": 3})", floats({2, 3, 4}), floats({2, 9, 4})}},
+      {"ZeroPadding1D", {R"({"padding": [0, 2]})", floats({2, 3, 4}), floats({2, 5, 4})}},
   };
   return kCases;
 }
@@ -111,8 +191,12 @@ class LayerConformanceTest : public testing::TestWithParam<std::string> {
  protected:
   const LayerCase& layer_case() const { return cases().at(GetParam()); }
   LayerHandle<Layer> make() const {
-    return layers::deserialize(
+    auto layer = layers::deserialize(
         Config::dict({{"class_name", GetParam()}, {"config", parse_json(layer_case().config)}}));
+    if (auto* retrieval = dynamic_cast<BruteForceRetrievalLayer*>(&*layer)) {
+      retrieval->update_candidates(Tensor::zeros({4, 3}));
+    }
+    return layer;
   }
 };
 
@@ -199,6 +283,58 @@ INSTANTIATE_TEST_SUITE_P(AllLayers, LayerConformanceTest, testing::ValuesIn(clas
 TEST(LayerRegistryTest, EveryClassHasACase) {
   for (const std::string& name : layer_registry().class_names()) {
     EXPECT_TRUE(cases().contains(name)) << name << " has no conformance case";
+  }
+}
+
+// Where a config written here differs from Keras's: "Dense/kernel_initializer/config/input_axes".
+void add_differences(const Config& keras, const Config& ours, const std::string& path,
+                     std::set<std::string>& out) {
+  if (keras.is_dict() && ours.is_dict()) {
+    for (const auto& [key, value] : keras.entries()) {
+      const Config* const found = ours.find(key);
+      if (found == nullptr) {
+        out.insert(path + "/" + key);
+      } else {
+        add_differences(value, *found, path + "/" + key, out);
+      }
+    }
+    for (const auto& [key, value] : ours.entries()) {
+      if (keras.find(key) == nullptr) out.insert("more: " + path + "/" + key + to_json(value));
+    }
+    return;
+  }
+  const bool same_number = keras.is_number() && ours.is_number() && keras.number() == ours.number();
+  if (keras != ours && !same_number) out.insert(path + ": " + to_json(keras) + to_json(ours));
+}
+
+bool ends_with_one_of(const std::string& text, const std::vector<std::string>& ends) {
+  return std::ranges::any_of(ends, [&](const auto& end) { return text.ends_with(end); });
+}
+
+// As Keras 3.16 writes layers, one of each class.
+TEST(KerasConfigsTest, HaveTheKeysAndValuesOfKeras) {
+  std::ifstream in(KEEL_SOURCE_DIR "/tests/cases/keras_layer_configs.json");
+  const Config all = parse_json({std::istreambuf_iterator<char>(in), {}});
+  ASSERT_GT(all.entries().size(), 50);
+  for (const auto& [class_name, config] : all.entries()) {
+    const auto layer =
+        layers::deserialize(Config::dict({{"class_name", class_name}, {"config", config}}));
+    std::set<std::string> found;
+    add_differences(config, layers::serialize(*layer)["config"], class_name, found);
+    // What Keras has since a late version only, and refuses before; here it has no value but the
+    // one without effect.
+    std::erase_if(found, [](const std::string& path) {
+      return ends_with_one_of(path, {"/input_axes", "/output_axes", "/quantization_config",
+                                     "/renorm", "/renorm_clipping", "/renorm_momentum",
+                                     "/synchronized", "CategoryEncoding/sparse"});
+    });
+    // What Keras takes and does not write.
+    std::erase_if(found, [](const std::string& path) {
+      return ends_with_one_of(
+          path, {"more: Dense/activity_regularizernull", "layer/config/activity_regularizernull",
+                 "more: SimpleRNN/seednull"});
+    });
+    EXPECT_EQ(found, std::set<std::string>()) << class_name;
   }
 }
 

@@ -5,10 +5,10 @@
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
 #include "layers/core/dense.h"
-#include "layers/core/dropout.h"
 #include "layers/core/identity.h"
 #include "layers/merging/concatenate.h"
 #include "layers/merging/merge.h"
+#include "layers/regularization/dropout.h"
 
 namespace keel {
 namespace {

@@ -67,17 +67,34 @@ TEST(KerasKeysTest, InputLayersAreWrittenForBoth) {
 
 TEST(KerasKeysTest, WhatIsNotOfferedIsNamed) {
   try {
-    read("Dense", R"({"name": "head", "units": 1,
-                      "kernel_regularizer": {"class_name": "L2", "config": {"l2": 0.01}}})");
+    read("Dense", R"({"name": "head", "units": 1, "lora_rank": 4})");
     FAIL() << "no error";
   } catch (const NotImplementedError& error) {
     const std::string message = error.what();
     EXPECT_NE(message.find("head"), std::string::npos) << message;
-    EXPECT_NE(message.find("kernel_regularizer"), std::string::npos) << message;
+    EXPECT_NE(message.find("lora_rank"), std::string::npos) << message;
   }
   EXPECT_THROW(read("BatchNormalization", R"({"synchronized": true})"), NotImplementedError);
-  EXPECT_THROW(read("Flatten", R"({"data_format": "channels_first"})"), NotImplementedError);
-  EXPECT_THROW(read("Dropout", R"({"rate": 0.1, "noise_shape": [null, 1]})"), NotImplementedError);
+  EXPECT_THROW(read("CategoryEncoding", R"({"num_tokens": 2, "sparse": true})"),
+               NotImplementedError);
+}
+
+TEST(KerasKeysTest, LambdaIsRefusedByName) {
+  try {
+    read("Lambda", R"({"name": "twice", "function": ["4wEAAA==", null, null]})");
+    FAIL() << "no error";
+  } catch (const NotImplementedError& error) {
+    EXPECT_NE(std::string(error.what()).find("Lambda twice"), std::string::npos) << error.what();
+  }
+}
+
+TEST(KerasKeysTest, NamesThatOnlyKeras2HasAreRead) {
+  const auto thresholded = read("ThresholdedReLU", R"({"name": "t", "theta": 0.5})");
+  EXPECT_EQ(thresholded->class_name(), "ReLU");
+  EXPECT_EQ(thresholded(Tensor::from<float>({0.25, 2}, {2})).to_vector<float>(),
+            (std::vector<float>{0, 2}));
+  const auto leaky = read("LeakyReLU", R"({"name": "l", "alpha": 0.5})");
+  EXPECT_EQ(leaky->get_config()["negative_slope"].number(), 0.5);
 }
 
 TEST(KerasKeysTest, OtherUnknownKeysAreErrors) {

@@ -6,8 +6,8 @@
 #include "autodiff/tape.h"
 #include "distribute/tpu_strategy.h"
 #include "layers/core/dense.h"
-#include "layers/core/dropout.h"
 #include "layers/input_layer.h"
+#include "layers/regularization/dropout.h"
 
 namespace keel {
 namespace {

@@ -3,10 +3,10 @@
 #include "gtest/gtest.h"
 
 #include "layers/core/dense.h"
-#include "layers/core/dropout.h"
-#include "layers/core/reshape.h"
 #include "layers/input_layer.h"
 #include "layers/registry.h"
+#include "layers/regularization/dropout.h"
+#include "layers/reshaping/reshape.h"
 
 namespace keel {
 namespace {

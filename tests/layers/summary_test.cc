@@ -1,5 +1,6 @@
 #include "layers/summary.h"
 
+#include <set>
 #include <sstream>
 
 #include "gtest/gtest.h"
@@ -82,7 +83,32 @@ TEST(SummaryTest, ModelsInsideAreExpandedOnRequest) {
   const Sequential model({.layers = {LayerHandle<InputLayer>({.batch_shape = {kUnknown, 784}}),
                                      tower("inner"), dense(1, "head")}});
   EXPECT_EQ(text(*model).find("inner_a"), std::string::npos);
-  EXPECT_NE(text(*model, {.expand_nested = true}).find("│ > inner_a (Dense) "), std::string::npos);
+  EXPECT_NE(text(*model, {.expand_nested = true}).find("│    └ inner_a (Dense) "),
+            std::string::npos);
+}
+
+TEST(SummaryTest, CellsOfSeveralBytesACharacterLineUp) {
+  const Sequential model({.layers = {LayerHandle<InputLayer>({.batch_shape = {kUnknown, 784}}),
+                                     tower("inner"), dense(1, "head")}});
+  std::istringstream lines(text(*model, {.line_length = 44, .expand_nested = true}));
+  std::set<int64_t> widths;
+  for (std::string line; std::getline(lines, line);) {
+    if (line[0] == ' ' || line[0] == 'M') continue;
+    widths.insert(std::ranges::count_if(line, [](char c) { return (c & 0xc0) != 0x80; }));
+  }
+  EXPECT_EQ(widths, std::set<int64_t>{44});
+}
+
+TEST(SummaryTest, AnOptimizerThatHasTakenAStepIsCounted) {
+  const Sequential model({.layers = {dense(1, "one")}, .name = "counted"});
+  model->compile({.optimizer = "adam", .loss = "mse"});
+  model->train_on_batch(Tensor::zeros({2, 3}), Tensor::zeros({2}));
+  // Two slots for each of the four weights, the iteration and the learning rate.
+  const std::string table = text(*model);
+  EXPECT_NE(table.find(" Total params: 14 (60.00 B)\n Trainable params: 4 (16.00 B)\n"),
+            std::string::npos)
+      << table;
+  EXPECT_NE(table.find(" Optimizer params: 10 (44.00 B)\n"), std::string::npos) << table;
 }
 
 TEST(SummaryTest, LongCellsAreWrapped) {

@@ -14,8 +14,10 @@ HOME_OF = {
     "nlohmann/": "framework/",
     "hdf5.h": "savedmodel/",
     "mpi.h": "distribute/",
+    "zlib.h": "framework/data/",
 }
-NEVER_IN_HEADERS = ("absl/", "Eigen/", "dnnl", "hdf5.h", "nlohmann/", "Random123/", "mpi.h")
+NEVER_IN_HEADERS = ("absl/", "Eigen/", "dnnl", "google/protobuf/", "hdf5.h", "nlohmann/", "Random123/",
+                    "mpi.h", "zlib.h")
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
 
 

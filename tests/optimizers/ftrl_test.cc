@@ -8,6 +8,7 @@ namespace keel {
 namespace {
 
 using optimizers::Ftrl;
+using testing_support::common_config;
 using testing_support::expect_config_round_trip;
 using testing_support::expect_runs_as;
 using testing_support::GoldenRun;
@@ -78,11 +79,13 @@ TEST(FtrlTest, SetsAFreshWeightWithoutGradientToZero) {
 }
 
 TEST(FtrlTest, WritesKerasKeys) {
-  EXPECT_EQ(to_json(Ftrl(FtrlOptions{})->get_config()),
-            R"({"name": "ftrl", "learning_rate": 0.001, "learning_rate_power": -0.5, )"
-            R"("initial_accumulator_value": 0.1, "l1_regularization_strength": 0.0, )"
-            R"("l2_regularization_strength": 0.0, "l2_shrinkage_regularization_strength": 0.0, )"
-            R"("beta": 0.0})");
+  EXPECT_EQ(
+      to_json(Ftrl(FtrlOptions{})->get_config()),
+      common_config("ftrl", "0.001") +
+          R"("learning_rate_power": -0.5, )"
+          R"("initial_accumulator_value": 0.1, "l1_regularization_strength": 0.0, )"
+          R"("l2_regularization_strength": 0.0, "l2_shrinkage_regularization_strength": 0.0, )"
+          R"("beta": 0.0})");
   expect_config_round_trip(Ftrl({.learning_rate_power = -0.25, .beta = 0.125}));
 }
 
@@ -92,7 +95,7 @@ TEST(FtrlTest, RefusesParametersOutOfRange) {
   EXPECT_THROW(Ftrl({.l1_regularization_strength = -0.1}), ValueError);
   EXPECT_THROW(Ftrl({.l2_regularization_strength = -0.1}), ValueError);
   EXPECT_THROW(Ftrl({.beta = -0.1}), ValueError);
-  EXPECT_THROW(Ftrl({.l2_shrinkage_regularization_strength = 0.1}), ValueError);
+  EXPECT_THROW(Ftrl({.l2_shrinkage_regularization_strength = -0.1}), ValueError);
 }
 
 }  // namespace

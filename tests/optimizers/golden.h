@@ -85,6 +85,21 @@ inline void expect_runs_as(const OptimizerHandle& optimizer, const GoldenRun& ex
   }
 }
 
+inline std::vector<std::string> slot_names(const OptimizerHandle& optimizer) {
+  std::vector<std::string> out;
+  for (const Slot& slot : optimizer->slot_specs()) out.push_back(slot.name);
+  return out;
+}
+
+// What the config of a class says first, with its name and defaults for all optimizers.
+inline std::string common_config(const std::string& name, const std::string& learning_rate) {
+  return R"({"name": ")" + name + R"(", "learning_rate": )" + learning_rate +
+         R"(, "weight_decay": null, "clipnorm": null, "global_clipnorm": null, )"
+         R"("clipvalue": null, "use_ema": false, "ema_momentum": 0.99, )"
+         R"("ema_overwrite_frequency": null, "loss_scale_factor": null, )"
+         R"("gradient_accumulation_steps": null, )";
+}
+
 // The config survives the way through a file.
 inline void expect_config_round_trip(const OptimizerHandle& optimizer) {
   const std::string text = to_json(optimizers::serialize(*optimizer));

@@ -36,7 +36,8 @@ class PlainRMSprop final : public Optimizer {
   static constexpr char kClassName[] = "PlainRMSprop";
   using Options = PlainOptions;
   explicit PlainRMSprop(Options options)
-      : Optimizer(kClassName, std::make_shared<SGDRule>(), options.learning_rate, options.name),
+      : Optimizer(kClassName, std::make_shared<SGDRule>(),
+                  {.learning_rate = options.learning_rate, .name = options.name}),
         options_(std::move(options)) {}
   Config get_config() const override { return config_of(options_); }
 
@@ -81,25 +82,46 @@ TEST(OptimizersTest, ReadWhatKeras2Writes) {
   EXPECT_EQ(sgd->name(), "SGD");
 }
 
-TEST(OptimizersTest, NameTheSettingOfKerasThatTheyDoNotHave) {
-  const std::vector<std::pair<const char*, Config>> settings = {{"weight_decay", 0.1},
-                                                                {"clipnorm", 1.0},
-                                                                {"global_clipnorm", 1.0},
-                                                                {"clipvalue", 1.0},
-                                                                {"use_ema", true},
-                                                                {"ema_momentum", 0.5},
-                                                                {"amsgrad", true},
-                                                                {"loss_scale_factor", 2},
-                                                                {"gradient_accumulation_steps", 4},
-                                                                {"decay", 0.5},
-                                                                {"is_legacy_optimizer", true},
-                                                                {"ema_overwrite_frequency", 3}};
+TEST(OptimizersTest, NameTheSettingOfKeras2ThatTheyDoNotHave) {
+  const std::vector<std::pair<const char*, Config>> settings = {{"decay", 0.5},
+                                                                {"is_legacy_optimizer", true}};
   for (const auto& [key, value] : settings) {
     Config config = parse_json(kFromKeras)["config"];
     config.set(key, value);
     const Config whole = Config::dict({{"class_name", "Adam"}, {"config", config}});
     EXPECT_THROW(optimizers::deserialize(whole), NotImplementedError) << key;
     EXPECT_NE(message_of([&] { optimizers::deserialize(whole); }).find(key), std::string::npos);
+  }
+}
+
+TEST(OptimizersTest, HaveAllClassesOfKeras) {
+  for (const char* name : {"Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lamb", "Lion",
+                           "Nadam", "RMSprop", "SGD"}) {
+    EXPECT_EQ(optimizers::get(name)->class_name(), name);
+    testing_support::expect_config_round_trip(optimizers::get(name));
+  }
+}
+
+TEST(OptimizersTest, CarryTheOptionsOfAllClassesThroughFiles) {
+  const std::vector<std::pair<const char*, Config>> options = {{"weight_decay", 0.1},
+                                                               {"clipnorm", 1.0},
+                                                               {"global_clipnorm", 1.0},
+                                                               {"clipvalue", 1.0},
+                                                               {"use_ema", true},
+                                                               {"ema_momentum", 0.5},
+                                                               {"ema_overwrite_frequency", 3},
+                                                               {"loss_scale_factor", 2.0},
+                                                               {"gradient_accumulation_steps", 4}};
+  for (const std::string& name : optimizers::optimizer_registry().class_names()) {
+    if (name == PlainRMSprop::kClassName) continue;
+    for (const auto& [key, value] : options) {
+      Config config = optimizers::get(name)->get_config();
+      ASSERT_NE(config.find(key), nullptr) << name << ", " << key;
+      config.set(key, value);
+      const OptimizerHandle read =
+          optimizers::deserialize(Config::dict({{"class_name", name}, {"config", config}}));
+      EXPECT_EQ(to_json(read->get_config()), to_json(config));
+    }
   }
 }
 

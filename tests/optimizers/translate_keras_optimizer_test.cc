@@ -3,7 +3,9 @@
 #include "autodiff/variable.h"
 #include "optimizers/adagrad.h"
 #include "optimizers/adam.h"
+#include "optimizers/adam_w.h"
 #include "optimizers/ftrl.h"
+#include "optimizers/rmsprop.h"
 #include "optimizers/schedules.h"
 #include "optimizers/sgd.h"
 #include "optimizers/table_optimizer.h"
@@ -102,7 +104,7 @@ class OtherOptimizer final : public Optimizer {
  public:
   using Options = SGDOptions;
   explicit OtherOptimizer(const Options& options)
-      : Optimizer("Other", std::make_shared<SGDRule>(), options.learning_rate, options.name) {}
+      : Optimizer("Other", std::make_shared<SGDRule>(), options) {}
   Config get_config() const override { return Config::dict(); }
 };
 
@@ -125,16 +127,47 @@ TEST(TranslateKerasOptimizerTest, EqualsATranslationOfTheSameObjectOnly) {
   EXPECT_NE(a, TableOptimizer(tpu::SGD{.learning_rate = 0.25}));
 }
 
-// Keras 3 has no decay, and amsgrad, clipnorm, clipvalue and RMSprop are not among our optimizers'
-// options: what cannot be written needs no refusal.
+// Keras 3 has no decay: what cannot be written needs no refusal.
 TEST(SpecRowsF, F11_RefusesKerasSettingsThatEnginesDoNotHave) {
   expect_refuses(optimizers::SGD({.momentum = 0.9}));
   expect_refuses(optimizers::SGD({.momentum = 0.9, .nesterov = true}));
   expect_refuses(optimizers::SGD({.nesterov = true}));
   expect_refuses(optimizers::Adagrad({.epsilon = 1e-5}));
-  EXPECT_THROW(TableOptimizer(optimizers::Ftrl({.l2_shrinkage_regularization_strength = 0.1})),
-               ValueError);
+  expect_refuses(optimizers::Adam({.amsgrad = true}));
+  expect_refuses(optimizers::Ftrl({.l2_shrinkage_regularization_strength = 0.1}));
+  expect_refuses(optimizers::RMSprop(RMSpropOptions{}));
   expect_refuses(Handle<OtherOptimizer>(SGDOptions{}));
+  for (const char* name : {"SGD", "Adagrad", "Adam", "Ftrl"}) {
+    for (const char* key : {"clipnorm", "clipvalue", "global_clipnorm"}) {
+      Config config = optimizers::get(name)->get_config();
+      config.set(key, 0.5);
+      expect_refuses(
+          optimizers::deserialize(Config::dict({{"class_name", name}, {"config", config}})));
+    }
+  }
+}
+
+TEST(TranslateKerasOptimizerTest, RefusesWhatOnlyStepsOfWholeVariablesCanDo) {
+  expect_refuses(optimizers::SGD({.use_ema = true}));
+  expect_refuses(optimizers::SGD({.loss_scale_factor = 2}));
+  expect_refuses(optimizers::SGD({.gradient_accumulation_steps = 2}));
+  expect_refuses(optimizers::AdamW(AdamWOptions{}));
+}
+
+TEST(TranslateKerasOptimizerTest, TranslatesWeightDecay) {
+  const auto expect_decay = [](const TableOptimizer& t) {
+    EXPECT_EQ(t->weight_decay_factor, 0.25);
+    EXPECT_TRUE(t->multiply_weight_decay_factor_by_learning_rate);
+  };
+  expect_decay(optimizers::SGD({.weight_decay = 0.25}));
+  expect_decay(optimizers::Adagrad({.weight_decay = 0.25}));
+  expect_decay(optimizers::Adam({.weight_decay = 0.25}));
+  expect_decay(optimizers::Ftrl({.weight_decay = 0.25}));
+  EXPECT_EQ(TableOptimizer(optimizers::SGD({.weight_decay = 0}))->weight_decay_factor, 0);
+
+  const optimizers::SGD some({.weight_decay = 0.25});
+  some->exclude_from_weight_decay({}, {"table"});
+  expect_refuses(some);
 }
 
 TEST(SpecRowsF, F12_CarriesKerasSettings) {

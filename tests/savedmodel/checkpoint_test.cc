@@ -7,11 +7,11 @@
 #include "distribute/tpu_strategy.h"
 #include "framework/random.h"
 #include "layers/core/dense.h"
-#include "layers/core/dropout.h"
 #include "layers/embedding/tpu_embedding.h"
 #include "layers/functional.h"
 #include "layers/naming.h"
 #include "layers/normalization/batch_normalization.h"
+#include "layers/regularization/dropout.h"
 #include "layers/sequential.h"
 #include "optimizers/adagrad.h"
 #include "optimizers/adam.h"
@@ -37,7 +37,8 @@ Tensor normal(const Shape& shape, uint64_t seed) {
 std::vector<float> all_weights(const Layer& layer) {
   std::vector<float> out;
   for (const Variable& v : layer.weights()) {
-    for (const float w : v.read().data<float>()) out.push_back(w);
+    const Tensor values = v.read();
+    for (const float w : values.data<float>()) out.push_back(w);
   }
   return out;
 }

@@ -1,6 +1,7 @@
 #include "savedmodel/hdf5_file.h"
 
 #include <cstring>
+#include <hdf5.h>
 
 #include "gtest/gtest.h"
 
@@ -270,6 +271,77 @@ TEST(Hdf5FileTest, ASizeThatTheFileCannotHoldIsAnError) {
     for (const size_t place : {at, at + 8}) bytes.replace(place, 8, eight_bytes(claimed));
     write_bytes(folder / "b.h5", bytes);
     EXPECT_THROW(Hdf5File(folder / "b.h5").read("x"), IoError) << claimed;
+  }
+}
+
+TEST(Hdf5FileTest, AGroupInItselfIsAnError) {
+  const TempFolder folder;
+  for (const H5F_libver_t oldest : {H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST}) {
+    const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_libver_bounds(access, oldest, H5F_LIBVER_LATEST);
+    const hid_t file = H5Fcreate((folder / "a.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    const hid_t group = H5Gcreate2(file, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_hard(file, "g", group, "g", H5P_DEFAULT, H5P_DEFAULT);
+    H5Gclose(group);
+    H5Fclose(file);
+    H5Pclose(access);
+    EXPECT_THROW(Hdf5File(folder / "a.h5").children("g"), IoError);
+  }
+}
+
+TEST(Hdf5FileTest, AMemberWithoutAProperNameIsAnError) {
+  const TempFolder folder;
+  {
+    Hdf5Writer file(folder / "a.h5");
+    file.create_group("aname");
+    file.commit();
+  }
+  const std::string bytes = read_bytes(folder / "a.h5");
+  const size_t at = bytes.find("aname");
+  ASSERT_NE(at, std::string::npos);
+  for (const std::string& name :
+       {std::string(5, '\0'), std::string(".\0", 2), std::string("a/a")}) {
+    std::string damaged = bytes;
+    damaged.replace(at, name.size(), name);
+    write_bytes(folder / "b.h5", damaged);
+    EXPECT_THROW(Hdf5File(folder / "b.h5").children("/"), IoError) << name;
+  }
+}
+
+TEST(Hdf5FileTest, NothingIsReadBehindTheEndThatTheFileTells) {
+  const TempFolder folder;
+  {
+    Hdf5Writer file(folder / "a.h5");
+    file.write("x", Tensor::zeros({1000}));
+    file.commit();
+  }
+  std::string bytes = read_bytes(folder / "a.h5");
+  constexpr size_t kEnd = 40;  // where a superblock of version 0 tells it
+  ASSERT_EQ(bytes.substr(kEnd, 8), eight_bytes(bytes.size()));
+  bytes.replace(kEnd, 8, eight_bytes(bytes.size() - 2000));
+  write_bytes(folder / "b.h5", bytes);
+  EXPECT_THROW(Hdf5File(folder / "b.h5"), IoError);
+}
+
+TEST(Hdf5FileTest, AnObjectHeaderHasItsMessagesAndNoOthers) {
+  const TempFolder folder;
+  {
+    Hdf5Writer file(folder / "a.h5");
+    file.write("x", Tensor::zeros({10}));
+    file.commit();
+  }
+  const std::string bytes = read_bytes(folder / "a.h5");
+  // The root's header, whose address the superblock has: its messages' number, their size, and the
+  // length of the first.
+  uint64_t header = 0;
+  std::memcpy(&header, &bytes[64], 8);
+  for (const size_t at : {2, 8, 18}) {
+    for (const int change : {-1, 1, 8}) {
+      std::string damaged = bytes;
+      damaged[header + at] = static_cast<char>(damaged[header + at] + change);
+      write_bytes(folder / "b.h5", damaged);
+      EXPECT_THROW(Hdf5File(folder / "b.h5"), IoError) << at << ", " << change;
+    }
   }
 }
 

@@ -1,21 +1,29 @@
 #include "savedmodel/keras_h5.h"
 
+#include <map>
+
 #include "gtest/gtest.h"
 
 #include "framework/random.h"
+#include "layers/attention/attention.h"
+#include "layers/attention/grouped_query_attention.h"
 #include "layers/core/dense.h"
-#include "layers/core/dropout.h"
 #include "layers/core/embedding.h"
-#include "layers/core/flatten.h"
 #include "layers/functional.h"
+#include "layers/interaction/feature_cross.h"
 #include "layers/losses.h"
 #include "layers/merging/concatenate.h"
 #include "layers/metrics.h"
 #include "layers/normalization/batch_normalization.h"
+#include "layers/normalization/layer_normalization.h"
+#include "layers/regularization/dropout.h"
+#include "layers/reshaping/flatten.h"
 #include "layers/sequential.h"
+#include "layers/wrappers/time_distributed.h"
 #include "optimizers/adam.h"
 #include "optimizers/sgd.h"
 #include "savedmodel/hdf5_file.h"
+#include "savedmodel/keras_compile.h"
 #include "savedmodel/model_weights.h"
 #include "tests/savedmodel/temp_folder.h"
 
@@ -356,6 +364,7 @@ TEST(KerasH5Test, TrainingGoesOnAsIfNothingHadBeen) {
   write_keras_h5(*model, folder / "a.h5", {.optimizer_weights = true});
   const ModelHandle same = read_keras_h5(folder / "a.h5", {.compile = true});
   EXPECT_EQ(same->optimizer()->iterations(), 3);
+  model->reset_metrics();
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(same->train_on_batch(x, Tensors(labels())),
               model->train_on_batch(x, Tensors(labels())));
@@ -376,6 +385,59 @@ TEST(KerasH5Test, OptimizerStateIsLeftOutUnlessAskedFor) {
   EXPECT_EQ(same->optimizer()->iterations(), 0);
 }
 
+// Keras 3 reads an entry with a module as its archives have it.
+TEST(KerasH5Test, WhatTheLegacyDialectCannotSayIsWrittenInTheOther) {
+  const TempFolder folder;
+  const Tensor x = layers::input({.shape = {4, 3}, .name = "x"});
+  const Tensor steps = layers::TimeDistributed({.layer = Dense({.units = 3}), .name = "steps"})(x);
+  const Tensor norm = layers::LayerNormalization({.axis = {1, 2}, .name = "norm"})(steps);
+  const Tensor last = layers::LayerNormalization({.axis = -1, .name = "last"})(norm);
+  const Tensor mixed = layers::Attention({.name = "mix"})(Tensors::list({last, last})).tensor();
+  const Tensor heads =
+      layers::GroupQueryAttention(
+          {.head_dim = 2, .num_query_heads = 2, .num_key_value_heads = 1, .name = "heads"})(
+          Tensors::list({mixed, mixed}))
+          .tensor();
+  const Functional model(
+      {.inputs = x, .outputs = layers::FeatureCross({.name = "cross"})(heads), .name = "m"});
+  write_keras_h5(*model, folder / "a.h5");
+  const Config config = parse_json(Hdf5File(folder / "a.h5").string_attribute("/", "model_config"));
+  std::map<std::string, Config> entries;
+  for (const Config& entry : config["config"]["layers"].items()) {
+    entries.emplace(entry["name"].string(), entry);
+  }
+  for (const char* name : {"norm", "mix", "heads"}) {
+    EXPECT_EQ(entries[name]["module"].string(), "keras.layers") << name;
+    EXPECT_TRUE(entries[name]["inbound_nodes"].is_list()) << name;
+  }
+  for (const char* name : {"x", "steps", "last", "cross"}) {
+    EXPECT_EQ(entries[name].find("module"), nullptr) << name;
+  }
+  EXPECT_EQ(entries["steps"]["config"]["layer"]["module"].string(), "keras.layers");
+  EXPECT_EQ(entries["cross"]["class_name"].string(), "keras_rs>FeatureCross");
+  const Tensor batch = Tensor::from<float>({1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 1, 2}, {1, 4, 3});
+  EXPECT_EQ(read_keras_h5(folder / "a.h5")(Tensors(batch)).tensor().to_vector<float>(),
+            model(batch).to_vector<float>());
+}
+
+TEST(KerasH5Test, LossesAndMetricsOfKerasRsGoByTheirPackage) {
+  const Sequential model = mlp();
+  model->compile({.optimizer = "sgd",
+                  .loss = losses::PairwiseHingeLoss({}),
+                  .metrics = {metrics::NDCG({.k = 2})}});
+  const Config compiled = model->get_compile_config();
+  const Config legacy = to_training_config(compiled), archive = to_compile_config(compiled);
+  EXPECT_EQ(legacy["loss"]["class_name"].string(), "keras_rs>PairwiseHingeLoss");
+  EXPECT_EQ(archive["loss"]["module"].string(), "keras_rs.losses");
+  EXPECT_EQ(archive["loss"]["registered_name"].string(), "keras_rs>PairwiseHingeLoss");
+  EXPECT_EQ(archive["metrics"].items()[0]["module"].string(), "keras_rs.metrics");
+  for (const Config& stored : {legacy, archive}) {
+    const Config read = from_training_config(stored);
+    EXPECT_EQ(read["loss"]["class_name"].string(), "PairwiseHingeLoss");
+    EXPECT_EQ(read["metrics"].items()[0]["class_name"].string(), "NDCG");
+  }
+}
+
 TEST(KerasH5Test, LossesAreWrittenUnderNamesThatKeras3Knows) {
   const TempFolder folder;
   const Sequential model = mlp();
@@ -386,6 +448,24 @@ TEST(KerasH5Test, LossesAreWrittenUnderNamesThatKeras3Knows) {
   EXPECT_EQ(config["loss"].string(), "mean_squared_error");
   EXPECT_TRUE(config["loss_weights"].is_null());
   EXPECT_EQ(config["optimizer_config"]["class_name"].string(), "SGD");
+}
+
+TEST(KerasH5Test, TheDecayOfAnOptimizerOfKeras2IsLeftOutWithAWord) {
+  const auto optimizer_of = [](const std::string& class_name, const Config& decay) {
+    const Config config = Config::dict({{"learning_rate", 0.5}, {"decay", decay}});
+    return from_training_config(Config::dict(
+        {{"loss", "mse"},
+         {"optimizer_config",
+          Config::dict({{"class_name", class_name}, {"config", config}})}}))["optimizer"]["config"];
+  };
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(optimizer_of("SGD", 0.25).find("decay"), nullptr);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("decay, 0.25, is left out"),
+            std::string::npos);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(optimizer_of("SGD", 0.0)["decay"].number(), 0);
+  EXPECT_EQ(optimizer_of("Mine>Optimizer", 0.25)["decay"].number(), 0.25);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 using State = std::vector<std::pair<std::string, Tensor>>;
@@ -457,9 +537,6 @@ TEST(KerasH5Test, OptimizerStateOfKeras24IsRead) {
 TEST(KerasH5Test, OptimizerStateThatDoesNotFitIsAnError) {
   const TempFolder folder;
   const std::pair<std::string, Tensor> iteration = {"iteration:0", Tensor::scalar<int64_t>(9)};
-  EXPECT_THROW(
-      with_optimizer_state(folder, {iteration, {"Adam/m/one/kernel:0", normal({3, 4}, 1)}}),
-      ValueError);
   State wrong = {iteration};
   for (size_t v = 0; v < 4; ++v) wrong.emplace_back(str("Adam/m/w", v, "/k:0"), normal({5}, v));
   EXPECT_THROW(with_optimizer_state(folder, wrong), ValueError);

@@ -1,11 +1,13 @@
 #include "savedmodel/model_checkpoint.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "gtest/gtest.h"
 
 #include "layers/core/dense.h"
 #include "layers/losses.h"
+#include "layers/metrics.h"
 #include "layers/sequential.h"
 #include "layers/training/lambda_callback.h"
 #include "optimizers/sgd.h"
@@ -18,9 +20,10 @@ namespace {
 using callbacks::ModelCheckpoint;
 using std::filesystem::exists;
 
-Sequential line() {
+Sequential line(const MetricsArgument& metrics = {}) {
   Sequential model({.layers = {layers::Dense({.units = 1, .kernel_initializer = "zeros"})}});
-  model->compile({.optimizer = optimizers::SGD({.learning_rate = 0.01}), .loss = "mse"});
+  model->compile(
+      {.optimizer = optimizers::SGD({.learning_rate = 0.01}), .loss = "mse", .metrics = metrics});
   return model;
 }
 
@@ -102,28 +105,105 @@ TEST(ModelCheckpointTest, SavesOnlyWhatIsBetterIfAsked) {
   EXPECT_EQ(checkpoint->best(), 2);
 }
 
-TEST(ModelCheckpointTest, MoreIsBetterForAucAndInModeMax) {
+TEST(ModelCheckpointTest, MoreIsBetterForMetricsThatSaySoAndInModeMax) {
   const TempFolder folder;
   const ModelCheckpoint by_name(
-      {.filepath = folder / "a-{epoch}.h5", .monitor = "val_auc", .save_best_only = true});
+      {.filepath = folder / "a-{epoch}.h5", .monitor = "val_r2_score", .save_best_only = true});
   const ModelCheckpoint by_mode({.filepath = folder / "b-{epoch}.h5",
                                  .monitor = "gain",
                                  .save_best_only = true,
                                  .mode = "max",
                                  .initial_value_threshold = 0.65});
-  fit(line(),
-      {logging("val_auc", {0.6, 0.5, 0.7}), logging("gain", {0.6, 0.5, 0.7}), by_name, by_mode});
+  fit(line({metrics::R2Score({})}), {logging("val_r2_score", {0.6, 0.5, 0.7}),
+                                     logging("gain", {0.6, 0.5, 0.7}), by_name, by_mode});
   EXPECT_EQ(count_files(folder), 3);
   EXPECT_FALSE(exists(folder / "a-2.h5"));
   EXPECT_TRUE(exists(folder / "b-3.h5"));
+}
+
+TEST(ModelCheckpointTest, AutoAsksForAModeWhereNoMetricTellsIt) {
+  const TempFolder folder;
+  const std::string path = folder / "m.h5";
+  const auto gain = logging("gain", {1, 2, 3});
+  EXPECT_THROW(
+      fit(line(),
+          {gain, ModelCheckpoint({.filepath = path, .monitor = "gain", .save_best_only = true})}),
+      ValueError);
+  EXPECT_FALSE(exists(path));
+  fit(line(), {gain, ModelCheckpoint({.filepath = path, .monitor = "gain"})});
+  EXPECT_TRUE(exists(path));
+}
+
+TEST(ModelCheckpointTest, MakesTheFoldersOfThePath) {
+  const TempFolder folder;
+  fit(line(),
+      {ModelCheckpoint({.filepath = folder / "runs/{epoch}/m.keras"}),
+       ModelCheckpoint({.filepath = folder / "w/x/m.weights.h5", .save_weights_only = true})},
+      2);
+  EXPECT_TRUE(exists(folder / "runs/1/m.keras"));
+  EXPECT_TRUE(exists(folder / "runs/2/m.keras"));
+  EXPECT_TRUE(exists(folder / "w/x/m.weights.h5"));
+  write_bytes(folder / "file", "");
+  EXPECT_THROW(fit(line(), {ModelCheckpoint({.filepath = folder / "file/m.h5"})}), IoError);
+}
+
+TEST(ModelCheckpointTest, SaysOnceThatValuesOfEpochsAreNotKnownAfterBatches) {
+  const TempFolder folder;
+  const Tensor x = Tensor::from<float>({1, 2}, {2, 1});
+  const ModelCheckpoint best({.filepath = folder / "m.h5", .save_best_only = true, .save_freq = 1});
+  testing::internal::CaptureStderr();
+  for (int run = 0; run < 2; ++run) {
+    line()->fit(x, x,
+                {.epochs = 2,
+                 .batch_size = 1,
+                 .verbose = Verbose::kSilent,
+                 .callbacks = {best},
+                 .validation_data = {x, x}});
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("'val_loss'"), std::string::npos) << said;
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+  EXPECT_EQ(count_files(folder), 0);
+}
+
+TEST(ModelCheckpointTest, AStateWithoutItsValuesIsRefused) {
+  EXPECT_THROW(ModelCheckpoint({.filepath = "a.h5"})->set_state({}), ValueError);
+}
+
+TEST(ModelCheckpointTest, SavesWeightsAloneIfAsked) {
+  const TempFolder folder;
+  const Sequential model = line();
+  fit(model,
+      {ModelCheckpoint({.filepath = folder / "w-{epoch}.weights.h5", .save_weights_only = true})},
+      2);
+  EXPECT_EQ(count_files(folder), 2);
+  const Tensors x(Tensor::from<float>({2}, {1, 1}));
+  const Sequential same = line();
+  same(x);
+  load_weights(same, folder / "w-2.weights.h5");
+  EXPECT_EQ(same(x).tensor().item<float>(), model(x).tensor().item<float>());
+}
+
+TEST(ModelCheckpointTest, ARareValidationIsWaitedFor) {
+  const TempFolder folder;
+  const Tensor x = Tensor::from<float>({1, 2}, {2, 1});
+  const ModelCheckpoint best({.filepath = folder / "m-{epoch}.h5", .save_best_only = true});
+  line()->fit(x, x,
+              {.epochs = 4,
+               .verbose = Verbose::kSilent,
+               .callbacks = {best},
+               .validation_data = {x, x},
+               .validation_freq = 2});
+  EXPECT_EQ(count_files(folder), 2);
+  EXPECT_TRUE(exists(folder / "m-2.h5"));
+  EXPECT_TRUE(exists(folder / "m-4.h5"));
 }
 
 TEST(ModelCheckpointTest, BadOptionsAreErrors) {
   EXPECT_THROW(ModelCheckpoint({}), ValueError);
   EXPECT_THROW(ModelCheckpoint({.filepath = "a.h5", .mode = "best"}), ValueError);
   EXPECT_THROW(ModelCheckpoint({.filepath = "a.h5", .save_freq = 0}), ValueError);
-  EXPECT_THROW(ModelCheckpoint({.filepath = "a.h5", .save_weights_only = true}),
-               NotImplementedError);
+  EXPECT_THROW(ModelCheckpoint({.filepath = "a.h5", .save_weights_only = true}), ValueError);
 }
 
 TEST(ModelCheckpointTest, AValueThatTheLogsLackIsAnError) {

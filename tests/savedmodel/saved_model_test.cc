@@ -6,12 +6,12 @@
 #include "framework/random.h"
 #include "layers/core/dense.h"
 #include "layers/core/embedding.h"
-#include "layers/core/flatten.h"
 #include "layers/embedding/tpu_embedding.h"
 #include "layers/functional.h"
 #include "layers/merging/concatenate.h"
 #include "layers/normalization/batch_normalization.h"
 #include "layers/registry.h"
+#include "layers/reshaping/flatten.h"
 #include "layers/sequential.h"
 #include "savedmodel/hdf5_file.h"
 #include "tests/savedmodel/temp_folder.h"
@@ -36,10 +36,23 @@ std::vector<float> of(const Tensors& t) { return t.tensor().to_vector<float>(); 
 
 TEST(SavedModelTest, AModelIsTheSameWhenLoadedAgain) {
   const TempFolder folder;
-  for (const char* name : {"a.h5", "a.hdf5"}) {
+  for (const char* name : {"a.keras", "a.h5", "a.hdf5"}) {
     const Functional model = small_model();
     save_model(model, folder / name);
     EXPECT_EQ(of(load_model(folder / name)(ids())), of(model(ids())));
+  }
+}
+
+TEST(SavedModelTest, LoadedModelsAreCompiledAsTheyWereUnlessThatIsNotWanted) {
+  const TempFolder folder;
+  for (const char* name : {"a.keras", "a.h5"}) {
+    const Functional model = small_model();
+    save_model(model, folder / name);
+    EXPECT_FALSE(load_model(folder / name)->compiled()) << "and no error";
+    model->compile({.optimizer = "adam", .loss = "mse"});
+    save_model(model, folder / name);
+    EXPECT_TRUE(load_model(folder / name)->compiled());
+    EXPECT_FALSE(load_model(folder / name, {.compile = false})->compiled());
   }
 }
 
@@ -64,11 +77,7 @@ TEST(SavedModelTest, AnExistingFileIsReplacedOnlyIfThatIsWanted) {
 
 TEST(SavedModelTest, TheSuffixChoosesTheFormat) {
   const TempFolder folder;
-  for (const char* name : {"a.keras", "a.weights.h5"}) {
-    EXPECT_THROW(save_model(small_model(), folder / name), NotImplementedError);
-    EXPECT_THROW(load_model(folder / name), NotImplementedError);
-  }
-  for (const char* name : {"a", "a.txt"}) {
+  for (const char* name : {"a", "a.txt", "a.weights.h5"}) {
     EXPECT_THROW(save_model(small_model(), folder / name), ValueError);
     EXPECT_THROW(load_model(folder / name), ValueError);
   }

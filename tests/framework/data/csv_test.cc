@@ -283,7 +283,7 @@ TEST(CsvTest, RowsCanBeShuffledAndBatchedAnew) {
   EXPECT_EQ(std::count(seen.begin(), seen.end(), true), 100);
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // it keeps freed memory
+#if !defined(KEEL_ADDRESS_SANITIZER)  // it keeps freed memory
 
 // Kilobytes of this process that are in memory.
 int64_t resident_kilobytes() {

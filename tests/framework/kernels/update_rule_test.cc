@@ -114,18 +114,29 @@ TEST(UpdateRuleTest, FtrlIsKerass) {
   EXPECT_NEAR(state.slots[1][1], 12.9536705, 5e-5);
 }
 
-TEST(UpdateRuleTest, FtrlWithAnotherPowerIsKerass) {
-  const FtrlRule rule(
-      {.learning_rate_power = -0.6, .initial_accumulator_value = 0.2, .l1 = 0.005, .beta = 0.1});
-  State<float> state = fresh(rule, kStart);
-  for (const std::vector<float>& gradient : kGradients) {
-    // Keras's shrinkage of 0.03, which is not part of the rule, enters the linear slot alone.
-    for (int i = 0; i < 4; ++i) state.slots[1][i] += 2 * 0.03F * state.value[i];
-    apply(rule, state, gradient, {.learning_rate = 0.1});
-  }
+TEST(UpdateRuleTest, FtrlWithAnotherPowerAndShrinkageIsKerass) {
+  const FtrlRule rule({.learning_rate_power = -0.6,
+                       .initial_accumulator_value = 0.2,
+                       .l1 = 0.005,
+                       .beta = 0.1,
+                       .l2_shrinkage = 0.03});
+  const State<float> state = run<float>(rule, kStart, kGradients, 0.1);
   expect_close(state.value, {0.10027774, -0.68434876, -0.06803008, 0.4173045});
   expect_close(state.slots[0], {2.1273036, 2.850809, 0.76205826, state.slots[0][3]});
   expect_close(state.slots[1], {-1.6825339, 13.520287, 0.65098494, state.slots[1][3]});
+}
+
+TEST(UpdateRuleTest, AmsgradDividesByTheLargestVelocityThereWas) {
+  const AdamRule rule({.beta_1 = 0, .beta_2 = 0, .epsilon = 0, .amsgrad = true});
+  State<double> state = fresh<double>(rule, {0.0});
+  const double lr = 0.5;
+  apply(rule, state, {4.0}, {.learning_rate = lr, .iteration = 0});
+  EXPECT_DOUBLE_EQ(state.value[0], -lr);
+  apply(rule, state, {1.0}, {.learning_rate = lr, .iteration = 1});
+  EXPECT_DOUBLE_EQ(state.value[0], -lr - lr / 4);
+  EXPECT_EQ(state.slots[1][0], 1);
+  EXPECT_EQ(state.slots[2][0], 16);
+  EXPECT_EQ(rule.slots().at(2).name, "velocity_hat");
 }
 
 const std::vector<float> kRow = {1.0F, -0.5F};

@@ -58,8 +58,6 @@ TEST(EmbeddingTest, RejectsIdsOutsideTheTable) {
 TEST(EmbeddingTest, RejectsBadOptions) {
   EXPECT_THROW(Embedding({.input_dim = 0, .output_dim = 2}), ValueError);
   EXPECT_THROW(Embedding({.input_dim = 2, .output_dim = 0}), ValueError);
-  EXPECT_THROW(Embedding({.input_dim = 2, .output_dim = 2, .mask_zero = true}),
-               NotImplementedError);
 }
 
 }  // namespace

@@ -13,5 +13,10 @@ TEST(IdentityTest, PassesStructuresOn) {
   EXPECT_EQ(y["b"].leaf().ragged().values.id(), b.values.id());
 }
 
+TEST(IdentityTest, KeepsMasks) {
+  const Tensor x = Tensor::zeros({2}).with_mask(Tensor::full<bool>({2}, true));
+  EXPECT_TRUE(layers::Identity({})(x).mask());
+}
+
 }  // namespace
 }  // namespace keel

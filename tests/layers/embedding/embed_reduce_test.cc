@@ -30,6 +30,20 @@ EmbedReduce counting(const std::string& combiner, DType dtype = DType::kFloat32)
   return layer;
 }
 
+TEST(EmbedReduceTest, TakesRegularizersAndAConstraint) {
+  const EmbedReduce layer({.input_dim = 3,
+                           .output_dim = 2,
+                           .embeddings_initializer = "ones",
+                           .embeddings_regularizer = "l2",
+                           .activity_regularizer = "l1",
+                           .embeddings_constraint = "non_neg"});
+  layer(Tensor::from<int64_t>({1, 2}, {1, 2}));
+  ASSERT_EQ(layer->losses().size(), 2u);
+  EXPECT_NEAR(layer->losses()[0].item<float>(), 0.02, 1e-7);
+  EXPECT_NEAR(layer->losses()[1].item<float>(), 0.06, 1e-7);
+  EXPECT_TRUE(layer->embeddings().constraint());
+}
+
 template <class T>
 SparseTensor sparse(const std::vector<std::vector<T>>& rows, int64_t width) {
   std::vector<int64_t> indices;

@@ -54,6 +54,16 @@ TEST(FeatureCrossTest, GradientsReachAllWeights) {
   for (const Gradient& g : tape.gradient(loss, cross->trainable_variables())) EXPECT_TRUE(g);
 }
 
+TEST(FeatureCrossTest, TakesRegularizers) {
+  const FeatureCross cross({.projection_dim = 1,
+                            .kernel_initializer = "ones",
+                            .bias_initializer = "ones",
+                            .kernel_regularizer = "l2",
+                            .bias_regularizer = "l1"});
+  cross(x0_and_x());
+  EXPECT_EQ(cross->losses().size(), 3u);
+}
+
 TEST(FeatureCrossTest, RejectsBadOptions) {
   EXPECT_THROW(FeatureCross({.projection_dim = 0}), ValueError);
   EXPECT_THROW(FeatureCross({.diag_scale = -1}), ValueError);

@@ -70,6 +70,68 @@ TEST(MergingTest, SubtractTakesTwoTensors) {
   EXPECT_THROW(subtract(Tensors::list({t, t, t})), ValueError);
 }
 
+// Two sequences of two steps; step 1 of the first and step 0 of the second do not count.
+Tensors masked_pair() {
+  const Tensor x = Tensor::from<float>({2, 3, 4, 5}, {1, 2, 2});
+  const Tensor y = Tensor::from<float>({7, 7, 9, 1}, {1, 2, 2});
+  return Tensors::list({x.with_mask(Tensor::from<bool>({true, false}, {1, 2})),
+                        y.with_mask(Tensor::from<bool>({false, true}, {1, 2}))});
+}
+
+Tensors half_masked_pair() {
+  const Tensors both = masked_pair();
+  return Tensors::list({both[0].tensor(), both[1].tensor().with_mask(Tensor())});
+}
+
+std::vector<bool> mask_of(const LayerHandle<Layer>& layer, const Tensors& inputs) {
+  return layer(inputs).tensor().mask().to_vector<bool>();
+}
+
+TEST(MergingTest, WhatCountsInOneTensorCounts) {
+  EXPECT_EQ(mask_of(layers::Add({}), masked_pair()), (std::vector<bool>{true, true}));
+  const Tensor mask = Tensor::from<bool>({true, false}, {1, 2});
+  const Tensor t = Tensor::zeros({1, 2, 2}).with_mask(mask);
+  EXPECT_EQ(mask_of(layers::Subtract({}), Tensors::list({t, t})), (std::vector<bool>{true, false}));
+  EXPECT_FALSE(layers::Add({})(half_masked_pair()).tensor().mask());
+}
+
+TEST(MergingTest, MasksOfDifferentRanksAndShapesAreJoined) {
+  const Tensor x = Tensor::zeros({1, 2, 3}).with_mask(Tensor::full<bool>({1}, false));
+  const Tensor y =
+      Tensor::zeros({1, 1, 3}).with_mask(Tensor::from<bool>({true, false, true}, {1, 1, 3}));
+  EXPECT_EQ(mask_of(layers::Add({}), Tensors::list({x, y})),
+            (std::vector<bool>{true, false, true, true, false, true}));
+}
+
+TEST(MergingTest, SumsTakeNoNoticeOfMasks) {
+  EXPECT_EQ(merged(layers::Add({}), masked_pair()), (Values{9, 10, 13, 6}));
+  EXPECT_EQ(merged(layers::Average({}), masked_pair()), (Values{4.5, 5, 6.5, 3}));
+}
+
+TEST(MergingTest, MultiplyTakesWhatDoesNotCountAsOne) {
+  EXPECT_EQ(merged(layers::Multiply({}), masked_pair()), (Values{2, 3, 9, 1}));
+  EXPECT_EQ(merged(layers::Multiply({}), half_masked_pair()), (Values{14, 21, 9, 1}));
+  const Tensor none = Tensor::full<float>({1, 2}, 5).with_mask(Tensor::full<bool>({1}, false));
+  EXPECT_EQ(merged(layers::Multiply({}), Tensors::list({none, none})), (Values{0, 0}));
+}
+
+TEST(MergingTest, ExtremaAreOfWhatCounts) {
+  EXPECT_EQ(merged(layers::Maximum({}), masked_pair()), (Values{2, 3, 9, 1}));
+  EXPECT_EQ(merged(layers::Minimum({}), masked_pair()), (Values{2, 3, 9, 1}));
+  EXPECT_EQ(merged(layers::Maximum({}), half_masked_pair()), (Values{7, 7, 9, 1}));
+}
+
+TEST(ConcatenateTest, JoinsMasksToo) {
+  EXPECT_EQ(mask_of(layers::Concatenate({.axis = 1}), masked_pair()),
+            (std::vector<bool>{true, false, false, true}));
+  EXPECT_EQ(mask_of(layers::Concatenate({}), masked_pair()), (std::vector<bool>{true, true}));
+  EXPECT_EQ(mask_of(layers::Concatenate({.axis = 1}), half_masked_pair()),
+            (std::vector<bool>{true, false, true, true}));
+  EXPECT_FALSE(layers::Concatenate({})(pair()).tensor().mask());
+}
+
+TEST(DotTest, HasNoMask) { EXPECT_FALSE(layers::Dot({.axes = 2})(masked_pair()).tensor().mask()); }
+
 TEST(ConcatenateTest, JoinsAlongItsAxis) {
   EXPECT_EQ(merged(layers::Concatenate({}), pair()), (Values{1, 5, 2, 2, 3, 4, 6, 4}));
   EXPECT_EQ(merged(layers::Concatenate({.axis = 0}), pair()), (Values{1, 5, 3, 4, 2, 2, 6, 4}));

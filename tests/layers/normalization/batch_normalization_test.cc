@@ -4,6 +4,7 @@
 
 #include "distribute/tpu_strategy.h"
 #include "layers/input_layer.h"
+#include "tests/layers/gradient_check.h"
 
 namespace keel {
 namespace {
@@ -85,7 +86,48 @@ TEST(BatchNormalizationTest, SymbolicTrainingChangesNoAverage) {
   EXPECT_EQ(layer->moving_variance().read().to_vector<float>(), (Values{1, 1}));
 }
 
+TEST(BatchNormalizationTest, OnlyStepsThatCountMakeTheStatistics) {
+  const BatchNormalization layer({.momentum = 0, .epsilon = 0});
+  const Tensor x = Tensor::from<float>({1, 3, 1000, 1000}, {2, 2, 1});
+  const Tensor mask = Tensor::from<bool>({true, true, false, false}, {2, 2});
+  const Tensor y = layer(x.with_mask(mask), {.training = true});
+  EXPECT_NEAR(y.data<float>()[0], -1, 1e-5);
+  EXPECT_NEAR(y.data<float>()[1], 1, 1e-5);
+  EXPECT_NEAR(y.data<float>()[2], 998, 1e-2);
+  EXPECT_TRUE(y.mask());
+  EXPECT_NEAR(layer->moving_mean().read().item<float>(), 2, 1e-5);
+  EXPECT_NEAR(layer->moving_variance().read().item<float>(), 1, 1e-5);
+  EXPECT_TRUE(layer(x.with_mask(mask)).mask());
+}
+
+TEST(BatchNormalizationTest, AMaskThatLeavesNothingGivesNoNaN) {
+  const BatchNormalization layer({.momentum = 0});
+  const Tensor x = Tensor::zeros({1, 2, 1}).with_mask(Tensor::full<bool>({1, 2}, false));
+  EXPECT_EQ(layer(x, {.training = true}).to_vector<float>(), (Values{0, 0}));
+  EXPECT_EQ(layer->moving_variance().read().item<float>(), 0);
+}
+
+TEST(BatchNormalizationTest, GradientsAreSlopes) {
+  const Tensor x = testing_support::distinct_doubles({2, 2, 2});
+  const BatchNormalization layer({.dtype = DType::kFloat64});
+  testing_support::expect_gradients_are_slopes(layer, x, true);
+  testing_support::expect_gradients_are_slopes(layer, x);
+}
+
+TEST(BatchNormalizationTest, TakesRegularizersAndConstraints) {
+  const BatchNormalization layer({.beta_regularizer = "l1",
+                                  .gamma_regularizer = "l2",
+                                  .beta_constraint = "unit_norm",
+                                  .gamma_constraint = "non_neg"});
+  layer(batch());
+  ASSERT_EQ(layer->losses().size(), 2u);
+  EXPECT_NEAR(layer->losses()[0].item<float>(), 0.02, 1e-7);
+  for (const Variable& v : layer->trainable_variables()) EXPECT_TRUE(v.constraint()) << v.name();
+}
+
 TEST(BatchNormalizationTest, RejectsBadOptionsAndInputs) {
+  const Tensor masked = Tensor::zeros({1, 2, 3}).with_mask(Tensor::full<bool>({1}, true));
+  EXPECT_THROW(BatchNormalization({})(masked, {.training = true}), ValueError);
   EXPECT_THROW(BatchNormalization({.axis = {1, 2}}), ValueError);
   EXPECT_THROW(BatchNormalization({.momentum = 1.5}), ValueError);
   EXPECT_THROW(BatchNormalization({.epsilon = -1}), ValueError);

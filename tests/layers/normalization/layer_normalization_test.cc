@@ -3,6 +3,7 @@
 #include "gtest/gtest.h"
 
 #include "layers/input_layer.h"
+#include "tests/layers/gradient_check.h"
 
 namespace keel {
 namespace {
@@ -30,6 +31,32 @@ TEST(LayerNormalizationTest, CenterAndScaleAreOptional) {
   layer(Tensor::zeros({1, 2}));
   ASSERT_EQ(layer->weights().size(), 1u);
   EXPECT_EQ(layer->weights()[0].name(), "gamma");
+}
+
+TEST(LayerNormalizationTest, RmsScalingDividesByTheDeviationAlone) {
+  const LayerNormalization layer(
+      {.epsilon = 0, .center = true, .scale = false, .rms_scaling = true});
+  EXPECT_EQ(layer(Tensor::from<float>({1, 3}, {1, 2})).to_vector<float>(), (Values{1, 3}));
+  ASSERT_EQ(layer->weights().size(), 1u);
+  EXPECT_EQ(layer->weights()[0].name(), "gamma");
+}
+
+TEST(LayerNormalizationTest, GradientsAreSlopes) {
+  for (const bool rms_scaling : {false, true}) {
+    testing_support::expect_gradients_are_slopes(
+        LayerNormalization({.axis = {1, 2}, .rms_scaling = rms_scaling, .dtype = DType::kFloat64}),
+        testing_support::distinct_doubles({2, 2, 2}));
+  }
+}
+
+TEST(LayerNormalizationTest, TakesRegularizersAndConstraintsAndKeepsMasks) {
+  const LayerNormalization layer({.beta_regularizer = "l1",
+                                  .gamma_regularizer = "l2",
+                                  .beta_constraint = "unit_norm",
+                                  .gamma_constraint = "non_neg"});
+  EXPECT_TRUE(layer(Tensor::zeros({1, 2}).with_mask(Tensor::full<bool>({1}, true))).mask());
+  EXPECT_EQ(layer->losses().size(), 2u);
+  for (const Variable& v : layer->trainable_variables()) EXPECT_TRUE(v.constraint()) << v.name();
 }
 
 TEST(LayerNormalizationTest, RejectsBadOptionsAndInputs) {

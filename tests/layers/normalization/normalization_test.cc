@@ -90,6 +90,11 @@ TEST(NormalizationTest, ConfigsHoldScalarsAndNestedLists) {
             3);
 }
 
+TEST(NormalizationTest, KeepsMasks) {
+  const Normalization layer({.mean = 1.0, .variance = 4.0});
+  EXPECT_TRUE(layer(Tensor::zeros({1, 2}).with_mask(Tensor::full<bool>({1}, true))).mask());
+}
+
 TEST(NormalizationTest, RejectsWhatDoesNotFit) {
   EXPECT_THROW(Normalization({.mean = 1.0}), ValueError);
   EXPECT_THROW(Normalization({.mean = {{1, 2, 3}}, .variance = 1.0})(samples()), ValueError);

@@ -42,6 +42,19 @@ TEST(DiscretizationTest, QuantilesAreInterpolated) {
   EXPECT_EQ(layer->bin_boundaries(), (Boundaries{15}));
 }
 
+TEST(DiscretizationTest, FewerValuesThanBinsMakeFewerBins) {
+  const Discretization layer({.num_bins = 4, .output_mode = "one_hot"});
+  layer->adapt(Tensor::from<float>({3, 1}, {2}));
+  EXPECT_EQ(layer->bin_boundaries(), (Boundaries{1}));
+  EXPECT_EQ(layer(samples()).shape(), Shape({2, 4, 2}));
+  EXPECT_NO_THROW(layers::deserialize(layers::serialize(*layer)));
+}
+
+TEST(DiscretizationTest, IsWrittenWithoutWhatKerasRefuses) {
+  const Config config = layers::serialize(*Discretization({.num_bins = 2}))["config"];
+  EXPECT_EQ(config.find("trainable"), nullptr);
+}
+
 TEST(DiscretizationTest, TheConfigHoldsWhatWasLearned) {
   const Discretization layer({.num_bins = 4});
   layer->adapt(samples());
@@ -59,7 +72,8 @@ TEST(DiscretizationTest, RejectsBadOptions) {
   EXPECT_THROW(Discretization({}), ValueError);
   EXPECT_THROW(Discretization({.bin_boundaries = {{2, 1}}}), ValueError);
   EXPECT_THROW(Discretization({.num_bins = 1}), ValueError);
-  EXPECT_THROW(Discretization({.bin_boundaries = {{1}}, .num_bins = 3}), ValueError);
+  EXPECT_THROW(Discretization({.bin_boundaries = {{1, 2, 3}}, .num_bins = 3}), ValueError);
+  EXPECT_THROW(Discretization({.num_bins = 2, .epsilon = 0}), ValueError);
 }
 
 TEST(DiscretizationTest, RejectsBadCalls) {

@@ -1,5 +1,6 @@
 #include "layers/preprocessing/string_lookup.h"
 
+#include <cmath>
 #include <set>
 
 #include "gtest/gtest.h"
@@ -109,6 +110,38 @@ TEST(StringLookupTest, EncodesListsByPresenceAndCount) {
   EXPECT_EQ(encoded("count").to_vector<float>(), (std::vector<float>{0, 0, 2, 0, 0, 0, 0, 1, 0}));
 }
 
+TEST(StringLookupTest, TfIdfScalesCountsByTheWeightsOfWords) {
+  const StringLookup lookup(
+      {.vocabulary = {{"a", "b"}}, .output_mode = "tf_idf", .idf_weights = {{0.5, 1.5}}});
+  const Tensor y = lookup(Tensor::from<std::string>({"b", "z", "b", "a"}, {1, 4}));
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{1, 0.5, 3}));
+  const auto copy = layers::deserialize(layers::serialize(*lookup));
+  EXPECT_EQ(copy(words({"z", "a"})).to_vector<float>(), (std::vector<float>{1, 0.5, 0}));
+}
+
+TEST(StringLookupTest, TfIdfTakesTheWeightsOfSpecialTokensToo) {
+  const StringLookup lookup(
+      {.vocabulary = {{"[UNK]", "a"}}, .output_mode = "tf_idf", .idf_weights = {{8, 0.5}}});
+  EXPECT_EQ(lookup(words({"z", "a"})).to_vector<float>(), (std::vector<float>{8, 0.5}));
+}
+
+TEST(StringLookupTest, TfIdfLearnsInHowManyDocumentsWordsAre) {
+  const StringLookup lookup({.output_mode = "tf_idf"});
+  lookup->adapt(Tensors(RaggedTensor::from_rows<std::string>({{"a", "a", "b"}, {"a"}, {}})).leaf());
+  EXPECT_EQ(lookup->get_vocabulary(), (Words{"[UNK]", "a", "b"}));
+  const double a = std::log(1 + 3.0 / 3), b = std::log(1 + 3.0 / 2);
+  const Tensor y = lookup(words({"z", "a", "b", "b"}));
+  EXPECT_FLOAT_EQ(y.data<float>()[0], static_cast<float>((a + b) / 2));
+  EXPECT_FLOAT_EQ(y.data<float>()[1], static_cast<float>(a));
+  EXPECT_FLOAT_EQ(y.data<float>()[2], static_cast<float>(2 * b));
+}
+
+TEST(StringLookupTest, EncodingsMayBePaddedToMaxTokens) {
+  const StringLookup lookup(
+      {.max_tokens = 5, .vocabulary = {{"a"}}, .output_mode = "count", .pad_to_max_tokens = true});
+  EXPECT_EQ(lookup(words({"a", "z"})).to_vector<float>(), (std::vector<float>{1, 1, 0, 0, 0}));
+}
+
 TEST(StringLookupTest, ShapesFollowFromSymbolicInputs) {
   const Tensor x = layers::input({.shape = {2}, .dtype = DType::kString});
   const Tensor numbers = StringLookup({.vocabulary = {{"a"}}})(x);
@@ -135,7 +168,13 @@ TEST(StringLookupTest, RejectsBadOptions) {
   EXPECT_THROW(StringLookup({.invert = true, .output_mode = "count"}), ValueError);
   EXPECT_THROW(StringLookup({.vocabulary = {{"a", "[UNK]"}}, .invert = true}), ValueError);
   EXPECT_THROW(StringLookup({.output_mode = "some"}), ValueError);
-  EXPECT_THROW(StringLookup({.output_mode = "tf_idf"}), NotImplementedError);
+  EXPECT_THROW(StringLookup({.vocabulary = {{"a"}}, .output_mode = "tf_idf"}), ValueError);
+  EXPECT_THROW(StringLookup({.vocabulary = {{"a"}}, .idf_weights = {{1}}}), ValueError);
+  EXPECT_THROW(StringLookup({.output_mode = "tf_idf", .idf_weights = {{1}}}), ValueError);
+  EXPECT_THROW(
+      StringLookup({.vocabulary = {{"a"}}, .output_mode = "tf_idf", .idf_weights = {{1, 2}}}),
+      ValueError);
+  EXPECT_THROW(StringLookup({.output_mode = "count", .pad_to_max_tokens = true}), ValueError);
 }
 
 TEST(StringLookupTest, RejectsBadCalls) {

@@ -62,5 +62,27 @@ TEST(FitEmbeddingTest, EnginesTrainTablesAsOneReplicaDoes) {
   }
 }
 
+TEST(FitEmbeddingTest, AScaledLossIsRefusedBeforeTablesAreTrained) {
+  distribute::TPUStrategy tpu({.num_cores = 2});
+  const auto scope = tpu.scope();
+  const Table table = make_table({.vocabulary_size = kIds, .dim = 4, .initializer = "ones"});
+  const layers::TPUEmbedding embedding(
+      {.feature_config = Nest<FeatureConfig>({{"bag", FeatureConfig{.table = table}}}),
+       .optimizer = optimizers::SGD({.learning_rate = 0.5})});
+  const Tensors in =
+      Tensors::dict({{"bag", layers::ragged_input({.dtype = DType::kInt64, .name = "bag"})}});
+  const layers::Dense head({.units = 1, .kernel_initializer = "ones"});
+  const Functional model({.inputs = in, .outputs = head(embedding(in)["bag"].tensor())});
+  model->compile({.optimizer = optimizers::SGD({.loss_scale_factor = 2}), .loss = "mse"});
+  const Bags bags(8);
+  const auto predictions = [&] {
+    const PredictOptions quietly = {.verbose = Verbose::kSilent};
+    return model->predict(bags.x, quietly).tensor().to_vector<float>();
+  };
+  const std::vector<float> before = predictions();
+  EXPECT_THROW(model->fit(bags.x, bags.y, {.verbose = Verbose::kSilent}), NotImplementedError);
+  EXPECT_EQ(predictions(), before);
+}
+
 }  // namespace
 }  // namespace keel

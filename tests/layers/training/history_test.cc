@@ -28,6 +28,7 @@ TEST(HistoryTest, AValueThatAnEpochLacksIsNaN) {
   EXPECT_TRUE(std::isnan(history["late"][0]));
   EXPECT_EQ(history["late"][1], 3);
   EXPECT_TRUE(std::isnan(history["late"][2]));
+  EXPECT_EQ(history.last(), (Logs{{"loss", 4}}));
 }
 
 TEST(HistoryTest, AnUnknownNameIsRefusedWithThoseThereAre) {

@@ -11,7 +11,7 @@
 namespace keel {
 namespace {
 
-#if !defined(__SANITIZE_ADDRESS__)  // under it every tensor is a block of its own
+#if !defined(KEEL_ADDRESS_SANITIZER)  // under it every tensor is a block of its own
 
 class StepMemoryTest : public testing::TestWithParam<bool> {};
 

@@ -1,0 +1,16 @@
+// tf.Example: values by feature name, as a string of bytes.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "framework/tensor.h"
+
+namespace keel::data {
+
+// Values of a feature are those of its tensor, flattened: strings as bytes, float32 and float64 as
+// float, integers and bool as int64. An empty tensor (Tensor()) is a feature without a list of
+// values. Equal features make equal bytes. ValueError for a symbolic tensor.
+std::string serialize_example(const std::map<std::string, Tensor>& features);
+
+}  // namespace keel::data

@@ -1,0 +1,93 @@
+// WireReader: goes through the fields of a protobuf message in its wire format, without objects.
+// Private to framework/data.
+//
+// Bytes are not trusted: a member that finds them malformed returns false (0 for a tag), and
+// nothing outside of them is read.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace keel::data {
+
+enum class WireType : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
+class WireReader {
+ public:
+  explicit WireReader(std::string_view bytes)
+      : p_(bytes.data()), end_(bytes.data() + bytes.size()) {}
+
+  static constexpr uint32_t tag(uint32_t field, WireType type) {
+    return field << 3 | static_cast<uint32_t>(type);
+  }
+  static constexpr uint32_t field_of(uint32_t tag) { return tag >> 3; }
+
+  bool done() const { return p_ == end_; }
+  const char* position() const { return p_; }
+
+  bool varint(uint64_t& value) {
+    if (p_ < end_ && static_cast<signed char>(*p_) >= 0) {
+      value = static_cast<unsigned char>(*p_++);
+      return true;
+    }
+    return long_varint(value);
+  }
+
+  // Field number and type of what comes next; 0 is never one.
+  uint32_t next_tag() {
+    constexpr uint64_t kLeast = tag(1, WireType::kVarint), kMost = UINT32_MAX;
+    uint64_t value = 0;
+    if (!varint(value) || value < kLeast || value > kMost) return fail();
+    return static_cast<uint32_t>(value);
+  }
+
+  bool bytes(std::string_view& value) {
+    uint64_t size = 0;
+    if (!varint(size) || size > static_cast<uint64_t>(end_ - p_)) return fail() != 0;
+    value = {p_, static_cast<size_t>(size)};
+    p_ += size;
+    return true;
+  }
+
+  bool skip(uint32_t tag) {
+    uint64_t number = 0;
+    std::string_view text;
+    switch (static_cast<WireType>(tag & 7)) {
+      case WireType::kVarint:
+        return varint(number);
+      case WireType::kFixed64:
+        return advance(8);
+      case WireType::kBytes:
+        return bytes(text);
+      case WireType::kFixed32:
+        return advance(4);
+    }
+    return fail() != 0;  // groups, which no message here has
+  }
+
+  bool advance(int64_t count) {
+    if (end_ - p_ < count) return fail() != 0;
+    p_ += count;
+    return true;
+  }
+
+ private:
+  bool long_varint(uint64_t& value) {
+    value = 0;
+    for (int shift = 0; shift < 64 && p_ < end_; shift += 7) {
+      const auto byte = static_cast<unsigned char>(*p_++);
+      value |= static_cast<uint64_t>(byte & 0x7F) << shift;
+      if (byte < 0x80) return true;
+    }
+    return fail() != 0;
+  }
+  uint32_t fail() {
+    p_ = end_;
+    return 0;
+  }
+
+  const char* p_;
+  const char* end_;
+};
+
+}  // namespace keel::data

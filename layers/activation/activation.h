@@ -1,0 +1,43 @@
+// Activation: applies an activation function (keras.layers.Activation).
+#pragma once
+
+#include <string>
+
+#include "layers/activations.h"
+#include "layers/layer.h"
+
+namespace keel {
+
+struct ActivationOptions {
+  Activation activation = "linear";
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    field("activation", self.activation);
+  }
+};
+
+// activation(x). Output of the input's shape and mask.
+class ActivationLayer final : public TensorLayer {
+ public:
+  static constexpr char kClassName[] = "Activation";
+  using Options = ActivationOptions;
+  explicit ActivationLayer(Options options)
+      : TensorLayer(kClassName, options), options_(std::move(options)) {}
+  bool supports_masking() const override { return true; }
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  Tensor call(const Tensor& x, const CallContext& context) override;
+
+  const Options options_;
+};
+
+namespace layers {
+using Activation = LayerHandle<ActivationLayer>;
+}
+
+}  // namespace keel

@@ -1,0 +1,43 @@
+// ELU: exponential below zero (keras.layers.ELU; Clevert et al. 2015).
+#pragma once
+
+#include <string>
+
+#include "layers/layer.h"
+
+namespace keel {
+
+struct ELUOptions {
+  double alpha = 1.0;
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    field("alpha", self.alpha);
+  }
+};
+
+// x above 0, alpha * (e^x - 1) elsewhere. Output of the input's shape, integers cast to the
+// layer's dtype first.
+class ELULayer final : public TensorLayer {
+ public:
+  static constexpr char kClassName[] = "ELU";
+  using Options = ELUOptions;
+  explicit ELULayer(Options options)
+      : TensorLayer(kClassName, options), options_(std::move(options)) {}
+  bool supports_masking() const override { return true; }
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  Tensor call(const Tensor& input, const CallContext& context) override;
+
+  const Options options_;
+};
+
+namespace layers {
+using ELU = LayerHandle<ELULayer>;
+}
+
+}  // namespace keel

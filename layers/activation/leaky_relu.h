@@ -1,0 +1,43 @@
+// LeakyReLU: a slope below zero (keras.layers.LeakyReLU).
+#pragma once
+
+#include <string>
+
+#include "layers/layer.h"
+
+namespace keel {
+
+struct LeakyReLUOptions {
+  double negative_slope = 0.3;
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    field("negative_slope", self.negative_slope);
+  }
+};
+
+// x above 0, negative_slope * x elsewhere; so is the gradient. Output of the input's shape,
+// integers cast to the layer's dtype first.
+class LeakyReLULayer final : public TensorLayer {
+ public:
+  static constexpr char kClassName[] = "LeakyReLU";
+  using Options = LeakyReLUOptions;
+  explicit LeakyReLULayer(Options options)
+      : TensorLayer(kClassName, options), options_(std::move(options)) {}
+  bool supports_masking() const override { return true; }
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  Tensor call(const Tensor& input, const CallContext& context) override;
+
+  const Options options_;
+};
+
+namespace layers {
+using LeakyReLU = LayerHandle<LeakyReLULayer>;
+}
+
+}  // namespace keel

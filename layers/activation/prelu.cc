@@ -1,0 +1,36 @@
+#include "layers/activation/prelu.h"
+
+#include "layers/cast.h"
+
+namespace keel {
+
+void PReLULayer::build_weights(const TensorSpec& input) {
+  const std::string who = "PReLU " + name();
+  if (input.shape.rank() < 2) {
+    throw ValueError(who, ": needs an input of rank 2 or more, received ", input.shape);
+  }
+  Shape shape = input.shape;
+  if (options_.shared_axes && !options_.shared_axes->values().empty()) {
+    for (int axis : options_.shared_axes->normalized(input.shape, who)) {
+      if (axis == 0) throw ValueError(who, ": the batch cannot be a shared axis");
+      shape = shape.with(axis, 1);
+    }
+  }
+  shape = shape.without(0);
+  if (!shape.fully_defined()) {
+    throw ValueError(who, ": needs known dimensions but for shared_axes, received ", input.shape);
+  }
+  alpha_ = add_weight({.name = "alpha",
+                       .shape = shape,
+                       .initializer = options_.alpha_initializer,
+                       .regularizer = options_.alpha_regularizer,
+                       .constraint = options_.alpha_constraint,
+                       .dtype = dtype()});
+}
+
+Tensor PReLULayer::call(const Tensor& input, const CallContext&) {
+  const Tensor x = as_dtype(input, dtype());
+  return ops::relu(x) - ops::multiply(alpha_, ops::relu(-x));
+}
+
+}  // namespace keel

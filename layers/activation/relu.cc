@@ -1,0 +1,24 @@
+#include "layers/activation/relu.h"
+
+#include "layers/activations.h"
+#include "layers/cast.h"
+
+namespace keel {
+
+ReLULayer::ReLULayer(Options options)
+    : TensorLayer(kClassName, options), options_(std::move(options)) {
+  const auto check = [this](const char* option, double value) {
+    if (value >= 0) return;
+    throw ValueError("ReLU ", name(), ": ", option, " must not be negative, received ", value);
+  };
+  check("max_value", options_.max_value.value_or(0));
+  check("negative_slope", options_.negative_slope);
+  check("threshold", options_.threshold);
+}
+
+Tensor ReLULayer::call(const Tensor& input, const CallContext&) {
+  const Tensor x = is_floating(input.dtype()) ? input : as_dtype(input, dtype());
+  return activations::relu(x, options_.negative_slope, options_.max_value, options_.threshold);
+}
+
+}  // namespace keel

@@ -1,0 +1,141 @@
+#include "layers/attention/multi_head_attention.h"
+
+#include <cmath>
+
+#include "layers/attention/heads.h"
+#include "layers/cast.h"
+#include "layers/variable_paths.h"
+
+namespace keel {
+
+MultiHeadAttentionLayer::MultiHeadAttentionLayer(Options options)
+    : Layer(kClassName, options), options_(std::move(options)) {
+  if (options_.num_heads <= 0 || options_.key_dim <= 0 || value_dim() <= 0) {
+    throw ValueError(who(), ": num_heads, key_dim and value_dim must be positive, received ",
+                     options_.num_heads, ", ", options_.key_dim, " and ", value_dim());
+  }
+  if (options_.output_shape) {
+    for (int dim : options_.output_shape->values()) {
+      if (dim > 0) continue;
+      throw ValueError(who(), ": output_shape must be positive, received ", dim);
+    }
+  }
+  if (!(options_.dropout >= 0 && options_.dropout <= 1)) {
+    throw ValueError(who(), ": dropout must be in [0, 1], received ", options_.dropout);
+  }
+}
+
+Tensors MultiHeadAttentionLayer::operator()(const Tensors& inputs, const CallOptions& options) {
+  const AttentionArguments arguments = {.attention_mask = options.attention_mask,
+                                        .return_attention_scores = options.return_attention_scores,
+                                        .use_causal_mask = options.use_causal_mask};
+  return Layer::operator()(with_arguments(inputs, arguments, "", who()),
+                           {.training = options.training});
+}
+
+Tensors MultiHeadAttentionLayer::replay(const Tensors& inputs, const keel::CallOptions& options) {
+  return Layer::operator()(inputs, options);
+}
+
+std::vector<Tensor> MultiHeadAttentionLayer::compute_mask(const Tensors& inputs,
+                                                          const Tensors&) const {
+  return {attention_parts(inputs, who()).query.tensor().mask()};
+}
+
+std::vector<std::string> MultiHeadAttentionLayer::sublayer_attributes() const {
+  std::vector<std::string> out;
+  if (query_) out = {"query_dense", "key_dense", "value_dense", "output_dense"};
+  if (dropout_) out.emplace_back();
+  return out;
+}
+
+Shape MultiHeadAttentionLayer::output_shape(const Shape& query) const {
+  if (!options_.output_shape) return {query[-1]};
+  const std::vector<int>& dims = options_.output_shape->values();
+  return Shape(std::vector<int64_t>(dims.begin(), dims.end()));
+}
+
+std::vector<int> MultiHeadAttentionLayer::attention_axes(const Shape& query) const {
+  std::vector<int> out;
+  if (options_.attention_axes) {
+    out = options_.attention_axes->normalized(query, who());
+  } else {
+    for (int i = 1; i < query.rank() - 1; ++i) out.push_back(i);
+  }
+  if (out.front() < 1 || out.back() >= query.rank() - 1) {
+    throw ValueError(who(), ": attention_axes must be neither the first nor the last of ", query);
+  }
+  return out;
+}
+
+void MultiHeadAttentionLayer::build_weights(const Specs& inputs) {
+  const auto parts = attention_parts(inputs, who());
+  const Shape &query = parts.query.shape, &value = parts.value.shape,
+              &key = parts.key_or_value().shape;
+  for (const Shape& shape : {query, value, key}) {
+    if (shape.rank() >= 3 && shape.rank() == query.rank() && shape[-1] != kUnknown) continue;
+    throw ValueError(who(), ": needs tensors of one rank, 3 or more, with known last dimensions, ",
+                     "received ", query, ", ", value, " and ", key);
+  }
+  attention_axes(query);
+  const int64_t heads = options_.num_heads;
+  const Shape out = output_shape(query);
+  query_ = make_projection(options_, "query", {query[-1], heads, options_.key_dim}, 1);
+  key_ = make_projection(options_, "key", {key[-1], heads, options_.key_dim}, 1);
+  value_ = make_projection(options_, "value", {value[-1], heads, value_dim()}, 1);
+  output_ = make_projection(options_, "attention_output", Shape{heads, value_dim()} + out, 2);
+  (*query_)->build(parts.query);
+  (*key_)->build(parts.key_or_value());
+  (*value_)->build(parts.value);
+  (*output_)->build(TensorSpec{.shape = query.drop_last() + Shape{heads, value_dim()}});
+  for (const auto& projection : {*query_, *key_, *value_, *output_}) {
+    prepend_to_paths(name(), *track(projection));
+  }
+  if (options_.dropout == 0) return;
+  dropout_ = track(layers::Dropout(
+      {.rate = options_.dropout, .seed = options_.seed, .name = "dropout", .dtype = dtype()}));
+  (*dropout_)->build(parts.query);
+}
+
+Tensors MultiHeadAttentionLayer::symbolic_results(const Tensors& inputs) const {
+  const auto parts = attention_parts(inputs, who());
+  const Shape query = parts.query.spec().shape, value = parts.value.spec().shape;
+  const std::vector<int> axes = attention_axes(query);
+  Shape scores, query_steps, value_steps;
+  for (int i = 0; i < query.rank() - 1; ++i) {
+    const bool attended = std::ranges::find(axes, i) != axes.end();
+    if (!attended) {
+      scores = scores + Shape{query[i]};
+    } else {
+      query_steps = query_steps + Shape{query[i]};
+      value_steps = value_steps + Shape{value[i]};
+    }
+  }
+  scores = scores + Shape{options_.num_heads} + query_steps + value_steps;
+  const auto made = [&](const Shape& shape) {
+    return Tensor::symbolic({.shape = shape, .dtype = dtype()});
+  };
+  return attention_results(made(query.drop_last() + output_shape(query)), made(scores),
+                           is_set(parts.return_attention_scores));
+}
+
+Tensors MultiHeadAttentionLayer::call(const Tensors& inputs, const CallContext&) {
+  const auto parts = attention_parts(inputs, who());
+  const Shape value = parts.value.spec().shape, key = parts.key_or_value().spec().shape;
+  if (!compatible(value.drop_last(), key.drop_last())) {
+    throw ValueError(who(), ": value and key must agree in all dimensions but the last, received ",
+                     value, " and ", key);
+  }
+  if (any_symbolic(inputs)) return symbolic_results(inputs);
+  HeadsOptions how = {.axes = attention_axes(parts.query.spec().shape),
+                      .scale = 1 / std::sqrt(static_cast<double>(options_.key_dim)),
+                      .mask = mask_of_heads(parts)};
+  if (dropout_) how.dropout = [this](const Tensor& weights) { return (*dropout_)(weights); };
+  const HeadsResult result =
+      attend((*query_)(parts.query.tensor()), (*key_)(parts.key_or_value().tensor()),
+             (*value_)(parts.value.tensor()), how);
+  return attention_results((*output_)(result.output), result.scores,
+                           is_set(parts.return_attention_scores));
+}
+
+}  // namespace keel

@@ -1,0 +1,195 @@
+#include "layers/convolution/windows.h"
+
+#include <algorithm>
+
+#include "autodiff/operation.h"
+#include "autodiff/ops.h"
+#include "framework/parallel.h"
+#include "layers/data_format.h"
+
+namespace keel {
+namespace {
+
+constexpr int64_t kGrain = 16384;  // elements of one block of a parallel loop
+
+// For each sequence, window and place in it, in order, that lies within the steps:
+// fn(step among the steps of all sequences, place among the places of all windows).
+template <class Fn>
+void for_each_place(const Windows& w, int64_t batch, int64_t steps, int64_t channels,
+                    const Fn& fn) {
+  const int64_t count = w.count(steps);
+  const int64_t work = std::max<int64_t>(1, count * w.size * channels);
+  parallel_for(batch, std::max<int64_t>(1, kGrain / work), [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      for (int64_t i = 0; i < count; ++i) {
+        for (int64_t k = 0; k < w.size; ++k) {
+          const int64_t step = i * w.stride + k * w.dilation - w.before;
+          if (step < 0 || step >= steps) continue;
+          fn(b * steps + step, (b * count + i) * w.size + k);
+        }
+      }
+    }
+  });
+}
+
+Tensor sum_windows(const Tensor& y, const Windows& windows, int64_t steps);
+
+class ExtractWindows final : public Op {
+ public:
+  explicit ExtractWindows(const Windows& windows) : Op("ExtractWindows"), windows_(windows) {}
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
+    const Shape& x = in[0].shape;
+    const int64_t count = x[1] == kUnknown ? kUnknown : windows_.count(x[1]);
+    return {{.shape = {x[0], count, windows_.size, x[2]}, .dtype = in[0].dtype}};
+  }
+
+  std::vector<Tensor> compute(std::span<const Tensor> in) const override {
+    const Shape& x = in[0].shape();
+    Tensor y = Tensor::zeros({x[0], windows_.count(x[1]), windows_.size, x[2]}, in[0].dtype());
+    visit_floating(y.dtype(), "extract_windows", [&]<class T>(const T&) {
+      const T* from = in[0].data<T>().data();
+      T* to = y.mutable_data<T>().data();
+      for_each_place(windows_, x[0], x[1], x[2], [&, width = x[2]](int64_t step, int64_t place) {
+        std::copy_n(from + step * width, width, to + place * width);
+      });
+    });
+    return {y};
+  }
+
+  std::vector<Gradient> vjp(const VjpArgs& args) const override {
+    return {sum_windows(args.output_gradients[0].dense(), windows_, args.input_specs[0].shape[1])};
+  }
+  Retain retain() const override { return {.inputs = 0, .outputs = 0}; }
+
+ private:
+  const Windows windows_;
+};
+
+// Each step is the sum of the places of windows that cover it: transpose of ExtractWindows.
+class SumWindows final : public Op {
+ public:
+  SumWindows(const Windows& windows, int64_t steps)
+      : Op("SumWindows"), windows_(windows), steps_(steps) {}
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
+    return {{.shape = {in[0].shape[0], steps_, in[0].shape[3]}, .dtype = in[0].dtype}};
+  }
+
+  std::vector<Tensor> compute(std::span<const Tensor> in) const override {
+    const Shape& y = in[0].shape();
+    Tensor x = Tensor::zeros({y[0], steps_, y[3]}, in[0].dtype());
+    visit_floating(x.dtype(), "sum_windows", [&]<class T>(const T&) {
+      const T* from = in[0].data<T>().data();
+      T* to = x.mutable_data<T>().data();
+      for_each_place(windows_, y[0], steps_, y[3], [&, width = y[3]](int64_t step, int64_t place) {
+        for (int64_t c = 0; c < width; ++c) to[step * width + c] += from[place * width + c];
+      });
+    });
+    return {x};
+  }
+
+  std::vector<Gradient> vjp(const VjpArgs& args) const override {
+    return {extract_windows(args.output_gradients[0].dense(), windows_)};
+  }
+  Retain retain() const override { return {.inputs = 0, .outputs = 0}; }
+
+ private:
+  const Windows windows_;
+  const int64_t steps_;
+};
+
+Tensor sum_windows(const Tensor& y, const Windows& windows, int64_t steps) {
+  return dispatch1(SumWindows(windows, steps), {y});
+}
+
+}  // namespace
+
+int64_t Windows::count(int64_t steps) const {
+  const int64_t padded = before + steps + after;
+  return padded < span() ? 0 : (padded - span()) / stride + 1;
+}
+
+Tensor extract_windows(const Tensor& x, const Windows& windows) {
+  return dispatch1(ExtractWindows(windows), {x});
+}
+
+void check_window_options(const WindowOptions& options, bool causal, const std::string& who) {
+  const auto check_positive = [&](const char* option, int64_t value) {
+    if (value > 0) return;
+    throw ValueError(who, ": ", option, " must be positive, received ", value);
+  };
+  check_positive("kernel_size", options.kernel_size);
+  check_positive("strides", options.strides);
+  check_positive("dilation_rate", options.dilation_rate);
+  if (options.strides > 1 && options.dilation_rate > 1) {
+    throw ValueError(who, ": strides and dilation_rate cannot both be above 1, received ",
+                     options.strides, " and ", options.dilation_rate);
+  }
+  const bool known = options.padding == "valid" || options.padding == "same" ||
+                     (causal && options.padding == "causal");
+  if (!known) {
+    throw ValueError(who, ": padding must be valid", causal ? ", same or causal" : " or same",
+                     ", received '", options.padding, "'");
+  }
+  const bool last = is_channels_last(options.data_format, who);
+  if (options.padding == "causal" && !last) {
+    throw ValueError(who, ": padding 'causal' needs data_format channels_last");
+  }
+}
+
+Windows windows_for(const WindowOptions& options, int64_t steps, const std::string& who) {
+  Windows out = {
+      .size = options.kernel_size, .stride = options.strides, .dilation = options.dilation_rate};
+  if (options.padding == "causal") {
+    out.before = out.span() - 1;
+  } else if (options.padding == "same") {
+    const int64_t count = (steps + out.stride - 1) / out.stride;
+    const int64_t missing = (count - 1) * out.stride + out.span() - steps;
+    out.before = std::max<int64_t>(missing, 0) / 2;
+    out.after = std::max<int64_t>(missing, 0) - out.before;
+  }
+  if (out.count(steps) == 0) {
+    throw ValueError(who, ": windows of ", out.span(), " steps do not fit into ", steps, " steps");
+  }
+  return out;
+}
+
+Tensor to_channels_last(const Tensor& x, const WindowOptions& options) {
+  return options.data_format == "channels_last" ? x : ops::transpose(x, {0, 2, 1});
+}
+
+Tensor from_channels_last(const Tensor& x, const WindowOptions& options) {
+  return to_channels_last(x, options);  // the same exchange of axes
+}
+
+int64_t channels_of(const Shape& input, const WindowOptions& options, const std::string& who) {
+  const int axis = options.data_format == "channels_last" ? 2 : 1;
+  if (input.rank() == 3 && input[axis] != kUnknown) return input[axis];
+  throw ValueError(who, ": needs an input of rank 3 with known channels on axis ", axis,
+                   ", received ", input);
+}
+
+void check_channels(const Shape& input, int64_t built_for, const WindowOptions& options,
+                    const std::string& who) {
+  if (channels_of(input, options, who) == built_for) return;
+  throw ValueError(who, ": was built for ", built_for, " channels, received ", input);
+}
+
+Shape convolved_shape(const Shape& input, int64_t channels, const WindowOptions& options,
+                      const std::string& who) {
+  const bool last = options.data_format == "channels_last";
+  const int64_t steps = input[last ? 1 : 2];
+  const int64_t count =
+      steps == kUnknown ? kUnknown : windows_for(options, steps, who).count(steps);
+  return last ? Shape{input[0], count, channels} : Shape{input[0], channels, count};
+}
+
+Tensor depthwise_convolution(const Tensor& x, const Tensor& kernel, const WindowOptions& options,
+                             const std::string& who) {
+  const Tensor windows = extract_windows(x, windows_for(options, x.dim(1), who));
+  const Tensor y = ops::einsum("bikc,kcm->bicm", windows, kernel);
+  return ops::reshape(y, {y.dim(0), y.dim(1), y.dim(2) * y.dim(3)});
+}
+
+}  // namespace keel

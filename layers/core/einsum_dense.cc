@@ -1,0 +1,158 @@
+#include "layers/core/einsum_dense.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "layers/cast.h"
+
+namespace keel {
+namespace {
+
+bool all_letters(const std::string& term) {
+  return !term.empty() && std::ranges::all_of(term, [](char c) {
+    return std::isalpha(static_cast<unsigned char>(c)) != 0;
+  });
+}
+
+// Where a letter stands in a term, or -1.
+int position(const std::string& term, char letter) {
+  const size_t at = term.find(letter);
+  return at == std::string::npos ? -1 : static_cast<int>(at);
+}
+
+}  // namespace
+
+Config encode(const PartialShape& shape) { return encode(shape.shape); }
+
+void decode(const Config& config, PartialShape& shape) {
+  if (config.is_list()) {
+    decode(config, shape.shape);
+  } else {
+    shape = PartialShape(config.integer());
+  }
+}
+
+EinsumDenseLayer::EinsumDenseLayer(Options options)
+    : TensorLayer(kClassName, options),
+      options_(std::move(options)),
+      terms_(terms_of(options_.equation, who())) {
+  set_activity_regularizer(options_.activity_regularizer);
+}
+
+EinsumDenseLayer::Terms EinsumDenseLayer::terms_of(const std::string& equation,
+                                                   const std::string& who) {
+  const auto fail = [&] {
+    throw ValueError(who, ": equation must be like \"ab,bc->ac\", \"...b,bc->...c\" or ",
+                     "\"ab...,bc->ac...\", received \"", equation, "\"");
+  };
+  const size_t comma = equation.find(','), arrow = equation.find("->");
+  if (comma == std::string::npos || arrow == std::string::npos || arrow < comma) fail();
+  Terms out = {.input = equation.substr(0, comma),
+               .kernel = equation.substr(comma + 1, arrow - comma - 1),
+               .output = equation.substr(arrow + 2)};
+  constexpr std::string_view kDots = "...";
+  out.dots_first = out.input.starts_with(kDots) && out.output.starts_with(kDots);
+  out.dots_last = !out.dots_first && out.input.ends_with(kDots) && out.output.ends_with(kDots);
+  for (std::string* term : {&out.input, &out.output}) {
+    if (out.dots_first) term->erase(0, kDots.size());
+    if (out.dots_last) term->erase(term->size() - kDots.size());
+  }
+  if (!all_letters(out.input) || !all_letters(out.kernel) || !all_letters(out.output)) fail();
+  return out;
+}
+
+Shape EinsumDenseLayer::lettered_output(const Shape& input) const {
+  const int dots = input.rank() - static_cast<int>(terms_.input.size());
+  if (dots < 0 || (dots > 0 && !terms_.dots_first && !terms_.dots_last)) {
+    throw ValueError(who(), ": ", options_.equation, " does not fit an input of shape ", input);
+  }
+  // With dots first the batch is among them.
+  const bool has_batch = !terms_.dots_first || dots == 0;
+  const Shape given = options_.output_shape.shape;
+  Shape out = has_batch ? Shape{input[0]} + given : given;
+  if (out.rank() != static_cast<int>(terms_.output.size())) {
+    throw ValueError(who(), ": output_shape ", given, " does not fit ", options_.equation);
+  }
+  const int first = terms_.dots_first ? dots : 0;
+  for (int i = 0; i < out.rank(); ++i) {
+    const int at = position(terms_.input, terms_.output[i]);
+    if (at < 0) continue;
+    const int64_t dim = input[first + at];
+    if (out[i] != kUnknown && dim != kUnknown && out[i] != dim) {
+      throw ValueError(who(), ": ", options_.equation, " and output_shape ", given,
+                       " do not fit an input of shape ", input);
+    }
+    if (out[i] == kUnknown) out = out.with(i, dim);
+  }
+  return out;
+}
+
+Shape EinsumDenseLayer::kernel_shape(const Shape& input, const Shape& output) const {
+  const int first = terms_.dots_first ? input.rank() - static_cast<int>(terms_.input.size()) : 0;
+  Shape out;
+  for (char letter : terms_.kernel) {
+    const int in_input = position(terms_.input, letter);
+    const int in_output = position(terms_.output, letter);
+    if (in_input < 0 && in_output < 0) {
+      throw ValueError(who(), ": '", letter, "' of the kernel is in neither the input nor the ",
+                       "output of ", options_.equation);
+    }
+    out = out.inserted(out.rank(), in_input >= 0 ? input[first + in_input] : output[in_output]);
+  }
+  if (!out.fully_defined()) {
+    throw ValueError(who(), ": the kernel's shape ", out, " must be known, received an input of ",
+                     "shape ", input);
+  }
+  return out;
+}
+
+Shape EinsumDenseLayer::bias_shape(const Shape& output, int dots) const {
+  int first = output.rank();
+  for (char letter : *options_.bias_axes) {
+    const int at = position(terms_.output, letter);
+    if (at < 0) {
+      throw ValueError(who(), ": '", letter, "' of bias_axes is not in the output of ",
+                       options_.equation);
+    }
+    first = std::min(first, at);
+  }
+  Shape out;
+  for (int i = first; i < output.rank(); ++i) {
+    const bool own = position(*options_.bias_axes, terms_.output[i]) >= 0;
+    out = out.inserted(out.rank(), own ? output[i] : 1);
+  }
+  for (int i = 0; terms_.dots_last && i < dots; ++i) out = out.inserted(out.rank(), 1);
+  if (!out.fully_defined()) {
+    throw ValueError(who(), ": the bias's shape ", out, " must be known");
+  }
+  return out;
+}
+
+void EinsumDenseLayer::build_weights(const TensorSpec& input) {
+  const Shape output = lettered_output(input.shape);
+  const Shape kernel = kernel_shape(input.shape, output);
+  const int dots = input.shape.rank() - static_cast<int>(terms_.input.size());
+  const Shape bias = options_.bias_axes ? bias_shape(output, dots) : Shape{};
+  kernel_ = add_weight({.name = "kernel",
+                        .shape = kernel,
+                        .initializer = options_.kernel_initializer,
+                        .regularizer = options_.kernel_regularizer,
+                        .constraint = options_.kernel_constraint,
+                        .dtype = dtype()});
+  if (options_.bias_axes) {
+    bias_ = add_weight({.name = "bias",
+                        .shape = bias,
+                        .initializer = options_.bias_initializer,
+                        .regularizer = options_.bias_regularizer,
+                        .constraint = options_.bias_constraint,
+                        .dtype = dtype()});
+  }
+}
+
+Tensor EinsumDenseLayer::call(const Tensor& x, const CallContext&) {
+  Tensor y = ops::einsum(options_.equation, as_dtype(x, dtype()), kernel_);
+  if (bias_) y = y + bias_;
+  return options_.activation(y);
+}
+
+}  // namespace keel

@@ -1,0 +1,97 @@
+// EinsumDense: a kernel of any shape, multiplied and summed as an equation says
+// (keras.layers.EinsumDense).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "layers/activations.h"
+#include "layers/layer.h"
+
+namespace keel {
+
+// The shape of an output without its batch; one dimension alone, written so, is a list of one.
+struct PartialShape {
+  PartialShape() = default;
+  PartialShape(int64_t dim) : shape({dim}) {}                         // NOLINT: implicit
+  PartialShape(std::initializer_list<int64_t> dims) : shape(dims) {}  // NOLINT: implicit
+  Shape shape = {};
+};
+Config encode(const PartialShape& shape);
+void decode(const Config& config, PartialShape& shape);
+
+struct EinsumDenseOptions {
+  std::string equation = {};       // required: input,kernel->output
+  PartialShape output_shape = {};  // required; kUnknown: what the input has there
+  Activation activation = "linear";
+  std::optional<std::string> bias_axes = {};  // letters of the output; unset: no bias
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};  // of the result
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    field("equation", self.equation);
+    field("output_shape", self.output_shape);
+    field("activation", self.activation);
+    field("bias_axes", self.bias_axes);
+    field("kernel_initializer", self.kernel_initializer);
+    field("bias_initializer", self.bias_initializer);
+    field("kernel_regularizer", self.kernel_regularizer);
+    field("bias_regularizer", self.bias_regularizer);
+    field("activity_regularizer", self.activity_regularizer);
+    field("kernel_constraint", self.kernel_constraint);
+    field("bias_constraint", self.bias_constraint);
+  }
+};
+
+// activation(einsum(equation, x, kernel) + bias). The equation is as in "abc,cde->abde", or with
+// dots for the first ("...x,xy->...y") or the last dimensions ("ab...,bc->ac..."); output_shape
+// has the output's dimensions but for the batch and the dots. The kernel's dimensions follow from
+// those of the input and the output; those of the bias are the output's from the first letter of
+// bias_axes on, 1 where that has none.
+class EinsumDenseLayer final : public TensorLayer {
+ public:
+  static constexpr char kClassName[] = "EinsumDense";
+  using Options = EinsumDenseOptions;
+  // ValueError for an equation of another form.
+  explicit EinsumDenseLayer(Options options);
+
+  const Variable& kernel() const { return kernel_; }  // empty until built
+  const Variable& bias() const { return bias_; }      // idem, and without bias_axes
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  struct Terms {
+    std::string input, kernel, output;  // letters
+    bool dots_first = false, dots_last = false;
+  };
+  static Terms terms_of(const std::string& equation, const std::string& who);
+  // ValueError for shapes that do not fit the equation, a dimension of the kernel or bias that is
+  // not known, and bias_axes that the output lacks.
+  void build_weights(const TensorSpec& input) override;
+  Tensor call(const Tensor& x, const CallContext& context) override;
+  // The output's dimensions that have letters.
+  Shape lettered_output(const Shape& input) const;
+  Shape kernel_shape(const Shape& input, const Shape& output) const;
+  Shape bias_shape(const Shape& output, int dots) const;
+  std::string who() const { return "EinsumDense " + name(); }
+
+  const Options options_;
+  const Terms terms_;
+  Variable kernel_, bias_;
+};
+
+namespace layers {
+using EinsumDense = LayerHandle<EinsumDenseLayer>;
+}
+
+}  // namespace keel

@@ -1,0 +1,121 @@
+#include <mutex>
+
+#include "layers/losses/crossentropy.h"
+#include "layers/losses/focal.h"
+#include "layers/losses/hinge.h"
+#include "layers/losses/list_mle.h"
+#include "layers/losses/overlap.h"
+#include "layers/losses/pairwise.h"
+#include "layers/losses/probabilistic.h"
+#include "layers/losses/regression.h"
+#include "layers/losses/similarity.h"
+#include "layers/naming.h"
+
+namespace keel {
+namespace {
+
+void add_builtin_losses(Registry<Loss>& registry) {
+  registry.add<AutoCrossentropyLoss>();
+  registry.add<BinaryCrossentropyLoss>();
+  registry.add<BinaryFocalCrossentropyLoss>();
+  registry.add<CategoricalCrossentropyLoss>();
+  registry.add<CategoricalFocalCrossentropyLoss>();
+  registry.add<CategoricalGeneralizedCrossEntropyLoss>();
+  registry.add<CategoricalHingeLoss>();
+  registry.add<CircleLoss>();
+  registry.add<CosineSimilarityLoss>();
+  registry.add<DiceLoss>();
+  registry.add<HingeLoss>();
+  registry.add<HuberLoss>();
+  registry.add<KLDivergenceLoss>();
+  registry.add<ListMLELoss>();
+  registry.add<LogCoshLoss>();
+  registry.add<MeanAbsoluteErrorLoss>();
+  registry.add<MeanAbsolutePercentageErrorLoss>();
+  registry.add<MeanSquaredErrorLoss>();
+  registry.add<MeanSquaredLogarithmicErrorLoss>();
+  registry.add<PairwiseHingeLoss>();
+  registry.add<PairwiseLogisticLoss>();
+  registry.add<PairwiseMeanSquaredErrorLoss>();
+  registry.add<PairwiseSoftZeroOneLoss>();
+  registry.add<PoissonLoss>();
+  registry.add<SparseCategoricalCrossentropyLoss>();
+  registry.add<SquaredHingeLoss>();
+  registry.add<TverskyLoss>();
+}
+
+// Names that are not the class name in snake case.
+std::string class_of_alias(const std::string& name) {
+  static const std::pair<const char*, const char*> kAliases[] = {
+      {"bce", "BinaryCrossentropy"},
+      {"BCE", "BinaryCrossentropy"},
+      {"ce", "AutoCrossentropy"},
+      {"cosine_proximity", "CosineSimilarity"},
+      {"crossentropy", "AutoCrossentropy"},
+      {"huber_loss", "Huber"},
+      {"kld", "KLDivergence"},
+      {"KLD", "KLDivergence"},
+      {"kullback_leibler_divergence", "KLDivergence"},
+      {"logcosh", "LogCosh"},
+      {"mae", "MeanAbsoluteError"},
+      {"MAE", "MeanAbsoluteError"},
+      {"mape", "MeanAbsolutePercentageError"},
+      {"MAPE", "MeanAbsolutePercentageError"},
+      {"mse", "MeanSquaredError"},
+      {"MSE", "MeanSquaredError"},
+      {"msle", "MeanSquaredLogarithmicError"},
+      {"MSLE", "MeanSquaredLogarithmicError"},
+  };
+  for (const auto& [alias, class_name] : kAliases) {
+    if (name == alias) return class_name;
+  }
+  return {};
+}
+
+std::string class_of(const std::string& name) {
+  if (const std::string known = class_of_alias(name); !known.empty()) return known;
+  for (const std::string& class_name : loss_registry().class_names()) {
+    if (to_snake_case(class_name) == name) return class_name;
+  }
+  return name;  // a class, or unknown
+}
+
+// The name of a function in Keras's files: itself, or {"class_name": "function", "config": name}.
+std::string function_name(const Config& config) {
+  return config.is_string() ? config.string() : config["config"].string();
+}
+
+}  // namespace
+
+Registry<Loss>& loss_registry() {
+  static Registry<Loss> registry("loss");
+  static std::once_flag filled;
+  std::call_once(filled, [] { add_builtin_losses(registry); });
+  return registry;
+}
+
+namespace losses {
+
+LossHandle get(const std::string& name) {
+  return {kAdopt, loss_registry().make(class_of(name), Config::dict())};
+}
+
+Config serialize(const Loss& loss) {
+  return Config::dict({{"class_name", loss.class_name()}, {"config", loss.get_config()}});
+}
+
+LossHandle deserialize(const Config& config) {
+  if (config.is_string()) return get(config.string());
+  std::string class_name = config["class_name"].string();
+  if (class_name == "function") return get(function_name(config));
+  const Config* inner = config.find("config");
+  Config parameters = inner == nullptr || inner->is_null() ? Config::dict() : *inner;
+  if (class_name == "LossFunctionWrapper") class_name = class_of(function_name(parameters["fn"]));
+  for (const char* unused : {"dtype", "fn"}) parameters.erase(unused);
+  const Config* reduction = parameters.find("reduction");
+  if (reduction != nullptr && reduction->is_null()) parameters.set("reduction", "none");
+  return {kAdopt, loss_registry().make(class_name, parameters)};
+}
+
+}  // namespace losses
+}  // namespace keel

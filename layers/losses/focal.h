@@ -1,0 +1,94 @@
+// Focal cross entropies (Lin et al. 2018), which weigh samples that are right already down.
+#pragma once
+
+#include "layers/axes.h"
+#include "layers/losses/loss.h"
+
+namespace keel {
+
+struct BinaryFocalCrossentropyLossOptions {
+  bool apply_class_balancing = false;  // weigh label 1 by alpha, label 0 by 1 - alpha
+  double alpha = 0.25;
+  double gamma = 2.0;          // power of the part that is wrong
+  bool from_logits = false;    // y_pred is before the sigmoid
+  double label_smoothing = 0;  // in [0, 1]: labels become y (1 - s) + s / 2
+  int axis = -1;               // the mean is over this axis
+  std::string reduction = "sum_over_batch_size";
+  std::string name = "binary_focal_crossentropy";
+
+  static void fields(auto& self, auto&& field) {
+    loss_fields(self, field);
+    field("from_logits", self.from_logits);
+    field("label_smoothing", self.label_smoothing);
+    field("axis", self.axis);
+    field("apply_class_balancing", self.apply_class_balancing);
+    field("alpha", self.alpha);
+    field("gamma", self.gamma);
+  }
+};
+
+// mean over `axis` of (1 - t)^gamma times the binary cross entropy, t = y p + (1 - y) (1 - p).
+class BinaryFocalCrossentropyLoss final : public Loss {
+ public:
+  static constexpr char kClassName[] = "BinaryFocalCrossentropy";
+  using Options = BinaryFocalCrossentropyLossOptions;
+  explicit BinaryFocalCrossentropyLoss(Options options);  // ValueError: a smoothing out of range
+  Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  bool mixes_rows(int rank) const override { return is_batch_axis(options_.axis, rank); }
+  const Options options_;
+};
+
+struct CategoricalFocalCrossentropyLossOptions {
+  Numbers alpha = 0.25;        // a factor, or one for each class
+  double gamma = 2.0;          // as above
+  bool from_logits = false;    // y_pred is before the softmax
+  double label_smoothing = 0;  // in [0, 1]: labels become y (1 - s) + s / classes
+  int axis = -1;               // of the classes
+  std::string reduction = "sum_over_batch_size";
+  std::string name = "categorical_focal_crossentropy";
+
+  static void fields(auto& self, auto&& field) {
+    loss_fields(self, field);
+    field("from_logits", self.from_logits);
+    field("label_smoothing", self.label_smoothing);
+    field("axis", self.axis);
+    field("alpha", self.alpha);
+    field("gamma", self.gamma);
+  }
+};
+
+// -sum over classes of alpha (1 - p)^gamma y log p, p scaled to sum to 1 first. Labels and
+// predictions have one shape. A list of alphas must be as long as there are classes (ValueError).
+class CategoricalFocalCrossentropyLoss final : public Loss {
+ public:
+  static constexpr char kClassName[] = "CategoricalFocalCrossentropy";
+  using Options = CategoricalFocalCrossentropyLossOptions;
+  explicit CategoricalFocalCrossentropyLoss(Options options);  // ValueError as above
+  Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  bool mixes_rows(int rank) const override { return is_batch_axis(options_.axis, rank); }
+  const Options options_;
+};
+
+namespace losses {
+
+using BinaryFocalCrossentropy = Handle<BinaryFocalCrossentropyLoss>;
+using CategoricalFocalCrossentropy = Handle<CategoricalFocalCrossentropyLoss>;
+
+// Per sample, of labels that fit as fit_labels() says.
+Tensor binary_focal_crossentropy(const Tensor& y_true, const Tensor& y_pred,
+                                 bool apply_class_balancing = false, double alpha = 0.25,
+                                 double gamma = 2.0, bool from_logits = false,
+                                 double label_smoothing = 0, int axis = -1);
+Tensor categorical_focal_crossentropy(const Tensor& y_true, const Tensor& y_pred,
+                                      const Numbers& alpha = 0.25, double gamma = 2.0,
+                                      bool from_logits = false, double label_smoothing = 0,
+                                      int axis = -1);
+
+}  // namespace losses
+}  // namespace keel

@@ -1,0 +1,80 @@
+// Hinge losses: how far predictions of either sign are from the right side of a margin.
+#pragma once
+
+#include "layers/losses/loss.h"
+
+namespace keel {
+
+struct HingeLossOptions {
+  std::string reduction = "sum_over_batch_size";
+  std::string name = "hinge";
+  static void fields(auto& self, auto&& field) { loss_fields(self, field); }
+};
+
+// mean over the last axis of max(1 - y_true y_pred, 0). Labels are -1 and 1, or 0 and 1.
+class HingeLoss final : public Loss {
+ public:
+  static constexpr char kClassName[] = "Hinge";
+  using Options = HingeLossOptions;
+  explicit HingeLoss(Options options) : Loss(kClassName, options), options_(std::move(options)) {}
+  Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  const Options options_;
+};
+
+struct SquaredHingeLossOptions {
+  std::string reduction = "sum_over_batch_size";
+  std::string name = "squared_hinge";
+  static void fields(auto& self, auto&& field) { loss_fields(self, field); }
+};
+
+// mean over the last axis of max(1 - y_true y_pred, 0)^2. Labels are -1 and 1, or 0 and 1.
+class SquaredHingeLoss final : public Loss {
+ public:
+  static constexpr char kClassName[] = "SquaredHinge";
+  using Options = SquaredHingeLossOptions;
+  explicit SquaredHingeLoss(Options options)
+      : Loss(kClassName, options), options_(std::move(options)) {}
+  Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  const Options options_;
+};
+
+struct CategoricalHingeLossOptions {
+  std::string reduction = "sum_over_batch_size";
+  std::string name = "categorical_hinge";
+  static void fields(auto& self, auto&& field) { loss_fields(self, field); }
+};
+
+// max(0, 1 + greatest (1 - y_true) y_pred - sum of y_true y_pred), over the last axis. Labels are
+// one-hot.
+class CategoricalHingeLoss final : public Loss {
+ public:
+  static constexpr char kClassName[] = "CategoricalHinge";
+  using Options = CategoricalHingeLossOptions;
+  explicit CategoricalHingeLoss(Options options)
+      : Loss(kClassName, options), options_(std::move(options)) {}
+  Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  const Options options_;
+};
+
+namespace losses {
+
+using Hinge = Handle<HingeLoss>;
+using SquaredHinge = Handle<SquaredHingeLoss>;
+using CategoricalHinge = Handle<CategoricalHingeLoss>;
+
+// Per sample, of labels that fit as fit_labels() says.
+Tensor hinge(const Tensor& y_true, const Tensor& y_pred);
+Tensor squared_hinge(const Tensor& y_true, const Tensor& y_pred);
+Tensor categorical_hinge(const Tensor& y_true, const Tensor& y_pred);
+
+}  // namespace losses
+}  // namespace keel

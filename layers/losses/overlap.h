@@ -1,0 +1,75 @@
+// Losses of overlap: how little of two sets, given as memberships in [0, 1], they share.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "layers/losses/loss.h"
+
+namespace keel {
+
+struct DiceLossOptions {
+  std::optional<std::vector<int>> axis = {};  // summed over; unset: all, the batch too
+  std::string reduction = "sum_over_batch_size";
+  std::string name = "dice";
+
+  static void fields(auto& self, auto&& field) {
+    loss_fields(self, field);
+    field("axis", self.axis);
+  }
+};
+
+// 1 - 2 sum of y_true y_pred / (sum of y_true + sum of y_pred)
+class DiceLoss final : public Loss {
+ public:
+  static constexpr char kClassName[] = "Dice";
+  using Options = DiceLossOptions;
+  explicit DiceLoss(Options options) : Loss(kClassName, options), options_(std::move(options)) {}
+  Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  const Options options_;
+};
+
+struct TverskyLossOptions {
+  double alpha = 0.5;                         // of false positives
+  double beta = 0.5;                          // of false negatives
+  std::optional<std::vector<int>> axis = {};  // as above
+  std::string reduction = "sum_over_batch_size";
+  std::string name = "tversky";
+
+  static void fields(auto& self, auto&& field) {
+    loss_fields(self, field);
+    field("alpha", self.alpha);
+    field("beta", self.beta);
+    field("axis", self.axis);
+  }
+};
+
+// 1 - tp / (tp + alpha fp + beta fn), for the sums tp of y_true y_pred, fp of (1 - y_true) y_pred
+// and fn of y_true (1 - y_pred)
+class TverskyLoss final : public Loss {
+ public:
+  static constexpr char kClassName[] = "Tversky";
+  using Options = TverskyLossOptions;
+  explicit TverskyLoss(Options options) : Loss(kClassName, options), options_(std::move(options)) {}
+  Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  const Options options_;
+};
+
+namespace losses {
+
+using Dice = Handle<DiceLoss>;
+using Tversky = Handle<TverskyLoss>;
+
+// Of labels that fit as fit_labels() says; over all axes if `axes` is empty.
+Tensor dice(const Tensor& y_true, const Tensor& y_pred, const std::vector<int>& axes = {});
+Tensor tversky(const Tensor& y_true, const Tensor& y_pred, double alpha = 0.5, double beta = 0.5,
+               const std::vector<int>& axes = {});
+
+}  // namespace losses
+}  // namespace keel

@@ -1,0 +1,57 @@
+// Losses of distributions, besides the cross entropies.
+#pragma once
+
+#include "layers/losses/loss.h"
+
+namespace keel {
+
+struct KLDivergenceLossOptions {
+  std::string reduction = "sum_over_batch_size";
+  std::string name = "kl_divergence";
+  static void fields(auto& self, auto&& field) { loss_fields(self, field); }
+};
+
+// Sum over the last axis of y_true log(y_true / y_pred), both in [1e-7, 1].
+class KLDivergenceLoss final : public Loss {
+ public:
+  static constexpr char kClassName[] = "KLDivergence";
+  using Options = KLDivergenceLossOptions;
+  explicit KLDivergenceLoss(Options options)
+      : Loss(kClassName, options), options_(std::move(options)) {}
+  Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  const Options options_;
+};
+
+struct PoissonLossOptions {
+  std::string reduction = "sum_over_batch_size";
+  std::string name = "poisson";
+  static void fields(auto& self, auto&& field) { loss_fields(self, field); }
+};
+
+// mean over the last axis of y_pred - y_true log(y_pred + 1e-7)
+class PoissonLoss final : public Loss {
+ public:
+  static constexpr char kClassName[] = "Poisson";
+  using Options = PoissonLossOptions;
+  explicit PoissonLoss(Options options) : Loss(kClassName, options), options_(std::move(options)) {}
+  Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  const Options options_;
+};
+
+namespace losses {
+
+using KLDivergence = Handle<KLDivergenceLoss>;
+using Poisson = Handle<PoissonLoss>;
+
+// Per sample, of labels that fit as fit_labels() says.
+Tensor kl_divergence(const Tensor& y_true, const Tensor& y_pred);
+Tensor poisson(const Tensor& y_true, const Tensor& y_pred);
+
+}  // namespace losses
+}  // namespace keel

@@ -1,0 +1,26 @@
+// What the cross entropies share.
+#pragma once
+
+#include "autodiff/ops.h"
+
+namespace keel::loss_internal {
+
+// Into [1e-7, 1 - 1e-7].
+inline Tensor clip_probabilities(const Tensor& p) {
+  constexpr double kEpsilon = 1e-7;
+  return ops::clip_by_value(p, kEpsilon, 1 - kEpsilon);
+}
+
+// y (1 - s) + s share
+inline Tensor smoothed(const Tensor& y, double smoothing, double share) {
+  return smoothing == 0 ? y : ops::shift(ops::scale(y, 1 - smoothing), smoothing * share);
+}
+
+// ValueError, naming `who`, unless it is in [0, 1].
+inline void check_smoothing(const char* who, double smoothing) {
+  if (!(smoothing >= 0 && smoothing <= 1)) {
+    throw ValueError(who, ": label_smoothing must be in [0, 1], received ", smoothing);
+  }
+}
+
+}  // namespace keel::loss_internal

@@ -1,0 +1,97 @@
+#include "layers/losses/similarity.h"
+
+#include <limits>
+
+#include "autodiff/ops.h"
+
+namespace keel {
+namespace {
+
+// Vectors of length 1; shorter ones than 1e-7 are divided by that.
+Tensor unit(const Tensor& x, int axis) {
+  const Tensor square = ops::sum(ops::square(x), {axis}, true);
+  return x * ops::rsqrt(ops::clip_by_value(square, 1e-14, std::numeric_limits<double>::infinity()));
+}
+
+void check_embeddings(const Tensor& y_true, const Tensor& y_pred) {
+  if (!is_floating(y_pred.dtype())) {
+    throw TypeError("circle: predictions must be float32 or float64, received ", y_pred.dtype());
+  }
+  const bool is_column = y_true.rank() == 1 || (y_true.rank() == 2 && y_true.dim(1) == 1);
+  if (y_pred.rank() != 2 || !is_column ||
+      !compatible(y_true.shape().slice(0, 1), y_pred.shape().slice(0, 1))) {
+    throw ValueError("circle: needs class numbers [batch] and predictions [batch, dim], received ",
+                     y_true.shape(), " and ", y_pred.shape());
+  }
+  if (y_pred.dim(0) == kUnknown) {
+    throw NotImplementedError("circle: needs a known batch, received shape ", y_pred.shape());
+  }
+}
+
+// [n, n], true but on the diagonal.
+Tensor off_diagonal(int64_t n) {
+  Tensor out = Tensor::full<bool>({n, n}, true);
+  const auto values = out.mutable_data<bool>();
+  for (int64_t i = 0; i < n; ++i) values[i * (n + 1)] = false;
+  return out;
+}
+
+// log of the sum of e^x over the chosen ones of each row; where `any` is false it means nothing.
+struct LogSum {
+  Tensor value, any;
+};
+LogSum log_sum_exp(const Tensor& x, const Tensor& chosen) {
+  const Tensor zero = Tensor::zeros({}, x.dtype());
+  const Tensor lowest = Tensor::scalar(-1e30).cast(x.dtype());
+  const Tensor top = ops::stop_gradient(ops::max(ops::where(chosen, x, lowest), {1}, true));
+  const Tensor parts = ops::exp(ops::where(chosen, x - top, zero));
+  const Tensor sum = ops::sum(ops::where(chosen, parts, zero), {1});
+  const Tensor any = ops::greater(sum, zero);
+  const Tensor logarithm = ops::log(ops::where(any, sum, ops::ones_like(sum)));
+  return {.value = logarithm + ops::squeeze(top, 1), .any = any};
+}
+
+}  // namespace
+
+namespace losses {
+
+Tensor cosine_similarity(const Tensor& y_true, const Tensor& y_pred, int axis) {
+  const auto [label, prediction] = fit_labels("cosine_similarity", y_true, y_pred);
+  return ops::negative(ops::sum(unit(label, axis) * unit(prediction, axis), {axis}));
+}
+
+Tensor circle(const Tensor& y_true, const Tensor& y_pred, bool remove_diagonal, double gamma,
+              double margin) {
+  check_embeddings(y_true, y_pred);
+  const int64_t n = y_pred.dim(0);
+  const Tensor zero = Tensor::zeros({}, y_pred.dtype());
+  if (n == 0) return ops::sum(y_pred, {1});
+  const Tensor labels = ops::cast(y_true, DType::kInt64);
+  const Tensor same =
+      ops::equal(ops::reshape(labels, Shape({n, 1})), ops::reshape(labels, Shape({1, n})));
+  const Tensor other = ops::logical_not(same);
+  const Tensor near = remove_diagonal ? ops::where(same, off_diagonal(n), same) : same;
+  const Tensor similarity = ops::matmul(y_pred, y_pred, false, true);
+  const Tensor distance = ops::maximum(ops::shift(-similarity, 1), zero);
+  const Tensor pull = ops::maximum(ops::shift(distance, margin), zero);
+  const Tensor push = ops::maximum(ops::shift(-distance, 1 + margin), zero);
+  const LogSum too_far = log_sum_exp(ops::scale(pull * ops::shift(distance, -margin), gamma), near);
+  const LogSum too_near =
+      log_sum_exp(ops::scale(push * ops::shift(-distance, 1 - margin), gamma), other);
+  const Tensor loss = ops::softplus(too_far.value + too_near.value);
+  const Tensor both = ops::where(too_far.any, too_near.any, too_far.any);
+  const Tensor losses = ops::where(both, loss, zero);
+  return losses.with_mask(ops::greater(losses, zero));
+}
+
+}  // namespace losses
+
+Tensor CosineSimilarityLoss::per_sample(const Tensor& y_true, const Tensor& y_pred) const {
+  return losses::cosine_similarity(y_true, y_pred, options_.axis);
+}
+
+Tensor CircleLoss::per_sample(const Tensor& y_true, const Tensor& y_pred) const {
+  return losses::circle(y_true, y_pred, options_.remove_diagonal, options_.gamma, options_.margin);
+}
+
+}  // namespace keel

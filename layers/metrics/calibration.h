@@ -1,0 +1,73 @@
+// Metrics of predicted probabilities of clicks: how good and how well calibrated they are.
+//
+// Every element of y_pred counts, with its sample weight w. Labels are 0 or 1, or between.
+#pragma once
+
+#include "layers/metrics/metric.h"
+
+namespace keel {
+
+struct NormalizedEntropyMetricOptions {
+  std::string name = "normalized_entropy";
+  DType dtype = DType::kFloat32;
+  bool from_logits = false;  // predictions are log odds
+
+  static void fields(auto& self, auto&& field) {
+    metric_fields(self, field);
+    field("from_logits", self.from_logits);
+  }
+};
+
+// The mean log loss, divided by that of predicting the mean label q (He et al. 2014, "Practical
+// lessons from predicting clicks on ads at Facebook"):
+//   - mean(y log p + (1 - y) log(1 - p)) / -(q log q + (1 - q) log(1 - q))
+// Below 1 is better than the mean. Probabilities are clipped to [1e-7, 1 - 1e-7]. 0 where it means
+// nothing: without samples, and if all labels are 0 or all are 1.
+class NormalizedEntropyMetric final : public Metric {
+ public:
+  static constexpr char kClassName[] = "NormalizedEntropy";
+  using Options = NormalizedEntropyMetricOptions;
+  explicit NormalizedEntropyMetric(Options options);
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
+
+ private:
+  void accumulate(const MetricBatch& batch, std::span<double> state) const override;
+  Tensor compute(std::span<const double> state) const override;
+  bool uses_mask() const override { return true; }
+  const Options options_;
+};
+
+struct CalibrationMetricOptions {
+  std::string name = "calibration";
+  DType dtype = DType::kFloat32;
+  bool from_logits = false;  // predictions are log odds
+
+  static void fields(auto& self, auto&& field) {
+    metric_fields(self, field);
+    field("from_logits", self.from_logits);
+  }
+};
+
+// The mean prediction divided by the mean label (He et al. 2014): 1 where clicks are as many as
+// expected, more where they are fewer. 0 if no label is positive.
+class CalibrationMetric final : public Metric {
+ public:
+  static constexpr char kClassName[] = "Calibration";
+  using Options = CalibrationMetricOptions;
+  explicit CalibrationMetric(Options options);
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  void accumulate(const MetricBatch& batch, std::span<double> state) const override;
+  Tensor compute(std::span<const double> state) const override;
+  bool uses_mask() const override { return true; }
+  const Options options_;
+};
+
+namespace metrics {
+using NormalizedEntropy = Handle<NormalizedEntropyMetric>;
+using Calibration = Handle<CalibrationMetric>;
+}  // namespace metrics
+
+}  // namespace keel

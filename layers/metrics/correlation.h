@@ -1,0 +1,66 @@
+// How labels and predictions of a sample go together.
+#pragma once
+
+#include "layers/metrics/mean.h"
+
+namespace keel {
+
+struct PearsonCorrelationMetricOptions {
+  std::string name = "pearson_correlation";
+  DType dtype = DType::kFloat32;
+  int axis = -1;
+
+  static void fields(auto& self, auto&& field) {
+    metric_fields(self, field);
+    field("axis", self.axis);
+  }
+};
+
+// Of labels and predictions along `axis`, a sample each: the mean of the product of both, shifted
+// to mean 0 and scaled to variance 1.
+class PearsonCorrelationMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "PearsonCorrelation";
+  using Options = PearsonCorrelationMetricOptions;
+  explicit PearsonCorrelationMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
+
+ private:
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+struct ConcordanceCorrelationMetricOptions {
+  std::string name = "concordance_correlation";
+  DType dtype = DType::kFloat32;
+  int axis = -1;
+
+  static void fields(auto& self, auto&& field) {
+    metric_fields(self, field);
+    field("axis", self.axis);
+  }
+};
+
+// Twice the covariance, divided by both variances and the squared distance of the means.
+class ConcordanceCorrelationMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "ConcordanceCorrelation";
+  using Options = ConcordanceCorrelationMetricOptions;
+  explicit ConcordanceCorrelationMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kUp; }
+
+ private:
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+namespace metrics {
+using PearsonCorrelation = Handle<PearsonCorrelationMetric>;
+using ConcordanceCorrelation = Handle<ConcordanceCorrelationMetric>;
+}  // namespace metrics
+
+}  // namespace keel

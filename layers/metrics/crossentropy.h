@@ -1,0 +1,125 @@
+// Means over samples of the cross entropies of these names.
+#pragma once
+
+#include <optional>
+
+#include "layers/metrics/mean.h"
+
+namespace keel {
+
+struct BinaryCrossentropyMetricOptions {
+  std::string name = "binary_crossentropy";
+  DType dtype = DType::kFloat32;
+  bool from_logits = false;
+  double label_smoothing = 0;
+
+  static void fields(auto& self, auto&& field) {
+    metric_fields(self, field);
+    field("from_logits", self.from_logits);
+    field("label_smoothing", self.label_smoothing);
+  }
+};
+
+class BinaryCrossentropyMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "BinaryCrossentropy";
+  using Options = BinaryCrossentropyMetricOptions;
+  explicit BinaryCrossentropyMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
+
+ private:
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+struct CategoricalCrossentropyMetricOptions {
+  std::string name = "categorical_crossentropy";
+  DType dtype = DType::kFloat32;
+  bool from_logits = false;
+  double label_smoothing = 0;
+  int axis = -1;
+
+  static void fields(auto& self, auto&& field) {
+    metric_fields(self, field);
+    field("from_logits", self.from_logits);
+    field("label_smoothing", self.label_smoothing);
+    field("axis", self.axis);
+  }
+};
+
+class CategoricalCrossentropyMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "CategoricalCrossentropy";
+  using Options = CategoricalCrossentropyMetricOptions;
+  explicit CategoricalCrossentropyMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
+
+ private:
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+struct SparseCategoricalCrossentropyMetricOptions {
+  std::string name = "sparse_categorical_crossentropy";
+  DType dtype = DType::kFloat32;
+  bool from_logits = false;
+  std::optional<int64_t> ignore_class = {};
+  int axis = -1;
+
+  static void fields(auto& self, auto&& field) {
+    metric_fields(self, field);
+    field("from_logits", self.from_logits);
+    field("ignore_class", self.ignore_class);
+    field("axis", self.axis);
+  }
+};
+
+// Ignored samples count as 0, or, where there are sample weights, not at all.
+class SparseCategoricalCrossentropyMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "SparseCategoricalCrossentropy";
+  using Options = SparseCategoricalCrossentropyMetricOptions;
+  explicit SparseCategoricalCrossentropyMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
+
+ private:
+  bool sparse_labels(const Tensor&, const Tensor&) const override { return true; }
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+struct AutoCrossentropyMetricOptions {
+  std::string name = "crossentropy";
+  DType dtype = DType::kFloat32;
+  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+};
+
+// What "crossentropy" means in compile(), as AutoCrossentropyLoss has it.
+class AutoCrossentropyMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "AutoCrossentropy";
+  using Options = AutoCrossentropyMetricOptions;
+  explicit AutoCrossentropyMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
+
+ private:
+  bool sparse_labels(const Tensor& y_true, const Tensor& y_pred) const override;
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+namespace metrics {
+using BinaryCrossentropy = Handle<BinaryCrossentropyMetric>;
+using CategoricalCrossentropy = Handle<CategoricalCrossentropyMetric>;
+using SparseCategoricalCrossentropy = Handle<SparseCategoricalCrossentropyMetric>;
+}  // namespace metrics
+
+}  // namespace keel

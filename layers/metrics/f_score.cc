@@ -1,0 +1,84 @@
+#include "layers/metrics/f_score.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace keel {
+namespace {
+
+constexpr double kEpsilon = 1e-7;
+// State: these of each class.
+enum Sum { kTruePositive, kFalsePositive, kFalseNegative, kSums };
+
+}  // namespace
+
+FScoreMetric::Rule FScoreMetric::checked(const char* who, Rule rule) {
+  if (rule.average && *rule.average != "micro" && *rule.average != "macro" &&
+      *rule.average != "weighted") {
+    throw ValueError(who, ": average must be 'micro', 'macro' or 'weighted', received '",
+                     *rule.average, "'");
+  }
+  if (!(rule.beta > 0)) throw ValueError(who, ": beta must be positive, received ", rule.beta);
+  if (rule.threshold && !(*rule.threshold > 0 && *rule.threshold <= 1)) {
+    throw ValueError(who, ": threshold must be in (0, 1], received ", *rule.threshold);
+  }
+  return rule;
+}
+
+int64_t FScoreMetric::state_size_of(const MetricBatch& batch) const {
+  if (batch.y_pred.rank() != 2) {
+    throw ValueError(name(), ": predictions must be [batch, classes], received shape ",
+                     batch.y_pred.shape());
+  }
+  return kSums * batch.y_pred.dim(1);
+}
+
+void FScoreMetric::accumulate(const MetricBatch& batch, std::span<double> state) const {
+  const int64_t classes = batch.y_pred.dim(1);
+  const auto weights = batch.weights_of(batch.y_pred.size());
+  for (int64_t begin = 0; begin < batch.y_pred.size(); begin += classes) {
+    const auto prediction = batch.y_pred.data<float>().subspan(begin, classes);
+    const auto label = batch.y_true.data<float>().subspan(begin, classes);
+    const float greatest = std::ranges::max(prediction);
+    for (int64_t c = 0; c < classes; ++c) {
+      const float p = prediction[c];
+      const bool positive = rule_.threshold ? p > static_cast<float>(*rule_.threshold)
+                                            : p >= greatest && std::abs(p) > 1e-9f;
+      const double weight = weights[begin + c];
+      const double y = label[c];
+      double* sums = &state[kSums * c];
+      if (positive) {
+        sums[kTruePositive] += weight * y;
+        sums[kFalsePositive] += weight * (1 - y);
+      } else {
+        sums[kFalseNegative] += weight * y;
+      }
+    }
+  }
+}
+
+Tensor FScoreMetric::compute(std::span<const double> state) const {
+  const double beta2 = rule_.beta * rule_.beta;
+  const auto score = [&](const double* sums) {
+    const double tp = sums[kTruePositive];
+    const double precision = tp / (tp + sums[kFalsePositive] + kEpsilon);
+    const double recall = tp / (tp + sums[kFalseNegative] + kEpsilon);
+    return (1 + beta2) * precision * recall / (beta2 * precision + recall + kEpsilon);
+  };
+  std::vector<double> scores, labels;
+  double all[kSums] = {}, score_sum = 0, label_sum = 0, weighted = 0;
+  for (size_t at = 0; at < state.size(); at += kSums) {
+    for (int i = 0; i < kSums; ++i) all[i] += state[at + i];
+    scores.push_back(score(&state[at]));
+    const double of_class = state[at + kTruePositive] + state[at + kFalseNegative];
+    score_sum += scores.back();
+    label_sum += of_class;
+    weighted += of_class * scores.back();
+  }
+  if (!rule_.average) return Tensor::from(scores, {static_cast<int64_t>(scores.size())});
+  if (*rule_.average == "micro") return Tensor::scalar(score(all));
+  if (*rule_.average == "weighted") return Tensor::scalar(weighted / (label_sum + kEpsilon));
+  return Tensor::scalar(scores.empty() ? 0.0 : score_sum / static_cast<double>(scores.size()));
+}
+
+}  // namespace keel

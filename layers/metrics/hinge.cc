@@ -1,0 +1,19 @@
+#include "layers/metrics/hinge.h"
+
+#include "layers/losses/hinge.h"
+
+namespace keel {
+
+Tensor HingeMetric::values(const MetricBatch& batch) const {
+  return losses::hinge(batch.y_true, batch.y_pred);
+}
+
+Tensor SquaredHingeMetric::values(const MetricBatch& batch) const {
+  return losses::squared_hinge(batch.y_true, batch.y_pred);
+}
+
+Tensor CategoricalHingeMetric::values(const MetricBatch& batch) const {
+  return losses::categorical_hinge(batch.y_true, batch.y_pred);
+}
+
+}  // namespace keel

@@ -1,0 +1,74 @@
+// Means over samples of the hinge losses of these names.
+#pragma once
+
+#include "layers/metrics/mean.h"
+
+namespace keel {
+
+struct HingeMetricOptions {
+  std::string name = "hinge";
+  DType dtype = DType::kFloat32;
+  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+};
+
+class HingeMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "Hinge";
+  using Options = HingeMetricOptions;
+  explicit HingeMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
+
+ private:
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+struct SquaredHingeMetricOptions {
+  std::string name = "squared_hinge";
+  DType dtype = DType::kFloat32;
+  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+};
+
+class SquaredHingeMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "SquaredHinge";
+  using Options = SquaredHingeMetricOptions;
+  explicit SquaredHingeMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
+
+ private:
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+struct CategoricalHingeMetricOptions {
+  std::string name = "categorical_hinge";
+  DType dtype = DType::kFloat32;
+  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+};
+
+class CategoricalHingeMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "CategoricalHinge";
+  using Options = CategoricalHingeMetricOptions;
+  explicit CategoricalHingeMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
+
+ private:
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+namespace metrics {
+using Hinge = Handle<HingeMetric>;
+using SquaredHinge = Handle<SquaredHingeMetric>;
+using CategoricalHinge = Handle<CategoricalHingeMetric>;
+}  // namespace metrics
+
+}  // namespace keel

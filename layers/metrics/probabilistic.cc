@@ -1,0 +1,15 @@
+#include "layers/metrics/probabilistic.h"
+
+#include "layers/losses/probabilistic.h"
+
+namespace keel {
+
+Tensor KLDivergenceMetric::values(const MetricBatch& batch) const {
+  return losses::kl_divergence(batch.y_true, batch.y_pred);
+}
+
+Tensor PoissonMetric::values(const MetricBatch& batch) const {
+  return losses::poisson(batch.y_true, batch.y_pred);
+}
+
+}  // namespace keel

@@ -1,0 +1,53 @@
+// Means over samples of the losses of distributions of these names.
+#pragma once
+
+#include "layers/metrics/mean.h"
+
+namespace keel {
+
+struct KLDivergenceMetricOptions {
+  std::string name = "kl_divergence";
+  DType dtype = DType::kFloat32;
+  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+};
+
+class KLDivergenceMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "KLDivergence";
+  using Options = KLDivergenceMetricOptions;
+  explicit KLDivergenceMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
+
+ private:
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+struct PoissonMetricOptions {
+  std::string name = "poisson";
+  DType dtype = DType::kFloat32;
+  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+};
+
+class PoissonMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "Poisson";
+  using Options = PoissonMetricOptions;
+  explicit PoissonMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
+
+ private:
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+namespace metrics {
+using KLDivergence = Handle<KLDivergenceMetric>;
+using Poisson = Handle<PoissonMetric>;
+}  // namespace metrics
+
+}  // namespace keel

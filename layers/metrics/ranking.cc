@@ -1,0 +1,172 @@
+#include "layers/metrics/ranking.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autodiff/replica_context.h"
+#include "layers/naming.h"
+
+namespace keel {
+namespace {
+
+// State: of the lists with a relevant item the sum of weighted values, of weights, and how many
+// they are; how many lists have none; and all lists that were seen.
+enum Sum { kValue, kWeight, kRelevant, kIrrelevant, kLists, kSums };
+
+RankingMetricOptions checked(const char* who, RankingMetricOptions options) {
+  if (options.k && *options.k < 1) {
+    throw ValueError(who, ": k must be positive, received ", *options.k);
+  }
+  if (options.name.empty()) options.name = to_snake_case(who);
+  return options;
+}
+
+// The mask of the labels' tensor of item i; of lists, if it has their dimension only.
+bool is_masked(const Tensor& mask, int64_t i, int64_t items) {
+  if (!mask) return false;
+  return !mask.data<bool>()[i / (items / mask.size())];
+}
+
+double gain(double label) { return std::exp2(label) - 1; }
+
+bool is_relevant(double label) { return label >= 1; }
+
+// w gain / log2(rank + 1), added up.
+double discounted_gains(const auto& items) {
+  double sum = 0, rank = 0;
+  for (const auto& item : items) {
+    sum += item.weight * gain(item.label) / std::log2(++rank + 1);
+  }
+  return sum;
+}
+
+}  // namespace
+
+RankingMetric::RankingMetric(const char* class_name, Options options)
+    : Metric(class_name, checked(class_name, options), kSums),
+      options_(checked(class_name, std::move(options))),
+      random_(options_.shuffle_ties ? next_random_stream(options_.seed) : RandomStream{}) {}
+
+double RankingMetric::relevance(const Item& item) const { return is_relevant(item.label) ? 1 : 0; }
+
+std::span<const RankingMetric::Item> RankingMetric::first_k(std::span<const Item> items) const {
+  const auto k = static_cast<size_t>(options_.k.value_or(std::ssize(items)));
+  return items.first(std::min(k, items.size()));
+}
+
+void RankingMetric::rank(std::vector<Item>& items, int64_t number) const {
+  const auto greater = [](const Item& a, const Item& b) { return a.score > b.score; };
+  std::ranges::stable_sort(items, greater);
+  if (!options_.shuffle_ties) return;
+  const ReplicaContext* context = current_replica_context();
+  const uint64_t replica = context == nullptr ? 0 : context->replica;
+  const auto key = [&](const Item& item) {
+    const uint64_t index = static_cast<uint64_t>(number) << 32 | item.position;
+    return std::pair(random_.bits(index, replica)[0], item.position);
+  };
+  for (auto begin = items.begin(); begin != items.end();) {
+    const auto end = std::ranges::find_if(
+        begin, items.end(), [&](const Item& item) { return item.score != begin->score; });
+    if (end - begin > 1) std::ranges::sort(begin, end, {}, key);
+    begin = end;
+  }
+}
+
+void RankingMetric::add_list(std::span<const Item> ranked, std::span<double> state) const {
+  double relevant = 0, weighted = 0;
+  for (const Item& item : ranked) {
+    const double r = relevance(item);
+    relevant += r;
+    weighted += item.weight * r;
+  }
+  if (ranked.empty()) return;
+  if (relevant == 0) {
+    ++state[kIrrelevant];
+    return;
+  }
+  const double weight = weighted / relevant;
+  state[kValue] += weight * value({.all = ranked, .top = first_k(ranked), .weight = weight});
+  state[kWeight] += weight;
+  ++state[kRelevant];
+}
+
+void RankingMetric::accumulate(const MetricBatch& batch, std::span<double> state) const {
+  const Tensor& scores = batch.y_pred;
+  if (scores.rank() > 2 || batch.y_true.shape() != scores.shape()) {
+    throw ValueError(name(), ": needs labels and predictions of one shape, [batch, items] or ",
+                     "[items], received ", batch.y_true.shape(), " and ", scores.shape());
+  }
+  const Tensor labels = batch.y_true.cast(DType::kFloat64);
+  const Tensor mask = batch.y_true.mask();
+  const int64_t size = scores.size();
+  const int64_t items = scores.dim(-1);
+  const auto weights = batch.weights_of(size);
+  const auto seen = std::llround(batch.before[kLists]);
+  std::vector<Item> list;
+  for (int64_t begin = 0; begin < size; begin += items) {
+    list.clear();
+    for (int64_t i = begin; i < begin + items; ++i) {
+      const Item item = {.score = scores.data<float>()[i],
+                         .label = labels.data<double>()[i],
+                         .weight = weights[i],
+                         .position = i - begin};
+      if (item.label >= 0 && item.weight > 0 && !is_masked(mask, i, size)) list.push_back(item);
+    }
+    rank(list, seen + begin / items);
+    add_list(list, state);
+  }
+  if (items > 0) state[kLists] += static_cast<double>(size / items);
+}
+
+Tensor RankingMetric::compute(std::span<const double> state) const {
+  const double mean_weight = state[kRelevant] > 0 ? state[kWeight] / state[kRelevant] : 1;
+  const double weights = state[kWeight] + state[kIrrelevant] * mean_weight;
+  return Tensor::scalar(weights > 0 ? state[kValue] / weights : 0.0);
+}
+
+double MeanReciprocalRankMetric::value(const RankedList& list) const {
+  const auto first =
+      std::ranges::find_if(list.top, [](const Item& item) { return is_relevant(item.label); });
+  return first == list.top.end() ? 0 : 1 / static_cast<double>(first - list.top.begin() + 1);
+}
+
+double PrecisionAtKMetric::value(const RankedList& list) const {
+  const auto hits =
+      std::ranges::count_if(list.top, [](const Item& item) { return is_relevant(item.label); });
+  return static_cast<double>(hits) / static_cast<double>(list.top.size());
+}
+
+double RecallAtKMetric::value(const RankedList& list) const {
+  const auto hit = [](const Item& item) { return is_relevant(item.label); };
+  return static_cast<double>(std::ranges::count_if(list.top, hit)) /
+         static_cast<double>(std::ranges::count_if(list.all, hit));
+}
+
+double MeanAveragePrecisionMetric::value(const RankedList& list) const {
+  double hits = 0, rank = 0, sum = 0, total = 0;
+  for (const Item& item : list.top) {
+    ++rank;
+    if (is_relevant(item.label)) sum += item.weight * ++hits / rank;
+  }
+  for (const Item& item : list.all) {
+    if (is_relevant(item.label)) total += item.weight;
+  }
+  return sum / total;
+}
+
+double DCGMetric::value(const RankedList& list) const {
+  return discounted_gains(list.top) / list.weight;
+}
+
+double DCGMetric::relevance(const Item& item) const { return gain(item.label); }
+
+double NDCGMetric::value(const RankedList& list) const {
+  std::vector<Item> ideal(list.all.begin(), list.all.end());
+  std::ranges::stable_sort(ideal, std::ranges::greater(),
+                           [](const Item& item) { return item.weight * gain(item.label); });
+  return discounted_gains(list.top) / discounted_gains(first_k(ideal));
+}
+
+double NDCGMetric::relevance(const Item& item) const { return gain(item.label); }
+
+}  // namespace keel

@@ -1,0 +1,167 @@
+// Metrics of predicted numbers: means over samples of the losses of these names.
+#pragma once
+
+#include "layers/metrics/mean.h"
+
+namespace keel {
+
+struct MeanSquaredErrorMetricOptions {
+  std::string name = "mean_squared_error";
+  DType dtype = DType::kFloat32;
+  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+};
+
+class MeanSquaredErrorMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "MeanSquaredError";
+  using Options = MeanSquaredErrorMetricOptions;
+  explicit MeanSquaredErrorMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
+
+ private:
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+struct RootMeanSquaredErrorMetricOptions {
+  std::string name = "root_mean_squared_error";
+  DType dtype = DType::kFloat32;
+  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+};
+
+// The square root of the mean over all batches.
+class RootMeanSquaredErrorMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "RootMeanSquaredError";
+  using Options = RootMeanSquaredErrorMetricOptions;
+  explicit RootMeanSquaredErrorMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
+
+ private:
+  bool uses_mask() const override { return false; }  // as in Keras
+  Tensor values(const MetricBatch& batch) const override;
+  Tensor compute(std::span<const double> state) const override;
+  const Options options_;
+};
+
+struct MeanAbsoluteErrorMetricOptions {
+  std::string name = "mean_absolute_error";
+  DType dtype = DType::kFloat32;
+  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+};
+
+class MeanAbsoluteErrorMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "MeanAbsoluteError";
+  using Options = MeanAbsoluteErrorMetricOptions;
+  explicit MeanAbsoluteErrorMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
+
+ private:
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+struct MeanAbsolutePercentageErrorMetricOptions {
+  std::string name = "mean_absolute_percentage_error";
+  DType dtype = DType::kFloat32;
+  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+};
+
+class MeanAbsolutePercentageErrorMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "MeanAbsolutePercentageError";
+  using Options = MeanAbsolutePercentageErrorMetricOptions;
+  explicit MeanAbsolutePercentageErrorMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
+
+ private:
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+struct MeanSquaredLogarithmicErrorMetricOptions {
+  std::string name = "mean_squared_logarithmic_error";
+  DType dtype = DType::kFloat32;
+  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+};
+
+class MeanSquaredLogarithmicErrorMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "MeanSquaredLogarithmicError";
+  using Options = MeanSquaredLogarithmicErrorMetricOptions;
+  explicit MeanSquaredLogarithmicErrorMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
+
+ private:
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+struct LogCoshErrorMetricOptions {
+  std::string name = "logcosh";
+  DType dtype = DType::kFloat32;
+  static void fields(auto& self, auto&& field) { metric_fields(self, field); }
+};
+
+class LogCoshErrorMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "LogCoshError";
+  using Options = LogCoshErrorMetricOptions;
+  explicit LogCoshErrorMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override { return to_config(options_); }
+  Direction direction() const override { return Direction::kDown; }
+
+ private:
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+struct CosineSimilarityMetricOptions {
+  std::string name = "cosine_similarity";
+  DType dtype = DType::kFloat32;
+  int axis = -1;  // written to configs if it is another
+
+  static void fields(auto& self, auto&& field) {
+    metric_fields(self, field);
+    field("axis", self.axis);
+  }
+};
+
+// The cosine of the angle between labels and predictions, vectors along `axis`.
+class CosineSimilarityMetric final : public MeanOfSamples {
+ public:
+  static constexpr char kClassName[] = "CosineSimilarity";
+  using Options = CosineSimilarityMetricOptions;
+  explicit CosineSimilarityMetric(Options options)
+      : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
+  Config get_config() const override;
+  Direction direction() const override { return Direction::kUp; }
+
+ private:
+  Tensor values(const MetricBatch& batch) const override;
+  const Options options_;
+};
+
+namespace metrics {
+using MeanSquaredError = Handle<MeanSquaredErrorMetric>;
+using RootMeanSquaredError = Handle<RootMeanSquaredErrorMetric>;
+using MeanAbsoluteError = Handle<MeanAbsoluteErrorMetric>;
+using MeanAbsolutePercentageError = Handle<MeanAbsolutePercentageErrorMetric>;
+using MeanSquaredLogarithmicError = Handle<MeanSquaredLogarithmicErrorMetric>;
+using LogCoshError = Handle<LogCoshErrorMetric>;
+using CosineSimilarity = Handle<CosineSimilarityMetric>;
+}  // namespace metrics
+
+}  // namespace keel

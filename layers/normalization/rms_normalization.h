@@ -1,0 +1,49 @@
+// RMSNormalization: scales each sample by its root mean square (keras.layers.RMSNormalization;
+// Zhang and Sennrich 2019).
+#pragma once
+
+#include <string>
+
+#include "layers/axes.h"
+#include "layers/layer.h"
+
+namespace keel {
+
+struct RMSNormalizationOptions {
+  Axes axis = -1;  // over which the mean is taken
+  double epsilon = 1e-6;
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    field("axis", self.axis);
+    field("epsilon", self.epsilon);
+  }
+};
+
+// scale * x / sqrt(mean of x^2 + epsilon). Input and output of one shape; the weight scale, ones at
+// first, has the dimensions of the axes.
+class RMSNormalizationLayer final : public TensorLayer {
+ public:
+  static constexpr char kClassName[] = "RMSNormalization";
+  using Options = RMSNormalizationOptions;
+  // ValueError for epsilon < 0.
+  explicit RMSNormalizationLayer(Options options);
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  // ValueError unless the dimensions of the axes are known.
+  void build_weights(const TensorSpec& input) override;
+  Tensor call(const Tensor& input, const CallContext& context) override;
+
+  const Options options_;
+  Variable scale_;
+};
+
+namespace layers {
+using RMSNormalization = LayerHandle<RMSNormalizationLayer>;
+}
+
+}  // namespace keel

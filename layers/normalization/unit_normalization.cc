@@ -1,0 +1,15 @@
+#include "layers/normalization/unit_normalization.h"
+
+#include "layers/cast.h"
+#include "layers/unit_length.h"
+
+namespace keel {
+
+Tensor UnitNormalizationLayer::call(const Tensor& input, const CallContext&) {
+  constexpr double kLeastLength = 1e-12;
+  const Tensor x = as_dtype(input, dtype());
+  return unit_length(x, options_.axis.normalized(x.shape(), "UnitNormalization " + name()),
+                     kLeastLength);
+}
+
+}  // namespace keel

@@ -1,0 +1,44 @@
+// UnitNormalization: scales each sample to length 1 (keras.layers.UnitNormalization).
+#pragma once
+
+#include <string>
+
+#include "layers/axes.h"
+#include "layers/layer.h"
+
+namespace keel {
+
+struct UnitNormalizationOptions {
+  Axes axis = -1;  // over which the length is taken
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    field("axis", self.axis);
+  }
+};
+
+// x / max(|x|, 1e-12), where |x| is the root of the sum of squares over the axes. Input and output
+// of one shape and mask.
+class UnitNormalizationLayer final : public TensorLayer {
+ public:
+  static constexpr char kClassName[] = "UnitNormalization";
+  using Options = UnitNormalizationOptions;
+  explicit UnitNormalizationLayer(Options options)
+      : TensorLayer(kClassName, options), options_(std::move(options)) {}
+  bool supports_masking() const override { return true; }
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  Tensor call(const Tensor& input, const CallContext& context) override;
+
+  const Options options_;
+};
+
+namespace layers {
+using UnitNormalization = LayerHandle<UnitNormalizationLayer>;
+}
+
+}  // namespace keel

@@ -1,0 +1,26 @@
+// AveragePooling1D: the means of windows of a sequence (keras.layers.AveragePooling1D).
+#pragma once
+
+#include "layers/pooling/pooling1d.h"
+
+namespace keel {
+
+using AveragePooling1DOptions = Pooling1DOptions;
+
+// The means over windows, of the steps that they have: what lies beyond the ends does not count.
+class AveragePooling1DLayer final : public Pooling1DLayer {
+ public:
+  static constexpr char kClassName[] = "AveragePooling1D";
+  explicit AveragePooling1DLayer(Options options)
+      : Pooling1DLayer(kClassName, std::move(options)) {}
+
+ private:
+  Tensor pool(const std::vector<Tensor>& elements, const Windows& windows) const override;
+  double beyond() const override { return 0; }
+};
+
+namespace layers {
+using AveragePooling1D = LayerHandle<AveragePooling1DLayer>;
+}
+
+}  // namespace keel

@@ -1,0 +1,22 @@
+#include "layers/pooling/global_max_pooling1d.h"
+
+#include "layers/cast.h"
+#include "layers/data_format.h"
+
+namespace keel {
+
+GlobalMaxPooling1DLayer::GlobalMaxPooling1DLayer(Options options)
+    : TensorLayer(kClassName, options),
+      options_(std::move(options)),
+      steps_axis_(is_channels_last(options_.data_format, "GlobalMaxPooling1D " + name()) ? 1 : 2) {}
+
+Tensor GlobalMaxPooling1DLayer::call(const Tensor& input, const CallContext&) {
+  const Tensor x = as_dtype(input, dtype());
+  if (x.rank() != 3) {
+    throw ValueError("GlobalMaxPooling1D ", name(), ": needs an input of rank 3, received ",
+                     x.shape());
+  }
+  return ops::max(x, {steps_axis_}, options_.keepdims);
+}
+
+}  // namespace keel

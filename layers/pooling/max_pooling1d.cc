@@ -1,0 +1,17 @@
+#include "layers/pooling/max_pooling1d.h"
+
+#include "autodiff/ops.h"
+
+namespace keel {
+
+Tensor MaxPooling1DLayer::pool(const std::vector<Tensor>& elements, const Windows&) const {
+  Tensor greatest = elements[0];
+  for (size_t k = 1; k < elements.size(); ++k) {
+    const Tensor& next = elements[k];
+    const Tensor wins = ops::logical_or(ops::greater(next, greatest), ops::is_nan(next));
+    greatest = ops::where(wins, next, greatest);
+  }
+  return greatest;
+}
+
+}  // namespace keel

@@ -1,0 +1,64 @@
+#include "layers/preprocessing/category_encoding.h"
+
+#include <algorithm>
+
+#include "autodiff/ops.h"
+
+namespace keel {
+
+CategoryEncodingLayer::CategoryEncodingLayer(Options options)
+    : Layer(kClassName, options),
+      options_(std::move(options)),
+      mode_(output_mode_from_name(options_.output_mode, "CategoryEncoding " + name())) {
+  if (options_.num_tokens <= 0) {
+    throw ValueError("CategoryEncoding ", name(), ": num_tokens must be positive, received ",
+                     options_.num_tokens);
+  }
+  if (mode_ == OutputMode::kInt) {
+    throw ValueError("CategoryEncoding ", name(),
+                     ": output_mode is one_hot, multi_hot or count, received '",
+                     options_.output_mode, "'");
+  }
+}
+
+Tensors CategoryEncodingLayer::operator()(const Tensors& inputs, const CallOptions& options) {
+  const keel::CallOptions base = {.training = options.training};
+  if (!options.count_weights) return Layer::operator()(inputs, base);
+  return Layer::operator()(Tensors::tuple({inputs, *options.count_weights}), base);
+}
+
+Tensor CategoryEncodingLayer::operator()(const Tensor& input, const CallOptions& options) {
+  return (*this)(Tensors(input), options).tensor();
+}
+
+Tensors CategoryEncodingLayer::replay(const Tensors& inputs, const keel::CallOptions& options) {
+  return Layer::operator()(inputs, options);
+}
+
+Tensor CategoryEncodingLayer::checked(const Tensor& categories) const {
+  const Tensor out = categories.cast(DType::kInt64);
+  for (int64_t category : out.data<int64_t>()) {
+    if (category < 0 || category >= options_.num_tokens) {
+      throw ValueError("CategoryEncoding ", name(), ": categories must be in [0, ",
+                       options_.num_tokens, "), received ", category);
+    }
+  }
+  return out;
+}
+
+Tensors CategoryEncodingLayer::call(const Tensors& inputs, const CallContext&) {
+  const bool pair = inputs.is_sequence() && inputs.items().size() == 2;
+  const TensorLike& x = pair ? inputs[0].leaf() : inputs.leaf();
+  std::optional<TensorLike> weights;
+  if (pair) {
+    weights = map_values(inputs[1].leaf(), DType::kFloat32,
+                         [](const Tensor& t) { return t.cast(DType::kFloat32); });
+  }
+  const TensorLike categories =
+      map_values(x, DType::kInt64, [this](const Tensor& t) { return checked(t); });
+  const TensorLike encoded = encode_categories(categories, mode_, options_.num_tokens,
+                                               "CategoryEncoding " + name(), weights);
+  return ops::cast(encoded.tensor(), dtype());
+}
+
+}  // namespace keel

@@ -1,0 +1,68 @@
+// GRU: gated recurrent unit, Cho et al. 2014 (keras.layers.GRU).
+#pragma once
+
+#include <string>
+
+#include "layers/activations.h"
+#include "layers/recurrent/recurrent_layer.h"
+
+namespace keel {
+
+struct GRUOptions {
+  int64_t units = 0;  // required, > 0
+  Activation activation = "tanh";
+  Activation recurrent_activation = "sigmoid";
+  bool use_bias = true;
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer recurrent_initializer = "orthogonal";
+  Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};  // of the results
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
+  double dropout = 0.0;              // of the inputs, in [0, 1]; one mask for all steps
+  double recurrent_dropout = 0.0;    // of the state, idem
+  std::optional<int64_t> seed = {};  // of both; unset: the next streams of set_random_seed
+  bool return_sequences = false;
+  bool return_state = false;
+  bool go_backwards = false;
+  bool stateful = false;
+  bool unroll = false;  // for Keras's files; nothing here depends on it
+  bool reset_after = true;
+  bool zero_output_for_mask = false;
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    recurrent_loop_fields(self, field);
+    recurrent_cell_fields(self, field);
+    field("activity_regularizer", self.activity_regularizer);
+    field("recurrent_activation", self.recurrent_activation);
+    field("reset_after", self.reset_after);
+  }
+};
+
+// GRUCell over the steps of sequences: see there for the formula and the weights, and
+// RecurrentLayer for inputs, outputs and masks.
+class GRULayer final : public RecurrentLayer {
+ public:
+  static constexpr char kClassName[] = "GRU";
+  using Options = GRUOptions;
+  // ValueError unless units > 0 and the dropout rates are in [0, 1].
+  explicit GRULayer(Options options);
+  Config get_config() const override { return config_of(options_); }
+
+ private:
+  const Options options_;
+};
+
+namespace layers {
+using GRU = LayerHandle<GRULayer>;
+}
+
+}  // namespace keel

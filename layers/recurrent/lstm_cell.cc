@@ -1,0 +1,31 @@
+#include "layers/recurrent/lstm_cell.h"
+
+#include "autodiff/ops.h"
+
+namespace keel {
+
+void LSTMCellLayer::build_weights(const Specs& inputs) {
+  RecurrentCell::build_weights(inputs);
+  if (!options_.use_bias || !options_.unit_forget_bias) return;
+  bias().update([&](Tensor& value) {
+    visit_floating(value.dtype(), "LSTMCell", [&]<class T>(const T&) {
+      const auto forget = value.mutable_data<T>().subspan(units(), units());
+      std::ranges::fill(forget, T{1});
+    });
+  });
+}
+
+RecurrentCell::Step LSTMCellLayer::make_step(const Masks& masks) const {
+  return [this, masks, kernels = recurrent_kernels(masks)](const Tensor& projected,
+                                                           const States& states) -> States {
+    const Tensor sum = projected + recur(states[0], kernels, masks);
+    const std::vector<Tensor> gates = ops::split(sum, 4);
+    const Tensor in = options_.recurrent_activation(gates[0]);
+    const Tensor forget = options_.recurrent_activation(gates[1]);
+    const Tensor out = options_.recurrent_activation(gates[3]);
+    const Tensor carry = forget * states[1] + in * options_.activation(gates[2]);
+    return {out * options_.activation(carry), carry};
+  };
+}
+
+}  // namespace keel

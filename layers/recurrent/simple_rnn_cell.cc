@@ -1,0 +1,14 @@
+#include "layers/recurrent/simple_rnn_cell.h"
+
+#include "autodiff/ops.h"
+
+namespace keel {
+
+RecurrentCell::Step SimpleRNNCellLayer::make_step(const Masks& masks) const {
+  return [this, masks, kernels = recurrent_kernels(masks)](const Tensor& projected,
+                                                           const States& states) -> States {
+    return {options_.activation(projected + recur(states[0], kernels, masks))};
+  };
+}
+
+}  // namespace keel

@@ -1,0 +1,57 @@
+// SimpleRNNCell: one step of SimpleRNN (keras.layers.SimpleRNNCell).
+#pragma once
+
+#include <string>
+
+#include "layers/activations.h"
+#include "layers/recurrent/recurrent_cell.h"
+
+namespace keel {
+
+struct SimpleRNNCellOptions {
+  int64_t units = 0;  // required, > 0
+  Activation activation = "tanh";
+  bool use_bias = true;
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer recurrent_initializer = "orthogonal";
+  Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
+  double dropout = 0.0;              // of the inputs, in [0, 1]
+  double recurrent_dropout = 0.0;    // of the state, idem
+  std::optional<int64_t> seed = {};  // of both; unset: the next streams of set_random_seed
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    recurrent_cell_fields(self, field);
+  }
+};
+
+// h = activation(x . kernel + bias + h_before . recurrent_kernel). One state, h.
+// kernel [in, units], recurrent_kernel [units, units], bias [units]. See RecurrentCell.
+class SimpleRNNCellLayer final : public RecurrentCell {
+ public:
+  static constexpr char kClassName[] = "SimpleRNNCell";
+  using Options = SimpleRNNCellOptions;
+  explicit SimpleRNNCellLayer(Options options)
+      : RecurrentCell(kClassName, options, 1), options_(std::move(options)) {}
+
+  Step make_step(const Masks& masks) const override;
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  const Options options_;
+};
+
+namespace layers {
+using SimpleRNNCell = LayerHandle<SimpleRNNCellLayer>;
+}
+
+}  // namespace keel

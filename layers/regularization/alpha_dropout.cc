@@ -1,0 +1,27 @@
+#include "layers/regularization/alpha_dropout.h"
+
+#include <cmath>
+
+#include "autodiff/ops.h"
+
+namespace keel {
+
+AlphaDropoutLayer::AlphaDropoutLayer(Options options)
+    : NoiseLayer(kClassName, options), options_(std::move(options)) {
+  noise::check_rate(options_.rate, true, who());
+  noise::check_shape(options_.noise_shape, who());
+}
+
+Tensor AlphaDropoutLayer::disturb(const Tensor& x, const RandomNumbers& random) const {
+  constexpr double kLeastOfSelu = -1.0507009873554805 * 1.6732632423543772;
+  const double rate = options_.rate;
+  const double a = 1 / std::sqrt((1 - rate) * (1 + rate * kLeastOfSelu * kLeastOfSelu));
+  const double b = -a * kLeastOfSelu * rate;
+  const Shape shape =
+      options_.noise_shape ? noise::shape_for(x.shape(), *options_.noise_shape, who()) : x.shape();
+  const Tensor kept = noise::kept(shape, x.dtype(), rate, random);
+  const Tensor offset = ops::shift(ops::scale(kept, -a * kLeastOfSelu), a * kLeastOfSelu + b);
+  return x * ops::scale(kept, a) + offset;
+}
+
+}  // namespace keel

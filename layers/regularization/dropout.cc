@@ -1,0 +1,17 @@
+#include "layers/regularization/dropout.h"
+
+namespace keel {
+
+DropoutLayer::DropoutLayer(Options options)
+    : NoiseLayer(kClassName, options), options_(std::move(options)) {
+  noise::check_rate(options_.rate, false, who());
+  noise::check_shape(options_.noise_shape, who());
+}
+
+Tensor DropoutLayer::disturb(const Tensor& x, const RandomNumbers& random) const {
+  if (!options_.noise_shape) return noise::dropout(x, options_.rate, random);
+  const Shape shape = noise::shape_for(x.shape(), *options_.noise_shape, who());
+  return noise::dropout(x, options_.rate, shape, random);
+}
+
+}  // namespace keel

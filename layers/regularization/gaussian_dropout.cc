@@ -1,0 +1,19 @@
+#include "layers/regularization/gaussian_dropout.h"
+
+#include <cmath>
+
+#include "autodiff/ops.h"
+
+namespace keel {
+
+GaussianDropoutLayer::GaussianDropoutLayer(Options options)
+    : NoiseLayer(kClassName, options), options_(std::move(options)) {
+  noise::check_rate(options_.rate, true, who());
+}
+
+Tensor GaussianDropoutLayer::disturb(const Tensor& x, const RandomNumbers& random) const {
+  const double stddev = std::sqrt(options_.rate / (1 - options_.rate));
+  return x * noise::normal(x.shape(), x.dtype(), 1, stddev, random);
+}
+
+}  // namespace keel

@@ -1,0 +1,47 @@
+// GaussianDropout: multiplies by normal numbers around 1 while training
+// (keras.layers.GaussianDropout; Srivastava et al. 2014).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "layers/regularization/noise.h"
+
+namespace keel {
+
+struct GaussianDropoutOptions {
+  double rate = 0.5;                 // in [0, 1)
+  std::optional<int64_t> seed = {};  // unset: the next stream of set_random_seed
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    field("rate", self.rate);
+    field("seed", self.seed);
+  }
+};
+
+// x times normal numbers of mean 1 and the deviation that Dropout of this rate has,
+// sqrt(rate / (1 - rate)).
+class GaussianDropoutLayer final : public NoiseLayer {
+ public:
+  static constexpr char kClassName[] = "GaussianDropout";
+  using Options = GaussianDropoutOptions;
+  // ValueError unless 0 <= rate < 1.
+  explicit GaussianDropoutLayer(Options options);
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  bool is_noisy() const override { return options_.rate > 0; }
+  Tensor disturb(const Tensor& x, const RandomNumbers& random) const override;
+
+  const Options options_;
+};
+
+namespace layers {
+using GaussianDropout = LayerHandle<GaussianDropoutLayer>;
+}
+
+}  // namespace keel

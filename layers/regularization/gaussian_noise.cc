@@ -1,0 +1,18 @@
+#include "layers/regularization/gaussian_noise.h"
+
+#include "autodiff/ops.h"
+
+namespace keel {
+
+GaussianNoiseLayer::GaussianNoiseLayer(Options options)
+    : NoiseLayer(kClassName, options), options_(std::move(options)) {
+  if (!(options_.stddev >= 0 && options_.stddev <= 1)) {
+    throw ValueError(who(), ": stddev must be in [0, 1], received ", options_.stddev);
+  }
+}
+
+Tensor GaussianNoiseLayer::disturb(const Tensor& x, const RandomNumbers& random) const {
+  return x + noise::normal(x.shape(), x.dtype(), 0, options_.stddev, random);
+}
+
+}  // namespace keel

@@ -1,0 +1,45 @@
+// GaussianNoise: adds normal numbers while training (keras.layers.GaussianNoise).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "layers/regularization/noise.h"
+
+namespace keel {
+
+struct GaussianNoiseOptions {
+  double stddev = 0.0;               // in [0, 1], as Keras has it
+  std::optional<int64_t> seed = {};  // unset: the next stream of set_random_seed
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) {
+    base_fields(self, field);
+    field("stddev", self.stddev);
+    field("seed", self.seed);
+  }
+};
+
+// x plus normal numbers of mean 0.
+class GaussianNoiseLayer final : public NoiseLayer {
+ public:
+  static constexpr char kClassName[] = "GaussianNoise";
+  using Options = GaussianNoiseOptions;
+  // ValueError unless 0 <= stddev <= 1.
+  explicit GaussianNoiseLayer(Options options);
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  bool is_noisy() const override { return options_.stddev > 0; }
+  Tensor disturb(const Tensor& x, const RandomNumbers& random) const override;
+
+  const Options options_;
+};
+
+namespace layers {
+using GaussianNoise = LayerHandle<GaussianNoiseLayer>;
+}
+
+}  // namespace keel

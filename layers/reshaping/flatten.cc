@@ -1,0 +1,26 @@
+#include "layers/reshaping/flatten.h"
+
+#include "autodiff/ops.h"
+#include "layers/data_format.h"
+
+namespace keel {
+
+FlattenLayer::FlattenLayer(Options options)
+    : TensorLayer(kClassName, options),
+      options_(std::move(options)),
+      channels_last_(is_channels_last(options_.data_format, "Flatten " + name())) {}
+
+Tensor FlattenLayer::call(const Tensor& x, const CallContext&) {
+  if (x.rank() == 0) throw ValueError("Flatten ", name(), ": needs a batch dimension");
+  const Shape row = x.shape().without(0);
+  const Shape flat = {x.dim(0), row.fully_defined() ? row.size() : kUnknown};
+  // Reshaping finds out one dimension only; a spec may leave both open.
+  if (x.is_symbolic()) return Tensor::symbolic({.shape = flat, .dtype = x.dtype()});
+  if (channels_last_ || x.rank() < 3) return ops::reshape(x, flat);
+  std::vector<int> permutation = {0};
+  for (int i = 2; i < x.rank(); ++i) permutation.push_back(i);
+  permutation.push_back(1);
+  return ops::reshape(ops::transpose(x, permutation), flat);
+}
+
+}  // namespace keel

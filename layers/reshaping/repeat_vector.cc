@@ -1,0 +1,22 @@
+#include "layers/reshaping/repeat_vector.h"
+
+#include "autodiff/ops.h"
+
+namespace keel {
+
+RepeatVectorLayer::RepeatVectorLayer(Options options)
+    : TensorLayer(kClassName, options), options_(std::move(options)) {
+  if (options_.n <= 0) {
+    throw ValueError("RepeatVector ", name(), ": n must be positive, received ", options_.n);
+  }
+}
+
+Tensor RepeatVectorLayer::call(const Tensor& x, const CallContext&) {
+  if (x.rank() != 2) {
+    throw ValueError("RepeatVector ", name(), ": needs an input [batch, features], received ",
+                     x.shape());
+  }
+  return ops::broadcast_to(ops::expand_dims(x, 1), {x.dim(0), options_.n, x.dim(1)});
+}
+
+}  // namespace keel

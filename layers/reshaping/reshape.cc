@@ -1,0 +1,52 @@
+#include "layers/reshaping/reshape.h"
+
+#include <algorithm>
+
+#include "autodiff/ops.h"
+
+namespace keel {
+namespace {
+
+// The target with its -1 replaced, for samples of this shape.
+Shape resolve(const std::string& who, const Shape& target, const Shape& sample) {
+  int64_t known = 1;
+  int open = -1;
+  for (int i = 0; i < target.rank(); ++i) {
+    if (target[i] == kUnknown) {
+      open = i;
+    } else {
+      known *= target[i];
+    }
+  }
+  const int64_t values = sample.size();
+  if (open < 0 ? known != values : known == 0 || values % known != 0) {
+    throw ValueError(who, ": samples of shape ", sample, " cannot take the shape ", target);
+  }
+  return open < 0 ? target : target.with(open, values / known);
+}
+
+}  // namespace
+
+ReshapeLayer::ReshapeLayer(Options options)
+    : TensorLayer(kClassName, options), options_(std::move(options)) {
+  const auto& target = options_.target_shape;
+  if (std::ranges::count(target, -1) > 1 ||
+      std::ranges::any_of(target, [](int64_t dim) { return dim < -1; })) {
+    throw ValueError("Reshape ", name(),
+                     ": dimensions of target_shape are not negative, but for one -1, received ",
+                     Shape(target));
+  }
+}
+
+Tensor ReshapeLayer::call(const Tensor& x, const CallContext&) {
+  const std::string who = "Reshape " + name();
+  if (x.rank() == 0) throw ValueError(who, ": needs a batch dimension");
+  const Shape sample = x.shape().without(0);
+  const Shape target(options_.target_shape);
+  const bool known = sample.fully_defined();
+  const Shape shape = Shape{x.dim(0)} + (known ? resolve(who, target, sample) : target);
+  if (x.is_symbolic()) return Tensor::symbolic({.shape = shape, .dtype = x.dtype()});
+  return ops::reshape(x, shape);
+}
+
+}  // namespace keel

@@ -1,0 +1,26 @@
+#include "layers/reshaping/zero_padding1d.h"
+
+#include "autodiff/ops.h"
+#include "layers/data_format.h"
+
+namespace keel {
+
+ZeroPadding1DLayer::ZeroPadding1DLayer(Options options)
+    : TensorLayer(kClassName, options),
+      options_(std::move(options)),
+      steps_axis_(is_channels_last(options_.data_format, "ZeroPadding1D " + name()) ? 1 : 2) {
+  const auto [before, after] = options_.padding;
+  if (before < 0 || after < 0) {
+    throw ValueError("ZeroPadding1D ", name(), ": padding must not be negative, received ", before,
+                     " and ", after);
+  }
+}
+
+Tensor ZeroPadding1DLayer::call(const Tensor& x, const CallContext&) {
+  if (x.rank() != 3) {
+    throw ValueError("ZeroPadding1D ", name(), ": needs an input of rank 3, received ", x.shape());
+  }
+  return ops::pad(x, steps_axis_, options_.padding.before, options_.padding.after);
+}
+
+}  // namespace keel

@@ -1,0 +1,29 @@
+#include "layers/seed_generator.h"
+
+#include "autodiff/replica_context.h"
+
+namespace keel {
+namespace {
+
+constexpr int kReplicaBits = 46;  // 2^46 numbers for each replica
+
+}  // namespace
+
+Variable SeedGenerator::make_state() {
+  calls_ = Variable(Tensor::zeros({1}, DType::kInt64),
+                    {.name = "seed_generator_state",
+                     .trainable = false,
+                     .synchronization = VariableSynchronization::kOnRead,
+                     .aggregation = VariableAggregation::kOnlyFirstReplica});
+  return calls_;
+}
+
+RandomNumbers SeedGenerator::next() const {
+  const auto call = calls_.read().item<int64_t>();
+  calls_.assign(Tensor::full<int64_t>({1}, call + 1));
+  const ReplicaContext* const context = current_replica_context();
+  const uint64_t replica = context == nullptr ? 0 : static_cast<uint64_t>(context->replica);
+  return {.stream = stream_.at_lane(static_cast<uint64_t>(call)), .first = replica << kReplicaBits};
+}
+
+}  // namespace keel

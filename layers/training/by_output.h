@@ -1,0 +1,78 @@
+// ByOutput: what is given for the outputs of a model: one value for all, or one for each, by
+// position or by name.
+#pragma once
+
+#include <concepts>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/errors.h"
+
+namespace keel {
+
+//   ByOutput<double> all = 0.5, two = {1.0, 0.2}, named = {{"click", 1.0}, {"stay", 0.2}};
+template <class T>
+class ByOutput {
+ public:
+  using Named = std::pair<const std::string, T>;
+
+  ByOutput() = default;  // nothing
+  template <std::convertible_to<T> U>
+  requires(!std::same_as<std::remove_cvref_t<U>, ByOutput>) ByOutput(U&& value)  // NOLINT: implicit
+      : one_(std::forward<U>(value)) {}
+  ByOutput(std::initializer_list<T> values) : list_(values) {}             // NOLINT: implicit
+  ByOutput(std::vector<T> values) : list_(std::move(values)) {}            // NOLINT: implicit
+  ByOutput(std::initializer_list<Named> values) : dict_(values) {}         // NOLINT: implicit
+  ByOutput(std::map<std::string, T> values) : dict_(std::move(values)) {}  // NOLINT: implicit
+
+  bool empty() const { return !one_ && !list_ && !dict_; }
+  const std::optional<T>& one() const { return one_; }
+  const std::optional<std::vector<T>>& list() const { return list_; }
+  const std::optional<std::map<std::string, T>>& dict() const { return dict_; }
+
+  // All values there are.
+  std::vector<T> values() const {
+    if (one_) return {*one_};
+    if (list_) return *list_;
+    std::vector<T> out;
+    if (!dict_) return out;
+    for (const auto& [name, value] : *dict_) out.push_back(value);
+    return out;
+  }
+
+  // The value of each output, `otherwise` where a dict names no value for it. ValueError, naming
+  // `who`, for a list of another length and for names that no output has.
+  std::vector<T> resolve(const std::string& who, const std::vector<std::string>& outputs,
+                         const T& otherwise) const {
+    if (list_) {
+      if (list_->size() == outputs.size()) return *list_;
+      throw ValueError(who, ": a list must have a value for each of the ", outputs.size(),
+                       " outputs, received ", list_->size());
+    }
+    std::vector<T> out(outputs.size(), one_.value_or(otherwise));
+    if (!dict_) return out;
+    for (const auto& [name, value] : *dict_) out[position(who, outputs, name)] = value;
+    return out;
+  }
+
+ private:
+  static size_t position(const std::string& who, const std::vector<std::string>& outputs,
+                         const std::string& name) {
+    std::string known;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i] == name) return i;
+      known += (i == 0 ? "" : ", ") + outputs[i];
+    }
+    throw ValueError(who, ": no output '", name, "', the model has: ", known);
+  }
+
+  std::optional<T> one_;
+  std::optional<std::vector<T>> list_;
+  std::optional<std::map<std::string, T>> dict_;
+};
+
+}  // namespace keel

@@ -1,0 +1,89 @@
+#include "layers/wrappers/time_distributed.h"
+
+#include "autodiff/ops.h"
+#include "layers/registry.h"
+#include "layers/variable_paths.h"
+
+namespace keel {
+namespace {
+
+LayerHandle<Layer> required_layer(const TimeDistributedOptions& options) {
+  if (!options.layer) throw ValueError("TimeDistributed: layer is missing");
+  return *options.layer;
+}
+
+// What of the options is written as it is.
+struct PlainOptions {
+  std::string name = {};
+  bool trainable = true;
+  DType dtype = DType::kFloat32;
+
+  static void fields(auto& self, auto&& field) { base_fields(self, field); }
+};
+
+}  // namespace
+
+TimeDistributedLayer::TimeDistributedLayer(Options options)
+    : Layer(kClassName, options), layer_(track(required_layer(options))) {}
+
+void TimeDistributedLayer::build_weights(const Specs& inputs) {
+  TensorSpec spec = inputs.leaf();
+  if (spec.shape.rank() < 3) {
+    throw ValueError("TimeDistributed ", name(), ": needs an input [batch, steps, ...] of rank 3 ",
+                     "or more, received ", spec.shape);
+  }
+  spec.shape = spec.shape.without(1);
+  layer_->build(spec);
+  prepend_to_paths(name(), *layer_);
+}
+
+std::vector<Tensor> TimeDistributedLayer::compute_mask(const Tensors& inputs,
+                                                       const Tensors& outputs) const {
+  const Tensor mask = inputs.tensor().mask();
+  if (!mask) return {};
+  const Shape result = outputs.tensor().shape();
+  const bool fits =
+      mask.rank() <= result.rank() && compatible(mask.shape(), result.slice(0, mask.rank()));
+  return {fits ? mask : Tensor()};
+}
+
+Tensors TimeDistributedLayer::call(const Tensors& inputs, const CallContext&) {
+  const Tensor x = inputs.tensor();
+  if (x.is_symbolic()) {
+    const Tensor y = layer_(Tensor::symbolic({.shape = x.shape().without(1), .dtype = x.dtype()}));
+    return Tensor::symbolic({.shape = y.shape().inserted(1, x.dim(1)), .dtype = y.dtype()});
+  }
+  const int64_t steps = x.dim(1);
+  if (steps == 0) throw ValueError("TimeDistributed ", name(), ": received no steps");
+  const std::vector<Tensor> parts = ops::split(x, steps, 1);
+  const std::vector<Tensor> masks =
+      x.mask() && x.mask().rank() > 1 ? ops::split(x.mask(), steps, 1) : std::vector<Tensor>();
+  std::vector<Tensor> out;
+  for (size_t t = 0; t < parts.size(); ++t) {
+    const Tensor step = ops::squeeze(parts[t], 1);
+    out.push_back(layer_(masks.empty() ? step : step.with_mask(ops::squeeze(masks[t], 1))));
+  }
+  return ops::stack(out, 1);
+}
+
+Config TimeDistributedLayer::get_config() const {
+  return Config::dict({{"name", name()},
+                       {"trainable", trainable()},
+                       {"dtype", encode(dtype())},
+                       {"layer", layers::serialize(*layer_)}});
+}
+
+std::shared_ptr<Layer> TimeDistributedLayer::from_config(const Config& config) {
+  Config rest = config;
+  Options options;
+  const Config* const layer = config.find("layer");
+  if (layer != nullptr && !layer->is_null()) options.layer = layers::deserialize(*layer);
+  if (layer != nullptr) rest.erase("layer");
+  PlainOptions plain = keel::from_config<PlainOptions>(rest, kClassName);
+  options.name = std::move(plain.name);
+  options.trainable = plain.trainable;
+  options.dtype = plain.dtype;
+  return std::make_shared<TimeDistributedLayer>(std::move(options));
+}
+
+}  // namespace keel

@@ -1,0 +1,49 @@
+// Adamax: Adam by the maximum norm (Kingma and Ba 2015, section 7).
+#pragma once
+
+#include "optimizers/optimizer.h"
+
+namespace keel {
+
+struct AdamaxOptions {
+  LearningRate learning_rate = 0.001;
+  double beta_1 = 0.9;    // in [0, 1) (ValueError)
+  double beta_2 = 0.999;  // in [0, 1) (ValueError)
+  double epsilon = 1e-7;  // >= 0 (ValueError)
+  // As in OptimizerOptions.
+  std::optional<double> weight_decay = {};
+  std::optional<double> clipnorm = {}, clipvalue = {}, global_clipnorm = {};
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  std::optional<int64_t> ema_overwrite_frequency = {};
+  std::optional<double> loss_scale_factor = {};
+  std::optional<int64_t> gradient_accumulation_steps = {};
+  std::string name = {};
+
+  static void fields(auto& self, auto&& field) {
+    optimizer_fields(self, field);
+    field("beta_1", self.beta_1);
+    field("beta_2", self.beta_2);
+    field("epsilon", self.epsilon);
+  }
+};
+
+// m = b1 m + (1 - b1) g; u = max(b2 u, |g|); w -= lr m / ((1 - b1^t) (u + epsilon)) in step t, from
+// 1. Slots "momentum" (m), "norm" (u).
+class AdamaxOptimizer final : public Optimizer {
+ public:
+  static constexpr char kClassName[] = "Adamax";
+  using Options = AdamaxOptions;
+  explicit AdamaxOptimizer(Options options);
+  Config get_config() const override { return config_of(options_); }
+  const Options& options() const { return options_; }
+
+ private:
+  const Options options_;
+};
+
+namespace optimizers {
+using Adamax = Handle<AdamaxOptimizer>;
+}
+
+}  // namespace keel

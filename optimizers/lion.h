@@ -1,0 +1,46 @@
+// Lion (Chen et al. 2023).
+#pragma once
+
+#include "optimizers/optimizer.h"
+
+namespace keel {
+
+struct LionOptions {
+  LearningRate learning_rate = 0.001;
+  double beta_1 = 0.9;   // in (0, 1] (ValueError)
+  double beta_2 = 0.99;  // in [0, 1] (ValueError)
+  // As in OptimizerOptions.
+  std::optional<double> weight_decay = {};
+  std::optional<double> clipnorm = {}, clipvalue = {}, global_clipnorm = {};
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  std::optional<int64_t> ema_overwrite_frequency = {};
+  std::optional<double> loss_scale_factor = {};
+  std::optional<int64_t> gradient_accumulation_steps = {};
+  std::string name = {};
+
+  static void fields(auto& self, auto&& field) {
+    optimizer_fields(self, field);
+    field("beta_1", self.beta_1);
+    field("beta_2", self.beta_2);
+  }
+};
+
+// w -= lr sign(b1 m + (1 - b1) g); m = b2 m + (1 - b2) g. Slot "momentum" (m).
+class LionOptimizer final : public Optimizer {
+ public:
+  static constexpr char kClassName[] = "Lion";
+  using Options = LionOptions;
+  explicit LionOptimizer(Options options);
+  Config get_config() const override { return config_of(options_); }
+  const Options& options() const { return options_; }
+
+ private:
+  const Options options_;
+};
+
+namespace optimizers {
+using Lion = Handle<LionOptimizer>;
+}
+
+}  // namespace keel

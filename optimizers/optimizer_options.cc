@@ -1,0 +1,52 @@
+#include "optimizers/optimizer_options.h"
+
+#include "framework/errors.h"
+
+namespace keel {
+namespace {
+
+void check(bool holds, const std::string& class_name, const char* option, const char* required,
+           const auto& received) {
+  if (!holds) throw ValueError(class_name, ": ", option, " ", required, ", received ", received);
+}
+
+std::string text(const std::optional<double>& value) { return value ? str(*value) : "none"; }
+
+}  // namespace
+
+void check_not_negative(const std::string& class_name, const char* option, double value) {
+  check(value >= 0, class_name, option, "must not be negative", value);
+}
+
+void check_fraction(const std::string& class_name, const char* option, double value) {
+  check(value >= 0 && value <= 1, class_name, option, "must be in [0, 1]", value);
+}
+
+void check_beta(const std::string& class_name, const char* option, double value) {
+  check(value >= 0 && value < 1, class_name, option, "must be in [0, 1)", value);
+}
+
+void check_optimizer_options(const std::string& class_name, const OptimizerOptions& o) {
+  if (o.clipnorm.has_value() + o.clipvalue.has_value() + o.global_clipnorm.has_value() > 1) {
+    throw ValueError(class_name,
+                     ": at most one of clipnorm, clipvalue and global_clipnorm may be set, "
+                     "received clipnorm ",
+                     text(o.clipnorm), ", clipvalue ", text(o.clipvalue), ", global_clipnorm ",
+                     text(o.global_clipnorm));
+  }
+  check_not_negative(class_name, "weight_decay", o.weight_decay.value_or(0));
+  check_not_negative(class_name, "clipnorm", o.clipnorm.value_or(0));
+  check_not_negative(class_name, "clipvalue", o.clipvalue.value_or(0));
+  check_not_negative(class_name, "global_clipnorm", o.global_clipnorm.value_or(0));
+  const double scale = o.loss_scale_factor.value_or(1);
+  check(scale > 0, class_name, "loss_scale_factor", "must be positive", scale);
+  const int64_t steps = o.gradient_accumulation_steps.value_or(2);
+  check(steps >= 2, class_name, "gradient_accumulation_steps", "must be at least 2", steps);
+  if (!o.use_ema) return;
+  check(o.ema_momentum >= 0 && o.ema_momentum <= 1, class_name, "ema_momentum", "must be in [0, 1]",
+        o.ema_momentum);
+  const int64_t frequency = o.ema_overwrite_frequency.value_or(1);
+  check(frequency >= 1, class_name, "ema_overwrite_frequency", "must be at least 1", frequency);
+}
+
+}  // namespace keel

@@ -1,0 +1,95 @@
+#include "optimizers/optimizer_slots.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "distribute/strategy.h"
+
+namespace keel {
+namespace {
+
+using distribute::Communicator;
+using distribute::Strategy;
+
+std::vector<Variable> made(const Variable& variable, const std::vector<Slot>& specs) {
+  std::vector<Variable> out;
+  for (const Slot& slot : specs) {
+    Tensor initial = variable.dtype() == DType::kFloat64
+                         ? Tensor::full<double>(variable.shape(), slot.initial)
+                         : Tensor::full(variable.shape(), static_cast<float>(slot.initial));
+    out.emplace_back(std::move(initial), VariableOptions{.name = slot.name, .trainable = false});
+    out.back().set_path(variable.path() + "/" + slot.name);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<SlotPlace> order_in_files(std::span<const Slot> slots, size_t variables) {
+  std::set<int> groups;
+  for (const Slot& slot : slots) groups.insert(slot.group);
+  std::vector<SlotPlace> out;
+  for (const int group : groups) {
+    for (size_t v = 0; v < variables; ++v) {
+      for (size_t s = 0; s < slots.size(); ++s) {
+        if (slots[s].group == group) out.push_back({.variable = v, .slot = s});
+      }
+    }
+  }
+  return out;
+}
+
+void OptimizerSlots::build(const std::vector<Variable>& variables) {
+  const std::lock_guard lock(mutex_);
+  for (const Variable& variable : variables) {
+    if (variable.is_virtual() || slots_.contains(variable.id())) continue;
+    slots_.emplace(variable.id(), made(variable, specs_));
+  }
+}
+
+bool OptimizerSlots::has(const Variable& variable) const {
+  const std::lock_guard lock(mutex_);
+  return slots_.contains(variable.id());
+}
+
+std::vector<Variable> OptimizerSlots::slots(const Variable& variable) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = slots_.find(variable.id());
+  return found == slots_.end() ? std::vector<Variable>() : found->second;
+}
+
+void OptimizerSlots::deal(const std::vector<Variable>& dense, const std::vector<Variable>& moved) {
+  dealt_to_ = &Strategy::current().process_group();
+  const Communicator& communicator = Strategy::current().communicator();
+  std::vector<Variable> disturbed;
+  bool known = dense.empty();
+  for (const SlotDeal& deal : deals_) {
+    if (deal.variables == dense && deal.first_replicas == communicator.placement().first) {
+      known = true;
+    } else if (deal.has_any(moved)) {
+      disturbed.insert(disturbed.end(), deal.variables.begin(), deal.variables.end());
+    }
+  }
+  make_whole(disturbed);
+  if (known) return;
+  SlotDeal deal = {
+      .variables = dense, .slots = {}, .first_replicas = communicator.placement().first};
+  int64_t total = 0;
+  for (const Variable& v : dense) {
+    deal.slots.push_back(slots(v));
+    total += v.shape().size();
+  }
+  std::tie(deal.first, deal.end) = communicator.dealt_here(total);
+  deals_.push_back(std::move(deal));
+}
+
+void OptimizerSlots::make_whole(const std::vector<Variable>& variables) const {
+  const auto some = std::ranges::stable_partition(
+      deals_, [&](const SlotDeal& deal) { return !deal.has_any(variables); });
+  if (some.empty()) return;
+  share_slots(*dealt_to_, {some.begin(), some.end()});
+  deals_.erase(some.begin(), some.end());
+}
+
+}  // namespace keel

@@ -1,0 +1,30 @@
+// The updates of one step of an optimizer, alone or in the replicas of a strategy.
+#pragma once
+
+#include <vector>
+
+#include "distribute/communicator.h"
+#include "optimizers/step_agreement.h"
+#include "optimizers/step_plan.h"
+
+namespace keel {
+
+// A variable that a step changes. Nobody holds its value or those of its slots.
+struct StepVariable {
+  Variable variable;
+  Gradient gradient;                 // of this replica; may be none where others have one
+  Form form = Form::kDense;          // not kNone
+  bool decays = true;                // by the plan's weight_decay
+  std::vector<Variable> slots = {};  // in the order of OptimizerSlots::slots
+};
+
+void step_alone(const StepPlan& plan, const UpdateRule& rule,
+                const std::vector<StepVariable>& variables);
+
+// Collective: all replicas pass the same but for their gradients, whose sums are what counts. Each
+// updates the elements and rows that communicators deal to it. Float32 only. Others may still write
+// when it returns.
+void step_together(distribute::Communicator& communicator, const StepPlan& plan,
+                   const UpdateRule& rule, const std::vector<StepVariable>& variables);
+
+}  // namespace keel

@@ -1,0 +1,21 @@
+#include "optimizers/rmsprop.h"
+
+#include "framework/kernels/dense_update_rules.h"
+
+namespace keel {
+
+RMSpropOptimizer::RMSpropOptimizer(Options options)
+    : Optimizer(kClassName,
+                std::make_shared<KerasRMSpropRule>(
+                    KerasRMSpropOptionsOfRule{.rho = options.rho,
+                                              .momentum = options.momentum,
+                                              .epsilon = options.epsilon,
+                                              .centered = options.centered}),
+                options),
+      options_(std::move(options)) {
+  check_fraction(kClassName, "rho", options_.rho);
+  check_fraction(kClassName, "momentum", options_.momentum);
+  check_not_negative(kClassName, "epsilon", options_.epsilon);
+}
+
+}  // namespace keel

@@ -1,0 +1,52 @@
+// RMSprop (Tieleman and Hinton 2012).
+#pragma once
+
+#include "optimizers/optimizer.h"
+
+namespace keel {
+
+struct RMSpropOptions {
+  LearningRate learning_rate = 0.001;
+  double rho = 0.9;       // in [0, 1] (ValueError)
+  double momentum = 0.0;  // in [0, 1] (ValueError)
+  double epsilon = 1e-7;  // >= 0 (ValueError)
+  bool centered = false;
+  // As in OptimizerOptions.
+  std::optional<double> weight_decay = {};
+  std::optional<double> clipnorm = {}, clipvalue = {}, global_clipnorm = {};
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  std::optional<int64_t> ema_overwrite_frequency = {};
+  std::optional<double> loss_scale_factor = {};
+  std::optional<int64_t> gradient_accumulation_steps = {};
+  std::string name = {};
+
+  static void fields(auto& self, auto&& field) {
+    optimizer_fields(self, field);
+    field("rho", self.rho);
+    field("momentum", self.momentum);
+    field("epsilon", self.epsilon);
+    field("centered", self.centered);
+  }
+};
+
+// v = rho v + (1 - rho) g^2; w -= lr g / sqrt(v + epsilon). Centered takes the variance v - a^2
+// instead of v, with a = rho a + (1 - rho) g; with momentum m = momentum m + that step, w -= m.
+// Slots "velocity" (v), with momentum "momentum", if centered "average_gradient" (a).
+class RMSpropOptimizer final : public Optimizer {
+ public:
+  static constexpr char kClassName[] = "RMSprop";
+  using Options = RMSpropOptions;
+  explicit RMSpropOptimizer(Options options);
+  Config get_config() const override { return config_of(options_); }
+  const Options& options() const { return options_; }
+
+ private:
+  const Options options_;
+};
+
+namespace optimizers {
+using RMSprop = Handle<RMSpropOptimizer>;
+}
+
+}  // namespace keel

@@ -1,0 +1,35 @@
+// The rows of a sparse gradient, and what a step does to them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "framework/indexed_slices.h"
+#include "optimizers/variable_update.h"
+
+namespace keel {
+
+template <class T>
+struct SummedRows {
+  std::vector<int64_t> ids;  // each once
+  std::vector<T> values;     // ids.size() rows
+};
+
+// By id, in the order of their places.
+template <class T>
+SummedRows<T> sum_by_id(const IndexedSlices& slices, int64_t dim);
+
+// Divides by the loss scale.
+template <class T>
+void unscale(const StepPlan& plan, std::span<T> values);
+
+// Changes row ids[i] by row i of `values`, by several workers; writes to them.
+template <class T>
+void change_rows(const VariableUpdate<T>& update, std::span<const int64_t> ids, T* values,
+                 int64_t dim);
+
+// Elements of one row of a variable.
+int64_t row_size(const Variable& variable);
+
+}  // namespace keel

@@ -1,0 +1,27 @@
+// Models with layers of this library alone, rewritten into layers that Keras has.
+#pragma once
+
+#include "layers/model.h"
+
+namespace keel {
+
+// A functional model that predicts what `model` predicts, in which layers of Keras stand for every
+// TPUEmbedding; other layers are the same objects, tables are copied. It is not compiled. A model
+// that has no layers of this library alone is returned as it is. Layers of the package keras_rs
+// (DotInteraction, FeatureCross, EmbedReduce) stay what they are.
+//
+//   A dense feature becomes Embedding, and Reshape where the layer drops a last dimension of 1.
+//   A sparse input [batch, length] of known length becomes two dense ones: ids of its own name, and
+//   float32 weights "<name>_weights" of the ids, 1 for a slot with an id and 0 for an empty one
+//   (whose id may be any of the table's). Where the feature has weights of its own, those keep
+//   their name and are dense too. Rows are pooled by Embedding and a Dot with the weights; scaled
+//   for mean by Softmax over the slots with ids, for sqrtn by UnitNormalization.
+//
+// ValueError, naming the feature and the reason, where Keras has no such layers: ragged ids, sparse
+// ones of any length or that are no input of the model, sequences, odd ids that are left out or
+// replaced, the mean of a feature with weights. ValueError, naming the layer, for other layers that
+// Keras does not have, and for any in a model that is not functional, or nested in the model.
+// RuntimeError if the model has no weights yet.
+ModelHandle keras_model_of(const Model& model);
+
+}  // namespace keel

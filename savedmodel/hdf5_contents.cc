@@ -1,0 +1,44 @@
+#include "savedmodel/hdf5_contents.h"
+
+#include <exception>
+#include <optional>
+
+#include "distribute/fail_together.h"
+
+namespace keel {
+
+void write_hdf5(const char* who, const std::string& path, const Hdf5Contents& contents) {
+  distribute::ProcessGroup& group = distribute::processes();
+  std::optional<Hdf5Writer> file;
+  std::exception_ptr error;
+  const auto attempt = [&](const auto& write) {
+    if (group.rank() != 0 || error != nullptr) return;
+    try {
+      write();
+    } catch (const std::exception&) {
+      error = std::current_exception();
+    }
+  };
+  attempt([&] {
+    file.emplace(path);
+    for (const std::string& name : contents.groups) file->create_group(name);
+    for (const Hdf5Contents::Text& t : contents.texts) {
+      file->write_attribute(t.object, t.attribute, t.text, t.charset);
+    }
+  });
+  for (const Hdf5Contents::Dataset& dataset : contents.datasets) {
+    const Tensor value = dataset.get();
+    attempt([&] { file->write(dataset.path, value); });
+  }
+  attempt([&] {
+    for (const Hdf5Contents::List& list : contents.lists) {
+      file->write_string_list(list.object, list.attribute, list.values);
+    }
+    file->commit();
+  });
+  distribute::fail_together(group, who, [&] {
+    if (error != nullptr) std::rethrow_exception(error);
+  });
+}
+
+}  // namespace keel

@@ -1,0 +1,126 @@
+#include "savedmodel/keras_archive.h"
+
+#include <filesystem>
+#include <memory>
+#include <unistd.h>
+
+#include "distribute/fail_together.h"
+#include "framework/allocator.h"
+#include "savedmodel/keras_compile.h"
+#include "savedmodel/keras_model_config.h"
+#include "savedmodel/keras_vocabularies.h"
+#include "savedmodel/keras_weights_h5.h"
+#include "savedmodel/signature_files.h"
+#include "savedmodel/zip_file.h"
+
+namespace keel {
+namespace {
+
+constexpr const char* kMetadata = "metadata.json";
+constexpr const char* kConfig = "config.json";
+constexpr const char* kWeights = "model.weights.h5";
+constexpr int64_t kMaxConfigBytes = int64_t{1} << 30;
+
+// Readers do not look at the version. Without the date equal models make equal files.
+Config metadata() {
+  return Config::dict({{"keras_version", "3.8.0"}, {"date_saved", "1980-01-01@00:00:00"}});
+}
+
+// A file of this object's own, removed with it.
+class ScratchFile {
+ public:
+  explicit ScratchFile(std::string path) : path_(std::move(path)) {}
+  ~ScratchFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  ScratchFile(const ScratchFile&) = delete;
+  ScratchFile& operator=(const ScratchFile&) = delete;
+  const std::string& path() const { return path_; }
+
+  static std::unique_ptr<const ScratchFile> anywhere() {
+    std::string path = std::filesystem::temp_directory_path() / "keel-weights-XXXXXX";
+    const int file = ::mkstemp(path.data());
+    if (file < 0) throw IoError(path, ": cannot be created");
+    ::close(file);
+    return std::make_unique<const ScratchFile>(path);
+  }
+
+ private:
+  const std::string path_;
+};
+
+}  // namespace
+
+void write_keras_archive(const Model& model, const std::string& path,
+                         const KerasArchiveWriteOptions& options) {
+  Config about = metadata();
+  add_signatures(options.signatures, about);
+  const Hdf5Contents weights = keras_weights_contents(model);
+  Config config = to_keras_archive(model);
+  const Config compiled = model.get_compile_config();
+  if (!compiled.is_null() && !compiled["optimizer"].is_null()) {
+    config.set("compile_config", to_compile_config(compiled));
+  }
+  distribute::ProcessGroup& group = distribute::processes();
+  const ScratchFile unzipped(str(path, ".", ::getpid(), ".", kWeights));
+  write_hdf5("save_model", unzipped.path(), weights);
+  distribute::fail_together(group, "save_model", [&] {
+    if (group.rank() != 0) return;
+    AtomicFile target(path);
+    ZipWriter zip(target.temporary_path());
+    zip.add(kMetadata, to_json(about));
+    zip.add(kConfig, to_json(config));
+    zip.add_file(kWeights, unzipped.path());
+    zip.finish();
+    target.commit();
+  });
+}
+
+namespace {
+
+// The weights of an archive, unpacked.
+class ArchivedWeights {
+ public:
+  ArchivedWeights(const ZipFile& zip, const std::string& path)
+      : unzipped_(extracted(zip)), file_(unzipped_->path(), str(path, ", ", kWeights)) {}
+  const Hdf5File& file() const { return file_; }
+
+ private:
+  static std::unique_ptr<const ScratchFile> extracted(const ZipFile& zip) {
+    std::unique_ptr<const ScratchFile> out = ScratchFile::anywhere();
+    zip.extract(kWeights, out->path());
+    return out;
+  }
+
+  const std::unique_ptr<const ScratchFile> unzipped_;
+  const Hdf5File file_;
+};
+
+}  // namespace
+
+ModelHandle read_keras_archive(const std::string& path, const KerasArchiveReadOptions& options) {
+  const ZipFile zip(path);
+  const std::string json = zip.read(kConfig, kMaxConfigBytes);
+  const ArchivedWeights weights(zip, path);
+  ModelHandle model = naming_file(path, kConfig, [&] {
+    const MemoryLimit limit(most_bytes_of_model(path));
+    const Config config = with_vocabularies(zip, weights.file(), parse_json(json));
+    ModelHandle made = model_from_keras(config, {.safe_mode = options.safe_mode});
+    const Config* const stored = config.find("compile_config");
+    if (options.compile && stored != nullptr) {
+      const Config compiled = from_training_config(*stored);
+      if (!compiled.is_null()) made->compile_from_config(compiled);
+    }
+    return made;
+  });
+  read_keras_weights(weights.file(), *model, false);
+  return model;
+}
+
+std::vector<std::string> read_archive_weights(const std::string& path, const Model& model,
+                                              bool skip_mismatch) {
+  return read_keras_weights(ArchivedWeights(ZipFile(path), path).file(), model, skip_mismatch);
+}
+
+}  // namespace keel

@@ -1,0 +1,25 @@
+// The commands of the tool `keel`. Each prints to the standard output and returns the exit status;
+// what is wrong with arguments or files is thrown.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "savedmodel/tool/arguments.h"
+
+namespace keel::tool {
+
+struct Command {
+  Syntax syntax;
+  std::string summary;  // one line
+  std::string details;
+  int (*run)(const Arguments&);
+};
+
+Command convert_command();
+Command diff_command();
+Command inspect_command();
+Command plot_command();
+Command predict_command();
+
+}  // namespace keel::tool

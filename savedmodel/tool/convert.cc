@@ -1,0 +1,80 @@
+// keel convert: the same model, or its weights, in another format.
+#include <iostream>
+
+#include "savedmodel/saved_model.h"
+#include "savedmodel/signature_files.h"
+#include "savedmodel/tool/commands.h"
+#include "savedmodel/tool/model_file.h"
+
+namespace keel::tool {
+namespace {
+
+constexpr const char* kWho = "keel convert";
+
+bool is_weights_file(const std::string& path) { return path.ends_with(".weights.h5"); }
+
+void check_suffix(const std::string& out) {
+  if (!out.ends_with(".keras") && !out.ends_with(".h5") && !out.ends_with(".hdf5")) {
+    throw ValueError(
+        kWho, ": OUT must end in '.keras', '.h5', '.hdf5' or '.weights.h5', received '", out, "'");
+  }
+}
+
+// The model of IN, or that of --model with the weights in IN.
+LoadedModel model_of(const Arguments& arguments) {
+  const std::string& in = arguments.operand(0);
+  const std::optional<std::string> frame = arguments.value("model");
+  const FileKind kind = kind_of_file(in);
+  if (kind == FileKind::kCheckpoint) {
+    throw ValueError(kWho, ": ", in, " is a checkpoint, which the program that wrote it restores");
+  }
+  if (!frame) {
+    if (!has_model(kind)) {
+      throw ValueError(kWho, ": ", in,
+                       " holds weights alone: name a file with the model by --model");
+    }
+    return load_whole_model(kWho, in);
+  }
+  LoadedModel loaded = load_whole_model(kWho, *frame);
+  load_weights(loaded.model, in);
+  return loaded;
+}
+
+int run(const Arguments& arguments) {
+  const std::string &in = arguments.operand(0), &out = arguments.operand(1);
+  check_suffix(out);
+  const LoadedModel loaded = model_of(arguments);
+  if (is_weights_file(out) || arguments.has("weights_only")) {
+    save_weights(loaded.model, out);
+  } else {
+    if (!loaded.not_compiled.empty()) {
+      std::cerr << "keel convert: the training configuration is left out: " << loaded.not_compiled
+                << '\n';
+    }
+    save_model(loaded.model, out,
+               {.include_optimizer = loaded.model->compiled(),
+                .for_keras = arguments.has("for_keras"),
+                .signatures = read_signature_specs(arguments.value("model").value_or(in))});
+  }
+  std::cout << "wrote " << out << '\n';
+  return 0;
+}
+
+}  // namespace
+
+Command convert_command() {
+  return {
+      .syntax = {.command = "convert",
+                 .operands = {"IN", "OUT"},
+                 .flags = {{"model", {"FILE"}, "the model that the weights in IN are for"},
+                           {"weights_only", {}, "write weights alone to a .h5 file, too"},
+                           {"for_keras", {}, "put layers of Keras in place of those it lacks"}}},
+      .summary = "writes a model, or weights, in the format that OUT's suffix asks for",
+      .details =
+          "OUT is a model (.keras, .h5, .hdf5) or weights (.weights.h5). The optimizer's state\n"
+          "goes along where IN has it, and so do signatures. An IN of weights alone needs\n"
+          "--model, a file with a model of the same layers.",
+      .run = run};
+}
+
+}  // namespace keel::tool

@@ -1,0 +1,169 @@
+// keel diff: in what two files differ.
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+#include "savedmodel/keras_compile.h"
+#include "savedmodel/saved_model.h"
+#include "savedmodel/signature_files.h"
+#include "savedmodel/tool/commands.h"
+#include "savedmodel/tool/difference.h"
+#include "savedmodel/tool/model_file.h"
+#include "savedmodel/tool/number_text.h"
+
+namespace keel::tool {
+namespace {
+
+constexpr const char* kWho = "keel diff";
+
+class Report {
+ public:
+  template <class... Args>
+  void add(const Args&... what) {
+    std::cout << str(what...) << '\n';
+    ++lines_;
+  }
+  int64_t lines() const { return lines_; }
+
+ private:
+  int64_t lines_ = 0;
+};
+
+std::string shortened(const Config* config) {
+  constexpr size_t kLongest = 80;
+  const std::string text = config == nullptr ? "nothing" : to_json(*config);
+  return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
+}
+
+void compare_configs(const std::string& path, const Config* a, const Config* b, Report& report) {
+  if (a != nullptr && b != nullptr) {
+    if (*a == *b) return;
+    if (a->is_number() && b->is_number() && a->number() == b->number()) return;
+    if (a->is_dict() && b->is_dict()) {
+      for (const auto& [key, value] : a->entries()) {
+        compare_configs(str(path, "/", key), &value, b->find(key), report);
+      }
+      for (const auto& [key, value] : b->entries()) {
+        if (a->find(key) == nullptr) compare_configs(str(path, "/", key), nullptr, &value, report);
+      }
+      return;
+    }
+    if (a->is_list() && b->is_list() && a->items().size() == b->items().size()) {
+      for (size_t i = 0; i < a->items().size(); ++i) {
+        compare_configs(str(path, "/", i), &a->items()[i], &b->items()[i], report);
+      }
+      return;
+    }
+  }
+  report.add(path, ": ", shortened(a), " and ", shortened(b));
+}
+
+void compare_values(const std::string& name, const StoredValue& a, const StoredValue& b,
+                    double atol, Report& report) {
+  const Tensor x = a.get(), y = b.get();
+  if (x.shape() != y.shape() || x.dtype() != y.dtype()) {
+    return report.add(name, ": ", x.dtype(), " ", x.shape(), " and ", y.dtype(), " ", y.shape());
+  }
+  const Difference found = difference(x, y, atol);
+  if (found.count == 0) return;
+  report.add(name, ": ", found.count, " of ", x.size(), " values differ, by up to ",
+             number_text(found.largest), " at ", found.at);
+}
+
+// By name, in the order of A and then of B.
+void compare_lists(const char* part, const std::vector<StoredValue>& a,
+                   const std::vector<StoredValue>& b, double atol, Report& report) {
+  std::map<std::string, const StoredValue*> others;
+  for (const StoredValue& value : b) others.emplace(value.name, &value);
+  std::map<std::string, bool> seen;
+  for (const StoredValue& value : a) {
+    const std::string name = str(part, " ", value.name);
+    seen[value.name] = true;
+    const auto at = others.find(value.name);
+    if (at == others.end()) {
+      report.add(name, ": in A alone");
+    } else {
+      compare_values(name, value, *at->second, atol, report);
+    }
+  }
+  for (const StoredValue& value : b) {
+    if (!seen.contains(value.name)) report.add(part, " ", value.name, ": in B alone");
+  }
+}
+
+void compare_stored(const StoredValues& a, const StoredValues& b, double atol, Report& report) {
+  compare_lists("weight", a.weights, b.weights, atol, report);
+  compare_lists("optimizer", a.optimizer, b.optimizer, atol, report);
+}
+
+// In one dialect: formats differ in how they name losses.
+Config training_of(const Model& model) {
+  return model.compiled() ? to_training_config(model.get_compile_config()) : Config();
+}
+
+void compare_models(const std::string& a, const std::string& b, double atol, Report& report) {
+  const LoadedModel x = load_whole_model(kWho, a), y = load_whole_model(kWho, b);
+  if (x.model->class_name() != y.model->class_name()) {
+    report.add("model: ", x.model->class_name(), " and ", y.model->class_name());
+  } else {
+    const Config config_a = x.model->get_config(), config_b = y.model->get_config();
+    compare_configs("config", &config_a, &config_b, report);
+  }
+  const Config compiled_a = training_of(*x.model), compiled_b = training_of(*y.model);
+  compare_configs("training", &compiled_a, &compiled_b, report);
+  const Config served_a = to_config(read_signature_specs(a));
+  const Config served_b = to_config(read_signature_specs(b));
+  compare_configs("signatures", &served_a, &served_b, report);
+  compare_stored(values_of(*x.model), values_of(*y.model), atol, report);
+}
+
+// The weights alone of two files, one of which has a model to name the other's by.
+void compare_with_model(const std::string& with_model, const std::string& weights, bool model_first,
+                        double atol, Report& report) {
+  const ModelHandle framed = load_model(with_model, {.compile = false});
+  const StoredValues of_model = values_of(*load_model(with_model, {.compile = false}));
+  load_weights(framed, weights);
+  const StoredValues of_weights = values_of(*framed);
+  compare_stored(model_first ? of_model : of_weights, model_first ? of_weights : of_model, atol,
+                 report);
+}
+
+int run(const Arguments& arguments) {
+  const std::string a = file_of(arguments.operand(0)), b = file_of(arguments.operand(1));
+  const double atol = arguments.number("atol", 0, 0);
+  const FileKind kind_a = kind_of_file(a), kind_b = kind_of_file(b);
+  Report report;
+  if (has_model(kind_a) && has_model(kind_b)) {
+    compare_models(a, b, atol, report);
+  } else if (kind_a == kind_b) {
+    compare_stored(values_of(a, kind_a), values_of(b, kind_b), atol, report);
+  } else if (kind_a == FileKind::kCheckpoint || kind_b == FileKind::kCheckpoint) {
+    throw ValueError(kWho, ": a checkpoint is compared with another one, received ",
+                     describe(kind_a), " and ", describe(kind_b));
+  } else if (has_model(kind_a) || has_model(kind_b)) {
+    const bool model_first = has_model(kind_a);
+    compare_with_model(model_first ? a : b, model_first ? b : a, model_first, atol, report);
+  } else {
+    throw ValueError(kWho, ": weights in two formats need a model to tell which are which, ",
+                     "compare each with a model's file");
+  }
+  if (report.lines() == 0) std::cout << "no differences\n";
+  return report.lines() == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+Command diff_command() {
+  return {.syntax = {.command = "diff",
+                     .operands = {"A", "B"},
+                     .flags = {{"atol", {"A"}, "how far values may differ; 0"}}},
+          .summary = "says in what two files differ",
+          .details =
+              "Compares configurations, training configurations, signatures, weights and the\n"
+              "optimizer's state of two models, in formats that may be two; weights with those of\n"
+              "a model; or two checkpoints. A line for each difference; exit status 1 if there\n"
+              "are any.",
+          .run = run};
+}
+
+}  // namespace keel::tool

@@ -1,0 +1,209 @@
+// keel inspect: what is in a file.
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+
+#include "framework/crc32c.h"
+#include "layers/summary.h"
+#include "savedmodel/checkpoint_file.h"
+#include "savedmodel/saved_model.h"
+#include "savedmodel/tool/commands.h"
+#include "savedmodel/tool/model_file.h"
+#include "savedmodel/tool/number_text.h"
+#include "savedmodel/zip_file.h"
+
+namespace keel::tool {
+namespace {
+
+constexpr int64_t kMetadataLimit = int64_t{64} << 20;
+
+void print_line(const std::string& what, const std::string& value) {
+  std::cout << what << std::string(what.size() < 11 ? 12 - what.size() : 1, ' ') << value << '\n';
+}
+
+// Of the values as they lie in memory; of strings with their lengths.
+std::string checksum(const Tensor& value) {
+  std::string bytes;
+  if (value.dtype() == DType::kString) {
+    for (const std::string& text : value.data<std::string>()) bytes += str(text.size(), ' ', text);
+  }
+  const std::string_view view =
+      value.dtype() == DType::kString
+          ? std::string_view(bytes)
+          : std::string_view(reinterpret_cast<const char*>(value.raw().data()), value.raw().size());
+  char text[9];
+  std::snprintf(text, sizeof text, "%08x", crc32c(view));
+  return text;
+}
+
+std::string element_text(const Tensor& value, int64_t i) {
+  return visit_any(value.dtype(), [&]<class T>(T) -> std::string {
+    const T element = value.data<T>()[i];
+    if constexpr (std::is_same_v<T, std::string>) {
+      return to_json(element);
+    } else if constexpr (std::is_same_v<T, bool>) {
+      return element ? "true" : "false";
+    } else {
+      return number_text(element);
+    }
+  });
+}
+
+// Scalars have their value beside them.
+void print_values(const char* title, const std::vector<StoredValue>& values) {
+  std::cout << '\n' << title << (values.empty() ? "  none" : "") << '\n';
+  size_t width = 0;
+  for (const StoredValue& value : values) width = std::max(width, value.name.size());
+  for (const StoredValue& stored : values) {
+    const Tensor value = stored.get();
+    std::string name = stored.name;
+    name.resize(width, ' ');
+    std::cout << "  " << name << "  crc32c " << checksum(value) << "  " << value.dtype() << ' '
+              << value.shape();
+    if (value.rank() == 0) std::cout << " = " << element_text(value, 0);
+    std::cout << '\n';
+  }
+}
+
+std::string spec_text(const std::map<std::string, TensorSpec>& specs) {
+  constexpr const char* kLayouts[] = {"", "ragged ", "sparse "};
+  std::string out;
+  for (const auto& [name, spec] : specs) {
+    out += str(out.empty() ? "" : ", ", name, ": ", kLayouts[static_cast<size_t>(spec.layout)],
+               spec.dtype, ' ', spec.shape);
+  }
+  return out;
+}
+
+void print_signatures(const ModelHandle& model, const std::string& path) {
+  std::cout << "\nsignatures";
+  try {
+    const Signatures found = signatures(model, path);
+    std::cout << '\n';
+    for (const auto& [name, signature] : found) {
+      std::cout << "  " << name << '(' << spec_text(signature.inputs()) << ") -> {"
+                << spec_text(signature.outputs()) << "}\n";
+    }
+  } catch (const ValueError& error) {
+    std::cout << "  none: " << error.what() << '\n';
+  }
+}
+
+std::string keras_version(const std::string& path, FileKind kind) {
+  if (kind == FileKind::kArchive) {
+    const ZipFile archive(path);
+    if (!archive.has("metadata.json")) return "";
+    const Config metadata = parse_json(archive.read("metadata.json", kMetadataLimit));
+    const Config* version = metadata.find("keras_version");
+    return version != nullptr && version->is_string() ? version->string() : "";
+  }
+  const Hdf5File file(path);
+  return file.has_attribute("/", "keras_version") ? file.string_attribute("/", "keras_version")
+                                                  : "";
+}
+
+void print_kind(const std::string& path, FileKind kind) {
+  print_line("file", path);
+  const std::string version =
+      kind == FileKind::kCheckpoint ? std::string() : keras_version(path, kind);
+  print_line("format", describe(kind) + (version.empty() ? "" : ", of Keras " + version));
+}
+
+void inspect_model(const std::string& path, FileKind kind) {
+  const auto [model, not_compiled] = load_whole_model("keel inspect", path);
+  print_kind(path, kind);
+  print_line("model", model->class_name() + " " + model->name());
+  const std::shared_ptr<Optimizer> optimizer = model->optimizer();
+  if (!not_compiled.empty()) {
+    print_line("training", "cannot be read: " + not_compiled);
+  } else if (model->compiled()) {
+    print_line("training", to_json(model->get_compile_config()));
+  } else {
+    print_line("training", "not compiled");
+  }
+  std::cout << '\n';
+  summary(*model, {.line_length = 100, .expand_nested = true}, std::cout);
+  const StoredValues values = values_of(*model);
+  print_values("weights", values.weights);
+  if (optimizer != nullptr) {
+    print_values(("optimizer " + optimizer->name()).c_str(), values.optimizer);
+  }
+  print_signatures(model, path);
+}
+
+void inspect_values(const std::string& path, FileKind kind) {
+  const StoredValues values = values_of(path, kind);
+  print_kind(path, kind);
+  if (kind == FileKind::kCheckpoint) {
+    print_line("step", std::to_string(CheckpointReader(path).step()));
+  }
+  print_values("weights", values.weights);
+  print_values("optimizer", values.optimizer);
+}
+
+// By the whole name, else by a part of one name alone; weights before the optimizer's state.
+const StoredValue& value_named(const std::string& path, const StoredValues& values,
+                               const std::string& name) {
+  for (const auto* list : {&values.weights, &values.optimizer}) {
+    const auto at = std::ranges::find(*list, name, &StoredValue::name);
+    if (at != list->end()) return *at;
+  }
+  for (const auto* list : {&values.weights, &values.optimizer}) {
+    const StoredValue* found = nullptr;
+    std::string names;
+    int64_t count = 0;
+    for (const StoredValue& value : *list) {
+      if (("/" + value.name + "/").find("/" + name + "/") == std::string::npos) continue;
+      found = &value;
+      names += (names.empty() ? "" : ", ") + value.name;
+      ++count;
+    }
+    if (count > 1) throw ValueError(path, ": '", name, "' may be any of ", names);
+    if (count == 1) return *found;
+  }
+  throw ValueError(path, ": has no weight '", name, "'");
+}
+
+void print_row(const std::string& path, FileKind kind, const std::string& table,
+               const std::string& id) {
+  const auto row = parse_number<int64_t>(id);
+  if (!row) throw ValueError("keel inspect: the ID of --row must be a number, received '", id, "'");
+  const StoredValues values = has_model(kind)
+                                  ? values_of(*load_whole_model("keel inspect", path).model)
+                                  : values_of(path, kind);
+  const StoredValue& stored = value_named(path, values, table);
+  const Tensor found = stored.row(*row);
+  std::cout << stored.name << '[' << *row << "] =";
+  for (int64_t i = 0; i < found.size(); ++i) std::cout << ' ' << element_text(found, i);
+  std::cout << '\n';
+}
+
+int run(const Arguments& arguments) {
+  const std::string path = file_of(arguments.operand(0));
+  const FileKind kind = kind_of_file(path);
+  const std::vector<std::string> row = arguments.values("row");
+  if (!row.empty()) {
+    print_row(path, kind, row[0], row[1]);
+  } else if (has_model(kind)) {
+    inspect_model(path, kind);
+  } else {
+    inspect_values(path, kind);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command inspect_command() {
+  return {.syntax = {.command = "inspect",
+                     .operands = {"FILE"},
+                     .flags = {{"row", {"TABLE", "ID"}, "print one row of a weight instead"}}},
+          .summary = "prints the layers, weights, optimizer's state and signatures in a file",
+          .details =
+              "FILE is a model, weights, a checkpoint or a folder of checkpoints (the newest is\n"
+              "taken). Weights have checksums (CRC-32C of the values), which are alike in files\n"
+              "of different formats. TABLE is a weight's name, or a part of it between '/'.",
+          .run = run};
+}
+
+}  // namespace keel::tool

@@ -1,0 +1,184 @@
+#include "savedmodel/tool/model_file.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "savedmodel/checkpoint_file.h"
+#include "savedmodel/checkpoint_manager.h"
+#include "savedmodel/keras_h5_optimizer.h"
+#include "savedmodel/model_weights.h"
+#include "savedmodel/saved_model.h"
+
+namespace keel::tool {
+namespace {
+
+bool begins_with_zip(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  char start[2] = {};
+  return file.read(start, sizeof start) && start[0] == 'P' && start[1] == 'K';
+}
+
+bool has_list(const Hdf5File& file, const char* name) {
+  return file.has_attribute("/", name) || file.has_attribute("/", std::string(name) + "0");
+}
+
+// Calls use(path) for each dataset, in order of names.
+template <class Use>
+void for_each_dataset(const Hdf5File& file, const std::string& group, const Use& use) {
+  for (const std::string& child : file.children(group.empty() ? "/" : group)) {
+    const std::string path = str(group, group.empty() ? "" : "/", child);
+    if (file.is_group(path)) {
+      for_each_dataset(file, path, use);
+    } else {
+      use(path);
+    }
+  }
+}
+
+void check_row(const std::string& name, const TensorSpec& spec, int64_t row) {
+  if (spec.shape.rank() == 0) throw ValueError(name, ": is a scalar and has no rows");
+  if (row < 0 || row >= spec.shape[0]) {
+    throw ValueError(name, ": has rows 0 to ", spec.shape[0] - 1, ", received ", row);
+  }
+}
+
+Tensor row_of(const Tensor& value, int64_t row) {
+  return slice_rows(TensorLike(value), row, row + 1).tensor();
+}
+
+StoredValue stored(std::string name, const StateEntry& entry) {
+  const TensorSpec spec = entry.spec;
+  const auto row = [name, entry](int64_t r) {
+    check_row(name, entry.spec, r);
+    if (!entry.rows) return row_of(entry.get(), r);
+    Tensor out = Tensor::uninitialized(entry.spec.shape.with(0, 1), DType::kFloat32);
+    entry.rows->read(r, r + 1, out.mutable_data<float>().data());
+    return out;
+  };
+  return {.name = std::move(name), .spec = spec, .get = entry.get, .row = row};
+}
+
+std::string without_suffix(const std::string& name) {
+  return name.ends_with(":0") ? name.substr(0, name.size() - 2) : name;
+}
+
+StoredValues values_of_checkpoint(const std::string& path) {
+  const auto reader = std::make_shared<const CheckpointReader>(path);
+  StoredValues out;
+  for (const auto& [key, entry] : reader->index()) {
+    const TensorSpec spec = entry.spec;
+    const auto row = [reader, key, spec](int64_t r) {
+      check_row(key, spec, r);
+      Tensor found;
+      if (spec.dtype == DType::kString) return row_of(reader->read(key), r);
+      reader->read_rows(key, r, r + 1, [&](int64_t, const Tensor& values) { found = values; });
+      return found;
+    };
+    const bool is_state = key.starts_with("optimizers/") || !entry.optimizer.empty();
+    (is_state ? out.optimizer : out.weights)
+        .push_back({.name = key,
+                    .spec = spec,
+                    .get = [reader, key] { return reader->read(key); },
+                    .row = row});
+  }
+  return out;
+}
+
+}  // namespace
+
+const char* describe(FileKind kind) {
+  switch (kind) {
+    case FileKind::kArchive:
+      return "model, Keras archive";
+    case FileKind::kLegacyModel:
+      return "model, Keras legacy HDF5";
+    case FileKind::kLegacyWeights:
+      return "weights, Keras legacy HDF5";
+    case FileKind::kWeights:
+      return "weights, Keras 3 HDF5";
+    case FileKind::kCheckpoint:
+      return "checkpoint";
+  }
+  return "";
+}
+
+std::string file_of(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return path;
+  const std::optional<std::string> latest = latest_checkpoint(path);
+  if (!latest) throw IoError(path, ": is a folder without checkpoints");
+  return *latest;
+}
+
+FileKind kind_of_file(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) throw IoError(path, ": no such file");
+  if (begins_with_zip(path)) return FileKind::kArchive;
+  const Hdf5File file(path);
+  if (file.has_attribute("/", "format")) return FileKind::kCheckpoint;
+  if (file.has_attribute("/", "model_config")) return FileKind::kLegacyModel;
+  if (has_list(file, "layer_names")) return FileKind::kLegacyWeights;
+  if (file.has("/layers") || file.has("/_layer_checkpoint_dependencies") || file.has("/vars")) {
+    return FileKind::kWeights;
+  }
+  throw IoError(path, ": holds neither a model, nor weights, nor a checkpoint");
+}
+
+LoadedModel load_whole_model(const std::string& who, const std::string& path) {
+  const FileKind kind = kind_of_file(path);
+  if (!has_model(kind)) {
+    throw ValueError(who, ": needs a model, ", path, " holds ", describe(kind));
+  }
+  try {
+    return {.model = load_model(path)};
+  } catch (const IoError&) {
+    throw;
+  } catch (const Error& error) {
+    // Either the training configuration is at fault, or this throws again.
+    return {.model = load_model(path, {.compile = false}), .not_compiled = error.what()};
+  }
+}
+
+StoredValues values_of(const Model& model) {
+  StoredValues out;
+  std::vector<LayerWeights> layers = weights_by_layer(model);
+  layers.push_back(top_level_weights(model));
+  for (const LayerWeights& layer : layers) {
+    for (const NamedWeight& weight : layer.weights) {
+      const std::string name = without_suffix(weight.name);
+      const bool complete = name.starts_with(layer.layer + "/");
+      out.weights.push_back(stored(complete ? name : layer.layer + "/" + name, weight.entry));
+    }
+  }
+  if (model.optimizer() == nullptr) return out;
+  for (const OptimizerState& state : optimizer_state(model)) {
+    StateEntry entry;
+    entry.spec = state.spec;
+    entry.get = state.get;
+    out.optimizer.push_back(stored(state.name, entry));
+  }
+  return out;
+}
+
+StoredValues values_of(const std::string& path, FileKind kind) {
+  if (kind == FileKind::kCheckpoint) return values_of_checkpoint(path);
+  const auto file = std::make_shared<const Hdf5File>(path);
+  StoredValues out;
+  for_each_dataset(*file, "", [&](const std::string& name) {
+    const TensorSpec spec = file->spec(name);
+    const auto row = [file, name, spec](int64_t r) {
+      check_row(name, spec, r);
+      if (spec.dtype == DType::kString) return row_of(file->read(name), r);
+      return file->read_rows(name, r, 1);
+    };
+    const bool is_state = name.starts_with("optimizer");
+    (is_state ? out.optimizer : out.weights)
+        .push_back({.name = without_suffix(name),
+                    .spec = spec,
+                    .get = [file, name] { return file->read(name); },
+                    .row = row});
+  });
+  return out;
+}
+
+}  // namespace keel::tool

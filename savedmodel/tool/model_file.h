@@ -1,0 +1,54 @@
+// A file of a model, of weights or a checkpoint, whatever its format: what kind it is, and the
+// values in it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "layers/model.h"
+#include "savedmodel/signature.h"
+
+namespace keel::tool {
+
+enum class FileKind { kArchive, kLegacyModel, kLegacyWeights, kWeights, kCheckpoint };
+const char* describe(FileKind kind);
+inline bool has_model(FileKind kind) {
+  return kind == FileKind::kArchive || kind == FileKind::kLegacyModel;
+}
+
+// By the file's contents. IoError if it is missing, damaged or none of these.
+FileKind kind_of_file(const std::string& path);
+// The newest checkpoint of a folder; other paths as they are. IoError if a folder has none.
+std::string file_of(const std::string& path);
+
+struct LoadedModel {
+  ModelHandle model;
+  std::string not_compiled = {};  // why the training configuration cannot be used; empty if it can
+};
+// Compiled if the file says how. What load_model throws; ValueError, naming `who`, for a file of
+// another kind.
+LoadedModel load_whole_model(const std::string& who, const std::string& path);
+
+// A tensor of a file.
+struct StoredValue {
+  std::string name;  // "dense/kernel"
+  TensorSpec spec;
+  std::function<Tensor()> get;
+  std::function<Tensor(int64_t)> row;  // of one that has rows
+};
+
+struct StoredValues {
+  std::vector<StoredValue> weights;
+  std::vector<StoredValue> optimizer;
+};
+
+// Weights go by the names of layers and weights; optimizer's state is there if it is compiled.
+StoredValues values_of(const Model& model);
+// Those of a file of weights alone, by their place in it, or of a checkpoint, by their keys.
+StoredValues values_of(const std::string& path, FileKind kind);
+
+}  // namespace keel::tool

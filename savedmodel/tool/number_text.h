@@ -1,0 +1,28 @@
+// Numbers from text and back.
+#pragma once
+
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace keel::tool {
+
+// The whole text as a number; nothing if it is none, or out of range.
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  T out = {};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error != std::errc() || end != text.data() + text.size()) return {};
+  return out;
+}
+
+// The shortest text that reads back as the same number.
+template <class T>
+std::string number_text(T value) {
+  char text[64];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+}  // namespace keel::tool

@@ -1,0 +1,302 @@
+// keel predict: what a model says of inputs in a file.
+#include <fstream>
+#include <iostream>
+
+#include "framework/data/tfrecord.h"
+#include "layers/functional.h"
+#include "layers/training/output_names.h"
+#include "savedmodel/keras_model_config.h"
+#include "savedmodel/saved_model.h"
+#include "savedmodel/signature_files.h"
+#include "savedmodel/tool/commands.h"
+#include "savedmodel/tool/csv_tensors.h"
+#include "savedmodel/tool/difference.h"
+#include "savedmodel/tool/json_tensors.h"
+#include "savedmodel/tool/model_file.h"
+#include "savedmodel/tool/number_text.h"
+
+namespace keel::tool {
+namespace {
+
+constexpr const char* kWho = "keel predict";
+constexpr const char* kExamples = "examples";
+
+bool takes_examples(const Signature& signature) {
+  const auto& inputs = signature.inputs();
+  return inputs.size() == 1 && inputs.begin()->first == kExamples &&
+         inputs.begin()->second.dtype == DType::kString;
+}
+
+enum class InputKind { kRecords, kCsv, kJson };
+
+// By the file's name; files of records are often named "clicks.tfrecord-00000-of-00012" or
+// "clicks_tfrecord-00000-of-00012.gz".
+InputKind kind_of_inputs(const std::string& path) {
+  if (path.ends_with(".json")) return InputKind::kJson;
+  if (path.ends_with(".csv")) return InputKind::kCsv;
+  if (path.find("tfrecord", path.rfind('/') + 1) != std::string::npos) return InputKind::kRecords;
+  throw ValueError(kWho, ": INPUTS must end in .json or .csv, or be records with 'tfrecord' in ",
+                   "their name, received '", path, "'");
+}
+
+InputKind kind_of_inputs(const std::vector<std::string>& paths) {
+  const InputKind kind = kind_of_inputs(paths.at(0));
+  for (const std::string& path : paths) {
+    if (kind_of_inputs(path) != kind) {
+      throw ValueError(kWho, ": INPUTS must be files of one kind, received '", paths[0], "' and '",
+                       path, "'");
+    }
+  }
+  return kind;
+}
+
+// That of --signature; else "serving_default", or for records the only one that takes examples.
+std::pair<std::string, Signature> chosen_signature(const Arguments& arguments,
+                                                   const Signatures& all) {
+  const bool records = kind_of_inputs(arguments.operands_from(1)) == InputKind::kRecords;
+  const std::optional<std::string> asked = arguments.value("signature");
+  std::string names;
+  std::vector<std::string> fitting;
+  for (const auto& [name, signature] : all) {
+    names += (names.empty() ? "" : ", ") + name;
+    const bool fits = asked     ? name == *asked
+                      : records ? takes_examples(signature)
+                                : name == kServingDefault;
+    if (fits) fitting.push_back(name);
+  }
+  if (asked && fitting.empty()) {
+    throw ValueError(kWho, ": the model has no signature '", *asked, "', it has ", names);
+  }
+  if (records && fitting.size() != 1) {
+    throw ValueError(kWho, ": ", fitting.empty() ? "no signature" : "more than one signature",
+                     " of the model takes examples, as in ", arguments.operand(1), "; it has ",
+                     names);
+  }
+  const Signature& signature = all.at(fitting[0]);
+  if (records && !takes_examples(signature)) {
+    throw ValueError(kWho, ": signature '", fitting[0], "' takes no examples, as in ",
+                     arguments.operand(1));
+  }
+  return {fitting[0], signature};
+}
+
+void check_fits(const std::string& path, const std::string& name, const TensorSpec& spec,
+                const TensorLike& value) {
+  const TensorSpec given = value.spec();
+  if (given.dtype != spec.dtype || given.layout != spec.layout) {
+    constexpr const char* kLayouts[] = {"", "ragged ", "sparse "};
+    throw TypeError(path, ": input '", name, "' needs ", kLayouts[static_cast<size_t>(spec.layout)],
+                    spec.dtype, ", received ", kLayouts[static_cast<size_t>(given.layout)],
+                    given.dtype);
+  }
+  if (!compatible(spec.shape, given.shape)) {
+    throw ValueError(path, ": input '", name, "' needs shape ", spec.shape, ", received ",
+                     given.shape);
+  }
+}
+
+// Batches of the rows of a JSON file.
+data::Dataset json_inputs(const std::string& path, const std::map<std::string, TensorSpec>& inputs,
+                          int64_t batch_size) {
+  Tensors::Dict found;
+  for (const NamedTensor& tensor : read_json_tensors(path, "inputs")) {
+    const auto at = inputs.find(tensor.name);
+    if (at == inputs.end()) throw ValueError(path, ": the model has no input '", tensor.name, "'");
+    TensorLike value = tensor.value;
+    const bool other_number = value.values().dtype() != at->second.dtype &&
+                              value.values().dtype() != DType::kString &&
+                              at->second.dtype != DType::kString;
+    if (other_number && value.layout() == Layout::kDense) {
+      value = value.tensor().cast(at->second.dtype);
+    }
+    check_fits(path, tensor.name, at->second, value);
+    if (!found.emplace(tensor.name, value).second) {
+      throw ValueError(path, ": input '", tensor.name, "' is given twice");
+    }
+  }
+  for (const auto& input : inputs) {
+    if (!found.contains(input.first)) {
+      throw ValueError(path, ": input '", input.first, "' is missing");
+    }
+  }
+  const auto rows = std::make_shared<const Tensors>(std::move(found));
+  const int64_t count = row_count(*rows);
+  return data::Dataset::from_generator([rows, count, batch_size] {
+    return [rows, count, batch_size, begin = int64_t{0}]() mutable -> std::optional<Tensors> {
+      if (begin >= count && begin > 0) return {};
+      const int64_t first = begin;
+      begin = std::max<int64_t>(1, std::min(count, first + batch_size));
+      return slice_rows(*rows, first, std::min(count, first + batch_size));
+    };
+  });
+}
+
+// `features`: what the signature parses, if it takes examples.
+data::Dataset inputs_of(const std::string& path, const Signature& signature,
+                        const ExampleFeatures& features, int64_t batch_size) {
+  switch (kind_of_inputs(path)) {
+    case InputKind::kRecords:
+      return data::TFRecordDataset(path, {.compression_type = path.ends_with(".gz") ? "GZIP" : ""})
+          .batch(batch_size)
+          .map([](const Tensors& batch) {
+            return Tensors::dict({{kExamples, batch}});
+          });
+    case InputKind::kCsv:
+      if (!features.empty()) return csv_examples(path, features, batch_size);
+      return csv_inputs(path, signature.inputs(), batch_size);
+    case InputKind::kJson:
+      break;
+  }
+  return json_inputs(path, signature.inputs(), batch_size);
+}
+
+// Predictions for the rows of all files, one file after the other.
+Tensors predictions(const Arguments& arguments, const Signature& signature,
+                    const ExampleFeatures& features) {
+  const std::vector<std::string> paths = arguments.operands_from(1);
+  const int64_t batch_size = arguments.integer("batch_size", 1024, 1);
+  std::vector<Tensors> batches;
+  for (const std::string& path : paths) {
+    int64_t row = 1;
+    for (const Tensors& batch : inputs_of(path, signature, features, batch_size)) {
+      const int64_t rows = row_count(batch);
+      const std::string place = str("rows ", row, " to ", row + rows - 1);
+      batches.push_back(naming_file(path, place.c_str(), [&] { return signature(batch); }));
+      row += rows;
+    }
+  }
+  if (batches.empty()) throw ValueError(paths[0], ": has no rows");
+  return concat_rows(batches);
+}
+
+// Outputs in the model's order, which a dict does not keep.
+std::vector<NamedTensor> ordered(const Model& model, const Tensors& outputs) {
+  std::vector<std::string> names;
+  if (const auto* functional = dynamic_cast<const FunctionalModel*>(&model)) {
+    names = output_names(model, functional->outputs());
+  } else {
+    for (const auto& output : outputs.entries()) names.push_back(output.first);
+  }
+  std::vector<NamedTensor> out;
+  for (const std::string& name : names) out.push_back({name, outputs[name].leaf()});
+  return out;
+}
+
+void write_outputs(const std::string& path, const std::vector<NamedTensor>& outputs) {
+  std::string text;
+  if (path.ends_with(".csv")) {
+    text = csv_tensors(outputs);
+  } else {
+    text = json_tensors(outputs, "outputs");
+  }
+  std::ofstream file(path, std::ios::binary);
+  if (!(file << text) || !file.flush()) throw IoError(path, ": cannot be written");
+  std::cout << "wrote " << path << '\n';
+}
+
+// Prints a line for each output. Whether all are as close as asked.
+bool compare(const std::string& path, const std::vector<NamedTensor>& outputs,
+             const std::vector<NamedTensor>& expected, double atol, double rtol) {
+  if (outputs.size() != expected.size()) {
+    throw ValueError(path, ": the model has ", outputs.size(), " outputs, the file has ",
+                     expected.size());
+  }
+  bool close = true;
+  double largest = 0;
+  for (const NamedTensor& wanted : expected) {
+    const auto at = std::ranges::find(outputs, wanted.name, &NamedTensor::name);
+    if (at == outputs.end() && expected.size() > 1) {
+      throw ValueError(path, ": the model has no output '", wanted.name, "'");
+    }
+    const NamedTensor& output = at == outputs.end() ? outputs[0] : *at;
+    const std::string other = structure_difference(output.value, wanted.value);
+    if (!other.empty()) {
+      std::cout << output.name << ": " << other << '\n';
+      close = false;
+      continue;
+    }
+    const Tensor &a = output.value.values(), &b = wanted.value.values();
+    if (a.shape() != b.shape() || (a.dtype() == DType::kString) != (b.dtype() == DType::kString)) {
+      std::cout << output.name << ": " << a.dtype() << ' ' << a.shape() << ", expected "
+                << b.dtype() << ' ' << b.shape() << '\n';
+      close = false;
+      continue;
+    }
+    const Difference found = difference(a, b, atol, rtol);
+    largest = std::max(largest, found.largest);
+    close = close && found.count == 0;
+    std::cout << output.name << ' ' << a.shape() << ": max difference "
+              << number_text(found.largest) << (found.at.empty() ? "" : " at " + found.at) << ", "
+              << found.count << " of " << a.size() << " too far\n";
+  }
+  std::cout << "max difference " << number_text(largest) << (close ? ", within " : ", not within ")
+            << "atol " << number_text(atol);
+  if (rtol > 0) std::cout << " and rtol " << number_text(rtol);
+  std::cout << '\n';
+  return close;
+}
+
+void check_arguments(const Arguments& arguments) {
+  if (!arguments.has("expected") && (arguments.has("atol") || arguments.has("rtol"))) {
+    throw ValueError(kWho, ": --atol and --rtol need --expected");
+  }
+  const std::optional<std::string> output = arguments.value("output");
+  if (output && !output->ends_with(".json") && !output->ends_with(".csv")) {
+    throw ValueError(kWho, ": --output must end in .json or .csv, received '", *output, "'");
+  }
+}
+
+int run(const Arguments& arguments) {
+  check_arguments(arguments);
+  const double atol = arguments.number("atol", 1e-5, 0), rtol = arguments.number("rtol", 0, 0);
+  const std::string& path = arguments.operand(0);
+  const std::optional<std::string> expected_path = arguments.value("expected");
+  std::vector<NamedTensor> expected;
+  if (expected_path) expected = read_json_tensors(*expected_path, "outputs");
+  const ModelHandle model = load_whole_model(kWho, path).model;
+  if (const auto weights = arguments.value("weights")) load_weights(model, *weights);
+  const auto [name, signature] = chosen_signature(arguments, signatures(model, path));
+  const SignatureSpecs specs = read_signature_specs(path);
+  const auto features = specs.find(name);
+  const std::vector<NamedTensor> outputs =
+      ordered(*model, predictions(arguments, signature,
+                                  features == specs.end() ? ExampleFeatures() : features->second));
+  if (const auto output = arguments.value("output")) {
+    write_outputs(*output, outputs);
+  } else if (!expected_path) {
+    std::cout << json_tensors(outputs, "outputs");
+  }
+  if (!expected_path) return 0;
+  return compare(*expected_path, outputs, expected, atol, rtol) ? 0 : 1;
+}
+
+}  // namespace
+
+Command predict_command() {
+  return {
+      .syntax = {.command = "predict",
+                 .operands = {"MODEL", "INPUTS..."},
+                 .flags = {{"expected", {"FILE"}, "compare with these outputs (.json)"},
+                           {"atol", {"A"}, "how far they may differ; 1e-5"},
+                           {"rtol", {"R"}, "and this much of the expected; 0"},
+                           {"output", {"FILE"}, "write predictions to a .json or .csv file"},
+                           {"signature", {"NAME"}, "run this one, not serving_default"},
+                           {"weights", {"FILE"}, "load these weights into the model first"},
+                           {"batch_size", {"N"}, "rows predicted at once; 1024"}}},
+      .summary = "runs a model on inputs in a file, and compares what it predicts",
+      .details =
+          "INPUTS are files of one kind: JSON, {\"inputs\": [{\"name\", \"dtype\", \"shape\", "
+          "\"data\"}]}\n"
+          "with data flat and row-major; CSV with a column for each input; or records of "
+          "tf.Example,\n"
+          "for a signature that takes them: files with 'tfrecord' in their name, compressed if it\n"
+          "ends in .gz. If --signature names one that takes tf.Example, CSV has a column for each "
+          "of\n"
+          "its features, and an empty field gets the feature's default value. Predictions are\n"
+          "printed as JSON, {\"outputs\": [...]}, unless --output or --expected is given. Exit "
+          "status\n"
+          "1 if they are not those expected.",
+      .run = run};
+}
+
+}  // namespace keel::tool

@@ -1,0 +1,181 @@
+#include <algorithm>
+
+#include "autodiff/ops.h"
+#include "autodiff/tape.h"
+#include "layers/attention/attention.h"
+#include "layers/registry.h"
+#include "tests/conformance/golden_arrays.h"
+#include "tests/conformance/golden_sections.h"
+
+namespace keel::conformance {
+namespace {
+
+// What a record calls its layer with: its inputs, a list if there are several.
+struct Call {
+  std::vector<Tensor> watched;  // the inputs, in the record's order
+  Tensors inputs = {};
+  bool training = false;
+  std::optional<bool> use_causal_mask = {}, return_attention_scores = {};  // of attention alone
+};
+
+// null, an array, or a list of them: one for each input, from the first.
+std::vector<Tensor> one_or_more(const Config* found) {
+  if (found == nullptr) return {};
+  return found->is_list() ? golden_tensors(*found) : std::vector<Tensor>{golden_tensor(*found)};
+}
+
+std::optional<bool> optional_boolean(Fields& fields, const std::string& key) {
+  const Config* found = fields.find(key);
+  return found == nullptr ? std::nullopt : std::optional<bool>(found->boolean());
+}
+
+Call call_of(Fields& fields) {
+  Call out = {.watched = golden_tensors(fields.need("inputs"))};
+  out.training = fields.boolean("training", false);
+  std::vector<Tensor> tensors = out.watched;
+  if (const Config* found = fields.find("call_kwargs")) {
+    Fields options(*found, "call_kwargs");
+    const std::vector<Tensor> masks = one_or_more(options.find("mask"));
+    if (masks.size() > tensors.size()) throw ValueError("call_kwargs: more masks than inputs");
+    for (size_t i = 0; i < masks.size(); ++i) tensors[i] = tensors[i].with_mask(masks[i]);
+    for (const Tensor& state : one_or_more(options.find("initial_state"))) tensors.push_back(state);
+    out.training = options.boolean("training", out.training);
+    out.use_causal_mask = optional_boolean(options, "use_causal_mask");
+    out.return_attention_scores = optional_boolean(options, "return_attention_scores");
+    options.finish();
+  }
+  out.inputs = Tensors::list(Tensors::Items(tensors.begin(), tensors.end()));
+  if (tensors.size() == 1) out.inputs = tensors[0];
+  return out;
+}
+
+Tensors run(const LayerHandle<Layer>& layer, const Call& call) {
+  if (!call.use_causal_mask && !call.return_attention_scores) {
+    return layer(call.inputs, {.training = call.training});
+  }
+  auto* attention = dynamic_cast<AttentionBase*>(&*layer);
+  if (attention == nullptr) throw ValueError("call_kwargs: the layer is not of attention");
+  return (*attention)(call.inputs,
+                      {.training = call.training,
+                       .return_attention_scores = call.return_attention_scores.value_or(false),
+                       .use_causal_mask = call.use_causal_mask.value_or(false)});
+}
+
+// Keras's order: what the layer itself holds, trainable ones first, then layer by layer.
+std::vector<Variable> weights_of(const Layer& layer) {
+  std::vector<Variable> inside;
+  for (const auto& part : layer.sublayers()) {
+    for (const Variable& v : weights_of(*part)) {
+      if (std::ranges::find(inside, v) == inside.end()) inside.push_back(v);
+    }
+  }
+  std::vector<Variable> out;
+  for (const Variable& v : layer.weights()) {
+    if (std::ranges::find(inside, v) == inside.end()) out.push_back(v);
+  }
+  out.insert(out.end(), inside.begin(), inside.end());
+  return out;
+}
+
+// False, and says why, if the record's arrays are no weights of the layer.
+bool set_weights(const Config& expected, const std::vector<Variable>& weights, Comparison& result) {
+  const std::vector<Tensor> values = golden_tensors(expected);
+  if (values.size() != weights.size()) {
+    result.compare("number of weights", static_cast<int64_t>(values.size()),
+                   static_cast<int64_t>(weights.size()));
+    return false;
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].shape() != weights[i].shape()) {
+      result.report("shape of weight " + weights[i].path(), str(values[i].shape()),
+                    str(weights[i].shape()));
+      return false;
+    }
+    weights[i].assign(values[i].cast(weights[i].dtype()));
+  }
+  return true;
+}
+
+std::vector<Config> list_of(const Config& one_or_more) {
+  return one_or_more.is_list() ? one_or_more.items() : std::vector<Config>{one_or_more};
+}
+
+// Gradients, none as zeros, where the record has them.
+void compare_gradients(const std::string& what, const Config& expected,
+                       const std::vector<Gradient>& gradients, Comparison& result) {
+  result.compare("number of " + what, static_cast<int64_t>(expected.items().size()),
+                 static_cast<int64_t>(gradients.size()));
+  for (size_t i = 0; i < std::min(expected.items().size(), gradients.size()); ++i) {
+    const Config& item = expected.items()[i];
+    if (item.is_null()) continue;
+    const Array wanted = golden_array(item);
+    Array got = {.shape = wanted.shape, .values = std::vector<double>(wanted.values.size(), 0)};
+    if (gradients[i]) got = array_of(gradients[i].dense());
+    result.compare(what + " " + std::to_string(i), wanted, got);
+  }
+}
+
+void compare_outputs(const Config& expected, const std::vector<TensorLike>& outputs,
+                     Comparison& result) {
+  const std::vector<Config> wanted = list_of(expected);
+  result.compare("number of outputs", static_cast<int64_t>(wanted.size()),
+                 static_cast<int64_t>(outputs.size()));
+  for (size_t i = 0; i < std::min(wanted.size(), outputs.size()); ++i) {
+    const std::string what = wanted.size() == 1 ? "output" : "output " + std::to_string(i);
+    result.compare(what, golden_array(wanted[i]), array_of(outputs[i].tensor()));
+  }
+}
+
+// sum(output coef) over the outputs.
+Tensor weighted_sum(const std::vector<TensorLike>& outputs, const Config& coefficients) {
+  const std::vector<Config> coefs = list_of(coefficients);
+  if (coefs.size() != outputs.size()) throw ValueError("coef must be one for each output");
+  Tensor out;
+  for (size_t i = 0; i < coefs.size(); ++i) {
+    if (coefs[i].is_null()) continue;
+    const Tensor sum = ops::sum(outputs[i].tensor() * golden_tensor(coefs[i]));
+    out = out ? out + sum : sum;
+  }
+  return out;
+}
+
+}  // namespace
+
+void replay_layer(Fields& fields, Comparison& result) {
+  fields.find("tag");
+  const LayerHandle<Layer> layer = layers::deserialize(class_and_config(fields));
+  const Call call = call_of(fields);
+  const Config &weight_values = fields.need("weights"), &output = fields.need("output");
+  const Config* coef = fields.find("coef");
+  const Config* grad_inputs = fields.find("grad_inputs");
+  const Config* grad_weights = fields.find("grad_weights");
+  const Config* weights_after = fields.find("weights_after");
+
+  layer->build(specs_of(call.inputs));
+  const std::vector<Variable> weights = weights_of(*layer);
+  if (!set_weights(weight_values, weights, result)) return;
+  GradientTape tape({.persistent = true});
+  for (const Tensor& x : call.watched) {
+    if (is_floating(x.dtype())) tape.watch(x);
+  }
+  const std::vector<TensorLike> outputs = flatten(run(layer, call));
+  compare_outputs(output, outputs, result);
+  if (coef != nullptr) {
+    const Tensor target = weighted_sum(outputs, *coef);
+    if (grad_inputs != nullptr) {
+      compare_gradients("gradient of input", *grad_inputs,
+                        tape.input_gradient(target, call.watched), result);
+    }
+    if (grad_weights != nullptr) {
+      compare_gradients("gradient of weight", *grad_weights, tape.gradient(target, weights),
+                        result);
+    }
+  }
+  if (weights_after == nullptr) return;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    result.compare("after the call, weight " + weights[i].path(),
+                   golden_array(weights_after->items().at(i)), array_of(weights[i].read()));
+  }
+}
+
+}  // namespace keel::conformance

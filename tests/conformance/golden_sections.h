@@ -1,0 +1,23 @@
+// The replay of one record of each section. They ask `fields` for all they know, and throw what
+// the library throws.
+#pragma once
+
+#include "tests/conformance/case_fields.h"
+
+namespace keel::conformance {
+
+void replay_schedule(Fields& fields, Comparison& result);
+// Steps from the problem's variables by its gradients.
+void replay_optimizer(Fields& fields, const Config& problem, Comparison& result);
+void replay_loss(Fields& fields, Comparison& result);
+void replay_metric(Fields& fields, Comparison& result);
+void replay_activation(Fields& fields, Comparison& result);
+void replay_layer(Fields& fields, Comparison& result);
+void replay_regularizer(Fields& fields, Comparison& result);
+void replay_constraint(Fields& fields, Comparison& result);
+void replay_initializer(Fields& fields, Comparison& result);
+
+// {"class_name", "config"} of a record.
+Config class_and_config(Fields& fields);
+
+}  // namespace keel::conformance

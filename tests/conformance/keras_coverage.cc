@@ -1,0 +1,100 @@
+#include "tests/conformance/keras_coverage.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "tests/conformance/keras_api.h"
+#include "tests/conformance/known_classes.h"
+
+namespace keel::conformance {
+namespace {
+
+constexpr char kIntroduction[] =
+    R"(# What of Keras 3 there is here
+
+The names of Keras 3's public API, and which of them are offered under the same names, with Keras's arguments and
+defaults. `replay_golden` compares what they compute with numbers that Keras computed. Aliases, base classes and
+what makes or reads objects (`get`, `serialize`) are not listed.
+
+This page is written by a program, from the registries: `keras_coverage --write docs/keras_coverage.md`.
+)";
+
+using Names = std::vector<std::string>;
+
+// What there is of a section.
+Names names_here(const KerasSection& section) {
+  const auto classes = known_classes();
+  const std::string key = section.where.substr(section.where.rfind('.') + 1);
+  if (key == "callbacks") return callback_names();
+  return classes.at(key == "keras" ? "layers" : key);
+}
+
+bool contains(const Names& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// A row of names in the order of the alphabet, letters alike.
+void add_row(std::ostream& out, const std::string& what, Names names) {
+  if (names.empty()) return;
+  std::ranges::sort(names);
+  out << "| " << what << " |";
+  for (const std::string& name : names) {
+    out << (&name == &names.front() ? " `" : ", `") << name << "`";
+  }
+  out << " |\n";
+}
+
+// Classes of a registry that no section of Keras's that reads it lists.
+Names beyond_keras(const KerasSection& section) {
+  Names out;
+  for (const std::string& name : names_here(section)) {
+    bool listed = false;
+    for (const KerasSection& other : keras_api()) {
+      // Models are among the layers.
+      if (other.where != section.where && other.where != "keras") continue;
+      for (const KerasNames& group : other.groups) listed = listed || contains(group.names, name);
+    }
+    if (!listed) out.push_back(name);
+  }
+  return out;
+}
+
+void add_section(std::ostream& out, const KerasSection& section) {
+  const Names here = names_here(section);
+  Names offered;
+  std::ostringstream missing;
+  size_t all = 0;
+  for (const KerasNames& group : section.groups) {
+    Names absent;
+    for (const std::string& name : group.names) {
+      (contains(here, name) ? offered : absent).push_back(name);
+    }
+    all += group.names.size();
+    add_row(missing, "missing: " + (group.why_missing.empty() ? "not yet" : group.why_missing),
+            absent);
+  }
+  out << "\n## " << section.title << ": " << offered.size() << " of " << all << "\n\n"
+      << "| `" << section.where << "` | |\n|---|---|\n";
+  add_row(out, "offered", offered);
+  out << missing.str();
+  if (section.where != "keras") add_row(out, "beyond Keras", beyond_keras(section));
+}
+
+}  // namespace
+
+// History is what fit returns.
+std::vector<std::string> callback_names() {
+  return {"BackupAndRestore", "CSVLogger",      "EarlyStopping",
+          "History",          "LambdaCallback", "LearningRateScheduler",
+          "ModelCheckpoint",  "ProgbarLogger",  "ReduceLROnPlateau",
+          "SwapEMAWeights",   "TensorBoard",    "TerminateOnNaN"};
+}
+
+std::string keras_coverage_page() {
+  std::ostringstream out;
+  out << kIntroduction;
+  for (const KerasSection& section : keras_api()) add_section(out, section);
+  return out.str();
+}
+
+}  // namespace keel::conformance

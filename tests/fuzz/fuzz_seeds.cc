@@ -1,0 +1,200 @@
+// Writes inputs for the fuzz programs to start from: fuzz_seeds FOLDER makes FOLDER/hdf5 and so on.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <hdf5.h>
+#include <iterator>
+
+#include "framework/data/example.h"
+#include "framework/data/tfrecord.h"
+#include "savedmodel/hdf5_file.h"
+#include "savedmodel/saved_model.h"
+#include "savedmodel/zip_file.h"
+#include "tests/fuzz/compressed.h"
+#include "tests/fuzz/fuzz_input.h"
+#include "tests/fuzz/models.h"
+#include "tests/fuzz/plain_zip.h"
+
+namespace keel::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int64_t kLimit = 1 << 20;
+
+std::string read_bytes(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+class Corpus {
+ public:
+  explicit Corpus(fs::path folder) : folder_(std::move(folder)) { fs::create_directories(folder_); }
+  void add(const std::string& name, std::string_view bytes) const {
+    std::ofstream out(folder_ / name, std::ios::binary | std::ios::trunc);
+    out << bytes;
+    if (!out) throw IoError(folder_ / name, ": cannot be written");
+  }
+  std::string path(const std::string& name) const { return folder_ / name; }
+  // Next to the folder, its files as libFuzzer's -seed_inputs takes them.
+  ~Corpus() {
+    std::vector<std::string> paths;
+    for (const auto& file : fs::directory_iterator(folder_)) paths.push_back(file.path());
+    std::sort(paths.begin(), paths.end());
+    std::ofstream out(folder_.string() + ".list", std::ios::trunc);
+    for (const std::string& path : paths) out << (&path == paths.data() ? "" : ",") << path;
+  }
+  Corpus(const Corpus&) = delete;
+  Corpus& operator=(const Corpus&) = delete;
+
+ private:
+  const fs::path folder_;
+};
+
+SignatureSpecs signatures_of_small_model() {
+  return {{"examples",
+           {{"x",
+             {.feature = data::FixedLenFeature{.shape = {3},
+                                               .default_value = Tensor::scalar<float>(1)}}}}}};
+}
+
+// The file with every dataset in chunks that are shuffled, deflated and have checksums.
+void write_chunked(const std::string& path) {
+  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t settings = H5Pcreate(H5P_DATASET_CREATE);
+  const hsize_t dims[] = {6, 4}, chunk[] = {4, 3};
+  H5Pset_chunk(settings, 2, chunk);
+  H5Pset_shuffle(settings);
+  H5Pset_deflate(settings, 1);
+  H5Pset_fletcher32(settings);
+  const hid_t space = H5Screate_simple(2, dims, nullptr);
+  const hid_t dataset =
+      H5Dcreate2(file, "x", H5T_IEEE_F32LE, space, H5P_DEFAULT, settings, H5P_DEFAULT);
+  const std::vector<float> values(24, 1.5F);
+  H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
+  H5Dclose(dataset);
+  H5Sclose(space);
+  H5Pclose(settings);
+  H5Fclose(file);
+}
+
+void write_objects(const std::string& path) {
+  Hdf5Writer file(path);
+  file.write("g/x", Tensor::from<int64_t>({1, 2, 3}, {3}));
+  file.write("g/b", Tensor::from<bool>({true, false}, {2}));
+  file.write("s", Tensor::from<std::string>({"one", "", "three"}, {3}));
+  file.write("d", Tensor::scalar<double>(2));
+  file.write_string_list("g", "weight_names", {"x", "b"});
+  file.write_string_list("/", "layer_names", {});
+  file.write_attribute("g", "count", int64_t{3});
+  file.commit();
+}
+
+void write_models(const fs::path& folder) {
+  const Corpus files(folder / "hdf5"), archives(folder / "keras_archive"),
+      configs(folder / "json_config");
+  int number = 0;
+  for (const ModelHandle& model : {small_model(), small_graph()}) {
+    const std::string name = std::to_string(number++);
+    const SignatureSpecs specs = number == 1 ? signatures_of_small_model() : SignatureSpecs();
+    save_model(model, files.path(name + ".h5"), {.include_optimizer = true, .signatures = specs});
+    save_weights(model, files.path(name + ".weights.h5"));
+    save_weights(model, files.path(name + "_legacy.h5"));
+    const std::string archive = archives.path(name + ".keras");
+    save_model(model, archive, {.signatures = specs});
+    configs.add(name + ".json", ZipFile(archive).read("config.json", kLimit));
+    std::vector<ZipEntry> entries = plain_zip_entries(read_bytes(archive));
+    for (ZipEntry& entry : entries) entry.deflated = true;
+    archives.add(name + "_deflated.keras", plain_zip(entries));
+  }
+  write_chunked(files.path("chunked.h5"));
+  write_objects(files.path("objects.h5"));
+  for (const Config& config : one_layer_configs()) {
+    configs.add(std::to_string(number++) + ".json", to_json(config));
+  }
+  // What Keras wrote, by another library.
+  const fs::path keras = KEEL_SOURCE_DIR "/tests/cases/keras_models";
+  files.add("keras.h5", read_bytes(keras / "ncf_weights_only_legacy.h5"));
+  for (const char* name : {"mha_block", "ncf", "nested", "seq_pool"}) {
+    const ZipFile archive(keras / str(name, ".keras"));
+    configs.add(str(name, ".json"), archive.read("config.json", kLimit));
+  }
+  configs.add("values.json",
+              R"([null, true, -1, 2.5e3, NaN, -Infinity, "\u00e9\ud83d\ude00", {"a": [{}]}])");
+}
+
+void write_records(const fs::path& folder) {
+  const Corpus corpus(folder / "tfrecord");
+  for (const char* type : {"", "GZIP", "ZLIB"}) {
+    const std::string path = corpus.path(std::string("raw") + type);
+    {
+      data::TFRecordWriter writer(path, {.compression_type = type});
+      for (const char* record : {"", "one", "a longer record, twice over, twice over"}) {
+        writer.write(record);
+      }
+    }
+    const std::string bytes = read_bytes(path);
+    const int choice = *type == '\0' ? 0 : *type == 'G' ? 2 : 4;
+    corpus.add(std::string("raw") + type, std::string(1, static_cast<char>(choice)) + bytes);
+    if (choice != 0) continue;
+    for (const int mode : {1, 1 + 32, 1 + 2 + 16, 1 + 4 + 16, 1 + 2 + 16 + 32}) {
+      corpus.add("mended" + std::to_string(mode), std::string(1, static_cast<char>(mode)) + bytes);
+    }
+  }
+}
+
+void write_examples(const fs::path& folder) {
+  const Corpus corpus(folder / "example");
+  const std::vector<std::string> examples = {
+      data::serialize_example({{"i", Tensor::from<int64_t>({1, -2}, {2})},
+                               {"f", Tensor::from<float>({1, 2, 3}, {3})},
+                               {"s", Tensor::scalar<std::string>("text")},
+                               {"v", Tensor::from<int64_t>({1, 300, 1LL << 40}, {3})},
+                               {"r", Tensor::from<std::string>({"a", "bc"}, {2})},
+                               {"other", Tensor::scalar<float>(1)}}),
+      data::serialize_example({{"i", Tensor::from<int64_t>({3, 4}, {2})}, {"f", Tensor()}}),
+      data::serialize_example(
+          {{"i", Tensor::from<int64_t>({0, 0}, {2})}, {"w", Tensor::from<float>({1, 2}, {2})}})};
+  std::string batch;
+  for (size_t i = 0; i < examples.size(); ++i) {
+    std::string one;
+    one += static_cast<char>(examples[i].size());
+    one += static_cast<char>(examples[i].size() >> 8);
+    one += examples[i];
+    corpus.add("one" + std::to_string(i), one);
+    batch += one;
+  }
+  corpus.add("batch", batch);
+}
+
+void write_csv(const fs::path& folder) {
+  const Corpus corpus(folder / "csv");
+  const std::string plain =
+      "a,b,c,d,e\nx,1.5,2,3e4,-5\n,,,,\n\"q,\"\"uoted\"\"\",0,1,nan,2\r\n\ny,1,2,3,4";
+  for (const int mode : {0, 4, 8, 132, 12}) {
+    corpus.add("plain" + std::to_string(mode), std::string(1, static_cast<char>(mode)) + plain);
+  }
+  corpus.add("semicolons", std::string("\5", 1) + "a;b\n\"line\nbreak\";2\nz;-1.25e-3\n");
+  corpus.add("header", std::string("\0", 1) + "only,a,header");
+}
+
+}  // namespace
+}  // namespace keel::fuzz
+
+int main(int count, char** arguments) {
+  if (count != 2) {
+    std::fprintf(stderr, "usage: fuzz_seeds FOLDER\n");
+    return 2;
+  }
+  try {
+    const std::filesystem::path folder = arguments[1];
+    keel::fuzz::write_models(folder);
+    keel::fuzz::write_records(folder);
+    keel::fuzz::write_examples(folder);
+    keel::fuzz::write_csv(folder);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "fuzz_seeds: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,19 @@
+// Models that the fuzz programs' inputs are made of and loaded into.
+#pragma once
+
+#include <vector>
+
+#include "framework/config.h"
+#include "layers/model.h"
+
+namespace keel::fuzz {
+
+// Built, one for all calls: two or three weights, since the time that one takes is that of each
+// input. The first one is compiled.
+const ModelHandle& small_model();
+const ModelHandle& small_graph();
+
+// Of models of an input and one layer each, of many kinds.
+std::vector<Config> one_layer_configs();
+
+}  // namespace keel::fuzz

@@ -1,0 +1,24 @@
+#include "layers/activation/activation.h"
+
+#include "gtest/gtest.h"
+
+namespace keel {
+namespace {
+
+TEST(ActivationTest, AppliesItsFunction) {
+  const layers::Activation relu({.activation = "relu"});
+  const Tensor y = relu(Tensor::from<float>({-1, 2}, {2}));
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{0, 2}));
+}
+
+TEST(ActivationTest, CastsIntegersFirst) {
+  const layers::Activation sigmoid({.activation = "sigmoid"});
+  EXPECT_EQ(sigmoid(Tensor::from<int32_t>({0}, {1})).item<float>(), 0.5F);
+}
+
+TEST(ActivationTest, RejectsUnknownNames) {
+  EXPECT_THROW(layers::Activation({.activation = "rleu"}), ValueError);
+}
+
+}  // namespace
+}  // namespace keel

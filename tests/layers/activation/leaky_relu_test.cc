@@ -1,0 +1,40 @@
+#include "layers/activation/leaky_relu.h"
+
+#include "gtest/gtest.h"
+
+#include "layers/registry.h"
+#include "tests/layers/gradient_check.h"
+
+namespace keel {
+namespace {
+
+using layers::LeakyReLU;
+using Values = std::vector<float>;
+
+TEST(LeakyReLUTest, HasASlopeBelowZero) {
+  const Tensor x = Tensor::from<float>({-2, 0, 3}, {3});
+  EXPECT_EQ(LeakyReLU({.negative_slope = 0.5})(x).to_vector<float>(), (Values{-1, 0, 3}));
+  EXPECT_EQ(LeakyReLU({})->get_config()["negative_slope"].number(), 0.3);
+}
+
+TEST(LeakyReLUTest, GradientsAreSlopes) {
+  testing_support::expect_gradients_are_slopes(
+      LeakyReLU({.negative_slope = 0.25, .dtype = DType::kFloat64}),
+      testing_support::distinct_doubles({2, 4}));
+}
+
+TEST(LeakyReLUTest, CastsIntegersAndKeepsMasks) {
+  const Tensor x = Tensor::from<int32_t>({-10, 4}, {1, 2});
+  const Tensor y = LeakyReLU({})(x.with_mask(Tensor::full<bool>({1, 2}, true)));
+  EXPECT_EQ(y.to_vector<float>(), (Values{-3, 4}));
+  EXPECT_TRUE(y.mask());
+}
+
+TEST(LeakyReLUTest, ReadsTheNameThatKeras2HadForTheSlope) {
+  const auto layer = layers::deserialize(
+      parse_json(R"({"class_name": "LeakyReLU", "config": {"name": "l", "alpha": 0.5}})"));
+  EXPECT_EQ(layer(Tensor::full<float>({1}, -1)).item<float>(), -0.5F);
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,224 @@
+#include "layers/attention/multi_head_attention.h"
+
+#include <cmath>
+
+#include "gtest/gtest.h"
+
+#include "autodiff/ops.h"
+#include "layers/functional.h"
+#include "layers/registry.h"
+#include "tests/layers/gradient_check.h"
+
+namespace keel {
+namespace {
+
+using layers::MultiHeadAttention;
+using Floats = std::vector<float>;
+
+Tensor random(const Shape& shape) { return Initializer("glorot_uniform")(shape); }
+
+Tensor masked(const Tensor& x, const std::vector<bool>& mask) {
+  return x.with_mask(Tensor::from<bool>(mask, {x.dim(0), x.dim(1)}));
+}
+
+void expect_near(const Tensor& a, const Tensor& b) {
+  ASSERT_EQ(a.shape(), b.shape());
+  for (int64_t i = 0; i < a.size(); ++i) {
+    EXPECT_NEAR(a.data<float>()[i], b.data<float>()[i], 1e-5) << i;
+  }
+}
+
+Tensor run(const MultiHeadAttention& layer, const Tensors& inputs,
+           const MultiHeadAttentionCallOptions& options = {}) {
+  return layer(inputs, options).tensor();
+}
+
+// The scores [batch, heads, tq, tv] of a call.
+Tensor scores(const MultiHeadAttention& layer, const Tensors& inputs,
+              MultiHeadAttentionCallOptions options = {}) {
+  options.return_attention_scores = true;
+  return layer(inputs, options)[1].tensor();
+}
+
+// One head after the other, by matrices.
+TEST(MultiHeadAttentionTest, IsTheSumOfItsHeads) {
+  const MultiHeadAttention layer({.num_heads = 3, .key_dim = 2, .value_dim = 4});
+  const Tensor query = random({1, 2, 5}), value = random({1, 6, 7}), key = random({1, 6, 3});
+  const Tensor y = run(layer, Tensors::list({query, value, key}));
+  ASSERT_EQ(y.shape(), Shape({1, 2, 5}));
+  const std::vector<Variable> w = layer->weights();
+  ASSERT_EQ(w.size(), 8u);
+  for (size_t i = 1; i < 8; i += 2) w[i].assign(random(w[i].shape()));
+  const auto head = [](const Tensor& x, const Variable& kernel, const Variable& bias, int64_t h) {
+    return ops::matmul(x, ops::squeeze(ops::slice(kernel, 1, h, 1), 1)) + ops::slice(bias, 0, h, 1);
+  };
+  Tensor sum = ops::broadcast_to(w[7], {1, 2, 5});
+  for (int64_t h = 0; h < 3; ++h) {
+    const Tensor q = head(query, w[0], w[1], h), k = head(key, w[2], w[3], h);
+    const Tensor weights = ops::softmax(ops::matmul(q, k, false, true) / std::sqrt(2.0));
+    const Tensor mixed = ops::matmul(weights, head(value, w[4], w[5], h));
+    sum = sum + ops::matmul(mixed, ops::squeeze(ops::slice(w[6], 0, h, 1), 0));
+  }
+  expect_near(run(layer, Tensors::list({query, value, key})), sum);
+}
+
+TEST(MultiHeadAttentionTest, WeightsAreThoseOfKeras) {
+  const MultiHeadAttention layer({.num_heads = 3, .key_dim = 2, .name = "mha"});
+  const Tensor x = random({2, 4, 5});
+  run(layer, Tensors::list({x, x}));
+  std::vector<std::string> found;
+  for (const Variable& v : layer->weights()) found.push_back(str(v.path(), v.shape()));
+  EXPECT_EQ(found,
+            std::vector<std::string>(
+                {"mha/query/kernel(5, 3, 2)", "mha/query/bias(3, 2)", "mha/key/kernel(5, 3, 2)",
+                 "mha/key/bias(3, 2)", "mha/value/kernel(5, 3, 2)", "mha/value/bias(3, 2)",
+                 "mha/attention_output/kernel(3, 2, 5)", "mha/attention_output/bias(5,)"}));
+  EXPECT_EQ(layer->sublayer_attributes(),
+            std::vector<std::string>({"query_dense", "key_dense", "value_dense", "output_dense"}));
+}
+
+TEST(MultiHeadAttentionTest, OutputShapeAndBiasAreOptions) {
+  const Tensor x = random({2, 4, 5});
+  const MultiHeadAttention one(
+      {.num_heads = 2, .key_dim = 2, .use_bias = false, .output_shape = 7});
+  EXPECT_EQ(run(one, Tensors::list({x, x})).shape(), Shape({2, 4, 7}));
+  EXPECT_EQ(one->weights().size(), 4u);
+  const MultiHeadAttention two({.num_heads = 2, .key_dim = 2, .output_shape = Axes({3, 2})});
+  EXPECT_EQ(run(two, Tensors::list({x, x})).shape(), Shape({2, 4, 3, 2}));
+}
+
+TEST(MultiHeadAttentionTest, MasksHideStepsOfKeysFromQueries) {
+  const MultiHeadAttention layer({.num_heads = 2, .key_dim = 2});
+  const Tensor query = random({1, 2, 3}), value = random({1, 3, 3});
+  const auto visible = [](const Tensor& s) {
+    std::string out;
+    for (float w : s.to_vector<float>()) out += w > 0 ? '1' : '0';
+    return out;
+  };
+  const Tensors plain = Tensors::list({query, value});
+  EXPECT_EQ(visible(scores(layer, plain)), "111111111111");
+  EXPECT_EQ(visible(scores(layer, plain, {.use_causal_mask = true})), "100110100110");
+  const Tensor some = Tensor::from<bool>({true, false, true, false, true, true}, {1, 2, 3});
+  EXPECT_EQ(visible(scores(layer, plain, {.attention_mask = some})), "101011101011");
+  EXPECT_EQ(visible(scores(layer, plain, {.attention_mask = some, .use_causal_mask = true})),
+            "100010100010");
+  const Tensor by_head = Tensor::from<bool>({true, true, false, false, true, true}, {1, 2, 1, 3});
+  EXPECT_EQ(visible(scores(layer, plain, {.attention_mask = by_head})), "110110011011");
+  const Tensor hidden = masked(value, {true, true, false});
+  EXPECT_EQ(visible(scores(layer, Tensors::list({query, hidden}))), "110110110110");
+  EXPECT_EQ(visible(scores(layer, Tensors::list({query, value, hidden}))), "110110110110");
+}
+
+// A query that is hidden sees nothing: its weights are even.
+TEST(MultiHeadAttentionTest, TheQuerysMaskIsTheOutputs) {
+  const MultiHeadAttention layer({.num_heads = 1, .key_dim = 2});
+  const Tensor query = masked(random({1, 2, 3}), {false, true}), value = random({1, 4, 3});
+  const Tensors result = layer(Tensors::list({query, value}), {.return_attention_scores = true});
+  EXPECT_EQ(result[0].tensor().mask().to_vector<bool>(), std::vector({false, true}));
+  EXPECT_FALSE(result[1].tensor().mask());
+  const Floats weights = result[1].tensor().to_vector<float>();
+  EXPECT_EQ(Floats(weights.begin(), weights.begin() + 4), Floats(4, 0.25F));
+}
+
+TEST(MultiHeadAttentionTest, DropsWeightsInTrainingOnlyAndGivesThemUndropped) {
+  const MultiHeadAttention layer({.num_heads = 2, .key_dim = 2, .dropout = 0.5, .seed = 1});
+  const Tensor x = random({2, 4, 5});
+  const Tensors inputs = Tensors::list({x, x});
+  const Tensors quiet = layer(inputs, {.return_attention_scores = true});
+  const Tensors loud = layer(inputs, {.training = true, .return_attention_scores = true});
+  EXPECT_NE(quiet[0].tensor().to_vector<float>(), loud[0].tensor().to_vector<float>());
+  EXPECT_EQ(quiet[1].tensor().to_vector<float>(), loud[1].tensor().to_vector<float>());
+}
+
+// Attention over one axis of two treats the other like the batch.
+TEST(MultiHeadAttentionTest, AttendsOverTheAxesGiven) {
+  const Tensor x = random({2, 3, 4, 5});
+  const MultiHeadAttention last({.num_heads = 2, .key_dim = 3, .attention_axes = 2});
+  const Tensor y = run(last, Tensors::list({x, x}));
+  const MultiHeadAttention flat({.num_heads = 2, .key_dim = 3});
+  const Tensor rows = ops::reshape(x, {6, 4, 5});
+  run(flat, Tensors::list({rows, rows}));
+  for (size_t i = 0; i < 8; ++i) flat->weights()[i].assign(last->weights()[i]);
+  expect_near(ops::reshape(y, {6, 4, 5}), run(flat, Tensors::list({rows, rows})));
+  EXPECT_EQ(scores(last, Tensors::list({x, x})).shape(), Shape({2, 3, 2, 4, 4}));
+}
+
+TEST(MultiHeadAttentionTest, AttendsOverAllAxesByDefault) {
+  const Tensor x = random({2, 3, 4, 5});
+  const MultiHeadAttention all({.num_heads = 2, .key_dim = 3});
+  const Tensor y = run(all, Tensors::list({x, x}));
+  const MultiHeadAttention flat({.num_heads = 2, .key_dim = 3});
+  const Tensor rows = ops::reshape(x, {2, 12, 5});
+  run(flat, Tensors::list({rows, rows}));
+  for (size_t i = 0; i < 8; ++i) flat->weights()[i].assign(all->weights()[i]);
+  expect_near(ops::reshape(y, {2, 12, 5}), run(flat, Tensors::list({rows, rows})));
+  EXPECT_EQ(scores(all, Tensors::list({x, x})).shape(), Shape({2, 2, 3, 4, 3, 4}));
+}
+
+TEST(MultiHeadAttentionTest, GraphsKeepHowItWasCalled) {
+  const Tensor x = layers::input({.shape = {kUnknown, 3}});
+  const Tensor mask = layers::input({.shape = {kUnknown, kUnknown}, .dtype = DType::kBool});
+  const MultiHeadAttention layer({.num_heads = 2, .key_dim = 2});
+  const Tensors result =
+      layer(Tensors::list({x, x}),
+            {.attention_mask = mask, .return_attention_scores = true, .use_causal_mask = true});
+  EXPECT_EQ(result[0].tensor().shape(), Shape({kUnknown, kUnknown, 3}));
+  EXPECT_EQ(result[1].tensor().shape(), Shape({kUnknown, 2, kUnknown, kUnknown}));
+  const Functional model({.inputs = Tensors::list({x, mask}), .outputs = result});
+  const Tensor batch = random({1, 2, 3});
+  const Tensor all = Tensor::full({1, 2, 2}, true);
+  const Tensor weights = model(Tensors::list({batch, all}))[1].tensor();
+  EXPECT_EQ(
+      weights.to_vector<float>(),
+      scores(layer, Tensors::list({batch, batch}), {.use_causal_mask = true}).to_vector<float>());
+}
+
+TEST(MultiHeadAttentionTest, ReadsTheConfigsOfKeras) {
+  const Config config = parse_json(R"({"class_name": "MultiHeadAttention", "config": {
+      "name": "mha", "num_heads": 2, "key_dim": 4, "value_dim": 4, "dropout": 0.0,
+      "use_bias": true, "use_gate": false, "output_shape": null, "attention_axes": [1],
+      "sliding_window": null, "activity_regularizer": null, "seed": null}})");
+  const auto layer = layers::deserialize(config);
+  const Tensor x = random({2, 3, 5});
+  EXPECT_EQ(layer(Tensors::list({x, x})).tensor().shape(), Shape({2, 3, 5}));
+}
+
+TEST(MultiHeadAttentionTest, RefusesOptionsOutOfRange) {
+  EXPECT_THROW(MultiHeadAttention({.num_heads = 0, .key_dim = 1}), ValueError);
+  EXPECT_THROW(MultiHeadAttention({.num_heads = 1, .key_dim = 0}), ValueError);
+  EXPECT_THROW(MultiHeadAttention({.num_heads = 1, .key_dim = 1, .value_dim = -1}), ValueError);
+  EXPECT_THROW(MultiHeadAttention({.num_heads = 1, .key_dim = 1, .dropout = -1}), ValueError);
+  EXPECT_THROW(MultiHeadAttention({.num_heads = 1, .key_dim = 1, .output_shape = 0}), ValueError);
+}
+
+TEST(MultiHeadAttentionTest, RefusesInputsThatDoNotFit) {
+  const MultiHeadAttention layer({.num_heads = 1, .key_dim = 1});
+  const Tensor x = random({2, 3, 4});
+  EXPECT_THROW(layer(Tensors(x)), ValueError);
+  EXPECT_THROW(layer(Tensors::list({x, random({2, 4})})), ValueError);
+  EXPECT_THROW(layer(Tensors::list({random({2, 4}), random({2, 4})})), ValueError);
+  EXPECT_THROW(layer(Tensors::list({x, x, random({2, 5, 4})})), ValueError);
+  const MultiHeadAttention first({.num_heads = 1, .key_dim = 1, .attention_axes = 0});
+  EXPECT_THROW(first(Tensors::list({x, x})), ValueError);
+}
+
+// Attends from a sequence to itself, backwards in time.
+class SelfAttention final : public TensorLayer {
+ public:
+  SelfAttention() : TensorLayer("SelfAttention") {}
+
+ private:
+  Tensor call(const Tensor& x, const CallContext&) override {
+    return attention_(Tensors::list({x, x}), {.use_causal_mask = true}).tensor();
+  }
+  const MultiHeadAttention attention_ =
+      track(MultiHeadAttention({.num_heads = 2, .key_dim = 2, .dtype = DType::kFloat64}));
+};
+
+TEST(MultiHeadAttentionTest, GradientsAreSlopes) {
+  testing_support::expect_gradients_are_slopes(make_layer<SelfAttention>(),
+                                               testing_support::distinct_doubles({2, 3, 2}));
+}
+
+}  // namespace
+}  // namespace keel

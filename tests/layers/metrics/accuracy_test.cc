@@ -1,0 +1,53 @@
+#include "layers/metrics/accuracy.h"
+
+#include "gtest/gtest.h"
+
+namespace keel {
+namespace {
+
+TEST(AccuracyMetricTest, ChoosesByTheShapes) {
+  const MetricHandle binary = metrics::get("accuracy");
+  binary->update_state(Tensor::from<float>({1, 0}, {2}), Tensor::from<float>({0.9f, 0.8f}, {2, 1}));
+  EXPECT_EQ(binary->result(), 0.5);
+  const MetricHandle sparse = metrics::get("acc");
+  sparse->update_state(Tensor::from<int64_t>({1, 0}, {2, 1}),
+                       Tensor::from<float>({0.1f, 0.9f, 0.4f, 0.6f}, {2, 2}));
+  EXPECT_EQ(sparse->result(), 0.5);
+  const MetricHandle categorical = metrics::get("accuracy");
+  categorical->update_state(Tensor::from<float>({0, 1, 1, 0}, {2, 2}),
+                            Tensor::from<float>({0.1f, 0.9f, 0.4f, 0.6f}, {2, 2}));
+  EXPECT_EQ(categorical->result(), 0.5);
+}
+
+TEST(AccuracyMetricTest, TheClassOfThatNameComparesValues) {
+  const metrics::Accuracy metric({});
+  metric->update_state(Tensor::from<int32_t>({1, 2, 3}, {3}), Tensor::from<float>({1, 2, 4}, {3}));
+  EXPECT_NEAR(metric->result(), 2 / 3.0, 1e-12);
+}
+
+TEST(AccuracyMetricTest, TopKCountsWhatIsGreater) {
+  const Tensor p = Tensor::from<float>({.1f, .4f, .3f, .2f, .4f, .4f, .1f, .1f}, {2, 4});
+  const auto result = [&](int64_t k, int32_t first, int32_t second) {
+    const metrics::SparseTopKCategoricalAccuracy metric({.k = k});
+    metric->update_state(Tensor::from<int32_t>({first, second}, {2, 1}), p);
+    return metric->result();
+  };
+  EXPECT_EQ(result(1, 1, 1), 1);  // equals share a place
+  EXPECT_EQ(result(2, 2, 2), .5);
+  EXPECT_EQ(result(3, 2, 2), 1);
+  EXPECT_EQ(result(9, 0, 7), .5);  // no class
+  const metrics::TopKCategoricalAccuracy metric({.k = 2});
+  metric->update_state(Tensor::from<float>({0, 0, 1, 0, 0, 0, 0, 1}, {2, 4}), p);
+  EXPECT_EQ(metric->result(), .5);
+}
+
+TEST(AccuracyMetricTest, BadOptionsAndShapesAreRefused) {
+  EXPECT_THROW(metrics::BinaryAccuracy({.threshold = 1}), ValueError);
+  EXPECT_THROW(metrics::TopKCategoricalAccuracy({.k = 0}), ValueError);
+  EXPECT_THROW(metrics::SparseTopKCategoricalAccuracy({.k = 0}), ValueError);
+  const metrics::SparseCategoricalAccuracy sparse({});
+  EXPECT_THROW(sparse->update_state(Tensor::zeros({3}), Tensor::zeros({2, 4})), ValueError);
+}
+
+}  // namespace
+}  // namespace keel

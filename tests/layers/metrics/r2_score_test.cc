@@ -1,0 +1,43 @@
+#include "layers/metrics/r2_score.h"
+
+#include "gtest/gtest.h"
+
+namespace keel {
+namespace {
+
+// Columns of scores 1 - 2 / 8 and 1 - 2 / 2.
+Tensor labels() { return Tensor::from<float>({0, 0, 2, 1, 4, 2}, {3, 2}); }
+Tensor predictions() { return Tensor::from<float>({1, 0, 1, 2, 4, 1}, {3, 2}); }
+
+Tensor result(const R2ScoreMetricOptions& options) {
+  const metrics::R2Score metric(options);
+  metric->update_state(labels(), predictions());
+  return metric->result_tensor();
+}
+
+TEST(R2ScoreTest, IsThePartOfTheVarianceThatIsExplained) {
+  EXPECT_EQ(result({.class_aggregation = {}}).to_vector<double>(), (std::vector<double>{.75, 0}));
+  EXPECT_NEAR(result({}).item<double>(), .375, 1e-12);
+  EXPECT_NEAR(result({.class_aggregation = "variance_weighted_average"}).item<double>(), .6, 1e-12);
+}
+
+TEST(R2ScoreTest, IsAdjustedForRegressorsWhereThereAreSamples) {
+  EXPECT_NEAR(result({.num_regressors = 1}).item<double>(), 1 - .625 * 5 / 4, 1e-12);
+  EXPECT_NEAR(result({.num_regressors = 5}).item<double>(), .375, 1e-12);
+}
+
+TEST(R2ScoreTest, LabelsThatDoNotVaryScoreZero) {
+  const metrics::R2Score metric({});
+  metric->update_state(Tensor::full<float>({2, 1}, 3), Tensor::from<float>({3, 4}, {2, 1}));
+  EXPECT_EQ(metric->result(), 0);
+}
+
+TEST(R2ScoreTest, RefusesBadOptionsAndShapes) {
+  EXPECT_THROW(metrics::R2Score({.class_aggregation = "sum"}), ValueError);
+  EXPECT_THROW(metrics::R2Score({.num_regressors = -1}), ValueError);
+  const Tensor deep = Tensor::zeros({1, 2, 2});
+  EXPECT_THROW(metrics::R2Score({})->update_state(deep, deep), ValueError);
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,69 @@
+#include "layers/preprocessing/category_encoding.h"
+
+#include "gtest/gtest.h"
+
+#include "layers/functional.h"
+#include "layers/input_layer.h"
+
+namespace keel {
+namespace {
+
+using layers::CategoryEncoding;
+using Values = std::vector<float>;
+
+Tensor ids(std::vector<int64_t> values, const Shape& shape) { return Tensor::from(values, shape); }
+
+TEST(CategoryEncodingTest, EncodesEachCategory) {
+  const CategoryEncoding layer({.num_tokens = 3, .output_mode = "one_hot"});
+  const Tensor y = layer(ids({2, 0}, {2, 1}));
+  EXPECT_EQ(y.shape(), Shape({2, 3}));
+  EXPECT_EQ(y.to_vector<float>(), (Values{0, 0, 1, 1, 0, 0}));
+  EXPECT_EQ(layer(ids({2, 0}, {2})).shape(), Shape({2, 3}));
+  EXPECT_EQ(layer(ids({2}, {1})).shape(), Shape({1, 3}));
+  EXPECT_EQ(layer(ids({2, 0}, {1, 2})).shape(), Shape({1, 2, 3}));
+}
+
+TEST(CategoryEncodingTest, EncodesTheCategoriesOfASample) {
+  const Tensor x = ids({2, 0, 2, 1, 1, 1}, {2, 3});
+  EXPECT_EQ(CategoryEncoding({.num_tokens = 3})(x).to_vector<float>(), (Values{1, 0, 1, 0, 1, 0}));
+  const CategoryEncoding counts({.num_tokens = 3, .output_mode = "count"});
+  EXPECT_EQ(counts(x).to_vector<float>(), (Values{1, 0, 2, 0, 3, 0}));
+  EXPECT_EQ(counts(x.cast(DType::kFloat32)).to_vector<float>(), (Values{1, 0, 2, 0, 3, 0}));
+  const RaggedTensor rows = RaggedTensor::from_rows<int64_t>({{2, 2}, {}});
+  EXPECT_EQ(counts(Tensors(rows)).tensor().to_vector<float>(), (Values{0, 0, 2, 0, 0, 0}));
+}
+
+TEST(CategoryEncodingTest, CountsMayHaveWeights) {
+  const CategoryEncoding counts({.num_tokens = 3, .output_mode = "count"});
+  const Tensor x = ids({2, 0, 2}, {1, 3});
+  const Tensor weights = Tensor::from<float>({0.5, 2, 0.25}, {1, 3});
+  EXPECT_EQ(counts(x, {.count_weights = weights}).to_vector<float>(), (Values{2, 0, 0.75}));
+  EXPECT_EQ(counts(Tensors::list({x, weights})).tensor().to_vector<float>(), (Values{2, 0, 0.75}));
+  const Tensor short_weights = Tensor::from<float>({0.5, 2}, {1, 2});
+  EXPECT_THROW(counts(x, {.count_weights = short_weights}), ValueError);
+  EXPECT_THROW(CategoryEncoding({.num_tokens = 3})(x, {.count_weights = weights}), ValueError);
+}
+
+TEST(CategoryEncodingTest, WorksInAGraphAndInTheLayersDtype) {
+  const Tensor x = layers::input({.shape = {3}, .dtype = DType::kInt32});
+  const Tensor y = CategoryEncoding({.num_tokens = 4, .dtype = DType::kFloat64})(x);
+  EXPECT_EQ(y.spec(), (TensorSpec{.shape = {kUnknown, 4}, .dtype = DType::kFloat64}));
+  const Functional model({.inputs = x, .outputs = y});
+  EXPECT_EQ(model(Tensor::from<int32_t>({1, 1, 3}, {1, 3})).to_vector<double>(),
+            (std::vector<double>{0, 1, 0, 1}));
+}
+
+TEST(CategoryEncodingTest, RejectsCategoriesOutOfRange) {
+  const CategoryEncoding layer({.num_tokens = 3});
+  EXPECT_THROW(layer(ids({3}, {1, 1})), ValueError);
+  EXPECT_THROW(layer(ids({-1}, {1, 1})), ValueError);
+}
+
+TEST(CategoryEncodingTest, RejectsBadOptions) {
+  EXPECT_THROW(CategoryEncoding({}), ValueError);
+  EXPECT_THROW(CategoryEncoding({.num_tokens = 3, .output_mode = "int"}), ValueError);
+  EXPECT_THROW(CategoryEncoding({.num_tokens = 3, .output_mode = "tf_idf"}), ValueError);
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,36 @@
+#include "layers/regularization/gaussian_dropout.h"
+
+#include "gtest/gtest.h"
+
+#include "autodiff/ops.h"
+#include "autodiff/tape.h"
+
+namespace keel {
+namespace {
+
+using layers::GaussianDropout;
+
+TEST(GaussianDropoutTest, MultipliesByNormalNumbersAroundOne) {
+  const Tensor x = Tensor::full<float>({100'000}, 2);
+  const Tensor y = GaussianDropout({.rate = 0.2, .seed = 2})(x, {.training = true});
+  EXPECT_NEAR(ops::mean(y).item<float>(), 2, 0.02);
+  // (2 sqrt(0.2 / 0.8))^2.
+  EXPECT_NEAR(ops::mean(ops::square(y - x)).item<float>(), 1, 0.03);
+}
+
+TEST(GaussianDropoutTest, TheGradientIsTheFactor) {
+  const Tensor x = Tensor::full<float>({30}, 1);
+  GradientTape tape;
+  tape.watch(x);
+  const Tensor y = GaussianDropout({.rate = 0.2})(x, {.training = true});
+  EXPECT_EQ(tape.input_gradient(ops::sum(y), {x})[0].dense().to_vector<float>(),
+            y.to_vector<float>());
+}
+
+TEST(GaussianDropoutTest, RejectsRatesOutOfRange) {
+  EXPECT_THROW(GaussianDropout({.rate = -0.1}), ValueError);
+  EXPECT_THROW(GaussianDropout({.rate = 1}), ValueError);
+}
+
+}  // namespace
+}  // namespace keel

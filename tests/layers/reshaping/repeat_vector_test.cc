@@ -1,0 +1,32 @@
+#include "layers/reshaping/repeat_vector.h"
+
+#include "gtest/gtest.h"
+
+#include "layers/input_layer.h"
+#include "tests/layers/gradient_check.h"
+
+namespace keel {
+namespace {
+
+using layers::RepeatVector;
+
+TEST(RepeatVectorTest, MakesASequenceOfEachVector) {
+  const Tensor x = Tensor::from<float>({1, 2, 3, 4}, {2, 2});
+  const Tensor y = RepeatVector({.n = 2})(x);
+  EXPECT_EQ(y.shape(), Shape({2, 2, 2}));
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{1, 2, 1, 2, 3, 4, 3, 4}));
+  EXPECT_EQ(RepeatVector({.n = 3})(layers::input({.shape = {4}})).shape(), Shape({kUnknown, 3, 4}));
+}
+
+TEST(RepeatVectorTest, GradientsAreSlopes) {
+  testing_support::expect_gradients_are_slopes(RepeatVector({.n = 3}),
+                                               testing_support::distinct_doubles({2, 3}));
+}
+
+TEST(RepeatVectorTest, RejectsBadNumbersAndShapes) {
+  EXPECT_THROW(RepeatVector({}), ValueError);
+  EXPECT_THROW(RepeatVector({.n = 2})(Tensor::zeros({2, 3, 4})), ValueError);
+}
+
+}  // namespace
+}  // namespace keel

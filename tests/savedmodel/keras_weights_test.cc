@@ -1,0 +1,281 @@
+// save_weights and load_weights: weights alone, in the legacy layout and in Keras 3's.
+#include "gtest/gtest.h"
+
+#include "layers/attention/grouped_query_attention.h"
+#include "layers/core/dense.h"
+#include "layers/functional.h"
+#include "layers/merging/concatenate.h"
+#include "layers/normalization/batch_normalization.h"
+#include "layers/sequential.h"
+#include "layers/sublayer_attributes.h"
+#include "optimizers/adam.h"
+#include "savedmodel/hdf5_file.h"
+#include "savedmodel/saved_model.h"
+#include "tests/savedmodel/temp_folder.h"
+
+namespace keel {
+namespace {
+
+using layers::Dense;
+using Input = LayerHandle<InputLayer>;
+using Names = std::vector<std::string>;
+
+Tensor batch() { return Tensor::from<float>({1, -2, 3, 4, 5, -6}, {2, 3}); }
+std::vector<float> of(const Tensors& t) { return t.tensor().to_vector<float>(); }
+
+Sequential mlp(int64_t units = 2, const std::string& second = "two") {
+  return Sequential(
+      {.layers = {Input({.batch_shape = {kUnknown, 3}, .name = "in"}),
+                  Dense({.units = 4, .name = "one"}), Dense({.units = units, .name = second})},
+       .name = "mlp"});
+}
+
+TEST(KerasWeightsTest, WeightsOfBothFormatsAreTheSameBitsWhenLoaded) {
+  const TempFolder folder;
+  const Sequential model = mlp();
+  for (const char* name : {"a.h5", "a.hdf5", "a.weights.h5"}) {
+    const Sequential other = mlp();
+    ASSERT_NE(of(other(Tensors(batch()))), of(model(Tensors(batch()))));
+    save_weights(model, folder / name);
+    EXPECT_TRUE(load_weights(other, folder / name).empty());
+    EXPECT_EQ(of(other(Tensors(batch()))), of(model(Tensors(batch()))));
+  }
+}
+
+TEST(KerasWeightsTest, WeightsOfWholeModelsAreLoadedToo) {
+  const TempFolder folder;
+  const Sequential model = mlp();
+  for (const char* name : {"a.h5", "a.keras"}) {
+    save_model(model, folder / name);
+    const Sequential other = mlp();
+    load_weights(other, folder / name);
+    EXPECT_EQ(of(other(Tensors(batch()))), of(model(Tensors(batch()))));
+  }
+}
+
+TEST(KerasWeightsTest, TheLegacyLayoutStandsAtTheRoot) {
+  const TempFolder folder;
+  save_weights(mlp(), folder / "a.h5");
+  const Hdf5File file(folder / "a.h5");
+  EXPECT_EQ(file.string_list("/", "layer_names"), (Names{"one", "two"}));
+  EXPECT_EQ(file.string_attribute("/", "backend"), "tensorflow");
+  EXPECT_EQ(file.string_attribute("/", "keras_version"), "2.15.0");
+  EXPECT_EQ(file.string_list("one", "weight_names"), (Names{"one/kernel:0", "one/bias:0"}));
+  EXPECT_FALSE(file.has_attribute("/", "model_config"));
+}
+
+// A shared layer, a nested model and layers of one class.
+Functional nested() {
+  const Tensor a = layers::input({.shape = {3}, .name = "a"});
+  const Tensor b = layers::input({.shape = {3}, .name = "b"});
+  const Dense shared({.units = 2, .name = "shared"});
+  const Sequential tower({.layers = {Input({.batch_shape = {kUnknown, 2}, .name = "in"}),
+                                     Dense({.units = 2, .name = "inner"}),
+                                     layers::BatchNormalization({.name = "norm"})},
+                          .name = "tower"});
+  const Tensor both =
+      layers::Concatenate({.name = "both"})(Tensors::list({shared(a), shared(b)})).tensor();
+  const Tensor y =
+      layers::Concatenate({.name = "all"})(Tensors::list({tower(shared(a)), both})).tensor();
+  return Functional({.inputs = Tensors::list({a, b}),
+                     .outputs = Dense({.units = 1, .name = "out"})(y),
+                     .name = "nested"});
+}
+
+TEST(KerasWeightsTest, GroupsOfKeras3AreNamedByClassAndNumberedInTheModelsOrder) {
+  const TempFolder folder;
+  save_weights(nested(), folder / "a.weights.h5");
+  const Hdf5File file(folder / "a.weights.h5");
+  EXPECT_EQ(file.children("/"), (Names{"layers", "vars"}));
+  EXPECT_EQ(file.children("layers"), (Names{"concatenate", "concatenate_1", "dense", "dense_1",
+                                            "input_layer", "input_layer_1", "sequential"}));
+  EXPECT_EQ(file.string_attribute("vars", "name"), "nested");
+  EXPECT_EQ(file.string_attribute("layers/dense/vars", "name"), "shared");
+  EXPECT_EQ(file.string_attribute("layers/dense_1/vars", "name"), "out");
+  EXPECT_EQ(file.children("layers/dense/vars"), (Names{"0", "1"}));
+  EXPECT_TRUE(file.children("layers/input_layer/vars").empty());
+  EXPECT_EQ(file.children("layers/sequential/layers"), (Names{"batch_normalization", "dense"}));
+  EXPECT_EQ(file.children("layers/sequential/layers/batch_normalization/vars"),
+            (Names{"0", "1", "2", "3"}));
+}
+
+TEST(KerasWeightsTest, GroupsOfGroupedQueryAttentionAreNamedAsInKerassSource) {
+  const TempFolder folder;
+  const Tensor x = layers::input({.shape = {3, 4}, .name = "x"});
+  const layers::GroupQueryAttention heads(
+      {.head_dim = 2, .num_query_heads = 2, .num_key_value_heads = 1});
+  const Functional model({.inputs = x, .outputs = heads(Tensors::list({x, x}))});
+  save_weights(model, folder / "a.weights.h5");
+  const Hdf5File file(folder / "a.weights.h5");
+  for (const char* name : {"_query_dense", "_key_dense", "_value_dense", "_output_dense"}) {
+    const std::string vars = str("layers/grouped_query_attention/", name, "/vars");
+    ASSERT_TRUE(file.has(vars)) << vars;
+    EXPECT_EQ(file.children(vars), (Names{"0", "1"}));
+  }
+}
+
+TEST(KerasWeightsTest, TheOptimizersStateFollowsTheIterationsAndTheRate) {
+  const TempFolder folder;
+  const Sequential model = mlp();
+  model->compile({.optimizer = optimizers::Adam({.learning_rate = 0.5}), .loss = "mse"});
+  model->train_on_batch(Tensors(batch()), Tensors(Tensor::zeros({2, 2})));
+  save_weights(model, folder / "a.weights.h5");
+  {
+    const Hdf5File file(folder / "a.weights.h5");
+    EXPECT_EQ(file.string_attribute("optimizer/vars", "name"), "adam");
+    EXPECT_EQ(file.children("optimizer/vars").size(), 2U + 4 * 2);
+    EXPECT_EQ(file.spec("optimizer/vars/0").shape, Shape());
+    EXPECT_EQ(file.read("optimizer/vars/1").item<float>(), 0.5f);
+    EXPECT_EQ(file.spec("optimizer/vars/3").shape, Shape({3, 4}));
+    EXPECT_EQ(file.spec("optimizer/vars/4").shape, Shape({4}));
+  }
+  const Sequential other = mlp();
+  other->compile({.optimizer = "adam", .loss = "mse"});
+  load_weights(other, folder / "a.weights.h5");
+  EXPECT_EQ(other->optimizer()->iterations(), 1);
+  EXPECT_EQ(other->optimizer()->learning_rate(), 0.5);
+  model->reset_metrics();
+  EXPECT_EQ(other->train_on_batch(Tensors(batch()), Tensors(Tensor::zeros({2, 2}))),
+            model->train_on_batch(Tensors(batch()), Tensors(Tensor::zeros({2, 2}))));
+}
+
+TEST(KerasWeightsTest, ByNameOnlyLayersOfThoseNamesAreLoaded) {
+  const TempFolder folder;
+  const Sequential model = mlp();
+  save_weights(model, folder / "a.h5");
+  const Sequential other = mlp(2, "new");
+  const auto before = of(other->get_layer("new")->weights()[0].read());
+  load_weights(other, folder / "a.h5", {.by_name = true});
+  EXPECT_EQ(of(other->get_layer("one")->weights()[0].read()),
+            of(model->get_layer("one")->weights()[0].read()));
+  EXPECT_EQ(of(other->get_layer("new")->weights()[0].read()), before);
+}
+
+TEST(KerasWeightsTest, WhatDoesNotFitIsAnErrorAndChangesNothing) {
+  const TempFolder folder;
+  for (const char* name : {"a.h5", "a.weights.h5"}) {
+    save_weights(mlp(5), folder / name);
+    const Sequential other = mlp();
+    const auto before = of(other(Tensors(batch())));
+    const std::string message = message_of<ValueError>([&] { load_weights(other, folder / name); });
+    for (const char* part : {"'two'", "kernel", "(4, 2)", "(4, 5)"}) {
+      EXPECT_NE(message.find(part), std::string::npos) << message;
+    }
+    EXPECT_EQ(of(other(Tensors(batch()))), before);
+  }
+}
+
+TEST(KerasWeightsTest, WhatDoesNotFitIsSkippedAndSaidIfThatIsWanted) {
+  const TempFolder folder;
+  const Sequential model = mlp(5);
+  for (const char* name : {"a.h5", "a.weights.h5"}) {
+    save_weights(model, folder / name);
+    const Sequential other = mlp();
+    const Names skipped = load_weights(other, folder / name, {.skip_mismatch = true});
+    ASSERT_EQ(skipped.size(), 2U);
+    EXPECT_NE(skipped[0].find("'two'"), std::string::npos) << skipped[0];
+    EXPECT_EQ(of(other->weights()[0].read()), of(model->weights()[0].read()));
+  }
+}
+
+TEST(KerasWeightsTest, SuffixesAndOptionsWithoutMeaningAreErrors) {
+  const TempFolder folder;
+  const Sequential model = mlp();
+  EXPECT_THROW(save_weights(model, folder / "a.keras"), ValueError);
+  EXPECT_THROW(save_weights(model, folder / "a.txt"), ValueError);
+  EXPECT_THROW(load_weights(model, folder / "a.txt"), ValueError);
+  EXPECT_THROW(load_weights(model, folder / "none.h5"), IoError);
+  save_weights(model, folder / "a.weights.h5");
+  EXPECT_THROW(load_weights(model, folder / "a.weights.h5", {.by_name = true}), ValueError);
+  EXPECT_THROW(save_weights(model, folder / "a.weights.h5", {.overwrite = false}), ValueError);
+}
+
+TEST(KerasWeightsTest, AModelWithoutWeightsYetIsAnError) {
+  const TempFolder folder;
+  const Sequential model({.layers = {Dense({.units = 2})}});
+  EXPECT_THROW(save_weights(model, folder / "a.h5"), RuntimeError);
+  EXPECT_THROW(save_weights(model, folder / "a.weights.h5"), RuntimeError);
+}
+
+// A model by attributes.
+class Towers final : public Model, public SublayerAttributes {
+ public:
+  Towers() : Model("Towers") {}
+  std::vector<std::string> sublayer_attributes() const override {
+    return {"zero", "first", "_own"};
+  }
+
+ private:
+  Tensors call(const Tensors& x, const CallContext&) override {
+    return own_(first_(zero_(x.tensor())));
+  }
+  Dense zero_ = track(Dense({.units = 3, .name = "z"}));
+  Dense first_ = track(Dense({.units = 4, .name = "f"}));
+  Dense own_ = track(Dense({.units = 1, .name = "o"}));
+};
+
+LayerHandle<Towers> towers() {
+  auto model = make_layer<Towers>();
+  model(Tensors(batch()));
+  return model;
+}
+
+TEST(KerasWeightsTest, AModelThatNoFileCanDescribeSavesItsWeights) {
+  const TempFolder folder;
+  const auto model = towers();
+  for (const char* name : {"a.h5", "a.weights.h5"}) {
+    save_weights(*model, folder / name);
+    const auto other = towers();
+    load_weights(*other, folder / name);
+    EXPECT_EQ(of(other(Tensors(batch()))), of(model(Tensors(batch()))));
+  }
+  EXPECT_EQ(Hdf5File(folder / "a.h5").string_list("/", "layer_names"), (Names{"z", "f", "o"}));
+}
+
+TEST(KerasWeightsTest, AttributesNameTheGroupsOfAModelAsInKeras) {
+  const TempFolder folder;
+  save_weights(*towers(), folder / "a.weights.h5");
+  const Hdf5File file(folder / "a.weights.h5");
+  // In the order of their names; "layers" is one of them, and has those that come after it.
+  EXPECT_EQ(file.children("/"), (Names{"first", "layers", "vars"}));
+  EXPECT_EQ(file.string_attribute("layers/dense/vars", "name"), "z");
+  EXPECT_EQ(file.string_attribute("layers/dense_1/vars", "name"), "o");
+}
+
+TEST(KerasWeightsTest, GroupsUnderUnknownAttributesAreFoundByTheNamesOfTheirLayers) {
+  const TempFolder folder;
+  {
+    Hdf5Writer file(folder / "a.weights.h5");
+    for (const auto& [group, name] : {std::pair("dense1", "one"), std::pair("dense2", "two")}) {
+      const std::string vars = str(group, "/vars");
+      file.create_group(vars);
+      file.write_attribute(vars, "name", name, Hdf5Writer::Charset::kUtf8);
+    }
+    file.write("dense1/vars/0", Tensor::zeros({3, 4}));
+    file.write("dense1/vars/1", Tensor::zeros({4}));
+    file.write("dense2/vars/0", Tensor::zeros({4, 2}));
+    file.write("dense2/vars/1", Tensor::from<float>({7, 8}, {2}));
+    file.commit();
+  }
+  const Sequential model = mlp();
+  load_weights(model, folder / "a.weights.h5");
+  EXPECT_EQ(of(model(Tensors(batch()))), (std::vector<float>{7, 8, 7, 8}));
+}
+
+TEST(KerasWeightsTest, TheGroupsOfKeras213AreRead) {
+  const TempFolder folder;
+  {
+    Hdf5Writer file(folder / "a.weights.h5");
+    file.write("_layer_checkpoint_dependencies/dense/vars/0", Tensor::zeros({3, 4}));
+    file.write("_layer_checkpoint_dependencies/dense/vars/1", Tensor::zeros({4}));
+    file.write("_layer_checkpoint_dependencies/dense_1/vars/0", Tensor::zeros({4, 2}));
+    file.write("_layer_checkpoint_dependencies/dense_1/vars/1", Tensor::from<double>({7, 8}, {2}));
+    file.commit();
+  }
+  const Sequential model = mlp();
+  load_weights(model, folder / "a.weights.h5");
+  EXPECT_EQ(of(model(Tensors(batch()))), (std::vector<float>{7, 8, 7, 8}));
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,34 @@
+# keel convert: a model goes through every format and stays what it is.
+. "$(dirname "$0")/common.sh"
+cd "$work"
+expect "wrote a.h5" "$keel" convert "$files/ranker.keras" a.h5
+expect "wrote b.keras" "$keel" convert a.h5 b.keras
+expect "no differences" "$keel" diff "$files/ranker.keras" b.keras
+expect "serve_examples" "$keel" inspect b.keras
+expect "wrote c.weights.h5" "$keel" convert b.keras c.weights.h5
+expect "no differences" "$keel" diff c.weights.h5 "$files/ranker.weights.h5"
+expect "wrote d.keras" "$keel" convert c.weights.h5 d.keras --model "$files/ranker.h5"
+expect "no differences" "$keel" diff d.keras "$files/ranker.keras"
+expect "wrote e.h5" "$keel" convert b.keras e.h5 --weights_only
+expect "no differences" "$keel" diff e.h5 "$files/alone.h5"
+for file in "$cases"/*.keras; do
+  name=${file%.keras}
+  expect "wrote" "$keel" convert "$file" f.h5
+  expect "within atol" "$keel" predict f.h5 "$name.inputs.json" --expected "$name.expected.json"
+  expect "wrote" "$keel" convert f.h5 f.keras
+  expect "no differences" "$keel" diff "$file" f.keras
+  expect "wrote" "$keel" convert f.keras f.weights.h5
+  expect "no differences" "$keel" diff "$file" f.weights.h5
+done
+expect_bad "OUT must end in" "$keel" convert "$files/ranker.keras" g.onnx
+expect_bad "holds weights alone: name a file with the model by --model" \
+  "$keel" convert c.weights.h5 g.keras
+expect_bad "is a checkpoint" "$keel" convert "$files/checkpoints/ckpt-1.h5" g.keras
+expect_bad "no such file" "$keel" convert nowhere.h5 g.keras
+expect_bad "no such file" "$keel" convert c.weights.h5 g.keras --model nowhere.h5
+expect_bad "needs" "$keel" convert c.weights.h5 g.keras --model "$files/mixed.keras"
+expect_bad "nowhere/g.keras" "$keel" convert b.keras nowhere/g.keras
+for file in cut.keras cut.h5 empty.h5 text.keras; do
+  expect_bad "$file" "$keel" convert "$file" g.keras
+done
+[ ! -e g.keras ] || fail "an error left a file"

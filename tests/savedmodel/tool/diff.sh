@@ -1,0 +1,26 @@
+# keel diff names what differs in two files.
+. "$(dirname "$0")/common.sh"
+cd "$work"
+model=$files/ranker.keras
+expect "no differences" "$keel" diff "$model" "$model"
+expect "no differences" "$keel" diff "$model" "$files/ranker.weights.h5"
+expect "no differences" "$keel" diff "$files/alone.h5" "$files/ranker.h5"
+expect_error 1 "config/" "$keel" diff "$model" "$files/mixed.keras"
+expect_error 1 "in A alone" "$keel" diff "$model" "$files/mixed.keras"
+grep -q "in B alone" out || fail "nothing in B alone: $(cat out)"
+expect_error 1 "signatures" "$keel" diff "$model" "$files/mixed.keras"
+expect_error 1 "values differ, by up to" \
+  "$keel" diff "$files/checkpoints/ckpt-1.h5" "$files/checkpoints/ckpt-2.h5"
+expect_error 1 "optimizer optimizers/adam/iteration: 1 of 1 values differ, by up to 1 at" \
+  "$keel" diff "$files/checkpoints/ckpt-1.h5" "$files/checkpoints"
+expect "no differences" \
+  "$keel" diff "$files/checkpoints/ckpt-1.h5" "$files/checkpoints/ckpt-2.h5" --atol 10
+expect_error 1 "weight " "$keel" diff "$cases/ncf.keras" "$cases/nested.keras"
+expect_bad "a checkpoint is compared with another one" "$keel" diff "$model" "$files/checkpoints"
+expect_bad "weights in two formats need a model" \
+  "$keel" diff "$files/alone.h5" "$files/ranker.weights.h5"
+expect_bad "no such file" "$keel" diff "$model" nowhere.keras
+for file in cut.keras cut.h5 empty.h5 text.keras; do
+  expect_bad "$file" "$keel" diff "$model" "$file"
+  expect_bad "$file" "$keel" diff "$file" "$model"
+done

@@ -1,0 +1,178 @@
+// Writes what the tests of the tool and of the C interface read: `tool_fixtures FOLDER`.
+//
+//   ranker.keras, ranker.h5      a trained model with dense and ragged inputs and a signature
+//   ranker.weights.h5, alone.h5  its weights, in both formats
+//   rows.*                       inputs for it, as JSON, CSV and records; expected.json
+//   mixed.keras                  inputs of every numeric dtype and layout, two outputs
+//   same.keras                   what a ragged and a sparse input hold
+//   checkpoints/                 two checkpoints of it
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "framework/data/example.h"
+#include "framework/data/tfrecord.h"
+#include "layers/core/dense.h"
+#include "layers/core/embedding.h"
+#include "layers/core/identity.h"
+#include "layers/embedding/embed_reduce.h"
+#include "layers/functional.h"
+#include "layers/merging/concatenate.h"
+#include "layers/reshaping/flatten.h"
+#include "optimizers/adam.h"
+#include "savedmodel/checkpoint_manager.h"
+#include "savedmodel/saved_model.h"
+
+namespace keel {
+namespace {
+
+using data::FixedLenFeature;
+using data::RaggedFeature;
+
+constexpr int64_t kRows = 5;
+
+Functional ranker() {
+  const Tensor age = layers::input({.shape = {2}, .name = "age"});
+  const Tensor user = layers::input({.shape = {1}, .dtype = DType::kInt64, .name = "user"});
+  const RaggedTensor seen = layers::ragged_input({.dtype = DType::kInt64, .name = "seen"});
+  const Tensor users = layers::Flatten({.name = "flat"})(
+      layers::Embedding({.input_dim = 8, .output_dim = 2, .name = "users"})(user));
+  const Tensor items =
+      layers::EmbedReduce({.input_dim = 10, .output_dim = 3, .name = "items"})(seen).tensor();
+  const Tensor all =
+      layers::Concatenate({.name = "all"})(Tensors::list({age, users, items})).tensor();
+  const Tensor hidden = layers::Dense({.units = 4, .activation = "relu", .name = "hidden"})(all);
+  return Functional(
+      {.inputs = {{"age", age}, {"seen", seen}, {"user", user}},
+       .outputs = layers::Dense({.units = 1, .activation = "sigmoid", .name = "score"})(hidden),
+       .name = "ranker"});
+}
+
+// Ages of two numbers, users, and items seen: none by the second.
+Tensors inputs() {
+  std::vector<float> ages;
+  std::vector<int64_t> users;
+  for (int64_t i = 0; i < kRows; ++i) {
+    ages.push_back(static_cast<float>(i) * 0.25F);
+    ages.push_back(1.5F - static_cast<float>(i));
+    users.push_back((i * 3) % 8);
+  }
+  return {{"age", Tensor::from(ages, {kRows, 2})},
+          {"user", Tensor::from(users, {kRows, 1})},
+          {"seen", RaggedTensor::from_rows<int64_t>({{1, 2}, {}, {9}, {4, 4, 7}, {0}})}};
+}
+
+template <class T>
+std::string joined(std::span<const T> values, const char* separator) {
+  std::string out;
+  for (const T& value : values) out += (out.empty() ? "" : separator) + str(value);
+  return out;
+}
+
+template <class T>
+std::string json(const char* name, const Tensor& value, const std::string& splits = "") {
+  const auto dims = value.shape().dims();
+  return str("{\"name\": \"", name, "\", \"dtype\": \"", value.dtype(), "\", \"shape\": [",
+             joined(dims, ", "), "], ", splits, "\"data\": [", joined(value.data<T>(), ", "), "]}");
+}
+
+void write_rows(const std::string& folder, const Tensors& rows) {
+  const RaggedTensor seen = rows["seen"].leaf().ragged();
+  const std::string splits =
+      "\"row_splits\": [" + joined(seen.row_splits.data<int64_t>(), ", ") + "], ";
+  std::ofstream(folder + "/rows.json") << "{\"order\": [\"age\", \"user\", \"seen\"], \"inputs\": ["
+                                       << json<float>("age", rows["age"].tensor()) << ",\n"
+                                       << json<int64_t>("user", rows["user"].tensor()) << ",\n"
+                                       << json<int64_t>("seen", seen.values, splits) << "]}\n";
+  std::ofstream csv(folder + "/rows.csv");
+  csv << "label,user,seen,age\n";
+  data::TFRecordWriter records(folder + "/rows.tfrecord");
+  data::TFRecordWriter packed(folder + "/rows.tfrecord.gz", {.compression_type = "GZIP"});
+  for (int64_t i = 0; i < kRows; ++i) {
+    const Tensors row = slice_rows(rows, i, i + 1);
+    const Tensor items = row["seen"].leaf().ragged().values;
+    const Tensor age = row["age"].tensor(), user = row["user"].tensor();
+    csv << "1," << joined(user.data<int64_t>(), " ") << ',' << joined(items.data<int64_t>(), " ")
+        << ',' << joined(age.data<float>(), ";") << '\n';
+    const std::string example =
+        data::serialize_example({{"age", age}, {"user_id", user}, {"seen", items}});
+    records.write(example);
+    packed.write(example);
+  }
+  records.close();
+  packed.close();
+}
+
+void write_mixed(const std::string& folder) {
+  const Tensor wide = layers::input({.shape = {2, 2}, .name = "wide"});
+  const Tensor id = layers::input({.shape = {3}, .dtype = DType::kInt32, .name = "id"});
+  const SparseTensor tags =
+      layers::sparse_input({.shape = {6}, .dtype = DType::kInt64, .name = "tags"});
+  const Tensor found = layers::EmbedReduce({.input_dim = 5, .output_dim = 2, .name = "ids"})(id);
+  const Tensor tagged =
+      layers::EmbedReduce({.input_dim = 5, .output_dim = 2, .name = "tagged"})(tags).tensor();
+  const Tensor flat = layers::Flatten({.name = "flat"})(wide);
+  const Tensor all =
+      layers::Concatenate({.name = "all"})(Tensors::list({flat, found, tagged})).tensor();
+  const Functional model({.inputs = {{"id", id}, {"tags", tags}, {"wide", wide}},
+                          .outputs = {{"a", layers::Dense({.units = 2, .name = "a"})(all)},
+                                      {"b", layers::Dense({.units = 1, .name = "b"})(all)}},
+                          .name = "mixed"});
+  save_model(model, folder + "/mixed.keras");
+}
+
+void write_same(const std::string& folder) {
+  const RaggedTensor seen = layers::ragged_input({.name = "seen"});
+  const SparseTensor tags = layers::sparse_input({.shape = {6}, .name = "tags"});
+  const Functional model(
+      {.inputs = {{"seen", seen}, {"tags", tags}},
+       .outputs = {{"a", layers::Identity({.name = "a"})(Tensors(TensorLike(seen))).leaf()},
+                   {"b", layers::Identity({.name = "b"})(Tensors(TensorLike(tags))).leaf()}}});
+  save_model(model, folder + "/same.keras");
+}
+
+void write_all(const std::string& folder) {
+  std::filesystem::create_directories(folder);
+  const Functional model = ranker();
+  const Tensors rows = inputs();
+  write_rows(folder, rows);
+  model->compile({.optimizer = optimizers::Adam({.learning_rate = 0.05}), .loss = "mse"});
+  Checkpoint checkpoint(
+      {.model = model, .optimizers = {{"adam", OptimizerHandle(kAdopt, model->optimizer())}}});
+  CheckpointManager manager(checkpoint, folder + "/checkpoints");
+  for (int64_t step = 1; step <= 2; ++step) {
+    model->train_on_batch(rows, Tensor::full<float>({kRows, 1}, 1));
+    manager.save(step);
+  }
+  const SaveOptions options = {
+      .include_optimizer = true,
+      .signatures = {
+          {"serve_examples",
+           {{"age", {.feature = FixedLenFeature{.shape = {2}}}},
+            {"user_id",
+             {.feature = FixedLenFeature{.shape = {1}, .dtype = DType::kInt64}, .input = "user"}},
+            {"seen", {.feature = RaggedFeature{DType::kInt64}}}}}}};
+  save_model(model, folder + "/ranker.keras", options);
+  save_model(model, folder + "/ranker.h5", options);
+  save_weights(model, folder + "/ranker.weights.h5");
+  save_weights(model, folder + "/alone.h5");
+  const Tensor scores = model(rows).tensor();
+  std::ofstream expected(folder + "/expected.json");
+  expected << "{\"outputs\": [" << json<float>("score", scores) << "]}\n";
+  write_mixed(folder);
+  write_same(folder);
+}
+
+}  // namespace
+}  // namespace keel
+
+int main(int argc, char** argv) {
+  try {
+    if (argc != 2) throw keel::ValueError("usage: tool_fixtures FOLDER");
+    keel::write_all(argv[1]);
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << "tool_fixtures: " << error.what() << '\n';
+    return 2;
+  }
+}
