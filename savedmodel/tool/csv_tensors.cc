@@ -39,7 +39,8 @@ template <class T>
 std::optional<T> whole_number(std::string_view word) {
   const auto value = parse_number<T>(word);
   if (value) return value;
-  constexpr double kMost = std::min<double>(std::numeric_limits<T>::max(), int64_t{1} << 53);
+  constexpr double kMost =
+      std::min<double>(static_cast<double>(std::numeric_limits<T>::max()), int64_t{1} << 53);
   const auto real = parse_number<double>(word);
   if (!real || std::abs(*real) > kMost || *real != std::trunc(*real)) return {};
   return static_cast<T>(*real);

@@ -1,0 +1,26 @@
+// Small graphs that tests write, read and call.
+#pragma once
+
+#include <vector>
+
+#include "gtest/gtest.h"
+
+#include "layers/functional.h"
+
+namespace keel {
+
+using Values = std::vector<float>;
+
+inline Tensor row(const Values& values) {
+  return Tensor::from(values, {1, static_cast<int64_t>(values.size())});
+}
+
+// Reads what the model writes, which must be written the same again; weights begin as ones.
+inline Functional copy(const Functional& model) {
+  const Config config = model->get_config();
+  const Functional read = FunctionalModel::from_config(parse_json(to_json(config)));
+  EXPECT_EQ(read->get_config(), config);
+  return read;
+}
+
+}  // namespace keel
