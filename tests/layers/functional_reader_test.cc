@@ -8,12 +8,6 @@
 namespace keel {
 namespace {
 
-using layers::Dense;
-
-Dense ones(const std::string& name) {
-  return Dense({.units = 1, .kernel_initializer = "ones", .name = name});
-}
-
 // ---- Graphs as Keras writes them. Layers stand in any order.
 
 std::string layer(const std::string& name, const std::string& class_name, const std::string& config,
