@@ -29,17 +29,22 @@ struct Bags {
   Tensor y;
 };
 
-// Predictions after training on `rows` rows in batches of 8.
-Tensor trained(distribute::Strategy& strategy, int64_t rows) {
-  const auto scope = strategy.scope();
+// Sums of rows of ones under one unit, for the strategy of now.
+Functional make_model(const std::string& activation) {
   const Table table = make_table({.vocabulary_size = kIds, .dim = 4, .initializer = "ones"});
   const layers::TPUEmbedding embedding(
       {.feature_config = Nest<FeatureConfig>({{"bag", FeatureConfig{.table = table}}}),
        .optimizer = optimizers::SGD({.learning_rate = 0.5})});
   const Tensors in =
       Tensors::dict({{"bag", layers::ragged_input({.dtype = DType::kInt64, .name = "bag"})}});
-  const layers::Dense head({.units = 1, .activation = "sigmoid", .kernel_initializer = "ones"});
-  const Functional model({.inputs = in, .outputs = head(embedding(in)["bag"].tensor())});
+  const layers::Dense head({.units = 1, .activation = activation, .kernel_initializer = "ones"});
+  return Functional({.inputs = in, .outputs = head(embedding(in)["bag"].tensor())});
+}
+
+// Predictions after training on `rows` rows in batches of 8.
+Tensor trained(distribute::Strategy& strategy, int64_t rows) {
+  const auto scope = strategy.scope();
+  const Functional model = make_model("sigmoid");
   model->compile({.optimizer = optimizers::SGD({.learning_rate = 0.5}),
                   .loss = "binary_crossentropy",
                   .metrics = {"auc"}});
@@ -65,14 +70,7 @@ TEST(FitEmbeddingTest, EnginesTrainTablesAsOneReplicaDoes) {
 TEST(FitEmbeddingTest, AScaledLossIsRefusedBeforeTablesAreTrained) {
   distribute::TPUStrategy tpu({.num_cores = 2});
   const auto scope = tpu.scope();
-  const Table table = make_table({.vocabulary_size = kIds, .dim = 4, .initializer = "ones"});
-  const layers::TPUEmbedding embedding(
-      {.feature_config = Nest<FeatureConfig>({{"bag", FeatureConfig{.table = table}}}),
-       .optimizer = optimizers::SGD({.learning_rate = 0.5})});
-  const Tensors in =
-      Tensors::dict({{"bag", layers::ragged_input({.dtype = DType::kInt64, .name = "bag"})}});
-  const layers::Dense head({.units = 1, .kernel_initializer = "ones"});
-  const Functional model({.inputs = in, .outputs = head(embedding(in)["bag"].tensor())});
+  const Functional model = make_model("linear");
   model->compile({.optimizer = optimizers::SGD({.loss_scale_factor = 2}), .loss = "mse"});
   const Bags bags(8);
   const auto predictions = [&] {
