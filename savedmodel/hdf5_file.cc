@@ -34,6 +34,10 @@ herr_t keep_description(unsigned, const H5E_error2_t* error, void* out) {
 }  // namespace
 
 LibraryScope::LibraryScope() : lock_(library_mutex()) {
+  // At exit the library would close, once more, datasets that a full disk kept it from closing, and
+  // crash on what it has freed of them.
+  static const herr_t no_close_at_exit = H5dont_atexit();
+  static_cast<void>(no_close_at_exit);
   H5Eget_auto2(H5E_DEFAULT, &handler_, &handler_data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
