@@ -28,7 +28,8 @@ struct CsvOptions {
 
 // Batches {column name: [batch]} of the file's rows in order, read as they are asked for: memory
 // is bounded by the batch and a read buffer, not by the file. The file is opened when iteration
-// starts, and its header checked when the dataset is made.
+// starts, and its header checked when the dataset is made. All workers parse at once; rows and
+// errors are the same for any number of them, and the first row that is wrong is the one named.
 // IoError for a file that cannot be read, a quote that is not closed, or a row with another number
 // of fields than the header. ValueError for a column that the header does not have, and for text
 // that is no finite number (or out of range) in a numeric column. Errors carry the file, the row

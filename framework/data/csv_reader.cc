@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <string_view>
 #include <system_error>
 
@@ -12,133 +11,78 @@
 namespace keel::data {
 namespace {
 
-constexpr size_t kBufferBytes = size_t{1} << 20;
+// So much stays in a core's cache from the moment it is read to the moment it is parsed, and is
+// enough for many blocks of rows.
+constexpr size_t kBufferBytes = size_t{1} << 19;
 constexpr size_t kMaxRecordBytes = size_t{64} << 20;
+constexpr size_t kBehindText = 1 + kCsvPadding;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 std::string reason() { return std::generic_category().message(errno); }
 
 }  // namespace
 
-std::string CsvReader::Field::unescaped() const {
-  if (!doubled) return std::string(begin, end);
-  std::string out;
-  for (const char* p = begin; p < end; ++p) {
-    out += *p;
-    if (*p == '"') ++p;
-  }
-  return out;
-}
-
 CsvReader::CsvReader(const std::filesystem::path& file, char delimiter, std::string who)
-    : name_(file.string()), who_(std::move(who)) {
-  if (delimiter == '"' || delimiter == '\n' || delimiter == '\r') {
-    throw ValueError(who_, ": needs a delimiter that is no quote or line break");
+    : place_{.file = file.string(), .who = std::move(who)}, delimiter_(delimiter) {
+  file_.reset(std::fopen(place_.file.c_str(), "rb"));
+  if (file_ == nullptr) {
+    throw IoError(place_.who, ": cannot open '", place_.file, "': ", reason());
   }
-  file_.reset(std::fopen(name_.c_str(), "rb"));
-  if (file_ == nullptr) throw IoError(who_, ": cannot open '", name_, "': ", reason());
   std::setvbuf(file_.get(), nullptr, _IONBF, 0);
-  stops_[static_cast<unsigned char>(delimiter)] = true;
-  stops_[static_cast<unsigned char>('\n')] = true;
   // A small file needs no more than itself and room to see that it ends.
   std::error_code unknown;
   const uintmax_t bytes = std::filesystem::file_size(file, unknown);
-  buffer_.resize(unknown ? kBufferBytes + 1 : std::min<uintmax_t>(bytes + 1, kBufferBytes) + 1);
+  buffer_.resize((unknown ? kBufferBytes : std::min<uintmax_t>(bytes + 1, kBufferBytes)) +
+                 kBehindText);
   refill();
   if (std::string_view(buffer_.data(), end_).starts_with(kByteOrderMark)) {
     begin_ = kByteOrderMark.size();
   }
 }
 
-std::string CsvReader::place() const {
-  return str(who_, ": file '", name_, "', ", row() <= 0 ? "header" : str("row ", row()));
-}
-
-bool CsvReader::next() {
-  while (true) {
-    while (begin_ < end_ && buffer_[begin_] == '\n') ++begin_;
-    const bool empty_line =
-        begin_ + 1 < end_ && buffer_[begin_] == '\r' && buffer_[begin_ + 1] == '\n';
-    if (empty_line) {
-      begin_ += 2;
-      continue;
+std::vector<std::string> CsvReader::header() {
+  const CsvSplitter splitter(place_, delimiter_);
+  std::vector<CsvField> fields;
+  CsvText rest = text();
+  while (!splitter.next(rest, row_, fields)) {
+    if (rest.last) {
+      throw IoError(place_.of_row(row_), ": needs names, received an empty file");
     }
-    if (begin_ == end_ && file_ended_) return false;
-    if (begin_ < end_) {
-      ++records_;
-      if (split()) return true;
-      --records_;
-    }
+    take(rest.begin, 0);
     refill();
+    rest = text();
   }
+  std::vector<std::string> names;
+  for (const CsvField& field : fields) names.push_back(field.unescaped());
+  take(rest.begin, 1);
+  return names;
 }
 
-// False if the data end before the record does, and the file goes on.
-bool CsvReader::split() {
-  const char* const end = buffer_.data() + end_;
-  const char* p = buffer_.data() + begin_;
-  fields_.clear();
-  while (true) {
-    const char* const begin = p;
-    if (*p == '"') {
-      p = split_quoted(p, end);
-      if (p == nullptr) return false;
-    } else {
-      while (!stops_[static_cast<unsigned char>(*p)]) ++p;
-      fields_.push_back({begin, p});
-    }
-    if (p == end && !file_ended_) return false;
-    if (p == end || *p == '\n') break;
-    ++p;
-  }
-  Field& last = fields_.back();
-  if (last.end == p && last.end > last.begin && last.end[-1] == '\r') --last.end;
-  begin_ = static_cast<size_t>(p - buffer_.data()) + (p < end ? 1 : 0);
-  return true;
+CsvText CsvReader::text() const {
+  return {.begin = buffer_.data() + begin_, .end = buffer_.data() + end_, .last = file_ended_};
 }
 
-// Adds the field whose opening quote is at p. Returns the character after the field, or null as
-// split() returns false.
-const char* CsvReader::split_quoted(const char* p, const char* end) {
-  Field field = {.begin = p + 1};
-  for (++p;; p += 2) {
-    p = static_cast<const char*>(std::memchr(p, '"', static_cast<size_t>(end - p)));
-    if (p == nullptr || (p + 1 == end && !file_ended_)) {
-      if (!file_ended_) return nullptr;
-      throw IoError(place(), ": a quote is not closed: '",
-                    std::string(field.begin, std::min<size_t>(40, end - field.begin)), "'");
-    }
-    if (p[1] != '"') break;
-    field.doubled = true;
-  }
-  field.end = p++;
-  fields_.push_back(field);
-  if (*p == '\r' && p < end) {
-    if (p + 1 == end && !file_ended_) return nullptr;
-    if (p[1] == '\n') ++p;
-  }
-  if (p == end || stops_[static_cast<unsigned char>(*p)]) return p;
-  throw IoError(place(), ": a closing quote must end its field, received '",
-                std::string(field.begin - 1, std::min<size_t>(40, p + 1 - field.begin + 1)), "'");
+void CsvReader::take(const char* end, int64_t records) {
+  begin_ = static_cast<size_t>(end - buffer_.data());
+  row_ += records;
 }
 
-// Moves the current record to the front and reads as much as there is room for.
 void CsvReader::refill() {
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
-  if (end_ + 1 == buffer_.size()) {
+  if (end_ + kBehindText == buffer_.size()) {
     if (end_ >= kMaxRecordBytes) {
-      ++records_;
-      throw IoError(place(), ": longer than ", kMaxRecordBytes, " bytes (is a quote not closed?)");
+      throw IoError(place_.of_row(row_), ": longer than ", kMaxRecordBytes,
+                    " bytes (is a quote not closed?)");
     }
-    buffer_.resize(2 * end_ + 1);
+    buffer_.resize(2 * end_ + kBehindText);
   }
-  const size_t room = buffer_.size() - 1 - end_;
+  const size_t room = buffer_.size() - kBehindText - end_;
   const size_t received = std::fread(buffer_.data() + end_, 1, room, file_.get());
   if (received < room) {
     if (std::ferror(file_.get()) != 0) {
-      throw IoError(who_, ": cannot read '", name_, "': ", reason());
+      throw IoError(place_.who, ": cannot read '", place_.file, "': ", reason());
     }
     file_ended_ = true;
   }

@@ -3,7 +3,28 @@
 #include <array>
 
 #include "framework/data/csv.h"
+#include "framework/parallel.h"
 #include "tests/fuzz/fuzz_input.h"
+
+namespace {
+
+// The table's text, or what is wrong with it.
+std::string outcome(const std::string& path, const std::vector<keel::data::CsvColumn>& columns,
+                    char delimiter, int workers) {
+  keel::set_num_workers(workers);
+  try {
+    std::string out;
+    const keel::Tensors table = keel::data::read_csv(path, columns, delimiter);
+    for (const auto& column : columns) {
+      for (const auto& text : table[column.name].tensor().data<std::string>()) out += text + '\n';
+    }
+    return out;
+  } catch (const keel::Error& e) {
+    return e.what();
+  }
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace keel;
@@ -26,6 +47,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     allow_own_errors([&] { data::read_csv(path, columns, delimiter); });
     for (data::CsvColumn& column : columns) column.dtype = DType::kString;
     for (data::CsvColumn& column : columns) column.default_value.reset();
+    require(outcome(path, columns, delimiter, 1) == outcome(path, columns, delimiter, 2),
+            "another table with two workers than with one");
     const data::Dataset rows = data::csv_dataset(path, {.columns = columns,
                                                         .batch_size = 2,
                                                         .delimiter = delimiter,

@@ -9,6 +9,8 @@
 
 #include "gtest/gtest.h"
 
+#include "framework/parallel.h"
+
 namespace keel::data {
 namespace {
 
@@ -259,6 +261,94 @@ TEST(CsvTest, RecordsThatStraddleTheReadBufferAreWhole) {
     }
   }
   EXPECT_EQ(row, kRows);
+}
+
+// A table with all that can stand in a field, by a fixed rule.
+std::string mixed_table(int rows) {
+  std::ostringstream content;
+  content << "i,t,f,u\n";
+  for (int r = 0; r < rows; ++r) {
+    const char* end = r % 3 == 0 ? "\r\n" : "\n";
+    if (r % 97 == 5) content << end;
+    content << (r % 7 == 0 ? "-" : "") << r * 37 << ',';
+    if (r % 11 == 3) {
+      content << "\"a \"\"b\"\",\nc" << r << "\",";
+    } else {
+      content << std::string(static_cast<size_t>(r % 23), 'x') << (r % 13 == 2 ? "5\" disk," : ",");
+    }
+    content << r % 1000 << '.' << r % 89 << ',' << (r % 5 == 0 ? "\"q\"" : "") << end;
+  }
+  return content.str();
+}
+
+TEST(CsvTest, IsTheSameForAnyNumberOfWorkers) {
+  constexpr int kRows = 5000;
+  const auto file = write(mixed_table(kRows));
+  const std::vector<CsvColumn> columns = {ints("i"), texts("t"), floats("f"), texts("u")};
+  const int workers = num_workers();
+  for (const int count : {1, 2, 5}) {
+    set_num_workers(count);
+    const Tensors table = read_csv(file, columns);
+    const auto i = table["i"].tensor().data<int64_t>();
+    const auto t = table["t"].tensor().data<std::string>();
+    const auto f = table["f"].tensor().data<float>();
+    ASSERT_EQ(i.size(), kRows);
+    for (int r = 0; r < kRows; ++r) {
+      ASSERT_EQ(i[r], r % 7 == 0 ? -37 * r : 37 * r);
+      ASSERT_EQ(t[r], r % 11 == 3 ? "a \"b\",\nc" + std::to_string(r)
+                                  : std::string(static_cast<size_t>(r % 23), 'x') +
+                                        (r % 13 == 2 ? "5\" disk" : ""));
+      ASSERT_EQ(f[r], std::stof(std::to_string(r % 1000) + "." + std::to_string(r % 89)));
+      ASSERT_EQ(table["u"].tensor().data<std::string>()[r], r % 5 == 0 ? "q" : "");
+    }
+    int64_t rows = 0;
+    for (const Tensors& batch : csv_dataset(file, {.columns = columns, .batch_size = 700})) {
+      for (const int64_t value : batch["i"].tensor().data<int64_t>()) ASSERT_EQ(value, i[rows++]);
+    }
+    EXPECT_EQ(rows, kRows);
+  }
+  set_num_workers(workers);
+}
+
+TEST(CsvTest, TheFirstRowThatIsWrongIsNamedForAnyNumberOfWorkers) {
+  std::ostringstream content;
+  content << "a,b\n";
+  for (int r = 1; r <= 3000; ++r) {
+    content << (r == 1700 || r == 1501 ? "x" : "1") << ',' << (r == 1500 ? "y" : "2")
+            << (r == 1900 ? ",\"open" : "") << '\n';
+  }
+  const auto file = write(content.str());
+  const int workers = num_workers();
+  for (const int count : {1, 2, 5}) {
+    set_num_workers(count);
+    expect_contains(message_of([&] {
+                      read_csv(file, {ints("a"), ints("b")});
+                    }),
+                    "row 1500, column 'b'");
+    expect_contains(message_of([&] { read_csv(file, {ints("a")}); }), "row 1501, column 'a'");
+    expect_contains(message_of([&] { read_csv(file, {texts("b")}); }), "row 1900: a quote");
+  }
+  set_num_workers(workers);
+}
+
+TEST(CsvTest, RecordsOfAnyLengthAndNumberOfFieldsAreSplitAtTheirDelimiters) {
+  for (const int fields : {1, 2, 3, 63, 64, 65, 200, 5000}) {
+    std::string content;
+    for (int c = 0; c < fields; ++c) content += (c == 0 ? "c" : ",c") + std::to_string(c);
+    for (int r = 0; r < 70; ++r) {
+      content += '\n';
+      for (int c = 0; c < fields; ++c) {
+        content += (c == 0 ? "" : ",") + std::string(static_cast<size_t>((r + c) % 5), 'y') + "z";
+      }
+    }
+    const std::string name = "c" + std::to_string(fields - 1);
+    const Texts last =
+        read_csv(write(content), {texts(name)})[name].tensor().to_vector<std::string>();
+    ASSERT_EQ(last.size(), 70U) << fields;
+    for (int r = 0; r < 70; ++r) {
+      ASSERT_EQ(last[r], std::string(static_cast<size_t>((r + fields - 1) % 5), 'y') + "z");
+    }
+  }
 }
 
 TEST(CsvTest, AFieldLongerThanTheReadBufferIsWhole) {

@@ -1,0 +1,143 @@
+// Numbers from text. Private to framework/data.
+#pragma once
+
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+
+#if defined(__SSE4_1__)
+#include <immintrin.h>
+#endif
+
+namespace keel::data {
+
+inline std::string_view trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+template <class T>
+std::errc parse_all(std::string_view text, T& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return error;
+  return end == text.data() + text.size() ? error : std::errc::invalid_argument;
+}
+
+// The number that is all of `text`, spaces around it aside; nothing if there is none, or one that
+// T cannot hold or that is not finite.
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+  text = trimmed(text);
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  T value = {};
+  const std::errc error = parse_all(text, value);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (error == std::errc::result_out_of_range) {
+      long double wide = 0;  // what is merely too small is rounded, not refused
+      if (parse_all(text, wide) != std::errc() || std::abs(wide) >= 1) return std::nullopt;
+      return static_cast<T>(wide);
+    }
+    if (!std::isfinite(value)) return std::nullopt;
+  }
+  if (error != std::errc()) return std::nullopt;
+  return value;
+}
+
+// Up to 15 digits with at most one point among them.
+struct PlainDigits {
+  int64_t value = 0;      // without the point
+  uint32_t decimals = 0;  // digits behind it
+  bool has_point = false;
+  bool plain = false;  // else the others mean nothing
+};
+
+// The `count` bytes at p. Reads 16, without a branch that depends on them: lengths and points are
+// as good as random.
+inline PlainDigits plain_digits(const char* p, uint32_t count) {
+  PlainDigits out;
+  const bool fits = count <= 16;
+  count = fits ? count : 16;
+#if defined(__SSE4_1__)
+  const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  const auto points =
+      static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(text, _mm_set1_epi8('.'))));
+  const uint32_t point = static_cast<uint32_t>(std::countr_zero(points | 1U << count));
+  const uint32_t has_point = point < count ? 1 : 0;
+  const uint32_t digits = count - has_point;
+  // The digits go to the end, the point goes out, zeros come before them.
+  const __m128i place =
+      _mm_add_epi8(_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                   _mm_set1_epi8(static_cast<char>(static_cast<int>(digits) - 16)));
+  const __m128i behind_point =
+      _mm_cmpgt_epi8(place, _mm_set1_epi8(static_cast<char>(static_cast<int>(point) - 1)));
+  const __m128i units =
+      _mm_shuffle_epi8(_mm_xor_si128(text, _mm_set1_epi8('0')), _mm_sub_epi8(place, behind_point));
+  const __m128i nine = _mm_set1_epi8(9);
+  const bool all_digits =
+      _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(units, nine), nine)) == 0xFFFF;
+  const __m128i pairs = _mm_maddubs_epi16(
+      units, _mm_setr_epi8(10, 1, 10, 1, 10, 1, 10, 1, 10, 1, 10, 1, 10, 1, 10, 1));
+  const __m128i fours = _mm_madd_epi16(pairs, _mm_setr_epi16(100, 1, 100, 1, 100, 1, 100, 1));
+  const __m128i eights = _mm_madd_epi16(_mm_packus_epi32(fours, fours),
+                                        _mm_setr_epi16(10000, 1, 10000, 1, 10000, 1, 10000, 1));
+  const auto both = static_cast<uint64_t>(_mm_cvtsi128_si64(eights));
+  out.value = static_cast<int64_t>((both & 0xFFFFFFFF) * 100'000'000 + (both >> 32));
+  out.decimals = count - has_point - point;
+  out.has_point = has_point != 0;
+#else
+  uint32_t digits = 0, point = count;
+  bool all_digits = true;
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto unit = static_cast<uint32_t>(static_cast<unsigned char>(p[i])) - '0';
+    if (unit < 10) {
+      out.value = 10 * out.value + unit;
+      ++digits;
+    } else {
+      all_digits &= p[i] == '.' && point == count;
+      point = i;
+    }
+  }
+  out.decimals = digits - (point < digits ? point : digits);
+  out.has_point = point < count;
+#endif
+  out.plain = fits && all_digits && digits - 1 < 15;
+  out.decimals &= 15;
+  return out;
+}
+
+inline constexpr double kPowersOfTen[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                          1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+
+// The number that the `size` bytes at p are, if they are short and plain: what parse_number gives,
+// bit for bit. False: ask that. Reads up to 17 bytes, whatever `size` is.
+template <class T>
+bool parse_plain(const char* p, uint32_t size, T& out) {
+  const uint32_t sign = *p == '-' ? 1 : 0;
+  const PlainDigits digits = plain_digits(p + sign, size - sign);
+  if constexpr (std::is_floating_point_v<T>) {
+    // 15 digits and these powers of ten are exact in double, so their quotient is the nearest one.
+    // The sign is set without a branch: it is as good as random too.
+    const auto magnitude =
+        std::bit_cast<uint64_t>(static_cast<double>(digits.value) / kPowersOfTen[digits.decimals]);
+    out = static_cast<T>(std::bit_cast<double>(magnitude | static_cast<uint64_t>(sign) << 63));
+    if constexpr (std::is_same_v<T, double>) return digits.plain;
+    // Rounded once more it is the nearest float too, unless it lies halfway between two.
+    constexpr uint64_t kDropped = (uint64_t{1} << 29) - 1;
+    const bool halfway = (magnitude & kDropped) == (kDropped + 1) / 2;
+    return digits.plain && !halfway;
+  } else {
+    const int64_t negative = -static_cast<int64_t>(sign);
+    out = static_cast<T>((digits.value ^ negative) - negative);
+    constexpr int64_t kMost = std::numeric_limits<T>::max();
+    return digits.plain && !digits.has_point && digits.value <= kMost;
+  }
+}
+
+}  // namespace keel::data
