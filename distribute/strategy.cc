@@ -31,10 +31,9 @@ data::Dataset ahead(const data::Dataset& dataset, int64_t batches) {
   return batches > 0 ? dataset.prefetch(batches) : dataset;
 }
 
-// The rows of the local replicas.
-PerReplica<Tensors> split_rows(const Tensors& batch, const Placement& placement) {
+// The rows of each local replica.
+std::vector<Tensors> split_rows(const Tensors& batch, const Placement& placement) {
   const int64_t replicas = placement.replicas();
-  if (replicas == 1) return PerReplica<Tensors>({batch});
   const int64_t rows = row_count(batch);
   const auto first_row = [&](int64_t r) {
     return r * (rows / replicas) + std::min(r, rows % replicas);
@@ -44,7 +43,7 @@ PerReplica<Tensors> split_rows(const Tensors& batch, const Placement& placement)
     const int64_t r = placement.first_local() + l;
     parts.push_back(slice_rows(batch, first_row(r), first_row(r + 1)));
   }
-  return PerReplica<Tensors>(std::move(parts));
+  return parts;
 }
 
 // Values that the processes exchange, one of each.
@@ -162,14 +161,19 @@ Tensor Strategy::reduce(ReduceOp op, const PerReplica<Tensor>& value) const {
 DistributedDataset Strategy::experimental_distribute_dataset(const data::Dataset& dataset,
                                                              const InputOptions& options) {
   check(options);
-  const data::Dataset source = ahead(dataset, options.experimental_per_replica_buffer_size);
+  const bool alone = num_replicas_in_sync() == 1;
+  // Rows are dealt by the thread that makes batches ahead: it is copying that no replica waits for.
+  const data::Dataset dealt = dataset.map([alone, placement = placement_](const Tensors& batch) {
+    return alone ? batch : Tensors::tuple(split_rows(batch, placement));
+  });
+  const data::Dataset source = ahead(dealt, options.experimental_per_replica_buffer_size);
   return DistributedDataset(
-      [source, placement = placement_]() -> DistributedDataset::Next {
+      [source, alone]() -> DistributedDataset::Next {
         std::shared_ptr<data::Iterator> it = source.iterator();
-        return [it, placement]() -> std::optional<PerReplica<Tensors>> {
-          std::optional<Tensors> batch = it->next();
-          if (!batch) return {};
-          return split_rows(*batch, placement);
+        return [it, alone]() -> std::optional<PerReplica<Tensors>> {
+          const std::optional<Tensors> parts = it->next();
+          if (!parts) return {};
+          return PerReplica<Tensors>(alone ? std::vector<Tensors>{*parts} : parts->items());
         };
       },
       dataset.cardinality());

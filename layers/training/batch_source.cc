@@ -3,13 +3,22 @@
 #include <iostream>
 
 #include "distribute/process_group.h"
+#include "framework/parallel.h"
 
 namespace keel {
+namespace {
+
+// The next batch is made beside the step, if more than one core may compute at once.
+distribute::InputOptions input_options() {
+  return {.experimental_per_replica_buffer_size = num_workers() > 1 ? 1 : 0};
+}
+
+}  // namespace
 
 BatchSource::BatchSource(const char* who, distribute::Strategy& strategy,
                          const data::Dataset& dataset, std::optional<int64_t> steps, Epochs epochs)
     : who_(who),
-      batches_(strategy.experimental_distribute_dataset(dataset)),
+      batches_(strategy.experimental_distribute_dataset(dataset, input_options())),
       steps_(steps),
       runs_on_(steps && epochs == Epochs::kRunOn) {
   if (steps_ && *steps_ <= 0) {

@@ -1,4 +1,6 @@
 // BatchSource: the batches of a dataset, dealt to the replicas of a strategy, epoch after epoch.
+// With more than one worker the next batch is made on a thread beside the step that runs; order
+// and errors are as without.
 #pragma once
 
 #include <optional>
