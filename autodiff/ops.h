@@ -93,6 +93,9 @@ std::vector<Tensor> split(const Tensor& x, int64_t parts, int axis = -1);
 // [..., m, k] x [..., k, n] -> [..., m, n], each operand's last two axes transposed first on
 // request. Both of rank 2, or of one rank with equal leading dimensions, or b of rank 2 with any a.
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a = false, bool transpose_b = false);
+// x . kernel + bias, then its positive part if `relu`, in one pass: x [..., k], kernel [k, n], bias
+// [n] or an empty handle for none -> [..., n]. The bits are those of matmul, add and relu.
+Tensor dense(const Tensor& x, const Tensor& kernel, const Tensor& bias = {}, bool relu = false);
 // Products summed over the labels that the result lacks: "abc,cd->abd". Each axis has a letter,
 // once in a term; "..." stands for the axes left over, which the result has too.
 Tensor einsum(const std::string& equation, const Tensor& a, const Tensor& b);
@@ -100,6 +103,8 @@ Tensor einsum(const std::string& equation, const Tensor& a, const Tensor& b);
 // self_interaction) in the order (1,0), (2,0), (2,1), ... -> [batch, pairs] (DLRM, Naumov et al.
 // 2019).
 Tensor dot_interaction(const Tensor& x, bool self_interaction = false);
+// The same for features [batch, dim] each, which nobody has to stack.
+Tensor dot_interaction(const std::vector<Tensor>& features, bool self_interaction = false);
 
 // ---- Rows of tables. Ids int32 or int64; ValueError for an id outside the table, with the id.
 // params[ids] along axis 0: ids [...] -> [..., dims of a row]. Gradient: IndexedSlices.

@@ -5,12 +5,19 @@
 
 namespace keel::kernels {
 
+// What becomes of the sums before they are stored.
+struct GemmEpilogue {
+  const float* bias = nullptr;  // [n], added to every row; or none
+  bool relu = false;            // then max(x, 0), NaN kept
+};
+
 // c[i, j] = sum over p of op(a)[i, p] * op(b)[p, j], with i < m, j < n, p < k.
 // a is [m, k], or [k, m] if transpose_a; b is [k, n], or [n, k] if transpose_b; c is [m, n] and
-// overlaps neither. Rows of c are cut into fixed blocks for the workers, so the bits do not
-// depend on their number.
+// overlaps neither. Each element of c is one sum in the order of p, except that products with
+// n == 1 (or m == 1 and b transposed) have several, fixed by k. So the bits depend neither on the
+// number of workers nor, for n > 1 and b not transposed, on how many rows are multiplied at once.
 void gemm(const float* a, const float* b, float* c, int64_t m, int64_t n, int64_t k,
-          bool transpose_a, bool transpose_b);
+          bool transpose_a, bool transpose_b, const GemmEpilogue& epilogue = {});
 void gemm(const double* a, const double* b, double* c, int64_t m, int64_t n, int64_t k,
           bool transpose_a, bool transpose_b);
 

@@ -1,6 +1,7 @@
 #include "layers/core/dense.h"
 
 #include "layers/cast.h"
+#include "layers/serving/planner.h"
 
 namespace keel {
 
@@ -35,9 +36,19 @@ void DenseLayer::build_weights(const TensorSpec& input) {
 }
 
 Tensor DenseLayer::call(const Tensor& x, const CallContext&) {
-  Tensor y = ops::matmul(as_dtype(x, dtype()), kernel_);
-  if (options_.use_bias) y = y + bias_;
-  return options_.activation(y);
+  const Activation& activation = options_.activation;
+  const bool relu = activation.name() == "relu" && activation.arguments().entries().empty();
+  const Tensor bias = options_.use_bias ? bias_.read() : Tensor();
+  const Tensor y = ops::dense(as_dtype(x, dtype()), kernel_, bias, relu);
+  return relu ? y : activation(y);
+}
+
+std::optional<PlanValues> DenseLayer::plan(Planner& planner, const PlanValues& inputs) const {
+  const std::optional<RowFunction> function = RowFunction::of(options_.activation);
+  if (!function || dtype() != DType::kFloat32) return {};
+  const auto x = planner.rows(inputs, true);
+  if (!x) return {};
+  return planner.product((*x)[0], kernel_, bias_, *function);
 }
 
 }  // namespace keel

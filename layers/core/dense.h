@@ -51,6 +51,7 @@ class DenseLayer final : public TensorLayer {
   const Variable& kernel() const { return kernel_; }  // empty until built
   const Variable& bias() const { return bias_; }      // idem, and if !use_bias
   bool supports_masking() const override { return true; }
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }
 
  private:

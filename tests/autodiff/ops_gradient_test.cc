@@ -206,6 +206,20 @@ std::vector<OpCase> product_cases() {
                    {}});
     if (!ta) out.back().batched = {0};
   };
+  const auto dense = [&](const std::string& name, const Shape& x, bool bias, bool relu) {
+    out.push_back(
+        {"dense",
+         "dense" + name,
+         {uniform(x), uniform({3, 4})},
+         [=](const Inputs& in) { return ops::dense(in[0], in[1], bias ? in[2] : Tensor(), relu); },
+         {0}});
+    if (bias) out.back().inputs.push_back(uniform({4}));
+  };
+  dense("", {2, 3}, true, false);
+  dense("WithoutBias", {2, 3}, false, false);
+  dense("Relu", {5, 3}, true, true);
+  dense("ReluWithoutBias", {5, 3}, false, true);
+  dense("ReluOfManyAxes", {2, 2, 3}, true, true);
   matmul("", {2, 3}, {3, 4}, false, false);
   matmul("TransposeA", {3, 2}, {3, 4}, true, false);
   matmul("TransposeB", {2, 3}, {4, 3}, false, true);
@@ -239,6 +253,13 @@ std::vector<OpCase> product_cases() {
                    [self](const Inputs& in) { return ops::dot_interaction(in[0], self); },
                    {0}});
   }
+  out.push_back({"dot_interaction",
+                 "dot_interactionOfFeatures",
+                 {uniform({2, 3}), uniform({2, 3}, -2, 1), uniform({2, 3}, 0, 2)},
+                 [](const Inputs& in) {
+                   return ops::dot_interaction({in[0], in[1], in[2]});
+                 },
+                 {0, 1, 2}});
   out.push_back({"dot_interaction",
                  "dot_interactionWide",
                  {uniform({1, 18, 17})},

@@ -1,8 +1,11 @@
 #include <cmath>
+#include <functional>
+#include <limits>
 
 #include "gtest/gtest.h"
 
 #include "autodiff/ops.h"
+#include "autodiff/tape.h"
 #include "framework/parallel.h"
 #include "tests/autodiff/small_tensors.h"
 
@@ -57,6 +60,70 @@ TEST(MatMulTest, InfersUnknownBatches) {
   EXPECT_EQ(ops::matmul(x, x, false, true).shape(), Shape({kUnknown, 7, 7}));
 }
 
+TEST(DenseOpTest, MultipliesAddsAndKeepsThePositive) {
+  const Tensor x = floats({1, 2, 3, -4}, {2, 2}), kernel = floats({1, 0, 2, 1, 1, -1}, {2, 3});
+  expect_floats(ops::dense(x, kernel), {2, 3}, {3, 2, 0, -1, -4, 10});
+  expect_floats(ops::dense(x, kernel, row({1, 2, 3})), {2, 3}, {4, 4, 3, 0, -2, 13});
+  expect_floats(ops::dense(x, kernel, row({1, 2, 3}), true), {2, 3}, {4, 4, 3, 0, 0, 13});
+  expect_floats(ops::dense(x.reshaped({1, 2, 2}), kernel, {}, true), {1, 2, 3},
+                {3, 2, 0, 0, 0, 10});
+  EXPECT_EQ(ops::dense(Tensor::zeros({0, 2}), kernel).shape(), Shape({0, 3}));
+}
+
+TEST(DenseOpTest, HasTheBitsOfItsThreeOps) {
+  const Tensor x = noise({130, 70}), kernel = noise({70, 50}), bias = noise({50});
+  const Tensor dy = noise({130, 50});
+  const auto run = [&](const std::function<Tensor()>& function) {
+    GradientTape tape;
+    for (const Tensor& t : {x, kernel, bias}) tape.watch(t);
+    const Tensor y = function();
+    std::vector<std::vector<float>> out = {y.to_vector<float>()};
+    const auto gradients = tape.input_gradient(y, {x, kernel, bias}, {.output_gradient = dy});
+    for (const Gradient& g : gradients) out.push_back(g.dense().to_vector<float>());
+    return out;
+  };
+  const auto fused = run([&] { return ops::dense(x, kernel, bias, true); });
+  const auto composed = run([&] { return ops::relu(ops::matmul(x, kernel) + bias); });
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(fused[i], composed[i]) << i;
+  for (size_t j = 0; j < 50; ++j) EXPECT_NEAR(fused[3][j], composed[3][j], 1e-5) << j;
+}
+
+TEST(DenseOpTest, KeepsNaN) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor y = ops::dense(floats({nan, 1}, {1, 2}), floats({1, 1}, {2, 1}), row({1}), true);
+  EXPECT_TRUE(std::isnan(y.item<float>()));
+}
+
+TEST(DenseOpTest, BitsOfGradientsDoNotDependOnTheNumberOfWorkers) {
+  const Tensor x = noise({2000, 20}), kernel = noise({20, 40}), bias = noise({40});
+  const int before = num_workers();
+  std::vector<std::vector<float>> results;
+  for (const int workers : {1, 2, 4}) {
+    set_num_workers(workers);
+    GradientTape tape;
+    tape.watch(bias);
+    const Tensor y = ops::dense(x, kernel, bias, true);
+    results.push_back(
+        tape.input_gradient(ops::sum(ops::square(y)), {bias})[0].dense().to_vector<float>());
+  }
+  set_num_workers(before);
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(results[0], results[2]);
+}
+
+TEST(DenseOpTest, RefusesShapesAndDtypesThatDoNotFit) {
+  const Tensor x = Tensor::zeros({2, 3}), kernel = Tensor::zeros({3, 4});
+  EXPECT_EQ(message_of<ValueError>([&] {
+              ops::dense(x, Tensor::zeros({2, 4}));
+            }),
+            "dense: (2, 3) and kernel (2, 4) do not fit");
+  EXPECT_EQ(message_of<ValueError>([&] { ops::dense(x, kernel, Tensor::zeros({3})); }),
+            "dense: kernel (3, 4) and bias (3,) do not fit");
+  EXPECT_THROW(ops::dense(Tensor::zeros({3}), kernel), ValueError);
+  EXPECT_THROW(ops::dense(x, Tensor::zeros({3, 4}, DType::kFloat64)), TypeError);
+  EXPECT_THROW(ops::dense(Tensor::zeros({2, 3}, DType::kInt32), kernel), TypeError);
+}
+
 TEST(EinsumTest, SumsOverTheLabelsThatTheResultLacks) {
   const Tensor a = floats({1, 2, 3, 4, 5, 6}, {2, 3});
   const Tensor b = floats({1, 2, 3, 4, 5, 6}, {3, 2});
@@ -107,6 +174,43 @@ TEST(DotInteractionTest, AgreesWithAMatrixProduct) {
       }
     }
   }
+}
+
+TEST(DotInteractionTest, FeaturesNeedNotBeStacked) {
+  const int64_t batch = 70, features = 27, dim = 16;
+  const Tensor x = noise({batch, features, dim});
+  std::vector<Tensor> each;
+  for (const Tensor& feature : ops::split(x, features, 1)) {
+    each.push_back(ops::reshape(feature, {batch, dim}));
+  }
+  for (const bool self : {false, true}) {
+    const Tensor y = ops::dot_interaction(x, self);
+    EXPECT_EQ(ops::dot_interaction(each, self).to_vector<float>(), y.to_vector<float>());
+    GradientTape tape({.persistent = true});
+    tape.watch(x);
+    for (const Tensor& feature : each) tape.watch(feature);
+    const Tensor of_all = ops::dot_interaction(x, self), of_each = ops::dot_interaction(each, self);
+    const GradientOptions by = {.output_gradient = noise(y.shape())};
+    const Tensor dx = tape.input_gradient(of_all, {x}, by)[0].dense();
+    const std::vector<Gradient> dx_of_each = tape.input_gradient(of_each, each, by);
+    const std::vector<Tensor> parts = ops::split(dx, features, 1);
+    for (int64_t f = 0; f < features; ++f) {
+      EXPECT_EQ(dx_of_each[f].dense().shape(), Shape({batch, dim}));
+      EXPECT_EQ(dx_of_each[f].dense().to_vector<float>(), parts[f].to_vector<float>()) << f;
+    }
+  }
+}
+
+TEST(DotInteractionTest, RefusesFeaturesOfDifferentShapes) {
+  const Tensor x = Tensor::zeros({2, 3});
+  EXPECT_EQ(message_of<ValueError>([&] {
+              ops::dot_interaction({x, Tensor::zeros({2, 4})});
+            }),
+            "dot_interaction: needs [batch, features, dim], or tensors of one shape [batch, dim], "
+            "received (2, 3) and (2, 4)");
+  EXPECT_THROW(ops::dot_interaction({x, Tensor::zeros({1, 3})}), ValueError);
+  EXPECT_THROW(ops::dot_interaction({x, Tensor::zeros({2, 3}, DType::kFloat64)}), TypeError);
+  EXPECT_THROW(ops::dot_interaction(std::vector<Tensor>{}), ValueError);
 }
 
 TEST(DotInteractionTest, HandlesEmptyBatchesAndLoneFeatures) {

@@ -213,5 +213,48 @@ TEST_F(ReplicaVariableTest, AveragesFloatsOnly) {
   EXPECT_THROW(v.read(), TypeError);
 }
 
+// Says what it was asked for.
+struct Asked final : WaitingRows {
+  void bring_up(std::span<const int64_t> ids) override {
+    for (const int64_t id : ids) rows += " " + std::to_string(id);
+  }
+  void bring_up_all() override { rows += " all"; }
+  std::string rows;
+};
+
+TEST(VariableTest, RowsThatWaitComeBeforeWhoeverLooks) {
+  const Variable v(Tensor::zeros({4, 2}), {});
+  const Tensor ids = Tensor::from<int32_t>({3, 1}, {2});
+  EXPECT_EQ(v.read_rows(ids).shape(), Shape({4, 2}));
+  const auto asked = std::make_shared<Asked>();
+  v.set_waiting_rows(asked);
+  const auto by = [&](const auto& look) {
+    asked->rows.clear();
+    look();
+    return asked->rows;
+  };
+  EXPECT_EQ(by([&] { v.read_rows(ids); }), " 3 1");
+  EXPECT_EQ(by([&] { v.read_rows(ids.cast(DType::kInt64)); }), " 3 1");
+  EXPECT_EQ(by([&] { v.read_rows(ids.cast(DType::kFloat32)); }), " all");
+  EXPECT_EQ(by([&] { v.read(); }), " all");
+  EXPECT_EQ(by([&] { v.assign(Tensor::zeros({4, 2})); }), " all");
+  EXPECT_EQ(by([&] { v.update([](Tensor&) {}); }), " all");
+  EXPECT_EQ(by([&] {
+              v.make_value_unique();
+              v.elements<float>();
+            }),
+            "");
+  v.set_waiting_rows(nullptr);
+  EXPECT_EQ(by([&] { v.read(); }), "");
+}
+
+TEST(VariableTest, AWeakHandleDoesNotKeepTheVariable) {
+  auto v = std::make_unique<Variable>(Tensor::zeros({1}), VariableOptions());
+  const Variable::Weak weak(*v);
+  EXPECT_EQ(weak.lock(), *v);
+  v.reset();
+  EXPECT_FALSE(weak.lock());
+}
+
 }  // namespace
 }  // namespace keel

@@ -1,5 +1,7 @@
 #include "framework/kernels/gemm.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -54,6 +56,56 @@ TEST(GemmTest, FourWaysOfTransposingAgreeWithTheDefinition) {
   }
 }
 
+TEST(GemmTest, EveryWidthAndHeightOfATileAgreesWithTheDefinition) {
+  for (int64_t n = 1; n <= 70; n += 3) expect_product<float>(n % 17 + 1, n, 19, false, n % 2 == 0);
+  for (int64_t m = 1; m <= 30; ++m) expect_product<float>(m, 35, 21, m % 2 == 0, false);
+  for (const int64_t m : {1, 2, 3, 5, 7}) expect_product<float>(m, 200, 40, false, false);
+}
+
+TEST(GemmTest, LongSumsAndStepsOf4KiBAgreeWithTheDefinition) {
+  expect_product<float>(33, 40, 1300, false, false);
+  expect_product<float>(40, 33, 1300, true, false);
+  expect_product<float>(33, 40, 1300, false, true);
+  expect_product<float>(70, 1024, 20, false, false);
+  expect_product<float>(20, 130, 1024, false, false);
+  expect_product<float>(1, 1024, 1024, false, false);
+  expect_product<float>(1, 1024, 1024, false, true);
+  expect_product<float>(1024, 1, 700, true, false);
+}
+
+TEST(GemmTest, BiasAndReluComeLast) {
+  for (const bool relu : {false, true}) {
+    for (const auto& [m, n, k] :
+         {std::array<int64_t, 3>{20, 37, 600}, {1, 37, 8}, {9, 1, 30}, {3, 2, 0}, {600, 40, 3}}) {
+      for (const bool transpose_b : {false, true}) {
+        const std::vector<float> a = random_matrix<float>(m * k, 1);
+        const std::vector<float> b = random_matrix<float>(k * n, 2);
+        const std::vector<float> bias = random_matrix<float>(n, 3);
+        std::vector<float> plain(m * n), c(m * n);
+        gemm(a.data(), b.data(), plain.data(), m, n, k, false, transpose_b);
+        gemm(a.data(), b.data(), c.data(), m, n, k, false, transpose_b,
+             {.bias = bias.data(), .relu = relu});
+        for (int64_t i = 0; i < m * n; ++i) {
+          const float sum = plain[i] + bias[i % n];
+          ASSERT_EQ(c[i], relu && sum < 0 ? 0 : sum) << m << " " << n << " " << k;
+        }
+      }
+    }
+  }
+}
+
+TEST(GemmTest, BitsOfARowDoNotDependOnTheRowsBesideIt) {
+  const int64_t m = 300, n = 50, k = 1100;
+  const std::vector<float> a = random_matrix<float>(m * k, 1);
+  const std::vector<float> b = random_matrix<float>(k * n, 2);
+  std::vector<float> all(m * n), some(m * n);
+  gemm(a.data(), b.data(), all.data(), m, n, k, false, false);
+  for (int64_t i = 0, rows = 1; i < m; i += rows, rows = std::min<int64_t>(rows + 1, m - i)) {
+    gemm(a.data() + i * k, b.data(), some.data() + i * n, rows, n, k, false, false);
+  }
+  EXPECT_EQ(all, some);
+}
+
 TEST(GemmTest, AProductOverNothingIsZero) {
   std::vector<float> c(6, 3);
   gemm(static_cast<const float*>(nullptr), nullptr, c.data(), 2, 3, 0, false, false);
@@ -69,19 +121,21 @@ TEST(GemmTest, AnEmptyProductWritesNothing) {
 
 TEST(GemmTest, BitsDoNotDependOnTheNumberOfWorkers) {
   const int before = num_workers();
-  const int64_t m = 700;
-  const int64_t n = 40;
-  const int64_t k = 50;
-  const std::vector<float> a = random_matrix<float>(m * k, 1);
-  const std::vector<float> b = random_matrix<float>(k * n, 2);
-  std::vector<std::vector<float>> results;
-  for (const int workers : {1, 2, 4}) {
-    set_num_workers(workers);
-    gemm(a.data(), b.data(), results.emplace_back(m * n).data(), m, n, k, false, false);
+  for (const auto& [m, n, k] :
+       {std::array<int64_t, 3>{700, 40, 50}, {300, 200, 100}, {2100, 3, 20}, {70, 1, 90000}}) {
+    const std::vector<float> a = random_matrix<float>(m * k, 1);
+    const std::vector<float> b = random_matrix<float>(k * n, 2);
+    for (const bool transpose_a : {false, true}) {
+      std::vector<std::vector<float>> results;
+      for (const int workers : {1, 2, 4}) {
+        set_num_workers(workers);
+        gemm(a.data(), b.data(), results.emplace_back(m * n).data(), m, n, k, transpose_a, false);
+      }
+      EXPECT_EQ(results[0], results[1]);
+      EXPECT_EQ(results[0], results[2]);
+    }
   }
   set_num_workers(before);
-  EXPECT_EQ(results[0], results[1]);
-  EXPECT_EQ(results[0], results[2]);
 }
 
 }  // namespace

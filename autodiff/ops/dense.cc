@@ -1,0 +1,176 @@
+#include <algorithm>
+
+#include "autodiff/operation.h"
+#include "autodiff/ops.h"
+#include "autodiff/ops/internal.h"
+#include "framework/kernels/gemm.h"
+
+namespace keel {
+namespace {
+
+constexpr int64_t kRowsPerSum = 64;  // added up as they are; sums of more, in double
+
+// Of y = relu(z) and dy: dz, and its sum over all axes but the last if asked for. One pass, as the
+// step before was a product and the next one is: what lies between them only waits for memory.
+class ReluGradientSum final : public Op {
+ public:
+  explicit ReluGradientSum(bool sums) : Op("ReluGradientSum"), sums_(sums) {}
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
+    std::vector<TensorSpec> out = {in[0]};
+    if (sums_) out.push_back({.shape = {in[0].shape[-1]}, .dtype = in[0].dtype});
+    return out;
+  }
+
+  std::vector<Tensor> compute(std::span<const Tensor> in) const override {
+    const Shape& shape = in[0].shape();
+    const int64_t n = shape[-1];
+    const int64_t rows = shape.drop_last().size();
+    Tensor dz = Tensor::uninitialized(shape, in[0].dtype());
+    Tensor sums = Tensor::uninitialized({blocks_of(rows), sums_ ? n : 0}, in[0].dtype());
+    visit_floating(dz.dtype(), "dense", [&]<class T>(const T&) {
+      const T *y = in[0].data<T>().data(), *dy = in[1].data<T>().data();
+      T *to = dz.mutable_data<T>().data(), *sum = sums.mutable_data<T>().data();
+      const int64_t grain = ops::internal::kGrain / (kRowsPerSum * std::max<int64_t>(n, 1));
+      parallel_for(blocks_of(rows), std::max<int64_t>(1, grain), [&](int64_t from, int64_t end) {
+        for (int64_t block = from; block < end; ++block) {
+          const int64_t row = block * kRowsPerSum;
+          const int64_t at = row * n;
+          mask(y + at, dy + at, to + at, std::min(kRowsPerSum, rows - row), n,
+               sums_ ? sum + block * n : nullptr);
+        }
+      });
+    });
+    if (!sums_) return {dz};
+    return {dz, total(sums)};
+  }
+
+  std::vector<Gradient> vjp(const VjpArgs& args) const override {
+    const Tensor& y = args.inputs[0];
+    Gradient g = args.output_gradients[0];
+    if (sums_ && args.output_gradients[1]) {
+      g.add(ops::broadcast_to(args.output_gradients[1].dense(), y.shape()));
+    }
+    if (!g) return {{}, {}};
+    return {{}, dispatch1(ReluGradientSum(false), {y, g.dense()})};
+  }
+  Retain retain() const override { return {.inputs = 1, .outputs = 0}; }
+
+ private:
+  static int64_t blocks_of(int64_t rows) { return (rows + kRowsPerSum - 1) / kRowsPerSum; }
+
+  template <class T>
+  static void mask(const T* y, const T* dy, T* __restrict dz, int64_t rows, int64_t n,
+                   T* __restrict sums) {
+    if (sums == nullptr) {
+      for (int64_t i = 0; i < rows * n; ++i) dz[i] = y[i] > 0 ? dy[i] : T{0};
+      return;
+    }
+    std::fill_n(sums, n, T{0});
+    for (int64_t r = 0; r < rows; ++r, y += n, dy += n, dz += n) {
+      for (int64_t j = 0; j < n; ++j) {
+        const T g = y[j] > 0 ? dy[j] : T{0};
+        dz[j] = g;
+        sums[j] += g;
+      }
+    }
+  }
+
+  static Tensor total(const Tensor& sums) {
+    const int64_t n = sums.dim(1);
+    Tensor out = Tensor::uninitialized({n}, sums.dtype());
+    visit_floating(out.dtype(), "dense", [&]<class T>(const T&) {
+      Tensor wide = Tensor::zeros({n}, DType::kFloat64);
+      double* __restrict all = wide.mutable_data<double>().data();
+      const T* part = sums.data<T>().data();
+      for (int64_t block = 0; block < sums.dim(0); ++block, part += n) {
+        for (int64_t j = 0; j < n; ++j) all[j] += static_cast<double>(part[j]);
+      }
+      std::transform(all, all + n, out.mutable_data<T>().data(),
+                     [](double x) { return static_cast<T>(x); });
+    });
+    return out;
+  }
+
+  const bool sums_;
+};
+
+// Inputs x, kernel and, or not, bias.
+class Dense final : public Op {
+ public:
+  explicit Dense(bool relu) : Op("Dense"), relu_(relu) {}
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
+    ops::internal::check_floating("dense", in[0]);
+    for (const TensorSpec& other : in.subspan(1)) {
+      ops::internal::check_same_dtype("dense", in[0], other);
+    }
+    const Shape &x = in[0].shape, &kernel = in[1].shape;
+    const bool fits = x.rank() >= 2 && kernel.rank() == 2 &&
+                      (x[-1] == kernel[0] || x[-1] == kUnknown || kernel[0] == kUnknown);
+    if (!fits) throw ValueError("dense: ", x, " and kernel ", kernel, " do not fit");
+    if (in.size() == 3 && in[2].shape != Shape{kernel[1]}) {
+      throw ValueError("dense: kernel ", kernel, " and bias ", in[2].shape, " do not fit");
+    }
+    return {{.shape = x.drop_last() + Shape{kernel[1]}, .dtype = in[0].dtype}};
+  }
+
+  std::vector<Tensor> compute(std::span<const Tensor> in) const override {
+    const int64_t m = in[0].shape().drop_last().size();
+    const int64_t k = in[1].dim(0), n = in[1].dim(1);
+    Tensor y = Tensor::uninitialized(in[0].shape().drop_last() + Shape{n}, in[0].dtype());
+    visit_floating(y.dtype(), "dense", [&]<class T>(const T&) {
+      const T *x = in[0].data<T>().data(), *kernel = in[1].data<T>().data();
+      const T* bias = in.size() == 3 ? in[2].data<T>().data() : nullptr;
+      T* to = y.mutable_data<T>().data();
+      if constexpr (std::same_as<T, float>) {
+        kernels::gemm(x, kernel, to, m, n, k, false, false, {.bias = bias, .relu = relu_});
+      } else {
+        kernels::gemm(x, kernel, to, m, n, k, false, false);
+        for (int64_t i = 0; i < m * n; ++i) {
+          if (bias != nullptr) to[i] += bias[i % n];
+          if (relu_ && to[i] < 0) to[i] = 0;
+        }
+      }
+    });
+    return {y};
+  }
+
+  std::vector<Gradient> vjp(const VjpArgs& args) const override {
+    const Tensor &x = args.inputs[0], &kernel = args.inputs[1];
+    const bool has_bias = args.input_specs.size() == 3;
+    Tensor dz = args.output_gradients[0].dense();
+    std::vector<Gradient> out(args.input_specs.size());
+    if (relu_) {
+      const bool sums = has_bias && args.wants(2);
+      const std::vector<Tensor> both =
+          dispatch(std::make_shared<const ReluGradientSum>(sums), {args.outputs[0], dz});
+      dz = both[0];
+      if (sums) out[2] = both[1];
+    } else if (has_bias && args.wants(2)) {
+      out[2] = ops::sum_to(dz, args.input_specs[2].shape);
+    }
+    if (args.wants(0)) out[0] = ops::matmul(dz, kernel, false, true);
+    if (args.wants(1)) out[1] = ops::matmul(as_rows(x), as_rows(dz), true, false);
+    return out;
+  }
+  Retain retain() const override { return {.inputs = 3, .outputs = relu_ ? 1U : 0U}; }
+
+ private:
+  static Tensor as_rows(const Tensor& x) {
+    if (x.rank() == 2) return x;
+    return ops::reshape(x, {x.shape().drop_last().size(), x.dim(-1)});
+  }
+
+  const bool relu_;
+};
+
+}  // namespace
+
+Tensor ops::dense(const Tensor& x, const Tensor& kernel, const Tensor& bias, bool relu) {
+  std::vector<Tensor> inputs = {x, kernel};
+  if (bias) inputs.push_back(bias);
+  return dispatch1(Dense(relu), std::move(inputs));
+}
+
+}  // namespace keel

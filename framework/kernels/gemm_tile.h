@@ -1,0 +1,227 @@
+// Tiles of a matrix product: as many rows and columns of c as registers hold.
+//
+// An element of c is one chain of multiply-adds over p = 0, 1, ... wherever it lies in a tile and
+// whatever the tile's size, so how c is cut into tiles never changes a bit.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#if defined(__AVX512F__) || defined(__FMA__)
+#include <immintrin.h>
+#endif
+
+namespace keel::kernels::internal {
+
+#if defined(__AVX512F__)
+inline constexpr int kWidth = 16;     // floats of a register
+inline constexpr int kMostRows = 14;  // of a tile two registers wide: 28 sums, and 4 registers left
+#elif defined(__AVX__)
+inline constexpr int kWidth = 8;
+inline constexpr int kMostRows = 6;
+#else
+inline constexpr int kWidth = 4;
+inline constexpr int kMostRows = 6;
+#endif
+
+// One register.
+typedef float Vector __attribute__((vector_size(kWidth * sizeof(float))));
+
+inline Vector load(const float* from) {
+  Vector out;
+  std::memcpy(&out, from, sizeof(out));
+  return out;
+}
+inline void store(float* to, Vector v) { std::memcpy(to, &v, sizeof(v)); }
+inline Vector broadcast(float x) { return x - Vector{}; }
+
+// x y + z, rounded once where the machine can.
+inline Vector multiply_add(Vector x, Vector y, Vector z) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(x, y, z);
+#elif defined(__FMA__)
+  return _mm256_fmadd_ps(x, y, z);
+#else
+  return x * y + z;
+#endif
+}
+
+struct Tile {
+  const float* a = nullptr;  // [rows, k], or [k, rows] if transposed, lda apart
+  const float* b = nullptr;  // [k, columns], ldb apart
+  float* c = nullptr;        // [rows, columns], ldc apart
+  int64_t lda = 0, ldb = 0, ldc = 0, k = 0;
+  bool accumulate = false;      // c += instead of c =
+  const float* bias = nullptr;  // of the columns, added at last; or none
+  bool relu = false;            // of all that
+};
+using TileFunction = void (*)(const Tile&);
+
+// Sums of the tile, in registers: the loops over rows and registers of a row must unroll.
+template <int kRows, int kWide>
+struct Sums {
+  Vector of[kRows][kWide];
+
+  void begin(const Tile& t) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kWide; ++v) {
+        of[i][v] = t.accumulate ? load(t.c + i * t.ldc + v * kWidth) : Vector{};
+      }
+    }
+  }
+
+  // Adds the product of a column of a, element(i) for row i, and a row of b.
+  template <class Element>
+  void add(const float* b, const Element& element) {
+    Vector y[kWide];
+#pragma GCC unroll 16
+    for (int v = 0; v < kWide; ++v) y[v] = load(b + v * kWidth);
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      const Vector x = broadcast(element(i));
+#pragma GCC unroll 16
+      for (int v = 0; v < kWide; ++v) of[i][v] = multiply_add(x, y[v], of[i][v]);
+    }
+  }
+
+  void end(const Tile& t) {
+    if (t.bias != nullptr) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kWide; ++v) {
+        const Vector bias = load(t.bias + v * kWidth);
+#pragma GCC unroll 16
+        for (int i = 0; i < kRows; ++i) of[i][v] += bias;
+      }
+    }
+    if (t.relu) {
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 16
+        for (int v = 0; v < kWide; ++v) of[i][v] = of[i][v] < Vector{} ? Vector{} : of[i][v];
+      }
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kWide; ++v) store(t.c + i * t.ldc + v * kWidth, of[i][v]);
+    }
+  }
+};
+
+template <int kRows, int kWide, bool kTransposed>
+void compute_tile(const Tile& tile) {
+  const Tile t = tile;  // stores to c cannot change it
+  Sums<kRows, kWide> sums;
+  sums.begin(t);
+  const float* b = t.b;
+  if constexpr (kTransposed) {
+    const float* a = t.a;
+    for (int64_t p = 0; p < t.k; ++p, a += t.lda, b += t.ldb) {
+      sums.add(b, [&](int i) { return a[i]; });
+    }
+  } else {
+    // An address is a pointer plus 0, 1 or 2 times lda: a pointer for each row would not fit the
+    // registers.
+    constexpr int kGroups = (kRows + 2) / 3;
+    const float* group[kGroups];
+#pragma GCC unroll 16
+    for (int g = 0; g < kGroups; ++g) group[g] = t.a + 3 * g * t.lda;
+    for (int64_t p = 0; p < t.k; ++p, b += t.ldb) {
+      sums.add(b, [&](int i) { return group[i / 3][i % 3 * t.lda]; });
+#pragma GCC unroll 16
+      for (int g = 0; g < kGroups; ++g) {
+        ++group[g];
+        asm("" : "+r"(group[g]));  // else GCC computes all addresses from p
+      }
+    }
+  }
+  sums.end(t);
+}
+
+template <int kWide, bool kTransposed, size_t... kRows>
+constexpr auto tiles_of(std::index_sequence<kRows...>) {
+  return std::array<TileFunction, sizeof...(kRows)>{
+      &compute_tile<static_cast<int>(kRows) + 1, kWide, kTransposed>...};
+}
+
+// Tiles of more registers in a row have fewer rows.
+template <int kWide>
+inline constexpr int kRowsOf = kWide <= 2 ? kMostRows : 2 * kMostRows / kWide;
+inline constexpr int kWidest = kMostRows >= 8 ? 8 : 4;
+
+template <int kWide, bool kTransposed>
+TileFunction tile_function(int64_t rows) {
+  static constexpr auto kTiles =
+      tiles_of<kWide, kTransposed>(std::make_index_sequence<kRowsOf<kWide>>{});
+  return kTiles[static_cast<size_t>(rows - 1)];
+}
+
+// For 1 <= rows <= kRowsOf<wide>; wide is 1, 2, 4 or kWidest.
+inline TileFunction tile_function(int64_t rows, int64_t wide, bool transposed) {
+  switch (wide) {
+    case 1:
+      return transposed ? tile_function<1, true>(rows) : tile_function<1, false>(rows);
+    case 2:
+      return transposed ? tile_function<2, true>(rows) : tile_function<2, false>(rows);
+    case 4:
+      return transposed ? tile_function<4, true>(rows) : tile_function<4, false>(rows);
+    default:
+      return transposed ? tile_function<kWidest, true>(rows) : tile_function<kWidest, false>(rows);
+  }
+}
+
+// The step of transposing kWidth vectors that exchanges blocks of kStep lanes between x and y.
+template <int kStep, size_t... kLane>
+void exchange(Vector& x, Vector& y, std::index_sequence<kLane...>) {
+  const Vector low =
+      __builtin_shufflevector(x, y, ((kLane & kStep) != 0 ? kWidth + kLane - kStep : kLane)...);
+  const Vector high =
+      __builtin_shufflevector(x, y, ((kLane & kStep) != 0 ? kWidth + kLane : kLane + kStep)...);
+  x = low;
+  y = high;
+}
+template <int kStep>
+void exchange_blocks(Vector (&rows)[kWidth]) {
+  if constexpr (kStep < kWidth) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kWidth; ++i) {
+      if ((i & kStep) == 0) {
+        exchange<kStep>(rows[i], rows[i + kStep], std::make_index_sequence<kWidth>{});
+      }
+    }
+    exchange_blocks<2 * kStep>(rows);
+  }
+}
+
+// to[p, j] = from[j, p] for kWidth rows and columns.
+inline void transpose_square(const float* from, int64_t from_step, float* to, int64_t to_step) {
+  Vector rows[kWidth];
+#pragma GCC unroll 16
+  for (int i = 0; i < kWidth; ++i) rows[i] = load(from + i * from_step);
+  exchange_blocks<1>(rows);
+#pragma GCC unroll 16
+  for (int i = 0; i < kWidth; ++i) store(to + i * to_step, rows[i]);
+}
+
+// x . y, in several sums, fixed by k.
+inline float dot(const float* x, const float* y, int64_t k) {
+  Vector sums[4] = {};
+  int64_t p = 0;
+  for (; p + 4 * kWidth <= k; p += 4 * kWidth) {
+#pragma GCC unroll 4
+    for (int s = 0; s < 4; ++s) {
+      sums[s] = multiply_add(load(x + p + s * kWidth), load(y + p + s * kWidth), sums[s]);
+    }
+  }
+  const Vector all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  float sum = 0;
+  for (int i = 0; i < kWidth; ++i) sum += all[i];
+  for (; p < k; ++p) sum += x[p] * y[p];
+  return sum;
+}
+
+}  // namespace keel::kernels::internal
