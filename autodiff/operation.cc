@@ -4,6 +4,7 @@
 
 #include "autodiff/graph.h"
 #include "autodiff/tape.h"
+#include "framework/profile.h"
 
 namespace keel {
 namespace {
@@ -41,7 +42,11 @@ std::vector<Tensor> dispatch(std::shared_ptr<const Op> op, std::vector<Tensor> i
     return leaves_of(make_outputs(std::const_pointer_cast<Op>(op), list_of(std::move(inputs)),
                                   Specs::list(std::move(items))));
   }
-  std::vector<Tensor> outputs = op->compute(inputs);
+  std::vector<Tensor> outputs;
+  {
+    const profile::Scope scope(op->class_name());
+    outputs = op->compute(inputs);
+  }
   if (GradientTape::any_active() && op->differentiable()) {
     GradientTape::record_all(op, inputs, outputs);
   }

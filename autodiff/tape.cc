@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "autodiff/ops.h"
+#include "framework/profile.h"
 
 namespace keel {
 namespace {
@@ -177,6 +178,7 @@ std::vector<Gradient> GradientTape::Impl::gradients(
                      how.output_gradient.shape(), ", the target ", target.shape());
   }
   used = true;
+  const profile::Scope scope(profile::Phase::kFramework, "tape", profile::Phase::kBackward);
   std::vector<Gradient> out = backward(target, how, sources);
   if (how.unconnected_gradients == UnconnectedGradients::kZero) {
     for (size_t i = 0; i < out.size(); ++i) {

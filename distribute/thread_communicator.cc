@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "autodiff/replica_context.h"
+#include "framework/profile.h"
 
 namespace keel::distribute {
 namespace {
@@ -158,6 +159,7 @@ void ThreadCommunicator::meet(const Call& call, const void* offer,
     return;
   }
   const uint64_t mine = m.generation;
+  const profile::Scope scope(profile::Phase::kWait, call.what);
   permits_->release();
   m.changed.wait(lock, [&] { return m.generation != mine || m.aborted; });
   const bool met = m.generation != mine;
@@ -248,6 +250,7 @@ ThreadCommunicator::Elements ThreadCommunicator::my_share_of(Elements elements) 
 void ThreadCommunicator::reduce_scatter(std::span<const std::span<const float>> pieces,
                                         const Consume& consume) {
   const Call call{"reduce_scatter", "reduce_scatter"};
+  const profile::Scope scope(profile::Phase::kReduce, "gradients");
   Meeting& m = *meeting_;
   const int me = rank();
   const int64_t total = total_size(pieces);

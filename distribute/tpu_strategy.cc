@@ -6,6 +6,7 @@
 #include "autodiff/replica_context.h"
 #include "distribute/embedding/tpu_system.h"
 #include "framework/parallel.h"
+#include "framework/profile.h"
 
 namespace keel::distribute {
 
@@ -73,7 +74,10 @@ class TPUStrategy::Threads {
                                   .local_replicas = strategy_.num_local_replicas(),
                                   .run = run});
       const DeviceScope on_core({.core = replica});
-      (*body_)(local_replica);
+      {
+        const profile::Scope scope(profile::Phase::kFramework, "replica");
+        (*body_)(local_replica);
+      }
       strategy_.communicator_.leave();
     } catch (const Aborted&) {  // the others know
       error = std::current_exception();

@@ -39,6 +39,32 @@ Combiner read(proto::TableDescriptor::Combiner combiner) {
   }
 }
 
+proto::TableDescriptor::Storage write(kernels::StorageType storage) {
+  switch (storage) {
+    case kernels::StorageType::kBFloat16:
+      return proto::TableDescriptor::BFLOAT16;
+    case kernels::StorageType::kFloat16:
+      return proto::TableDescriptor::FLOAT16;
+    case kernels::StorageType::kFloat32:
+      break;
+  }
+  return proto::TableDescriptor::FLOAT32;
+}
+
+kernels::StorageType read(proto::TableDescriptor::Storage storage) {
+  switch (storage) {
+    case proto::TableDescriptor::FLOAT32:
+      return kernels::StorageType::kFloat32;
+    case proto::TableDescriptor::BFLOAT16:
+      return kernels::StorageType::kBFloat16;
+    case proto::TableDescriptor::FLOAT16:
+      return kernels::StorageType::kFloat16;
+    default:
+      throw ValueError("EngineConfiguration: storage is float32, bfloat16 or float16, received ",
+                       static_cast<int>(storage));
+  }
+}
+
 // ValueError unless the product of `sizes`, none of them negative, is an int64.
 void check_product(const std::string& what, std::span<const int64_t> sizes) {
   int64_t product = 1;
@@ -60,6 +86,7 @@ EngineTable read(const proto::TableDescriptor& p) {
   const int64_t sizes[] = {table.rows, table.dim, static_cast<int64_t>(sizeof(float))};
   check_product("table '" + table.name + "'", sizes);
   table.combiner = read(p.combiner());
+  table.storage = read(p.storage());
   table.num_features = p.num_features();
   read_optimization_parameters(p.optimization_parameters(), table);
   return table;
@@ -131,6 +158,7 @@ std::string serialize(const EngineConfiguration& configuration) {
     p.set_dimension(table.dim);
     p.set_num_features(table.num_features);
     p.set_combiner(write(table.combiner));
+    p.set_storage(write(table.storage));
     *p.mutable_optimization_parameters() = write_optimization_parameters(table);
   }
   for (const EngineFeature& feature : configuration.features) {

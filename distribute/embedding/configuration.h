@@ -34,6 +34,9 @@ struct EngineTable {
   std::optional<int> learning_rate_tag = {};
   std::optional<Quantization> quantization = {};
   bool low_dimensional_packing = false;  // a hint for storage; changes no value
+  // What the weights are kept as. Sums and rules are float32's, slots too; 16-bit weights round
+  // stochastically when a row is stepped (see EmbeddingEngine).
+  kernels::StorageType storage = kernels::StorageType::kFloat32;
 };
 
 struct EngineFeature {
@@ -54,11 +57,7 @@ struct EngineConfiguration {
   bool pipeline_execution_with_tensor_core = false;
   std::string profile_data_directory = {};
 
-  Sharding sharding() const {
-    return {.hosts = num_hosts,
-            .cores_per_host = num_tensor_cores / num_hosts,
-            .strategy = sharding_strategy};
-  }
+  Sharding sharding() const { return {.hosts = num_hosts, .strategy = sharding_strategy}; }
 };
 
 // A serialized TPUEmbeddingConfiguration (tpu_embedding_configuration.proto). Equal configurations

@@ -1,9 +1,18 @@
 // EmbeddingEngine: embedding tables split over the replicas of a strategy.
 //
-// Which shard owns a row is decided in one place (partition.h) and seen nowhere else: load and
-// retrieve deal in rows of whole tables. A lookup is three steps: ids go to the shards that own
-// them, shards gather rows, rows come back and are pooled. An update is the same route
-// backwards. lookup, apply and drain are collective: every replica calls them, in the same order.
+// Hosts own rows (partition.h); load and retrieve deal in rows of whole tables. A process holds the
+// rows of its hosts in one piece of memory, on huge pages where the system has them, that all its
+// replicas read: a lookup pools them where they stand, and asks other processes for the rows that
+// they hold. In an update each replica first sums its own gradients by row; then the replicas of a
+// process deal the rows out among them, and each steps its share, adding up the replicas' sums in
+// their order. lookup, apply and drain are collective: every replica calls them, in the same order.
+//
+// Weights that a table keeps as 16-bit floats are rounded stochastically when a row is stepped, by
+// bits that depend on the table's name, the update, the row and the element alone: never on threads
+// or on where a replica lives. An update is known by its step's `iteration` and, among those that
+// follow each other with one iteration, by its number since weights were last written. So a run
+// that goes on from a checkpoint draws what the first one would have drawn if iterations tell the
+// updates apart, and other bits where they do not, as those of embedding optimizers, all 0.
 //
 // With pipeline_execution_with_tensor_core an update waits for the rows of the next training
 // lookup to be gathered: the lookup of step n sees the updates of steps 0 ... n - 2, exactly.
@@ -22,10 +31,11 @@
 namespace keel::distribute {
 
 // One feature of one replica's batch: sample s pools the rows of the ids at positions
-// [row_splits[s], row_splits[s + 1]).
+// [row_splits[s], row_splits[s + 1]); without row_splits, and then without weights, it is the row
+// of the id at position s.
 struct FeatureBatch {
   Tensor ids;         // int64 [n]
-  Tensor row_splits;  // int64 [samples + 1]
+  Tensor row_splits;  // int64 [samples + 1], or empty
   Tensor weights;     // float32 [n], or empty for ones
 };
 
@@ -70,7 +80,8 @@ class EmbeddingEngine {
   // rows dealt to hosts in turn over several processes.
   std::pair<int64_t, int64_t> local_rows(int table) const;
   // Rows [begin, end) of a part of a table, [end - begin, dim], all of them held here
-  // (RuntimeError). Not collective, and not while replicas run.
+  // (RuntimeError). Not collective, and not while replicas run. Weights that are kept as 16-bit
+  // floats are read as they are, and written as the nearest ones.
   void read_rows(int table, int part, int64_t begin, int64_t end, float* out) const;
   void write_rows(int table, int part, int64_t begin, int64_t end, const float* values);
   // Both deal in whole tables, so every process must hold or be given all rows. ValueError unless

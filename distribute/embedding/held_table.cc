@@ -1,80 +1,160 @@
-#include "distribute/embedding/shard.h"
+#include "distribute/embedding/held_table.h"
 
 #include <algorithm>
+#include <array>
 
 #include "framework/parallel.h"
 
 namespace keel::distribute {
 namespace {
 
+using kernels::StorageType;
+
 constexpr int64_t kRowsPerBlock = 256;
-constexpr int64_t kPrefetchDistance = 8;
+constexpr size_t kRowsAtOnce = 64;
 
 }  // namespace
 
-Shard::Shard(int64_t dim, const std::vector<Slot>& slots, const Partition& partition, int index)
-    : rows_(partition.rows_of(index)), dim_(dim), partition_(partition), index_(index) {
-  data_.push_back(Tensor::zeros({rows_, dim_}));
-  for (const Slot& slot : slots) {
-    data_.push_back(Tensor::full<float>({rows_, dim_}, static_cast<float>(slot.initial)));
+HeldTable::HeldTable(int64_t dim, const std::vector<Slot>& slots, const HeldRows& rows,
+                     StorageType storage)
+    : rows_(rows), dim_(dim), storage_(storage) {
+  const Shape shape = {rows_.count(), dim_};
+  if (is_half(0)) {
+    constexpr auto kBytes = static_cast<int64_t>(sizeof(kernels::BFloat16));
+    data_.push_back(Tensor::zeros({rows_.count(), dim_ * kBytes}, DType::kUint8));
+    weights_ = data_[0].mutable_data<uint8_t>().data();
+    pointers_.push_back(nullptr);
+    memory_.push_back({.base = weights_, .row_bytes = dim_ * kBytes});
+  } else {
+    data_.push_back(Tensor::zeros(shape));
   }
-  for (Tensor& t : data_) pointers_.push_back(t.mutable_data<float>().data());
+  for (const Slot& slot : slots) {
+    data_.push_back(Tensor::full<float>(shape, static_cast<float>(slot.initial)));
+  }
+  for (size_t part = pointers_.size(); part < data_.size(); ++part) {
+    pointers_.push_back(data_[part].mutable_data<float>().data());
+    memory_.push_back(
+        {.base = pointers_[part], .row_bytes = dim_ * static_cast<int64_t>(sizeof(float))});
+  }
+  if (!is_half(0)) weights_ = pointers_[0];
 }
 
-void Shard::initialize(int part, int64_t rows, const InitializerFunction& initializer,
-                       const RandomStream& stream) {
-  const Shape whole = {rows, dim_};
-  parallel_for(rows_, kRowsPerBlock, [&](int64_t begin, int64_t end) {
-    for (int64_t local = begin; local < end; ++local) {
-      const int64_t row = partition_.global_row(index_, local);
-      if (row >= rows) continue;
-      initializer.fill({pointers_[part] + local * dim_, static_cast<size_t>(dim_)}, row * dim_,
-                       whole, stream);
+void HeldTable::read(int part, int64_t row, float* out) const {
+  const int64_t position = rows_.position(row);
+  if (!is_half(part)) {
+    std::copy_n(pointers_[part] + position * dim_, dim_, out);
+  } else if (storage_ == StorageType::kBFloat16) {
+    kernels::to_floats(weights<kernels::BFloat16>(position), dim_, out);
+  } else {
+    kernels::to_floats(weights<kernels::Float16>(position), dim_, out);
+  }
+}
+
+void HeldTable::write(int part, int64_t row, const float* values) {
+  const int64_t position = rows_.position(row);
+  if (!is_half(part)) {
+    std::copy_n(values, dim_, pointers_[part] + position * dim_);
+  } else if (storage_ == StorageType::kBFloat16) {
+    kernels::round_to_nearest(values, dim_, weights<kernels::BFloat16>(position));
+  } else {
+    kernels::round_to_nearest(values, dim_, weights<kernels::Float16>(position));
+  }
+}
+
+void HeldTable::look_up(const kernels::Bags& bags, kernels::Combiner combiner, float* out) const {
+  kernels::visit_storage(storage_, [&](auto element) {
+    const auto* table = weights<decltype(element)>(0);
+    if (bags.splits == nullptr) {
+      kernels::gather_rows(table, dim_, bags.ids, bags.samples, out);
+    } else {
+      kernels::pooled_gather(table, dim_, bags, combiner, out);
     }
   });
 }
 
-void Shard::gather(std::span<const int64_t> ids, float* out) const {
-  const float* weights = pointers_[0];
-  const auto n = static_cast<int64_t>(ids.size());
-  for (int64_t i = 0; i < n; ++i) {
-    if (i + kPrefetchDistance < n) {
-      __builtin_prefetch(weights + partition_.local_row(ids[i + kPrefetchDistance]) * dim_);
+void HeldTable::initialize(int part, int64_t rows, const InitializerFunction& initializer,
+                           const RandomStream& stream) {
+  const Shape whole = {rows, dim_};
+  parallel_for(rows_.count(), kRowsPerBlock, [&](int64_t begin, int64_t end) {
+    std::vector<float> rounded(is_half(part) ? dim_ : 0);
+    for (int64_t position = begin; position < end; ++position) {
+      const int64_t row = rows_.row_at(position);
+      if (row >= rows) continue;
+      const std::span<float> values =
+          is_half(part) ? rounded
+                        : std::span(pointers_[part] + position * dim_, static_cast<size_t>(dim_));
+      initializer.fill(values, row * dim_, whole, stream);
+      if (is_half(part)) write(part, row, values.data());
     }
-    std::copy_n(weights + partition_.local_row(ids[i]) * dim_, dim_, out + i * dim_);
+  });
+}
+
+void HeldTable::step(const RowUpdate& update, std::span<const int64_t> ids, float* gradients,
+                     const Step& step, RowKeys& keys) {
+  std::array<int64_t, kRowsAtOnce> positions;
+  std::array<uint64_t, kRowsAtOnce> keys_of_rows;
+  while (!ids.empty()) {
+    const size_t n = std::min(ids.size(), kRowsAtOnce);
+    for (size_t i = 0; i < n; ++i) positions[i] = rows_.position(ids[i]);
+    const std::span some(positions.data(), n);
+    if (storage_ == StorageType::kFloat32) {
+      update.apply(
+          {.values = pointers_[0], .slots = pointers_.data() + 1, .dim = dim_, .rows = some},
+          gradients, step);
+    } else {
+      for (size_t i = 0; i < n; ++i) keys_of_rows[i] = keys.next(ids[i]);
+      if (storage_ == StorageType::kBFloat16) {
+        step_halves<kernels::BFloat16>(update, some, gradients, step, keys_of_rows);
+      } else {
+        step_halves<kernels::Float16>(update, some, gradients, step, keys_of_rows);
+      }
+    }
+    ids = ids.subspan(n);
+    gradients += static_cast<int64_t>(n) * dim_;
   }
 }
 
-void Shard::update(const RowUpdate& update, OwnedRows& rows, const Step& step) {
-  const auto n = static_cast<int64_t>(rows.ids.size());
-  const auto step_rows = [&](int64_t begin, int64_t end) {
-    std::vector<float*> slots(pointers_.size() - 1);
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t offset = partition_.local_row(rows.ids[i]) * dim_;
-      for (size_t s = 0; s < slots.size(); ++s) slots[s] = pointers_[s + 1] + offset;
-      update.apply(pointers_[0] + offset, rows.values.data() + i * dim_, slots.data(), dim_, step);
+// On copies: the rule sees a small table of floats. Rows that are stepped several times have a
+// table for each step, which begins with what the last one left.
+template <class Half>
+void HeldTable::step_halves(const RowUpdate& update, std::span<const int64_t> positions,
+                            float* gradients, const Step& step, std::span<const uint64_t> keys) {
+  constexpr int64_t kFloatsAtOnce = 4096;  // a half of the L1 cache
+  const auto parts = static_cast<int64_t>(pointers_.size());
+  const int64_t at_once = update.use_gradient_accumulation
+                              ? std::clamp<int64_t>(kFloatsAtOnce / (parts * dim_), 1, kRowsAtOnce)
+                              : 1;
+  thread_local std::vector<float> copies;  // by part, by row
+  thread_local std::vector<float*> starts;
+  copies.resize(parts * at_once * dim_);
+  starts.clear();
+  for (int64_t part = 0; part < parts; ++part) {
+    starts.push_back(copies.data() + part * at_once * dim_);
+  }
+  std::array<int64_t, kRowsAtOnce> numbers;
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int64_t>(i);
+  for (int64_t first = 0; first < std::ssize(positions); first += at_once) {
+    const int64_t n = std::min(at_once, std::ssize(positions) - first);
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t at = positions[first + i];
+      kernels::to_floats(weights<Half>(at), dim_, starts[0] + i * dim_);
+      for (int64_t part = 1; part < parts; ++part) {
+        std::copy_n(pointers_[part] + at * dim_, dim_, starts[part] + i * dim_);
+      }
     }
-  };
-  // Without accumulation an id may repeat, and its steps follow each other.
-  if (update.use_gradient_accumulation) {
-    parallel_for(n, kRowsPerBlock, step_rows);
-  } else {
-    step_rows(0, n);
+    update.apply({.values = starts[0],
+                  .slots = starts.data() + 1,
+                  .dim = dim_,
+                  .rows = {numbers.data(), static_cast<size_t>(n)}},
+                 gradients + first * dim_, step);
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t at = positions[first + i];
+      kernels::round_stochastically(starts[0] + i * dim_, dim_, keys[first + i], weights<Half>(at));
+      for (int64_t part = 1; part < parts; ++part) {
+        std::copy_n(starts[part] + i * dim_, dim_, pointers_[part] + at * dim_);
+      }
+    }
   }
-}
-
-void Shard::update_all(const RowUpdate& update, const OwnedRows& rows, const Step& step) {
-  OwnedRows all;
-  all.ids.resize(rows_);
-  for (int64_t local = 0; local < rows_; ++local) {
-    all.ids[local] = partition_.global_row(index_, local);
-  }
-  all.values.assign(rows_ * dim_, 0.0F);
-  for (size_t i = 0; i < rows.ids.size(); ++i) {
-    std::copy_n(rows.values.data() + i * dim_, dim_,
-                all.values.data() + partition_.local_row(rows.ids[i]) * dim_);
-  }
-  this->update(update, all, step);
 }
 
 }  // namespace keel::distribute

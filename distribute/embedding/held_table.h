@@ -1,49 +1,84 @@
-// Shard: the rows of one table, and their slots, that one replica owns.
+// HeldTable: the rows of one table, and their slots, that one process holds.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "distribute/embedding/partition.h"
-#include "distribute/embedding/row_exchange.h"
 #include "distribute/embedding/row_update.h"
 #include "framework/initializers.h"
+#include "framework/kernels/row_groups.h"
+#include "framework/tensor.h"
 
 namespace keel::distribute {
 
-// Row ids are those of the whole table everywhere; all must be owned by this shard. Written by
-// its replica alone, between collectives.
-class Shard {
+// The keys that one replica rounds rows with in one update of a table (kernels/half.h): of an
+// update and a row and, if the row is stepped several times, of the step.
+class RowKeys {
  public:
-  // Weights zero, slots at their initial values.
-  Shard(int64_t dim, const std::vector<Slot>& slots, const Partition& partition, int index);
-
-  // Draws exactly what a table of the first `rows` rows would hold in those that are here; see
-  // row() for `part`.
-  void initialize(int part, int64_t rows, const InitializerFunction& initializer,
-                  const RandomStream& stream);
-
-  // out[i] = the row of ids[i].
-  void gather(std::span<const int64_t> ids, float* out) const;
-  // Steps each row by its gradient, in the order given; `rows.values` may be changed.
-  void update(const RowUpdate& update, OwnedRows& rows, const Step& step);
-  // Steps every row, by zero where `rows` has none.
-  void update_all(const RowUpdate& update, const OwnedRows& rows, const Step& step);
-
-  // Elements of the weights (part 0) or of slot part - 1.
-  const float* row(int part, int64_t id) const {
-    return data_[part].data<float>().data() + partition_.local_row(id) * dim_;
-  }
-  float* mutable_row(int part, int64_t id) {
-    return pointers_[part] + partition_.local_row(id) * dim_;
+  explicit RowKeys(uint64_t update) : update_(update) {}
+  // Steps of one row follow each other.
+  uint64_t next(int64_t row) {
+    step_ = row == row_ ? step_ + 1 : 0;
+    row_ = row;
+    return kernels::mixed_key(kernels::mixed_key(update_, static_cast<uint64_t>(row)), step_);
   }
 
  private:
-  const int64_t rows_;  // owned
+  const uint64_t update_;
+  int64_t row_ = -1;
+  uint64_t step_ = 0;
+};
+
+// Part 0 is the weights, part i slot i - 1. Rows have the numbers that they have in the whole
+// table; all that is asked for must be held here. Replicas read any row between updates; in an
+// update each row is written by one of them.
+//
+// Weights may be kept as 16-bit floats; slots never are. What is written rounds to the nearest one,
+// what a step leaves stochastically.
+class HeldTable {
+ public:
+  // Weights zero, slots at their initial values.
+  HeldTable(int64_t dim, const std::vector<Slot>& slots, const HeldRows& rows,
+            kernels::StorageType storage = kernels::StorageType::kFloat32);
+
+  const HeldRows& rows() const { return rows_; }
+  int64_t dim() const { return dim_; }
+  kernels::StorageType storage() const { return storage_; }
+  std::span<const kernels::RowMemory> memory() const { return memory_; }  // by part
+  // Weights that are kept as float32.
+  const float* row(int64_t row) const { return pointers_[0] + rows_.position(row) * dim_; }
+  void read(int part, int64_t row, float* out) const;
+  void write(int part, int64_t row, const float* values);
+  // Of a table all of whose rows are here: pools bags, or gathers rows if there are no splits.
+  void look_up(const kernels::Bags& bags, kernels::Combiner combiner, float* out) const;
+
+  // Draws exactly what a table of the first `rows` rows would hold in those that are here.
+  void initialize(int part, int64_t rows, const InitializerFunction& initializer,
+                  const RandomStream& stream);
+
+  // Steps row ids[i] by gradient i [dim], which may be changed, one after the other. `keys` are
+  // those of this update.
+  void step(const RowUpdate& update, std::span<const int64_t> ids, float* gradients,
+            const Step& step, RowKeys& keys);
+
+ private:
+  template <class Half>
+  void step_halves(const RowUpdate& update, std::span<const int64_t> positions, float* gradients,
+                   const Step& step, std::span<const uint64_t> keys);
+  bool is_half(int part) const { return part == 0 && storage_ != kernels::StorageType::kFloat32; }
+  template <class T>
+  T* weights(int64_t position) const {
+    return static_cast<T*>(weights_) + position * dim_;
+  }
+
+  const HeldRows rows_;
   const int64_t dim_;
-  const Partition partition_;
-  const int index_;
-  std::vector<Tensor> data_;      // weights, then slots, each [rows, dim]
-  std::vector<float*> pointers_;  // to the elements of data_
+  const kernels::StorageType storage_;
+  std::vector<Tensor> data_;                // by part, [rows held, dim]; bytes of 16-bit floats
+  void* weights_ = nullptr;                 // the elements of data_[0]
+  std::vector<float*> pointers_;            // by part, to its elements; null for 16-bit floats
+  std::vector<kernels::RowMemory> memory_;  // by part
 };
 
 }  // namespace keel::distribute

@@ -1,4 +1,4 @@
-// Which replica owns a row of a sharded table, and where it keeps it. Nobody else knows.
+// Which host owns a row of a table, and where a process keeps it. Nobody else knows.
 #pragma once
 
 #include <algorithm>
@@ -12,67 +12,87 @@ enum class ShardingStrategy {
   kMod,  // row r to host r mod hosts
 };
 
-// The replicas that hold tables: the cores of one host after those of the other.
 struct Sharding {
   int hosts = 1;
-  int cores_per_host = 1;
   ShardingStrategy strategy = ShardingStrategy::kDiv;
-
-  int shards() const { return hosts * cores_per_host; }
 };
 
-// Either way the first rows mod hosts hosts own one row more than the others. Inside a host, its
-// k-th row belongs to core k mod cores: the frequent ids of a vocabulary sorted by frequency, its
-// first ones, are dealt out evenly.
+// Either way the first rows mod hosts hosts own one row more than the others. The cores of a host
+// share its memory: any of them reads any of its rows, and each step deals the rows to be updated
+// out evenly among them.
 class Partition {
  public:
   Partition(int64_t rows, const Sharding& sharding)
       : sharding_(sharding), base_(rows / sharding.hosts), extra_(rows % sharding.hosts) {}
 
-  int shards() const { return sharding_.shards(); }
+  int hosts() const { return sharding_.hosts; }
+  ShardingStrategy strategy() const { return sharding_.strategy; }
 
   int owner(int64_t row) const {
-    const Place p = place(row);
-    return p.host * sharding_.cores_per_host + static_cast<int>(p.row % sharding_.cores_per_host);
-  }
-  int64_t local_row(int64_t row) const { return place(row).row / sharding_.cores_per_host; }
-  int64_t global_row(int shard, int64_t local) const {
-    const int host = shard / sharding_.cores_per_host;
-    const int core = shard % sharding_.cores_per_host;
-    const int64_t row = local * sharding_.cores_per_host + core;
-    return sharding_.strategy == ShardingStrategy::kMod ? row * sharding_.hosts + host
-                                                        : first_row_of_host(host) + row;
-  }
-  int64_t rows_of(int shard) const {
-    const int64_t rows = rows_of_host(shard / sharding_.cores_per_host);
-    const int64_t cores = sharding_.cores_per_host;
-    return rows / cores + (shard % cores < rows % cores ? 1 : 0);
+    if (hosts() == 1) return 0;
+    if (strategy() == ShardingStrategy::kMod) return static_cast<int>(row % hosts());
+    const int64_t long_rows = extra_ * (base_ + 1);
+    return static_cast<int>(row < long_rows
+                                ? row / (base_ + 1)
+                                : extra_ + (row - long_rows) / std::max<int64_t>(base_, 1));
   }
   int64_t rows_of_host(int host) const { return base_ + (host < extra_ ? 1 : 0); }
-  // Of contiguous blocks: where the host's begins.
+  // The k-th of the host's rows.
+  int64_t row_of_host(int host, int64_t k) const {
+    return strategy() == ShardingStrategy::kMod ? k * hosts() + host : first_row_of_host(host) + k;
+  }
+  int64_t index_in_host(int64_t row) const {  // the k of that row
+    return strategy() == ShardingStrategy::kMod ? row / hosts()
+                                                : row - first_row_of_host(owner(row));
+  }
+  // Of contiguous blocks: where the host's begins; that of host hosts() is the end of all.
   int64_t first_row_of_host(int host) const {
     return host * base_ + std::min<int64_t>(host, extra_);
   }
 
  private:
-  struct Place {
-    int host;
-    int64_t row;  // among the host's
-  };
-  Place place(int64_t row) const {
-    if (sharding_.hosts == 1) return {0, row};
-    if (sharding_.strategy == ShardingStrategy::kMod) {
-      return {static_cast<int>(row % sharding_.hosts), row / sharding_.hosts};
-    }
-    const int64_t long_rows = extra_ * (base_ + 1);
-    const auto host = static_cast<int>(row < long_rows ? row / (base_ + 1)
-                                                       : extra_ + (row - long_rows) /
-                                                                      std::max<int64_t>(base_, 1));
-    return {host, row - first_row_of_host(host)};
-  }
-
   Sharding sharding_;
   int64_t base_, extra_;
+};
+
+// The rows of the hosts [first, end) that one process holds, in ascending order.
+class HeldRows {
+ public:
+  HeldRows(const Partition& partition, int first_host, int end_host)
+      : partition_(partition), first_(first_host), end_(end_host) {
+    for (int h = first_; h < end_; ++h) count_ += partition_.rows_of_host(h);
+  }
+
+  const Partition& partition() const { return partition_; }
+  int64_t count() const { return count_; }
+  bool all() const { return end_ - first_ == partition_.hosts(); }
+  bool contain(int64_t row) const {
+    if (all()) return true;
+    const int host = partition_.owner(row);
+    return host >= first_ && host < end_;
+  }
+  // Where a row that is held stands among them, and back.
+  int64_t position(int64_t row) const {
+    if (all()) return row;
+    if (is_run()) return row - first_row();
+    return row / partition_.hosts() * (end_ - first_) + row % partition_.hosts() - first_;
+  }
+  int64_t row_at(int64_t position) const {
+    if (all()) return position;
+    if (is_run()) return first_row() + position;
+    const int held = end_ - first_;
+    return position / held * partition_.hosts() + position % held + first_;
+  }
+  // True if they follow each other in the table.
+  bool is_run() const { return all() || partition_.strategy() == ShardingStrategy::kDiv; }
+  int64_t first_row() const {
+    return all() ? 0 : partition_.first_row_of_host(first_);
+  }  // of a run
+
+ private:
+  Partition partition_;
+  int first_, end_;
+  int64_t count_ = 0;
 };
 
 }  // namespace keel::distribute

@@ -20,7 +20,7 @@ std::vector<Message> sort_by_owner(std::span<const OutgoingRows> tables, int rep
     const OutgoingRows& table = tables[t];
     for (size_t i = 0; i < table.ids.size(); ++i) {
       const int64_t id = table.ids[i];
-      Message& m = out[table.partition == nullptr ? id % replicas : table.partition->owner(id)];
+      Message& m = out[id % replicas];
       ++m.ids[t];
       m.ids.push_back(table.ids[i]);
       const float* row = table.values.data() + i * table.dim;

@@ -1,11 +1,11 @@
-// Rows of table gradients on their way to the replicas that own the rows.
+// Rows of gradients of variables on their way to the replicas that own the rows: row r belongs to
+// replica r mod replicas.
 #pragma once
 
 #include <span>
 #include <vector>
 
 #include "distribute/communicator.h"
-#include "distribute/embedding/partition.h"
 
 namespace keel::distribute {
 
@@ -20,8 +20,6 @@ struct OutgoingRows {
   std::span<const int64_t> ids;   // [n]
   std::span<const float> values;  // [n, dim]
   int64_t dim = 1;
-  // Who owns which row; null: row r belongs to replica r mod replicas.
-  const Partition* partition = nullptr;
 };
 
 // Brings the rows of each table to their owners: what came, in replica order, and of each replica

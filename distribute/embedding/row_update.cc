@@ -17,17 +17,33 @@ void clip(float* values, int64_t n, const std::optional<double>& low,
 
 }  // namespace
 
-void RowUpdate::apply(float* weights, float* gradient, float* const* slots, int64_t n,
-                      const Step& step) const {
-  clip(gradient, n, clip_gradient_min, clip_gradient_max);
+void RowUpdate::apply(const TableRows& rows, float* gradients, const Step& step) const {
+  if (use_gradient_accumulation) return apply_once(rows, gradients, step);
+  TableRows one = rows;
+  for (size_t i = 0; i < rows.rows.size(); ++i) {
+    one.rows = rows.rows.subspan(i, 1);
+    apply_once(one, gradients + static_cast<int64_t>(i) * rows.dim, step);
+  }
+}
+
+// Of rows that are all different.
+void RowUpdate::apply_once(const TableRows& rows, float* gradients, const Step& step) const {
+  const int64_t dim = rows.dim;
+  clip(gradients, std::ssize(rows.rows) * dim, clip_gradient_min, clip_gradient_max);
   if (weight_decay_factor != 0) {
     const auto decay = static_cast<float>(
         weight_decay_factor *
         (multiply_weight_decay_factor_by_learning_rate ? step.learning_rate : 1.0));
-    for (int64_t i = 0; i < n; ++i) weights[i] -= decay * weights[i];
+    for (const int64_t row : rows.rows) {
+      float* weights = rows.values + row * dim;
+      for (int64_t i = 0; i < dim; ++i) weights[i] -= decay * weights[i];
+    }
   }
-  rule->update(weights, gradient, slots, n, step);
-  clip(weights, n, clip_weight_min, clip_weight_max);
+  rule->update_rows(rows, gradients, step);
+  if (!clip_weight_min && !clip_weight_max) return;
+  for (const int64_t row : rows.rows) {
+    clip(rows.values + row * dim, dim, clip_weight_min, clip_weight_max);
+  }
 }
 
 }  // namespace keel::distribute

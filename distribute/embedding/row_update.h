@@ -1,4 +1,4 @@
-// RowUpdate: all that happens to one row of an embedding table in one step.
+// RowUpdate: all that happens to a row of an embedding table in one step.
 #pragma once
 
 #include <memory>
@@ -24,9 +24,12 @@ struct RowUpdate {
   // time in proportion to the table.
   bool lazy = true;
 
-  // Steps n elements; `gradient` may be changed.
-  void apply(float* weights, float* gradient, float* const* slots, int64_t n,
-             const Step& step) const;
+  // Steps each row by its row of `gradients`, which may be changed; a row that stands there several
+  // times in the order given.
+  void apply(const TableRows& rows, float* gradients, const Step& step) const;
+
+ private:
+  void apply_once(const TableRows& rows, float* gradients, const Step& step) const;
 };
 
 }  // namespace keel::distribute

@@ -23,6 +23,10 @@ struct EngineRule final : UpdateRule {
   bool moves_without_gradient() const override { return base->moves_without_gradient(); }
   void update(float*, const float*, float* const*, int64_t, const Step&) const override;
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
+  void update_rows(const TableRows& table, const float* gradients,
+                   const Step& step) const override {
+    base->update_rows(table, gradients, step);
+  }
 };
 
 // a = beta2 a + (1 - beta2) g^2, but a += g^2 if beta2 is 1; u = g (a + epsilon)^(-1 / exponent);

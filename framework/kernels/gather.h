@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "framework/kernels/half.h"
+
 namespace keel::kernels {
 
 enum class Combiner { kSum, kMean, kSqrtN };
@@ -13,7 +15,7 @@ enum class Combiner { kSum, kMean, kSqrtN };
 // The ids of a batch: sample s owns positions [splits[s], splits[s + 1]) of `ids` and `weights`.
 struct Bags {
   const int64_t* ids;
-  const int64_t* splits;
+  const int64_t* splits;  // null, where that is said: sample s has the one position s
   int64_t samples;
   const float* weights = nullptr;  // null: all ones
 };
@@ -21,6 +23,8 @@ struct Bags {
 // out[i] = table[ids[i]], i < n.
 void gather_rows(const float* table, int64_t dim, const int64_t* ids, int64_t n, float* out);
 void gather_rows(const double* table, int64_t dim, const int64_t* ids, int64_t n, double* out);
+void gather_rows(const BFloat16* table, int64_t dim, const int64_t* ids, int64_t n, float* out);
+void gather_rows(const Float16* table, int64_t dim, const int64_t* ids, int64_t n, float* out);
 
 // The factor of each position: w (sum), w / sum of w (mean), w / sqrt(sum of w^2) (sqrtn), sums
 // over the sample; 0 where the divisor is 0. gains[p] for every position p.
@@ -32,5 +36,13 @@ void pooled_gather(const float* table, int64_t dim, const Bags& bags, Combiner c
                    float* out);
 void pooled_gather(const double* table, int64_t dim, const Bags& bags, Combiner combiner,
                    double* out);
+// What a table of the rows' floats gives, bit for bit.
+void pooled_gather(const BFloat16* table, int64_t dim, const Bags& bags, Combiner combiner,
+                   float* out);
+void pooled_gather(const Float16* table, int64_t dim, const Bags& bags, Combiner combiner,
+                   float* out);
+// The same with rows[p] for the row of position p; `ids` are not looked at.
+void pool_rows(const float* const* rows, int64_t dim, const Bags& bags, Combiner combiner,
+               float* out);
 
 }  // namespace keel::kernels

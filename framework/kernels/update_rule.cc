@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "framework/kernels/row_loop.h"
 #include "framework/kernels/smallest_root.h"
 #include "framework/kernels/sum_of_squares.h"
 
@@ -91,14 +92,17 @@ void amsgrad(T* __restrict w, const T* __restrict g, T* __restrict m, T* __restr
   }
 }
 
+// The rate, corrected for the moments' start at zero.
+double adam_alpha(const AdamOptionsOfRule& o, const Step& step) {
+  if (!o.bias_correction) return step.learning_rate;
+  const double t = static_cast<double>(step.iteration) + 1;
+  return step.learning_rate * (std::sqrt(1 - std::pow(o.beta_2, t)) / (1 - std::pow(o.beta_1, t)));
+}
+
 template <class T>
 void update_adam(const AdamOptionsOfRule& o, T* w, const T* g, T* const* slots, int64_t n,
                  const Step& step) {
-  double alpha = step.learning_rate;
-  if (o.bias_correction) {
-    const double t = static_cast<double>(step.iteration) + 1;
-    alpha *= std::sqrt(1 - std::pow(o.beta_2, t)) / (1 - std::pow(o.beta_1, t));
-  }
+  const double alpha = adam_alpha(o, step);
   if (o.amsgrad) {
     amsgrad(w, g, slots[0], slots[1], slots[2], n, alpha, o);
   } else if (o.sum_inside_sqrt) {
@@ -163,6 +167,17 @@ void update_whole(const LayerwiseRule& rule, T* w, const T* g, T* const* slots, 
 
 }  // namespace
 
+void UpdateRule::update_rows(const TableRows& table, const float* gradients,
+                             const Step& step) const {
+  std::vector<float*> slots(this->slots().size());
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    const int64_t offset = table.rows[i] * table.dim;
+    for (size_t s = 0; s < slots.size(); ++s) slots[s] = table.slots[s] + offset;
+    update(table.values + offset, gradients + static_cast<int64_t>(i) * table.dim, slots.data(),
+           table.dim, step);
+  }
+}
+
 double LayerwiseRule::ratio(double squares_of_w, double squares_of_u) {
   if (squares_of_w == 0 || squares_of_u == 0) return 1;
   return std::sqrt(squares_of_w) / std::sqrt(squares_of_u);
@@ -188,6 +203,12 @@ void SGDRule::update(double* value, const double* gradient, double* const* slots
                      const Step& step) const {
   update_sgd(*this, value, gradient, slots, n, step);
 }
+void SGDRule::update_rows(const TableRows& table, const float* gradients, const Step& step) const {
+  if (momentum != 0) return UpdateRule::update_rows(table, gradients, step);
+  kernels::for_each_row<0>(table, gradients, [&](float* w, const float* g, auto&, int64_t n) {
+    sgd(w, g, n, step.learning_rate);
+  });
+}
 
 std::vector<Slot> AdagradRule::slots() const {
   return {{.name = "accumulator", .initial = initial_accumulator_value}};
@@ -200,7 +221,14 @@ void AdagradRule::update(double* value, const double* gradient, double* const* s
                          const Step& step) const {
   adagrad(value, gradient, slots[0], n, step.learning_rate, epsilon);
 }
+void AdagradRule::update_rows(const TableRows& table, const float* gradients,
+                              const Step& step) const {
+  kernels::for_each_row<1>(table, gradients, [&](float* w, const float* g, auto& slots, int64_t n) {
+    adagrad(w, g, slots[0], n, step.learning_rate, epsilon);
+  });
+}
 
+double AdamRule::alpha(const Step& step) const { return adam_alpha(options, step); }
 std::vector<Slot> AdamRule::slots() const {
   std::vector<Slot> out = {{.name = "momentum"}, {.name = "velocity"}};
   if (options.amsgrad) out.push_back({.name = "velocity_hat", .group = 1});
@@ -214,6 +242,17 @@ void AdamRule::update(double* value, const double* gradient, double* const* slot
                       const Step& step) const {
   update_adam(options, value, gradient, slots, n, step);
 }
+void AdamRule::update_rows(const TableRows& table, const float* gradients, const Step& step) const {
+  if (options.amsgrad) return UpdateRule::update_rows(table, gradients, step);
+  const double alpha = adam_alpha(options, step);
+  const auto with = [&]<bool kSumInsideSqrt>() {
+    kernels::for_each_row<2>(table, gradients,
+                             [&](float* w, const float* g, auto& slots, int64_t n) {
+                               adam<kSumInsideSqrt>(w, g, slots[0], slots[1], n, alpha, options);
+                             });
+  };
+  options.sum_inside_sqrt ? with.operator()<true>() : with.operator()<false>();
+}
 
 std::vector<Slot> FtrlRule::slots() const {
   return {{.name = "accumulator", .initial = options.initial_accumulator_value},
@@ -226,6 +265,15 @@ void FtrlRule::update(float* value, const float* gradient, float* const* slots, 
 void FtrlRule::update(double* value, const double* gradient, double* const* slots, int64_t n,
                       const Step& step) const {
   update_ftrl(options, value, gradient, slots, n, step);
+}
+
+void FtrlRule::update_rows(const TableRows& table, const float* gradients, const Step& step) const {
+  if (options.learning_rate_power != -0.5 || options.l2_shrinkage != 0) {
+    return UpdateRule::update_rows(table, gradients, step);
+  }
+  kernels::for_each_row<2>(table, gradients, [&](float* w, const float* g, auto& slots, int64_t n) {
+    ftrl<true, false>(w, g, slots[0], slots[1], n, step.learning_rate, options);
+  });
 }
 
 }  // namespace keel

@@ -30,6 +30,15 @@ struct Step {
   std::span<const double> shared = {};           // UpdateRule::shared_slots() in this step
 };
 
+// Rows of a table that are stepped one after the other: row i is the `dim` elements from
+// rows[i] * dim on, of the values and of each slot.
+struct TableRows {
+  float* values;
+  float* const* slots;
+  int64_t dim;
+  std::span<const int64_t> rows;
+};
+
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
@@ -45,6 +54,8 @@ class UpdateRule {
                       const Step& step) const = 0;
   virtual void update(double* value, const double* gradient, double* const* slots, int64_t n,
                       const Step& step) const = 0;
+  // Updates row i by gradients[i * dim], ...: what update() of each gives, bit for bit.
+  virtual void update_rows(const TableRows& table, const float* gradients, const Step& step) const;
 };
 
 // A rule whose steps have a length of their own in each variable: w -= ratio lr u, where u is what
@@ -74,6 +85,7 @@ struct SGDRule final : UpdateRule {
   bool moves_without_gradient() const override { return momentum != 0; }
   void update(float*, const float*, float* const*, int64_t, const Step&) const override;
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
+  void update_rows(const TableRows&, const float*, const Step&) const override;
 };
 
 // a += g^2; w -= lr g / sqrt(a + epsilon) (Duchi et al. 2011; Keras's form). Embedding engines
@@ -85,6 +97,7 @@ struct AdagradRule final : UpdateRule {
   std::vector<Slot> slots() const override;
   void update(float*, const float*, float* const*, int64_t, const Step&) const override;
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
+  void update_rows(const TableRows&, const float*, const Step&) const override;
 };
 
 // m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= alpha m / (sqrt(v) + epsilon), with
@@ -100,10 +113,12 @@ struct AdamOptionsOfRule {
 struct AdamRule final : UpdateRule {
   explicit AdamRule(const AdamOptionsOfRule& o) : options(o) {}
   const AdamOptionsOfRule options;
+  double alpha(const Step& step) const;
   std::vector<Slot> slots() const override;  // "momentum", "velocity"; amsgrad: "velocity_hat"
   bool moves_without_gradient() const override { return true; }
   void update(float*, const float*, float* const*, int64_t, const Step&) const override;
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
+  void update_rows(const TableRows&, const float*, const Step&) const override;
 };
 
 // With p = -learning_rate_power, a' = a + g^2, d = a'^p - a^p:
@@ -125,6 +140,7 @@ struct FtrlRule final : UpdateRule {
   bool moves_without_gradient() const override { return true; }
   void update(float*, const float*, float* const*, int64_t, const Step&) const override;
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
+  void update_rows(const TableRows&, const float*, const Step&) const override;
 };
 
 }  // namespace keel

@@ -4,6 +4,8 @@
 #include <iostream>
 #include <numeric>
 
+#include "framework/kernels/id_range.h"
+
 namespace keel {
 namespace {
 
@@ -91,6 +93,19 @@ FeatureBags collect(const Collector& c, Shape output_shape, bool sequence,
   }
   out.row_splits = std::move(splits);
   return out;
+}
+
+// What collect() gives where every position keeps its place and its id, without looking at them one
+// by one; nothing if some may not.
+std::optional<FeatureBags> unchanged(const Collector& c, const Tensor& ids,
+                                     const Tensor& row_splits, const Tensor& weights,
+                                     const Shape& output_shape) {
+  const bool prunes = c.rule == IdRule::kPrune && weights && c.feature.table->combiner != "sum";
+  if (prunes || !kernels::all_in_range(c.ids, c.feature.table->vocabulary_size)) return {};
+  return FeatureBags{.ids = ids.reshaped({ids.size()}),
+                     .row_splits = row_splits,
+                     .weights = weights,
+                     .output_shape = output_shape};
 }
 
 FeatureBags dense_bags(const Collector& c, const Shape& output_shape) {
@@ -248,6 +263,9 @@ FeatureBags to_bags(const std::string& path, const FeatureConfig& feature, const
                       .ids = ids.data<int64_t>(),
                       .weights = matched ? matched.data<float>() : std::span<const float>(),
                       .rule = rule};
+  if (input.layout() == Layout::kDense) {
+    if (auto bags = unchanged(collector, ids, {}, {}, output_shape)) return *bags;
+  }
   switch (input.layout()) {
     case Layout::kDense:
       return dense_bags(collector, output_shape);
@@ -260,6 +278,10 @@ FeatureBags to_bags(const std::string& path, const FeatureConfig& feature, const
                      (feature.output_shape && output_shape.size() != input.ragged().rows());
   // Steps that output_shape alone asks for are the rows themselves.
   if (steps && feature.output_shape) collector.weights = {};
+  if (!steps) {
+    const Tensor splits = input.ragged().row_splits;
+    if (auto bags = unchanged(collector, ids, splits, matched, output_shape)) return *bags;
+  }
   return ragged_bags(collector, input.ragged(), output_shape, steps);
 }
 

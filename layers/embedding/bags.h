@@ -19,10 +19,11 @@ struct IdCounts {
   int64_t replaced = 0;  // by the default row
 };
 
-// Sample s pools the ids at positions [row_splits[s], row_splits[s + 1]).
+// Sample s pools the ids at positions [row_splits[s], row_splits[s + 1]); without row_splits, as of
+// dense ids that are all in their table, it is the row of the id at position s.
 struct FeatureBags {
   Tensor ids;          // int64 [n]
-  Tensor row_splits;   // int64 [samples + 1]
+  Tensor row_splits;   // int64 [samples + 1], or empty
   Tensor weights;      // float32 [n], or empty for ones
   Shape output_shape;  // of the result without dim; its size is the number of samples
   bool sequence = false;

@@ -198,16 +198,15 @@ std::string choose_sharding_strategy(const std::string& directory,
 
 LookupProfiler::LookupProfiler(std::vector<ProfileKey> tables, int cores_per_host,
                                ProfilerOptions options)
-    : options_(options) {
+    : options_(options), cores_per_host_(cores_per_host) {
   if (!(options.sample_fraction > 0 && options.sample_fraction <= 1)) {
     throw ValueError("LookupProfiler: sample_fraction must be in (0, 1], received ",
                      options.sample_fraction);
   }
   for (ProfileKey& key : tables) {
     const auto partition = [&](distribute::ShardingStrategy strategy) {
-      return distribute::Partition(key.vocabulary_size, {.hosts = static_cast<int>(key.task_count),
-                                                         .cores_per_host = cores_per_host,
-                                                         .strategy = strategy});
+      return distribute::Partition(
+          key.vocabulary_size, {.hosts = static_cast<int>(key.task_count), .strategy = strategy});
     };
     counters_.push_back({.div = partition(distribute::ShardingStrategy::kDiv),
                          .mod = partition(distribute::ShardingStrategy::kMod)});
@@ -224,8 +223,11 @@ void LookupProfiler::count(size_t table, int64_t id) {
   Counter& counter = counters_[table];
   if (id < 0 || id >= profile.key.vocabulary_size) return;
   ++profile.ids;
-  ++profile.div_load[counter.div.owner(id)];
-  ++profile.mod_load[counter.mod.owner(id)];
+  const auto shard = [&](const distribute::Partition& p) {
+    return p.owner(id) * cores_per_host_ + p.index_in_host(id) % cores_per_host_;
+  };
+  ++profile.div_load[shard(counter.div)];
+  ++profile.mod_load[shard(counter.mod)];
   const bool full = static_cast<int64_t>(counter.counts.size()) >= TableProfile::kMaxTrackedIds;
   if (full && !counter.counts.contains(id)) return;
   ++counter.counts[id];

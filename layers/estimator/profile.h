@@ -114,6 +114,7 @@ class LookupProfiler {
   TableProfile finished(size_t table) const;
 
   const ProfilerOptions options_;
+  const int cores_per_host_;  // which take the rows of a host in turn
   int64_t examples_seen_ = 0;
   std::vector<TableProfile> profiles_;
   std::vector<Counter> counters_;

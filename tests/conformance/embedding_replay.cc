@@ -51,12 +51,11 @@ Array integers(const std::vector<int64_t>& values) {
 Array rows_of_host(const distribute::Partition& partition, int host, int64_t most) {
   std::vector<int64_t> out;
   for (int64_t k = 0; k < std::min(partition.rows_of_host(host), most); ++k) {
-    out.push_back(partition.global_row(host, k));
+    out.push_back(partition.row_of_host(host, k));
   }
   return integers(out);
 }
 
-// Of an engine with one core on each host: a host's rows are its core's.
 void compare_partition(int64_t rows, const distribute::EngineConfiguration& record,
                        Fields& expected, Comparison& result) {
   distribute::Sharding sharding = record.sharding();

@@ -12,8 +12,10 @@ using Values = std::vector<float>;
 // Weights after one step of SGD at rate 0.5.
 Values stepped(RowUpdate update, Values weights, Values gradient) {
   update.rule = std::make_shared<SGDRule>();
-  update.apply(weights.data(), gradient.data(), nullptr, std::ssize(weights),
-               {.learning_rate = 0.5});
+  const int64_t row = 0;
+  update.apply(
+      {.values = weights.data(), .slots = nullptr, .dim = std::ssize(weights), .rows = {&row, 1}},
+      gradient.data(), {.learning_rate = 0.5});
   return weights;
 }
 
@@ -41,6 +43,19 @@ TEST(RowUpdateTest, ClipsWeightsAfterTheRule) {
   EXPECT_EQ(stepped({.clip_weight_min = -1, .clip_weight_max = 1}, {4, -4, 0.5}, {0, 0, 0}),
             (Values{1, -1, 0.5}));
   EXPECT_EQ(stepped({.clip_weight_max = 1}, {0.5}, {-8}), Values{1});
+}
+
+TEST(RowUpdateTest, WithoutAccumulationARowIsSteppedAsOftenAsItStandsThere) {
+  RowUpdate update = {.rule = std::make_shared<SGDRule>(),
+                      .weight_decay_factor = 0.5,
+                      .clip_weight_max = 1,
+                      .use_gradient_accumulation = false};
+  Values weights = {8, 4, 4}, gradients = {2, -4, 6};
+  const std::vector<int64_t> rows = {2, 2, 0};
+  update.apply({.values = weights.data(), .slots = nullptr, .dim = 1, .rows = rows},
+               gradients.data(), {.learning_rate = 0.5});
+  // 4 -> 2 -> 1, then 0.5 -> 2.5, clipped; 8 -> 4 -> 1.
+  EXPECT_EQ(weights, (Values{1, 4, 1}));
 }
 
 TEST(RowUpdateTest, ANotANumberStaysInItsElement) {

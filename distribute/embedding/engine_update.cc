@@ -1,0 +1,232 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "distribute/embedding/engine_internal.h"
+#include "framework/parallel.h"
+#include "framework/profile.h"
+
+namespace keel::distribute {
+namespace {
+
+constexpr int64_t kRowsPerBlock = 1024;  // of one worker at a time
+
+// Rows that are summed and then stepped, few enough for their sums to stay in the L1 cache.
+int64_t rows_at_once(int64_t dim) { return std::clamp<int64_t>(256 / dim, 4, 16); }
+
+}  // namespace
+
+// Of the update that is under way.
+RowKeys EmbeddingEngine::State::keys_of(const Scratch& s, size_t table) const {
+  const UpdateCount& update = s.updates[table];
+  const uint64_t key =
+      kernels::mixed_key(table_keys[table], static_cast<uint64_t>(update.iteration));
+  return RowKeys(kernels::mixed_key(key, static_cast<uint64_t>(update.since)));
+}
+
+// Of each table that is updated: which positions add to which rows.
+void EmbeddingEngine::State::group(const Pending& p, Scratch& s) const {
+  const profile::Scope scope(profile::Phase::kUpdate, "group ids");
+  s.gradients.resize(tables().size());
+  parallel_for(std::ssize(tables()), 1, [&](int64_t first, int64_t end) {
+    std::vector<PooledGradient> features;
+    for (int64_t t = first; t < end; ++t) {
+      if (tables()[t].update.rule == nullptr) continue;
+      features.clear();
+      for (size_t f = 0; f < p.ticket->features.size(); ++f) {
+        if (table_of(f) != t) continue;
+        features.push_back(
+            {.bags = bags_of(p.ticket->features[f]),
+             .gradient = p.gradients[f] ? p.gradients[f].data<float>().data() : nullptr});
+      }
+      s.gradients[t].build(features, tables()[t].combiner, dims[t]);
+    }
+  });
+}
+
+// Where no other replica has a part in a row its sum need not be kept.
+bool EmbeddingEngine::State::steps_as_it_sums(size_t table,
+                                              const Communicator& communicator) const {
+  return communicator.size() == 1 && tables()[table].update.lazy;
+}
+
+void EmbeddingEngine::State::step_own_sums(const Pending& p, const Scratch& s,
+                                           const Communicator& communicator) {
+  const profile::Scope scope(profile::Phase::kUpdate, "step rows");
+  struct Block {
+    size_t table;
+    int64_t first, end;
+  };
+  std::vector<Block> blocks;
+  for (size_t t = 0; t < tables().size(); ++t) {
+    if (tables()[t].update.rule == nullptr || !steps_as_it_sums(t, communicator)) continue;
+    const int64_t groups = s.gradients[t].groups().size();
+    for (int64_t g = 0; g < groups; g += kRowsPerBlock) {
+      blocks.push_back({t, g, std::min(g + kRowsPerBlock, groups)});
+    }
+  }
+  parallel_for(std::ssize(blocks), 1, [&](int64_t first, int64_t last) {
+    std::vector<int64_t> ids;
+    std::vector<float> values;
+    for (int64_t b = first; b < last; ++b) {
+      const auto [t, begin, end] = blocks[b];
+      const kernels::RowGroups& groups = s.gradients[t].groups();
+      const kernels::RowSources& sources = s.gradients[t].sources();
+      const bool accumulates = tables()[t].update.use_gradient_accumulation;
+      const int64_t most = accumulates ? rows_at_once(dims[t]) : 1;
+      RowKeys keys = keys_of(s, t);
+      for (int64_t g = begin; g < end; g += most) {
+        const int64_t stop = std::min(g + most, end);
+        ids.clear();
+        if (accumulates) {
+          values.resize(most * dims[t]);
+          for (int64_t i = g; i < stop; ++i) ids.push_back(groups.id(i));
+          kernels::sum_row_groups(groups, g, stop, sources, dims[t], values.data(),
+                                  held[t].memory());
+        } else {
+          const int64_t entries = groups.begin(g + 1) - groups.begin(g);
+          ids.assign(entries, groups.id(g));
+          values.resize(entries * dims[t]);
+          kernels::spread_row_groups(groups, groups.begin(g), groups.begin(g + 1), sources, dims[t],
+                                     values.data());
+        }
+        held[t].step(tables()[t].update, ids, values.data(), p.step(t), keys);
+      }
+    }
+  });
+}
+
+// This replica's sums, by the process that holds the rows; and brings those of other processes.
+void EmbeddingEngine::State::list_sums(Communicator& communicator, Scratch& s) {
+  const profile::Scope scope(profile::Phase::kUpdate, "sum rows");
+  const Placement& placement = communicator.placement();
+  s.outgoing.resize(placement.processes());
+  const auto list_of = [&](int process) -> RowList& {
+    return process == placement.process ? sums[communicator.rank()] : s.outgoing[process];
+  };
+  for (int q = 0; q < placement.processes(); ++q) list_of(q).clear();
+  const int cores = configuration.num_tensor_cores / configuration.num_hosts;
+  for (size_t t = 0; t < tables().size(); ++t) {
+    const RowUpdate& update = tables()[t].update;
+    if (update.rule != nullptr && !steps_as_it_sums(t, communicator)) {
+      const kernels::RowGroups& groups = s.gradients[t].groups();
+      const Partition& partition = held[t].rows().partition();
+      // Runs of rows that one process holds.
+      for (int64_t first = 0, end = 0; first < groups.size(); first = end) {
+        const auto process_at = [&](int64_t g) {
+          return placement.process_of(partition.owner(groups.id(g)) * cores);
+        };
+        const int process = placement.processes() == 1 ? 0 : process_at(first);
+        end = placement.processes() == 1 ? groups.size() : first + 1;
+        while (end < groups.size() && process_at(end) == process) ++end;
+        list_of(process).append(groups, first, end, s.gradients[t].sources(), dims[t],
+                                !update.use_gradient_accumulation);
+      }
+    }
+    for (int q = 0; q < placement.processes(); ++q) list_of(q).end_table();
+  }
+  if (placement.processes() > 1) receive_sums(communicator, s.outgoing);
+}
+
+// What goes to a process is sent to one of its replicas, which keeps it for all of them.
+void EmbeddingEngine::State::receive_sums(Communicator& communicator,
+                                          std::vector<RowList>& outgoing) {
+  const Placement& placement = communicator.placement();
+  std::vector<Bytes> ids(communicator.size()), values(communicator.size());
+  for (int q = 0; q < placement.processes(); ++q) {
+    if (q == placement.process) continue;
+    const int there = placement.first[q + 1] - placement.first[q];
+    const int to = placement.first[q] + communicator.rank() % there;
+    ids[to] = as_bytes_of<int64_t>(outgoing[q].counts_and_ids(tables().size()));
+    values[to] = as_bytes_of<float>(outgoing[q].values());
+  }
+  std::vector<std::vector<int64_t>> received;
+  for (const Bytes bytes : communicator.all_to_all(ids, "row ids")) {
+    const auto elements = as_elements<int64_t>(bytes);
+    received.emplace_back(elements.begin(), elements.end());
+  }
+  const std::vector<Bytes> rows = communicator.all_to_all(values, "rows");
+  for (int r = 0; r < communicator.size(); ++r) {
+    if (received[r].empty()) continue;
+    sums[r].assign(received[r], as_elements<float>(rows[r]), tables().size());
+  }
+}
+
+// This replica's share of the rows that are held here, as even as those of one batch are: rows
+// differ in how many replicas have looked them up, not in what their step costs.
+void EmbeddingEngine::State::step_listed(Communicator& communicator, const Pending& p,
+                                         const Scratch& s) {
+  const profile::Scope scope(profile::Phase::kUpdate, "step rows");
+  const Placement& placement = communicator.placement();
+  const int64_t me = communicator.rank() - placement.first_local();
+  const int64_t local = placement.local();
+  std::vector<RowList::Table> lists(communicator.size());
+  std::array<int64_t, 16> ids;
+  std::vector<float> rows;
+  for (size_t t = 0; t < tables().size(); ++t) {
+    const RowUpdate& update = tables()[t].update;
+    if (update.rule == nullptr || steps_as_it_sums(t, communicator)) continue;
+    for (int r = 0; r < communicator.size(); ++r) lists[r] = sums[r].table(t, dims);
+    RowKeys keys = keys_of(s, t);
+    if (!update.lazy) {
+      const HeldRows& here = held[t].rows();
+      const std::pair positions = {here.count() * me / local, here.count() * (me + 1) / local};
+      if (positions.first == positions.second) continue;
+      RowMerge merge(lists, here.row_at(positions.first), here.row_at(positions.second - 1) + 1,
+                     dims[t], update.use_gradient_accumulation);
+      step_all(t, merge, positions, p.step(t), keys);
+      continue;
+    }
+    const auto& sample = lists[placement.first_local()].ids;
+    const auto boundary = [&](int64_t share) {
+      if (share == 0) return int64_t{0};
+      if (share == local) return std::numeric_limits<int64_t>::max();
+      return sample.empty() ? tables()[t].rows * share / local
+                            : sample[std::ssize(sample) * share / local];
+    };
+    RowMerge merge(lists, boundary(me), boundary(me + 1), dims[t],
+                   update.use_gradient_accumulation);
+    const int64_t most = rows_at_once(dims[t]);
+    rows.resize(most * dims[t]);
+    while (const int64_t n = merge.next(most, ids.data(), rows.data())) {
+      held[t].step(update, {ids.data(), static_cast<size_t>(n)}, rows.data(), p.step(t), keys);
+    }
+  }
+}
+
+// Steps every row at these positions, by zero where there is no sum.
+void EmbeddingEngine::State::step_all(size_t table, RowMerge& merge,
+                                      std::pair<int64_t, int64_t> positions, const Step& step,
+                                      RowKeys& keys) {
+  std::vector<float> row(dims[table]);
+  for (int64_t at = positions.first; at < positions.second; ++at) {
+    int64_t id = held[table].rows().row_at(at);
+    if (merge.next_id() != id) {
+      std::ranges::fill(row, 0.0F);
+      held[table].step(tables()[table].update, {&id, 1}, row.data(), step, keys);
+    }
+    while (merge.next_id() == id) {
+      merge.next(1, &id, row.data());
+      held[table].step(tables()[table].update, {&id, 1}, row.data(), step, keys);
+    }
+  }
+}
+
+// Sums the gradients of each row and steps it.
+void EmbeddingEngine::State::update(Communicator& communicator, const Pending& p) {
+  const profile::Scope scope(profile::Phase::kUpdate, "tables");
+  Scratch& s = scratch[communicator.rank() - first_shard];
+  group(p, s);
+  list_sums(communicator, s);
+  communicator.barrier(s.label);
+  // All replicas are here, so all count this update or, had one failed, none.
+  for (size_t t = 0; t < tables().size(); ++t) {
+    if (tables()[t].update.rule != nullptr) s.updates[t].advance(p.steps[t].iteration);
+  }
+  step_own_sums(p, s, communicator);
+  step_listed(communicator, p, s);
+  // Nobody looks up rows, or sums again, before all are written.
+  communicator.barrier("rows updated");
+}
+
+}  // namespace keel::distribute

@@ -1,0 +1,40 @@
+// RowGradients: what one replica's batch adds to the rows of one table.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "framework/kernels/row_groups.h"
+
+namespace keel::distribute {
+
+// A feature of the table: its ids, and the gradient of what they were pooled into, [samples, dim];
+// null for zeros.
+struct PooledGradient {
+  kernels::Bags bags;  // splits may be null
+  const float* gradient = nullptr;
+};
+
+// Keeps its memory from step to step. Points into the gradients it was built from.
+class RowGradients {
+ public:
+  void build(std::span<const PooledGradient> features, kernels::Combiner combiner, int64_t dim);
+
+  // Groups are rows of the table; their entries stand in the order feature, sample, position.
+  const kernels::RowGroups& groups() const { return groups_; }
+  const kernels::RowSources& sources() const { return sources_; }
+
+ private:
+  void fill_rows(std::span<const PooledGradient> features, kernels::Combiner combiner, int64_t dim,
+                 bool scale);
+  void fill_gains(std::span<const PooledGradient> features, kernels::Combiner combiner);
+
+  kernels::RowGroups groups_;
+  kernels::RowSources sources_;
+  std::vector<kernels::Bags> bags_;
+  std::vector<float> rows_, gains_;
+  std::vector<uint32_t> row_of_;
+};
+
+}  // namespace keel::distribute

@@ -1,0 +1,65 @@
+// RowList: rows of all tables with the sums that one replica has for them; RowMerge walks those of
+// several replicas together.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "framework/kernels/row_groups.h"
+
+namespace keel::distribute {
+
+// Tables follow each other. The ids of one ascend; each stands once, or once for each occurrence.
+class RowList {
+ public:
+  struct Table {
+    std::span<const int64_t> ids;
+    const float* values = nullptr;  // [ids.size(), dim]
+  };
+
+  void clear();
+  // Of the next table: ids and sums of the groups [first, end), or of their entries one by one.
+  // Call it any number of times, then end_table().
+  void append(const kernels::RowGroups& groups, int64_t first, int64_t end,
+              const kernels::RowSources& sources, int64_t dim, bool each_entry);
+  void end_table();
+  // From what another process has sent: for each table a count, then all ids; all values.
+  void assign(std::span<const int64_t> counts_and_ids, std::span<const float> values,
+              size_t tables);
+
+  Table table(size_t index, std::span<const int64_t> dims) const;
+  std::span<const int64_t> counts_and_ids(size_t tables);
+  std::span<const float> values() const { return values_; }
+
+ private:
+  std::vector<int64_t> ends_;  // by table: of its ids among all
+  std::vector<int64_t> ids_;
+  std::vector<int64_t> message_;
+  std::vector<float> values_;
+};
+
+// The rows of one table from several lists, ascending; those of one id in the order of the lists.
+class RowMerge {
+ public:
+  // Ids in [begin, end). With `sum`, the sums of one id are added up, in the order of the lists.
+  RowMerge(std::span<const RowList::Table> lists, int64_t begin, int64_t end, int64_t dim,
+           bool sum);
+
+  // The next rows, at most `most`: fills ids and values, returns their number.
+  int64_t next(int64_t most, int64_t* ids, float* values);
+  // The id that comes next; INT64_MAX at the end.
+  int64_t next_id() const;
+
+ private:
+  struct Head {
+    const int64_t* id;
+    const int64_t* end;
+    const float* row;
+  };
+  std::vector<Head> heads_;
+  const int64_t dim_;
+  const bool sum_;
+};
+
+}  // namespace keel::distribute

@@ -1,0 +1,69 @@
+// Which positions of a batch add to which row of a table, and the sums that they add.
+//
+// The gradient of a table is a sum over positions: position p adds gain(p) times one row of the
+// gradient of the pooled activations to the row of its id. Raw pointers and sizes; ids are checked
+// by the caller.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "framework/kernels/gather.h"
+
+namespace keel::kernels {
+
+// Words of an id and a source, sorted by id and, of one id, in the order in which they came. Keeps
+// its memory from use to use.
+class RowGroups {
+ public:
+  // Positions follow each other over all parts. Their source is the number of their sample over all
+  // parts or, if by_position, of the position itself. ValueError if ids and sources together have
+  // more than 64 bits.
+  void build(std::span<const Bags> parts, bool by_position);
+
+  int64_t size() const { return static_cast<int64_t>(starts_.size()) - 1; }  // distinct ids
+  int64_t positions() const { return starts_.back(); }
+  // Ids ascend. Group g has the entries [begin(g), begin(g + 1)).
+  int64_t id(int64_t g) const { return id_of(starts_[g]); }
+  int64_t begin(int64_t g) const { return starts_[g]; }
+  int64_t id_of(int64_t entry) const {
+    return static_cast<int64_t>(sorted_[entry] >> source_bits_);
+  }
+  int64_t source_of(int64_t entry) const {
+    return static_cast<int64_t>(sorted_[entry] & source_mask_);
+  }
+  // The first group whose id is not less.
+  int64_t lower_bound(int64_t id) const;
+
+ private:
+  int source_bits_ = 0;
+  uint64_t source_mask_ = 0;
+  std::vector<uint64_t> words_, spare_;
+  const uint64_t* sorted_ = nullptr;
+  std::vector<uint32_t> starts_ = {0};
+};
+
+// What a source adds: gains[source] * rows[row_of[source]].
+struct RowSources {
+  const float* rows = nullptr;       // [n, dim]
+  const uint32_t* row_of = nullptr;  // null: row `source`
+  const float* gains = nullptr;      // null: ones
+};
+
+// Rows that follow each other from `base` on.
+struct RowMemory {
+  const void* base = nullptr;
+  int64_t row_bytes = 0;
+};
+
+// out[g - first] = the sum over the entries of group g, in their order, for g in [first, end).
+// `parts`, the values and slots of a table, are about to be written at the groups' ids: their rows
+// are asked for before the turn of their group comes.
+void sum_row_groups(const RowGroups& groups, int64_t first, int64_t end, const RowSources& sources,
+                    int64_t dim, float* out, std::span<const RowMemory> parts = {});
+// out[e - first] = what entry e adds, for e in [first, end).
+void spread_row_groups(const RowGroups& groups, int64_t first, int64_t end,
+                       const RowSources& sources, int64_t dim, float* out);
+
+}  // namespace keel::kernels
