@@ -1,0 +1,165 @@
+// Matrix products of a ranker's layers: forward with the bias, and both of backward. Ours, the
+// peer's and the peak of multiply-adds take turns.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "benchmarks/peer/gemm_peer.h"
+#include "benchmarks/peer/peer.h"
+#include "benchmarks/support/limits.h"
+#include "benchmarks/support/pages.h"
+#include "benchmarks/support/report.h"
+#include "framework/kernels/gemm.h"
+
+namespace keel::bench {
+namespace {
+
+struct Layer {
+  const char* model;
+  int64_t in, out;
+  bool gradient_of_input = true;  // the first layer's is not needed
+};
+
+// The layers of a DLRM with 26 tables of 16 columns, what differs with 64, and of a Wide & Deep.
+const std::vector<Layer> kLayers = {
+    {"dlrm", 13, 512, false}, {"dlrm", 512, 256},       {"dlrm", 256, 64},
+    {"dlrm", 64, 16},         {"dlrm", 367, 512},       {"dlrm", 512, 256},
+    {"dlrm", 256, 1},         {"dlrm64", 64, 64},       {"dlrm64", 415, 512},
+    {"wide_deep", 429, 1024}, {"wide_deep", 1024, 512},
+};
+
+struct Product {
+  std::string pass;  // "forward", "dgrad", "wgrad"
+  GemmShape shape;
+};
+
+// Kernels are [in, out], as Keras has them: y = x w + b, dx = dy w^T, dw = x^T dy.
+std::vector<Product> products(const Layer& layer, int64_t batch, bool training) {
+  std::vector<Product> out = {{"forward", {.m = batch, .n = layer.out, .k = layer.in}}};
+  if (!training) return out;
+  if (layer.gradient_of_input) {
+    out.push_back({"dgrad", {.m = batch, .n = layer.in, .k = layer.out, .transpose_b = true}});
+  }
+  out.push_back({"wgrad", {.m = layer.in, .n = layer.out, .k = batch, .transpose_a = true}});
+  return out;
+}
+
+struct Times {
+  double ours = 0, peer = 0, limit = 0;  // seconds
+
+  Times& operator+=(const Times& other) {
+    ours += other.ours;
+    peer += other.peer;
+    limit += other.limit;
+    return *this;
+  }
+};
+
+void add_result(Report& report, const Options& options, const std::string& model,
+                const std::string& pass, const std::string& shape, const Times& times,
+                double flops) {
+  Result result = {.op = "gemm",
+                   .threads = options.threads,
+                   .value = flops / times.ours * 1e-9,
+                   .unit = "GFLOP/s",
+                   .ratio_to_limit = times.limit / times.ours,
+                   .labels = {{"model", model}, {"pass", pass}, {"shape", shape}}};
+  if (peer_available()) {
+    result.ratio_to_libtorch = times.peer / times.ours;
+    result.more.emplace_back("libtorch", flops / times.peer * 1e-9);
+  }
+  report.add(result);
+}
+
+Times measure(Report& report, const Options& options, const std::string& name,
+              const Product& product) {
+  const GemmShape& shape = product.shape;
+  const bool forward = product.pass == "forward";
+  const PagedMemory memory(
+      (shape.m * shape.k + shape.k * shape.n + 2 * shape.m * shape.n + shape.n + 5 * 16) *
+          sizeof(float),
+      Pages::kHuge);
+  float* next = memory.floats();
+  const auto take = [&next](int64_t n) {
+    float* const at = next;
+    next += (n + 15) / 16 * 16;  // whole cache lines
+    fill(at, n, 1);
+    return at;
+  };
+  const float* a = take(shape.m * shape.k);
+  const float* b = take(shape.k * shape.n);
+  const float* bias = forward ? take(shape.n) : nullptr;
+  float* ours = take(shape.m * shape.n);
+  float* peers = take(shape.m * shape.n);
+  const auto multiply = [&] {
+    kernels::gemm(a, b, ours, shape.m, shape.n, shape.k, shape.transpose_a, shape.transpose_b,
+                  {.bias = bias});
+  };
+  const PeakWork peak = peak_work(options.threads);
+  std::vector<Contender> contenders = {{"ours", multiply}, peak.contender};
+  const auto peer = make_gemm_peer(shape);
+  if (peer != nullptr) {
+    peer->bind(a, b, bias, peers);
+    multiply();
+    peer->run();
+    report.check(name, relative_difference(ours, peers, shape.m * shape.n));
+    contenders.push_back({"libtorch", [&] { peer->run(); }});
+  }
+  const Comparison times =
+      compare(std::move(contenders),
+              {.seconds_per_slice = options.quick ? 0.003 : 0.01, .turns = options.quick ? 7 : 21});
+  Times out;
+  // Ratios are those of turns; the time of ours is what they refer to.
+  out.ours = times.timings[0].median;
+  out.limit = out.ours * times.ratio(1, 0) * shape.flops() / peak.flops;
+  if (peer != nullptr) out.peer = out.ours * times.ratio(2, 0);
+  return out;
+}
+
+void run_batch(Report& report, const Options& options, int64_t batch, bool training) {
+  std::map<std::string, std::pair<Times, double>> sums;
+  std::map<std::string, Times> known;  // layers of one shape are measured once
+  for (const Layer& layer : kLayers) {
+    for (const Product& product : products(layer, batch, training)) {
+      const GemmShape& shape = product.shape;
+      const std::string sizes =
+          std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" + std::to_string(shape.k);
+      const std::string name = std::string(layer.model) + " " + product.pass + " " + sizes;
+      if (!options.wants(name)) continue;
+      const auto [entry, is_new] = known.try_emplace(product.pass + sizes);
+      if (is_new) {
+        entry->second = measure(report, options, name, product);
+        add_result(report, options, layer.model, product.pass, sizes, entry->second, shape.flops());
+      }
+      if (std::string_view(layer.model) != "dlrm") continue;
+      for (const std::string& sum : {product.pass, std::string("all")}) {
+        sums[sum].first += entry->second;
+        sums[sum].second += shape.flops();
+      }
+    }
+  }
+  if (!training) sums.erase("all");  // there is but one pass
+  for (const auto& [pass, sum] : sums) {
+    add_result(report, options, "dlrm", pass, "sum, batch " + std::to_string(batch), sum.first,
+               sum.second);
+  }
+}
+
+int run(const Options& options) {
+  set_peer_threads(options.threads);
+  Report report(options, "bench_gemm");
+  run_batch(report, options, 2048, /*training=*/true);
+  run_batch(report, options, 256, /*training=*/true);
+  for (const int64_t batch : {1, 8, 32}) run_batch(report, options, batch, /*training=*/false);
+  return report.finish();
+}
+
+}  // namespace
+}  // namespace keel::bench
+
+int main(int argc, char** argv) {
+  return keel::bench::run(keel::bench::parse_options(
+      argc, argv, "bench_gemm",
+      "Matrix products of the layers of DLRM and Wide & Deep: forward with bias, and both of "
+      "backward,\nagainst libtorch's and the peak of float32 multiply-adds."));
+}

@@ -1,0 +1,175 @@
+// Single kernels by Google Benchmark: time per element of what each is made of, on data that stays
+// in the caches. The other programs hold whole operations against the peer.
+#include <benchmark/benchmark.h>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "benchmarks/support/data.h"
+#include "benchmarks/support/pages.h"
+#include "benchmarks/support/report.h"
+#include "framework/kernels/gather.h"
+#include "framework/kernels/interaction.h"
+#include "framework/kernels/row_groups.h"
+#include "framework/kernels/update_rule.h"
+
+namespace keel::bench {
+namespace {
+
+constexpr int64_t kRows = 100'000;
+constexpr int64_t kSamples = 2048;
+constexpr int64_t kFeatures = 27;
+
+std::vector<float> numbers(int64_t n) {
+  std::vector<float> out(n);
+  fill(out.data(), n, 0.1F);
+  return out;
+}
+
+BagBatch batch_of(int64_t bag) {
+  Random random(1);
+  return make_bags(RowIds(kRows, Popularity::kZipf), kSamples, bag, /*ragged=*/true, random);
+}
+
+kernels::Bags bags_of(const BagBatch& batch) {
+  return {.ids = batch.ids.data(), .splits = batch.splits.data(), .samples = batch.samples()};
+}
+
+void gather_rows(benchmark::State& state) {
+  const int64_t dim = state.range(0);
+  const BagBatch batch = batch_of(1);
+  const std::vector<float> table = numbers(kRows * dim);
+  std::vector<float> out(batch.size() * dim);
+  while (state.KeepRunning()) {
+    kernels::gather_rows(table.data(), dim, batch.ids.data(), batch.size(), out.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * batch.size());
+}
+
+void pooled_gather(benchmark::State& state) {
+  const int64_t dim = state.range(0);
+  const BagBatch batch = batch_of(10);
+  const std::vector<float> table = numbers(kRows * dim);
+  std::vector<float> out(kSamples * dim);
+  while (state.KeepRunning()) {
+    kernels::pooled_gather(table.data(), dim, bags_of(batch), kernels::Combiner::kMean, out.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * batch.size());
+}
+
+void group_rows(benchmark::State& state) {
+  const BagBatch batch = batch_of(state.range(0));
+  const kernels::Bags bags = bags_of(batch);
+  kernels::RowGroups groups;
+  while (state.KeepRunning()) {
+    groups.build({&bags, 1}, /*by_position=*/false);
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * batch.size());
+}
+
+// The interaction of a ranker, forward or backward.
+void dot_pairs(benchmark::State& state, bool backward) {
+  const kernels::FeaturePairs pairs = {.features = kFeatures, .dim = state.range(0)};
+  const int64_t samples = 256;
+  const std::vector<float> x = numbers(kFeatures * samples * pairs.dim);
+  std::vector<float> dx(x.size());
+  std::vector<float> y = numbers(samples * pairs.count());
+  std::vector<const float*> from;
+  std::vector<float*> to;
+  for (int64_t f = 0; f < kFeatures; ++f) {
+    from.push_back(x.data() + f * samples * pairs.dim);
+    to.push_back(dx.data() + f * samples * pairs.dim);
+  }
+  const kernels::FeatureRows<const float> in = {.first = from, .stride = pairs.dim};
+  while (state.KeepRunning()) {
+    if (backward) {
+      kernels::dot_pairs_back<float>(pairs, samples, in, y.data(),
+                                     {.first = to, .stride = pairs.dim});
+    } else {
+      kernels::dot_pairs<float>(pairs, samples, in, y.data());
+    }
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * samples);
+}
+
+void update(benchmark::State& state, const UpdateRule& rule) {
+  const int64_t n = state.range(0);
+  std::vector<float> value = numbers(n);
+  const std::vector<float> gradient = numbers(n);
+  std::vector<std::vector<float>> memory(rule.slots().size(), std::vector<float>(n, 1.0F));
+  std::vector<float*> slots;
+  for (auto& slot : memory) slots.push_back(slot.data());
+  while (state.KeepRunning()) {
+    rule.update(value.data(), gradient.data(), slots.data(), n, {.learning_rate = 1e-6});
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * n);
+}
+
+void register_all() {
+  benchmark::RegisterBenchmark("gather_rows", gather_rows)->Arg(16)->Arg(64)->Arg(128);
+  benchmark::RegisterBenchmark("pooled_gather", pooled_gather)->Arg(16)->Arg(64)->Arg(128);
+  benchmark::RegisterBenchmark("group_rows", group_rows)->Arg(1)->Arg(10)->Arg(50);
+  benchmark::RegisterBenchmark("dot_pairs", dot_pairs, false)->Arg(16)->Arg(64)->Arg(128);
+  benchmark::RegisterBenchmark("dot_pairs_back", dot_pairs, true)->Arg(16)->Arg(64)->Arg(128);
+  const auto add = [](const char* name, std::shared_ptr<const UpdateRule> rule) {
+    benchmark::RegisterBenchmark(
+        name, [rule = std::move(rule)](benchmark::State& state) { update(state, *rule); })
+        ->Arg(64)
+        ->Arg(100'000);
+  };
+  add("update_sgd", std::make_shared<SGDRule>());
+  add("update_momentum", std::make_shared<SGDRule>(0.9));
+  add("update_adagrad", std::make_shared<AdagradRule>(0.1, 1e-7));
+  add("update_adam", std::make_shared<AdamRule>(AdamOptionsOfRule{}));
+  add("update_ftrl", std::make_shared<FtrlRule>(FtrlOptionsOfRule{}));
+}
+
+// Google Benchmark's results as ours.
+class ToReport final : public benchmark::BenchmarkReporter {
+ public:
+  explicit ToReport(Report& report) : report_(report) {}
+
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>& runs) override {
+    for (const Run& run : runs) {
+      if (run.error_occurred || run.run_type != Run::RT_Iteration) continue;
+      report_.add({.op = run.benchmark_name(),
+                   .value = 1e9 / run.counters.at("items_per_second"),
+                   .unit = "ns/item"});
+    }
+  }
+
+ private:
+  Report& report_;
+};
+
+int run(const Options& options, const char* program) {
+  Report report(options, "bench_kernels");
+  register_all();
+  const std::string filter = "--benchmark_filter=" + (options.only.empty() ? "." : options.only);
+  const std::string time = options.quick ? "--benchmark_min_time=0.05" : "--benchmark_min_time=0.5";
+  std::vector<std::string> arguments = {program, filter, time};
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  int argc = static_cast<int>(argv.size());
+  benchmark::Initialize(&argc, argv.data());
+  ToReport reporter(report);
+  benchmark::RunSpecifiedBenchmarks(&reporter);
+  return report.finish();
+}
+
+}  // namespace
+}  // namespace keel::bench
+
+int main(int argc, char** argv) {
+  const auto options = keel::bench::parse_options(
+      argc, argv, "bench_kernels",
+      "Single kernels, nanoseconds per item: rows gathered, ids pooled or grouped, samples of an "
+      "interaction, elements updated.");
+  return keel::bench::run(options, argv[0]);
+}

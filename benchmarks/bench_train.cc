@@ -1,0 +1,347 @@
+// Training of whole models: samples per second of ours and of the peer, and where a step's time
+// goes.
+//
+// Ours is a functional model with layers::TPUEmbedding under a TPUStrategy and a training step
+// written by hand. Its replicas are pieces of the batch: as many as give the most on this machine.
+// The peer is the same model with a table for each column, or with one joint table: the faster of
+// the two. Both start from the same values and see the same batches; their losses must agree.
+#include <algorithm>
+#include <cmath>
+#include <iomanip>
+#include <iostream>
+#include <memory>
+
+#include "autodiff/ops.h"
+#include "autodiff/tape.h"
+#include "benchmarks/models/click_model.h"
+#include "benchmarks/peer/model_peer.h"
+#include "benchmarks/peer/peer.h"
+#include "benchmarks/support/data.h"
+#include "benchmarks/support/limits.h"
+#include "benchmarks/support/measure.h"
+#include "benchmarks/support/report.h"
+#include "distribute/tpu_strategy.h"
+#include "framework/profile.h"
+#include "layers/losses/crossentropy.h"
+#include "optimizers/sgd.h"
+
+namespace keel::bench {
+namespace {
+
+using distribute::PerReplica;
+
+constexpr int64_t kSamples = 2048;
+constexpr int kBatches = 16;
+constexpr int kStepsToCompare = 10;
+constexpr double kAllowedLossDifference = 1e-3;
+
+// Ours: a model, and batches cut for its replicas.
+class Trainer {
+ public:
+  Trainer(const ClickWork& work, const std::vector<ClickBatch>& batches, int replicas)
+      : replicas_(replicas),
+        strategy_(distribute::make_strategy("tpu", {.num_cores = replicas})),
+        model_(make_model(*strategy_, work)),
+        optimizer_(make_optimizer(*strategy_, work)) {
+    for (const ClickBatch& batch : batches) {
+      batches_.push_back(strategy_->distribute_values_from_function([&](int replica) {
+        return click_tensors(work, batch, batch.samples * replica / replicas,
+                             batch.samples * (replica + 1) / replicas);
+      }));
+    }
+  }
+
+  float train(int batch) {
+    const auto losses = strategy_->run(
+        [this](const Tensors& part) {
+          GradientTape tape;
+          const Tensor logits = model_.model(part[0], {.training = true}).tensor();
+          const Tensor loss =
+              ops::sum(losses::binary_crossentropy(part[1].tensor(), logits, true)) / kSamples;
+          const auto variables = model_.model->trainable_variables();
+          optimizer_->apply_gradients(tape.gradient(loss, variables), variables);
+          return loss;
+        },
+        batches_[batch]);
+    return strategy_->reduce(distribute::ReduceOp::kSum, losses).item<float>();
+  }
+
+  int replicas() const { return replicas_; }
+  StartValues values() const { return start_values(model_); }
+
+ private:
+  static ClickModel make_model(distribute::Strategy& strategy, const ClickWork& work) {
+    const auto scope = strategy.scope();
+    return make_click_model(work);
+  }
+  static OptimizerHandle make_optimizer(distribute::Strategy& strategy, const ClickWork& work) {
+    const auto scope = strategy.scope();
+    return optimizers::SGD({.learning_rate = work.learning_rate});
+  }
+
+  const int replicas_;
+  const std::unique_ptr<distribute::Strategy> strategy_;
+  const ClickModel model_;
+  const OptimizerHandle optimizer_;
+  std::vector<PerReplica<Tensors>> batches_;
+};
+
+// Steps over the batches, again and again.
+template <class T>
+std::function<void()> steps_of(T& trainer) {
+  return [&trainer, next = 0]() mutable { trainer.train(next++ % kBatches); };
+}
+
+template <class T>
+double seconds_per_step(T& trainer) {
+  return compare({{"", steps_of(trainer)}}, {.seconds_per_slice = 0.1, .turns = 3})
+      .timings[0]
+      .least;
+}
+
+// The fastest of candidates, made one after the other: each may have gigabytes of tables.
+template <class T, class Candidate, class Make>
+std::unique_ptr<T> fastest(const std::vector<Candidate>& candidates, const Make& make) {
+  std::optional<Candidate> best;
+  double least = 0;
+  std::unique_ptr<T> made;
+  for (const Candidate& candidate : candidates) {
+    made.reset();
+    made = make(candidate);
+    if (made == nullptr) return nullptr;
+    if (candidates.size() == 1) return made;
+    const double seconds = seconds_per_step(*made);
+    if (!best || seconds < least) {
+      best = candidate;
+      least = seconds;
+    }
+  }
+  made.reset();
+  return make(*best);
+}
+
+struct Job {
+  std::string name;
+  ClickWork work;
+};
+
+std::vector<Job> all_jobs(bool quick) {
+  std::vector<Job> out;
+  const std::vector<int64_t> rows = criteo_table_sizes();
+  const auto add = [&](ModelKind model, int64_t dim, bool adagrad, int64_t bag) {
+    const std::string name = name_of(model) + (bag > 1 ? "_multi_hot" : "") + "_d" +
+                             std::to_string(dim) + (adagrad ? "_adagrad" : "_sgd");
+    out.push_back(
+        {name, {.model = model, .dim = dim, .rows = rows, .bag = bag, .adagrad = adagrad}});
+  };
+  add(ModelKind::kDlrm, 16, false, 1);
+  add(ModelKind::kDlrm, 16, true, 1);
+  if (!quick) {
+    add(ModelKind::kDlrm, 64, false, 1);
+    add(ModelKind::kDlrm, 64, true, 1);
+  }
+  add(ModelKind::kDlrm, 16, true, 10);
+  add(ModelKind::kWideAndDeep, 16, false, 1);
+  if (!quick) add(ModelKind::kWideAndDeep, 16, true, 1);
+  if (!quick) add(ModelKind::kWideAndDeep, 64, false, 1);
+  add(ModelKind::kDcn, 16, false, 1);
+  return out;
+}
+
+// The mean of the first losses, which depend on all that a step does.
+template <class T>
+double first_losses(T& trainer) {
+  double sum = 0;
+  for (int step = 0; step < kStepsToCompare; ++step) sum += trainer.train(step % kBatches);
+  return sum / kStepsToCompare;
+}
+
+using Fields = std::vector<std::pair<std::string, double>>;
+
+// The phases of our step: medians over profiled steps of what the threads worked, in ms of all of
+// them at once, as the step takes. What they did not work is idle.
+class OurSplit {
+ public:
+  explicit OurSplit(int threads) : threads_(threads) {}
+
+  void step(Trainer& trainer, int batch) {
+    profile::start();
+    trainer.train(batch);
+    reports_.push_back(profile::stop());
+  }
+
+  Fields fields() const {
+    Fields out;
+    for (int p = 0; p < profile::kPhases; ++p) {
+      const auto phase = static_cast<profile::Phase>(p);
+      if (phase == profile::Phase::kInput || phase == profile::Phase::kWait) continue;
+      out.emplace_back(std::string(profile::name_of(phase)) + "_ms",
+                       1e3 / threads_ * of_all([&](const auto& r) { return r.seconds(phase); }));
+    }
+    out.emplace_back("idle_ms", 1e3 / threads_ * of_all([&](const auto& r) { return idle(r); }));
+    out.emplace_back("framework_overhead", of_all([&](const profile::Report& r) {
+                       const double kernels = r.kernel_seconds();
+                       return (r.busy_seconds() - kernels + (threads_ == 1 ? idle(r) : 0)) /
+                              kernels;
+                     }));
+    return out;
+  }
+
+  // What takes most of the time, in ms of a step, summed over threads.
+  void print(std::ostream& out) const {
+    std::map<std::pair<profile::Phase, std::string>, std::vector<double>> rows;
+    for (const profile::Report& report : reports_) {
+      for (const profile::Row& row : report.rows) {
+        rows[{row.phase, row.name}].push_back(row.seconds * 1e3);
+      }
+    }
+    for (auto& [key, ms] : rows) {
+      const double middle = median(ms);
+      if (middle < 0.005) continue;
+      out << "    " << std::left << std::setw(10) << profile::name_of(key.first) << std::setw(28)
+          << key.second << std::right << std::fixed << std::setprecision(3) << std::setw(9)
+          << middle << " ms\n";
+    }
+  }
+
+ private:
+  double idle(const profile::Report& r) const {
+    return std::max(0.0, threads_ * r.wall_seconds - r.busy_seconds());
+  }
+  template <class Fn>
+  double of_all(const Fn& fn) const {
+    std::vector<double> values;
+    for (const profile::Report& report : reports_) values.push_back(fn(report));
+    return median(std::move(values));
+  }
+
+  const int threads_;
+  std::vector<profile::Report> reports_;
+};
+
+// The same of the peer.
+class PeerSplit {
+ public:
+  void step(ModelPeer& peer, int batch) {
+    peer.train(batch);
+    splits_.push_back(peer.last_split());
+  }
+  Fields fields() const {
+    const auto of_all = [&](double StepSplit::*part) {
+      std::vector<double> values;
+      for (const StepSplit& split : splits_) values.push_back(split.*part * 1e3);
+      return median(std::move(values));
+    };
+    return {{"peer_lookup_ms", of_all(&StepSplit::lookup)},
+            {"peer_forward_ms", of_all(&StepSplit::forward)},
+            {"peer_backward_ms", of_all(&StepSplit::backward)},
+            {"peer_update_ms", of_all(&StepSplit::update)}};
+  }
+
+ private:
+  std::vector<StepSplit> splits_;
+};
+
+class Bench {
+ public:
+  explicit Bench(const Options& options) : options_(options), report_(options, "bench_train") {
+    peak_gflops_ = peak_gflops(options.threads);
+    set_peer_threads(options.threads);
+  }
+
+  void run(const Job& job) {
+    const auto batches = make_click_batches(job.work, kBatches, kSamples, 5);
+    const auto ours = fastest<Trainer>(replica_counts(), [&](int replicas) {
+      return std::make_unique<Trainer>(job.work, batches, replicas);
+    });
+    const std::unique_ptr<ModelPeer> peer = make_peer(job, batches, ours->values());
+    if (peer != nullptr) {
+      const double loss = first_losses(*peer);
+      report_.check(job.name + ": loss", std::abs(first_losses(*ours) - loss) / loss,
+                    kAllowedLossDifference);
+    }
+    std::vector<Contender> contenders = {{"ours", steps_of(*ours)}};
+    if (peer != nullptr) contenders.push_back({"peer", steps_of(*peer)});
+    const Comparison times =
+        compare(contenders, {.seconds_per_slice = 0.1, .turns = options_.quick ? 5 : 15});
+    add(job, *ours, peer.get(), times);
+  }
+
+  int finish() { return report_.finish(); }
+
+ private:
+  std::vector<int> replica_counts() const {
+    // What mostly wins: pieces that even out the threads, none without.
+    if (options_.quick) return {options_.threads == 1 ? 1 : 2 * options_.threads};
+    return {1, 2, 4, 8};
+  }
+
+  std::unique_ptr<ModelPeer> make_peer(const Job& job, const std::vector<ClickBatch>& batches,
+                                       StartValues start) {
+    auto peer = fastest<ModelPeer>(std::vector<bool>{false, true}, [&](bool joint) {
+      joint_ = joint;
+      return make_model_peer({.work = job.work, .joint_table = joint}, batches, start);
+    });
+    return peer;
+  }
+
+  void add(const Job& job, Trainer& ours, ModelPeer* peer, const Comparison& times) {
+    const double samples_per_second = kSamples / times.timings[0].median;
+    const double limit = peak_gflops_ * 1e9 / training_flops(job.work);
+    Result result = {.op = job.name,
+                     .dim = job.work.dim,
+                     .optimizer = job.work.adagrad ? "adagrad" : "sgd",
+                     .threads = options_.threads,
+                     .value = samples_per_second,
+                     .unit = "samples/s",
+                     .ratio_to_limit = samples_per_second / limit};
+    result.more.emplace_back("replicas", ours.replicas());
+    if (peer != nullptr) {
+      result.ratio_to_libtorch = times.ratio(1, 0);
+      result.more.emplace_back("peer_samples_per_s", kSamples / times.timings[1].median);
+      result.labels.emplace_back("peer_variant", joint_ ? "joint table" : "table per column");
+    }
+    add_split(ours, peer, result);
+    report_.add(result);
+  }
+
+  void add_split(Trainer& ours, ModelPeer* peer, Result& result) {
+    OurSplit split(options_.threads);
+    PeerSplit of_peer;
+    std::vector<Contender> contenders = {
+        {"ours", [&, next = 0]() mutable { split.step(ours, next++ % kBatches); }}};
+    if (peer != nullptr) {
+      contenders.push_back(
+          {"peer", [&, next = 0]() mutable { of_peer.step(*peer, next++ % kBatches); }});
+    }
+    compare(contenders, {.seconds_per_slice = 0.05, .turns = options_.quick ? 5 : 12});
+    const Fields fields = split.fields();
+    result.more.insert(result.more.end(), fields.begin(), fields.end());
+    if (peer != nullptr) {
+      const Fields peers = of_peer.fields();
+      result.more.insert(result.more.end(), peers.begin(), peers.end());
+    }
+    if (!options_.json) split.print(std::cout);
+  }
+
+  const Options options_;
+  Report report_;
+  double peak_gflops_ = 0;
+  bool joint_ = false;
+};
+
+int run(const Options& options) {
+  Bench bench(options);
+  for (const Job& job : all_jobs(options.quick)) {
+    if (options.wants(job.name)) bench.run(job);
+  }
+  return bench.finish();
+}
+
+}  // namespace
+}  // namespace keel::bench
+
+int main(int argc, char** argv) {
+  return keel::bench::run(keel::bench::parse_options(
+      argc, argv, "bench_train", "Samples per second of training DLRM, Wide & Deep and DCN."));
+}

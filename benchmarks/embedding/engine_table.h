@@ -1,0 +1,57 @@
+// One table of an EmbeddingEngine, used as the framework uses it: on one thread by a replica
+// without a strategy, on several by as many replicas of a TPUStrategy, each with its share of the
+// batch.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "benchmarks/peer/embedding_peer.h"
+#include "benchmarks/support/data.h"
+#include "benchmarks/support/pages.h"
+#include "distribute/embedding/engine.h"
+#include "distribute/tpu_strategy.h"
+
+namespace keel::bench {
+
+class EngineTable {
+ public:
+  struct Options {
+    int64_t rows = 0, dim = 0;
+    kernels::Combiner combiner = kernels::Combiner::kSum;
+    std::optional<SparseOptimizer> optimizer = {};  // none: lookups only
+    double learning_rate = 0;
+    int threads = 1;
+    Pages pages = Pages::kHuge;
+  };
+  explicit EngineTable(const Options& options);
+
+  void load(const float* weights);
+  void read_row(int64_t row, float* out) const;
+
+  // The batches that lookup() and step() use in turn, from the first.
+  void set_batches(const std::vector<BagBatch>& batches, const std::vector<float>& weights = {});
+  // Gradients of a batch: [samples, dim] of every batch.
+  void set_gradient(const float* gradient, int64_t samples);
+  void lookup();
+  void step();
+  // [samples, dim] of the last lookup.
+  std::vector<float> looked_up() const;
+
+ private:
+  using Replicas = std::vector<distribute::FeatureBatch>;  // of one batch
+
+  void run(const std::function<void(distribute::Communicator&, int replica)>& body);
+  const Replicas& next_batch();
+
+  const Options options_;
+  std::unique_ptr<distribute::TPUStrategy> strategy_;  // null on one thread
+  const std::shared_ptr<distribute::Communicator> alone_;
+  std::unique_ptr<distribute::EmbeddingEngine> engine_;
+  std::vector<Replicas> batches_;
+  size_t at_ = 0;
+  int64_t iteration_ = 0;
+  std::vector<Tensor> gradients_, pooled_;  // by replica
+};
+
+}  // namespace keel::bench

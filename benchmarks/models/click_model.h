@@ -1,0 +1,27 @@
+// The models of click_work.h in Keel, by its public interface.
+#pragma once
+
+#include "benchmarks/models/click_work.h"
+#include "layers/core/dense.h"
+#include "layers/embedding/tpu_embedding.h"
+#include "layers/functional.h"
+#include "layers/interaction/feature_cross.h"
+
+namespace keel::bench {
+
+struct ClickModel {
+  layers::TPUEmbedding embedding;
+  Functional model;             // of {"numbers", "c00", ... "c25"}
+  std::vector<Variable> dense;  // in the order of StartValues
+};
+
+enum class ClickOutput { kLogits, kProbabilities };
+
+// Belongs to the strategy of the scope that it is made in.
+ClickModel make_click_model(const ClickWork& work, ClickOutput output = ClickOutput::kLogits);
+StartValues start_values(const ClickModel& model);
+
+// Rows [begin, end) of a batch: features, then labels [end - begin, 1].
+Tensors click_tensors(const ClickWork& work, const ClickBatch& batch, int64_t begin, int64_t end);
+
+}  // namespace keel::bench

@@ -1,0 +1,28 @@
+// libtorch's matrix products, on the same memory as ours.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+namespace keel::bench {
+
+// c[m, n] = op(a) . op(b); a is [m, k], or [k, m] if transpose_a; b is [k, n], or [n, k] if
+// transpose_b. Row-major.
+struct GemmShape {
+  int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+
+  double flops() const { return 2.0 * static_cast<double>(m) * n * k; }
+};
+
+class GemmPeer {
+ public:
+  virtual ~GemmPeer() = default;
+  // Before the first run. `bias` [n] is added to every row; null: none.
+  virtual void bind(const float* a, const float* b, const float* bias, float* c) = 0;
+  virtual void run() = 0;  // at::mm_out or at::addmm_out
+};
+
+std::unique_ptr<GemmPeer> make_gemm_peer(const GemmShape& shape);  // null without libtorch
+
+}  // namespace keel::bench

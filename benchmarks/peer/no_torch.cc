@@ -1,0 +1,20 @@
+// Every interface of this folder in a build that has not found libtorch.
+#include "benchmarks/peer/embedding_peer.h"
+#include "benchmarks/peer/gemm_peer.h"
+#include "benchmarks/peer/model_peer.h"
+#include "benchmarks/peer/peer.h"
+
+namespace keel::bench {
+
+bool peer_available() { return false; }
+std::string peer_name() { return ""; }
+void set_peer_threads(int) {}
+
+std::unique_ptr<EmbeddingPeer> make_embedding_peer(const EmbeddingPeerOptions&) { return nullptr; }
+std::unique_ptr<GemmPeer> make_gemm_peer(const GemmShape&) { return nullptr; }
+std::unique_ptr<ModelPeer> make_model_peer(const ModelPeerOptions&, const std::vector<ClickBatch>&,
+                                           const StartValues&) {
+  return nullptr;
+}
+
+}  // namespace keel::bench

@@ -1,0 +1,224 @@
+#include "benchmarks/support/limits.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include "benchmarks/support/pages.h"
+#include "framework/errors.h"
+#include "framework/parallel.h"
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+#endif
+
+namespace keel::bench {
+namespace {
+
+// The widest vector of the target; GCC and Clang make multiply-add of it (see CMakeLists.txt).
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+#elif defined(__AVX__)
+constexpr int kVectorBytes = 32;
+#else
+constexpr int kVectorBytes = 16;
+#endif
+using Vector __attribute__((vector_size(kVectorBytes))) = float;
+using VectorInMemory __attribute__((vector_size(kVectorBytes), aligned(4), may_alias)) = float;
+constexpr int kLanes = kVectorBytes / 4;
+
+// Enough sums that the latency of an operation is hidden, few enough for the registers.
+constexpr int kSums = kVectorBytes == 64 ? 24 : 12;
+constexpr int64_t kRounds = 200'000;  // a call is so long that the start of threads does not count
+
+// By value: a sum whose address is known stays in memory.
+void keep(Vector value) { asm volatile("" : : "m"(value) : "memory"); }
+
+// Sums that are known to be equal would be made once.
+void make_unknown(Vector& value) { asm volatile("" : "+m"(value)); }
+
+void multiply_add_block() {
+  Vector sums[kSums] = {};
+  for (Vector& sum : sums) make_unknown(sum);
+  Vector factor = {};
+  factor += 0.999F;
+  Vector term = {};
+  term += 1e-3F;
+  make_unknown(factor);
+  make_unknown(term);
+  for (int64_t round = 0; round < kRounds; ++round) {
+#pragma GCC unroll 24
+    for (int i = 0; i < kSums; ++i) sums[i] = sums[i] * factor + term;
+  }
+  for (const Vector& sum : sums) keep(sum);
+}
+
+#if defined(__AVX512BF16__)
+void bfloat16_dot_block() {
+  __m512 sums[24] = {};
+  for (__m512& sum : sums) asm volatile("" : "+v"(sum));
+  __m512bh a = reinterpret_cast<__m512bh>(_mm512_set1_epi16(0x3f80));
+  asm volatile("" : "+v"(a));
+  for (int64_t round = 0; round < kRounds; ++round) {
+#pragma GCC unroll 24
+    for (__m512& sum : sums) sum = _mm512_dpbf16_ps(sum, a, a);
+  }
+  for (const __m512& sum : sums) asm volatile("" : : "m"(sum) : "memory");
+}
+#endif
+
+// block() once for each thread, at once.
+void on_threads(int threads, const std::function<void()>& block) {
+  parallel_for(threads, 1, [&](int64_t, int64_t) { block(); });
+}
+
+double rate(double amount, const std::function<void()>& run) {
+  const Comparison times = compare({{"limit", run}}, {.seconds_per_slice = 0.02, .turns = 9});
+  return amount / times.timings[0].least * 1e-9;
+}
+
+constexpr int64_t kStreamFloats = 64'000'000;  // 256 MB
+
+std::pair<int64_t, int64_t> part(int64_t n, int64_t thread, int64_t threads) {
+  return {n * thread / threads, n * (thread + 1) / threads};
+}
+
+void read_block(const float* values, int64_t n) {
+  Vector sums[8] = {};
+  for (int64_t i = 0; i + 8 * kLanes <= n; i += 8 * kLanes) {
+#pragma GCC unroll 8
+    for (int v = 0; v < 8; ++v) {
+      sums[v] += *reinterpret_cast<const VectorInMemory*>(values + i + v * kLanes);
+    }
+  }
+  for (const Vector& sum : sums) keep(sum);
+}
+
+template <int kDim>
+void read_rows_block(const float* table, const int64_t* ids, int64_t n, int64_t ahead) {
+  static_assert(kDim % kLanes == 0);
+  constexpr int kVectors = kDim / kLanes;
+  Vector sums[kVectors] = {};
+  const auto prefetch = [&](int64_t i) {
+    const char* row = reinterpret_cast<const char*>(table + ids[i] * kDim);
+    for (int line = 0; line < kDim / 16; ++line) __builtin_prefetch(row + 64 * line);
+  };
+  for (int64_t i = 0; i < std::min(ahead, n); ++i) prefetch(i);
+  for (int64_t i = 0; i < n; ++i) {
+    if (i + ahead < n) prefetch(i + ahead);
+    const float* row = table + ids[i] * kDim;
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      sums[v] += *reinterpret_cast<const VectorInMemory*>(row + v * kLanes);
+    }
+  }
+  for (const Vector& sum : sums) keep(sum);
+}
+
+using ReadBlock = void (*)(const float*, const int64_t*, int64_t, int64_t);
+
+ReadBlock read_block_of(int64_t dim) {
+  switch (dim) {
+    case 16:
+      return read_rows_block<16>;
+    case 32:
+      return read_rows_block<32>;
+    case 64:
+      return read_rows_block<64>;
+    case 128:
+      return read_rows_block<128>;
+    default:
+      throw ValueError("read_rows: dim must be 16, 32, 64 or 128, received ", dim);
+  }
+}
+
+}  // namespace
+
+PeakWork peak_work(int threads) {
+  return {.contender = {"peak", [threads] { on_threads(threads, multiply_add_block); }},
+          .flops = 2.0 * kRounds * kSums * kLanes * threads};
+}
+
+double peak_gflops(int threads) {
+  const PeakWork work = peak_work(threads);
+  return rate(work.flops, work.contender.run);
+}
+
+double peak_bfloat16_gflops([[maybe_unused]] int threads) {
+#if defined(__AVX512BF16__)
+  return rate(4.0 * kRounds * 24 * 16 * threads, [&] { on_threads(threads, bfloat16_dot_block); });
+#else
+  return 0;
+#endif
+}
+
+double stream_read_gbps(int threads) {
+  const PagedMemory memory(kStreamFloats * sizeof(float), Pages::kHuge);
+  fill(memory.floats(), kStreamFloats, 1);
+  return rate(kStreamFloats * sizeof(float), [&] {
+    parallel_for(threads, 1, [&](int64_t thread, int64_t) {
+      const auto [begin, end] = part(kStreamFloats, thread, threads);
+      read_block(memory.floats() + begin, end - begin);
+    });
+  });
+}
+
+double stream_copy_gbps(int threads) {
+  const PagedMemory memory(kStreamFloats * sizeof(float), Pages::kHuge);
+  fill(memory.floats(), kStreamFloats, 1);
+  constexpr int64_t kHalf = kStreamFloats / 2;
+  return rate(kStreamFloats * sizeof(float), [&] {
+    parallel_for(threads, 1, [&](int64_t thread, int64_t) {
+      const auto [begin, end] = part(kHalf, thread, threads);
+      std::memcpy(memory.floats() + kHalf + begin, memory.floats() + begin,
+                  (end - begin) * sizeof(float));
+    });
+  });
+}
+
+void read_rows(const float* table, int64_t dim, const int64_t* ids, int64_t n, int threads,
+               int64_t ahead) {
+  const ReadBlock block = read_block_of(dim);
+  if (threads == 1) return block(table, ids, n, ahead);
+  parallel_for(threads, 1, [&](int64_t thread, int64_t) {
+    const auto [begin, end] = part(n, thread, threads);
+    block(table, ids + begin, end - begin, ahead);
+  });
+}
+
+int64_t best_rows_ahead(const float* table, int64_t dim, const std::vector<BagBatch>& batches,
+                        int threads) {
+  const std::vector<int64_t> distances = {16, 32, 64, 128};
+  std::vector<Contender> contenders;
+  for (const int64_t ahead : distances) {
+    contenders.push_back({"", [&, ahead, at = size_t{0}]() mutable {
+                            const auto& ids = batches[at].ids;
+                            read_rows(table, dim, ids.data(), static_cast<int64_t>(ids.size()),
+                                      threads, ahead);
+                            at = (at + 1) % batches.size();
+                          }});
+  }
+  const Comparison times = compare(std::move(contenders), {.seconds_per_slice = 2e-3, .turns = 5});
+  size_t best = 0;
+  for (size_t i = 1; i < distances.size(); ++i) {
+    if (times.timings[i].least < times.timings[best].least) best = i;
+  }
+  return distances[best];
+}
+
+double gather_gbps(const float* table, int64_t rows, int64_t dim, int threads) {
+  constexpr int64_t kIds = 400'000;
+  Random random(1);
+  std::vector<BagBatch> batches(10);
+  for (BagBatch& batch : batches) {
+    batch = make_bags(RowIds(rows, Popularity::kUniform), 1, kIds, /*ragged=*/false, random);
+  }
+  const int64_t ahead = best_rows_ahead(table, dim, batches, threads);
+  size_t at = 0;
+  return rate(static_cast<double>(kIds * dim) * sizeof(float), [&] {
+    read_rows(table, dim, batches[at].ids.data(), kIds, threads, ahead);
+    at = (at + 1) % batches.size();
+  });
+}
+
+}  // namespace keel::bench

@@ -1,0 +1,29 @@
+// Memory of large tables by the size of its pages.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace keel::bench {
+
+enum class Pages { kSmall, kHuge };  // 4 KiB, or huge ones asked for
+
+class PagedMemory {
+ public:
+  PagedMemory(size_t bytes, Pages pages);  // zeros; std::bad_alloc if there is no such memory
+  ~PagedMemory();
+  PagedMemory(const PagedMemory&) = delete;
+  PagedMemory& operator=(const PagedMemory&) = delete;
+
+  float* floats() const { return static_cast<float*>(data_); }
+
+ private:
+  void* base_;
+  void* data_;
+  size_t length_;
+};
+
+// Small numbers of both signs, not all equal; touches every page.
+void fill(float* values, int64_t n, float scale);
+
+}  // namespace keel::bench
