@@ -101,7 +101,8 @@ TEST(MpiTrafficTest, AStepSendsWhatTheFormulaSays) {
   const double elsewhere = 1 - 1 / processes;
   double ids = 0, floats = 0;
   for (const int64_t dim : kDims) {
-    ids += 8.0 * (pairs + local * elsewhere * kDistinct);  // a count for each pair, then the ids
+    // A count for each replica and other process, then the ids.
+    ids += 8.0 * (local * (processes - 1) + local * elsewhere * kDistinct);
     floats += 4.0 * static_cast<double>(local * elsewhere * kDistinct * dim);
   }
   const double variables = 1 + 5 + 1;  // of the engine; of layers; the sparse one in both calls
