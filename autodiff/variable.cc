@@ -42,6 +42,7 @@ struct Variable::State {
   bool is_virtual = false;
   std::vector<Tensor> values;                        // one, or one per local replica
   std::shared_ptr<const VariableReplicas> replicas;  // null: one, or all share the value
+  std::shared_ptr<WaitingRows> waiting;
   const uint64_t id = next_variable_id();
 
   bool on_read() const { return options.synchronization == VariableSynchronization::kOnRead; }
@@ -130,6 +131,11 @@ VariableSynchronization Variable::synchronization() const {
 uint64_t Variable::id() const { return state().id; }
 
 Tensor Variable::read() const {
+  bring_up_all();
+  return read_as_is();
+}
+
+Tensor Variable::read_as_is() const {
   const State& s = state();
   const int position = s.position();
   if (position < 0) return s.combined();
@@ -138,10 +144,30 @@ Tensor Variable::read() const {
   return value;
 }
 
+Tensor Variable::read_rows(const Tensor& ids) const {
+  const std::shared_ptr<WaitingRows>& waiting = state().waiting;
+  if (waiting == nullptr) return read_as_is();
+  if (ids.is_symbolic() || (ids.dtype() != DType::kInt64 && ids.dtype() != DType::kInt32)) {
+    return read();
+  }
+  waiting->bring_up((ids.dtype() == DType::kInt64 ? ids : ids.cast(DType::kInt64)).data<int64_t>());
+  return read_as_is();
+}
+
+void Variable::set_waiting_rows(std::shared_ptr<WaitingRows> rows) const {
+  state().waiting = std::move(rows);
+}
+const std::shared_ptr<WaitingRows>& Variable::waiting_rows() const { return state().waiting; }
+void Variable::bring_up_all() const {
+  if (state().waiting != nullptr) state().waiting->bring_up_all();
+}
+
 void Variable::assign(const Tensor& value) const {
   State& s = state();
   s.check_assignable(value.spec());
   s.check_may_write();
+  // Other rows that wait with these, those of slots, must not lose the steps.
+  bring_up_all();
   const int position = s.position();
   if (position >= 0) {
     s.values[position] = value.aliased();
@@ -163,6 +189,7 @@ void Variable::update(const std::function<void(Tensor& value)>& fn) const {
   if (s.position() < 0) {
     throw RuntimeError("Variable ", s.path, ": update() outside the replicas that hold its values");
   }
+  bring_up_all();
   make_value_unique();
   fn(mutable_value());
 }

@@ -36,7 +36,18 @@ struct VariableOptions {
   std::function<Tensor(const Tensor&)> constraint = {};
 };
 
+// Rows of a variable that are behind until somebody needs them (OptimizerOptions::lazy_rows).
+// Thread safe.
+class WaitingRows {
+ public:
+  virtual ~WaitingRows() = default;
+  virtual void bring_up(std::span<const int64_t> ids) = 0;  // ids that are no rows are passed over
+  virtual void bring_up_all() = 0;
+};
+
 class Variable {
+  struct State;
+
  public:
   Variable() = default;  // empty, as before a layer is built
   Variable(Tensor initial, VariableOptions options);
@@ -64,6 +75,8 @@ class Variable {
   // replica that its strategy does not have.
   Tensor read() const;
   operator Tensor() const { return read(); }  // NOLINT: implicit
+  // The same for who looks up rows, int32 or int64: others may be behind in the result.
+  Tensor read_rows(const Tensor& ids) const;
 
   // `value` must have this variable's shape and dtype (ValueError). In a replica of several,
   // only a kOnRead variable may be assigned (RuntimeError). Outside, a kOnRead variable takes the
@@ -75,18 +88,35 @@ class Variable {
 
   // For optimizers, which write one shared value from several replicas between barriers: first
   // one of them makes the value unique, then each writes its own part of the elements.
+  // Rows may wait in the elements, where every other access brings them up to date first.
   void make_value_unique() const;
   template <Element T>
   std::span<T> elements() const {
     return mutable_value().template mutable_data<T>();
   }
 
+  // Null: no rows wait.
+  void set_waiting_rows(std::shared_ptr<WaitingRows> rows) const;
+  const std::shared_ptr<WaitingRows>& waiting_rows() const;
+  void bring_up_all() const;
+
   uint64_t id() const;  // identity: copies of a handle have the same id
   friend bool operator==(const Variable& a, const Variable& b) { return a.state_ == b.state_; }
 
+  // A handle that does not keep the variable.
+  class Weak {
+   public:
+    explicit Weak(const Variable& variable) : state_(variable.state_) {}
+    Variable lock() const { return Variable(state_.lock()); }  // empty if it is gone
+
+   private:
+    std::weak_ptr<State> state_;
+  };
+
  private:
-  struct State;
+  explicit Variable(std::shared_ptr<State> state) : state_(std::move(state)) {}
   State& state() const;           // RuntimeError if empty
+  Tensor read_as_is() const;      // rows that wait included
   Tensor& mutable_value() const;  // this replica's, or the shared one
   std::shared_ptr<State> state_;
 };

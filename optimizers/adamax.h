@@ -18,6 +18,7 @@ struct AdamaxOptions {
   std::optional<int64_t> ema_overwrite_frequency = {};
   std::optional<double> loss_scale_factor = {};
   std::optional<int64_t> gradient_accumulation_steps = {};
+  LazyRows lazy_rows = LazyRows::kOff;
   std::string name = {};
 
   static void fields(auto& self, auto&& field) {

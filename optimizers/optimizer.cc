@@ -7,9 +7,11 @@
 #include "autodiff/replica_context.h"
 #include "autodiff/tape.h"
 #include "distribute/strategy.h"
+#include "framework/profile.h"
 #include "optimizers/after_step.h"
 #include "optimizers/decay_exceptions.h"
 #include "optimizers/gradient_check.h"
+#include "optimizers/lagging_table.h"
 #include "optimizers/optimizer_step.h"
 
 namespace keel {
@@ -81,6 +83,13 @@ Sorted sorted(const StepPlan& plan, const std::vector<Gradient>& gradients,
   return out;
 }
 
+std::shared_ptr<LaggingTables> lagging_tables(const std::string& class_name,
+                                              const std::shared_ptr<const UpdateRule>& rule,
+                                              LazyRows rows) {
+  if (rows == LazyRows::kOff) return nullptr;
+  return std::make_shared<LaggingTables>(class_name, rule, rows == LazyRows::kClosedForm);
+}
+
 bool has_constraint(const StepVariable& v) { return static_cast<bool>(v.variable.constraint()); }
 
 void apply_constraints(const std::vector<StepVariable>& variables) {
@@ -100,6 +109,7 @@ Optimizer::Optimizer(std::string class_name, std::shared_ptr<const UpdateRule> r
       learning_rate_(options_.learning_rate),
       iterations_(Tensor::scalar<int64_t>(0), {.name = "iteration", .trainable = false}),
       slots_(specs_of(*rule_, options_)),
+      lagging_(lagging_tables(class_name_, rule_, options_.lazy_rows)),
       decay_exceptions_(std::make_shared<DecayExceptions>()) {
   check_optimizer_options(class_name_, options_);
   iterations_.set_path(name_ + "/iteration");
@@ -185,8 +195,10 @@ std::vector<Variable> Optimizer::variables(const std::vector<Variable>& trained)
 void Optimizer::apply_gradients(const std::vector<Gradient>& gradients,
                                 const std::vector<Variable>& variables) {
   const NoGradient pause;
+  const profile::Scope scope(profile::Phase::kUpdate, class_name_, profile::Phase::kUpdate);
   check_gradients(class_name_ + ".apply_gradients", gradients, variables);
   check_variables(variables);
+  check_lazy_rows(gradients, variables);
   if (Strategy::current().num_replicas_in_sync() == 1) {
     apply_alone(gradients, variables);
   } else {
@@ -228,9 +240,31 @@ bool Optimizer::decays(const Variable& variable) const {
   return options_.weight_decay.value_or(0) != 0 && !decay_exceptions_->contains(variable);
 }
 
-bool Optimizer::moves_all_rows(const Variable& variable) const {
+// Rather than the rows that a sparse gradient names.
+bool Optimizer::steps_whole_table(const Variable& variable) const {
+  if (lagging_ != nullptr) return false;
   return rule_->moves_without_gradient() || options_.use_ema ||
          options_.gradient_accumulation_steps || decays(variable);
+}
+
+// Whether a step of this form moves rows that it does not touch.
+bool Optimizer::may_wait(const Variable& variable, Form form) const {
+  return lagging_ != nullptr && form == Form::kRows &&
+         (rule_->moves_without_gradient() || decays(variable));
+}
+
+void Optimizer::check_lazy_rows(const std::vector<Gradient>& gradients,
+                                const std::vector<Variable>& variables) const {
+  for (size_t i = 0; i < variables.size(); ++i) {
+    if (!variables[i].constraint() || !may_wait(variables[i], form_of(gradients[i], false))) {
+      continue;
+    }
+    throw ValueError(class_name_,
+                     ".apply_gradients: lazy_rows and a constraint may not be set "
+                     "together: the second looks at all rows in every step of ",
+                     variables[i].path(), "; received lazy_rows ",
+                     to_json(encode(options_.lazy_rows)));
+  }
 }
 
 void Optimizer::apply_alone(const std::vector<Gradient>& gradients,
@@ -238,17 +272,18 @@ void Optimizer::apply_alone(const std::vector<Gradient>& gradients,
   if (variables.empty()) return;
   std::vector<Form> forms;
   for (size_t i = 0; i < variables.size(); ++i) {
-    forms.push_back(form_of(gradients[i], moves_all_rows(variables[i])));
+    forms.push_back(form_of(gradients[i], steps_whole_table(variables[i])));
   }
   check_any_gradient(class_name_ + ".apply_gradients", forms, variables);
   const int64_t calls_before = calls();
   const double rate = updates_after(calls_before) ? learning_rate_(calls_before) : 0;
   StepPlan plan = plan_after(calls_before, rate);
   Sorted all = sorted(plan, gradients, variables, forms);
-  prepare(all.touched);
+  prepare(all.updated, all.touched);
   step_shared_slots(plan);
   const std::vector<double> shared = shared_values();
   plan.step.shared = shared;
+  begin_lazy_rows(plan, all.updated);
   complete(all.updated);
   step_alone(plan, *rule_, all.updated);
   for (const Variable& v : all.averaged) average_unchanged(plan, *rule_, v, slots_.slots(v));
@@ -272,10 +307,15 @@ void Optimizer::apply_together(const std::vector<Gradient>& gradients,
   Sorted all = sorted(plan, gradients, variables, agreement.forms);
   // All are here, so nobody reads the variables any more; the barrier shows all the new slots.
   if (leader && !all.touched.empty()) {
-    prepare(all.touched);
+    prepare(all.updated, all.touched);
     if (communicator.placement().processes() > 1) slots_.deal(all.dense, all.touched);
   }
-  if (leader && any_gradient(agreement.forms)) step_shared_slots(plan);
+  if (leader && any_gradient(agreement.forms)) {
+    step_shared_slots(plan);
+    const std::vector<double> shared = shared_values();
+    plan.step.shared = shared;
+    begin_lazy_rows(plan, all.updated);
+  }
   communicator.barrier("the slots of a step");
   if (!agreement.refused.empty()) throw RuntimeError(who, ": ", agreement.refused);
   if (variables.empty()) return;
@@ -305,7 +345,7 @@ StepProposal Optimizer::proposal(const std::vector<Gradient>& gradients,
       throw NotImplementedError(class_name_, ".apply_gradients: several replicas train float32 ",
                                 "variables only, ", v.path(), " is float64");
     }
-    out.forms.push_back(form_of(gradients[i], moves_all_rows(v)));
+    out.forms.push_back(form_of(gradients[i], steps_whole_table(v)));
     out.starts.push_back(starts ? checksum_of_start(v) : 0);
   }
   // One replica asks for the rate: a callable may count its calls.
@@ -320,17 +360,36 @@ void Optimizer::complete(std::vector<StepVariable>& variables) const {
   for (StepVariable& v : variables) {
     v.decays = decays(v.variable);
     v.slots = slots_.slots(v.variable);
+    if (may_wait(v.variable, v.form)) v.lagging = lagging_->find(v.variable);
   }
 }
 
 // Makes missing slots, and sees to it that writing to all that a step writes changes no tensor
 // that somebody holds.
-void Optimizer::prepare(const std::vector<Variable>& variables) {
-  build(variables);
-  for (const Variable& variable : variables) {
+void Optimizer::prepare(const std::vector<StepVariable>& updated,
+                        const std::vector<Variable>& touched) {
+  build(touched);
+  std::vector<uint64_t> waiting;
+  for (const StepVariable& v : updated) {
+    if (may_wait(v.variable, v.form)) waiting.push_back(v.variable.id());
+  }
+  for (const Variable& variable : touched) {
+    if (std::ranges::find(waiting, variable.id()) == waiting.end()) variable.bring_up_all();
     variable.make_value_unique();
     for (const Variable& slot : slots(variable)) slot.make_value_unique();
   }
+}
+
+// Counts the step for rows that it leaves out.
+void Optimizer::begin_lazy_rows(const StepPlan& plan, const std::vector<StepVariable>& updated) {
+  if (lagging_ == nullptr) return;
+  std::vector<LaggingTables::Stepped> tables;
+  for (const StepVariable& v : updated) {
+    if (!may_wait(v.variable, v.form)) continue;
+    tables.push_back(
+        {.table = v.variable, .slots = slots_.slots(v.variable), .decays = decays(v.variable)});
+  }
+  lagging_->begin_step(plan.step, plan.weight_decay * plan.step.learning_rate, tables);
 }
 
 void Optimizer::step_shared_slots(const StepPlan& plan) {

@@ -20,7 +20,9 @@
 namespace keel {
 
 class DecayExceptions;
+class LaggingTables;
 struct StepProposal;
+enum class Form : int64_t;
 struct StepVariable;
 
 class Optimizer {
@@ -34,13 +36,14 @@ class Optimizer {
   // (Variable::constraint), and counts the call. See OptimizerOptions for what of it is on.
   // IndexedSlices update the rows they name, summed by id first, where that is what the step does
   // to a dense gradient; steps that move every row (Adam, Ftrl, momentum, weight decay, averages,
-  // accumulation) update the whole table, and constraints look at it, which costs time in
-  // proportion to it.
+  // accumulation) update the whole table, which costs time in proportion to it, unless
+  // OptimizerOptions::lazy_rows is on. Constraints look at all of it.
   // A variable without a gradient keeps its value (all without: ValueError), which its average
   // counts; a virtual one is left alone. Empty lists do nothing. A variable with a gradient in some
   // replicas only has zeros in the others.
   // ValueError if the lists differ in length, a variable stands there twice, a gradient has
-  // another shape or ids out of range, or a constraint gives another shape; TypeError if a variable
+  // another shape or ids out of range, a constraint gives another shape, or a variable with one has
+  // IndexedSlices that lazy_rows is for; TypeError if a variable
   // or gradient is not floating or their dtypes differ; RuntimeError outside the replicas of a
   // strategy that has several; NotImplementedError for float64 in several replicas, and for
   // loss_scale_factor with a virtual variable. Collective inside them: RuntimeError in all if their
@@ -103,7 +106,8 @@ class Optimizer {
   std::vector<Variable> variables(const std::vector<Variable>& trained);
 
  protected:
-  // ValueError for options that do not fit (check_optimizer_options).
+  // ValueError for options that do not fit (check_optimizer_options), and for lazy_rows with a rule
+  // that cannot have it (SkippedSteps).
   Optimizer(std::string class_name, std::shared_ptr<const UpdateRule> rule,
             OptimizerOptions options);
   // With the common ones among the options of a class.
@@ -115,7 +119,11 @@ class Optimizer {
   Config config_of(Options options) const {
     options.name = name_;
     options.learning_rate = learning_rate_;
-    return to_config(options);
+    Config out = to_config(options);
+    // Keras does not know it.
+    const Config* lazy = out.find("lazy_rows");
+    if (lazy != nullptr && *lazy == encode(LazyRows::kOff)) out.erase("lazy_rows");
+    return out;
   }
 
  private:
@@ -129,8 +137,12 @@ class Optimizer {
   bool updates_after(int64_t calls) const;  // rather than accumulates
   StepPlan plan_after(int64_t calls, double learning_rate) const;
   bool decays(const Variable& variable) const;
-  bool moves_all_rows(const Variable& variable) const;
-  void prepare(const std::vector<Variable>& variables);
+  bool steps_whole_table(const Variable& variable) const;
+  bool may_wait(const Variable& variable, Form form) const;
+  void check_lazy_rows(const std::vector<Gradient>& gradients,
+                       const std::vector<Variable>& variables) const;
+  void prepare(const std::vector<StepVariable>& updated, const std::vector<Variable>& touched);
+  void begin_lazy_rows(const StepPlan& plan, const std::vector<StepVariable>& updated);
   void step_shared_slots(const StepPlan& plan);
   std::vector<double> shared_values() const;
   uint64_t checksum_of_start(const Variable& variable) const;
@@ -144,6 +156,7 @@ class Optimizer {
   Variable iterations_;
   std::vector<Variable> shared_slots_;
   OptimizerSlots slots_;
+  const std::shared_ptr<LaggingTables> lagging_;  // null unless lazy_rows
   const std::shared_ptr<DecayExceptions> decay_exceptions_;
 };
 

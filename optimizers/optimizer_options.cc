@@ -26,6 +26,28 @@ void check_beta(const std::string& class_name, const char* option, double value)
   check(value >= 0 && value < 1, class_name, option, "must be in [0, 1)", value);
 }
 
+Config encode(LazyRows rows) {
+  switch (rows) {
+    case LazyRows::kOff:
+      return "off";
+    case LazyRows::kReplay:
+      return "replay";
+    case LazyRows::kClosedForm:
+      break;
+  }
+  return "closed_form";
+}
+
+void decode(const Config& config, LazyRows& rows) {
+  for (const LazyRows r : {LazyRows::kOff, LazyRows::kReplay, LazyRows::kClosedForm}) {
+    if (encode(r) == config) {
+      rows = r;
+      return;
+    }
+  }
+  throw ValueError("lazy_rows: needs off, replay or closed_form, received ", to_json(config));
+}
+
 void check_optimizer_options(const std::string& class_name, const OptimizerOptions& o) {
   if (o.clipnorm.has_value() + o.clipvalue.has_value() + o.global_clipnorm.has_value() > 1) {
     throw ValueError(class_name,
@@ -42,6 +64,13 @@ void check_optimizer_options(const std::string& class_name, const OptimizerOptio
   check(scale > 0, class_name, "loss_scale_factor", "must be positive", scale);
   const int64_t steps = o.gradient_accumulation_steps.value_or(2);
   check(steps >= 2, class_name, "gradient_accumulation_steps", "must be at least 2", steps);
+  if (o.lazy_rows != LazyRows::kOff && (o.use_ema || o.gradient_accumulation_steps)) {
+    throw ValueError(class_name, ": lazy_rows and ",
+                     o.use_ema ? "use_ema" : "gradient_accumulation_steps",
+                     " may not be set together: the second needs all rows in every step; received "
+                     "lazy_rows ",
+                     to_json(encode(o.lazy_rows)));
+  }
   if (!o.use_ema) return;
   check(o.ema_momentum >= 0 && o.ema_momentum <= 1, class_name, "ema_momentum", "must be in [0, 1]",
         o.ema_momentum);

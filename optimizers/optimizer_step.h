@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "distribute/communicator.h"
+#include "optimizers/lagging_table.h"
 #include "optimizers/step_agreement.h"
 #include "optimizers/step_plan.h"
 
@@ -16,6 +17,7 @@ struct StepVariable {
   Form form = Form::kDense;          // not kNone
   bool decays = true;                // by the plan's weight_decay
   std::vector<Variable> slots = {};  // in the order of OptimizerSlots::slots
+  LaggingTable* lagging = nullptr;   // the rows that wait, if such a step leaves rows behind
 };
 
 void step_alone(const StepPlan& plan, const UpdateRule& rule,

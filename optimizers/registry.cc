@@ -19,6 +19,10 @@
 namespace keel::optimizers {
 namespace {
 
+// Keras's classes refuse settings that they do not know, and its readers pass over what stands
+// beside the class and its config.
+constexpr char kLazyRows[] = "lazy_rows";
+
 // A setting of Keras 2's optimizers that changes nothing when it has this value.
 struct KerasSetting {
   const char* key;
@@ -126,13 +130,21 @@ OptimizerHandle get(const std::string& name) {
 
 OptimizerHandle deserialize(const Config& config) {
   const std::string& name = config["class_name"].string();
-  return {kAdopt, optimizer_registry().make(registered(name), config["config"])};
+  Config own = config["config"];
+  if (const Config* lazy = config.find(kLazyRows)) own.set(kLazyRows, *lazy);
+  return {kAdopt, optimizer_registry().make(registered(name), own)};
 }
 
 Config serialize(const Optimizer& optimizer) {
   const std::string& name = optimizer.class_name();
-  return serialized(Optimizers::contain(name) ? "keras.optimizers" : nullptr, name,
-                    optimizer.get_config());
+  Config own = optimizer.get_config();
+  std::optional<Config> lazy;
+  if (const Config* found = own.find(kLazyRows)) lazy = *found;
+  if (lazy) own.erase(kLazyRows);
+  Config out =
+      serialized(Optimizers::contain(name) ? "keras.optimizers" : nullptr, name, std::move(own));
+  if (lazy) out.set(kLazyRows, *lazy);
+  return out;
 }
 
 namespace schedules {

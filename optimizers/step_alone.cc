@@ -21,8 +21,9 @@ void run(const VariableUpdate<T>& update, const StepVariable& v) {
   if (dim == 0) return;
   if (v.form == Form::kRows) {
     SummedRows<T> rows = sum_by_id<T>(v.gradient.slices(), dim);
+    if (v.lagging != nullptr) add_to_zeros<T>(rows.values);
     unscale<T>(update.plan(), rows.values);
-    change_rows(update, rows.ids, rows.values.data(), dim);
+    change_rows(update, rows.ids, rows.values.data(), dim, v.lagging);
     return;
   }
   const Tensor dense = v.gradient.dense();
@@ -37,9 +38,13 @@ void run(const VariableUpdate<T>& update, const StepVariable& v) {
 template <class T>
 struct Held {
   Held(const StepPlan& plan, const UpdateRule& rule, const StepVariable& v)
-      : dim(row_size(v.variable)), update(update_of<T>(plan, rule, v)), dense(update) {
+      : dim(row_size(v.variable)),
+        update(update_of<T>(plan, rule, v)),
+        dense(update),
+        lagging(v.lagging) {
     if (v.form == Form::kRows) {
       rows = sum_by_id<T>(v.gradient.slices(), dim);
+      if (lagging != nullptr) add_to_zeros<T>(rows->values);
       unscale<T>(plan, rows->values);
     } else {
       const Tensor gradient = v.gradient.dense();
@@ -56,7 +61,7 @@ struct Held {
     if (rows) {
       if (dim == 0) return;
       for (T& x : rows->values) x *= static_cast<T>(factor);
-      change_rows(update, rows->ids, rows->values.data(), dim);
+      change_rows(update, rows->ids, rows->values.data(), dim, lagging);
       return;
     }
     dense.scale(factor);
@@ -71,6 +76,7 @@ struct Held {
   int64_t dim;
   VariableUpdate<T> update;
   HeldUpdate<T> dense;
+  LaggingTable* lagging;
   std::optional<SummedRows<T>> rows;
 };
 

@@ -74,16 +74,20 @@ std::vector<OwnedRows> owned_sums(Communicator& communicator, const StepPlan& pl
                                   const Some& rows) {
   std::vector<SummedRows<float>> mine;
   std::vector<distribute::OutgoingRows> tables;
+  bool lags = false;
   for (const StepVariable* v : rows.variables) {
     mine.push_back(v->gradient ? sum_by_id<float>(v->gradient.slices(), row_size(v->variable))
                                : SummedRows<float>{});
+    if (v->lagging != nullptr) add_to_zeros<float>(mine.back().values);
+    lags = lags || v->lagging != nullptr;
   }
   for (size_t i = 0; i < mine.size(); ++i) {
     tables.push_back({.ids = mine[i].ids,
                       .values = mine[i].values,
                       .dim = row_size(rows.variables[i]->variable)});
   }
-  std::vector<OwnedRows> out = distribute::sum_rows_to_owners(communicator, tables);
+  std::vector<OwnedRows> out = lags ? sum_rows_as_dense(communicator, tables)
+                                    : distribute::sum_rows_to_owners(communicator, tables);
   for (OwnedRows& table : out) unscale<float>(plan, table.values);
   return out;
 }
@@ -94,7 +98,8 @@ void change_shared_rows(Communicator& communicator, const Some& rows,
   owned = distribute::share_owned_rows(communicator, std::move(owned), dims);
   for (size_t i = 0; i < rows.size(); ++i) {
     if (dims[i] == 0) continue;
-    change_rows(rows.updates[i], owned[i].ids, owned[i].values.data(), dims[i]);
+    change_rows(rows.updates[i], owned[i].ids, owned[i].values.data(), dims[i],
+                rows.variables[i]->lagging);
   }
 }
 

@@ -5,7 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "distribute/embedding/row_exchange.h"
 #include "framework/indexed_slices.h"
+#include "optimizers/lagging_table.h"
 #include "optimizers/variable_update.h"
 
 namespace keel {
@@ -24,10 +26,20 @@ SummedRows<T> sum_by_id(const IndexedSlices& slices, int64_t dim);
 template <class T>
 void unscale(const StepPlan& plan, std::span<T> values);
 
-// Changes row ids[i] by row i of `values`, by several workers; writes to them.
+// Changes row ids[i] by row i of `values`, by several workers; writes to them. Rows of a lagging
+// table first get what they missed.
 template <class T>
 void change_rows(const VariableUpdate<T>& update, std::span<const int64_t> ids, T* values,
-                 int64_t dim);
+                 int64_t dim, LaggingTable* lagging = nullptr);
+
+// Makes of sums by id what the dense gradient would have: it adds them to zeros.
+template <class T>
+void add_to_zeros(std::span<T> values);
+
+// As sum_rows_to_owners, in the order in which Communicator::reduce_scatter sums dense gradients:
+// bit for bit the rows of those.
+std::vector<distribute::OwnedRows> sum_rows_as_dense(
+    distribute::Communicator& communicator, std::span<const distribute::OutgoingRows> tables);
 
 // Elements of one row of a variable.
 int64_t row_size(const Variable& variable);

@@ -99,6 +99,27 @@ void VariableUpdate<T>::change(int64_t begin, T* gradient, int64_t n) {
 }
 
 template <class T>
+void VariableUpdate<T>::change_rows(std::span<const int64_t> rows, T* gradient, int64_t dim) {
+  if (plan_->clipvalue > 0 || decay_ != 0) {
+    T* at = gradient;
+    for (const int64_t row : rows) {
+      clip_and_decay(row * dim, at, dim);
+      at += dim;
+    }
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    // What a step needs of its own is worked out once.
+    rule_->update_rows({.values = value_, .slots = slots_.data(), .dim = dim, .rows = rows},
+                       gradient, plan_->step);
+  } else {
+    for (const int64_t row : rows) {
+      rule_->update(value_ + row * dim, gradient, slots_at(row * dim), dim, plan_->step);
+      gradient += dim;
+    }
+  }
+}
+
+template <class T>
 void VariableUpdate<T>::direct(int64_t begin, T* gradient, int64_t n) {
   clip_and_decay(begin, gradient, n);
   layerwise(*rule_).direct(gradient, slots_at(begin), n, plan_->step);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "autodiff/variable.h"
@@ -34,6 +35,8 @@ class VariableUpdate {
   void receive(int64_t begin, const T* gradient, int64_t n, T* out);
   // Clips by value, decays, updates. May write to the gradient.
   void change(int64_t begin, T* gradient, int64_t n);
+  // The same for rows of a variable of rows of dim elements: rows[i] by gradient[i * dim], ...
+  void change_rows(std::span<const int64_t> rows, T* gradient, int64_t dim);
   // Of layerwise rules instead: clips, decays, and makes directions of gradients; later moves.
   void direct(int64_t begin, T* gradient, int64_t n);
   void move(int64_t begin, const T* direction, int64_t n, double ratio);

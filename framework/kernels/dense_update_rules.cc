@@ -102,6 +102,11 @@ double nadam_factor(const MomentOptionsOfRule& o, double count) {
   return o.beta_1 * (1 - 0.5 * std::pow(0.96, count));
 }
 
+double nadam_rate_of_momentum(const MomentOptionsOfRule& o, const Step& step) {
+  const double next = nadam_factor(o, count_of(step) + 1);
+  return step.learning_rate * next / (1 - step.shared[0] * next);
+}
+
 template <class T>
 void update_nadam(const MomentOptionsOfRule& o, T* __restrict w, const T* __restrict g,
                   T* const* slots, int64_t n, const Step& step) {
@@ -109,11 +114,8 @@ void update_nadam(const MomentOptionsOfRule& o, T* __restrict w, const T* __rest
   T* __restrict v = slots[1];
   const Moments<T> of(o);
   const double now = nadam_factor(o, count_of(step));
-  const double next = nadam_factor(o, count_of(step) + 1);
-  const double product = step.shared[0];
-  const double of_m = step.learning_rate * next / (1 - product * next);
-  const double of_g = step.learning_rate * (1 - now) / (1 - product);
-  const T x = static_cast<T>(of_m);
+  const double of_g = step.learning_rate * (1 - now) / (1 - step.shared[0]);
+  const T x = static_cast<T>(nadam_rate_of_momentum(o, step));
   const T y = static_cast<T>(of_g);
   const T correction = static_cast<T>(1 - std::pow(o.beta_2, count_of(step)));
   const T smallest = smallest_root<T>();
@@ -197,6 +199,9 @@ void AdamaxRule::update(double* value, const double* gradient, double* const* sl
   update_adamax(options, value, gradient, slots, n, step);
 }
 
+double NadamRule::rate_of_momentum(const Step& step) const {
+  return nadam_rate_of_momentum(options, step);
+}
 std::vector<Slot> NadamRule::slots() const { return {{.name = "momentum"}, {.name = "velocity"}}; }
 std::vector<Slot> NadamRule::shared_slots() const { return {{.name = "u_product", .initial = 1}}; }
 void NadamRule::step_shared(std::span<double> shared, const Step& step) const {

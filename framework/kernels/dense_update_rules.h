@@ -60,6 +60,7 @@ struct AdamaxRule final : UpdateRule {
 struct NadamRule final : UpdateRule {
   explicit NadamRule(const MomentOptionsOfRule& o) : options(o) {}
   const MomentOptionsOfRule options;
+  double rate_of_momentum(const Step& step) const;  // what m is multiplied by
   std::vector<Slot> slots() const override;  // "momentum", "velocity"
   std::vector<Slot> shared_slots() const override;
   void step_shared(std::span<double> shared, const Step& step) const override;

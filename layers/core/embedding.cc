@@ -1,6 +1,8 @@
 #include "layers/core/embedding.h"
 
 #include "autodiff/ops.h"
+#include "autodiff/tape.h"
+#include "layers/serving/planner.h"
 
 namespace keel {
 
@@ -29,7 +31,17 @@ std::vector<Tensor> EmbeddingLayer::compute_mask(const Tensors& inputs, const Te
 }
 
 Tensor EmbeddingLayer::call(const Tensor& ids, const CallContext&) {
-  return ops::gather(embeddings_, is_floating(ids.dtype()) ? ops::cast(ids, DType::kInt64) : ids);
+  const Tensor rows = is_floating(ids.dtype()) ? ops::cast(ids, DType::kInt64) : ids;
+  return ops::gather(embeddings_.read_rows(rows), rows);
+}
+
+std::optional<PlanValues> EmbeddingLayer::plan(Planner& planner, const PlanValues& inputs) const {
+  if (options_.mask_zero || planner.spec(inputs.leaf()).layout != Layout::kDense) return {};
+  const NoGradient pause;
+  const std::optional<PlanValue> out = planner.look_up(
+      {.who = "Embedding " + name(), .table = embeddings_.read(), .ids = inputs.leaf()});
+  if (!out) return {};
+  return *out;
 }
 
 }  // namespace keel

@@ -17,7 +17,7 @@ struct EmbeddingOptions {
   bool mask_zero = false;  // id 0 is padding: the result's mask is ids != 0
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);
@@ -45,6 +45,7 @@ class EmbeddingLayer final : public TensorLayer {
   const Variable& embeddings() const { return embeddings_; }  // empty until built
   bool supports_masking() const override { return true; }
   std::vector<Tensor> compute_mask(const Tensors& inputs, const Tensors& outputs) const override;
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }
 
  private:

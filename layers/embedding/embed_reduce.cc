@@ -97,16 +97,17 @@ Tensors EmbedReduceLayer::call(const Tensors& inputs, const CallContext&) {
     if (dense_weights && !(single && options_.combiner != "sum")) {
       return reduce_weighted(ids64(ids.tensor()), weights->tensor());
     }
-    return ops::gather(embeddings_, ids64(ids.tensor()));
+    const Tensor found = ids64(ids.tensor());
+    return ops::gather(embeddings_.read_rows(found), found);
   }
   const IdRows rows = to_id_rows(who, ids, weights, rows_options);
-  return ops::embedding_pool(embeddings_, rows.ids, rows.row_splits, rows.weights,
-                             combiner_from_name(options_.combiner));
+  return ops::embedding_pool(embeddings_.read_rows(rows.ids), rows.ids, rows.row_splits,
+                             rows.weights, combiner_from_name(options_.combiner));
 }
 
 // In differentiable steps, so that weights can be learned.
 Tensor EmbedReduceLayer::reduce_weighted(const Tensor& ids, const Tensor& weights) const {
-  const Tensor embedded = ops::gather(embeddings_, ids);
+  const Tensor embedded = ops::gather(embeddings_.read_rows(ids), ids);
   Tensor w = ops::cast(weights, dtype());
   while (w.rank() < embedded.rank()) w = ops::expand_dims(w, w.rank());
   Tensor weighted = ops::multiply(embedded, w);

@@ -55,7 +55,7 @@ Tensor look_up(const Lookup& lookup, const TableLookup& table_of, LookupRules ru
   const FeatureBags bags = to_bags(path, feature, input, weights, rule_for(lookup, rules), false);
   odd_ids = bags.odd_ids;
   const Shape shape = bags.output_shape + Shape{dim};
-  const Tensor table = table_of(feature.table);
+  const Tensor table = table_of(feature.table, bags.ids);
   const bool dense = input.layout() == Layout::kDense;
   if (dense && bags.odd_ids.dropped == 0) {
     return ops::reshape(ops::gather(table, bags.ids), shape);

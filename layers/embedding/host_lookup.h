@@ -8,8 +8,8 @@
 
 namespace keel {
 
-// Value of a table, [vocabulary_size, dim].
-using TableLookup = std::function<Tensor(const Table& table)>;
+// Value of a table, [vocabulary_size, dim], of which the rows `ids`, int64, are looked at.
+using TableLookup = std::function<Tensor(const Table& table, const Tensor& ids)>;
 
 enum class LookupRules {
   kHost,  // sparse ids are validated as FeatureConfig says

@@ -90,10 +90,10 @@ Tensors PartialTPUEmbeddingLayer::call(const Tensors& inputs, const CallContext&
                        "' has a small table, which takes dense ids only");
     }
   }
-  const auto table_of = [&](const Table& table) -> Tensor {
+  const auto table_of = [&](const Table& table, const Tensor& rows) {
     const auto found = std::ranges::find_if(
         small_features_, [&](const auto& entry) { return entry.second.leaf().table == table; });
-    return keras_embedding_layers_.at(found->first)->embeddings();
+    return keras_embedding_layers_.at(found->first)->embeddings().read_rows(rows);
   };
   Tensors::Dict out = host_embedding_lookup(part_of(inputs, small_features_), {}, small_features_,
                                             table_of, {.tally = tally_.get()})
@@ -120,7 +120,7 @@ Config PartialTPUEmbeddingLayer::get_config() const {
   return Config::dict(
       {{"name", name()},
        {"trainable", trainable()},
-       {"dtype", encode(dtype())},
+       {"dtype", encode(dtype_policy())},
        {"tables", encode_tables(tables_)},
        {"feature_config", encode_features(options_.feature_config, tables_)},
        {"pipeline_execution_with_tensor_core", options_.pipeline_execution_with_tensor_core},

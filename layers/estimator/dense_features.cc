@@ -79,8 +79,9 @@ Tensor look_up(const EmbeddingColumn& column, const Variable& table, const Tenso
                                          .combiner = column.combiner()});
   // Words that the column does not know have the id -1.
   const FeatureConfig config = {.table = table_config, .id_policy = IdPolicy::ignore()};
-  return host_embedding_lookup(Tensors(ids), weights, config,
-                               [&](const Table&) { return table.read(); })
+  return host_embedding_lookup(
+             Tensors(ids), weights, config,
+             [&](const Table&, const Tensor& rows) { return table.read_rows(rows); })
       .tensor();
 }
 

@@ -15,7 +15,7 @@ struct DenseFeaturesOptions {
   std::vector<feature_column::Column> feature_columns = {};
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

@@ -90,7 +90,9 @@ Tensors EmbeddingFeaturesLayer::call(const Tensors& inputs, const CallContext&) 
   }
   const Tensors found = host_embedding_lookup(
       ids, Nest<std::optional<TensorLike>>(std::move(weights)), Nest<FeatureConfig>(features),
-      [this](const Table& table) { return tables_.at(table->name).read(); });
+      [this](const Table& table, const Tensor& rows) {
+        return tables_.at(table->name).read_rows(rows);
+      });
   Tensors::Dict out = std::move(split.features);
   for (const auto& [key, activation] : found.entries()) out.insert_or_assign(key, activation);
   return out;
@@ -116,7 +118,7 @@ Config EmbeddingFeaturesLayer::get_config() const {
   }
   return Config::dict({{"name", name()},
                        {"trainable", trainable()},
-                       {"dtype", encode(dtype())},
+                       {"dtype", encode(dtype_policy())},
                        {"tables", std::move(tables)},
                        {"features", std::move(features)}});
 }

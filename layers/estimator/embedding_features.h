@@ -17,7 +17,7 @@ struct EmbeddingFeaturesOptions {
   std::vector<std::string> unsafe_features = {};
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 };
 
 // Takes a batch of raw features, a dict; gives what the model gets of it: see

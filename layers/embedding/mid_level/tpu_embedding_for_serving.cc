@@ -16,7 +16,10 @@ const Nest<FeatureConfig>& outside_tpu(const Nest<FeatureConfig>& features) {
   return features;
 }
 
-// `Values` pairs each table with what a Tensor is made from.
+Tensor rows_of(const Variable& table, const Tensor& rows) { return table.read_rows(rows); }
+Tensor rows_of(const Tensor& table, const Tensor&) { return table; }
+
+// `Values` pairs each table with a variable or a tensor.
 template <class Values>
 Tensors look_up(const Tensors& inputs, const FeatureWeights& weights, const Values& tables,
                 const Nest<FeatureConfig>& features) {
@@ -29,8 +32,9 @@ Tensors look_up(const Tensors& inputs, const FeatureWeights& weights, const Valu
                      feature.table == nullptr ? "" : feature.table->name,
                      "', which is not among the tables");
   });
-  return host_embedding_lookup(inputs, weights, features,
-                               [&](const Table& table) -> Tensor { return find(table)->second; });
+  return host_embedding_lookup(
+      inputs, weights, features,
+      [&](const Table& table, const Tensor& rows) { return rows_of(find(table)->second, rows); });
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ void VariableEmbedding::build() {
 Tensors VariableEmbedding::embedding_lookup(const Tensors& features,
                                             const FeatureWeights& weights) {
   build();
-  const auto table_of = [this](const Table& table) {
-    return host_tables().parameters()[table_set().find(table)].read();
+  const auto table_of = [this](const Table& table, const Tensor& rows) {
+    return host_tables().parameters()[table_set().find(table)].read_rows(rows);
   };
   Tensors found = host_embedding_lookup(features, weights, feature_config(), table_of,
                                         {.rules = rules_, .tally = &tally_});

@@ -1,0 +1,285 @@
+#include "framework/kernels/closed_form.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "framework/kernels/smallest_root.h"
+
+namespace keel::kernels {
+namespace {
+
+using Move = ZeroGradient::Move;
+using Pace = ZeroGradient::Pace;
+
+constexpr double kVanished = 1e-12;  // of a sum
+constexpr double kSeriesError = 1e-9;
+constexpr int64_t kLongestWindow = 8192;
+constexpr int64_t kPiece = 64;  // elements
+
+// Steps after which ratio^j has vanished; 0 if that takes too many.
+int64_t window_of(double ratio) {
+  if (ratio <= 0) return 1;
+  if (ratio >= 1) return 0;
+  const double steps = std::log(kVanished * (1 - ratio)) / std::log(ratio);
+  return steps < static_cast<double>(kLongestWindow) ? static_cast<int64_t>(steps) + 1 : 0;
+}
+
+// Of 1 / root(spread).
+double growth_of(const ZeroGradient& formula) {
+  if (formula.move != Move::kDivides) return 1;
+  const double factor = formula.factor_of(formula.spread);
+  return 1 / (formula.root ? std::sqrt(factor) : factor);
+}
+
+template <class T>
+double root_of(const ZeroGradient& formula, T spread) {
+  return formula.root ? std::sqrt(static_cast<double>(spread)) : static_cast<double>(spread);
+}
+
+// The bits of numbers that are not negative are ordered as the numbers are, and compare faster.
+template <class T>
+T least_of(const T* x, int64_t n) {
+  using Bits = std::conditional_t<sizeof(T) == sizeof(float), int32_t, int64_t>;
+  auto least = std::bit_cast<Bits>(x[0]);
+  for (int64_t i = 1; i < n; ++i) least = std::min(least, std::bit_cast<Bits>(x[i]));
+  return std::bit_cast<T>(least);
+}
+
+// w = keeps (w - m times the series in epsilon's share of the divisor).
+template <bool kRoot, class T, size_t kTerms>
+void take_series(T* __restrict w, const T* __restrict m, const T* __restrict spread, int64_t n,
+                 const std::array<double, kTerms>& sums, double epsilon, double keeps) {
+  static_assert(kTerms == 6);
+  const auto [g0, g1, g2, g3, g4, unused] = sums;
+  const double smallest = smallest_root<T>();
+  for (int64_t i = 0; i < n; ++i) {
+    const auto s = static_cast<double>(spread[i]);
+    const double inverse = 1 / std::max((kRoot ? std::sqrt(s) : s) + epsilon, smallest);
+    const double u = epsilon * inverse;
+    const double sum = g0 - u * (g1 - u * (g2 - u * (g3 - u * g4)));
+    w[i] = static_cast<T>(keeps *
+                          (static_cast<double>(w[i]) - sum * static_cast<double>(m[i]) * inverse));
+  }
+}
+
+}  // namespace
+
+bool ClosedForm::exists(const ZeroGradient& formula) {
+  switch (formula.move) {
+    case Move::kUnknown:
+      return false;
+    case Move::kFollows:
+      return window_of(formula.factor_of(formula.m)) > 0;
+    case Move::kDivides:
+      // Where the quotient's terms do not vanish those of epsilon do.
+      return window_of(formula.factor_of(formula.m) * growth_of(formula)) > 0 ||
+             (formula.epsilon > 0 && window_of(formula.factor_of(formula.m)) > 0);
+    default:
+      return true;
+  }
+}
+
+ClosedForm::ClosedForm(const ZeroGradient& formula)
+    : formula_(formula), shrunk_(formula.shrinking.size(), {1}) {
+  if (formula_.move != Move::kFollows && formula_.move != Move::kDivides) return;
+  ratio_ = formula_.factor_of(formula_.m);
+  growth_ = growth_of(formula_);
+  if (std::isfinite(growth_)) window_ = window_of(ratio_ * growth_);
+  powers_.resize(window_ + 1);
+  growths_.resize(window_ + 1);
+  for (int64_t j = 0; j <= window_; ++j) {
+    powers_[j] = std::pow(ratio_ * growth_, static_cast<double>(j));
+    growths_[j] = std::pow(growth_, static_cast<double>(j));
+  }
+}
+
+void ClosedForm::add(const Pace& pace, double decay) {
+  decays_ = decays_ || decay != 0;
+  for (size_t k = 0; k < shrunk_.size(); ++k) {
+    shrunk_[k].push_back(std::pow(formula_.shrinking[k].factor, size() + 1.0));
+  }
+  paces_.push_back(pace);
+  decays_by_step_.push_back(decay);
+  // A step that takes all has no logarithm: -infinity, and NaN between two such.
+  log_kept_.push_back(log_kept_.back() + std::log1p(-decay));
+  if (formula_.move == Move::kSigns) signs_.push_back(signs_.back() * (1 - decay) + pace.rate);
+  if (window_ > 0) add_to_sums(pace);
+}
+
+void ClosedForm::add_to_sums(const Pace& pace) {
+  sums_.push_back({});
+  const int64_t now = size() - 1;
+  const bool series = formula_.move == Move::kDivides && formula_.epsilon > 0;
+  for (int64_t from = std::max<int64_t>(0, now + 1 - window_); from <= now; ++from) {
+    const int64_t j = now - from + 1;
+    double term = pace.rate * powers_[j];
+    // Sums are of what a weight is taken that has not decayed since `from`.
+    if (decays_) term *= std::exp(log_kept_[from] - log_kept_[now + 1]);
+    Sums& sums = sums_[from];
+    sums[0] += term;
+    if (!series) continue;
+    const double excess = pace.scale / paces_[from].scale * growths_[j] - 1;
+    for (int n = 1; n < kTerms; ++n) sums[n] += term *= excess;
+  }
+}
+
+double ClosedForm::kept(int64_t from, int64_t to) const {
+  return decays_ ? std::exp(log_kept_[to] - log_kept_[from]) : 1;
+}
+
+template <class T>
+bool ClosedForm::catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const {
+  const double keeps = kept(from, to);
+  if (!std::isfinite(keeps) || keeps == 0) return false;
+  switch (formula_.move) {
+    case Move::kStays:
+      if (keeps != 1) {
+        for (int64_t i = 0; i < n; ++i) w[i] = static_cast<T>(keeps * w[i]);
+      }
+      break;
+    case Move::kFollows:
+      follow(w, slots, n, from, to);
+      break;
+    case Move::kDivides:
+      divide(w, slots, n, from, to);
+      break;
+    case Move::kSigns:
+      sign(w, slots, n, from, to);
+      break;
+    default:
+      return false;
+  }
+  shrink(slots, n, to - from);
+  return true;
+}
+
+// Of m, before the factor.
+double ClosedForm::following(int64_t from, int64_t to) const {
+  if (to == size()) return kept(from, to) * sums_[from][0];
+  double sum = 0;
+  const int64_t end = std::min(to, from + window_);
+  for (int64_t i = from; i < end; ++i) {
+    sum = sum * (1 - decays_by_step_[i]) + paces_[i].rate * powers_[i - from + 1];
+  }
+  return sum * kept(end, to);
+}
+
+template <class T>
+void ClosedForm::follow(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const {
+  const double keeps = kept(from, to);
+  const double moved = formula_.factor * following(from, to);
+  const T* m = slots[formula_.m];
+  if (formula_.still < 0) {
+    for (int64_t i = 0; i < n; ++i) w[i] = static_cast<T>(keeps * w[i] - moved * m[i]);
+    return;
+  }
+  const T* spread = slots[formula_.spread];
+  T* still = slots[formula_.still];
+  const double factor = formula_.factor_of(formula_.spread);
+  const double smallest = smallest_root<T>();
+  for (int64_t i = 0; i < n; ++i) {
+    still[i] = std::max(still[i], static_cast<T>(factor * spread[i]));
+    const double root =
+        std::max(std::sqrt(static_cast<double>(still[i])) + formula_.epsilon, smallest);
+    w[i] = static_cast<T>(keeps * w[i] - moved * m[i] / root);
+  }
+}
+
+template <class T>
+void ClosedForm::divide(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const {
+  if (window_ > 0 && to == size() && divide_by_series(w, slots, n, from, to)) return;
+  for (int64_t i = 0; i < n; i += kPiece) {
+    T* const piece[] = {slots[formula_.m] + i, slots[formula_.spread] + i};
+    divide_step_by_step(w + i, piece, std::min(kPiece, n - i), from, to);
+  }
+}
+
+// False if the series does not converge for one of the elements.
+template <class T>
+bool ClosedForm::divide_by_series(T* w, T* const* slots, int64_t n, int64_t from,
+                                  int64_t to) const {
+  const Sums& g = sums_[from];
+  const T* spread = slots[formula_.spread];
+  const double epsilon = formula_.epsilon * paces_[from].scale;
+  // The share of epsilon in the divisor is largest where the rest is smallest.
+  const double least = root_of(formula_, least_of(spread, n));
+  const double share = epsilon / std::max(least + epsilon, smallest_root<T>() * 1.0);
+  // All terms of g are positive, so that what the series leaves out is less than its next term.
+  const double squared = share * share;
+  if (!(squared * squared * share * g[kTerms - 1] <= kSeriesError * g[0])) return false;
+  const double keeps = kept(from, to);
+  const auto roots = [&]<bool kRoot>() {
+    take_series<kRoot>(w, slots[formula_.m], spread, n, g, epsilon, keeps);
+  };
+  formula_.root ? roots.template operator()<true>() : roots.template operator()<false>();
+  return true;
+}
+
+// At most kPiece elements, until the terms have vanished.
+template <class T>
+void ClosedForm::divide_step_by_step(T* w, T* const* slots, int64_t n, int64_t from,
+                                     int64_t to) const {
+  std::array<double, kPiece> weight, m, spread;
+  for (int64_t i = 0; i < n; ++i) {
+    weight[i] = w[i];
+    m[i] = slots[0][i];
+    spread[i] = root_of(formula_, slots[1][i]);
+  }
+  const double shrinks = 1 / growth_;
+  const double smallest = smallest_root<T>();
+  const double largest = *std::max_element(spread.begin(), spread.begin() + n);
+  const double most_growth = formula_.epsilon > 0 ? largest / formula_.epsilon + 1
+                                                  : std::numeric_limits<double>::infinity();
+  double left = 1, grown = 1;  // of m; of the quotient, at most
+  int64_t at = from;
+  for (; at < to && left * std::min(grown, most_growth) > kVanished; ++at) {
+    const double keeps = 1 - decays_by_step_[at];
+    const double rate = paces_[at].rate;
+    const double epsilon = formula_.epsilon * paces_[at].scale;
+    for (int64_t i = 0; i < n; ++i) {
+      m[i] *= ratio_;
+      spread[i] *= shrinks;
+      weight[i] = keeps * weight[i] - rate * m[i] / std::max(spread[i] + epsilon, smallest);
+    }
+    left *= ratio_;
+    grown *= growth_;
+  }
+  const double keeps = kept(at, to);
+  for (int64_t i = 0; i < n; ++i) w[i] = static_cast<T>(keeps * weight[i]);
+}
+
+template <class T>
+void ClosedForm::sign(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const {
+  const double keeps = kept(from, to);
+  const double moved = signs_[to] - keeps * signs_[from];
+  const T* m = slots[formula_.m];
+  for (int64_t i = 0; i < n; ++i) {
+    const double towards = m[i] > 0 ? moved : m[i] < 0 ? -moved : moved * m[i];
+    w[i] = static_cast<T>(keeps * w[i] - towards);
+  }
+}
+
+template <class T>
+void ClosedForm::shrink(T* const* slots, int64_t n, int64_t steps) const {
+  for (size_t k = 0; k < formula_.shrinking.size(); ++k) {
+    const int slot = formula_.shrinking[k].slot;
+    const double power = shrunk_[k][steps];
+    T* s = slots[slot];
+    if (formula_.signs_stay && slot == formula_.m) {
+      const T least = std::numeric_limits<T>::denorm_min();
+      for (int64_t i = 0; i < n; ++i) {
+        const T x = static_cast<T>(power * s[i]);
+        s[i] = x == 0 && s[i] != 0 ? std::copysign(least, s[i]) : x;
+      }
+    } else {
+      for (int64_t i = 0; i < n; ++i) s[i] = static_cast<T>(power * s[i]);
+    }
+  }
+}
+
+template bool ClosedForm::catch_up(float*, float* const*, int64_t, int64_t, int64_t) const;
+template bool ClosedForm::catch_up(double*, double* const*, int64_t, int64_t, int64_t) const;
+
+}  // namespace keel::kernels

@@ -1,0 +1,69 @@
+// ClosedForm: many steps without gradient made in one, in a time that does not depend on their
+// number.
+//
+// With m' = r m, s' = q s and w' = (1 - d) w - a m' / (s' + c e), where a, c and d differ from step
+// to step, the steps from i on move w by a sum over j of a_j r^j m / (q^j s + c_j e). Sums over all
+// steps so far are kept for every i: a step adds a term to those whose terms have not vanished yet,
+// which are the last few hundred. The quotient is a power series in e / (s + e).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "framework/kernels/zero_gradient.h"
+
+namespace keel::kernels {
+
+// Thread safe but for add.
+class ClosedForm {
+ public:
+  // Whether all of a rule's steps have one.
+  static bool exists(const ZeroGradient& formula);
+
+  explicit ClosedForm(const ZeroGradient& formula);
+
+  // The next step. `decay` is what it first takes of each weight, times the weight.
+  void add(const ZeroGradient::Pace& pace, double decay);
+  int64_t size() const { return static_cast<int64_t>(paces_.size()); }
+
+  // Steps [from, to) of a row of n elements. False if these have none, and then does nothing.
+  template <class T>
+  bool catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const;
+
+ private:
+  static constexpr int kTerms = 6;  // of the series; the last one bounds the error
+  using Sums = std::array<double, kTerms>;
+
+  double kept(int64_t from, int64_t to) const;  // of weights that only decay
+  void add_to_sums(const ZeroGradient::Pace& pace);
+  double following(int64_t from, int64_t to) const;
+  template <class T>
+  void follow(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const;
+  template <class T>
+  void divide(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const;
+  template <class T>
+  bool divide_by_series(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const;
+  template <class T>
+  void divide_step_by_step(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const;
+  template <class T>
+  void sign(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const;
+  template <class T>
+  void shrink(T* const* slots, int64_t n, int64_t steps) const;
+
+  const ZeroGradient formula_;
+  double ratio_ = 1, growth_ = 1;  // of m; of 1 / root(spread)
+  int64_t window_ = 0;             // steps after which terms have vanished; 0: there are no sums
+  std::vector<double> powers_;     // (ratio growth)^j
+  std::vector<double> growths_;    // growth^j
+  std::vector<std::vector<double>> shrunk_;  // by slot that shrinks: the powers of its factor
+  bool decays_ = false;
+
+  std::vector<ZeroGradient::Pace> paces_;
+  std::vector<double> decays_by_step_;
+  std::vector<double> log_kept_ = {0};  // of steps before
+  std::vector<Sums> sums_;              // from a step on
+  std::vector<double> signs_ = {0};     // what steps before have taken of weights, by signs
+};
+
+}  // namespace keel::kernels

@@ -1,0 +1,88 @@
+// LaggingTable: a table and its slots, rows of which wait for the steps that they missed.
+//
+// A step by IndexedSlices touches the rows that they name. The others are behind from then on, and
+// are brought up to date when they are stepped next or when somebody looks: the table and its slots
+// ask for it (Variable::set_waiting_rows). A row of zeros' state costs nothing but its number.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "autodiff/variable.h"
+#include "framework/kernels/skipped_steps.h"
+
+namespace keel {
+
+class LaggingTable final : public WaitingRows, public std::enable_shared_from_this<LaggingTable> {
+ public:
+  // Rows know all of `steps` so far.
+  LaggingTable(std::shared_ptr<kernels::SkippedSteps> steps, const Variable& table,
+               std::vector<Variable> slots);
+
+  // The last of the steps is one of this table by rows; all rows that it does not step wait. Nobody
+  // else holds the values or looks. What others made wait comes first.
+  void begin_step(bool decays);
+  // Before they are stepped: gives rows what they missed before this step. Different rows may be
+  // stepped at once.
+  void step_rows(std::span<const int64_t> rows);
+
+  void bring_up(std::span<const int64_t> ids) override;
+  void bring_up_all() override;
+
+ private:
+  // Steps of this table, all by rows.
+  struct Run {
+    int64_t begin = 0, end = 0;
+    bool decays = false;
+  };
+
+  void take_part();
+  bool is_behind(int64_t row) const;
+  void fetch(int64_t row) const;
+  void catch_up(int64_t row);
+  void make_steps(int64_t row, int64_t from, int64_t to) const;
+  template <class T>
+  void make_steps_of(int64_t row, const Run& run) const;
+
+  const std::shared_ptr<kernels::SkippedSteps> steps_;
+  const Variable::Weak table_;
+  const std::vector<Variable> slots_;
+  const int64_t rows_, dim_;
+  const DType dtype_;
+  // By row: the steps that it has had, or kBusy.
+  const std::unique_ptr<int32_t[], void (*)(void*)> had_;
+  std::atomic<int32_t> all_had_;  // but no row fewer than this
+  int32_t due_ = 0;               // that rows should have had
+  std::vector<Run> runs_;
+  // Of the values, which stay where they are while rows wait.
+  void* values_ = nullptr;
+  std::vector<void*> slot_values_;
+};
+
+// The tables of one optimizer. Thread safe but for begin_step.
+class LaggingTables {
+ public:
+  // ValueError as of SkippedSteps.
+  LaggingTables(const std::string& who, std::shared_ptr<const UpdateRule> rule, bool closed_form);
+
+  // A step by rows of tables that are given with their slots and whether they decay, by so much
+  // times the value.
+  struct Stepped {
+    Variable table;
+    std::vector<Variable> slots;
+    bool decays = false;
+  };
+  void begin_step(const Step& step, double decay, const std::vector<Stepped>& tables);
+  // Of a table of the step.
+  LaggingTable* find(const Variable& table) const;
+
+ private:
+  const std::shared_ptr<kernels::SkippedSteps> steps_;
+  std::map<uint64_t, std::shared_ptr<LaggingTable>> tables_;  // by Variable::id
+};
+
+}  // namespace keel
