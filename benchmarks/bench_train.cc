@@ -11,80 +11,22 @@
 #include <iostream>
 #include <memory>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "benchmarks/models/click_model.h"
+#include "benchmarks/models/click_trainer.h"
 #include "benchmarks/peer/model_peer.h"
 #include "benchmarks/peer/peer.h"
 #include "benchmarks/support/data.h"
 #include "benchmarks/support/limits.h"
 #include "benchmarks/support/measure.h"
 #include "benchmarks/support/report.h"
-#include "distribute/tpu_strategy.h"
 #include "framework/profile.h"
-#include "layers/losses/crossentropy.h"
-#include "optimizers/sgd.h"
 
 namespace keel::bench {
 namespace {
-
-using distribute::PerReplica;
 
 constexpr int64_t kSamples = 2048;
 constexpr int kBatches = 16;
 constexpr int kStepsToCompare = 10;
 constexpr double kAllowedLossDifference = 1e-3;
-
-// Ours: a model, and batches cut for its replicas.
-class Trainer {
- public:
-  Trainer(const ClickWork& work, const std::vector<ClickBatch>& batches, int replicas)
-      : replicas_(replicas),
-        strategy_(distribute::make_strategy("tpu", {.num_cores = replicas})),
-        model_(make_model(*strategy_, work)),
-        optimizer_(make_optimizer(*strategy_, work)) {
-    for (const ClickBatch& batch : batches) {
-      batches_.push_back(strategy_->distribute_values_from_function([&](int replica) {
-        return click_tensors(work, batch, batch.samples * replica / replicas,
-                             batch.samples * (replica + 1) / replicas);
-      }));
-    }
-  }
-
-  float train(int batch) {
-    const auto losses = strategy_->run(
-        [this](const Tensors& part) {
-          GradientTape tape;
-          const Tensor logits = model_.model(part[0], {.training = true}).tensor();
-          const Tensor loss =
-              ops::sum(losses::binary_crossentropy(part[1].tensor(), logits, true)) / kSamples;
-          const auto variables = model_.model->trainable_variables();
-          optimizer_->apply_gradients(tape.gradient(loss, variables), variables);
-          return loss;
-        },
-        batches_[batch]);
-    return strategy_->reduce(distribute::ReduceOp::kSum, losses).item<float>();
-  }
-
-  int replicas() const { return replicas_; }
-  StartValues values() const { return start_values(model_); }
-
- private:
-  static ClickModel make_model(distribute::Strategy& strategy, const ClickWork& work) {
-    const auto scope = strategy.scope();
-    return make_click_model(work);
-  }
-  static OptimizerHandle make_optimizer(distribute::Strategy& strategy, const ClickWork& work) {
-    const auto scope = strategy.scope();
-    return optimizers::SGD({.learning_rate = work.learning_rate});
-  }
-
-  const int replicas_;
-  const std::unique_ptr<distribute::Strategy> strategy_;
-  const ClickModel model_;
-  const OptimizerHandle optimizer_;
-  std::vector<PerReplica<Tensors>> batches_;
-};
 
 // Steps over the batches, again and again.
 template <class T>
@@ -164,7 +106,7 @@ class OurSplit {
  public:
   explicit OurSplit(int threads) : threads_(threads) {}
 
-  void step(Trainer& trainer, int batch) {
+  void step(ClickTrainer& trainer, int batch) {
     profile::start();
     trainer.train(batch);
     reports_.push_back(profile::stop());
@@ -251,8 +193,8 @@ class Bench {
 
   void run(const Job& job) {
     const auto batches = make_click_batches(job.work, kBatches, kSamples, 5);
-    const auto ours = fastest<Trainer>(replica_counts(), [&](int replicas) {
-      return std::make_unique<Trainer>(job.work, batches, replicas);
+    const auto ours = fastest<ClickTrainer>(replica_counts(), [&](int replicas) {
+      return std::make_unique<ClickTrainer>(job.work, batches, ClickCores{.cores = replicas});
     });
     const std::unique_ptr<ModelPeer> peer = make_peer(job, batches, ours->values());
     if (peer != nullptr) {
@@ -285,7 +227,7 @@ class Bench {
     return peer;
   }
 
-  void add(const Job& job, Trainer& ours, ModelPeer* peer, const Comparison& times) {
+  void add(const Job& job, ClickTrainer& ours, ModelPeer* peer, const Comparison& times) {
     const double samples_per_second = kSamples / times.timings[0].median;
     const double limit = peak_gflops_ * 1e9 / training_flops(job.work);
     Result result = {.op = job.name,
@@ -305,7 +247,7 @@ class Bench {
     report_.add(result);
   }
 
-  void add_split(Trainer& ours, ModelPeer* peer, Result& result) {
+  void add_split(ClickTrainer& ours, ModelPeer* peer, Result& result) {
     OurSplit split(options_.threads);
     PeerSplit of_peer;
     std::vector<Contender> contenders = {

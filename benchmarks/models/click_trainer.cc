@@ -1,0 +1,56 @@
+#include "benchmarks/models/click_trainer.h"
+
+#include "autodiff/ops.h"
+#include "autodiff/tape.h"
+#include "distribute/tpu_strategy.h"
+#include "layers/losses/crossentropy.h"
+#include "optimizers/sgd.h"
+
+namespace keel::bench {
+namespace {
+
+ClickModel model_under(distribute::Strategy& strategy, const ClickWork& work) {
+  const auto scope = strategy.scope();
+  return make_click_model(work);
+}
+
+OptimizerHandle optimizer_under(distribute::Strategy& strategy, const ClickWork& work) {
+  const auto scope = strategy.scope();
+  return optimizers::SGD({.learning_rate = work.learning_rate});
+}
+
+}  // namespace
+
+ClickTrainer::ClickTrainer(const ClickWork& work, const std::vector<ClickBatch>& batches,
+                           const ClickCores& cores)
+    : cores_(cores),
+      samples_(batches.at(0).samples),
+      strategy_(
+          distribute::make_strategy("tpu", {.num_hosts = cores.hosts, .num_cores = cores.cores})),
+      model_(model_under(*strategy_, work)),
+      optimizer_(optimizer_under(*strategy_, work)) {
+  const int n = replicas();
+  for (const ClickBatch& batch : batches) {
+    batches_.push_back(strategy_->distribute_values_from_function([&](int replica) {
+      return click_tensors(work, batch, batch.samples * replica / n,
+                           batch.samples * (replica + 1) / n);
+    }));
+  }
+}
+
+float ClickTrainer::train(int batch) {
+  const auto losses = strategy_->run(
+      [this](const Tensors& part) {
+        GradientTape tape;
+        const Tensor logits = model_.model(part[0], {.training = true}).tensor();
+        const Tensor loss = ops::sum(losses::binary_crossentropy(part[1].tensor(), logits, true)) /
+                            static_cast<double>(samples_);
+        const auto variables = model_.model->trainable_variables();
+        optimizer_->apply_gradients(tape.gradient(loss, variables), variables);
+        return loss;
+      },
+      batches_[batch]);
+  return strategy_->reduce(distribute::ReduceOp::kSum, losses).item<float>();
+}
+
+}  // namespace keel::bench

@@ -1,0 +1,40 @@
+// A training loop of the models of click_work.h, written by hand around GradientTape.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "benchmarks/models/click_model.h"
+#include "distribute/strategy.h"
+#include "optimizers/optimizer.h"
+
+namespace keel::bench {
+
+// Replicas, each with its piece of a batch.
+struct ClickCores {
+  int hosts = 1;
+  int cores = 1;  // of each host
+
+  int replicas() const { return hosts * cores; }
+};
+
+// Under a TPUStrategy. Batches are cut for the replicas before the first step.
+class ClickTrainer {
+ public:
+  ClickTrainer(const ClickWork& work, const std::vector<ClickBatch>& batches,
+               const ClickCores& cores);
+
+  float train(int batch);  // one step; its loss
+  int replicas() const { return cores_.replicas(); }
+  StartValues values() const { return start_values(model_); }
+
+ private:
+  const ClickCores cores_;
+  const int64_t samples_;  // of a batch
+  const std::unique_ptr<distribute::Strategy> strategy_;
+  const ClickModel model_;
+  const OptimizerHandle optimizer_;
+  std::vector<distribute::PerReplica<Tensors>> batches_;
+};
+
+}  // namespace keel::bench
