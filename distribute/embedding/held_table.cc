@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
+#include "framework/kernels/constant_dim.h"
 #include "framework/parallel.h"
 
 namespace keel::distribute {
@@ -12,6 +14,11 @@ using kernels::StorageType;
 
 constexpr int64_t kRowsPerBlock = 256;
 constexpr size_t kRowsAtOnce = 64;
+constexpr auto kNumbers = [] {
+  std::array<int64_t, kRowsAtOnce> out{};
+  for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<int64_t>(i);
+  return out;
+}();
 
 }  // namespace
 
@@ -114,13 +121,13 @@ void HeldTable::step(const RowUpdate& update, std::span<const int64_t> ids, floa
   }
 }
 
-// On copies: the rule sees a small table of floats. Rows that are stepped several times have a
-// table for each step, which begins with what the last one left.
+// On copies: the rule sees a small table of floats. A row that is stepped several times is rounded
+// each time.
 template <class Half>
 void HeldTable::step_halves(const RowUpdate& update, std::span<const int64_t> positions,
                             float* gradients, const Step& step, std::span<const uint64_t> keys) {
   constexpr int64_t kFloatsAtOnce = 4096;  // a half of the L1 cache
-  const auto parts = static_cast<int64_t>(pointers_.size());
+  const auto parts = std::ssize(pointers_);
   const int64_t at_once = update.use_gradient_accumulation
                               ? std::clamp<int64_t>(kFloatsAtOnce / (parts * dim_), 1, kRowsAtOnce)
                               : 1;
@@ -131,30 +138,46 @@ void HeldTable::step_halves(const RowUpdate& update, std::span<const int64_t> po
   for (int64_t part = 0; part < parts; ++part) {
     starts.push_back(copies.data() + part * at_once * dim_);
   }
-  std::array<int64_t, kRowsAtOnce> numbers;
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int64_t>(i);
   for (int64_t first = 0; first < std::ssize(positions); first += at_once) {
     const int64_t n = std::min(at_once, std::ssize(positions) - first);
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t at = positions[first + i];
-      kernels::to_floats(weights<Half>(at), dim_, starts[0] + i * dim_);
-      for (int64_t part = 1; part < parts; ++part) {
-        std::copy_n(pointers_[part] + at * dim_, dim_, starts[part] + i * dim_);
-      }
-    }
+    const auto some = positions.subspan(first, n);
+    copy_out<Half>(some, starts);
     update.apply({.values = starts[0],
                   .slots = starts.data() + 1,
                   .dim = dim_,
-                  .rows = {numbers.data(), static_cast<size_t>(n)}},
+                  .rows = {kNumbers.data(), static_cast<size_t>(n)}},
                  gradients + first * dim_, step);
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t at = positions[first + i];
-      kernels::round_stochastically(starts[0] + i * dim_, dim_, keys[first + i], weights<Half>(at));
-      for (int64_t part = 1; part < parts; ++part) {
-        std::copy_n(starts[part] + i * dim_, dim_, pointers_[part] + at * dim_);
+    copy_in<Half>(some, starts, keys.subspan(first, n));
+  }
+}
+
+template <class Half>
+void HeldTable::copy_out(std::span<const int64_t> positions, std::span<float* const> to) const {
+  kernels::with_constant_dim(dim_, [&]<int64_t kDim>() {
+    const int64_t dim = kDim > 0 ? kDim : dim_;
+    for (size_t i = 0; i < positions.size(); ++i) {
+      const int64_t row = static_cast<int64_t>(i) * dim;
+      kernels::to_floats(weights<Half>(positions[i]), dim, to[0] + row);
+      for (size_t part = 1; part < to.size(); ++part) {
+        std::memcpy(to[part] + row, pointers_[part] + positions[i] * dim, dim * sizeof(float));
       }
     }
-  }
+  });
+}
+
+template <class Half>
+void HeldTable::copy_in(std::span<const int64_t> positions, std::span<float* const> from,
+                        std::span<const uint64_t> keys) {
+  kernels::with_constant_dim(dim_, [&]<int64_t kDim>() {
+    const int64_t dim = kDim > 0 ? kDim : dim_;
+    for (size_t i = 0; i < positions.size(); ++i) {
+      const int64_t row = static_cast<int64_t>(i) * dim;
+      kernels::round_stochastically(from[0] + row, dim, keys[i], weights<Half>(positions[i]));
+      for (size_t part = 1; part < from.size(); ++part) {
+        std::memcpy(pointers_[part] + positions[i] * dim, from[part] + row, dim * sizeof(float));
+      }
+    }
+  });
 }
 
 }  // namespace keel::distribute

@@ -21,7 +21,8 @@ class RowKeys {
   uint64_t next(int64_t row) {
     step_ = row == row_ ? step_ + 1 : 0;
     row_ = row;
-    return kernels::mixed_key(kernels::mixed_key(update_, static_cast<uint64_t>(row)), step_);
+    const uint64_t key = kernels::mixed_key(update_, static_cast<uint64_t>(row));
+    return step_ == 0 ? key : kernels::mixed_key(key, step_);
   }
 
  private:
@@ -66,6 +67,12 @@ class HeldTable {
   template <class Half>
   void step_halves(const RowUpdate& update, std::span<const int64_t> positions, float* gradients,
                    const Step& step, std::span<const uint64_t> keys);
+  // Rows to and from the rows 0, 1, ... of each part's copy.
+  template <class Half>
+  void copy_out(std::span<const int64_t> positions, std::span<float* const> to) const;
+  template <class Half>
+  void copy_in(std::span<const int64_t> positions, std::span<float* const> from,
+               std::span<const uint64_t> keys);
   bool is_half(int part) const { return part == 0 && storage_ != kernels::StorageType::kFloat32; }
   template <class T>
   T* weights(int64_t position) const {

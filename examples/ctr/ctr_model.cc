@@ -88,7 +88,8 @@ CtrModel make_ctr_model(const CtrPreprocessing& preprocessing, const CtrModelOpt
                                                 .dim = dim,
                                                 .initializer = initializer,
                                                 .combiner = "sum",
-                                                .name = name + suffix})};
+                                                .name = name + suffix,
+                                                .storage_dtype = options.storage_dtype})};
     };
     deep_config.emplace(name, feature(options.embedding_dim, "random_uniform", ""));
     if (wide) wide_config.emplace(name, feature(1, "zeros", "_wide"));

@@ -17,6 +17,7 @@ struct CtrModelOptions {
   std::vector<int64_t> hidden = {128, 64};
   double dropout = 0.0;
   TableOptimizer table_optimizer = "adagrad";
+  std::string storage_dtype = "float32";  // of the tables; see TableConfig
 };
 
 struct CtrModel {

@@ -21,7 +21,7 @@ int64_t samples_per_block(int64_t samples, int64_t positions, int64_t dim) {
 // Rows asked for ahead of their use, across the ends of bags: as many bytes in flight for short
 // rows as for long ones.
 constexpr int64_t rows_ahead(int64_t row_bytes) {
-  return row_bytes >= 512 ? 16 : row_bytes >= 256 ? 32 : 64;
+  return row_bytes >= 256 ? 32 : row_bytes >= 128 ? 64 : 96;
 }
 
 template <class T>

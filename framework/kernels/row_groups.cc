@@ -47,7 +47,7 @@ void ask_for(std::span<const RowMemory> parts, int64_t row) {
 }
 
 // As many lines in flight for short rows as for long ones.
-int64_t groups_ahead(int64_t dim) { return std::clamp<int64_t>(1024 / dim, 8, 32); }
+int64_t groups_ahead(int64_t dim) { return std::clamp<int64_t>(1024 / dim, 8, 64); }
 
 // Adds what a source has to give to a sum.
 template <int64_t kDim, class Sum>

@@ -7,6 +7,7 @@
 
 #include "framework/kernels/constant_dim.h"
 #include "framework/kernels/half_parts.h"
+#include "framework/kernels/int8_rows.h"
 
 namespace keel::kernels {
 
@@ -41,6 +42,18 @@ class RowSum {
         const T x = value(row[j]);
         out[j] += kWeighted ? weight * x : x;
       }
+    }
+  }
+  template <bool kWeighted>
+  void add(const Int8Row& row, T weight) {
+    if constexpr (kInRegisters) {
+      for (int64_t i = 0; i < kCount; ++i) {
+        const Part part = row.offset + row.scale * load_part(row.codes + i * kPart);
+        sums_[i] += kWeighted ? weight * part : part;
+      }
+    } else {
+      T* __restrict out = out_;
+      for (int64_t j = 0; j < dim_; ++j) out[j] += kWeighted ? weight * row[j] : row[j];
     }
   }
   // Of 0 the mean is 0.

@@ -14,6 +14,7 @@ struct TableFields {
   std::string combiner = "mean";
   std::string name = {};
   std::optional<QuantizationConfig> quantization_config = {};
+  std::string storage_dtype = "float32";
 
   static void fields(auto& self, auto&& field) {
     field("name", self.name);
@@ -23,6 +24,7 @@ struct TableFields {
     field("initializer", self.initializer);
     field("optimizer", self.optimizer);
     field("quantization_config", self.quantization_config);
+    field("storage_dtype", self.storage_dtype);
   }
 };
 
@@ -89,7 +91,8 @@ Config encode_tables(const TableSet& tables) {
                                         .optimizer = t.optimizer,
                                         .combiner = t.combiner,
                                         .name = t.name,
-                                        .quantization_config = t.quantization_config}));
+                                        .quantization_config = t.quantization_config,
+                                        .storage_dtype = t.storage_dtype}));
   }
   return out;
 }
@@ -106,7 +109,8 @@ std::vector<Table> decode_tables(const Config& config) {
                               .optimizer = t.optimizer,
                               .combiner = t.combiner,
                               .name = t.name,
-                              .quantization_config = t.quantization_config}));
+                              .quantization_config = t.quantization_config,
+                              .storage_dtype = t.storage_dtype}));
   }
   return out;
 }

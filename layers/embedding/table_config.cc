@@ -15,6 +15,7 @@ void check(const TableConfig& t) {
   if (t.dim < 1)
     throw ValueError("TableConfig ", t.name, ": dim must be positive, received ", t.dim);
   combiner_from_name(t.combiner);
+  storage_from_name(t.storage_dtype);
 }
 
 void check(const std::string& path, const FeatureConfig& feature) {
@@ -96,6 +97,14 @@ kernels::Combiner combiner_from_name(const std::string& name) {
   if (name == "sum") return kernels::Combiner::kSum;
   if (name == "sqrtn") return kernels::Combiner::kSqrtN;
   throw ValueError("TableConfig: combiner must be mean, sum or sqrtn, received '", name, "'");
+}
+
+kernels::StorageType storage_from_name(const std::string& name) {
+  if (name == "float32") return kernels::StorageType::kFloat32;
+  if (name == "bfloat16") return kernels::StorageType::kBFloat16;
+  if (name == "float16") return kernels::StorageType::kFloat16;
+  throw ValueError("TableConfig: storage_dtype must be float32, bfloat16 or float16, received '",
+                   name, "'");
 }
 
 Table make_table(TableConfig config) {

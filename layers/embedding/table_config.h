@@ -53,12 +53,18 @@ struct TableConfig {
   std::string combiner = "mean";  // "mean", "sum" or "sqrtn"
   std::string name = {};          // unset: "table_<i>", i in order of first use
   std::optional<QuantizationConfig> quantization_config = {};
+  // What an engine keeps the weights as: "float32", or "bfloat16" or "float16" for half the memory
+  // and traffic. Sums, rules and slots are float32; a step rounds what it leaves stochastically,
+  // anything else that is written to the nearest value. Bounds of the optimizer hold up to that
+  // rounding. Tables that are variables are float32 whatever stands here, and so is what files and
+  // exports hold: a program runs under every strategy, and reads what another has written.
+  std::string storage_dtype = "float32";
 };
 
 // A table *is* a TableConfig object: features that hold the same Table share its rows, and two
 // objects with equal fields are two tables.
 using Table = std::shared_ptr<TableConfig>;
-// ValueError unless vocabulary_size and dim are positive and the combiner is known.
+// ValueError unless vocabulary_size and dim are positive and combiner and storage_dtype are known.
 Table make_table(TableConfig config);
 
 // One feature.
@@ -89,7 +95,8 @@ void decode(const Config& config, IdPolicy& policy);
 Config encode(const QuantizationConfig& quantization);
 void decode(const Config& config, std::optional<QuantizationConfig>& quantization);
 
-kernels::Combiner combiner_from_name(const std::string& name);  // ValueError if unknown
+kernels::Combiner combiner_from_name(const std::string& name);    // ValueError if unknown
+kernels::StorageType storage_from_name(const std::string& name);  // likewise
 Initializer table_initializer(const TableConfig& table);
 
 // The tables of a feature_config, with the names and optimizers in force.

@@ -121,6 +121,7 @@ TEST(EngineConfigurationTest, EverythingElseComesBackToo) {
   before.tables[0].learning_rate_tag = 0;
   before.tables[0].quantization = Quantization{.num_buckets = 5, .lower = -1, .upper = 2};
   before.tables[0].low_dimensional_packing = true;
+  before.tables[0].storage = kernels::StorageType::kFloat16;
   before.tables[0].update = {.rule = all_rules()[4].second,
                              .clip_gradient_min = -0.5,
                              .weight_decay_factor = 0.25,
@@ -146,6 +147,7 @@ TEST(EngineConfigurationTest, EverythingElseComesBackToo) {
   EXPECT_EQ(table.quantization->lower, -1);
   EXPECT_EQ(table.quantization->upper, 2);
   EXPECT_TRUE(table.low_dimensional_packing);
+  EXPECT_EQ(table.storage, kernels::StorageType::kFloat16);
   EXPECT_EQ(table.update.clip_gradient_min, -0.5);
   EXPECT_FALSE(table.update.clip_gradient_max);
   EXPECT_FALSE(table.update.clip_weight_min);
@@ -169,7 +171,7 @@ TEST(EngineConfigurationTest, TheRecordLeavesOutWhatIsNotGiven) {
   EngineConfiguration c = one_table();
   const std::string plain = to_text(serialize(c));
   for (const char* field : {"clipping_limits", "weight_decay_factor", "simulated_quantization",
-                            "low_dimensional_packing_status", "dynamic"}) {
+                            "low_dimensional_packing_status", "dynamic", "storage"}) {
     EXPECT_FALSE(has(plain, field)) << field;
   }
   EXPECT_TRUE(has(plain, "mode: TRAINING"));

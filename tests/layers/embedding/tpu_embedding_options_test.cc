@@ -243,7 +243,8 @@ TEST(TPUEmbeddingFileTest, EveryOptionComesBack) {
                                   .dim = 2,
                                   .initializer = tpu::RowIdInitializer(3),
                                   .name = "t",
-                                  .quantization_config = QuantizationConfig(5, -1, 1)});
+                                  .quantization_config = QuantizationConfig(5, -1, 1),
+                                  .storage_dtype = "bfloat16"});
   const TPUEmbedding layer(
       {.feature_config = {{"a", FeatureConfig{.table = table, .id_policy = IdPolicy::use_row(2)}},
                           {"b", FeatureConfig{.table = table, .id_policy = IdPolicy::ignore()}}},
@@ -263,6 +264,7 @@ TEST(TPUEmbeddingFileTest, EveryOptionComesBack) {
   ASSERT_TRUE(a.table->quantization_config);
   EXPECT_EQ(a.table->quantization_config->num_buckets, 5);
   EXPECT_EQ(a.table->quantization_config->lower, -1);
+  EXPECT_EQ(a.table->storage_dtype, "bfloat16");
   expect_rows((*a.table->initializer)({2, 1}), {{3}, {4}});
 }
 

@@ -1,0 +1,46 @@
+#include "framework/int8_table.h"
+
+#include <vector>
+
+#include "framework/parallel.h"
+
+namespace keel {
+namespace {
+
+constexpr int64_t kRowsPerBlock = 1024;
+
+}  // namespace
+
+Int8Table::Int8Table(const Tensor& table, const std::string& who) {
+  if (!table || table.dtype() != DType::kFloat32 || table.rank() != 2) {
+    throw ValueError(who, ": only float32 tables [rows, dim] can be kept in 8 bits");
+  }
+  dim_ = table.dim(1);
+  const int64_t row_bytes = kernels::Int8Row::bytes(dim_);
+  Tensor bytes = Tensor::zeros({table.dim(0), row_bytes}, DType::kUint8);
+  auto* const to = reinterpret_cast<char*>(bytes.mutable_data<uint8_t>().data());
+  const float* const from = table.data<float>().data();
+  std::vector<int64_t> odd((table.dim(0) + kRowsPerBlock - 1) / kRowsPerBlock, -1);  // by block
+  parallel_for(table.dim(0), kRowsPerBlock, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      if (kernels::quantize_row_int8(from + r * dim_, dim_, to + r * row_bytes)) continue;
+      odd[begin / kRowsPerBlock] = r;
+      return;
+    }
+  });
+  for (const int64_t r : odd) {
+    if (r < 0) continue;
+    throw ValueError(who, ": row ", r,
+                     " is not finite, or wider than a float goes, which 8 bits do not hold");
+  }
+  bytes_ = std::move(bytes);
+}
+
+Tensor Int8Table::to_floats() const {
+  Tensor out = Tensor::uninitialized({rows(), dim_}, DType::kFloat32);
+  float* const to = out.mutable_data<float>().data();
+  for (int64_t r = 0; r < rows(); ++r) kernels::to_floats(row(r), dim_, to + r * dim_);
+  return out;
+}
+
+}  // namespace keel

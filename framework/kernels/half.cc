@@ -1,0 +1,76 @@
+#include "framework/kernels/half.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/kernels/half_parts.h"
+
+namespace keel::kernels {
+namespace {
+
+constexpr uint32_t kSign = 0x80000000U;
+constexpr uint32_t kInfinity = 0x7F800000U;
+
+inline uint16_t nearest_bfloat16(float value) {
+  constexpr uint32_t kLargest = 0x7F7FU;
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const uint32_t magnitude = bits & ~kSign;
+  const uint32_t raised = magnitude + 0x7FFFU + (magnitude >> 16U & 1U);
+  const uint32_t finite = std::min(raised >> 16U, kLargest);
+  const uint32_t special = magnitude >> 16U | (magnitude > kInfinity ? 0x40U : 0U);
+  return static_cast<uint16_t>((magnitude < kInfinity ? finite : special) | (bits & kSign) >> 16U);
+}
+
+inline uint32_t chosen(bool first, uint32_t a, uint32_t b) {
+  const uint32_t mask = 0U - static_cast<uint32_t>(first);
+  return (a & mask) | (b & ~mask);
+}
+
+// Of a number of steps whose lowest one is bit `dropped`: 1 if it is to be rounded up.
+inline uint32_t up(uint32_t bits, uint32_t dropped) {
+  const uint32_t rest = bits & ((1U << dropped) - 1);
+  return rest + (bits >> dropped & 1U) > 1U << (dropped - 1) ? 1U : 0U;
+}
+
+inline uint16_t nearest_float16(float value) {
+  constexpr uint32_t kSmallestNormal = 113U << 23U;  // 2^-14
+  constexpr uint32_t kLargest = 0x7BFFU;
+  constexpr uint32_t kFraction = 24;  // bits of a small number behind its steps
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const uint32_t magnitude = bits & ~kSign;
+  // Normal numbers: an exponent with another bias, 13 bits fewer.
+  const uint32_t moved = magnitude - (112U << 23U);
+  const uint32_t normal = std::min((moved >> 13U) + up(moved, 13U), kLargest);
+  // Small ones are numbers of steps of 2^-24. What the fraction cuts off is of numbers below half a
+  // step.
+  const float steps = std::bit_cast<float>(std::min(magnitude, kSmallestNormal)) * 0x1p24F;
+  const auto whole = static_cast<int32_t>(steps);
+  const auto rest = static_cast<int32_t>((steps - static_cast<float>(whole)) *
+                                         static_cast<float>(1 << kFraction));
+  const uint32_t small =
+      static_cast<uint32_t>(whole) +
+      up(static_cast<uint32_t>(whole) << kFraction | static_cast<uint32_t>(rest), kFraction);
+  // Of choices between what takes this long GCC 12 makes branches, and no vectors.
+  const uint32_t finite = chosen(magnitude < kSmallestNormal, small, normal);
+  const uint32_t special = 0x7C00U | (magnitude > kInfinity ? 0x200U : 0U);
+  return static_cast<uint16_t>(chosen(magnitude < kInfinity, finite, special) |
+                               (bits & kSign) >> 16U);
+}
+
+}  // namespace
+
+void to_floats(const BFloat16* from, int64_t n, float* to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = to_float(from[i]);
+}
+void to_floats(const Float16* from, int64_t n, float* to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = to_float(from[i]);
+}
+
+void round_to_nearest(const float* __restrict from, int64_t n, BFloat16* __restrict to) {
+  for (int64_t i = 0; i < n; ++i) to[i].bits = nearest_bfloat16(from[i]);
+}
+void round_to_nearest(const float* __restrict from, int64_t n, Float16* __restrict to) {
+  for (int64_t i = 0; i < n; ++i) to[i].bits = nearest_float16(from[i]);
+}
+
+}  // namespace keel::kernels

@@ -1,0 +1,66 @@
+// What takes fewer bits than floats becomes floats in registers.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "framework/kernels/half.h"
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+// How registers wider than the target's are passed: all that pass them are inline.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+namespace keel::kernels {
+
+typedef float FloatPart __attribute__((vector_size(64)));  // 16 floats
+
+inline float to_float(float value) { return value; }
+inline float to_float(uint8_t value) { return static_cast<float>(value); }
+inline float to_float(BFloat16 value) {
+  return std::bit_cast<float>(static_cast<uint32_t>(value.bits) << 16U);
+}
+// Fraction and exponent move to their places in a float; a product mends the exponent's bias, of
+// small numbers without one too.
+inline float to_float(Float16 value) {
+  constexpr uint32_t kInfinity = 0x7C00U << 13U;
+  const uint32_t magnitude = (value.bits & 0x7FFFU) << 13U;
+  const auto scaled = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112F);
+  const uint32_t special = magnitude >= kInfinity ? 0x7F800000U : 0U;
+  return std::bit_cast<float>(scaled | special |
+                              static_cast<uint32_t>(value.bits & 0x8000U) << 16U);
+}
+
+// What stands at from[0] ... from[15].
+inline FloatPart load_part(const float* from) {
+  FloatPart out;
+  std::memcpy(&out, from, sizeof(out));
+  return out;
+}
+#if defined(__AVX512F__)
+// GCC 12 makes of the loops below two halves that it then puts together.
+inline FloatPart load_part(const BFloat16* from) {
+  const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  return std::bit_cast<FloatPart>(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+inline FloatPart load_part(const Float16* from) {
+  const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  return std::bit_cast<FloatPart>(_mm512_cvtph_ps(bits));
+}
+inline FloatPart load_part(const uint8_t* from) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return std::bit_cast<FloatPart>(_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes)));
+}
+#else
+template <class Number>
+inline FloatPart load_part(const Number* from) {
+  FloatPart out;
+  for (int i = 0; i < 16; ++i) out[i] = to_float(from[i]);
+  return out;
+}
+#endif
+
+}  // namespace keel::kernels
