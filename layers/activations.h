@@ -11,6 +11,11 @@
 
 namespace keel {
 
+class Activation;
+namespace activations {
+Activation get(const std::string& name, const Config& arguments);
+}
+
 // What options hold: a name ("relu"), a name with Keras's arguments (activations::get), or a
 // function of one's own with a name. Immutable; copies share the function.
 class Activation {
@@ -29,11 +34,19 @@ class Activation {
   const std::string& name() const { return name_; }
   const Config& arguments() const { return arguments_; }  // a dict, empty for the defaults
   bool is_linear() const { return name_ == "linear"; }
+  // Whether it is what activations::get gives for the name alone, not a function of one's own that
+  // only bears it.
+  bool is(const std::string& name) const {
+    return is_known_ && name_ == name && arguments_.entries().empty();
+  }
 
  private:
+  friend Activation activations::get(const std::string& name, const Config& arguments);
+
   std::string name_;
   Config arguments_ = Config::dict();
   Function function_;
+  bool is_known_ = false;
 };
 
 // The name; with arguments, the layer object that Keras writes in its place where there is one

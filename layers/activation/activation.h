@@ -12,7 +12,7 @@ struct ActivationOptions {
   Activation activation = "linear";
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);
@@ -28,6 +28,7 @@ class ActivationLayer final : public TensorLayer {
   explicit ActivationLayer(Options options)
       : TensorLayer(kClassName, options), options_(std::move(options)) {}
   bool supports_masking() const override { return true; }
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }
 
  private:

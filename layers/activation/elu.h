@@ -11,7 +11,7 @@ struct ELUOptions {
   double alpha = 1.0;
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);
@@ -28,6 +28,7 @@ class ELULayer final : public TensorLayer {
   explicit ELULayer(Options options)
       : TensorLayer(kClassName, options), options_(std::move(options)) {}
   bool supports_masking() const override { return true; }
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }
 
  private:

@@ -16,7 +16,7 @@ struct PReLUOptions {
   std::optional<Axes> shared_axes = {};  // along which all have one slope; never the batch
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

@@ -14,7 +14,7 @@ struct ReLUOptions {
   double threshold = 0.0;                // >= 0
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);
@@ -35,6 +35,7 @@ class ReLULayer final : public TensorLayer {
   // ValueError for a negative option.
   explicit ReLULayer(Options options);
   bool supports_masking() const override { return true; }
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }
 
  private:

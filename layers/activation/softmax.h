@@ -12,7 +12,7 @@ struct SoftmaxOptions {
   Axes axis = -1;  // along which the results sum to 1
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

@@ -28,7 +28,7 @@ struct DepthwiseConv1DOptions {
   Constraint bias_constraint = {};
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

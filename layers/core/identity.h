@@ -4,13 +4,14 @@
 #include <string>
 
 #include "layers/layer.h"
+#include "layers/serving/plan_step.h"
 
 namespace keel {
 
 struct IdentityOptions {
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) { base_fields(self, field); }
 };
@@ -23,6 +24,9 @@ class IdentityLayer final : public Layer {
   explicit IdentityLayer(Options options)
       : Layer(kClassName, options), options_(std::move(options)) {}
   bool supports_masking() const override { return true; }
+  std::optional<PlanValues> plan(Planner&, const PlanValues& inputs) const override {
+    return inputs;
+  }
   Config get_config() const override { return to_config(options_); }
 
  private:

@@ -11,7 +11,7 @@ struct MaskingOptions {
   double mask_value = 0.0;
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

@@ -12,7 +12,7 @@ struct DotInteractionOptions {
   bool skip_gather = false;       // keep the whole matrix of products, zeros above
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);
@@ -31,6 +31,7 @@ class DotInteractionLayer final : public Layer {
   using Options = DotInteractionOptions;
   explicit DotInteractionLayer(Options options)
       : Layer(kClassName, options), options_(std::move(options)) {}
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }
 
  private:

@@ -20,7 +20,7 @@ struct FeatureCrossOptions {
   Regularizer bias_regularizer = {};
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);
@@ -49,6 +49,7 @@ class FeatureCrossLayer final : public Layer {
   const Variable& kernel() const { return kernel_; }            // empty until built
   const Variable& down_kernel() const { return down_kernel_; }  // idem, and at full rank
   const Variable& bias() const { return bias_; }                // idem, and if !use_bias
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }
 
  private:

@@ -11,7 +11,7 @@ struct ConcatenateOptions {
   int axis = -1;
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);
@@ -31,6 +31,7 @@ class ConcatenateLayer final : public Layer {
       : Layer(kClassName, options), options_(std::move(options)) {}
   bool supports_masking() const override { return true; }
   std::vector<Tensor> compute_mask(const Tensors& inputs, const Tensors& outputs) const override;
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }
 
  private:

@@ -13,7 +13,7 @@ struct DotOptions {
   bool normalize = false;  // scale to length 1 along the axis first: the cosine
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

@@ -12,7 +12,7 @@ namespace keel {
 struct MergeOptions {
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) { base_fields(self, field); }
 };
@@ -21,6 +21,8 @@ struct MergeOptions {
 // naming the layer, for a dict, a nested structure, or a tensor that is not dense; ValueError for
 // fewer than `least`.
 std::vector<Tensor> merge_inputs(const Layer& layer, const Tensors& inputs, size_t least);
+
+enum class MergeKind { kAdd, kMultiply, kSubtract, kAverage, kMaximum, kMinimum };
 
 // Base of the layers below. Input: a list of tensors of one dtype, [batch, ...], whose dimensions
 // agree or are 1; those of a lower rank get dimensions of 1 after the batch. Output of the shape
@@ -31,11 +33,15 @@ class MergeLayer : public Layer {
   using Options = MergeOptions;
   bool supports_masking() const override { return true; }
   std::vector<Tensor> compute_mask(const Tensors& inputs, const Tensors& outputs) const override;
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }
 
  protected:
-  MergeLayer(const char* class_name, Options options, size_t least_inputs)
-      : Layer(class_name, options), options_(std::move(options)), least_inputs_(least_inputs) {}
+  MergeLayer(const char* class_name, Options options, MergeKind kind, size_t least_inputs)
+      : Layer(class_name, options),
+        options_(std::move(options)),
+        kind_(kind),
+        least_inputs_(least_inputs) {}
   // Merges tensors of one rank. They have their masks, but for those whose rank was lower.
   virtual Tensor merge(const std::vector<Tensor>& inputs) const = 0;
 
@@ -43,6 +49,7 @@ class MergeLayer : public Layer {
   Tensors call(const Tensors& inputs, const CallContext& context) final;
 
   const Options options_;
+  const MergeKind kind_;
   const size_t least_inputs_;
 };
 
@@ -50,7 +57,8 @@ class MergeLayer : public Layer {
 class AddLayer final : public MergeLayer {
  public:
   static constexpr char kClassName[] = "Add";
-  explicit AddLayer(Options options) : MergeLayer(kClassName, std::move(options), 1) {}
+  explicit AddLayer(Options options)
+      : MergeLayer(kClassName, std::move(options), MergeKind::kAdd, 1) {}
 
  private:
   Tensor merge(const std::vector<Tensor>& inputs) const override;
@@ -61,7 +69,8 @@ class AddLayer final : public MergeLayer {
 class MultiplyLayer final : public MergeLayer {
  public:
   static constexpr char kClassName[] = "Multiply";
-  explicit MultiplyLayer(Options options) : MergeLayer(kClassName, std::move(options), 1) {}
+  explicit MultiplyLayer(Options options)
+      : MergeLayer(kClassName, std::move(options), MergeKind::kMultiply, 1) {}
 
  private:
   Tensor merge(const std::vector<Tensor>& inputs) const override;
@@ -71,7 +80,8 @@ class MultiplyLayer final : public MergeLayer {
 class SubtractLayer final : public MergeLayer {
  public:
   static constexpr char kClassName[] = "Subtract";
-  explicit SubtractLayer(Options options) : MergeLayer(kClassName, std::move(options), 2) {}
+  explicit SubtractLayer(Options options)
+      : MergeLayer(kClassName, std::move(options), MergeKind::kSubtract, 2) {}
 
  private:
   Tensor merge(const std::vector<Tensor>& inputs) const override;
@@ -81,7 +91,8 @@ class SubtractLayer final : public MergeLayer {
 class AverageLayer final : public MergeLayer {
  public:
   static constexpr char kClassName[] = "Average";
-  explicit AverageLayer(Options options) : MergeLayer(kClassName, std::move(options), 1) {}
+  explicit AverageLayer(Options options)
+      : MergeLayer(kClassName, std::move(options), MergeKind::kAverage, 1) {}
 
  private:
   Tensor merge(const std::vector<Tensor>& inputs) const override;
@@ -92,7 +103,8 @@ class AverageLayer final : public MergeLayer {
 class MaximumLayer final : public MergeLayer {
  public:
   static constexpr char kClassName[] = "Maximum";
-  explicit MaximumLayer(Options options) : MergeLayer(kClassName, std::move(options), 1) {}
+  explicit MaximumLayer(Options options)
+      : MergeLayer(kClassName, std::move(options), MergeKind::kMaximum, 1) {}
 
  private:
   Tensor merge(const std::vector<Tensor>& inputs) const override;
@@ -102,7 +114,8 @@ class MaximumLayer final : public MergeLayer {
 class MinimumLayer final : public MergeLayer {
  public:
   static constexpr char kClassName[] = "Minimum";
-  explicit MinimumLayer(Options options) : MergeLayer(kClassName, std::move(options), 1) {}
+  explicit MinimumLayer(Options options)
+      : MergeLayer(kClassName, std::move(options), MergeKind::kMinimum, 1) {}
 
  private:
   Tensor merge(const std::vector<Tensor>& inputs) const override;

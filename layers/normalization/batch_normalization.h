@@ -25,7 +25,7 @@ struct BatchNormalizationOptions {
   Constraint gamma_constraint = {};
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);
@@ -63,6 +63,7 @@ class BatchNormalizationLayer final : public TensorLayer {
   bool supports_masking() const override { return true; }
   const Variable& moving_mean() const { return moving_mean_; }  // empty until built
   const Variable& moving_variance() const { return moving_variance_; }
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }
 
  private:

@@ -23,7 +23,7 @@ struct LayerNormalizationOptions {
   Constraint gamma_constraint = {};
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

@@ -21,7 +21,7 @@ struct NormalizationOptions {
   bool invert = false;  // back from normalized values
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);
@@ -43,6 +43,7 @@ class NormalizationLayer final : public TensorLayer {
   // ValueError if one of mean and variance is given without the other.
   explicit NormalizationLayer(Options options);
   bool supports_masking() const override { return true; }
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }
 
   // Sets the weights to the mean and biased variance of the data: all rows of a tensor, or of a
@@ -56,6 +57,11 @@ class NormalizationLayer final : public TensorLayer {
   void build_weights(const TensorSpec& input) override;
   Tensor call(const Tensor& input, const CallContext& context) override;
   std::vector<int> axes(const Shape& shape) const;
+
+  struct Statistics {
+    Tensor mean, deviation;
+  };
+  Statistics statistics() const;
 
   const Options options_;
   Variable mean_, variance_, count_;

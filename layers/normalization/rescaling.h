@@ -13,7 +13,7 @@ struct RescalingOptions {
   Numbers offset = 0.0;
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);
@@ -30,6 +30,7 @@ class RescalingLayer final : public TensorLayer {
   explicit RescalingLayer(Options options)
       : TensorLayer(kClassName, options), options_(std::move(options)) {}
   bool supports_masking() const override { return true; }
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }
 
  private:

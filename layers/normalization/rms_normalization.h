@@ -14,7 +14,7 @@ struct RMSNormalizationOptions {
   double epsilon = 1e-6;
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

@@ -12,7 +12,7 @@ struct UnitNormalizationOptions {
   Axes axis = -1;  // over which the length is taken
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

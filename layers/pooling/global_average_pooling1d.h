@@ -12,7 +12,7 @@ struct GlobalAveragePooling1DOptions {
   bool keepdims = false;                      // keep the steps' dimension, as 1
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

@@ -14,7 +14,7 @@ struct CategoryEncodingOptions {
   std::string output_mode = "multi_hot";  // or one_hot, count
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

@@ -18,7 +18,7 @@ struct DiscretizationOptions {
   std::string output_mode = "int";  // or one_hot, multi_hot, count
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

@@ -34,7 +34,7 @@ struct LookupOptions {
   bool pad_to_max_tokens = false;  // encodings of max_tokens numbers, however many there are
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

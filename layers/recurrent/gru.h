@@ -35,7 +35,7 @@ struct GRUOptions {
   bool zero_output_for_mask = false;
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

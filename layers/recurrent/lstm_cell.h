@@ -28,7 +28,7 @@ struct LSTMCellOptions {
   std::optional<int64_t> seed = {};  // of both; unset: the next streams of set_random_seed
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

@@ -33,7 +33,7 @@ struct SimpleRNNOptions {
   bool zero_output_for_mask = false;
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

@@ -26,7 +26,7 @@ struct SimpleRNNCellOptions {
   std::optional<int64_t> seed = {};  // of both; unset: the next streams of set_random_seed
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

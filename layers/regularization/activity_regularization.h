@@ -5,6 +5,7 @@
 #include <string>
 
 #include "layers/layer.h"
+#include "layers/serving/plan_step.h"
 
 namespace keel {
 
@@ -13,7 +14,7 @@ struct ActivityRegularizationOptions {
   double l2 = 0.0;
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);
@@ -32,6 +33,9 @@ class ActivityRegularizationLayer final : public TensorLayer {
     set_activity_regularizer(regularizers::l1_l2(options_.l1, options_.l2));
   }
   bool supports_masking() const override { return true; }
+  std::optional<PlanValues> plan(Planner&, const PlanValues& inputs) const override {
+    return inputs;
+  }
   Config get_config() const override { return to_config(options_); }
 
  private:

@@ -13,7 +13,7 @@ struct GaussianNoiseOptions {
   std::optional<int64_t> seed = {};  // unset: the next stream of set_random_seed
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

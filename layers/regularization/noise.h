@@ -36,6 +36,7 @@ void check_shape(const std::optional<Shape>& wanted, const std::string& who);
 class NoiseLayer : public TensorLayer {
  public:
   bool supports_masking() const final { return true; }
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const final;
 
  protected:
   // `options` has a seed, beside name, trainable and dtype.

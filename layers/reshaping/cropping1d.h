@@ -12,7 +12,7 @@ struct Cropping1DOptions {
   Margins cropping = 1;  // >= 0: steps left out at the beginning and at the end
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

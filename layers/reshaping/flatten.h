@@ -11,7 +11,7 @@ struct FlattenOptions {
   std::string data_format = "channels_last";  // or "channels_first": the features stand at axis 1
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);
@@ -27,6 +27,7 @@ class FlattenLayer final : public TensorLayer {
   using Options = FlattenOptions;
   // ValueError for another data_format.
   explicit FlattenLayer(Options options);
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }
 
  private:

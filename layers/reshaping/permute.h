@@ -12,7 +12,7 @@ struct PermuteOptions {
   std::vector<int> dims = {};  // required: the input's dimensions, from 1, in their new order
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

@@ -11,7 +11,7 @@ struct RepeatVectorOptions {
   int64_t n = 0;  // required: how many times, > 0
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

@@ -12,7 +12,7 @@ struct ReshapeOptions {
   std::vector<int64_t> target_shape = {};  // without the batch; one dimension may be -1
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);
@@ -28,6 +28,7 @@ class ReshapeLayer final : public TensorLayer {
   using Options = ReshapeOptions;
   // ValueError for two dimensions -1, or another negative one.
   explicit ReshapeLayer(Options options);
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }
 
  private:

@@ -11,7 +11,7 @@ struct UpSampling1DOptions {
   int64_t size = 2;  // > 0
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

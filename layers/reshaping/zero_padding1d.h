@@ -13,7 +13,7 @@ struct ZeroPadding1DOptions {
   std::string data_format = "channels_last";  // or "channels_first": the steps stand at axis 2
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

@@ -13,7 +13,7 @@ struct BruteForceRetrievalOptions {
   bool return_scores = true;  // the result is (scores, identifiers), else identifiers alone
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

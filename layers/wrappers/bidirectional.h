@@ -14,7 +14,7 @@ struct BidirectionalOptions {
   std::optional<LayerHandle<Layer>> backward_layer = {};  // unset: `layer`, backwards
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 };
 
 // Runs forward_layer, made anew from the config of `layer`, and backward_layer on the same

@@ -14,7 +14,7 @@ struct TimeDistributedOptions {
   std::optional<LayerHandle<Layer>> layer = {};  // required
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 };
 
 // Input [batch, steps, ...]; the layer is called with [batch, ...] of each step in turn, as Keras

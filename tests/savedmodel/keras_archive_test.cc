@@ -336,5 +336,26 @@ TEST(KerasArchiveTest, DamagedArchivesLoadOrAreErrorsOfOurs) {
   }
 }
 
+TEST(KerasArchiveTest, MixedBFloat16SurvivesAsKerasWritesIt) {
+  const TempFolder folder;
+  const Sequential model(
+      {.layers = {Input({.batch_shape = {kUnknown, 3}, .name = "in"}),
+                  Dense(
+                      {.units = 4, .activation = "relu", .name = "one", .dtype = "mixed_bfloat16"}),
+                  Dense({.units = 2, .name = "two"})},
+       .name = "mixed"});
+  for (const char* file : {"a.keras", "a.h5"}) {
+    save_model(model, folder / file);
+    const ModelHandle same = load_model(folder / file, {.compile = false});
+    const auto layers = same->layers();
+    EXPECT_EQ(layers.end()[-2]->dtype_policy().name(), "mixed_bfloat16") << file;
+    EXPECT_EQ(layers.end()[-1]->dtype_policy().name(), "float32") << file;
+    EXPECT_EQ(of(same(Tensors(batch()))), of(model(Tensors(batch())))) << file;
+  }
+  const Config layer = config_in(folder / "a.keras")["config"]["layers"].items()[1];
+  EXPECT_EQ(layer["config"]["dtype"]["class_name"], Config("DTypePolicy"));
+  EXPECT_EQ(layer["config"]["dtype"]["config"]["name"], Config("mixed_bfloat16"));
+}
+
 }  // namespace
 }  // namespace keel
