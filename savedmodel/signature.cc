@@ -3,8 +3,10 @@
 #include <optional>
 #include <set>
 
+#include "distribute/strategy.h"
 #include "layers/functional.h"
 #include "layers/sequential.h"
+#include "layers/serving/serving_plan.h"
 #include "layers/training/output_names.h"
 #include "savedmodel/keras_model_config.h"
 #include "savedmodel/saved_model.h"
@@ -121,7 +123,8 @@ struct Signature::Plan {
   std::vector<Input> model_inputs;
   std::map<std::string, TensorSpec> inputs;
   std::optional<data::ExampleParser> parser = {};
-  std::vector<std::string> fed_by = {};  // feature for each of the model's inputs
+  std::vector<std::string> fed_by = {};             // feature for each of the model's inputs
+  std::shared_ptr<const ServingPlan> serving = {};  // runs in place of the model, if there
 
   // In the order of the model's inputs.
   std::vector<TensorLike> parsed(const Tensor& serialized) const {
@@ -206,7 +209,9 @@ Tensors Signature::operator()(const Tensors& inputs) const {
   } else if (inputs.is_dict()) {
     model_inputs = plan.structured(plan.named(inputs));
   }
-  const Tensors outputs = (*plan.model)(model_inputs, {.training = false});
+  const Tensors outputs = plan.serving != nullptr
+                              ? (*plan.serving)(model_inputs)
+                              : (*plan.model)(model_inputs, {.training = false});
   const std::vector<std::string> names = output_names(*plan.model, outputs);
   const std::vector<TensorLike> values = flatten(outputs);
   Tensors::Dict out;
@@ -255,7 +260,18 @@ Signatures signatures(const ModelHandle& model, const std::string& path) {
 }
 
 Signatures signatures(const std::string& path) {
-  return signatures(load_model(path, {.compile = false}), path);
+  const ModelHandle model = load_model(path, {.compile = false});
+  Signatures out = signatures(model, path);
+  // Nobody else has the model, so its weights stay as they are. Tables that an engine holds, as
+  // under a TPUStrategy, can only be reached through it.
+  if (distribute::Strategy::current().is_tpu()) return out;
+  const auto serving = std::make_shared<const ServingPlan>(model);
+  for (auto& [_, signature] : out) {
+    auto plan = std::make_shared<Signature::Plan>(*signature.plan_);
+    plan->serving = serving;
+    signature.plan_ = std::move(plan);
+  }
+  return out;
 }
 
 }  // namespace keel

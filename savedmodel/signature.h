@@ -58,6 +58,7 @@ class Signature {
   Tensors operator()(const Tensors& inputs) const;
 
  private:
+  friend std::map<std::string, Signature> signatures(const std::string& path);
   struct Plan;
   std::shared_ptr<const Plan> plan_;
 };
@@ -65,8 +66,9 @@ class Signature {
 using Signatures = std::map<std::string, Signature>;
 
 // Those of a file of a whole model (".keras", ".h5", ".hdf5"), "serving_default" always among them.
-// They run the model that was loaded from it, or a model loaded now. Throws what load_model
-// throws; ValueError, naming the file, for signatures that do not fit the model.
+// They run the model that was loaded from it, or a model loaded now: then by a ServingPlan, made
+// once, with the same results (layers/serving/serving_plan.h). Throws what load_model throws;
+// ValueError, naming the file, for signatures that do not fit the model.
 Signatures signatures(const ModelHandle& model, const std::string& path);
 Signatures signatures(const std::string& path);
 

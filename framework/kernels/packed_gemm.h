@@ -1,0 +1,46 @@
+// Products with a matrix that is packed once and read many times: a layer's weights in serving.
+//
+// The matrix lies in panels of columns, each in the order in which the product reads it, so that a
+// small batch streams every weight once from wherever it is. Results have the bits of
+// gemm(x, b, y, m, n, k, false, false, {bias, relu}): those of a row depend on that row alone, not
+// on the rest of the batch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace keel::kernels {
+
+class PackedMatrix {
+ public:
+  // Copies b, [k, n] row-major, and bias, [n], or null for none.
+  PackedMatrix(const float* b, const float* bias, int64_t k, int64_t n);
+
+  int64_t inner() const { return k_; }
+  int64_t columns() const { return n_; }
+  // y[i, j] = sum over p of x[i, p] b[p, j] + bias[j], i < m; then max(y, 0) if relu, NaN kept.
+  // Rows of x and y lie `x_stride` and `y_stride` floats apart. y does not overlap x. Allocates
+  // nothing, and runs on this thread alone.
+  void multiply(const float* x, int64_t x_stride, int64_t m, float* y, int64_t y_stride,
+                bool relu) const;
+
+ private:
+  struct Rows;
+  int64_t multiply_panels(const Rows& rows, int64_t first) const;
+  void multiply_panel(const Rows& rows, int64_t first) const;
+
+  struct Free {
+    explicit Free(size_t size) : bytes(size) {}
+    size_t bytes;
+    void operator()(float* block) const;
+  };
+  using Floats = std::unique_ptr<float[], Free>;
+  static Floats zeros(int64_t count);
+
+  const int64_t k_, n_;
+  const bool has_bias_;
+  const Floats bias_, weights_;
+};
+
+}  // namespace keel::kernels

@@ -1,0 +1,54 @@
+// What a Planner gathers and a ServingPlan keeps. Private to plans.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/kernels/packed_gemm.h"
+#include "layers/serving/planner.h"
+
+namespace keel {
+
+struct Planner::State {
+  // Rows in the workspace, which may be a part of other rows, or a tensor; or one of these under
+  // another shape.
+  struct Value {
+    TensorLike symbol;  // with its mask
+    TensorSpec spec = {};
+    int slot = -1;  // of tensors
+    bool is_input = false;
+    bool is_constant = false;
+    int parent = -1;     // whose rows hold these
+    int64_t column = 0;  // where in the parent's
+  };
+  struct Step {
+    std::unique_ptr<PlanStep> step;
+    std::vector<PlanValue> reads, writes;
+    std::string layer;
+  };
+
+  std::vector<Value> values;
+  std::vector<Step> steps;
+  std::vector<PlanLookup> lookups;  // of inputs
+  std::vector<PlanValue> looked_up;
+  std::vector<std::string> input_names;               // inputs have the first slots
+  std::vector<std::pair<int, TensorLike>> constants;  // by slot
+  int slots = 0;
+  int64_t scratch = 0;
+  // By the ids of kernel and bias.
+  std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const kernels::PackedMatrix>> packed;
+  // What tables in 8 bits were made from; none if that is not wanted.
+  std::optional<std::map<const float*, Int8Table>> int8_tables;
+  std::vector<std::string> layers;  // those that are being planned, outermost first
+
+  // What holds the rows of a value in the end, and from which column on.
+  std::pair<int, int64_t> root(PlanValue value) const;
+  // Places of all values; returns how many floats a row of the workspace takes. `results` are read
+  // at the end.
+  int64_t place_values(const std::vector<PlanValue>& results, std::vector<PlanPlace>& places) const;
+};
+
+}  // namespace keel

@@ -1,0 +1,61 @@
+#include "framework/kernels/packed_gemm.h"
+
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+#include "framework/kernels/gemm.h"
+
+namespace keel::kernels {
+namespace {
+
+std::vector<float> numbers(int64_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> in(-1, 1);
+  std::vector<float> out(static_cast<size_t>(count));
+  for (float& x : out) x = in(random);
+  return out;
+}
+
+TEST(PackedGemm, HasTheBitsOfGemmForAnyNumberOfRowsAndColumns) {
+  for (int64_t n : {1, 2, 15, 16, 17, 32, 48, 64, 65, 127, 128, 200, 512}) {
+    for (int64_t k : {1, 13, 367, 600}) {
+      const auto b = numbers(k * n, 1), bias = numbers(n, 2);
+      const PackedMatrix packed(b.data(), bias.data(), k, n);
+      for (int64_t m : {1, 2, 3, 4, 5, 7, 8, 14, 15, 33}) {
+        const auto x = numbers(m * k, 3);
+        std::vector<float> expected(m * n), y(m * n);
+        gemm(x.data(), b.data(), expected.data(), m, n, k, false, false,
+             {.bias = bias.data(), .relu = true});
+        packed.multiply(x.data(), k, m, y.data(), n, true);
+        EXPECT_EQ(y, expected) << m << " x " << n << " x " << k;
+      }
+    }
+  }
+}
+
+TEST(PackedGemm, ReadsAndWritesRowsThatLieApartAndNothingBetweenThem) {
+  constexpr int64_t kM = 9, kN = 70, kK = 21, kXStride = 30, kYStride = 81;
+  const auto b = numbers(kK * kN, 1), wide = numbers(kM * kXStride, 2);
+  std::vector<float> x, expected(kM * kN), y(kM * kYStride, 7);
+  for (int64_t i = 0; i < kM; ++i) {
+    x.insert(x.end(), wide.begin() + i * kXStride, wide.begin() + i * kXStride + kK);
+  }
+  gemm(x.data(), b.data(), expected.data(), kM, kN, kK, false, false);
+  PackedMatrix(b.data(), nullptr, kK, kN)
+      .multiply(wide.data(), kXStride, kM, y.data(), kYStride, false);
+  for (int64_t i = 0; i < kM; ++i) {
+    for (int64_t j = 0; j < kYStride; ++j) {
+      EXPECT_EQ(y[i * kYStride + j], j < kN ? expected[i * kN + j] : 7) << i << ", " << j;
+    }
+  }
+}
+
+TEST(PackedGemm, OfNoRowsWritesNothing) {
+  const auto b = numbers(6, 1);
+  PackedMatrix(b.data(), nullptr, 2, 3).multiply(nullptr, 2, 0, nullptr, 3, true);
+}
+
+}  // namespace
+}  // namespace keel::kernels

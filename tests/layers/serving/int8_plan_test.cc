@@ -1,0 +1,68 @@
+#include <cmath>
+
+#include "gtest/gtest.h"
+
+#include "framework/int8_table.h"
+#include "layers/serving/serving_plan.h"
+#include "tests/layers/serving/models.h"
+
+namespace keel {
+namespace {
+
+using namespace serving_test;  // NOLINT: the models are what these tests are about
+
+constexpr int64_t kRows = 50;
+
+// Puts what 8 bits keep of each table in its place.
+void round_tables(const Functional& model) {
+  for (const Variable& v : model->trainable_variables()) {
+    if (v.shape().rank() != 2 || v.shape()[0] != kRows) continue;
+    v.assign(Int8Table(v.read(), "test").to_floats());
+  }
+}
+
+std::vector<float> scores(const ServingPlan& plan, const Tensors& batch) {
+  return plan(batch).tensor().to_vector<float>();
+}
+
+TEST(Int8Plan, LooksUpWhatAPlanOfTheRoundedTablesDoes) {
+  for (const int64_t dim : {16, 24}) {
+    const Functional model = dlrm(dim);
+    const Tensors batch = dlrm_batch(130);
+    const ServingPlan small(ModelHandle(model), {.table_dtype = "int8"});
+    EXPECT_EQ(small.called_layers(), std::vector<std::string>());
+    const auto of_floats = scores(ServingPlan(ModelHandle(model)), batch);
+    const auto of_bytes = scores(small, batch);
+    round_tables(model);
+    EXPECT_EQ(of_bytes, scores(ServingPlan(ModelHandle(model)), batch));
+    EXPECT_NE(of_bytes, of_floats);
+    for (size_t i = 0; i < of_floats.size(); ++i) EXPECT_NEAR(of_bytes[i], of_floats[i], 0.02);
+  }
+}
+
+TEST(Int8Plan, PoolsBagsAsAPlanOfTheRoundedTablesDoes) {
+  for (const char* combiner : {"sum", "mean", "sqrtn"}) {
+    const Tensors ids = layers::ragged_input({.dtype = DType::kInt64, .name = "bag"});
+    const FeatureConfig bags = {.table = table(kRows, 16, combiner)};
+    const Tensors pooled = layers::TPUEmbedding({.feature_config = bags})(ids);
+    const Functional model(
+        {.inputs = ids, .outputs = layers::Dense({.units = 3})(pooled.tensor())});
+    const Tensors batch = RaggedTensor::from_rows<int64_t>({{1, 2, 49}, {}, {7}, {7, 7}});
+    const ServingPlan small(ModelHandle(model), {.table_dtype = "int8"});
+    const auto of_bytes = scores(small, batch);
+    round_tables(model);
+    EXPECT_EQ(of_bytes, scores(ServingPlan(ModelHandle(model)), batch)) << combiner;
+  }
+}
+
+TEST(Int8Plan, OtherDTypesAndTablesThatAreNotFiniteAreErrors) {
+  const Functional model = dlrm();
+  EXPECT_THROW(ServingPlan(ModelHandle(model), {.table_dtype = "int4"}), ValueError);
+  for (const Variable& v : model->trainable_variables()) {
+    if (v.shape()[0] == kRows) v.assign(Tensor::full<float>(v.shape(), std::nanf("")));
+  }
+  EXPECT_THROW(ServingPlan(ModelHandle(model), {.table_dtype = "int8"}), ValueError);
+}
+
+}  // namespace
+}  // namespace keel

@@ -1,0 +1,196 @@
+#include "layers/serving/serving_plan.h"
+
+#include <atomic>
+#include <thread>
+
+#include "gtest/gtest.h"
+
+#include "distribute/tpu_strategy.h"
+#include "framework/parallel.h"
+#include "layers/sequential.h"
+#include "tests/layers/serving/models.h"
+
+namespace keel {
+namespace {
+
+using namespace serving_test;  // NOLINT: the models are what these tests are about
+
+std::vector<float> values(const Tensors& result) { return result.tensor().to_vector<float>(); }
+
+TEST(ServingPlan, GivesTheBitsOfTheModelForBatchesOfAnySize) {
+  const Functional model = dlrm();
+  const ServingPlan plan{ModelHandle(model)};
+  EXPECT_EQ(plan.called_layers(), std::vector<std::string>());
+  for (int64_t rows : {1, 2, 7, 32, 96, 97, 300}) {
+    const Tensors batch = dlrm_batch(rows);
+    EXPECT_EQ(values(plan(batch)), values(model(batch))) << rows;
+  }
+}
+
+TEST(ServingPlan, GivesARowTheSameBitsInAnyBatch) {
+  const ServingPlan plan{ModelHandle(dlrm(24))};
+  const Tensors batch = dlrm_batch(200);
+  const std::vector<float> all = values(plan(batch));
+  for (int64_t row : {0, 5, 96, 199}) {
+    EXPECT_EQ(values(plan(slice_rows(batch, row, row + 1)))[0], all[row]);
+  }
+}
+
+TEST(ServingPlan, SharesLargeBatchesAmongWorkersWithoutChangingABit) {
+  const int before = num_workers();
+  const ServingPlan plan{ModelHandle(dlrm())};
+  const Tensors batch = dlrm_batch(500);
+  set_num_workers(1);
+  const std::vector<float> one = values(plan(batch));
+  set_num_workers(2);
+  EXPECT_EQ(values(plan(batch)), one);
+  set_num_workers(before);
+}
+
+TEST(ServingPlan, RunsOnMemoryOfTheCallersAndTakesInputsInFlatteningOrder) {
+  const Functional model = dlrm();
+  const ServingPlan plan{ModelHandle(model)};
+  EXPECT_EQ(plan.input_names(),
+            (std::vector<std::string>{"id0", "id1", "id2", "id3", "id4", "numbers"}));
+  EXPECT_EQ(plan.output_specs()[0].shape, Shape({kUnknown, 1}));
+  const Tensors batch = dlrm_batch(3);
+  std::vector<TensorView> views;
+  for (const TensorLike& input : flatten(batch)) views.push_back(view_of(input));
+  std::vector<float> scores(3);
+  const std::span<float> output = scores;
+  plan.run(views, {&output, 1});
+  EXPECT_EQ(scores, values(model(batch)));
+}
+
+TEST(ServingPlan, KeepsTheWeightsOfTheMomentItWasMade) {
+  const Sequential model({.layers = {layers::Dense({.units = 2})}});
+  const Tensor x = random_floats({3, 4}, 1);
+  const std::vector<float> before = model(x).to_vector<float>();
+  const ServingPlan plan{ModelHandle(model)};
+  for (const Variable& v : model->weights()) v.assign(Tensor::zeros(v.shape()));
+  EXPECT_EQ(values(plan(x)), before);
+}
+
+TEST(ServingPlan, TakesBatchesOfNoRows) {
+  const ServingPlan plan{ModelHandle(dlrm())};
+  EXPECT_EQ(plan(dlrm_batch(0)).tensor().shape(), Shape({0, 1}));
+}
+
+TEST(ServingPlan, LeavesOutFurtherKeysAndConvertsNumbers) {
+  const Functional model = dlrm();
+  const ServingPlan plan{ModelHandle(model)};
+  Tensors::Dict batch = dlrm_batch(4).entries();
+  const std::vector<float> expected = values(model(Tensors(batch)));
+  batch["id1"] = batch["id1"].tensor().cast(DType::kInt32);
+  batch["numbers"] = batch["numbers"].tensor().cast(DType::kFloat64);
+  batch["label"] = Tensor::zeros({4});
+  EXPECT_EQ(values(plan(Tensors(batch))), expected);
+}
+
+TEST(ServingPlan, AnswersManyThreadsAtOnce) {
+  const Functional model = dlrm();
+  const ServingPlan plan{ModelHandle(model)};
+  std::vector<Tensors> batches;
+  std::vector<std::vector<float>> expected;
+  for (uint32_t i = 0; i < 4; ++i) {
+    batches.push_back(dlrm_batch(1 + 40 * i, i));
+    expected.push_back(values(model(batches.back())));
+  }
+  std::vector<std::jthread> threads;
+  std::atomic<int> wrong = 0;
+  for (size_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (size_t i = 0; i < 30; ++i) {
+        const size_t which = (t + i) % batches.size();
+        if (values(plan(batches[which])) != expected[which]) ++wrong;
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(wrong, 0);
+}
+
+// Runs a plan of the DLRM on views of a good batch that `spoil` has changed.
+template <class Fn>
+std::string error_of(const Fn& spoil) {
+  const ServingPlan plan{ModelHandle(dlrm())};
+  const Tensors batch = dlrm_batch(3);
+  std::vector<TensorView> views;
+  for (const TensorLike& input : flatten(batch)) views.push_back(view_of(input));
+  std::vector<float> scores(3, 7);
+  std::vector<std::span<float>> outputs = {scores};
+  spoil(views, outputs);
+  try {
+    plan.run(views, outputs);
+  } catch (const Error& e) {
+    EXPECT_EQ(scores, std::vector<float>(3, 7)) << "written before the error";
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(ServingPlan, RefusesWhatDoesNotFitBeforeItWritesAnything) {
+  const std::vector<int64_t> odd = {1, 50, 2};
+  EXPECT_EQ(error_of([&](auto& in, auto&) { in[1].data = odd.data(); }),
+            "TPUEmbedding: feature 'id1': id 50 at position 1 is outside its table of 50 rows");
+  EXPECT_EQ(error_of([](auto& in, auto&) { in.pop_back(); }),
+            "ServingPlan: needs 6 inputs, received 5");
+  EXPECT_EQ(error_of([](auto& in, auto&) {
+              in[5].shape = {3, 8};
+            }),
+            "ServingPlan: input 'numbers' has shape (?, 7), received (3, 8)");
+  EXPECT_EQ(error_of([](auto& in, auto&) { in[5].dtype = DType::kInt32; }),
+            "ServingPlan: input 'numbers' is float32, received int32");
+  EXPECT_EQ(error_of([](auto& in, auto&) { in[5].layout = Layout::kSparse; }),
+            "ServingPlan: input 'numbers' is dense, received a sparse tensor");
+  EXPECT_EQ(error_of([](auto& in, auto&) { in[2].data = nullptr; }),
+            "ServingPlan: input 'id2': has no data");
+  EXPECT_EQ(error_of([](auto& in, auto&) { in[2].shape = {2}, in[2].rows = in[2].values = 2; }),
+            "ServingPlan: input 'id2' has 2 rows, input 'id0' has 3");
+  EXPECT_EQ(error_of([](auto&, auto& out) { out.clear(); }),
+            "ServingPlan: has 1 outputs, received room for 0");
+  EXPECT_EQ(error_of([](auto&, auto& out) { out[0] = out[0].first(2); }),
+            "ServingPlan: output 0 takes 3 floats, received room for 2");
+}
+
+TEST(ServingPlan, RefusesFractionsForIds) {
+  const ServingPlan plan{ModelHandle(dlrm())};
+  Tensors::Dict batch = dlrm_batch(2).entries();
+  batch["id0"] = Tensor::zeros({2});
+  EXPECT_THROW(plan(Tensors(batch)), TypeError);
+}
+
+class OwnModel final : public Model {
+ public:
+  OwnModel() : Model("OwnModel") {}
+
+ private:
+  Tensors call(const Tensors& inputs, const CallContext&) override { return inputs; }
+};
+
+TEST(ServingPlan, RefusesModelsWhoseInputsItDoesNotKnow) {
+  EXPECT_THROW(ServingPlan(ModelHandle(Sequential({.layers = {layers::Dense({.units = 1})}}))),
+               ValueError);
+  EXPECT_THROW(ServingPlan(ModelHandle(make_layer<OwnModel>())), ValueError);
+}
+
+TEST(ServingPlan, RefusesTablesThatAnEngineHolds) {
+  distribute::TPUStrategy strategy({.num_cores = 1});
+  const auto scope = strategy.scope();
+  const Tensor id = layers::input({.shape = {}, .dtype = DType::kInt64, .name = "id"});
+  const Tensor row = layers::TPUEmbedding(
+      {.feature_config = FeatureConfig{.table = table(5, 4)}, .optimizer = tpu::SGD()})(id);
+  const Functional model({.inputs = id, .outputs = row});
+  EXPECT_THROW(ServingPlan{ModelHandle(model)}, RuntimeError);
+}
+
+TEST(ServingPlan, SummaryNamesTheStepsAndLayers) {
+  const std::string text = ServingPlan{ModelHandle(dlrm())}.summary();
+  EXPECT_NE(text.find("lookups in 5 tables"), std::string::npos) << text;
+  EXPECT_NE(text.find("product 31 x 33, relu"), std::string::npos) << text;
+  // The parts of the Concatenate are made in their place.
+  EXPECT_EQ(text.find("copy"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace keel
