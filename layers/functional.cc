@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "layers/functional_order.h"
+#include "layers/serving/planner.h"
 
 namespace keel {
 namespace {
@@ -53,14 +54,15 @@ void check_fits(const std::string& model, const std::string& path, const TensorS
 
 // Leaves out the keys of dicts that the model does not take, so that a batch of many columns
 // can be passed as it is.
-Tensors without_extra_keys(const Tensors& expected, const Tensors& received) {
+template <class T>
+Nest<T> without_extra_keys(const Tensors& expected, const Nest<T>& received) {
   if (!expected.is_dict() || !received.is_dict()) return received;
-  Tensors::Dict kept;
+  typename Nest<T>::Dict kept;
   for (const auto& [key, child] : received.entries()) {
     const auto it = expected.entries().find(key);
     if (it != expected.entries().end()) kept.emplace(key, without_extra_keys(it->second, child));
   }
-  return Tensors(std::move(kept));
+  return Nest<T>(std::move(kept));
 }
 
 }  // namespace
@@ -80,6 +82,7 @@ struct FunctionalModel::Plan {
   std::vector<int> inputs;
   Nest<int> outputs;
   std::vector<std::pair<int, TensorLike>> constants;
+  std::vector<std::pair<std::shared_ptr<Layer>, Nest<int>>> first_layers;  // as look_ahead() says
 };
 
 namespace {
@@ -99,6 +102,25 @@ Tensors inputs_of(const Step& step, const Result& result) {
     }
     return input;
   });
+}
+
+}  // namespace
+
+namespace {
+
+// The results below `inputs` are those of the model's inputs.
+template <class Step>
+std::vector<std::pair<std::shared_ptr<Layer>, Nest<int>>> first_layers(
+    const std::vector<Step>& steps, int64_t inputs) {
+  std::vector<std::pair<std::shared_ptr<Layer>, Nest<int>>> out;
+  for (const Step& step : steps) {
+    const auto layer = std::dynamic_pointer_cast<Layer>(step.operation);
+    const auto calls = std::ranges::count(steps, step.operation, &Step::operation);
+    const std::vector<int> numbers = flatten(step.inputs);
+    const bool on_inputs = std::ranges::all_of(numbers, [&](int n) { return n < inputs; });
+    if (layer && calls == 1 && on_inputs) out.emplace_back(layer, step.inputs);
+  }
+  return out;
 }
 
 }  // namespace
@@ -151,6 +173,7 @@ FunctionalModel::FunctionalModel(Options options)
   for (int n : flatten(plan->outputs)) last_reader.erase(n);
   for (const auto& [n, _] : plan->constants) last_reader.erase(n);
   for (const auto& [n, step] : last_reader) plan->steps[step].last_use.push_back(n);
+  plan->first_layers = first_layers(plan->steps, std::ssize(plan->inputs));
   plan_ = std::move(plan);
 
   std::set<std::string> names;
@@ -182,6 +205,47 @@ Tensors FunctionalModel::call(const Tensors& inputs, const CallContext&) {
     for_each_leaf(outputs,
                   [&](const std::string&, const TensorLike& value) { results[number++] = value; });
     for (int dead : step.last_use) results[dead].reset();
+  }
+  return map_structure(plan_->outputs, result);
+}
+
+bool FunctionalModel::looks_ahead() const {
+  return std::ranges::any_of(plan_->first_layers,
+                             [](const auto& entry) { return entry.first->looks_ahead(); });
+}
+
+void FunctionalModel::look_ahead(const Tensors& inputs) {
+  const Tensors received = without_extra_keys(inputs_, inputs);
+  try {
+    assert_same_structure(inputs_, received);
+  } catch (const Error&) {
+    return;  // the call says it
+  }
+  std::vector<std::optional<TensorLike>> results(plan_->results);
+  size_t i = 0;
+  for (const TensorLike& value : flatten(received)) results[plan_->inputs[i++]] = value;
+  for (const auto& [layer, numbers] : plan_->first_layers) {
+    if (!layer->looks_ahead()) continue;
+    layer->look_ahead(map_structure(numbers, [&](int number) { return *results[number]; }));
+  }
+}
+
+std::optional<PlanValues> FunctionalModel::plan(Planner& planner, const PlanValues& inputs) const {
+  for (const Plan::Step& step : plan_->steps) {
+    if (!step.masks.empty()) return {};
+  }
+  const PlanValues received = without_extra_keys(inputs_, inputs);
+  assert_same_structure(inputs_, received);
+  std::vector<PlanValue> results(plan_->results);
+  const std::vector<PlanValue> given = flatten(received);
+  for (size_t i = 0; i < given.size(); ++i) results[plan_->inputs[i]] = given[i];
+  for (const auto& [number, value] : plan_->constants) results[number] = planner.constant(value);
+  const auto result = [&](int number) { return results[number]; };
+  for (const Plan::Step& step : plan_->steps) {
+    const PlanValues outputs =
+        planner.call(step.operation, map_structure(step.inputs, result), step.options);
+    int number = step.first_output;
+    for (PlanValue value : flatten(outputs)) results[number++] = value;
   }
   return map_structure(plan_->outputs, result);
 }

@@ -14,7 +14,7 @@ struct FunctionalOptions {
   Tensors inputs, outputs;
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 };
 
 // The model that computes `outputs` from `inputs`, all symbolic; inputs are results of
@@ -36,6 +36,10 @@ class FunctionalModel final : public Model {
   // Nodes in running order, those of input layers first.
   const std::vector<std::shared_ptr<const GraphNode>>& nodes() const { return nodes_; }
 
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
+  // Of the layers that are called once, on inputs of the model alone.
+  bool looks_ahead() const override;
+  void look_ahead(const Tensors& inputs) override;
   // Keras's config of a functional model (layers, inbound_nodes, input_layers, output_layers).
   // NotImplementedError if the graph has an op: files hold layers only; the error names the op.
   Config get_config() const override;

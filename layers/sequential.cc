@@ -4,6 +4,7 @@
 
 #include "layers/input_layer.h"
 #include "layers/registry.h"
+#include "layers/serving/planner.h"
 
 namespace keel {
 
@@ -50,6 +51,14 @@ Tensors SequentialModel::call(const Tensors& inputs, const CallContext&) {
   return x;
 }
 
+bool SequentialModel::looks_ahead() const {
+  return !sublayers().empty() && sublayers().front()->looks_ahead();
+}
+
+void SequentialModel::look_ahead(const Tensors& inputs) {
+  if (looks_ahead()) sublayers().front()->look_ahead(inputs);
+}
+
 Config SequentialModel::get_config() const {
   Config::List layers;
   if (input_spec_) {
@@ -57,7 +66,7 @@ Config SequentialModel::get_config() const {
                             .dtype = input_spec_->dtype,
                             .ragged = input_spec_->layout == Layout::kRagged,
                             .sparse = input_spec_->layout == Layout::kSparse,
-                            .name = input_name_.empty() ? "input_" + name() : input_name_});
+                            .name = input_name()});
     layers.push_back(layers::serialize(input));
   }
   for (const auto& layer : sublayers()) layers.push_back(layers::serialize(*layer));
@@ -98,6 +107,12 @@ LayerHandle<SequentialModel> SequentialModel::from_config(const Config& config) 
     if (!trainable->boolean()) model->set_trainable(false);
   }
   return model;
+}
+
+std::optional<PlanValues> SequentialModel::plan(Planner& planner, const PlanValues& inputs) const {
+  PlanValues x = inputs;
+  for (const auto& layer : sublayers()) x = planner.call(layer.shared(), x);
+  return x;
 }
 
 }  // namespace keel

@@ -12,7 +12,7 @@ struct SequentialOptions {
   std::vector<LayerHandle<Layer>> layers = {};
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 };
 
 // Each layer takes what the one before returns. A first InputLayer gives the input's spec, and
@@ -27,7 +27,13 @@ class SequentialModel final : public Model {
   std::vector<LayerHandle<Layer>> layers() const override;
   // Spec of the input once known: from an InputLayer or from the first call.
   std::optional<TensorSpec> input_spec() const { return input_spec_; }
+  // Of the InputLayer, or what one would be called.
+  std::string input_name() const { return input_name_.empty() ? "input_" + name() : input_name_; }
 
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
+  // Of the first layer.
+  bool looks_ahead() const override;
+  void look_ahead(const Tensors& inputs) override;
   Config get_config() const override;
   // Reads configs of Keras 1 to 3.
   static LayerHandle<SequentialModel> from_config(const Config& config);

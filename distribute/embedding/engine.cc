@@ -88,11 +88,15 @@ void EmbeddingEngine::State::fetch(Communicator& communicator,
 }
 
 std::vector<Tensor> EmbeddingEngine::State::pool(const std::vector<FeatureBatch>& features,
-                                                 Scratch& s) const {
+                                                 Scratch& s, Prepared* prepared) const {
   const profile::Scope scope(profile::Phase::kLookup, "pool");
   std::vector<Tensor> out(features.size());
   std::vector<int64_t> next_remote(tables().size(), 0);
   for (size_t f = 0; f < features.size(); ++f) {
+    if (prepared != nullptr && prepared->pooled[f] != 0) {
+      out[f] = std::move(prepared->values[f]);
+      continue;
+    }
     const FeatureBatch& batch = features[f];
     const size_t t = table_of(f);
     const HeldTable& table = held[t];
@@ -157,10 +161,14 @@ EmbeddingEngine::EmbeddingEngine(const EngineConfiguration& configuration, const
   s.label = label_of(configuration);
   s.first_shard = local.first;
   const int count = local.count < 0 ? shards() - local.first : local.count;
-  s.scratch.resize(count);
-  for (State::Scratch& scratch : s.scratch) scratch.updates.resize(configuration.tables.size());
+  s.scratch = std::vector<State::Scratch>(count);
+  for (State::Scratch& scratch : s.scratch) {
+    scratch.updates.resize(configuration.tables.size());
+    scratch.patches.resize(configuration.tables.size());
+    scratch.pools_ahead.resize(configuration.tables.size(), 1);
+  }
   s.pending.resize(count);
-  s.sums.resize(shards());
+  for (std::vector<RowList>& sums : s.sums) sums.resize(shards());
   const int cores = configuration.num_tensor_cores / configuration.num_hosts;
   for (const EngineTable& t : tables()) {
     const std::vector<Slot> slots =
@@ -174,13 +182,15 @@ EmbeddingEngine::EmbeddingEngine(const EngineConfiguration& configuration, const
   }
 }
 
-EmbeddingEngine::~EmbeddingEngine() = default;
+// Before the tables go that its threads read.
+EmbeddingEngine::~EmbeddingEngine() { state_->scratch.clear(); }
 
 const EngineConfiguration& EmbeddingEngine::configuration() const { return state_->configuration; }
 
 void EmbeddingEngine::initialize(int table, int part, int64_t rows,
                                  const InitializerFunction& initializer,
                                  const RandomStream& stream) {
+  drop_prepared();
   state_->held.at(table).initialize(part, rows, initializer, stream);
 }
 
@@ -201,6 +211,7 @@ void EmbeddingEngine::read_rows(int table, int part, int64_t begin, int64_t end,
 
 void EmbeddingEngine::write_rows(int table, int part, int64_t begin, int64_t end,
                                  const float* values) {
+  drop_prepared();
   HeldTable& held = state_->held_with(table, begin, end);
   for (int64_t row = begin; row < end; ++row, values += held.dim()) held.write(part, row, values);
   if (part != 0) return;
@@ -232,16 +243,20 @@ EmbeddingEngine::Activations EmbeddingEngine::lookup(Communicator& communicator,
     throw RuntimeError("EmbeddingEngine: made for ", shards(), " replicas, looked up in ",
                        communicator.size());
   }
-  s.check(features);
-  if (!training) s.run_pending(communicator);
   State::Scratch& scratch = s.scratch[communicator.rank() - s.first_shard];
+  const auto prepared = training ? s.take_prepared(features, scratch) : nullptr;
+  if (prepared == nullptr) s.check(features);
+  if (!training) s.run_pending(communicator);
   auto ticket = std::make_shared<Ticket>();
   ticket->features = features;
   if (communicator.placement().processes() > 1) s.fetch(communicator, features, scratch);
-  std::vector<Tensor> values = s.pool(features, scratch);
+  if (prepared != nullptr) s.refresh(communicator, *prepared, scratch);
+  std::vector<Tensor> values = s.pool(features, scratch, prepared.get());
+  if (prepared != nullptr) ticket->groups = std::move(prepared->groups);
   if (training) {
     ++scratch.lookups;
     s.run_pending(communicator);
+    s.begin_first(communicator, scratch);
   }
   return {.values = std::move(values), .ticket = std::move(ticket)};
 }
@@ -275,7 +290,15 @@ bool EmbeddingEngine::has_pending() const {
 }
 
 void EmbeddingEngine::forget_uneven_pending() {
-  for (State::Scratch& scratch : state_->scratch) scratch.lookups = 0;
+  drop_prepared();
+  int64_t most = 0;
+  for (const State::Scratch& scratch : state_->scratch) {
+    most = std::max(most, scratch.updates_done);
+  }
+  for (State::Scratch& scratch : state_->scratch) {
+    scratch.lookups = 0;
+    scratch.updates_done = most;
+  }
   const auto& pending = state_->pending;
   const size_t first = pending.front().size();
   if (std::ranges::all_of(pending, [&](const auto& p) { return p.size() == first; })) return;

@@ -14,6 +14,12 @@
 // that goes on from a checkpoint draws what the first one would have drawn if iterations tell the
 // updates apart, and other bits where they do not, as those of embedding optimizers, all 0.
 //
+// A replica may announce what it will look up next, with prefetch: its ids are grouped and its rows
+// pooled on a thread of the replica, beside what the replica does meanwhile. An update that comes
+// in between is made good: the samples with a row that it has moved are pooled anew, and all
+// of a table's where those are many. So a lookup gives the same bits, and updates do, whether or
+// not it was announced. Where there are several processes, only ids are grouped.
+//
 // With pipeline_execution_with_tensor_core an update waits for the rows of the next training
 // lookup to be gathered: the lookup of step n sees the updates of steps 0 ... n - 2, exactly.
 // Inference lookups see all of them.
@@ -91,8 +97,14 @@ class EmbeddingEngine {
 
   // `features[f]` is this replica's batch. `training`: an update may follow. ValueError for an id
   // outside its table.
+  // A batch that was announced is known by its tensors, not by their contents.
   Activations lookup(Communicator& communicator, const std::vector<FeatureBatch>& features,
                      bool training = true);
+  // Says what this replica will look up, in training, after the lookups that it has said so of
+  // before. Work begins when the last of those is done, or now if there are none; with one worker
+  // (num_workers) it is done then. Of batches that are not looked up the last two are kept. What is
+  // wrong with a batch is said by its lookup. Not collective.
+  void prefetch(const Communicator& communicator, const std::vector<FeatureBatch>& features);
   // gradients[f]: float32 [samples, dim], or empty for zeros. Sums the gradient of each row over
   // samples, features and replicas, then updates each row looked up once, by its table's rule at
   // steps[t]; see RowUpdate. RuntimeError if the ticket was used before.
@@ -101,11 +113,13 @@ class EmbeddingEngine {
   // Runs the updates that wait.
   void drain(Communicator& communicator);
   bool has_pending() const;  // an update waits
-  // After a run that failed: forgets what waits unless it is the same in all replicas.
+  // After a run that failed: forgets what waits unless it is the same in all replicas, and what is
+  // prepared.
   void forget_uneven_pending();
 
  private:
   struct State;
+  void drop_prepared();
   const std::unique_ptr<State> state_;
 };
 

@@ -1,12 +1,15 @@
-// What EmbeddingEngine is made of, for its sources: lookups are in engine.cc, updates in
-// engine_update.cc.
+// What EmbeddingEngine is made of, for its sources: lookups are in engine.cc, what is prepared of
+// them in engine_prefetch.cc, updates in engine_update.cc.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "distribute/embedding/background_worker.h"
 #include "distribute/embedding/engine.h"
 #include "distribute/embedding/held_table.h"
 #include "distribute/embedding/remote_rows.h"
@@ -21,6 +24,7 @@ kernels::Bags bags_of(const FeatureBatch& batch);
 class EmbeddingEngine::Ticket {
  public:
   std::vector<FeatureBatch> features;
+  std::vector<kernels::RowGroups> groups;  // by table, if they are known
   bool used = false;
 };
 
@@ -47,6 +51,25 @@ struct EmbeddingEngine::State {
     }
   };
 
+  // A batch that one replica has announced.
+  struct Prepared {
+    std::vector<FeatureBatch> features;
+    std::vector<int> tables_to_group;             // the first pieces of the work
+    std::vector<size_t> features_to_pool;         // the others
+    std::vector<kernels::RowGroups> groups = {};  // by table
+    std::vector<Tensor> values = {};              // by feature; empty unless it is to be pooled
+    std::vector<char> pooled = {};                // by feature
+    int64_t updates_seen = 0;                     // by the values
+    bool begun = false;
+  };
+
+  // What it takes to bring pooled features of a table up to date.
+  struct Patch {
+    std::vector<char> flags;  // by sample, over all features of the table
+    std::vector<int64_t> samples, ids, splits;
+    std::vector<float> weights, values;
+  };
+
   // Buffers of one replica, kept from step to step.
   struct Scratch {
     RemoteRows remote;
@@ -60,6 +83,20 @@ struct EmbeddingEngine::State {
     int64_t lookups = 0;
     std::string label;                 // of the update
     std::vector<UpdateCount> updates;  // by table
+    int64_t updates_done = 0;          // equal in all replicas
+
+    // Those that are not looked up yet, at most two: the first has been begun.
+    std::vector<std::shared_ptr<Prepared>> ahead;
+    std::vector<std::vector<kernels::RowGroups>> spare_groups;
+    std::vector<Patch> patches;     // by table
+    std::vector<char> pools_ahead;  // by table: there was not much to patch
+    int64_t patched = 0;            // batches
+    BackgroundWorker worker;        // last: its thread uses what stands above
+
+    void keep_memory(std::vector<kernels::RowGroups>& groups);
+    void drop_first();
+    void drop_all();
+    void stop_pooling_ahead();
   };
 
   EngineConfiguration configuration;
@@ -71,29 +108,46 @@ struct EmbeddingEngine::State {
   std::vector<Scratch> scratch;               // by local replica
   std::vector<std::vector<Pending>> pending;  // by local replica, oldest first
   // By replica: what its batch adds to rows that are held here. Each is written by one local
-  // replica before a meeting and read by all after it.
-  std::vector<RowList> sums;
+  // replica before a meeting and read by all after it. Updates take turns with two of them: some
+  // replica may still read which rows the last one has moved.
+  std::array<std::vector<RowList>, 2> sums;
 
   const std::vector<EngineTable>& tables() const { return configuration.tables; }
   RowKeys keys_of(const Scratch& s, size_t table) const;
+  std::vector<RowList>& sums_of(int64_t update) { return sums[update % 2]; }
+  const std::vector<RowList>& sums_of(int64_t update) const { return sums[update % 2]; }
   int table_of(size_t feature) const { return configuration.features[feature].table_id; }
   HeldTable& held_with(int table, int64_t first, int64_t end);
   void check(const std::vector<FeatureBatch>& features) const;
   void fetch(Communicator& communicator, const std::vector<FeatureBatch>& features,
              Scratch& scratch) const;
-  std::vector<Tensor> pool(const std::vector<FeatureBatch>& features, Scratch& scratch) const;
+  // `prepared`, which may be null, has what is pooled already.
+  std::vector<Tensor> pool(const std::vector<FeatureBatch>& features, Scratch& scratch,
+                           Prepared* prepared) const;
   void pool_by_pointer(size_t feature, const FeatureBatch& batch, std::vector<int64_t>& next_remote,
                        Scratch& scratch, float* out) const;
   void group(const Pending& p, Scratch& scratch) const;
   bool steps_as_it_sums(size_t table, const Communicator& communicator) const;
   void step_own_sums(const Pending& p, const Scratch& scratch, const Communicator& communicator);
   void list_sums(Communicator& communicator, Scratch& scratch);
-  void receive_sums(Communicator& communicator, std::vector<RowList>& outgoing);
+  void receive_sums(Communicator& communicator, std::vector<RowList>& outgoing,
+                    std::vector<RowList>& lists);
   void step_listed(Communicator& communicator, const Pending& p, const Scratch& s);
   void step_all(size_t table, RowMerge& merge, std::pair<int64_t, int64_t> positions,
                 const Step& step, RowKeys& keys);
   void update(Communicator& communicator, const Pending& p);
   void run_pending(Communicator& communicator);
+
+  std::vector<int> features_of(size_t table) const;
+  void begin_first(const Communicator& communicator, Scratch& scratch) const;
+  void group_ahead(Prepared& prepared, size_t table) const;
+  void pool_ahead(Prepared& prepared, size_t feature) const;
+  std::shared_ptr<Prepared> take_prepared(const std::vector<FeatureBatch>& features,
+                                          Scratch& scratch) const;
+  void refresh(const Communicator& communicator, Prepared& prepared, Scratch& scratch) const;
+  std::optional<int64_t> flag_moved(const Communicator& communicator, const Prepared& prepared,
+                                    const Scratch& scratch, size_t table, Patch& patch) const;
+  void pool_flagged(Prepared& prepared, size_t feature, int64_t first_sample, Patch& patch) const;
 };
 
 }  // namespace keel::distribute

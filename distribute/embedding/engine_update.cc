@@ -28,20 +28,31 @@ RowKeys EmbeddingEngine::State::keys_of(const Scratch& s, size_t table) const {
 void EmbeddingEngine::State::group(const Pending& p, Scratch& s) const {
   const profile::Scope scope(profile::Phase::kUpdate, "group ids");
   s.gradients.resize(tables().size());
+  std::vector<kernels::RowGroups>& known = p.ticket->groups;
   parallel_for(std::ssize(tables()), 1, [&](int64_t first, int64_t end) {
+    std::vector<kernels::Bags> bags;
     std::vector<PooledGradient> features;
     for (int64_t t = first; t < end; ++t) {
       if (tables()[t].update.rule == nullptr) continue;
+      bags.clear();
       features.clear();
       for (size_t f = 0; f < p.ticket->features.size(); ++f) {
         if (table_of(f) != t) continue;
+        bags.push_back(bags_of(p.ticket->features[f]));
         features.push_back(
-            {.bags = bags_of(p.ticket->features[f]),
+            {.bags = bags.back(),
              .gradient = p.gradients[f] ? p.gradients[f].data<float>().data() : nullptr});
       }
-      s.gradients[t].build(features, tables()[t].combiner, dims[t]);
+      if (known.empty()) {
+        s.gradients[t].group(bags);
+      } else {
+        s.gradients[t].exchange_groups(known[t]);
+      }
+      s.gradients[t].fill(features, tables()[t].combiner, dims[t]);
     }
   });
+  // An update that fails is tried again, and then groups anew.
+  s.keep_memory(known);
 }
 
 // Where no other replica has a part in a row its sum need not be kept.
@@ -101,10 +112,12 @@ void EmbeddingEngine::State::list_sums(Communicator& communicator, Scratch& s) {
   const profile::Scope scope(profile::Phase::kUpdate, "sum rows");
   const Placement& placement = communicator.placement();
   s.outgoing.resize(placement.processes());
+  std::vector<RowList>& lists = sums_of(s.updates_done + 1);
   const auto list_of = [&](int process) -> RowList& {
-    return process == placement.process ? sums[communicator.rank()] : s.outgoing[process];
+    return process == placement.process ? lists[communicator.rank()] : s.outgoing[process];
   };
-  for (int q = 0; q < placement.processes(); ++q) list_of(q).clear();
+  for (RowList& list : s.outgoing) list.clear();
+  lists[communicator.rank()].restart(sums_of(s.updates_done)[communicator.rank()]);
   const int cores = configuration.num_tensor_cores / configuration.num_hosts;
   for (size_t t = 0; t < tables().size(); ++t) {
     const RowUpdate& update = tables()[t].update;
@@ -125,12 +138,13 @@ void EmbeddingEngine::State::list_sums(Communicator& communicator, Scratch& s) {
     }
     for (int q = 0; q < placement.processes(); ++q) list_of(q).end_table();
   }
-  if (placement.processes() > 1) receive_sums(communicator, s.outgoing);
+  if (placement.processes() > 1) receive_sums(communicator, s.outgoing, lists);
 }
 
 // What goes to a process is sent to one of its replicas, which keeps it for all of them.
 void EmbeddingEngine::State::receive_sums(Communicator& communicator,
-                                          std::vector<RowList>& outgoing) {
+                                          std::vector<RowList>& outgoing,
+                                          std::vector<RowList>& lists) {
   const Placement& placement = communicator.placement();
   std::vector<Bytes> ids(communicator.size()), values(communicator.size());
   for (int q = 0; q < placement.processes(); ++q) {
@@ -148,7 +162,7 @@ void EmbeddingEngine::State::receive_sums(Communicator& communicator,
   const std::vector<Bytes> rows = communicator.all_to_all(values, "rows");
   for (int r = 0; r < communicator.size(); ++r) {
     if (received[r].empty()) continue;
-    sums[r].assign(received[r], as_elements<float>(rows[r]), tables().size());
+    lists[r].assign(received[r], as_elements<float>(rows[r]), tables().size());
   }
 }
 
@@ -160,13 +174,14 @@ void EmbeddingEngine::State::step_listed(Communicator& communicator, const Pendi
   const Placement& placement = communicator.placement();
   const int64_t me = communicator.rank() - placement.first_local();
   const int64_t local = placement.local();
+  const std::vector<RowList>& of_replicas = sums_of(s.updates_done);
   std::vector<RowList::Table> lists(communicator.size());
   std::array<int64_t, 16> ids;
   std::vector<float> rows;
   for (size_t t = 0; t < tables().size(); ++t) {
     const RowUpdate& update = tables()[t].update;
     if (update.rule == nullptr || steps_as_it_sums(t, communicator)) continue;
-    for (int r = 0; r < communicator.size(); ++r) lists[r] = sums[r].table(t, dims);
+    for (int r = 0; r < communicator.size(); ++r) lists[r] = of_replicas[r].table(t, dims);
     RowKeys keys = keys_of(s, t);
     if (!update.lazy) {
       const HeldRows& here = held[t].rows();
@@ -216,10 +231,12 @@ void EmbeddingEngine::State::step_all(size_t table, RowMerge& merge,
 void EmbeddingEngine::State::update(Communicator& communicator, const Pending& p) {
   const profile::Scope scope(profile::Phase::kUpdate, "tables");
   Scratch& s = scratch[communicator.rank() - first_shard];
+  s.stop_pooling_ahead();
   group(p, s);
   list_sums(communicator, s);
   communicator.barrier(s.label);
   // All replicas are here, so all count this update or, had one failed, none.
+  ++s.updates_done;
   for (size_t t = 0; t < tables().size(); ++t) {
     if (tables()[t].update.rule != nullptr) s.updates[t].advance(p.steps[t].iteration);
   }

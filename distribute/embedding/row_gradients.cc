@@ -27,15 +27,16 @@ float gain_of(int64_t ids, Combiner combiner) {
 
 }  // namespace
 
-void RowGradients::build(std::span<const PooledGradient> features, Combiner combiner, int64_t dim) {
-  bags_.clear();
+void group_rows(std::span<const Bags> features, kernels::RowGroups& out) {
+  out.build(features, std::ranges::any_of(features, &Bags::weights));
+}
+
+void RowGradients::fill(std::span<const PooledGradient> features, Combiner combiner, int64_t dim) {
   bool weighted = false, scale = false;
   for (const PooledGradient& f : features) {
-    bags_.push_back(f.bags);
     weighted = weighted || f.bags.weights != nullptr;
     scale = scale || divides(f.bags, combiner);
   }
-  groups_.build(bags_, weighted);
   sources_ = {};
   // A product for each sample rather than for each id, where the ids of one share it.
   scale = scale && !weighted;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "framework/kernels/row_groups.h"
@@ -16,10 +17,17 @@ struct PooledGradient {
   const float* gradient = nullptr;
 };
 
-// Keeps its memory from step to step. Points into the gradients it was built from.
+// The groups of the features of one table.
+void group_rows(std::span<const kernels::Bags> features, kernels::RowGroups& out);
+
+// Keeps its memory from step to step. Points into the gradients it was filled from.
 class RowGradients {
  public:
-  void build(std::span<const PooledGradient> features, kernels::Combiner combiner, int64_t dim);
+  // First which rows, by group_rows() now or before, then what is added to them: by the same
+  // features.
+  void group(std::span<const kernels::Bags> features) { group_rows(features, groups_); }
+  void exchange_groups(kernels::RowGroups& groups) { std::swap(groups_, groups); }
+  void fill(std::span<const PooledGradient> features, kernels::Combiner combiner, int64_t dim);
 
   // Groups are rows of the table; their entries stand in the order feature, sample, position.
   const kernels::RowGroups& groups() const { return groups_; }
@@ -32,7 +40,6 @@ class RowGradients {
 
   kernels::RowGroups groups_;
   kernels::RowSources sources_;
-  std::vector<kernels::Bags> bags_;
   std::vector<float> rows_, gains_;
   std::vector<uint32_t> row_of_;
 };

@@ -11,6 +11,11 @@ void RowList::clear() {
   values_.clear();
 }
 
+void RowList::restart(RowList& before) {
+  values_.swap(before.values_);
+  clear();
+}
+
 void RowList::append(const kernels::RowGroups& groups, int64_t first, int64_t end,
                      const kernels::RowSources& sources, int64_t dim, bool each_entry) {
   const int64_t begin_entry = groups.begin(first);
@@ -46,7 +51,12 @@ RowList::Table RowList::table(size_t index, std::span<const int64_t> dims) const
     values += (ends_[t] - begin) * dims[t];
     begin = ends_[t];
   }
-  return {.ids = std::span(ids_).subspan(begin, ends_[index] - begin), .values = values};
+  return {.ids = ids(index), .values = values};
+}
+
+std::span<const int64_t> RowList::ids(size_t table) const {
+  const int64_t begin = table == 0 ? 0 : ends_[table - 1];
+  return std::span(ids_).subspan(begin, ends_[table] - begin);
 }
 
 std::span<const int64_t> RowList::counts_and_ids(size_t tables) {

@@ -19,6 +19,8 @@ class RowList {
   };
 
   void clear();
+  // The same, with the memory of another list's values: its ids may be read meanwhile.
+  void restart(RowList& before);
   // Of the next table: ids and sums of the groups [first, end), or of their entries one by one.
   // Call it any number of times, then end_table().
   void append(const kernels::RowGroups& groups, int64_t first, int64_t end,
@@ -29,6 +31,7 @@ class RowList {
               size_t tables);
 
   Table table(size_t index, std::span<const int64_t> dims) const;
+  std::span<const int64_t> ids(size_t table) const;
   std::span<const int64_t> counts_and_ids(size_t tables);
   std::span<const float> values() const { return values_; }
 

@@ -29,12 +29,18 @@ class TPUEmbeddingLayer::Backend {
   virtual Tensors look_up(const Tensors& features, const FeatureWeights& weights,
                           const Nest<FeatureConfig>& config) = 0;
 
+  // Whether prefetch() does anything.
+  virtual bool looks_ahead() const { return false; }
+  virtual void prefetch(const Tensors&, const FeatureWeights&) {}
+
   // The table as a tensor; differentiable where it is a variable.
   virtual Tensor read(int table) const = 0;
   virtual void write(int table, const Tensor& values) = 0;
   // What files and checkpoints keep that is not in a variable.
   virtual std::vector<StateEntry> state_entries() const { return {}; }
   virtual IdCounts odd_ids(size_t feature) const = 0;
+  // How the tables are looked up where they are variables; none with an engine.
+  virtual std::optional<LookupRules> host_rules() const { return {}; }
 
  protected:
   const TableSet& tables_;
@@ -53,6 +59,7 @@ class TPUEmbeddingLayer::VariableBackend : public TPUEmbeddingLayer::Backend {
   void write(int table, const Tensor& values) override;
   std::vector<StateEntry> state_entries() const override;
   IdCounts odd_ids(size_t feature) const override { return tally_.counts(feature); }
+  std::optional<LookupRules> host_rules() const override { return rules_; }
 
  private:
   const LookupRules rules_;
@@ -75,6 +82,8 @@ class TPUEmbeddingLayer::EngineBackend final : public TPUEmbeddingLayer::Backend
   std::vector<Variable> build(const std::vector<Shape>& output_shapes) override;
   bool pools_dense() const override { return true; }
   void check_strategy() const override;
+  bool looks_ahead() const override;
+  void prefetch(const Tensors& features, const FeatureWeights& weights) override;
   Tensors look_up(const Tensors& features, const FeatureWeights& weights,
                   const Nest<FeatureConfig>& config) override;
   Tensor read(int table) const override;

@@ -426,7 +426,7 @@ Config DistributedEmbeddingLayer::get_config() const {
   const Config encoded = keras_rs::encode_feature_configs(features);
   Config out = Config::dict({{"name", name()},
                              {"trainable", trainable()},
-                             {"dtype", encode(dtype())},
+                             {"dtype", encode(dtype_policy())},
                              {"feature_configs", encoded["feature_configs"]},
                              {"tables", encoded["tables"]},
                              {"table_stacking", encode(options_.table_stacking)}});

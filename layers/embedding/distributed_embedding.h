@@ -35,7 +35,7 @@ struct DistributedEmbeddingOptions {
   IdLimitPolicy id_limit_policy = IdLimitPolicy::kUnlimited;
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;  // of tables on the default device
+  DTypePolicy dtype = {};  // of tables on the default device
 };
 
 struct DistributedEmbeddingCallOptions {

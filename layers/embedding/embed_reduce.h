@@ -20,7 +20,7 @@ struct EmbedReduceOptions {
   std::string combiner = "mean";  // "mean", "sum" or "sqrtn"
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

@@ -1,6 +1,7 @@
 #include "autodiff/custom_gradient.h"
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
+#include "framework/parallel.h"
 #include "layers/embedding/backend.h"
 #include "layers/embedding/bags.h"
 
@@ -20,6 +21,13 @@ std::vector<Variable> TPUEmbeddingLayer::EngineBackend::build(
 
 void TPUEmbeddingLayer::EngineBackend::check_strategy() const { driver_.check_strategy(); }
 
+bool TPUEmbeddingLayer::EngineBackend::looks_ahead() const { return num_workers() > 1; }
+
+void TPUEmbeddingLayer::EngineBackend::prefetch(const Tensors& features,
+                                                const FeatureWeights& weights) {
+  driver_.prefetch(features, weights);
+}
+
 Tensors TPUEmbeddingLayer::EngineBackend::look_up(const Tensors& features,
                                                   const FeatureWeights& weights,
                                                   const Nest<FeatureConfig>& config) {
@@ -34,9 +42,9 @@ Tensors TPUEmbeddingLayer::EngineBackend::look_up(const Tensors& features,
           {.shape = shape + Shape{configs[i].table->dim}, .dtype = DType::kFloat32});
     });
   }
-  const EngineDriver::Batch batch = driver_.encode(features, weights);
   // An update can only follow where a tape sees the lookup.
   const bool training = GradientTape::any_active();
+  const EngineDriver::Batch batch = driver_.encode_or_take(features, weights, training);
   const std::vector<Tensor> values = custom_gradient({virtual_variable_.read()}, [&] {
     EngineDriver::Lookup found = driver_.look_up(batch, training);
     return WithBackward{

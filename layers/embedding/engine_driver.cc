@@ -8,6 +8,8 @@
 #include "autodiff/replica_context.h"
 #include "distribute/embedding/tpu_system.h"
 #include "distribute/gather_tensors.h"
+#include "framework/parallel.h"
+#include "layers/embedding/announced_batches.h"
 #include "layers/embedding/bags.h"
 #include "optimizers/slot_variables.h"
 
@@ -74,7 +76,8 @@ struct EngineDriver::State {
   const std::vector<FeatureConfig> configs;  // by feature
   const std::vector<std::string> paths;      // by feature
   IdTally tally;
-  std::vector<std::atomic<bool>> warned;  // by feature: of a missing gradient
+  std::vector<std::atomic<bool>> warned;                // by feature: of a missing gradient
+  std::vector<AnnouncedBatches<Batch>> announced = {};  // by local replica
   std::string record = {};
   std::shared_ptr<EmbeddingEngine> engine = nullptr;
   // Set last: a replica may ask while another builds.
@@ -130,7 +133,8 @@ EngineConfiguration EngineDriver::State::configuration(
                     .dim = config.dim,
                     .combiner = combiner_from_name(config.combiner),
                     .update = row_update(optimizer(t)),
-                    .low_dimensional_packing = optimizer(t).low_dimensional_packing_status});
+                    .low_dimensional_packing = optimizer(t).low_dimensional_packing_status,
+                    .storage = storage_from_name(config.storage_dtype)});
     if (rates[t]) {
       table.learning_rate_tag = *rates[t] == t ? tags++ : *out.tables[*rates[t]].learning_rate_tag;
     } else {
@@ -314,6 +318,7 @@ EngineDriver::EngineDriver(const TableSet& tables, const Nest<FeatureConfig>& fe
                        .paths = flatten_paths(features),
                        .tally = IdTally(flatten_paths(features).size()),
                        .warned = std::vector<std::atomic<bool>>(flatten_paths(features).size())}) {
+  state_->announced.resize(state_->strategy.num_local_replicas());
   for (const TableSet::Entry& entry : tables.tables) {
     if (!entry.own->optimizer) {
       throw ValueError(kWho, ": table '", entry.own->name,
@@ -419,6 +424,31 @@ EngineDriver::Batch EngineDriver::encode(const Tensors& features, const FeatureW
         bags.output_shape = output_shapes[f];
         return bags;
       });
+}
+
+void EngineDriver::prefetch(const Tensors& features, const FeatureWeights& weights) {
+  State& s = *state_;
+  const ReplicaContext* const replica = current_replica_context();
+  if (replica == nullptr) throw RuntimeError(kWho, ".prefetch: called outside of a replica");
+  if (!s.built || num_workers() == 1) return;
+  try {
+    Batch batch = encode(features, weights);
+    s.engine->prefetch(s.strategy.communicator(), batch.features);
+    s.announced[replica->local_replica].add(BatchKey(features, weights), std::move(batch));
+  } catch (const Error&) {  // its lookup throws it again
+  }
+}
+
+EngineDriver::Batch EngineDriver::encode_or_take(const Tensors& features,
+                                                 const FeatureWeights& weights, bool training) {
+  const ReplicaContext* const replica = current_replica_context();
+  if (training && replica != nullptr) {
+    auto& announced = state_->announced[replica->local_replica];
+    if (!announced.empty()) {
+      if (auto batch = announced.take(BatchKey(features, weights))) return *std::move(batch);
+    }
+  }
+  return encode(features, weights);
 }
 
 EngineDriver::Lookup EngineDriver::look_up(const Batch& batch, bool training) {

@@ -70,6 +70,13 @@ class EngineDriver {
   Batch encode(const Tensors& features, const FeatureWeights& weights,
                const std::vector<Shape>& output_shapes);
 
+  // Says what this replica will look up in training, by look_up of a batch from `encode_or_take` of
+  // the same tensors: see distribute::EmbeddingEngine. What is wrong with it is said then. With one
+  // worker (num_workers), which has no time to spare, nothing happens.
+  void prefetch(const Tensors& features, const FeatureWeights& weights);
+  // What prefetch has encoded, or encode() now.
+  Batch encode_or_take(const Tensors& features, const FeatureWeights& weights, bool training);
+
   // Both are collective. A lookup that is for training may be updated, once.
   Lookup look_up(const Batch& batch, bool training);
   // gradients[f] has the shape of activation f, or is empty: zeros, which is said once on stderr.

@@ -22,7 +22,7 @@ struct PartialTPUEmbeddingOptions {
   std::optional<int64_t> size_threshold = 10000;
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 };
 
 // Takes a dict of features and gives one of activations. Features of large tables are looked up

@@ -4,6 +4,7 @@
 #include "distribute/strategy.h"
 #include "layers/embedding/backend.h"
 #include "layers/embedding/host_lookup.h"
+#include "layers/serving/planner.h"
 
 namespace keel {
 namespace {
@@ -73,6 +74,11 @@ std::unique_ptr<TPUEmbeddingLayer::Backend> TPUEmbeddingLayer::make_backend(
   if (!now.is_tpu()) return std::make_unique<VariableBackend>(tables, features);
   switch (options.embedding_feature.value_or(EmbeddingFeature::kV1)) {
     case EmbeddingFeature::kUnsupported:
+      if (options.pipeline_lookups) {
+        throw ValueError(
+            "TPUEmbedding: pipeline_lookups needs an engine, embedding_feature kV1; received "
+            "kUnsupported");
+      }
       return std::make_unique<V0Backend>(tables, features);
     case EmbeddingFeature::kV1:
       break;
@@ -141,7 +147,7 @@ Tensors TPUEmbeddingLayer::operator()(const Tensors& features, const CallOptions
     return host_embedding_lookup(
         features, options.weights,
         tables_.on_own_tables(*options.serving_config, "TPUEmbedding serving_config"),
-        [this](const Table& table) { return backend_->read(tables_.find(table)); });
+        [this](const Table& table, const Tensor&) { return backend_->read(tables_.find(table)); });
   }
   const keel::CallOptions base = {.training = options.training};
   if (!options.weights) return Layer::operator()(features, base);
@@ -160,6 +166,22 @@ Tensors TPUEmbeddingLayer::call(const Tensors& inputs, const CallContext&) {
   backend_->check_strategy();
   if (!has_weights(inputs)) return backend_->look_up(inputs, std::nullopt, features_);
   return backend_->look_up(inputs[0], unpack_weights(inputs[1]), features_);
+}
+
+void TPUEmbeddingLayer::prefetch(const Tensors& features,
+                                 const std::optional<Nest<std::optional<TensorLike>>>& weights) {
+  backend_->check_strategy();
+  if (built()) backend_->prefetch(features, weights);
+}
+
+bool TPUEmbeddingLayer::looks_ahead() const {
+  return options_.pipeline_lookups && backend_->looks_ahead();
+}
+
+void TPUEmbeddingLayer::look_ahead(const Tensors& inputs) {
+  if (!looks_ahead()) return;
+  if (!has_weights(inputs)) return prefetch(inputs);
+  prefetch(inputs[0], unpack_weights(inputs[1]));
 }
 
 std::vector<std::pair<Table, Tensor>> TPUEmbeddingLayer::embedding_tables() const {
@@ -200,6 +222,58 @@ std::vector<StateEntry> TPUEmbeddingLayer::state_entries() const {
   const std::vector<StateEntry> held = backend_->state_entries();
   out.insert(out.end(), held.begin(), held.end());
   return out;
+}
+
+namespace {
+
+// Whether plans can look a feature up; else they call the layer.
+bool can_plan(const FeatureConfig& feature, Layout layout) {
+  const bool is_dense = layout == Layout::kDense;
+  const bool sparse_error =
+      layout == Layout::kSparse && feature.id_policy.kind == IdPolicy::Kind::kError;
+  const bool counts = feature.id_policy.kind == IdPolicy::Kind::kIgnore ||
+                      feature.id_policy.kind == IdPolicy::Kind::kDefaultRow;
+  return feature.max_sequence_length == 0 && !sparse_error && !counts &&
+         (is_dense || !feature.output_shape);
+}
+
+}  // namespace
+
+std::optional<PlanValues> TPUEmbeddingLayer::plan(Planner& planner,
+                                                  const PlanValues& inputs) const {
+  const std::optional<LookupRules> rules = backend_->host_rules();
+  if (!rules) {
+    throw RuntimeError("ServingPlan: the tables of TPUEmbedding ", name(),
+                       " belong to the engine of a TPUStrategy; save the model and make the plan "
+                       "from what load_model returns outside of the strategy");
+  }
+  const bool weighted = has_weights(inputs);
+  const PlanValues& features = weighted ? inputs[0] : inputs;
+  const std::vector<PlanValue> weights = weighted ? flatten(inputs[1]) : std::vector<PlanValue>();
+  const std::vector<FeatureConfig> configs = flatten(features_);
+  const std::vector<std::string> paths = flatten_paths(features_);
+  const NoGradient pause;
+  std::vector<PlanValue> out;
+  for (PlanValue ids : flatten(features)) {
+    const size_t f = out.size();
+    const FeatureConfig& feature = configs[f];
+    const Layout layout = planner.spec(ids).layout;
+    // An absent weight is a dense tensor.
+    const bool has_weight =
+        weighted && planner.spec(weights[f]).layout != Layout::kDense && layout != Layout::kDense;
+    if (!can_plan(feature, layout)) return {};
+    const auto found =
+        planner.look_up({.who = "TPUEmbedding: feature '" + paths[f] + "'",
+                         .table = backend_->read(tables_.find(feature.table)),
+                         .ids = ids,
+                         .weights = has_weight ? std::optional(weights[f]) : std::nullopt,
+                         .combiner = combiner_from_name(feature.table->combiner),
+                         .prunes = layout == Layout::kSparse && *rules == LookupRules::kHost &&
+                                   feature.validate_weights_and_indices});
+    if (!found) return {};
+    out.push_back(*found);
+  }
+  return pack_sequence_as(features, out);
 }
 
 }  // namespace keel

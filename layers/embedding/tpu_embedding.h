@@ -39,6 +39,10 @@ struct TPUEmbeddingOptions {
   // Under a TPUStrategy: the tables' updates run one step late, after the lookup of the next
   // training step, which therefore does not see them. Evaluation and files do.
   bool pipeline_execution_with_tensor_core = false;
+  // Under a TPUStrategy, with more than one worker (num_workers): fit prefetches each batch for
+  // this layer while the step before it runs, if the features are inputs of the model as they are.
+  // No bit of any result changes.
+  bool pipeline_lookups = false;
   // With an engine: rows of the global batch that its record speaks of, in place of those of the
   // inputs that the layer is built from, for inputs that do not tell. A multiple of the number of
   // replicas.
@@ -47,7 +51,7 @@ struct TPUEmbeddingOptions {
   std::optional<EmbeddingFeature> embedding_feature = {};
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 };
 
 struct TPUEmbeddingCallOptions {
@@ -80,9 +84,9 @@ class TPUEmbeddingLayer final : public Layer {
   using CallOptions = TPUEmbeddingCallOptions;
 
   // ValueError as collect_tables says, for optimizers of the V1 engine, under a TPUStrategy for
-  // embedding_feature kV2, and with an engine for a table without optimizer or a batch_size that
-  // the replicas do not divide. Keeps copies of the tables' configs: the user's objects are not
-  // written to.
+  // embedding_feature kV2 and for pipeline_lookups with kUnsupported, and with an engine for a
+  // table without optimizer or a batch_size that the replicas do not divide. Keeps copies of the
+  // tables' configs: the user's objects are not written to.
   explicit TPUEmbeddingLayer(Options options);
   ~TPUEmbeddingLayer() override;
 
@@ -90,6 +94,19 @@ class TPUEmbeddingLayer final : public Layer {
   // With one feature and no structure around it.
   Tensor operator()(const Tensor& feature, const CallOptions& options = {});
   Tensors replay(const Tensors& inputs, const keel::CallOptions& options) override;
+
+  // For training loops of one's own, in a replica: says what it will look up next in training, by
+  // the same tensors. Their ids are sorted and their rows pooled on a thread of the replica beside
+  // the step that runs; rows that its update moves are pooled anew, so that the lookup gives the
+  // same bits with and without. Announce a batch once, in the order of the lookups, at most one
+  // ahead of the next. What is wrong with it is said by its lookup, and a batch may stay without
+  // one. Nothing happens where tables are variables, before the layer is built, and with one
+  // worker (num_workers). RuntimeError as for calls, and outside of replicas.
+  void prefetch(const Tensors& features,
+                const std::optional<Nest<std::optional<TensorLike>>>& weights = {});
+  // If pipeline_lookups asks for it.
+  bool looks_ahead() const override;
+  void look_ahead(const Tensors& inputs) override;
 
   // Current values, [rows, dim], in order of first use by a feature. Copies of what the engine
   // holds: not for use inside a training step. Where tables are variables, those are
@@ -106,6 +123,8 @@ class TPUEmbeddingLayer final : public Layer {
 
   const Nest<FeatureConfig>& feature_config() const { return options_.feature_config; }
   std::vector<StateEntry> state_entries() const override;
+  // RuntimeError with an engine.
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override;
   static std::shared_ptr<TPUEmbeddingLayer> from_config(const Config& config);
 

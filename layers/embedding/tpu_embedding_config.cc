@@ -28,23 +28,26 @@ std::optional<EmbeddingFeature> decode_feature(const Config& config) {
 }  // namespace
 
 Config TPUEmbeddingLayer::get_config() const {
-  return Config::dict(
-      {{"name", name()},
-       {"trainable", trainable()},
-       {"dtype", encode(dtype())},
-       {"tables", encode_tables(tables_)},
-       {"feature_config", encode_features(options_.feature_config, tables_)},
-       {"pipeline_execution_with_tensor_core", options_.pipeline_execution_with_tensor_core},
-       {"batch_size", encode(options_.batch_size)},
-       {"embedding_feature", encode_feature(options_.embedding_feature)}});
+  Config::Dict out = {
+      {"name", name()},
+      {"trainable", trainable()},
+      {"dtype", encode(dtype_policy())},
+      {"tables", encode_tables(tables_)},
+      {"feature_config", encode_features(options_.feature_config, tables_)},
+      {"pipeline_execution_with_tensor_core", options_.pipeline_execution_with_tensor_core},
+      {"batch_size", encode(options_.batch_size)},
+      {"embedding_feature", encode_feature(options_.embedding_feature)}};
+  // Nobody else has it.
+  if (options_.pipeline_lookups) out.emplace_back("pipeline_lookups", true);
+  return Config(std::move(out));
 }
 
 std::shared_ptr<TPUEmbeddingLayer> TPUEmbeddingLayer::from_config(const Config& config) {
-  config_internal::reject_unknown_keys(
-      config,
-      {"name", "trainable", "dtype", "tables", "feature_config",
-       "pipeline_execution_with_tensor_core", "batch_size", "embedding_feature"},
-      kClassName);
+  config_internal::reject_unknown_keys(config,
+                                       {"name", "trainable", "dtype", "tables", "feature_config",
+                                        "pipeline_execution_with_tensor_core", "pipeline_lookups",
+                                        "batch_size", "embedding_feature"},
+                                       kClassName);
   TPUEmbeddingOptions options{
       .feature_config = decode_features(config["feature_config"], decode_tables(config["tables"])),
       .name = config["name"].string()};
@@ -52,6 +55,9 @@ std::shared_ptr<TPUEmbeddingLayer> TPUEmbeddingLayer::from_config(const Config& 
   if (const Config* dtype = config.find("dtype")) decode(*dtype, options.dtype);
   if (const Config* pipeline = config.find("pipeline_execution_with_tensor_core")) {
     decode(*pipeline, options.pipeline_execution_with_tensor_core);
+  }
+  if (const Config* pipeline = config.find("pipeline_lookups")) {
+    decode(*pipeline, options.pipeline_lookups);
   }
   if (const Config* batch_size = config.find("batch_size")) {
     decode(*batch_size, options.batch_size);

@@ -42,10 +42,11 @@ void TPUEmbeddingLayer::VariableBackend::check_strategy() const {
 Tensors TPUEmbeddingLayer::VariableBackend::look_up(const Tensors& features,
                                                     const FeatureWeights& weights,
                                                     const Nest<FeatureConfig>& config) {
-  return host_embedding_lookup(
-      features, weights, config,
-      [this](const Table& table) { return held_->parameters()[tables_.find(table)].read(); },
-      {.rules = rules_, .tally = &tally_});
+  return host_embedding_lookup(features, weights, config,
+                               [this](const Table& table, const Tensor& ids) {
+                                 return held_->parameters()[tables_.find(table)].read_rows(ids);
+                               },
+                               {.rules = rules_, .tally = &tally_});
 }
 
 Tensor TPUEmbeddingLayer::VariableBackend::read(int table) const {

@@ -146,6 +146,24 @@ class FitRun {
  private:
   using Batch = Trainer::Batch;
 
+  // The batch of the step after the one that is about to run, if the model makes use of it in that.
+  // An error is for the step that it belongs to.
+  struct Ahead {
+    bool looked = false;
+    std::optional<Batch> batch = {};
+    std::exception_ptr error = nullptr;
+  };
+  Ahead look_ahead() {
+    Ahead out = {.looked = model_.looks_ahead()};
+    if (!out.looked) return out;
+    try {
+      out.batch = source_.next();
+    } catch (...) {
+      out.error = std::current_exception();
+    }
+    return out;
+  }
+
   void skip_epochs(int64_t end) {
     source_.skip_epochs(std::min(end, options_.epochs) - options_.initial_epoch);
     for (int64_t epoch = options_.initial_epoch; validation_ && epoch < end; ++epoch) {
@@ -179,13 +197,16 @@ class FitRun {
       restore(*resume, any);
     }
     while (batch && !model_.stop_training()) {
+      const Ahead ahead = look_ahead();
       callbacks_->call(&Callback::on_train_batch_begin, step);
-      trainer_.train_step(model_, *batch, {.who = kFit, .epoch = epoch, .step = step});
+      trainer_.train_step(model_, *batch, {.who = kFit, .epoch = epoch, .step = step},
+                          ahead.batch ? &*ahead.batch : nullptr);
       callbacks_->call(&Callback::on_train_batch_end, step,
                        trainer_.logs(model_, Trainer::LogsOf::kBatch));
       if (model_.stop_training()) break;
       ++step;
-      batch = source_.next();
+      if (ahead.error) std::rethrow_exception(ahead.error);
+      batch = ahead.looked ? ahead.batch : source_.next();
     }
     end_epoch(epoch);
   }

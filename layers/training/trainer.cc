@@ -245,11 +245,25 @@ void Trainer::add_up(const distribute::PerReplica<Logs>& returned) {
   }
 }
 
-void Trainer::train_step(Model& model, const Batch& batch, const StepPlace& place) {
+void Trainer::look_ahead(Model& model, const Tensors& element) const {
+  Tensors x;
+  try {
+    x = unpack_x_y_sample_weight(element, place_.who).x;
+  } catch (const Error&) {
+    return;  // its own step says it
+  }
+  model.look_ahead(x);
+}
+
+void Trainer::train_step(Model& model, const Batch& batch, const StepPlace& place,
+                         const Batch* next) {
   if (optimizer() == nullptr) {
     throw RuntimeError(place.who, ": compile() was not given an optimizer");
   }
-  run(model, batch, place, [&](const Tensors& element) { return model.train_step(element); });
+  run(model, batch, place, [&](const Tensors& element) {
+    if (next != nullptr) look_ahead(model, (*next)[static_cast<int>(local_replica())]);
+    return model.train_step(element);
+  });
 }
 
 void Trainer::test_step(Model& model, const Batch& batch, const StepPlace& place) {

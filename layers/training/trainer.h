@@ -45,7 +45,9 @@ class Trainer {
   // trained weights have not when the loss is NaN or a metric refuses the predictions (moving
   // averages have seen the batch). ValueError as Model::fit says; RuntimeError for a train_step
   // without an optimizer.
-  void train_step(Model& model, const Batch& batch, const StepPlace& place);
+  // `next`, if given, is the batch of the step after this one, of which Model::look_ahead is told.
+  void train_step(Model& model, const Batch& batch, const StepPlace& place,
+                  const Batch* next = nullptr);
   void test_step(Model& model, const Batch& batch, const StepPlace& place);
   // True: a step whose loss is NaN is no error; it leaves the trained weights and the metrics
   // alone.
@@ -78,6 +80,7 @@ class Trainer {
   template <class Fn>
   void run(Model& model, const Batch& batch, const StepPlace& place, const Fn& step);
   void add_up(const distribute::PerReplica<Logs>& returned);
+  void look_ahead(Model& model, const Tensors& element) const;
   bool is_nan_anywhere(double loss) const;
 
   const CompileOptions options_;
