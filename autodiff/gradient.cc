@@ -1,8 +1,32 @@
 #include "autodiff/gradient.h"
 
 #include "autodiff/ops.h"
+#include "autodiff/tape.h"
+#include "framework/parallel.h"
 
 namespace keel {
+namespace {
+
+// sum += x if nobody else can see it: no tape records, and no other handle has the sum's buffer.
+bool add_in_place(Tensor& sum, const Tensor& x) {
+  if (GradientTape::any_active() || sum.is_symbolic() || x.is_symbolic() || !sum.unique() ||
+      sum.shape() != x.shape() || sum.dtype() != x.dtype() || !is_floating(sum.dtype())) {
+    return false;
+  }
+  visit_floating(sum.dtype(), "Gradient.add", [&]<class T>(const T&) {
+    constexpr int64_t kGrain = 16384;
+    const T* from = x.data<T>().data();
+    T* to = sum.mutable_data<T>().data();
+    parallel_for(sum.size(), kGrain, [&](int64_t begin, int64_t end) {
+      const T* a = from;
+      T* __restrict out = to;
+      for (int64_t i = begin; i < end; ++i) out[i] += a[i];
+    });
+  });
+  return true;
+}
+
+}  // namespace
 
 const IndexedSlices& Gradient::slices() const {
   if (!is_slices()) throw RuntimeError("Gradient.slices: the gradient is not IndexedSlices");
@@ -26,7 +50,7 @@ void Gradient::add(const Gradient& other) {
     value_ = IndexedSlices{.ids = ops::concat({a.ids, b.ids}, 0),
                            .values = ops::concat({a.values, b.values}, 0),
                            .dense_shape = a.dense_shape};
-  } else {
+  } else if (is_slices() || !add_in_place(std::get<Tensor>(value_), other.dense())) {
     value_ = ops::add(dense(), other.dense());
   }
 }

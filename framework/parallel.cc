@@ -153,12 +153,14 @@ int num_workers() {
   return workers().count;
 }
 
+bool parallel_runs_in_place() { return serial_depth > 0 || num_workers() == 1; }
+
 void parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& fn) {
   if (n <= 0) return;
   const int64_t blocks = (n + grain - 1) / grain;
   if (blocks == 1) return fn(0, n);
   Loop loop{.n = n, .grain = grain, .blocks = blocks, .fn = &fn};
-  if (serial_depth > 0 || num_workers() == 1) {
+  if (parallel_runs_in_place()) {
     loop.work();
   } else {
     pool()->run(loop);

@@ -23,6 +23,9 @@ int num_workers();
 // when there is one block or one worker.
 void parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& fn);
 
+// Whether a parallel_for of several blocks, called here, would run in place.
+bool parallel_runs_in_place();
+
 // While alive, parallel_for on this thread runs in place: for a thread that is itself one of
 // several that share the workers.
 class SerialSection {

@@ -256,7 +256,9 @@ Activation get(const std::string& name, const Config& arguments) {
     }
     maker = it->second;
   }
-  return {name, arguments, maker(arguments)};
+  Activation out(name, arguments, maker(arguments));
+  out.is_known_ = true;
+  return out;
 }
 
 void add(const std::string& name, Activation::Function function) {

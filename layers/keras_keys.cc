@@ -126,6 +126,11 @@ Config from_keras(const std::string& class_name, Config config) {
       rename(config, old.before, old.now);
     }
   }
+  // What a Sequential of Keras takes where its first layer is of mixed_bfloat16: no tensor is here.
+  const Config* const dtype = config.find("dtype");
+  if (class_name == "InputLayer" && dtype != nullptr && *dtype == Config("bfloat16")) {
+    config.set("dtype", "float32");
+  }
   const auto it = keys_of_classes().find(class_name);
   if (it != keys_of_classes().end()) drop(it->second, class_name, config);
   drop(keys_of_every_class(), class_name, config);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "autodiff/autocast.h"
 #include "autodiff/tape.h"
 #include "layers/naming.h"
+#include "layers/serving/planner.h"
 
 namespace keel {
 namespace {
@@ -100,11 +102,11 @@ Tensors symbolic_like(const Specs& specs) {
 
 }  // namespace
 
-Layer::Layer(std::string class_name, std::string& name, bool trainable, DType dtype)
+Layer::Layer(std::string class_name, std::string& name, bool trainable, const DTypePolicy& dtype)
     : class_name_(std::move(class_name)),
       name_(checked_name(class_name_, name)),
       number_(next_number()),
-      dtype_(dtype),
+      dtype_policy_(dtype),
       trainable_(trainable) {
   name = name_;
 }
@@ -161,6 +163,7 @@ Tensors Layer::operator()(const Tensors& inputs, const CallOptions& options) {
 
 Tensors Layer::call_with_masks(const Tensors& inputs, const CallContext& context) {
   const bool masking = supports_masking();
+  const AutocastScope products(dtype_policy_.bfloat16_products());
   const bool hide = !masking && sublayers_.empty() && any_masked(inputs);
   Tensors outputs = call(hide ? without_masks(inputs) : inputs, context);
   if (masking) outputs = with_masks(outputs, compute_mask(inputs, outputs));
@@ -331,6 +334,8 @@ std::vector<StateEntry> Layer::state_entries() const {
   for (const Variable& v : states_) add(v, StateEntry::Kind::kRandomState);
   return out;
 }
+
+std::optional<PlanValues> Layer::plan(Planner&, const PlanValues&) const { return {}; }
 
 Config Layer::get_config() const {
   throw NotImplementedError(class_name_, ": has no get_config(), so a file cannot describe it");

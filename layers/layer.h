@@ -24,12 +24,17 @@
 
 #include "autodiff/graph.h"
 #include "autodiff/variable.h"
+#include "framework/dtype_policy.h"
 #include "framework/initializers.h"
 #include "layers/constraints.h"
 #include "layers/layer_handle.h"
 #include "layers/regularizers.h"
 
 namespace keel {
+
+class Planner;
+struct PlanValue;
+using PlanValues = Nest<PlanValue>;
 
 struct CallContext {
   bool training = false;
@@ -81,7 +86,8 @@ class Layer : public Operation {
 
   const std::string& class_name() const final { return class_name_; }
   const std::string& name() const { return name_; }
-  DType dtype() const { return dtype_; }
+  DType dtype() const { return dtype_policy_.variable_dtype(); }  // of variables and results
+  const DTypePolicy& dtype_policy() const { return dtype_policy_; }
   bool built() const { return built_; }
   bool trainable() const { return trainable_; }
   // Sets it for this layer and all in it.
@@ -121,9 +127,20 @@ class Layer : public Operation {
   // of those in it.
   virtual std::vector<std::string> notes() const { return {}; }
 
+  // Whether look_ahead() makes use of what it is told; fit asks.
+  virtual bool looks_ahead() const { return false; }
+  // Says in a replica, at the start of a training step, what the inputs of the next one will be, so
+  // that work on them may begin beside this step. Models of one's own pass it on to their layers.
+  virtual void look_ahead(const Tensors&) {}
+
   // The parameters of the constructor under Keras's names, so that from_config makes an equal
   // layer. NotImplementedError by default, for classes that files cannot name.
   virtual Config get_config() const;
+
+  // How plans for serving compute this layer (layers/serving/planner.h): adds steps that give what
+  // call() gives without training, and returns their results. Nothing by default: plans call the
+  // layer. The layer is built, and the inputs have no masks that it would see.
+  virtual std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const;
 
   Tensors replay(const Tensors& inputs, const CallOptions& options) override {
     return (*this)(inputs, options);
@@ -163,7 +180,7 @@ class Layer : public Operation {
   }
 
  private:
-  Layer(std::string class_name, std::string& name, bool trainable, DType dtype);
+  Layer(std::string class_name, std::string& name, bool trainable, const DTypePolicy& dtype);
   enum class Which { kTrainable, kNonTrainable, kState };
   void collect(Which which, bool parents_trainable, std::vector<const Layer*>& seen,
                std::vector<Variable>& out) const;
@@ -177,7 +194,7 @@ class Layer : public Operation {
   const std::string class_name_;
   const std::string name_;
   const uint64_t number_;  // no other layer of the process has it
-  const DType dtype_ = DType::kFloat32;
+  const DTypePolicy dtype_policy_;
   std::recursive_mutex build_mutex_;  // held while building: a model builds by calling itself
   std::atomic<bool> built_ = false;
   std::atomic<bool> trainable_ = true;

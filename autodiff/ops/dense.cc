@@ -1,9 +1,11 @@
 #include <algorithm>
 
+#include "autodiff/autocast.h"
 #include "autodiff/operation.h"
 #include "autodiff/ops.h"
 #include "autodiff/ops/internal.h"
-#include "framework/kernels/gemm.h"
+#include "framework/kernels/dense_gradient.h"
+#include "framework/kernels/gemm_bf16.h"
 
 namespace keel {
 namespace {
@@ -95,10 +97,126 @@ class ReluGradientSum final : public Op {
   const bool sums_;
 };
 
+Tensor as_rows(const Tensor& x) {
+  if (x.rank() == 2) return x;
+  return ops::reshape(x, {x.shape().drop_last().size(), x.dim(-1)});
+}
+
+// Of x, kernel, dy and, of a relu, y: the gradients of x, kernel and bias that are asked for.
+class DenseGradient final : public Op {
+ public:
+  struct Wanted {
+    bool x, kernel, bias;
+  };
+  explicit DenseGradient(Wanted wanted) : Op("DenseGradient"), wanted_(wanted) {}
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
+    std::vector<TensorSpec> out;
+    if (wanted_.x) out.push_back(in[0]);
+    if (wanted_.kernel) out.push_back(in[1]);
+    if (wanted_.bias) out.push_back({.shape = {in[1].shape[1]}, .dtype = in[1].dtype});
+    return out;
+  }
+
+  std::vector<Tensor> compute(std::span<const Tensor> in) const override {
+    std::vector<Tensor> out;
+    for (const TensorSpec& spec : infer(specs_of(in))) {
+      out.push_back(Tensor::uninitialized(spec.shape, spec.dtype));
+    }
+    visit_floating(in[0].dtype(), "dense", [&]<class T>(const T&) {
+      size_t next = 0;
+      const auto result = [&](bool wanted) {
+        return wanted ? out[next++].mutable_data<T>().data() : nullptr;
+      };
+      T* const dx = result(wanted_.x);
+      T* const dw = result(wanted_.kernel);
+      T* const db = result(wanted_.bias);
+      const Sizes sizes = {
+          .rows = in[0].shape().drop_last().size(), .in = in[1].dim(0), .out = in[1].dim(1)};
+      const T *x = in[0].data<T>().data(), *w = in[1].data<T>().data();
+      const T *dy = in[2].data<T>().data(), *y = in.size() == 4 ? in[3].data<T>().data() : nullptr;
+      if constexpr (std::same_as<T, float>) {
+        kernels::dense_gradient({.rows = sizes.rows,
+                                 .in = sizes.in,
+                                 .out = sizes.out,
+                                 .x = x,
+                                 .w = w,
+                                 .y = y,
+                                 .dy = dy,
+                                 .dx = dx,
+                                 .dw = dw,
+                                 .db = db});
+      } else {
+        in_steps(sizes, x, w, y, dy, dx, dw, db);
+      }
+    });
+    return out;
+  }
+
+  std::vector<Gradient> vjp(const VjpArgs& args) const override {
+    const Tensor &x = args.inputs[0], &kernel = args.inputs[1], &dy = args.inputs[2];
+    const bool relu = args.inputs.size() == 4;
+    const auto masked = [&](const Tensor& g) {
+      return relu ? dispatch1(ReluGradientSum(false), {args.inputs[3], g}) : g;
+    };
+    const Tensor dz = masked(dy);
+    size_t next = 0;
+    const auto given = [&](bool wanted) {
+      return wanted ? args.output_gradients[next++] : Gradient();
+    };
+    const Gradient of_dx = given(wanted_.x);
+    const Gradient of_dw = given(wanted_.kernel);
+    const Gradient of_db = given(wanted_.bias);
+    std::vector<Gradient> out(args.inputs.size());
+    Gradient of_dz;
+    if (of_dx) {
+      const Tensor g = of_dx.dense();
+      of_dz.add(ops::matmul(g, kernel));
+      out[1] = ops::matmul(as_rows(g), as_rows(dz), true, false);
+    }
+    if (of_dw) {
+      const Tensor g = of_dw.dense();
+      of_dz.add(ops::matmul(x, g));
+      out[0] = ops::matmul(dz, g, false, true);
+    }
+    if (of_db) of_dz.add(ops::broadcast_to(of_db.dense(), dy.shape()));
+    if (of_dz) out[2] = masked(of_dz.dense());
+    return out;
+  }
+
+ private:
+  struct Sizes {
+    int64_t rows, in, out;
+  };
+
+  static std::vector<TensorSpec> specs_of(std::span<const Tensor> tensors) {
+    std::vector<TensorSpec> out;
+    for (const Tensor& t : tensors) out.push_back({.shape = t.shape(), .dtype = t.dtype()});
+    return out;
+  }
+
+  // In double: gradients are checked in it, training never comes here.
+  template <class T>
+  static void in_steps(const Sizes& s, const T* x, const T* w, const T* y, const T* dy, T* dx,
+                       T* dw, T* db) {
+    std::vector<T> dz(dy, dy + s.rows * s.out);
+    if (db != nullptr) std::fill_n(db, s.out, T{0});
+    for (int64_t i = 0; i < s.rows * s.out; ++i) {
+      if (y != nullptr && !(y[i] > 0)) dz[i] = 0;
+      if (db != nullptr) db[i % s.out] += dz[i];
+    }
+    if (dx != nullptr) kernels::gemm(dz.data(), w, dx, s.rows, s.in, s.out, false, true);
+    if (dw != nullptr) kernels::gemm(x, dz.data(), dw, s.in, s.out, s.rows, true, false);
+  }
+
+  const Wanted wanted_;
+};
+
 // Inputs x, kernel and, or not, bias.
 class Dense final : public Op {
  public:
-  explicit Dense(bool relu) : Op("Dense"), relu_(relu) {}
+  explicit Dense(bool relu)
+      : Op("Dense"), relu_(relu), bfloat16_(AutocastScope::bfloat16_products()) {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
     ops::internal::check_floating("dense", in[0]);
@@ -124,7 +242,12 @@ class Dense final : public Op {
       const T* bias = in.size() == 3 ? in[2].data<T>().data() : nullptr;
       T* to = y.mutable_data<T>().data();
       if constexpr (std::same_as<T, float>) {
-        kernels::gemm(x, kernel, to, m, n, k, false, false, {.bias = bias, .relu = relu_});
+        const kernels::GemmEpilogue epilogue = {.bias = bias, .relu = relu_};
+        if (bfloat16_) {
+          kernels::gemm_bf16(x, kernel, to, m, n, k, false, false, epilogue);
+        } else {
+          kernels::gemm(x, kernel, to, m, n, k, false, false, epilogue);
+        }
       } else {
         kernels::gemm(x, kernel, to, m, n, k, false, false);
         for (int64_t i = 0; i < m * n; ++i) {
@@ -137,8 +260,10 @@ class Dense final : public Op {
   }
 
   std::vector<Gradient> vjp(const VjpArgs& args) const override {
+    const AutocastScope products(bfloat16_);
     const Tensor &x = args.inputs[0], &kernel = args.inputs[1];
     const bool has_bias = args.input_specs.size() == 3;
+    if (!bfloat16_) return all_at_once(args);
     Tensor dz = args.output_gradients[0].dense();
     std::vector<Gradient> out(args.input_specs.size());
     if (relu_) {
@@ -157,12 +282,23 @@ class Dense final : public Op {
   Retain retain() const override { return {.inputs = 3, .outputs = relu_ ? 1U : 0U}; }
 
  private:
-  static Tensor as_rows(const Tensor& x) {
-    if (x.rank() == 2) return x;
-    return ops::reshape(x, {x.shape().drop_last().size(), x.dim(-1)});
+  std::vector<Gradient> all_at_once(const VjpArgs& args) const {
+    const DenseGradient::Wanted wanted = {.x = args.wants(0),
+                                          .kernel = args.wants(1),
+                                          .bias = args.input_specs.size() == 3 && args.wants(2)};
+    std::vector<Tensor> inputs = {args.inputs[0], args.inputs[1], args.output_gradients[0].dense()};
+    if (relu_) inputs.push_back(args.outputs[0]);
+    const std::vector<Tensor> given =
+        dispatch(std::make_shared<const DenseGradient>(wanted), std::move(inputs));
+    std::vector<Gradient> out(args.input_specs.size());
+    size_t next = 0;
+    if (wanted.x) out[0] = given[next++];
+    if (wanted.kernel) out[1] = given[next++];
+    if (wanted.bias) out[2] = given[next];
+    return out;
   }
 
-  const bool relu_;
+  const bool relu_, bfloat16_;
 };
 
 }  // namespace

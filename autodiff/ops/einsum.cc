@@ -2,6 +2,7 @@
 #include <cctype>
 #include <map>
 
+#include "autodiff/autocast.h"
 #include "autodiff/operation.h"
 #include "autodiff/ops.h"
 #include "autodiff/ops/internal.h"
@@ -30,7 +31,10 @@ std::string filtered(const std::string& from, const Keep& keep) {
 // Sums the products over the labels that the result does not have.
 class Einsum final : public Op {
  public:
-  explicit Einsum(Equation equation) : Op("Einsum"), equation_(std::move(equation)) {}
+  explicit Einsum(Equation equation)
+      : Op("Einsum"),
+        equation_(std::move(equation)),
+        bfloat16_(AutocastScope::bfloat16_products()) {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
     ops::internal::check_floating("einsum", in[0]);
@@ -41,6 +45,7 @@ class Einsum final : public Op {
   // As one product of matrices for each choice of the labels that all three have.
   std::vector<Tensor> compute(std::span<const Tensor> in) const override {
     const NoGradient pause;
+    const AutocastScope products(bfloat16_);
     const auto& [a, b, out] = equation_;
     const std::string batch = filtered(out, [&](char l) { return has(a, l) && has(b, l); });
     const std::string rows = filtered(out, [&](char l) { return !has(b, l); });
@@ -65,6 +70,7 @@ class Einsum final : public Op {
   }
 
   std::vector<Gradient> vjp(const VjpArgs& args) const override {
+    const AutocastScope products(bfloat16_);
     const auto& [a, b, out] = equation_;
     const Tensor dy = args.output_gradients[0].dense();
     std::vector<Gradient> gradients(2);
@@ -123,6 +129,7 @@ class Einsum final : public Op {
   }
 
   const Equation equation_;
+  const bool bfloat16_;
 };
 
 [[noreturn]] void throw_bad(const std::string& equation, const std::string& why) {

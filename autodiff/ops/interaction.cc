@@ -1,3 +1,5 @@
+#include "framework/kernels/interaction.h"
+
 #include <algorithm>
 
 #include "autodiff/operation.h"
@@ -7,182 +9,159 @@
 namespace keel {
 namespace {
 
-constexpr int64_t kStrip = 16;  // sums made side by side
+using kernels::FeaturePairs;
+using kernels::FeatureRows;
 
-// The features of one sample, [features, dim], and which pairs of them are multiplied.
-struct Sample {
-  int64_t features, dim;
-  bool self;
+// The features of samples: either one tensor [batch, features, dim], or one [batch, dim] for each.
+FeaturePairs pairs_of(std::span<const Tensor> x, bool self) {
+  const Shape& shape = x[0].shape();
+  const bool stacked = shape.rank() == 3;
+  return {.features = stacked ? shape[1] : static_cast<int64_t>(x.size()),
+          .dim = shape[-1],
+          .self = self};
+}
 
-  int64_t pairs() const { return features * (features + (self ? 1 : -1)) / 2; }
-  // Partners of feature i: all before it, and itself if self.
-  int64_t partners(int64_t i) const { return self ? i + 1 : i; }
-  // Length of a row of `transposed`: whole strips.
-  int64_t padded() const { return (features + kStrip - 1) / kStrip * kStrip; }
+// Where the rows of features are; `first` is what FeatureRows looks at.
+template <class T>
+struct Places {
+  std::vector<T*> first;
+  int64_t stride = 0;
+
+  FeatureRows<T> rows() const { return {.first = first, .stride = stride}; }
 };
 
-// out[l] = sum over k < n of factors[k] * rows[k * stride + l], l < kStrip. Not inlined: GCC 12
-// would vectorize over k instead, at a fifth of the speed.
-template <class T>
-[[gnu::noinline]] void strip_sums(const T* factors, int64_t n, const T* rows, int64_t stride,
-                                  T* out) {
-  T sums[kStrip] = {};
-  for (int64_t k = 0; k < n; ++k) {
-    const T factor = factors[k];
-    const T* row = rows + k * stride;
-    for (int64_t l = 0; l < kStrip; ++l) sums[l] += factor * row[l];
-  }
-  std::copy_n(sums, kStrip, out);
+// data(i) is that of the i-th tensor.
+template <class T, class Data>
+Places<T> places(const FeaturePairs& pairs, size_t tensors, bool stacked, const Data& data) {
+  Places<T> out = {.first = {}, .stride = pairs.dim};
+  for (size_t i = 0; i < tensors; ++i) out.first.push_back(data(i));
+  if (!stacked) return out;
+  out.stride *= pairs.features;
+  for (int64_t f = 1; f < pairs.features; ++f) out.first.push_back(out.first[0] + f * pairs.dim);
+  out.first.resize(pairs.features);
+  return out;
 }
 
-// x [features, dim] as [dim, padded]; the padding keeps what it holds.
 template <class T>
-void transpose(const Sample& s, const T* x, T* transposed) {
-  for (int64_t i = 0; i < s.features; ++i) {
-    for (int64_t d = 0; d < s.dim; ++d) transposed[d * s.padded() + i] = x[i * s.dim + d];
-  }
+Places<const T> places_of(const FeaturePairs& pairs, std::span<const Tensor> x) {
+  return places<const T>(pairs, x.size(), x[0].rank() == 3,
+                         [&](size_t i) { return x[i].data<T>().data(); });
 }
 
-// out[pair (i, j)] = x_i . y_j, added to what is there if `add`; y comes transposed.
-template <class T>
-void multiply_pairs(const Sample& s, const T* x, const T* y, bool add, T* out) {
-  for (int64_t i = 0; i < s.features; ++i) {
-    const int64_t partners = s.partners(i);
-    for (int64_t j = 0; j < partners; j += kStrip) {
-      T sums[kStrip];
-      strip_sums(x + i * s.dim, s.dim, y + j, s.padded(), sums);
-      const int64_t n = std::min(kStrip, partners - j);
-      if (add) {
-        for (int64_t l = 0; l < n; ++l) out[j + l] += sums[l];
-      } else {
-        std::copy_n(sums, n, out + j);
-      }
+TensorSpec pairs_spec(std::span<const TensorSpec> x, bool self) {
+  for (const TensorSpec& feature : x) {
+    ops::internal::check_floating("dot_interaction", feature);
+    ops::internal::check_same_dtype("dot_interaction", x[0], feature);
+  }
+  Shape shape = x[0].shape;
+  if (shape.rank() == 3 && x.size() == 1) {
+    const FeaturePairs pairs = {.features = shape[1], .dim = shape[2], .self = self};
+    return {.shape = {shape[0], shape[1] == kUnknown ? kUnknown : pairs.count()},
+            .dtype = x[0].dtype};
+  }
+  for (const TensorSpec& feature : x) {
+    if (feature.shape.rank() != 2 || !compatible(feature.shape, shape)) {
+      throw ValueError("dot_interaction: needs [batch, features, dim], or tensors of one shape ",
+                       "[batch, dim], received ", x[0].shape, " and ", feature.shape);
     }
-    out += partners;
+    if (shape[0] == kUnknown) shape = shape.with(0, feature.shape[0]);
   }
+  const FeaturePairs pairs = {
+      .features = static_cast<int64_t>(x.size()), .dim = shape[1], .self = self};
+  return {.shape = {shape[0], pairs.count()}, .dtype = x[0].dtype};
 }
 
-// dx_i = sum over pairs with i of dy[pair] times the other one: the product of the symmetric
-// matrix of dy, made in `factors` [features, features], with x. A pair (i, i) counts twice.
-template <class T>
-void multiply_back(const Sample& s, const T* x, const T* dy, T* factors, T* dx) {
-  const int64_t n = s.features, dim = s.dim;
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t partners = s.partners(i);
-    for (int64_t j = 0; j < partners; ++j) factors[i * n + j] = factors[j * n + i] = dy[j];
-    factors[i * n + i] = s.self ? 2 * dy[i] : T{0};
-    dy += partners;
+// Gradients as tensors: zeros where nothing flowed back.
+std::vector<Tensor> tensors_of(std::span<const Gradient> gradients,
+                               std::span<const TensorSpec> specs) {
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    out.push_back(gradients[i] ? gradients[i].dense()
+                               : Tensor::zeros(specs[i].shape, specs[i].dtype));
   }
-  for (int64_t i = 0; i < n; ++i) {
-    int64_t d = 0;
-    for (; d + kStrip <= dim; d += kStrip) {
-      strip_sums(factors + i * n, n, x + d, dim, dx + i * dim + d);
-    }
-    for (; d < dim; ++d) {
-      T total = 0;
-      for (int64_t j = 0; j < n; ++j) total += factors[i * n + j] * x[j * dim + d];
-      dx[i * dim + d] = total;
-    }
-  }
+  return out;
 }
 
-// fn(sample, scratch) for all samples of x, in parallel; scratch holds `size` elements.
-template <class T, class Fn>
-void for_each_sample(int64_t batch, const Sample& s, int64_t size, const Fn& fn) {
-  constexpr int64_t kBlockWork = 1 << 19;  // multiplications of one block
-  const int64_t work = std::max<int64_t>(1, s.features * s.features * s.dim);
-  parallel_for(batch, std::max<int64_t>(1, kBlockWork / work), [&](int64_t begin, int64_t end) {
-    std::vector<T> scratch(size);
-    for (int64_t b = begin; b < end; ++b) fn(b, scratch.data());
-  });
-}
-
-Sample sample_of(const Shape& x, bool self) {
-  return {.features = x[1], .dim = x[2], .self = self};
-}
-
-TensorSpec pairs_spec(const TensorSpec& x, bool self) {
-  ops::internal::check_floating("dot_interaction", x);
-  if (x.shape.rank() != 3) {
-    throw ValueError("dot_interaction: needs [batch, features, dim], received ", x.shape);
-  }
-  const int64_t pairs = x.shape[1] == kUnknown ? kUnknown : sample_of(x.shape, self).pairs();
-  return {.shape = {x.shape[0], pairs}, .dtype = x.dtype};
-}
-
-Tensor dot_interaction_gradient(const Tensor& x, const Tensor& dy, bool self);
+std::vector<Tensor> dot_interaction_gradients(std::vector<Tensor> x, const Tensor& dy, bool self);
 
 // x_i . y_j + y_i . x_j of the pairs: the derivative of dot_interaction at x in direction y.
+// Inputs: all x, then all y.
 class DotInteractionCross final : public Op {
  public:
   explicit DotInteractionCross(bool self) : Op("DotInteractionCross"), self_(self) {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
-    return {pairs_spec(in[0], self_)};
+    return {pairs_spec(in.first(in.size() / 2), self_)};
   }
   std::vector<Tensor> compute(std::span<const Tensor> in) const override {
-    const Sample s = sample_of(in[0].shape(), self_);
-    const int64_t size = s.features * s.dim, half = s.dim * s.padded();
-    Tensor out = Tensor::uninitialized({in[0].dim(0), s.pairs()}, in[0].dtype());
+    const auto x = in.first(in.size() / 2), y = in.last(in.size() / 2);
+    const FeaturePairs pairs = pairs_of(x, self_);
+    Tensor out = Tensor::uninitialized({x[0].dim(0), pairs.count()}, x[0].dtype());
     visit_floating(out.dtype(), "dot_interaction", [&]<class T>(const T&) {
-      const T *x = in[0].data<T>().data(), *y = in[1].data<T>().data();
-      T* to = out.mutable_data<T>().data();
-      for_each_sample<T>(in[0].dim(0), s, 2 * half, [&](int64_t b, T* scratch) {
-        transpose(s, x + b * size, scratch);
-        transpose(s, y + b * size, scratch + half);
-        multiply_pairs(s, x + b * size, scratch + half, false, to + b * s.pairs());
-        multiply_pairs(s, y + b * size, scratch, true, to + b * s.pairs());
-      });
+      const Places<const T> of_x = places_of<T>(pairs, x), of_y = places_of<T>(pairs, y);
+      kernels::dot_pairs_along(pairs, out.dim(0), of_x.rows(), of_y.rows(),
+                               out.mutable_data<T>().data());
     });
     return {out};
   }
   std::vector<Gradient> vjp(const VjpArgs& args) const override {
     const Tensor dy = args.output_gradients[0].dense();
-    std::vector<Gradient> out(2);
-    if (args.wants(0)) out[0] = dot_interaction_gradient(args.inputs[1], dy, self_);
-    if (args.wants(1)) out[1] = dot_interaction_gradient(args.inputs[0], dy, self_);
-    return out;
+    const auto middle = args.inputs.begin() + static_cast<int64_t>(args.inputs.size() / 2);
+    const std::vector<Tensor> x(args.inputs.begin(), middle), y(middle, args.inputs.end());
+    std::vector<Tensor> out = dot_interaction_gradients(y, dy, self_);
+    std::ranges::copy(dot_interaction_gradients(x, dy, self_), std::back_inserter(out));
+    return {out.begin(), out.end()};
   }
-  Retain retain() const override { return {.inputs = 3, .outputs = 0}; }
+  Retain retain() const override { return {.inputs = ~0u, .outputs = 0}; }
 
  private:
   const bool self_;
 };
 
-// Of x and the gradient of dot_interaction(x); linear in each.
+// Of all x and the gradient of dot_interaction(x), in this order; linear in each.
 class DotInteractionGradient final : public Op {
  public:
   explicit DotInteractionGradient(bool self) : Op("DotInteractionGradient"), self_(self) {}
 
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override { return {in[0]}; }
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
+    return {in.begin(), in.end() - 1};
+  }
   std::vector<Tensor> compute(std::span<const Tensor> in) const override {
-    const Sample s = sample_of(in[0].shape(), self_);
-    const int64_t size = s.features * s.dim;
-    Tensor dx = Tensor::uninitialized(in[0].shape(), in[0].dtype());
-    visit_floating(dx.dtype(), "dot_interaction", [&]<class T>(const T&) {
-      const T *x = in[0].data<T>().data(), *dy = in[1].data<T>().data();
-      T* to = dx.mutable_data<T>().data();
-      for_each_sample<T>(in[0].dim(0), s, s.features * s.features, [&](int64_t b, T* scratch) {
-        multiply_back(s, x + b * size, dy + b * s.pairs(), scratch, to + b * size);
-      });
+    const auto x = in.first(in.size() - 1);
+    const FeaturePairs pairs = pairs_of(x, self_);
+    std::vector<Tensor> dx;
+    for (const Tensor& t : x) dx.push_back(Tensor::uninitialized(t.shape(), t.dtype()));
+    visit_floating(x[0].dtype(), "dot_interaction", [&]<class T>(const T&) {
+      const Places<const T> of_x = places_of<T>(pairs, x);
+      const Places<T> of_dx = places<T>(pairs, dx.size(), x[0].rank() == 3,
+                                        [&](size_t i) { return dx[i].mutable_data<T>().data(); });
+      kernels::dot_pairs_back(pairs, x[0].dim(0), of_x.rows(), in.back().data<T>().data(),
+                              of_dx.rows());
     });
-    return {dx};
+    return dx;
   }
   std::vector<Gradient> vjp(const VjpArgs& args) const override {
-    const Tensor g = args.output_gradients[0].dense();
-    std::vector<Gradient> out(2);
-    if (args.wants(0)) out[0] = dot_interaction_gradient(g, args.inputs[1], self_);
-    if (args.wants(1)) out[1] = dispatch1(DotInteractionCross(self_), {args.inputs[0], g});
+    const size_t features = args.output_specs.size();
+    const std::vector<Tensor> g = tensors_of(args.output_gradients, args.output_specs);
+    const std::vector<Tensor> of_x = dot_interaction_gradients(g, args.inputs[features], self_);
+    std::vector<Gradient> out(of_x.begin(), of_x.end());
+    out.emplace_back();
+    if (args.wants(features)) {
+      std::vector<Tensor> both(args.inputs.begin(), args.inputs.end() - 1);
+      both.insert(both.end(), g.begin(), g.end());
+      out.back() = dispatch1(DotInteractionCross(self_), std::move(both));
+    }
     return out;
   }
-  Retain retain() const override { return {.inputs = 3, .outputs = 0}; }
+  Retain retain() const override { return {.inputs = ~0u, .outputs = 0}; }
 
  private:
   const bool self_;
 };
 
-Tensor dot_interaction_gradient(const Tensor& x, const Tensor& dy, bool self) {
-  return dispatch1(DotInteractionGradient(self), {x, dy});
+std::vector<Tensor> dot_interaction_gradients(std::vector<Tensor> x, const Tensor& dy, bool self) {
+  x.push_back(dy);
+  return dispatch(std::make_shared<const DotInteractionGradient>(self), std::move(x));
 }
 
 class DotInteraction final : public Op {
@@ -190,26 +169,24 @@ class DotInteraction final : public Op {
   explicit DotInteraction(bool self) : Op("DotInteraction"), self_(self) {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
-    return {pairs_spec(in[0], self_)};
+    return {pairs_spec(in, self_)};
   }
   std::vector<Tensor> compute(std::span<const Tensor> in) const override {
-    const Sample s = sample_of(in[0].shape(), self_);
-    const int64_t size = s.features * s.dim;
-    Tensor out = Tensor::uninitialized({in[0].dim(0), s.pairs()}, in[0].dtype());
+    const FeaturePairs pairs = pairs_of(in, self_);
+    Tensor out = Tensor::uninitialized({in[0].dim(0), pairs.count()}, in[0].dtype());
     visit_floating(out.dtype(), "dot_interaction", [&]<class T>(const T&) {
-      const T* x = in[0].data<T>().data();
-      T* to = out.mutable_data<T>().data();
-      for_each_sample<T>(in[0].dim(0), s, s.dim * s.padded(), [&](int64_t b, T* scratch) {
-        transpose(s, x + b * size, scratch);
-        multiply_pairs(s, x + b * size, scratch, false, to + b * s.pairs());
-      });
+      const Places<const T> of_x = places_of<T>(pairs, in);
+      kernels::dot_pairs(pairs, out.dim(0), of_x.rows(), out.mutable_data<T>().data());
     });
     return {out};
   }
   std::vector<Gradient> vjp(const VjpArgs& args) const override {
-    return {dot_interaction_gradient(args.inputs[0], args.output_gradients[0].dense(), self_)};
+    const std::vector<Tensor> x(args.inputs.begin(), args.inputs.end());
+    const std::vector<Tensor> dx =
+        dot_interaction_gradients(x, args.output_gradients[0].dense(), self_);
+    return {dx.begin(), dx.end()};
   }
-  Retain retain() const override { return {.inputs = 1, .outputs = 0}; }
+  Retain retain() const override { return {.inputs = ~0u, .outputs = 0}; }
 
  private:
   const bool self_;
@@ -218,7 +195,17 @@ class DotInteraction final : public Op {
 }  // namespace
 
 Tensor ops::dot_interaction(const Tensor& x, bool self_interaction) {
+  if (x.rank() != 3) {
+    throw ValueError("dot_interaction: needs [batch, features, dim], received ", x.shape());
+  }
   return dispatch1(DotInteraction(self_interaction), {x});
+}
+
+Tensor ops::dot_interaction(const std::vector<Tensor>& features, bool self_interaction) {
+  if (features.empty()) {
+    throw ValueError("dot_interaction: needs at least one feature, received none");
+  }
+  return dispatch1(DotInteraction(self_interaction), features);
 }
 
 }  // namespace keel

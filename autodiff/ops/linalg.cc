@@ -1,9 +1,10 @@
 #include <numeric>
 
+#include "autodiff/autocast.h"
 #include "autodiff/operation.h"
 #include "autodiff/ops.h"
 #include "autodiff/ops/internal.h"
-#include "framework/kernels/gemm.h"
+#include "framework/kernels/gemm_bf16.h"
 
 namespace keel {
 namespace {
@@ -20,7 +21,10 @@ Tensor matrix_transposed(const Tensor& x) {
 class MatMul final : public Op {
  public:
   MatMul(bool transpose_a, bool transpose_b)
-      : Op("MatMul"), transpose_a_(transpose_a), transpose_b_(transpose_b) {}
+      : Op("MatMul"),
+        transpose_a_(transpose_a),
+        transpose_b_(transpose_b),
+        bfloat16_(AutocastScope::bfloat16_products()) {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
     ops::internal::check_floating("matmul", in[0]);
@@ -39,8 +43,14 @@ class MatMul final : public Op {
       const T *x = a.data<T>().data(), *y = b.data<T>().data();
       T* z = c.mutable_data<T>().data();
       const auto multiply = [&](int64_t i) {
-        kernels::gemm(x + i * m * k, y + i * b_step, z + i * m * n, m, n, k, transpose_a_,
-                      transpose_b_);
+        const T *of_a = x + i * m * k, *of_b = y + i * b_step;
+        T* of_c = z + i * m * n;
+        if constexpr (std::same_as<T, float>) {
+          if (bfloat16_) {
+            return kernels::gemm_bf16(of_a, of_b, of_c, m, n, k, transpose_a_, transpose_b_);
+          }
+        }
+        kernels::gemm(of_a, of_b, of_c, m, n, k, transpose_a_, transpose_b_);
       };
       if (count == 1) {
         multiply(0);
@@ -55,6 +65,7 @@ class MatMul final : public Op {
   }
 
   std::vector<Gradient> vjp(const VjpArgs& args) const override {
+    const AutocastScope products(bfloat16_);
     const Tensor &a = args.inputs[0], &b = args.inputs[1];
     const Tensor dc = args.output_gradients[0].dense();
     std::vector<Gradient> out(2);
@@ -108,7 +119,7 @@ class MatMul final : public Op {
     return ops::sum_to(db, db.shape().slice(db.rank() - rank_b, db.rank()));
   }
 
-  const bool transpose_a_, transpose_b_;
+  const bool transpose_a_, transpose_b_, bfloat16_;
 };
 
 }  // namespace

@@ -3,48 +3,32 @@
 #include <Eigen/Core>
 #include <algorithm>
 
-#include "framework/allocator.h"
-#include "framework/kernels/gemm_tile.h"
+#include "framework/kernels/gemm_panels.h"
+#include "framework/kernels/scratch.h"
 #include "framework/parallel.h"
 
 namespace keel::kernels {
 namespace {
 
+using internal::blocks_of;
 using internal::kMostRows;
+using internal::kPanel;
 using internal::kWidth;
-using internal::Tile;
-using internal::Vector;
+using internal::PanelProduct;
+using internal::Strip;
 
 constexpr int64_t kBlockRows = 256;     // of c; what they need of a stays in the L2 cache
 constexpr int64_t kBlockDepth = 512;    // sums go on from c after as many; a panel of b fits in L2
-constexpr int64_t kPanel = 2 * kWidth;  // columns of b that are brought to another layout at once
-constexpr int64_t kAhead = 8;           // rows of b fetched before they are brought there
-constexpr int64_t kGroup = 4 * kPanel;  // columns that are brought there at once
-constexpr int64_t kSmallPanels = 1 << 13;  // elements of b that stay in the L1 cache
-constexpr int64_t kSharedWork = 1 << 22;   // multiplications from which workers share a product
-
-int64_t blocks_of(int64_t n, int64_t most) { return (n + most - 1) / most; }
+constexpr int64_t kGroup = 4 * kPanel;  // columns of b that are packed at once
+constexpr int64_t kSmallPanels = 1 << 13;          // elements of b that stay in the L1 cache
+constexpr int64_t kManyRows = 2 * kBlockRows;      // of c, for which op(b) is packed as a whole
+constexpr int64_t kStreamedRows = 128;             // that are then multiplied at once
+constexpr int64_t kMostPacked = int64_t{1} << 21;  // elements of b
+constexpr int64_t kFewElements = 1 << 16;          // of b that one worker packs
+constexpr int64_t kSharedWork = 1 << 22;  // multiplications from which workers share a product
 
 // Rows that are a multiple of 4 KiB apart fall into the same few sets of a cache.
 bool collides(int64_t step) { return step % 1024 == 0; }
-
-class Scratch {
- public:
-  explicit Scratch(int64_t floats)
-      : bytes_(static_cast<size_t>(floats) * sizeof(float)),
-        data_(floats == 0 ? nullptr : static_cast<float*>(allocate(bytes_))) {}
-  ~Scratch() {
-    if (data_ != nullptr) deallocate(data_, bytes_);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  float* data() const { return data_; }
-
- private:
-  const size_t bytes_;
-  float* const data_;
-};
 
 struct Product {
   const float *a, *b;
@@ -57,95 +41,10 @@ struct Product {
   int64_t ldb() const { return transpose_b ? k : n; }
 };
 
-// Panels of kPanel columns, the last perhaps of one register, one after the other: columns
-// [first, last) of rows [from, from + depth) of op(b), zeros after the last column.
-void pack(const Product& x, int64_t from, int64_t depth, int64_t first, int64_t last, float* to) {
-  if (!x.transpose_b) {
-    // Row by row, as memory has it.
-    for (int64_t p = 0; p < depth; ++p) {
-      const float* row = x.b + (from + p) * x.n;
-      int64_t j = first;
-      for (float* panel = to + p * kPanel; j + kPanel <= last; j += kPanel) {
-        __builtin_prefetch(row + kAhead * x.n + j);
-        __builtin_prefetch(row + kAhead * x.n + j + kWidth);
-        internal::store(panel, internal::load(row + j));
-        internal::store(panel + kWidth, internal::load(row + j + kWidth));
-        panel += depth * kPanel;
-      }
-      if (j == last) continue;
-      const int64_t width = last - j > kWidth ? kPanel : kWidth;
-      float* end = std::copy(row + j, row + last, to + (j - first) * depth + p * width);
-      std::fill_n(end, width - (last - j), 0.0F);
-    }
-    return;
-  }
-  for (int64_t j = first; j < last; j += kWidth) {
-    const int64_t start = (j - first) / kPanel * kPanel + first;  // of the panel
-    const int64_t width = last - start > kWidth ? kPanel : kWidth;
-    float* panel = to + (start - first) * depth + (j - start);
-    const float* columns = x.b + j * x.k + from;
-    const int64_t count = std::min<int64_t>(kWidth, last - j);
-    int64_t p = 0;
-    if (count == kWidth) {
-      for (; p + kWidth <= depth; p += kWidth) {
-        internal::transpose_square(columns + p, x.k, panel + p * width, width);
-      }
-    }
-    for (; p < depth; ++p) {
-      for (int64_t q = 0; q < kWidth; ++q) {
-        panel[p * width + q] = q < count ? columns[q * x.k + p] : 0;
-      }
-    }
-  }
-}
-
 // Whether rows of a are better copied than read where they are.
 bool spreads_rows(const Product& x, int64_t rows) {
   return !x.transpose_a && collides(x.k) && rows > 8 && x.n >= 128;
 }
-
-// Rows [begin, end) of some columns of c: tile.b and what belongs to the columns is set; `columns`
-// of `wide` registers count.
-struct Strip {
-  Tile tile;
-  const float* a;
-  int64_t lda;
-  bool transpose_a;
-  float* c;
-  int64_t ldc, rows, columns, wide;
-
-  void compute() {
-    const int64_t most = wide <= 2 ? kMostRows : 2 * kMostRows / wide;
-    const int64_t tiles = blocks_of(rows, most);
-    for (int64_t t = 0; t < tiles; ++t) {
-      const int64_t from = rows * t / tiles;
-      const int64_t count = rows * (t + 1) / tiles - from;
-      tile.a = a + (transpose_a ? from : from * lda);
-      tile.lda = lda;
-      const auto function = internal::tile_function(count, wide, transpose_a);
-      if (columns == wide * kWidth) {
-        tile.c = c + from * ldc;
-        tile.ldc = ldc;
-        function(tile);
-      } else {
-        compute_narrow(function, c + from * ldc, count);
-      }
-    }
-  }
-
- private:
-  // By way of a tile of full width.
-  void compute_narrow(internal::TileFunction function, float* to, int64_t count) {
-    alignas(64) float full[kMostRows * kPanel];
-    tile.c = full;
-    tile.ldc = wide * kWidth;
-    if (tile.accumulate) {
-      for (int64_t i = 0; i < count; ++i) std::copy_n(to + i * ldc, columns, full + i * tile.ldc);
-    }
-    function(tile);
-    for (int64_t i = 0; i < count; ++i) std::copy_n(full + i * tile.ldc, columns, to + i * ldc);
-  }
-};
 
 // How many registers wide the next tiles are: few rows leave registers for more columns.
 int64_t tile_width(int64_t rows, int64_t columns, bool packed) {
@@ -170,7 +69,7 @@ struct Block {
     const int64_t slices = std::max<int64_t>(1, blocks_of(x.k, kBlockDepth));
     const int64_t depth = blocks_of(blocks_of(x.k, slices), kWidth) * kWidth;
     const int64_t group = packs ? kGroup : kPanel;
-    const Scratch panels(std::min(depth, x.k) * group);
+    const Scratch<float> panels(std::min(depth, x.k) * group);
     int64_t from = 0;
     do {
       compute_slice(from, std::min(depth, x.k - from), panels.data());
@@ -191,7 +90,7 @@ struct Block {
                    .columns = 0,
                    .wide = 0};
     const int64_t step = depth + kWidth;
-    const Scratch spread(spreads ? rows * step : 0);
+    const Scratch<float> spread(spreads ? rows * step : 0);
     if (spreads) {
       for (int64_t i = 0; i < rows; ++i) {
         std::copy_n(strip.a + i * strip.lda, depth, spread.data() + i * step);
@@ -209,7 +108,8 @@ struct Block {
       if (packs || strip.columns < width) {
         if (j >= packed) {
           packed = packs ? std::min(last, j + kGroup) : last;
-          pack(x, from, depth, j, packed, panels);
+          internal::pack(x.b + (x.transpose_b ? j * x.k + from : from * x.n + j), x.ldb(),
+                         x.transpose_b, depth, packed - j, panels);
           panel = panels;
         }
         strip.tile.b = panel;
@@ -236,9 +136,66 @@ struct Block {
   }
 };
 
+// Rows [begin, end) of c, in the columns of the panels.
+void multiply_rows(const Product& x, const float* panels, int64_t first, int64_t columns,
+                   int64_t begin, int64_t end) {
+  const int64_t slices = std::max<int64_t>(1, blocks_of(x.k, kBlockDepth));
+  for (int64_t s = 0; s < slices; ++s) {
+    const int64_t from = x.k * s / slices;
+    const int64_t depth = x.k * (s + 1) / slices - from;
+    const bool last = s + 1 == slices;
+    PanelProduct product = {.a = x.a + begin * x.k + from,
+                            .lda = x.k,
+                            .transpose_a = false,
+                            .panels = panels,
+                            .panel_depth = x.k,
+                            .from = from,
+                            .depth = depth,
+                            .c = x.c + begin * x.n + first,
+                            .ldc = x.n,
+                            .rows = end - begin,
+                            .columns = columns,
+                            .accumulate = s > 0};
+    if (last) {
+      product.epilogue.relu = x.epilogue.relu;
+      if (x.epilogue.bias != nullptr) product.epilogue.bias = x.epilogue.bias + first;
+    }
+    // The rows after these, a part of them in each slice.
+    const int64_t rows = std::min(end - begin, x.m - end);
+    if (rows > 0) {
+      product.next = {.from = x.a + end * x.k + rows * from, .floats = rows * depth};
+    }
+    product.compute();
+  }
+}
+
+// op(b) is packed as a whole for all the rows of a, which stream through the caches in blocks.
+void multiply_many_rows(const Product& x) {
+  const int64_t most = std::max(kGroup, kMostPacked / std::max<int64_t>(x.k, 1) / kGroup * kGroup);
+  const Scratch<float> panels(internal::panels_size(x.k, std::min(most, x.n)));
+  for (int64_t first = 0; first < x.n; first += most) {
+    const int64_t columns = std::min(most, x.n - first);
+    const int64_t grain = std::max<int64_t>(1, kFewElements / (std::max<int64_t>(x.k, 1) * kGroup));
+    parallel_for(blocks_of(columns, kGroup), grain, [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin * kGroup; j < std::min(columns, end * kGroup); j += kGroup) {
+        internal::pack(x.b + (first + j) * (x.transpose_b ? x.k : 1), x.ldb(), x.transpose_b, x.k,
+                       std::min(kGroup, columns - j), panels.data() + j * x.k);
+      }
+    });
+    const int64_t blocks = blocks_of(x.m, kStreamedRows);
+    parallel_for(blocks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t block = begin; block < end; ++block) {
+        multiply_rows(x, panels.data(), first, columns, x.m * block / blocks,
+                      x.m * (block + 1) / blocks);
+      }
+    });
+  }
+}
+
 // Cut by shape alone. Rows first, as then each worker reads its own of a; columns or smaller
 // pieces if that makes one piece.
 void multiply(const Product& x) {
+  if (x.m >= kManyRows && !x.transpose_a) return multiply_many_rows(x);
   int64_t row_blocks = blocks_of(x.m, x.transpose_a || x.transpose_b ? 2 * kBlockRows : kBlockRows);
   int64_t column_blocks = 1;
   if (x.k * x.n <= kSmallPanels) {

@@ -56,6 +56,11 @@ struct Tile {
   bool accumulate = false;      // c += instead of c =
   const float* bias = nullptr;  // of the columns, added at last; or none
   bool relu = false;            // of all that
+  // What later tiles need, or none: fetched meanwhile. Rows that will be written, next_step apart,
+  // and memory that will be read.
+  const float* next_c = nullptr;
+  int64_t next_step = 0;
+  const float* ahead[2] = {};
 };
 using TileFunction = void (*)(const Tile&);
 
@@ -112,16 +117,58 @@ struct Sums {
   }
 };
 
+// Fetches, spread over the sums: all at once they would keep the tile's own misses waiting.
+template <int kRows, int kWide>
+class Fetches {
+ public:
+  explicit Fetches(const Tile& t)
+      : c_(t.next_c), step_(t.next_step), first_(t.ahead[0]), second_(t.ahead[1]) {
+    if (t.k < kFewSums && c_ != nullptr) {
+      for (int i = 0; i < kRows; ++i) fetch_row();
+    }
+  }
+
+  void pass(int64_t p) {
+    if (p % 8 != 7 || c_ == nullptr) return;
+    if (p % 16 == 7) fetch_row();
+    // To the L2 cache: it will be a while.
+    if (first_ != nullptr) {
+      __builtin_prefetch(first_, 0, 2);
+      first_ += kLine;
+    }
+    if (second_ != nullptr) {
+      __builtin_prefetch(second_, 0, 2);
+      second_ += kLine;
+    }
+  }
+
+ private:
+  static constexpr int kLine = 64 / sizeof(float);
+  static constexpr int kFewSums = 64;  // too few to spread anything over
+
+  void fetch_row() {
+#pragma GCC unroll 16
+    for (int v = 0; v < kWide; ++v) __builtin_prefetch(c_ + v * kWidth, 1);
+    c_ += step_;
+  }
+
+  const float* c_;
+  const int64_t step_;
+  const float *first_, *second_;
+};
+
 template <int kRows, int kWide, bool kTransposed>
 void compute_tile(const Tile& tile) {
   const Tile t = tile;  // stores to c cannot change it
   Sums<kRows, kWide> sums;
   sums.begin(t);
+  Fetches<kRows, kWide> fetches(t);
   const float* b = t.b;
   if constexpr (kTransposed) {
     const float* a = t.a;
     for (int64_t p = 0; p < t.k; ++p, a += t.lda, b += t.ldb) {
       sums.add(b, [&](int i) { return a[i]; });
+      fetches.pass(p);
     }
   } else {
     // An address is a pointer plus 0, 1 or 2 times lda: a pointer for each row would not fit the
@@ -137,6 +184,7 @@ void compute_tile(const Tile& tile) {
         ++group[g];
         asm("" : "+r"(group[g]));  // else GCC computes all addresses from p
       }
+      fetches.pass(p);
     }
   }
   sums.end(t);

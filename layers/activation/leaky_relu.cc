@@ -2,12 +2,19 @@
 
 #include "layers/activations.h"
 #include "layers/cast.h"
+#include "layers/serving/planner.h"
 
 namespace keel {
 
 Tensor LeakyReLULayer::call(const Tensor& input, const CallContext&) {
   const Tensor x = is_floating(input.dtype()) ? input : as_dtype(input, dtype());
   return activations::leaky_relu(x, options_.negative_slope);
+}
+
+std::optional<PlanValues> LeakyReLULayer::plan(Planner& planner, const PlanValues& inputs) const {
+  const auto x = planner.rows(inputs);
+  if (!x) return {};
+  return planner.map((*x)[0], {RowFunction::Kind::kLeakyRelu, options_.negative_slope});
 }
 
 }  // namespace keel

@@ -2,6 +2,7 @@
 
 #include "layers/activations.h"
 #include "layers/cast.h"
+#include "layers/serving/planner.h"
 
 namespace keel {
 
@@ -19,6 +20,13 @@ ReLULayer::ReLULayer(Options options)
 Tensor ReLULayer::call(const Tensor& input, const CallContext&) {
   const Tensor x = is_floating(input.dtype()) ? input : as_dtype(input, dtype());
   return activations::relu(x, options_.negative_slope, options_.max_value, options_.threshold);
+}
+
+std::optional<PlanValues> ReLULayer::plan(Planner& planner, const PlanValues& inputs) const {
+  if (options_.max_value || options_.negative_slope != 0 || options_.threshold != 0) return {};
+  const auto x = planner.rows(inputs);
+  if (!x) return {};
+  return planner.map((*x)[0], RowFunction::Kind::kRelu);
 }
 
 }  // namespace keel

@@ -37,7 +37,7 @@ void DenseLayer::build_weights(const TensorSpec& input) {
 
 Tensor DenseLayer::call(const Tensor& x, const CallContext&) {
   const Activation& activation = options_.activation;
-  const bool relu = activation.name() == "relu" && activation.arguments().entries().empty();
+  const bool relu = activation.is("relu");
   const Tensor bias = options_.use_bias ? bias_.read() : Tensor();
   const Tensor y = ops::dense(as_dtype(x, dtype()), kernel_, bias, relu);
   return relu ? y : activation(y);
@@ -45,7 +45,7 @@ Tensor DenseLayer::call(const Tensor& x, const CallContext&) {
 
 std::optional<PlanValues> DenseLayer::plan(Planner& planner, const PlanValues& inputs) const {
   const std::optional<RowFunction> function = RowFunction::of(options_.activation);
-  if (!function || dtype() != DType::kFloat32) return {};
+  if (!function || dtype_policy() != DType::kFloat32) return {};
   const auto x = planner.rows(inputs, true);
   if (!x) return {};
   return planner.product((*x)[0], kernel_, bias_, *function);

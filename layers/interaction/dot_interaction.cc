@@ -1,7 +1,10 @@
 #include "layers/interaction/dot_interaction.h"
 
+#include "autodiff/autocast.h"
 #include "autodiff/ops.h"
+#include "framework/kernels/interaction.h"
 #include "layers/merging/merge.h"
+#include "layers/serving/planner.h"
 
 namespace keel {
 namespace {
@@ -17,6 +20,39 @@ Tensor pairs_mask(int64_t features, bool self_interaction, DType dtype) {
   return mask.cast(dtype);
 }
 
+// The products of the pairs of features, one value each, or all side by side in one.
+class PairsStep final : public PlanStep {
+ public:
+  PairsStep(const kernels::FeaturePairs& pairs, std::vector<PlanValue> values, PlanValue y)
+      : pairs_(pairs), values_(std::move(values)), y_(y) {}
+
+  // Pointers to the features of a sample, and what the kernel needs.
+  int64_t scratch() const { return pointers() + kernels::dot_pairs_scratch(pairs_); }
+  void run(const PlanCall& call) const override {
+    auto* const features = reinterpret_cast<const float**>(call.scratch);
+    const PlanRows y = call[y_];
+    for (int64_t r = 0; r < call.rows; ++r) {
+      for (int64_t i = 0; i < pairs_.features; ++i) {
+        const bool one = values_.size() == 1;
+        features[i] = one ? call[values_[0]][r] + i * pairs_.dim : call[values_[i]][r];
+      }
+      kernels::dot_pairs(pairs_, {features, static_cast<size_t>(pairs_.features)},
+                         call.scratch + pointers(), y[r]);
+    }
+  }
+  std::string what() const override {
+    return str("products of the pairs of ", pairs_.features, " features of ", pairs_.dim,
+               " floats");
+  }
+
+ private:
+  int64_t pointers() const { return (pairs_.features * 2 + 15) / 16 * 16; }
+
+  const kernels::FeaturePairs pairs_;
+  const std::vector<PlanValue> values_;
+  const PlanValue y_;
+};
+
 }  // namespace
 
 Tensors DotInteractionLayer::call(const Tensors& inputs, const CallContext&) {
@@ -28,16 +64,40 @@ Tensors DotInteractionLayer::call(const Tensors& inputs, const CallContext&) {
                        "one [batch, features, dim], received ", t.shape());
     }
   }
+  if (!options_.skip_gather) {
+    return stacked ? ops::dot_interaction(tensors[0], options_.self_interaction)
+                   : ops::dot_interaction(tensors, options_.self_interaction);
+  }
   const Tensor x = stacked ? tensors[0] : ops::stack(tensors, 1);
-  if (!options_.skip_gather) return ops::dot_interaction(x, options_.self_interaction);
   const int64_t features = x.dim(1);
   if (features == kUnknown) {
     throw ValueError("DotInteraction ", name(), ": needs a known number of features, received ",
                      x.shape());
   }
+  const AutocastScope as_they_are(false);  // the numbers of the gathered products
   const Tensor products =
       ops::matmul(x, x, false, true) * pairs_mask(features, options_.self_interaction, x.dtype());
   return ops::reshape(products, {x.dim(0), features * features});
+}
+
+std::optional<PlanValues> DotInteractionLayer::plan(Planner& planner,
+                                                    const PlanValues& inputs) const {
+  const auto x = planner.rows(inputs);
+  if (!x || options_.skip_gather) return {};
+  const Shape row = planner.row_shape(x->front());
+  const bool stacked = x->size() == 1 && row.rank() == 2;
+  for (PlanValue value : *x) {
+    if (!stacked && (row.rank() != 1 || planner.row_shape(value) != row)) return {};
+  }
+  const kernels::FeaturePairs pairs = {
+      .features = stacked ? row[0] : static_cast<int64_t>(x->size()),
+      .dim = row[-1],
+      .self = options_.self_interaction};
+  const PlanValue y = planner.make_rows({pairs.count()});
+  auto step = std::make_unique<PairsStep>(pairs, *x, y);
+  planner.reserve_scratch(step->scratch());
+  planner.add(std::move(step), *x, {y});
+  return y;
 }
 
 }  // namespace keel

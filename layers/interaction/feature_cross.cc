@@ -2,8 +2,42 @@
 
 #include "layers/cast.h"
 #include "layers/merging/merge.h"
+#include "layers/serving/planner.h"
 
 namespace keel {
+namespace {
+
+// y = x0 (product + scale x) + x, rows of `width` floats.
+class CrossStep final : public PlanStep {
+ public:
+  struct Values {
+    PlanValue x0, x, product, y;
+  };
+  CrossStep(const Values& values, double scale, int64_t width)
+      : values_(values), scale_(static_cast<float>(scale)), width_(width) {}
+
+  void run(const PlanCall& call) const override {
+    const PlanRows x0 = call[values_.x0], x = call[values_.x], product = call[values_.product];
+    const PlanRows y = call[values_.y];
+    for (int64_t r = 0; r < call.rows; ++r) {
+      const float *a = x0[r], *b = x[r], *p = product[r];
+      float* out = y[r];
+      if (scale_ == 0) {
+        for (int64_t j = 0; j < width_; ++j) out[j] = a[j] * p[j] + b[j];
+      } else {
+        for (int64_t j = 0; j < width_; ++j) out[j] = a[j] * (p[j] + scale_ * b[j]) + b[j];
+      }
+    }
+  }
+  std::string what() const override { return str("crosses rows of ", width_, " floats"); }
+
+ private:
+  const Values values_;
+  const float scale_;
+  const int64_t width_;
+};
+
+}  // namespace
 
 FeatureCrossLayer::FeatureCrossLayer(Options options)
     : Layer(kClassName, options), options_(std::move(options)) {
@@ -58,6 +92,25 @@ Tensors FeatureCrossLayer::call(const Tensors& inputs, const CallContext&) {
   y = options_.pre_activation(y);
   if (options_.diag_scale > 0) y = y + ops::scale(x, options_.diag_scale);
   return x0 * y + x;
+}
+
+std::optional<PlanValues> FeatureCrossLayer::plan(Planner& planner,
+                                                  const PlanValues& inputs) const {
+  const std::optional<RowFunction> function = RowFunction::of(options_.pre_activation);
+  const auto x = planner.rows(inputs, true);
+  if (!x || !function || dtype_policy() != DType::kFloat32 || x->size() > 2) return {};
+  const PlanValue x0 = x->front(), last = x->back();
+  const Shape row = planner.row_shape(last);
+  if (planner.row_shape(x0) != row) return {};
+  PlanValue product = last;
+  if (options_.projection_dim) product = planner.product(product, down_kernel_, {}, {});
+  product = planner.product(product, kernel_, bias_, *function);
+  const PlanValue y = planner.make_rows(row);
+  planner.add(std::make_unique<CrossStep>(
+                  CrossStep::Values{.x0 = x0, .x = last, .product = product, .y = y},
+                  options_.diag_scale, row.size()),
+              {x0, last, product}, {y});
+  return y;
 }
 
 }  // namespace keel

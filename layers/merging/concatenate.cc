@@ -4,6 +4,7 @@
 
 #include "autodiff/ops.h"
 #include "layers/merging/merge.h"
+#include "layers/serving/planner.h"
 
 namespace keel {
 
@@ -27,6 +28,23 @@ std::vector<Tensor> ConcatenateLayer::compute_mask(const Tensors& inputs, const 
 
 Tensors ConcatenateLayer::call(const Tensors& inputs, const CallContext&) {
   return ops::concat(merge_inputs(*this, inputs, 1), options_.axis);
+}
+
+std::optional<PlanValues> ConcatenateLayer::plan(Planner& planner, const PlanValues& inputs) const {
+  const auto parts = planner.rows(inputs);
+  if (!parts) return {};
+  Shape row = planner.row_shape(parts->front());
+  const int rank = row.rank() + 1;
+  const int axis = options_.axis < 0 ? options_.axis + rank : options_.axis;
+  // Rows of several axes lie side by side along the first one only.
+  if (rank < 2 || axis != 1) return {};
+  int64_t length = 0;
+  for (PlanValue part : *parts) {
+    const Shape shape = planner.row_shape(part);
+    if (shape.rank() != row.rank() || shape.without(0) != row.without(0)) return {};
+    length += shape[0];
+  }
+  return planner.joined(*parts, row.with(0, length));
 }
 
 }  // namespace keel

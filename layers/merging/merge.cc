@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autodiff/ops.h"
+#include "layers/serving/planner.h"
 
 namespace keel {
 namespace {
@@ -36,6 +37,60 @@ Tensor fold_what_counts(const std::vector<Tensor>& inputs,
   }
   return out;
 }
+
+// y = the inputs merged element by element, rows of `width` floats.
+class MergeStep final : public PlanStep {
+ public:
+  MergeStep(MergeKind kind, std::vector<PlanValue> inputs, PlanValue y, int64_t width)
+      : kind_(kind), inputs_(std::move(inputs)), y_(y), width_(width) {}
+
+  void run(const PlanCall& call) const override {
+    const PlanRows y = call[y_];
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const PlanRows x = call[inputs_[i]];
+      for (int64_t r = 0; r < call.rows; ++r) {
+        if (i == 0) {
+          std::copy_n(x[r], width_, y[r]);
+        } else {
+          merge(x[r], y[r]);
+        }
+      }
+    }
+    if (kind_ != MergeKind::kAverage) return;
+    const auto factor = static_cast<float>(1.0 / static_cast<double>(inputs_.size()));
+    for (int64_t r = 0; r < call.rows; ++r) {
+      for (int64_t j = 0; j < width_; ++j) y[r][j] *= factor;
+    }
+  }
+  std::string what() const override {
+    return str("merges ", inputs_.size(), " rows of ", width_, " floats");
+  }
+
+ private:
+  void merge(const float* x, float* y) const {
+    const auto each = [&](const auto& fn) {
+      for (int64_t j = 0; j < width_; ++j) y[j] = fn(y[j], x[j]);
+    };
+    switch (kind_) {
+      case MergeKind::kAdd:
+      case MergeKind::kAverage:
+        return each([](float a, float b) { return a + b; });
+      case MergeKind::kMultiply:
+        return each([](float a, float b) { return a * b; });
+      case MergeKind::kSubtract:
+        return each([](float a, float b) { return a - b; });
+      case MergeKind::kMaximum:  // NaN is the greatest and the least
+        return each([](float a, float b) { return a > b || a != a ? a : b; });
+      case MergeKind::kMinimum:
+        return each([](float a, float b) { return a < b || a != a ? a : b; });
+    }
+  }
+
+  const MergeKind kind_;
+  const std::vector<PlanValue> inputs_;
+  const PlanValue y_;
+  const int64_t width_;
+};
 
 }  // namespace
 
@@ -79,6 +134,18 @@ std::vector<Tensor> MergeLayer::compute_mask(const Tensors& inputs, const Tensor
   Tensor any = spread_mask(tensors[0], rank);
   for (const Tensor& t : tensors) any = ops::logical_or(any, spread_mask(t, rank));
   return {ops::broadcast_to(any, outputs.tensor().shape().slice(0, rank))};
+}
+
+std::optional<PlanValues> MergeLayer::plan(Planner& planner, const PlanValues& inputs) const {
+  const auto x = planner.rows(inputs);
+  if (!x || x->size() < least_inputs_) return {};
+  const Shape row = planner.row_shape(x->front());
+  for (PlanValue value : *x) {
+    if (planner.row_shape(value) != row) return {};
+  }
+  const PlanValue y = planner.make_rows(row);
+  planner.add(std::make_unique<MergeStep>(kind_, *x, y, row.size()), *x, {y});
+  return y;
 }
 
 Tensor AddLayer::merge(const std::vector<Tensor>& inputs) const { return fold(inputs, ops::add); }

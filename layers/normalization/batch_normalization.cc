@@ -2,6 +2,7 @@
 
 #include "autodiff/tape.h"
 #include "layers/cast.h"
+#include "layers/serving/planner.h"
 
 namespace keel {
 
@@ -117,6 +118,23 @@ void BatchNormalizationLayer::average(const Variable& moving, const Tensor& batc
   const NoGradient pause;
   const double keep = options_.momentum;
   moving.assign(moving.read() * keep + batch.reshaped(moving.shape()) * (1 - keep));
+}
+
+std::optional<PlanValues> BatchNormalizationLayer::plan(Planner& planner,
+                                                        const PlanValues& inputs) const {
+  const auto x = planner.rows(inputs, true);
+  if (!x || dtype() != DType::kFloat32) return {};
+  const Shape shape = planner.spec((*x)[0]).shape;
+  const int axis = options_.axis.normalized(shape, "BatchNormalization " + name())[0];
+  if (axis != shape.rank() - 1) return {};
+  const NoGradient pause;
+  Tensor factor = ops::rsqrt(moving_variance_.read() + options_.epsilon);
+  if (options_.scale) factor = factor * gamma_;
+  const Tensor offset = options_.center ? beta_.read() : ops::zeros_like(factor);
+  const std::optional<PlanValue> y =
+      planner.affine((*x)[0], {.center = moving_mean_.read(), .factor = factor, .offset = offset});
+  if (!y) return {};
+  return *y;
 }
 
 }  // namespace keel

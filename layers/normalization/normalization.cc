@@ -4,8 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "autodiff/tape.h"
 #include "framework/data/dataset.h"
 #include "layers/cast.h"
+#include "layers/serving/planner.h"
 
 namespace keel {
 namespace {
@@ -105,8 +107,35 @@ void NormalizationLayer::build_weights(const TensorSpec& input) {
   count_ = add("count", {}, "zeros", DType::kInt64);
 }
 
-Tensor NormalizationLayer::call(const Tensor& input, const CallContext&) {
+NormalizationLayer::Statistics NormalizationLayer::statistics() const {
   constexpr double kLeastDeviation = 1e-7;
+  const Tensor variance = options_.variance ? options_.variance->tensor(dtype()) : variance_.read();
+  return {.mean = options_.mean ? options_.mean->tensor(dtype()) : mean_.read(),
+          .deviation = ops::clip_by_value(ops::sqrt(variance), kLeastDeviation,
+                                          std::numeric_limits<double>::infinity())};
+}
+
+std::optional<PlanValues> NormalizationLayer::plan(Planner& planner,
+                                                   const PlanValues& inputs) const {
+  const auto x = planner.rows(inputs, true);
+  if (!x || dtype() != DType::kFloat32) return {};
+  const Shape shape = planner.spec((*x)[0]).shape;
+  const std::vector<int> kept = axes(shape);
+  if (kept.size() > 1 || (!kept.empty() && kept[0] != shape.rank() - 1)) return {};
+  const NoGradient pause;
+  const Statistics known = statistics();
+  const Tensor zero = ops::zeros_like(known.mean);
+  const std::optional<PlanValue> y = planner.affine(
+      (*x)[0],
+      options_.invert
+          ? Planner::Affine{.center = zero, .factor = known.deviation, .offset = known.mean}
+          : Planner::Affine{
+                .center = known.mean, .factor = known.deviation, .offset = zero, .divides = true});
+  if (!y) return {};
+  return *y;
+}
+
+Tensor NormalizationLayer::call(const Tensor& input, const CallContext&) {
   const Tensor x = as_dtype(input, dtype());
   const std::vector<int> kept = axes(x.shape());
   Shape broadcast;
@@ -116,11 +145,8 @@ Tensor NormalizationLayer::call(const Tensor& input, const CallContext&) {
   const auto spread = [&](const Tensor& t) {
     return t.size() == 1 ? t.reshaped({}) : t.reshaped(broadcast);
   };
-  const Tensor mean = spread(options_.mean ? options_.mean->tensor(dtype()) : mean_.read());
-  const Tensor variance =
-      spread(options_.variance ? options_.variance->tensor(dtype()) : variance_.read());
-  const Tensor deviation = ops::clip_by_value(ops::sqrt(variance), kLeastDeviation,
-                                              std::numeric_limits<double>::infinity());
+  const Statistics known = statistics();
+  const Tensor mean = spread(known.mean), deviation = spread(known.deviation);
   return options_.invert ? x * deviation + mean : (x - mean) / deviation;
 }
 

@@ -1,11 +1,23 @@
 #include "layers/normalization/rescaling.h"
 
 #include "layers/cast.h"
+#include "layers/serving/planner.h"
 
 namespace keel {
 
 Tensor RescalingLayer::call(const Tensor& x, const CallContext&) {
   return as_dtype(x, dtype()) * options_.scale.tensor(dtype()) + options_.offset.tensor(dtype());
+}
+
+std::optional<PlanValues> RescalingLayer::plan(Planner& planner, const PlanValues& inputs) const {
+  const auto x = planner.rows(inputs, true);
+  if (!x || dtype() != DType::kFloat32) return {};
+  const std::optional<PlanValue> y =
+      planner.affine((*x)[0], {.center = Tensor::scalar(0.0F),
+                               .factor = options_.scale.tensor(dtype()),
+                               .offset = options_.offset.tensor(dtype())});
+  if (!y) return {};
+  return *y;
 }
 
 }  // namespace keel

@@ -5,6 +5,7 @@
 
 #include "autodiff/ops.h"
 #include "framework/parallel.h"
+#include "layers/serving/planner.h"
 
 namespace keel {
 namespace {
@@ -127,6 +128,10 @@ Tensor NoiseLayer::call(const Tensor& x, const CallContext& context) {
     throw TypeError(who(), ": needs float32 or float64, received ", x.dtype());
   }
   return x.is_symbolic() ? Tensor::symbolic(x.spec()) : disturb(x, random_.next());
+}
+
+std::optional<PlanValues> NoiseLayer::plan(Planner&, const PlanValues& inputs) const {
+  return inputs;
 }
 
 }  // namespace keel

@@ -2,6 +2,7 @@
 
 #include "autodiff/ops.h"
 #include "layers/data_format.h"
+#include "layers/serving/planner.h"
 
 namespace keel {
 
@@ -21,6 +22,14 @@ Tensor FlattenLayer::call(const Tensor& x, const CallContext&) {
   for (int i = 2; i < x.rank(); ++i) permutation.push_back(i);
   permutation.push_back(1);
   return ops::reshape(ops::transpose(x, permutation), flat);
+}
+
+std::optional<PlanValues> FlattenLayer::plan(Planner& planner, const PlanValues& inputs) const {
+  const auto x = planner.rows(inputs);
+  if (!x) return {};
+  const Shape row = planner.row_shape((*x)[0]);
+  if (!channels_last_ && row.rank() > 1) return {};
+  return planner.reshaped((*x)[0], {row.size()});
 }
 
 }  // namespace keel

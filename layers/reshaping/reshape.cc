@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autodiff/ops.h"
+#include "layers/serving/planner.h"
 
 namespace keel {
 namespace {
@@ -47,6 +48,13 @@ Tensor ReshapeLayer::call(const Tensor& x, const CallContext&) {
   const Shape shape = Shape{x.dim(0)} + (known ? resolve(who, target, sample) : target);
   if (x.is_symbolic()) return Tensor::symbolic({.shape = shape, .dtype = x.dtype()});
   return ops::reshape(x, shape);
+}
+
+std::optional<PlanValues> ReshapeLayer::plan(Planner& planner, const PlanValues& inputs) const {
+  const auto x = planner.rows(inputs);
+  if (!x) return {};
+  const Shape row = planner.row_shape((*x)[0]);
+  return planner.reshaped((*x)[0], resolve("Reshape " + name(), Shape(options_.target_shape), row));
 }
 
 }  // namespace keel

@@ -159,7 +159,7 @@ Tensors BidirectionalLayer::call(const Tensors& inputs, const CallContext&) {
 Config BidirectionalLayer::get_config() const {
   return Config::dict({{"name", name()},
                        {"trainable", trainable()},
-                       {"dtype", encode(dtype())},
+                       {"dtype", encode(dtype_policy())},
                        {"merge_mode", encode(merge_mode_)},
                        {"layer", layers::serialize(*forward_)},
                        {"backward_layer", layers::serialize(*backward_)}});
@@ -172,7 +172,7 @@ struct PlainOptions {
   std::optional<std::string> merge_mode = "concat";
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) {
     base_fields(self, field);

@@ -16,7 +16,7 @@ LayerHandle<Layer> required_layer(const TimeDistributedOptions& options) {
 struct PlainOptions {
   std::string name = {};
   bool trainable = true;
-  DType dtype = DType::kFloat32;
+  DTypePolicy dtype = {};
 
   static void fields(auto& self, auto&& field) { base_fields(self, field); }
 };
@@ -69,7 +69,7 @@ Tensors TimeDistributedLayer::call(const Tensors& inputs, const CallContext&) {
 Config TimeDistributedLayer::get_config() const {
   return Config::dict({{"name", name()},
                        {"trainable", trainable()},
-                       {"dtype", encode(dtype())},
+                       {"dtype", encode(dtype_policy())},
                        {"layer", layers::serialize(*layer_)}});
 }
 

@@ -177,5 +177,12 @@ TEST(ActivationsTest, OwnFunctionsAreKnownOnceAdded) {
   EXPECT_THROW(activations::add("relu", twice), ValueError);
 }
 
+TEST(ActivationsTest, OnlyTheFunctionOfANameIsThatName) {
+  EXPECT_TRUE(Activation("relu").is("relu"));
+  EXPECT_FALSE(Activation("relu").is("elu"));
+  EXPECT_FALSE(Activation("relu", [](const Tensor& x) { return x; }).is("relu"));
+  EXPECT_FALSE(activations::get("relu", Config::dict({{"max_value", 6.0}})).is("relu"));
+}
+
 }  // namespace
 }  // namespace keel

@@ -8,7 +8,6 @@ import sys
 ORDER = ["framework", "autodiff", "distribute", "optimizers", "layers", "savedmodel"]
 HOME_OF = {
     "Eigen/": "framework/kernels/",
-    "dnnl": "framework/kernels/",
     "omp.h": "framework/kernels/",
     "Random123/": "framework/",
     "nlohmann/": "framework/",
@@ -16,7 +15,7 @@ HOME_OF = {
     "mpi.h": "distribute/",
     "zlib.h": "framework/data/",
 }
-NEVER_IN_HEADERS = ("absl/", "Eigen/", "dnnl", "google/protobuf/", "hdf5.h", "nlohmann/", "Random123/",
+NEVER_IN_HEADERS = ("absl/", "Eigen/", "google/protobuf/", "hdf5.h", "nlohmann/", "Random123/",
                     "mpi.h", "zlib.h")
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
 

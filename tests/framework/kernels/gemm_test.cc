@@ -73,10 +73,22 @@ TEST(GemmTest, LongSumsAndStepsOf4KiBAgreeWithTheDefinition) {
   expect_product<float>(1024, 1, 700, true, false);
 }
 
+TEST(GemmTest, ManyRowsAgreeWithTheDefinition) {
+  for (const bool transpose_b : {false, true}) {
+    expect_product<float>(512, 70, 33, false, transpose_b);
+    expect_product<float>(700, 20, 1030, false, transpose_b);
+    expect_product<float>(600, 150, 5, false, transpose_b);
+  }
+}
+
 TEST(GemmTest, BiasAndReluComeLast) {
   for (const bool relu : {false, true}) {
-    for (const auto& [m, n, k] :
-         {std::array<int64_t, 3>{20, 37, 600}, {1, 37, 8}, {9, 1, 30}, {3, 2, 0}, {600, 40, 3}}) {
+    for (const auto& [m, n, k] : {std::array<int64_t, 3>{20, 37, 600},
+                                  {1, 37, 8},
+                                  {9, 1, 30},
+                                  {3, 2, 0},
+                                  {600, 40, 3},
+                                  {520, 37, 600}}) {
       for (const bool transpose_b : {false, true}) {
         const std::vector<float> a = random_matrix<float>(m * k, 1);
         const std::vector<float> b = random_matrix<float>(k * n, 2);
@@ -95,7 +107,7 @@ TEST(GemmTest, BiasAndReluComeLast) {
 }
 
 TEST(GemmTest, BitsOfARowDoNotDependOnTheRowsBesideIt) {
-  const int64_t m = 300, n = 50, k = 1100;
+  const int64_t m = 700, n = 50, k = 1100;
   const std::vector<float> a = random_matrix<float>(m * k, 1);
   const std::vector<float> b = random_matrix<float>(k * n, 2);
   std::vector<float> all(m * n), some(m * n);

@@ -18,6 +18,14 @@ TEST(DenseTest, ComputesTheActivationOfAnAffineMap) {
   EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{3, 3, 0, 0}));
 }
 
+TEST(DenseTest, AFunctionOfOnesOwnIsUsedWhateverItsName) {
+  const Dense dense({.units = 1,
+                     .activation = Activation("relu", [](const Tensor& x) { return x + 1.0; }),
+                     .kernel_initializer = "ones"});
+  EXPECT_EQ(dense(Tensor::from<float>({-3, 2}, {2, 1})).to_vector<float>(),
+            (std::vector<float>{-2, 3}));
+}
+
 TEST(DenseTest, BuildsOnTheFirstCallFromTheLastAxis) {
   const Dense dense({.units = 4});
   EXPECT_FALSE(dense->built());

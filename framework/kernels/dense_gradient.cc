@@ -1,0 +1,177 @@
+#include "framework/kernels/dense_gradient.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "framework/kernels/gemm_panels.h"
+#include "framework/kernels/scratch.h"
+#include "framework/parallel.h"
+
+namespace keel::kernels {
+namespace {
+
+using internal::blocks_of;
+using internal::kPanel;
+using internal::kWidth;
+using internal::PanelProduct;
+
+constexpr int64_t kPieceRows = 256;  // of all operands: they and a panel stay in the L2 cache
+constexpr int64_t kRowsPerSum = 64;  // of the bias, added up as they are; sums of more, in double
+constexpr int64_t kAhead = 2048;     // elements fetched before they are masked
+constexpr int64_t kFewPanels = 1 << 11;  // rows of w^T that one worker packs
+
+class Work {
+ public:
+  explicit Work(const DenseGradientArgs& args)
+      : args_(args),
+        in_place_(parallel_runs_in_place() && args.out >= kWidth),
+        // A step that is no power of two: else rows fall into the same sets of a cache.
+        step_(in_place_ ? args.out + kWidth : args.out),
+        panels_(args.dx == nullptr ? 0 : internal::panels_size(args.out, args.in)),
+        masked_(args.y == nullptr ? 0 : (in_place_ ? kPieceRows : args.rows) * step_),
+        sums_(args.db == nullptr ? 0 : blocks_of(args.rows, kRowsPerSum) * args.out) {}
+
+  void run() {
+    if (args_.dx != nullptr) pack_kernel();
+    const int64_t pieces = blocks_of(args_.rows, kPieceRows);
+    if (in_place_) {
+      const Scratch<float> panel(kPieceRows * kPanel);
+      for (int64_t p = 0; p < pieces; ++p) {
+        start(p * kPieceRows);
+        if (args_.dw != nullptr) add_to_kernel(p * kPieceRows, panel.data());
+      }
+      if (pieces == 0 && args_.dw != nullptr) std::fill_n(args_.dw, args_.in * args_.out, 0.0F);
+    } else {
+      parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t p = begin; p < end; ++p) start(p * kPieceRows);
+      });
+      if (args_.dw != nullptr) {
+        gemm(args_.x, args_.y == nullptr ? args_.dy : masked_.data(), args_.dw, args_.in, args_.out,
+             args_.rows, true, false);
+      }
+    }
+    if (args_.db != nullptr) add_up();
+  }
+
+ private:
+  int64_t rows_from(int64_t row) const { return std::min(kPieceRows, args_.rows - row); }
+  // Of z, from a row of the piece on, and how far its rows are apart.
+  const float* dz(int64_t row) const {
+    if (args_.y == nullptr) return args_.dy + row * args_.out;
+    return masked_.data() + (in_place_ ? 0 : row * step_);
+  }
+  int64_t dz_step() const { return args_.y == nullptr ? args_.out : step_; }
+
+  void pack_kernel() const {
+    const int64_t panels = blocks_of(args_.in, kPanel);
+    const int64_t grain = std::max<int64_t>(1, kFewPanels / std::max<int64_t>(args_.out, 1));
+    parallel_for(panels, grain, [&](int64_t begin, int64_t end) {
+      const int64_t from = begin * kPanel;
+      internal::pack(args_.w + from * args_.out, args_.out, true, args_.out,
+                     std::min(args_.in, end * kPanel) - from, panels_.data() + from * args_.out);
+    });
+  }
+
+  // dz of a piece, its sums, and dx.
+  void start(int64_t row) const {
+    const int64_t rows = rows_from(row);
+    if (args_.y != nullptr || args_.db != nullptr) {
+      for (int64_t r = 0; r < rows; r += kRowsPerSum) {
+        const int64_t count = std::min(kRowsPerSum, rows - r);
+        if (args_.y == nullptr) {
+          mask<false>(row + r, r, count);
+        } else {
+          mask<true>(row + r, r, count);
+        }
+      }
+    }
+    if (args_.dx == nullptr) return;
+    PanelProduct{.a = dz(row),
+                 .lda = dz_step(),
+                 .transpose_a = false,
+                 .panels = panels_.data(),
+                 .panel_depth = args_.out,
+                 .from = 0,
+                 .depth = args_.out,
+                 .c = args_.dx + row * args_.in,
+                 .ldc = args_.in,
+                 .rows = rows,
+                 .columns = args_.in,
+                 .accumulate = false,
+                 .next = in_place_ && args_.dw != nullptr
+                             ? internal::Upcoming{args_.x + row * args_.in, rows * args_.in}
+                             : internal::Upcoming{}}
+        .compute();
+  }
+
+  template <bool kRelu>
+  void mask(int64_t row, int64_t row_of_piece, int64_t rows) const {
+    const int64_t n = args_.out;
+    const bool adds = args_.db != nullptr;
+    float* __restrict sums = adds ? sums_.data() + row / kRowsPerSum * n : nullptr;
+    if (adds) std::fill_n(sums, n, 0.0F);
+    const float *y = args_.y + (kRelu ? row * n : 0), *dy = args_.dy + row * n;
+    float* __restrict to =
+        kRelu ? masked_.data() + (in_place_ ? row_of_piece : row) * step_ : nullptr;
+    for (int64_t r = 0; r < rows; ++r, y += kRelu ? n : 0, dy += n, to += kRelu ? step_ : 0) {
+      int64_t j = 0;
+      for (; j + kWidth <= n; j += kWidth) {
+        __builtin_prefetch(dy + j + kAhead);
+        internal::Vector g = internal::load(dy + j);
+        if (kRelu) {
+          __builtin_prefetch(y + j + kAhead);
+          g = internal::load(y + j) > internal::Vector{} ? g : internal::Vector{};
+          internal::store(to + j, g);
+        }
+        if (adds) internal::store(sums + j, internal::load(sums + j) + g);
+      }
+      for (; j < n; ++j) {
+        const float g = !kRelu || y[j] > 0 ? dy[j] : 0;
+        if (kRelu) to[j] = g;
+        if (adds) sums[j] += g;
+      }
+    }
+  }
+
+  // dw += x^T dz, of a piece: a panel of dz at a time.
+  void add_to_kernel(int64_t row, float* panel) const {
+    const int64_t rows = rows_from(row);
+    for (int64_t j = 0; j < args_.out; j += kPanel) {
+      const int64_t columns = std::min(kPanel, args_.out - j);
+      internal::pack(dz(row) + j, dz_step(), false, rows, columns, panel);
+      PanelProduct{.a = args_.x + row * args_.in,
+                   .lda = args_.in,
+                   .transpose_a = true,
+                   .panels = panel,
+                   .panel_depth = rows,
+                   .from = 0,
+                   .depth = rows,
+                   .c = args_.dw + j,
+                   .ldc = args_.out,
+                   .rows = args_.in,
+                   .columns = columns,
+                   .accumulate = row > 0}
+          .compute();
+    }
+  }
+
+  void add_up() const {
+    std::vector<double> all(args_.out);
+    const float* part = sums_.data();
+    for (int64_t block = 0; block < blocks_of(args_.rows, kRowsPerSum); ++block) {
+      for (int64_t j = 0; j < args_.out; ++j) all[j] += static_cast<double>(*part++);
+    }
+    std::ranges::transform(all, args_.db, [](double x) { return static_cast<float>(x); });
+  }
+
+  const DenseGradientArgs& args_;
+  const bool in_place_;
+  const int64_t step_;
+  const Scratch<float> panels_, masked_, sums_;
+};
+
+}  // namespace
+
+void dense_gradient(const DenseGradientArgs& args) { Work(args).run(); }
+
+}  // namespace keel::kernels

@@ -1,0 +1,65 @@
+// Products with an operand that lies in panels: columns that are read together lie together.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/kernels/gemm.h"
+#include "framework/kernels/gemm_tile.h"
+
+namespace keel::kernels::internal {
+
+inline constexpr int64_t kPanel = 2 * kWidth;  // columns of a panel
+
+inline int64_t blocks_of(int64_t n, int64_t most) { return (n + most - 1) / most; }
+
+// Floats of panels with `depth` rows and `columns` columns.
+inline int64_t panels_size(int64_t depth, int64_t columns) {
+  return depth * blocks_of(columns, kWidth) * kWidth;
+}
+
+// Panels, one after the other, the last perhaps of one register only, of op(b), [depth, columns]:
+// zeros after the last column. Rows of b are ldb apart; if transposed, it is [columns, depth].
+void pack(const float* b, int64_t ldb, bool transpose_b, int64_t depth, int64_t columns, float* to);
+
+// Memory that will be needed after this product, `floats` from `from`.
+struct Upcoming {
+  const float* from = nullptr;
+  int64_t floats = 0;
+};
+
+// Rows of some columns of c: tile.b and what belongs to the columns is set; `columns` of `wide`
+// registers count.
+struct Strip {
+  Tile tile;
+  const float* a;
+  int64_t lda;
+  bool transpose_a;
+  float* c;
+  int64_t ldc, rows, columns, wide;
+  // Fetched meanwhile, if next_c is set: what is written after these rows, and two more.
+  const float* next_c = nullptr;
+  Upcoming ahead[2] = {};
+
+  void compute();
+
+ private:
+  void compute_narrow(TileFunction function, float* to, int64_t count);
+};
+
+// c = a . panels, or c += it, whose rows [from, from + depth) are op(a)'s columns.
+struct PanelProduct {
+  const float* a;
+  int64_t lda;
+  bool transpose_a;
+  const float* panels;
+  int64_t panel_depth, from, depth;
+  float* c;
+  int64_t ldc, rows, columns;
+  bool accumulate;
+  GemmEpilogue epilogue = {};
+  Upcoming next = {};
+
+  void compute() const;
+};
+
+}  // namespace keel::kernels::internal
