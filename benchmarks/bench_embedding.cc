@@ -29,7 +29,8 @@ std::vector<TableSize> tables_of(const Options& options) {
   return out;
 }
 
-// 4k_vs_libtorch_4k: both on small pages; of_limit_*: bags of 10 and more in tables above 200 MiB.
+// 4k_vs_libtorch_4k: both on small pages; of_limit_*: bags of 10 and more, uniform ids, in tables
+// above 200 MiB.
 void add_means(Report& report, const Options& options, const Ratios& ratios) {
   for (const auto& [what, values] : ratios) {
     report.add({.op = what,

@@ -1,5 +1,6 @@
 // Matrix products of a ranker's layers: forward with the bias, and both of backward. Ours, the
-// peer's and the peak of multiply-adds take turns.
+// peer's and the peak of multiply-adds take turns. Those of bfloat16: ours rounds float32 operands
+// as it reads them and gives float32; the peer's operands and results are bfloat16.
 #include <map>
 #include <string>
 #include <vector>
@@ -9,7 +10,7 @@
 #include "benchmarks/support/limits.h"
 #include "benchmarks/support/pages.h"
 #include "benchmarks/support/report.h"
-#include "framework/kernels/gemm.h"
+#include "framework/kernels/gemm_bf16.h"
 
 namespace keel::bench {
 namespace {
@@ -44,6 +45,14 @@ std::vector<Product> products(const Layer& layer, int64_t batch, bool training) 
   return out;
 }
 
+struct Batch {
+  int64_t samples = 0;
+  bool training = true;
+  bool bfloat16 = false;
+
+  const char* op() const { return bfloat16 ? "gemm_bf16" : "gemm"; }
+};
+
 struct Times {
   double ours = 0, peer = 0, limit = 0;  // seconds
 
@@ -55,10 +64,10 @@ struct Times {
   }
 };
 
-void add_result(Report& report, const Options& options, const std::string& model,
+void add_result(Report& report, const Options& options, const char* op, const std::string& model,
                 const std::string& pass, const std::string& shape, const Times& times,
                 double flops) {
-  Result result = {.op = "gemm",
+  Result result = {.op = op,
                    .threads = options.threads,
                    .value = flops / times.ours * 1e-9,
                    .unit = "GFLOP/s",
@@ -72,7 +81,7 @@ void add_result(Report& report, const Options& options, const std::string& model
 }
 
 Times measure(Report& report, const Options& options, const std::string& name,
-              const Product& product) {
+              const Product& product, bool bfloat16) {
   const GemmShape& shape = product.shape;
   const bool forward = product.pass == "forward";
   const PagedMemory memory(
@@ -92,17 +101,24 @@ Times measure(Report& report, const Options& options, const std::string& name,
   float* ours = take(shape.m * shape.n);
   float* peers = take(shape.m * shape.n);
   const auto multiply = [&] {
-    kernels::gemm(a, b, ours, shape.m, shape.n, shape.k, shape.transpose_a, shape.transpose_b,
-                  {.bias = bias});
+    const kernels::GemmEpilogue epilogue = {.bias = bias};
+    if (bfloat16) {
+      kernels::gemm_bf16(a, b, ours, shape.m, shape.n, shape.k, shape.transpose_a,
+                         shape.transpose_b, epilogue);
+    } else {
+      kernels::gemm(a, b, ours, shape.m, shape.n, shape.k, shape.transpose_a, shape.transpose_b,
+                    epilogue);
+    }
   };
-  const PeakWork peak = peak_work(options.threads);
+  const PeakWork peak = bfloat16 ? peak_bfloat16_work(options.threads) : peak_work(options.threads);
   std::vector<Contender> contenders = {{"ours", multiply}, peak.contender};
-  const auto peer = make_gemm_peer(shape);
+  const auto peer = make_gemm_peer(shape, bfloat16);
   if (peer != nullptr) {
     peer->bind(a, b, bias, peers);
     multiply();
     peer->run();
-    report.check(name, relative_difference(ours, peers, shape.m * shape.n));
+    peer->store();
+    report.check(name, relative_difference(ours, peers, shape.m * shape.n), bfloat16 ? 1e-2 : 1e-4);
     contenders.push_back({"libtorch", [&] { peer->run(); }});
   }
   const Comparison times =
@@ -116,20 +132,23 @@ Times measure(Report& report, const Options& options, const std::string& name,
   return out;
 }
 
-void run_batch(Report& report, const Options& options, int64_t batch, bool training) {
+void run_batch(Report& report, const Options& options, const Batch& batch) {
   std::map<std::string, std::pair<Times, double>> sums;
   std::map<std::string, Times> known;  // layers of one shape are measured once
   for (const Layer& layer : kLayers) {
-    for (const Product& product : products(layer, batch, training)) {
+    if (batch.bfloat16 && std::string_view(layer.model) != "dlrm") continue;
+    for (const Product& product : products(layer, batch.samples, batch.training)) {
       const GemmShape& shape = product.shape;
       const std::string sizes =
           std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" + std::to_string(shape.k);
-      const std::string name = std::string(layer.model) + " " + product.pass + " " + sizes;
+      const std::string name =
+          batch.op() + (" " + product.pass) + " of " + layer.model + " " + sizes;
       if (!options.wants(name)) continue;
       const auto [entry, is_new] = known.try_emplace(product.pass + sizes);
       if (is_new) {
-        entry->second = measure(report, options, name, product);
-        add_result(report, options, layer.model, product.pass, sizes, entry->second, shape.flops());
+        entry->second = measure(report, options, name, product, batch.bfloat16);
+        add_result(report, options, batch.op(), layer.model, product.pass, sizes, entry->second,
+                   shape.flops());
       }
       if (std::string_view(layer.model) != "dlrm") continue;
       for (const std::string& sum : {product.pass, std::string("all")}) {
@@ -138,19 +157,23 @@ void run_batch(Report& report, const Options& options, int64_t batch, bool train
       }
     }
   }
-  if (!training) sums.erase("all");  // there is but one pass
+  if (!batch.training) sums.erase("all");  // there is but one pass
   for (const auto& [pass, sum] : sums) {
-    add_result(report, options, "dlrm", pass, "sum, batch " + std::to_string(batch), sum.first,
-               sum.second);
+    add_result(report, options, batch.op(), "dlrm", pass,
+               "sum, batch " + std::to_string(batch.samples), sum.first, sum.second);
   }
 }
 
 int run(const Options& options) {
   set_peer_threads(options.threads);
   Report report(options, "bench_gemm");
-  run_batch(report, options, 2048, /*training=*/true);
-  run_batch(report, options, 256, /*training=*/true);
-  for (const int64_t batch : {1, 8, 32}) run_batch(report, options, batch, /*training=*/false);
+  for (const int64_t samples : {2048, 256}) run_batch(report, options, {.samples = samples});
+  for (const int64_t samples : {1, 8, 32}) {
+    run_batch(report, options, {.samples = samples, .training = false});
+  }
+  if (peak_bfloat16_work(1).flops > 0) {
+    run_batch(report, options, {.samples = 2048, .bfloat16 = true});
+  }
   return report.finish();
 }
 

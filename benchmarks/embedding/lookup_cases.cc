@@ -153,8 +153,9 @@ void Lookups::run(const BagKind& kind, const std::vector<BagBatch>& pool, Ratios
     keep("huge_vs_libtorch_4k", huge.ours, small.peer);
     keep("engine_vs_libtorch_huge", engine, huge.peer);
   }
-  // What lies far above the caches and is not bound by the start of bags.
-  if (size_.bytes() >= size_t{200} << 20 && kind.bag >= 10) {
+  // What the caches do not hold, and the starts of bags do not bound.
+  if (size_.bytes() >= size_t{200} << 20 && kind.bag >= 10 &&
+      kind.popularity == Popularity::kUniform) {
     ratios[op + " of_limit_4k"].push_back(*result.ratio_to_limit);
     ratios[op + " of_limit_huge"].push_back(times.ratio(huge.limit, huge.ours));
   }

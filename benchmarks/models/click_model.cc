@@ -44,7 +44,8 @@ layers::TPUEmbedding make_embedding(const ClickWork& work) {
 // Builds a graph, keeping the weights in the order of its making.
 class Builder {
  public:
-  explicit Builder(std::vector<Variable>& weights) : weights_(weights) {}
+  Builder(const ClickWork& work, std::vector<Variable>& weights)
+      : policy_(work.bfloat16 ? "mixed_bfloat16" : "float32"), weights_(weights) {}
 
   Tensor tower(const Tower& of, Tensor x, bool last_is_linear) {
     for (size_t i = 0; i < of.widths.size(); ++i) {
@@ -54,13 +55,13 @@ class Builder {
     return x;
   }
   Tensor dense(const Tensor& x, int64_t units, const char* activation) {
-    const layers::Dense layer({.units = units, .activation = activation});
+    const layers::Dense layer({.units = units, .activation = activation, .dtype = policy_});
     const Tensor y = layer(x);
     keep(layer->kernel(), layer->bias());
     return y;
   }
   Tensor cross(const Tensor& x0, const Tensor& x) {
-    const layers::FeatureCross layer({});
+    const layers::FeatureCross layer({.dtype = policy_});
     const Tensor y = layer(Tensors::list({x0, x})).tensor();
     keep(layer->kernel(), layer->bias());
     return y;
@@ -71,6 +72,7 @@ class Builder {
     weights_.push_back(kernel);
     weights_.push_back(bias);
   }
+  const DTypePolicy policy_;
   std::vector<Variable>& weights_;
 };
 
@@ -118,7 +120,7 @@ ClickModel make_click_model(const ClickWork& work, ClickOutput output) {
   const Tensor numbers = layers::input({.shape = {kNumbers}, .name = "numbers"});
   inputs.emplace("numbers", numbers);
   std::vector<Variable> dense;
-  Builder builder(dense);
+  Builder builder(work, dense);
   Tensor out = logits(work, numbers, embedding(Tensors::dict(std::move(ids))), builder);
   if (output == ClickOutput::kProbabilities) {
     out = layers::Activation({.activation = "sigmoid"})(out);

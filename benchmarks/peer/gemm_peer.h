@@ -20,9 +20,12 @@ class GemmPeer {
   virtual ~GemmPeer() = default;
   // Before the first run. `bias` [n] is added to every row; null: none.
   virtual void bind(const float* a, const float* b, const float* bias, float* c) = 0;
-  virtual void run() = 0;  // at::mm_out or at::addmm_out
+  virtual void run() = 0;    // at::mm_out or at::addmm_out
+  virtual void store() = 0;  // what run() gave is in c then
 };
 
-std::unique_ptr<GemmPeer> make_gemm_peer(const GemmShape& shape);  // null without libtorch
+// Null without libtorch. With `bfloat16`, operands and result are: rounded at bind(), as autocast
+// has most of them from other products.
+std::unique_ptr<GemmPeer> make_gemm_peer(const GemmShape& shape, bool bfloat16 = false);
 
 }  // namespace keel::bench

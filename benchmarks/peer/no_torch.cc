@@ -11,7 +11,7 @@ std::string peer_name() { return ""; }
 void set_peer_threads(int) {}
 
 std::unique_ptr<EmbeddingPeer> make_embedding_peer(const EmbeddingPeerOptions&) { return nullptr; }
-std::unique_ptr<GemmPeer> make_gemm_peer(const GemmShape&) { return nullptr; }
+std::unique_ptr<GemmPeer> make_gemm_peer(const GemmShape&, bool) { return nullptr; }
 std::unique_ptr<ModelPeer> make_model_peer(const ModelPeerOptions&, const std::vector<ClickBatch>&,
                                            const StartValues&) {
   return nullptr;

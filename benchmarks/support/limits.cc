@@ -144,12 +144,18 @@ double peak_gflops(int threads) {
   return rate(work.flops, work.contender.run);
 }
 
-double peak_bfloat16_gflops([[maybe_unused]] int threads) {
+PeakWork peak_bfloat16_work([[maybe_unused]] int threads) {
 #if defined(__AVX512BF16__)
-  return rate(4.0 * kRounds * 24 * 16 * threads, [&] { on_threads(threads, bfloat16_dot_block); });
+  return {.contender = {"peak", [threads] { on_threads(threads, bfloat16_dot_block); }},
+          .flops = 4.0 * kRounds * 24 * 16 * threads};
 #else
-  return 0;
+  return {};
 #endif
+}
+
+double peak_bfloat16_gflops(int threads) {
+  const PeakWork work = peak_bfloat16_work(threads);
+  return work.flops == 0 ? 0 : rate(work.flops, work.contender.run);
 }
 
 double stream_read_gbps(int threads) {

@@ -24,6 +24,7 @@ struct PeakWork {
   double flops = 0;  // of one call
 };
 PeakWork peak_work(int threads);
+PeakWork peak_bfloat16_work(int threads);  // 0 flops: none in the target
 // Sums n rows, asked for `ahead` rows before their turn, and writes nothing: at the best distance
 // no lookup of these ids is faster. `dim` is 16, 32, 64 or 128 (ValueError).
 void read_rows(const float* table, int64_t dim, const int64_t* ids, int64_t n, int threads,

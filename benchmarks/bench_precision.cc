@@ -1,0 +1,211 @@
+// What fewer bits cost a click model on real data, and gain: the test AUC of DLRM trained in
+// float32 and with tables kept in 16 bits, with products in bfloat16, and of the float32 model
+// served from tables of 8 bits a weight.
+//
+// Each is trained from several seeds, the same ones for all, on the data sets of $KEEL_DATA_DIR
+// (default ../shared/data); those that are not there are left out. "loss" is the float32 AUC less
+// this one, the mean over seeds, "error" the standard error of that mean: a loss of less than two
+// of them may be chance. "spread" is what the seed alone does: the standard deviation of the
+// float32 AUC. Then the speed of tables of 16-bit floats (precision/table_speed.h).
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <unistd.h>
+
+#include "benchmarks/precision/table_speed.h"
+#include "benchmarks/support/report.h"
+#include "distribute/tpu_strategy.h"
+#include "examples/ctr/ctr_model.h"
+#include "framework/dtype_policy.h"
+#include "layers/serving/serving_plan.h"
+#include "optimizers/adagrad.h"
+#include "optimizers/adam.h"
+#include "savedmodel/saved_model.h"
+
+namespace keel::bench {
+namespace {
+
+using examples::CtrModel;
+using examples::CtrPreprocessing;
+using examples::CtrRows;
+using examples::CtrSchema;
+
+constexpr int kReplicas = 4;
+constexpr int64_t kDim = 8;
+
+// Of chances that a positive is scored above a negative; ties count half. Exact, unlike the metric,
+// whose histogram would hide what is looked for here.
+double area_under_curve(const Tensor& labels, const Tensor& scores) {
+  const auto label = labels.data<float>();
+  const auto score = scores.data<float>();
+  std::vector<size_t> order(label.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, {}, [&](size_t i) { return score[i]; });
+  double positives = 0, pairs = 0, negatives = 0;
+  for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    double positive = 0, negative = 0;
+    for (; end < order.size() && score[order[end]] == score[order[begin]]; ++end) {
+      (label[order[end]] != 0 ? positive : negative) += 1;
+    }
+    pairs += positive * (negatives + negative / 2);
+    positives += positive;
+    negatives += negative;
+  }
+  return pairs / (positives * negatives);
+}
+
+struct DataSet {
+  std::string name;
+  Tensors train, test;  // what the model takes
+  Tensor train_labels, test_labels;
+  std::unique_ptr<CtrPreprocessing> preprocessing;
+};
+
+DataSet read_data_set(const std::filesystem::path& folder) {
+  const CtrSchema schema = examples::read_schema(folder);
+  const CtrRows train = examples::read_ctr_csv(folder / "train.csv", schema);
+  const CtrRows test = examples::read_ctr_csv(folder / "test.csv", schema);
+  auto preprocessing = std::make_unique<CtrPreprocessing>(schema, train.columns);
+  return {.name = folder.filename(),
+          .train = (*preprocessing)(train.columns),
+          .test = (*preprocessing)(test.columns),
+          .train_labels = train.labels,
+          .test_labels = test.labels,
+          .preprocessing = std::move(preprocessing)};
+}
+
+struct Kind {
+  std::string name;
+  std::string storage_dtype = "float32";
+  std::string dtype_policy = "float32";
+  bool serves_int8 = false;  // trained as the one before it
+};
+
+std::vector<Kind> kinds() {
+  return {{.name = "float32"},
+          {.name = "int8 tables served", .serves_int8 = true},
+          {.name = "bfloat16 tables", .storage_dtype = "bfloat16"},
+          {.name = "float16 tables", .storage_dtype = "float16"},
+          {.name = "mixed_bfloat16", .dtype_policy = "mixed_bfloat16"},
+          {.name = "mixed_bfloat16, bfloat16 tables",
+           .storage_dtype = "bfloat16",
+           .dtype_policy = "mixed_bfloat16"}};
+}
+
+// Scores of the test rows, and the model on the host.
+struct Trained {
+  Tensor scores;
+  ModelHandle model;
+};
+
+ModelHandle on_host(const Functional& model) {
+  const std::string file =
+      std::filesystem::temp_directory_path() / str("keel_precision.", getpid(), ".keras");
+  save_model(ModelHandle(model), file);
+  ModelHandle out = load_model(file, {.compile = false});
+  std::filesystem::remove(file);
+  return out;
+}
+
+Trained train(const DataSet& data, const Kind& kind, uint64_t seed, int64_t epochs) {
+  set_random_seed(seed);
+  const DTypePolicy before = dtype_policy();
+  set_dtype_policy(kind.dtype_policy);
+  std::optional<Functional> trained;
+  Tensor scores;
+  distribute::TPUStrategy strategy({.num_cores = kReplicas});
+  {
+    const auto scope = strategy.scope();
+    const CtrModel made = examples::make_ctr_model(
+        *data.preprocessing, {.embedding_dim = kDim,
+                              .dropout = 0.1,
+                              .table_optimizer = optimizers::Adagrad({.learning_rate = 0.05}),
+                              .storage_dtype = kind.storage_dtype});
+    trained = made.model;
+    made.model->compile(
+        {.optimizer = optimizers::Adam({.learning_rate = 0.001}), .loss = "binary_crossentropy"});
+    made.model->fit(data.train, data.train_labels,
+                    {.epochs = epochs, .batch_size = 256, .verbose = Verbose::kSilent});
+    scores =
+        made.model->predict(data.test, {.batch_size = 4096, .verbose = Verbose::kSilent}).tensor();
+  }
+  set_dtype_policy(before);
+  return {.scores = scores, .model = on_host(*trained)};
+}
+
+double mean(const std::vector<double>& values) {
+  return std::reduce(values.begin(), values.end()) / static_cast<double>(values.size());
+}
+
+double deviation(const std::vector<double>& values) {
+  double squares = 0;
+  for (const double x : values) squares += (x - mean(values)) * (x - mean(values));
+  return values.size() < 2 ? 0 : std::sqrt(squares / static_cast<double>(values.size() - 1));
+}
+
+void measure(const DataSet& data, const Options& options, Report& report) {
+  const int seeds = options.quick ? 3 : 20;
+  const int64_t epochs = options.quick ? 2 : 3;
+  std::map<std::string, std::vector<double>> aucs;  // by seed
+  for (int seed = 1; seed <= seeds; ++seed) {
+    std::optional<Trained> last;
+    for (const Kind& kind : kinds()) {
+      if (!kind.serves_int8) last = train(data, kind, seed, epochs);
+      const Tensor scores =
+          kind.serves_int8 ? ServingPlan(last->model, {.table_dtype = "int8"})(data.test).tensor()
+                           : last->scores;
+      aucs[kind.name].push_back(area_under_curve(data.test_labels, scores));
+    }
+  }
+  const std::vector<double>& exact = aucs["float32"];
+  for (const Kind& kind : kinds()) {
+    const std::vector<double>& of_kind = aucs[kind.name];
+    std::vector<double> losses(exact.size());
+    std::ranges::transform(exact, of_kind, losses.begin(), std::minus());
+    report.add({.op = data.name,
+                .dim = kDim,
+                .optimizer = "adagrad",
+                .threads = options.threads,
+                .value = mean(of_kind),
+                .unit = "auc",
+                .more = {{"loss", mean(losses)},
+                         {"error", deviation(losses) / std::sqrt(losses.size())},
+                         {"spread", deviation(exact)}},
+                .labels = {{"precision", kind.name}}});
+  }
+}
+
+int run(const Options& options) {
+  Report report(options, "bench_precision");
+  const char* const given = std::getenv("KEEL_DATA_DIR");
+  const std::filesystem::path folder = given != nullptr ? given : "../shared/data";
+  for (const char* name : {"adult", "chicago_taxi"}) {
+    if (!options.wants(name)) continue;
+    if (!std::filesystem::is_directory(folder / name)) {
+      report.note(
+          str((folder / name).string(), ": no such folder; KEEL_DATA_DIR says where it is"));
+      continue;
+    }
+    measure(read_data_set(folder / name), options, report);
+  }
+  if (options.wants("tables")) measure_table_speed(options, report);
+  report.note(
+      "loss: AUC of float32 less this one, mean over seeds; error: of that mean; spread: of "
+      "float32 "
+      "over seeds");
+  return report.finish();
+}
+
+}  // namespace
+}  // namespace keel::bench
+
+int main(int argc, char** argv) {
+  return keel::bench::run(keel::bench::parse_options(
+      argc, argv, "bench_precision",
+      "The test AUC of DLRM on real data with tables of 16 bits, products in bfloat16, and tables "
+      "of 8 bits in serving, and the speed of the former. Cases: adult, chicago_taxi, tables."));
+}
