@@ -61,7 +61,7 @@ struct NadamRule final : UpdateRule {
   explicit NadamRule(const MomentOptionsOfRule& o) : options(o) {}
   const MomentOptionsOfRule options;
   double rate_of_momentum(const Step& step) const;  // what m is multiplied by
-  std::vector<Slot> slots() const override;  // "momentum", "velocity"
+  std::vector<Slot> slots() const override;         // "momentum", "velocity"
   std::vector<Slot> shared_slots() const override;
   void step_shared(std::span<double> shared, const Step& step) const override;
   bool moves_without_gradient() const override { return true; }
