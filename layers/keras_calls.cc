@@ -8,7 +8,7 @@
 namespace keel {
 namespace {
 
-using Form = CallSignature::Form;
+using CallForm = CallSignature::Form;
 
 CallParameter input(const char* name) { return {.name = name}; }
 CallParameter flag(const char* name) { return {.name = name, .kind = CallParameter::Kind::kFlag}; }
@@ -23,11 +23,11 @@ CallSignature open() {
 
 CallSignature trained_and_masked() {
   return {.parameters = {input("inputs"), training(), mask_of("inputs", "mask")},
-          .form = Form::kOne};
+          .form = CallForm::kOne};
 }
 
 CallSignature masked() {
-  return {.parameters = {input("inputs"), mask_of("inputs", "mask")}, .form = Form::kOne};
+  return {.parameters = {input("inputs"), mask_of("inputs", "mask")}, .form = CallForm::kOne};
 }
 
 CallSignature separate_attention() {
@@ -35,27 +35,27 @@ CallSignature separate_attention() {
                          mask_of("query", "query_mask"), mask_of("value", "value_mask"),
                          mask_of("key", "key_mask"), input("attention_mask"),
                          flag("return_attention_scores"), training(), flag("use_causal_mask")},
-          .form = Form::kSeparate};
+          .form = CallForm::kSeparate};
 }
 
 CallSignature attention_to_list() {
   return {.parameters = {input("inputs"), mask_of("inputs", "mask"), training(),
                          flag("return_attention_scores"), flag("use_causal_mask")},
-          .form = Form::kList};
+          .form = CallForm::kList};
 }
 
 CallSignature recurrent() {
   return {.parameters = {input("sequences"), input("initial_state"), mask_of("sequences", "mask"),
                          training()},
-          .form = Form::kSpread};
+          .form = CallForm::kSpread};
 }
 
 CallSignature recurrent_cell() {
-  return {.parameters = {input("inputs"), input("states"), training()}, .form = Form::kSpread};
+  return {.parameters = {input("inputs"), input("states"), training()}, .form = CallForm::kSpread};
 }
 
 CallSignature two(const char* first, const char* second) {
-  return {.parameters = {input(first), input(second)}, .form = Form::kSpread};
+  return {.parameters = {input(first), input(second)}, .form = CallForm::kSpread};
 }
 
 const std::map<std::string, CallSignature>& signatures() {
@@ -101,10 +101,10 @@ KerasCall spread_call(const CallSignature& signature, const Tensors& inputs) {
                       .by_keyword = second != "x" && second != "states"}}};
 }
 
-KerasCall attention_call(const std::string& class_name, Form form, const Tensors& inputs) {
+KerasCall attention_call(const std::string& class_name, CallForm form, const Tensors& inputs) {
   const AttentionParts<TensorLike> parts = attention_parts(inputs, class_name);
   KerasCall out;
-  if (form == Form::kSeparate) {
+  if (form == CallForm::kSeparate) {
     out.inputs = {{.name = "query", .value = parts.query}, {.name = "value", .value = parts.value}};
     if (parts.key) out.inputs.push_back({.name = "key", .value = *parts.key});
     if (parts.attention_mask) {
@@ -145,13 +145,13 @@ bool takes_training(const std::string& class_name) {
 KerasCall keras_call(const std::string& class_name, const Tensors& inputs) {
   const CallSignature& signature = call_signature(class_name);
   switch (signature.form) {
-    case Form::kSeparate:
-    case Form::kList:
+    case CallForm::kSeparate:
+    case CallForm::kList:
       return attention_call(class_name, signature.form, inputs);
-    case Form::kSpread:
+    case CallForm::kSpread:
       return spread_call(signature, inputs);
-    case Form::kOpen:
-    case Form::kOne:
+    case CallForm::kOpen:
+    case CallForm::kOne:
       break;
   }
   return {.inputs = {{.name = signature.parameters[0].name, .value = inputs}}};
