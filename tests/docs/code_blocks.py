@@ -132,7 +132,9 @@ class Checker:
 
     def program_faults(self, program, words):
         if not (self.programs / program).exists():
-            yield f"there is no program {program}"
+            # Sanitized builds leave the benchmarks out.
+            if not (self.root / "benchmarks" / f"{program}.cc").exists():
+                yield f"there is no program {program}"
             return
         for word in words:
             flag = FLAG.match(word)
