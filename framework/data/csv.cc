@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kWho = "csv_dataset";
 constexpr size_t kShownColumns = 20;
 constexpr int64_t kRowsOfBlock = 256;
-constexpr int64_t kRowsAtFirst = int64_t{1} << 16;  // what a batch that may be short gets room for
+constexpr int64_t kRowsAtFirst = int64_t{1} << 12;  // what a batch that may be short gets room for
 
 std::string listed(const std::vector<std::string>& names) {
   std::string out;
