@@ -4,6 +4,7 @@
 #include "autodiff/operation.h"
 #include "autodiff/ops.h"
 #include "autodiff/ops/internal.h"
+#include "framework/kernels/id_range.h"
 #include "framework/kernels/unique.h"
 
 namespace keel {
@@ -35,13 +36,8 @@ void check_one_length(const char* who, const char* what, const Shape& a, const c
 }
 
 void check_ids(const char* who, std::span<const int64_t> ids, int64_t rows) {
-  const auto outside = [rows](int64_t id) {
-    return static_cast<uint64_t>(id) >= static_cast<uint64_t>(rows);
-  };
-  bool bad = false;
-  for (int64_t id : ids) bad |= outside(id);
-  if (!bad) return;
-  const auto at = std::ranges::find_if(ids, outside);
+  if (kernels::all_in_range(ids, rows)) return;
+  const auto at = std::ranges::find_if(ids, [rows](int64_t id) { return id < 0 || id >= rows; });
   throw ValueError(who, ": id ", *at, " is outside the table of ", rows, " rows at position ",
                    at - ids.begin());
 }

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <utility>
 
-#include "framework/allocator.h"
 #include "framework/kernels/constant_dim.h"
+#include "framework/kernels/scratch.h"
 #include "framework/parallel.h"
 
 #if defined(__AVX512F__) || defined(__FMA__)
@@ -105,22 +105,6 @@ inline void transpose(std::array<Lanes<T>, kLanes<T>>& rows) {
     transpose<T, kBlock * 2>(rows);
   }
 }
-
-// Memory that a worker needs for itself, of any contents.
-template <class T>
-class Scratch {
- public:
-  explicit Scratch(int64_t elements)
-      : bytes_(elements * sizeof(T)), data_(static_cast<T*>(allocate(bytes_))) {}
-  ~Scratch() { deallocate(data_, bytes_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  T* data() { return data_; }
-
- private:
-  const size_t bytes_;
-  T* const data_;
-};
 
 // The features of one sample side by side, in rows of whole registers.
 template <class T>

@@ -88,7 +88,8 @@ void RowGroups::build(std::span<const Bags> parts, bool by_position) {
     out = write_words(part, source_bits_, by_position, source, out);
     source += static_cast<uint64_t>(by_position ? positions_of(part) : part.samples);
   }
-  sorted_ = radix_sort(words_.data(), spare_.data(), n, source_bits_, id_bits);
+  sorted_ = radix_sort(words_.data(), spare_.data(), n, id_bits,
+                       [this](uint64_t word) { return word >> source_bits_; });
   // Without a branch: what is no beginning is overwritten by the next one.
   starts_.resize(n + 1);
   size_t groups = 0;

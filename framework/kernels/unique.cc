@@ -2,35 +2,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 
-#include "framework/allocator.h"
 #include "framework/kernels/gather.h"
+#include "framework/kernels/radix_sort.h"
+#include "framework/kernels/scratch.h"
 
 namespace keel::kernels {
 namespace {
-
-// Below this, comparing is faster than counting.
-constexpr size_t kFewIds = 128;
-constexpr int kMaxDigitBits = 11;
-// Largest digit for fewer ids than this is 8 bits: their counts cost as much as the ids.
-constexpr size_t kManyIds = 4096;
-
-// Memory of the tensor allocator, which keeps it from step to step.
-template <class T>
-class Scratch {
- public:
-  explicit Scratch(size_t count)
-      : bytes_(count * sizeof(T)), data_(static_cast<T*>(allocate(bytes_))) {}
-  ~Scratch() { deallocate(data_, bytes_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  T* data() { return data_; }
-
- private:
-  const size_t bytes_;
-  T* const data_;
-};
 
 // An id and its position in one word, when they fit: half the memory to move.
 struct Packed {
@@ -54,47 +32,16 @@ struct Pair {
   }
 };
 
-// Sorts by the low `key_bits` of the keys, which are all they have; returns where the result
-// stands, `items` or `spare`.
-template <class Item>
-Item* radix_sort(Item* items, Item* spare, size_t n, int key_bits, int position_bits) {
-  const int widest = n < kManyIds ? 8 : kMaxDigitBits;
-  const int passes = (key_bits + widest - 1) / widest;
-  if (passes == 0) return items;
-  const int digit_bits = (key_bits + passes - 1) / passes;
-  const size_t digits = size_t{1} << digit_bits;
-  Scratch<size_t> counts(digits);
-  for (int pass = 0; pass < passes; ++pass) {
-    const auto digit = [&, shift = pass * digit_bits](const Item& item) {
-      return (item.key(position_bits) >> shift) & (digits - 1);
-    };
-    size_t* const next = counts.data();
-    std::fill_n(next, digits, 0);
-    for (size_t i = 0; i < n; ++i) ++next[digit(items[i])];
-    if (next[digit(items[0])] == n) continue;
-    size_t begin = 0;
-    for (size_t d = 0; d < digits; ++d) begin += std::exchange(next[d], begin);
-    for (size_t i = 0; i < n; ++i) spare[next[digit(items[i])]++] = items[i];
-    std::swap(items, spare);
-  }
-  return items;
-}
-
 template <class Item>
 void group(std::span<const int64_t> ids, int key_bits, int position_bits, GroupedIds& out) {
   const size_t n = ids.size();
-  Scratch<Item> memory(2 * n);
+  Scratch<Item> memory(static_cast<int64_t>(2 * n));
   Item* items = memory.data();
   for (size_t i = 0; i < n; ++i) {
     items[i] = Item::make(ids[i], static_cast<int64_t>(i), position_bits);
   }
-  if (n < kFewIds) {
-    std::stable_sort(items, items + n, [&](const Item& a, const Item& b) {
-      return a.key(position_bits) < b.key(position_bits);
-    });
-  } else {
-    items = radix_sort(items, items + n, n, key_bits, position_bits);
-  }
+  items = radix_sort(items, items + n, n, key_bits,
+                     [&](const Item& item) { return item.key(position_bits); });
   size_t groups = 0;
   for (size_t i = 0; i < n; ++i) {
     const uint64_t key = items[i].key(position_bits);

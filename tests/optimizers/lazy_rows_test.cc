@@ -24,10 +24,13 @@
 #include "optimizers/rmsprop.h"
 #include "optimizers/schedules.h"
 #include "optimizers/sgd.h"
+#include "tests/autodiff/small_tensors.h"
 #include "tests/distribute/fake_processes.h"
 
 namespace keel {
 namespace {
+
+using testing_support::message_of;
 
 using distribute::FakeJob;
 using distribute::ProcessGroup;
@@ -407,16 +410,6 @@ TEST(LazyRowsTest, ManyThreadsMayReadAtOnce) {
     }
   }
   for (const Bits& r : read) expect_bits(r, bits(dense), "thread");
-}
-
-template <class E>
-std::string message_of(const std::function<void()>& fn) {
-  try {
-    fn();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(LazyRowsTest, RefusesWhatNeedsAllRows) {

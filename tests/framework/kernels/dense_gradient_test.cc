@@ -2,23 +2,17 @@
 
 #include <array>
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "gtest/gtest.h"
 
 #include "framework/parallel.h"
+#include "tests/framework/kernels/random_values.h"
 
 namespace keel::kernels {
 namespace {
 
-std::vector<float> random_values(int64_t size, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> out(size);
-  for (float& v : out) v = normal(random);
-  return out;
-}
+using testing_support::random_values;
 
 struct Layer {
   Layer(int64_t m, int64_t k, int64_t n)

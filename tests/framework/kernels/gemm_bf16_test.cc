@@ -4,23 +4,17 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <random>
 #include <vector>
 
 #include "gtest/gtest.h"
 
 #include "framework/parallel.h"
+#include "tests/framework/kernels/random_values.h"
 
 namespace keel::kernels {
 namespace {
 
-std::vector<float> random_matrix(int64_t size, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> out(size);
-  for (float& v : out) v = normal(random);
-  return out;
-}
+using testing_support::random_values;
 
 // The nearest number of 8 significant bits, by arithmetic instead of bits.
 float nearest_bfloat16(float x) {
@@ -31,8 +25,8 @@ float nearest_bfloat16(float x) {
 
 void expect_product(int64_t m, int64_t n, int64_t k, bool transpose_a, bool transpose_b,
                     const GemmEpilogue& epilogue = {}) {
-  const std::vector<float> a = random_matrix(m * k, 1);
-  const std::vector<float> b = random_matrix(k * n, 2);
+  const std::vector<float> a = random_values(m * k, 1);
+  const std::vector<float> b = random_values(k * n, 2);
   std::vector<float> c(m * n, 7);
   gemm_bf16(a.data(), b.data(), c.data(), m, n, k, transpose_a, transpose_b, epilogue);
   for (int64_t i = 0; i < m; ++i) {
@@ -84,7 +78,7 @@ TEST(GemmBf16Test, LongSumsAgreeWithTheDefinition) {
 }
 
 TEST(GemmBf16Test, BiasAndReluComeLast) {
-  const std::vector<float> bias = random_matrix(40, 3);
+  const std::vector<float> bias = random_values(40, 3);
   for (const auto& [m, n, k] :
        {std::array<int64_t, 3>{20, 37, 1300}, {1, 37, 8}, {9, 1, 30}, {150, 40, 3}, {3, 2, 0}}) {
     for (const bool transpose : {false, true}) {
@@ -140,7 +134,7 @@ TEST(GemmBf16Test, SumsTheSecondOfEachPairFirst) {
 
 TEST(GemmBf16Test, BitsDependNeitherOnWorkersNorOnTheNumberOfRows) {
   const int64_t m = 300, n = 200, k = 1111;
-  const std::vector<float> a = random_matrix(m * k, 1), b = random_matrix(k * n, 2);
+  const std::vector<float> a = random_values(m * k, 1), b = random_values(k * n, 2);
   const int workers = num_workers();
   std::vector<std::vector<float>> results;
   for (const int count : {1, 3}) {

@@ -3,29 +3,22 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "gtest/gtest.h"
 
 #include "framework/parallel.h"
+#include "tests/framework/kernels/random_values.h"
 
 namespace keel::kernels {
 namespace {
 
-template <class T>
-std::vector<T> random_matrix(int64_t size, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<T> normal;
-  std::vector<T> out(size);
-  for (T& v : out) v = normal(random);
-  return out;
-}
+using testing_support::random_values;
 
 template <class T>
 void expect_product(int64_t m, int64_t n, int64_t k, bool transpose_a, bool transpose_b) {
-  const std::vector<T> a = random_matrix<T>(m * k, 1);
-  const std::vector<T> b = random_matrix<T>(k * n, 2);
+  const std::vector<T> a = random_values<T>(m * k, 1);
+  const std::vector<T> b = random_values<T>(k * n, 2);
   std::vector<T> c(m * n, T{7});
   gemm(a.data(), b.data(), c.data(), m, n, k, transpose_a, transpose_b);
   const double tolerance = sizeof(T) == 4 ? 1e-5 : 1e-13;
@@ -90,9 +83,9 @@ TEST(GemmTest, BiasAndReluComeLast) {
                                   {600, 40, 3},
                                   {520, 37, 600}}) {
       for (const bool transpose_b : {false, true}) {
-        const std::vector<float> a = random_matrix<float>(m * k, 1);
-        const std::vector<float> b = random_matrix<float>(k * n, 2);
-        const std::vector<float> bias = random_matrix<float>(n, 3);
+        const std::vector<float> a = random_values(m * k, 1);
+        const std::vector<float> b = random_values(k * n, 2);
+        const std::vector<float> bias = random_values(n, 3);
         std::vector<float> plain(m * n), c(m * n);
         gemm(a.data(), b.data(), plain.data(), m, n, k, false, transpose_b);
         gemm(a.data(), b.data(), c.data(), m, n, k, false, transpose_b,
@@ -108,8 +101,8 @@ TEST(GemmTest, BiasAndReluComeLast) {
 
 TEST(GemmTest, BitsOfARowDoNotDependOnTheRowsBesideIt) {
   const int64_t m = 700, n = 50, k = 1100;
-  const std::vector<float> a = random_matrix<float>(m * k, 1);
-  const std::vector<float> b = random_matrix<float>(k * n, 2);
+  const std::vector<float> a = random_values(m * k, 1);
+  const std::vector<float> b = random_values(k * n, 2);
   std::vector<float> all(m * n), some(m * n);
   gemm(a.data(), b.data(), all.data(), m, n, k, false, false);
   for (int64_t i = 0, rows = 1; i < m; i += rows, rows = std::min<int64_t>(rows + 1, m - i)) {
@@ -135,8 +128,8 @@ TEST(GemmTest, BitsDoNotDependOnTheNumberOfWorkers) {
   const int before = num_workers();
   for (const auto& [m, n, k] :
        {std::array<int64_t, 3>{700, 40, 50}, {300, 200, 100}, {2100, 3, 20}, {70, 1, 90000}}) {
-    const std::vector<float> a = random_matrix<float>(m * k, 1);
-    const std::vector<float> b = random_matrix<float>(k * n, 2);
+    const std::vector<float> a = random_values(m * k, 1);
+    const std::vector<float> b = random_values(k * n, 2);
     for (const bool transpose_a : {false, true}) {
       std::vector<std::vector<float>> results;
       for (const int workers : {1, 2, 4}) {
