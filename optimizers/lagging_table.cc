@@ -1,21 +1,20 @@
 #include "optimizers/lagging_table.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <new>
-#include <thread>
+#include <numeric>
 
 #include "framework/errors.h"
+#include "framework/kernels/prefetch_row.h"
 #include "framework/parallel.h"
 #include "optimizers/summed_rows.h"
 
 namespace keel {
 namespace {
 
-constexpr int32_t kBusy = -1;         // somebody brings the row up to date
-constexpr int64_t kRowsAtOnce = 256;  // of one worker
+constexpr int32_t kBusy = -1;  // a row's steps are being made
 constexpr size_t kMostSlots = 8;
-constexpr int64_t kLookAhead = 16;  // rows
+constexpr size_t kRowsAtOnce = 64;
+constexpr size_t kLookAhead = 32;  // rows
 
 // What a slot asks before it is looked at.
 class RowsOfSlot final : public WaitingRows {
@@ -31,13 +30,6 @@ class RowsOfSlot final : public WaitingRows {
  private:
   const std::weak_ptr<LaggingTable> table_;  // which keeps the slot
 };
-
-// Zeros that take no memory before they are written.
-std::unique_ptr<int32_t[], void (*)(void*)> zeros(int64_t n) {
-  auto* const made = static_cast<int32_t*>(std::calloc(std::max<int64_t>(n, 1), sizeof(int32_t)));
-  if (made == nullptr) throw std::bad_alloc();
-  return {made, std::free};
-}
 
 void* elements_of(const Variable& variable) {
   return variable.dtype() == DType::kFloat64
@@ -55,7 +47,8 @@ LaggingTable::LaggingTable(std::shared_ptr<kernels::SkippedSteps> steps, const V
       rows_(table.shape()[0]),
       dim_(row_size(table)),
       dtype_(table.dtype()),
-      had_(zeros(rows_)),
+      steps_had_(Tensor::zeros({rows_}, DType::kInt32)),
+      had_(steps_had_.mutable_data<int32_t>().data()),
       all_had_(static_cast<int32_t>(steps_->size())),
       due_(all_had_) {
   if (slots_.size() > kMostSlots) {
@@ -100,43 +93,23 @@ bool LaggingTable::is_behind(int64_t row) const {
 
 // What a row is about to be needed for.
 void LaggingTable::fetch(int64_t row) const {
-  constexpr int64_t kLine = 64, kMostLines = 8;
   const auto size = static_cast<int64_t>(size_of(dtype_)) * dim_;
-  const int64_t lines = std::min(kMostLines, (size + kLine - 1) / kLine);
   const auto of = [&](const void* values) {
-    const char* const at = static_cast<const char*>(values) + row * size;
-    for (int64_t line = 0; line < lines; ++line) __builtin_prefetch(at + line * kLine, 1);
+    kernels::prefetch_row</*kToWrite=*/true>(static_cast<const char*>(values) + row * size, size);
   };
   of(values_);
   for (const void* slot : slot_values_) of(slot);
 }
 
 void LaggingTable::step_rows(std::span<const int64_t> rows) {
-  const auto end = std::ssize(rows);
-  for (int64_t i = 0; i < end; ++i) {
-    if (i + kLookAhead < end) __builtin_prefetch(had_.get() + rows[i + kLookAhead], 1);
+  const size_t end = rows.size();
+  for (size_t i = 0; i < end; ++i) {
+    if (i + kLookAhead < end) __builtin_prefetch(had_ + rows[i + kLookAhead], 1);
     if (i + kLookAhead / 2 < end) fetch(rows[i + kLookAhead / 2]);
     int32_t& had = had_[rows[i]];
     make_steps(rows[i], std::max(had, all_had_.load(std::memory_order_acquire)), due_ - 1);
     had = due_;
   }
-}
-
-void LaggingTable::catch_up(int64_t row) {
-  std::atomic_ref had(had_[row]);
-  int32_t from = had.load(std::memory_order_acquire);
-  while (true) {
-    if (from == kBusy) {
-      std::this_thread::yield();
-      from = had.load(std::memory_order_acquire);
-    } else if (std::max(from, all_had_.load(std::memory_order_acquire)) >= due_) {
-      return;
-    } else if (had.compare_exchange_weak(from, kBusy, std::memory_order_acquire)) {
-      break;
-    }
-  }
-  make_steps(row, std::max(from, all_had_.load(std::memory_order_acquire)), due_);
-  had.store(due_, std::memory_order_release);
 }
 
 void LaggingTable::make_steps(int64_t row, int64_t from, int64_t to) const {
@@ -160,28 +133,96 @@ void LaggingTable::make_steps_of(int64_t row, const Run& run) const {
                    run.decays);
 }
 
+// Rows are locked by stripes: a lock for each row would let none of them be read ahead.
 void LaggingTable::bring_up(std::span<const int64_t> ids) {
   const Variable table = table_.lock();
   if (!table || all_had_ == due_ || dim_ == 0) return;
-  const auto size = static_cast<int64_t>(ids.size());
-  parallel_for(size, kRowsAtOnce, [&](int64_t begin, int64_t end) {
-    const auto is_row = [&](int64_t id) { return id >= 0 && id < rows_; };
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t far = std::min(i + kLookAhead, end - 1);
-      const int64_t near = std::min(i + kLookAhead / 2, end - 1);
-      if (is_row(ids[far])) __builtin_prefetch(had_.get() + ids[far], 1);
-      if (is_row(ids[near]) && is_behind(ids[near])) fetch(ids[near]);
-      if (is_row(ids[i]) && is_behind(ids[i])) catch_up(ids[i]);
+  thread_local std::vector<int64_t> behind;
+  behind.clear();
+  const auto is_row = [&](int64_t id) { return id >= 0 && id < rows_; };
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const int64_t far = ids[std::min(i + kLookAhead, ids.size() - 1)];
+    if (is_row(far)) __builtin_prefetch(had_ + far, 1);
+    if (is_row(ids[i]) && is_behind(ids[i])) behind.push_back(ids[i]);
+  }
+  const std::span rows(behind);
+  if (std::ssize(rows) <= kRowsOfStripe || parallel_runs_in_place()) {
+    std::array<std::unique_lock<std::mutex>, kStripes> locks;
+    for (size_t s = 0; s < kStripes; ++s) locks[s] = std::unique_lock(stripes_[s]);
+    catch_up_rows(rows, [](int64_t) { return true; });
+    return;
+  }
+  parallel_for(kStripes, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) {
+      const std::lock_guard lock(stripes_[s]);
+      catch_up_rows(rows, [&](int64_t row) { return stripe_of(row) == static_cast<size_t>(s); });
     }
   });
+}
+
+// Those of the rows that are this thread's, under the locks of their stripes: some at a time, so
+// that memory is read while others are reckoned with.
+template <class Mine>
+void LaggingTable::catch_up_rows(std::span<const int64_t> rows, const Mine& is_mine) {
+  std::array<int64_t, kRowsAtOnce> batch;
+  std::array<int32_t, kRowsAtOnce> had;
+  size_t n = 0;
+  const auto finish = [&] {
+    make_steps({batch.data(), n}, {had.data(), n});
+    for (size_t i = 0; i < n; ++i) {
+      std::atomic_ref(had_[batch[i]]).store(due_, std::memory_order_release);
+    }
+    n = 0;
+  };
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const int64_t near = rows[std::min(i + kLookAhead / 2, rows.size() - 1)];
+    if (is_mine(near)) fetch(near);
+    if (!is_mine(rows[i])) continue;
+    std::atomic_ref of_row(had_[rows[i]]);
+    const int32_t before = of_row.load(std::memory_order_relaxed);
+    const int32_t from = std::max(before, all_had_.load(std::memory_order_relaxed));
+    if (before == kBusy || from >= due_) continue;  // it has been in the list before
+    of_row.store(kBusy, std::memory_order_relaxed);
+    batch[n] = rows[i];
+    had[n++] = from;
+    if (n == batch.size()) finish();
+  }
+  finish();
+}
+
+void LaggingTable::make_steps(std::span<const int64_t> rows, std::span<const int32_t> had) const {
+  const Run& last = runs_.back();
+  const bool alike = due_ == steps_->size() && last.end == due_ &&
+                     std::ranges::all_of(had, [&](int32_t from) { return from >= last.begin; });
+  if (alike) {
+    dtype_ == DType::kFloat64 ? make_steps_of<double>(rows, had) : make_steps_of<float>(rows, had);
+  } else {
+    for (size_t i = 0; i < rows.size(); ++i) make_steps(rows[i], had[i], due_);
+  }
+}
+
+template <class T>
+void LaggingTable::make_steps_of(std::span<const int64_t> rows,
+                                 std::span<const int32_t> had) const {
+  std::array<T*, kMostSlots> slots = {};
+  for (size_t s = 0; s < slot_values_.size(); ++s) slots[s] = static_cast<T*>(slot_values_[s]);
+  steps_->catch_up_rows(kernels::RowsBehind<T>{.values = static_cast<T*>(values_),
+                                               .slots = {slots.data(), slot_values_.size()},
+                                               .dim = dim_,
+                                               .rows = rows,
+                                               .had = had},
+                        runs_.back().decays);
 }
 
 void LaggingTable::bring_up_all() {
   const Variable table = table_.lock();
   if (!table || all_had_ == due_) return;
   if (dim_ > 0) {
-    parallel_for(rows_, kRowsAtOnce, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) catch_up(row);
+    parallel_for(rows_, kRowsOfStripe, [&](int64_t begin, int64_t end) {
+      std::array<int64_t, kRowsOfStripe> rows;
+      std::iota(rows.begin(), rows.begin() + (end - begin), begin);
+      const std::lock_guard lock(stripes_[stripe_of(begin)]);
+      catch_up_rows({rows.data(), static_cast<size_t>(end - begin)}, [](int64_t) { return true; });
     });
   }
   all_had_ = due_;

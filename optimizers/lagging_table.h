@@ -5,6 +5,7 @@
 // ask for it (Variable::set_waiting_rows). A row of zeros' state costs nothing but its number.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -34,6 +35,10 @@ class LaggingTable final : public WaitingRows, public std::enable_shared_from_th
   void bring_up_all() override;
 
  private:
+  static constexpr int64_t kRowsOfStripe = 256;  // that follow each other
+  static constexpr size_t kStripes = 16;
+  static size_t stripe_of(int64_t row) { return row / kRowsOfStripe % kStripes; }
+
   // Steps of this table, all by rows.
   struct Run {
     int64_t begin = 0, end = 0;
@@ -43,7 +48,11 @@ class LaggingTable final : public WaitingRows, public std::enable_shared_from_th
   void take_part();
   bool is_behind(int64_t row) const;
   void fetch(int64_t row) const;
-  void catch_up(int64_t row);
+  template <class Mine>
+  void catch_up_rows(std::span<const int64_t> rows, const Mine& is_mine);
+  void make_steps(std::span<const int64_t> rows, std::span<const int32_t> had) const;
+  template <class T>
+  void make_steps_of(std::span<const int64_t> rows, std::span<const int32_t> had) const;
   void make_steps(int64_t row, int64_t from, int64_t to) const;
   template <class T>
   void make_steps_of(int64_t row, const Run& run) const;
@@ -54,9 +63,11 @@ class LaggingTable final : public WaitingRows, public std::enable_shared_from_th
   const int64_t rows_, dim_;
   const DType dtype_;
   // By row: the steps that it has had, or kBusy.
-  const std::unique_ptr<int32_t[], void (*)(void*)> had_;
-  std::atomic<int32_t> all_had_;  // but no row fewer than this
-  int32_t due_ = 0;               // that rows should have had
+  Tensor steps_had_;
+  int32_t* const had_;
+  std::atomic<int32_t> all_had_;              // but no row fewer than this
+  std::array<std::mutex, kStripes> stripes_;  // of rows that are brought up
+  int32_t due_ = 0;                           // that rows should have had
   std::vector<Run> runs_;
   // Of the values, which stay where they are while rows wait.
   void* values_ = nullptr;

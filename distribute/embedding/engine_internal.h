@@ -126,9 +126,11 @@ struct EmbeddingEngine::State {
                            Prepared* prepared) const;
   void pool_by_pointer(size_t feature, const FeatureBatch& batch, std::vector<int64_t>& next_remote,
                        Scratch& scratch, float* out) const;
-  void group(const Pending& p, Scratch& scratch) const;
+  void group(const Pending& p, const Communicator& communicator, Scratch& scratch) const;
   bool steps_as_it_sums(size_t table, const Communicator& communicator) const;
-  void step_own_sums(const Pending& p, const Scratch& scratch, const Communicator& communicator);
+  bool steps_each(size_t table, const Communicator& communicator) const;
+  void step_ungrouped(const Pending& p, Scratch& scratch, size_t table);
+  void step_own_sums(const Pending& p, Scratch& scratch, const Communicator& communicator);
   void list_sums(Communicator& communicator, Scratch& scratch);
   void receive_sums(Communicator& communicator, std::vector<RowList>& outgoing,
                     std::vector<RowList>& lists);

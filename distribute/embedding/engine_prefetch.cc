@@ -31,10 +31,6 @@ bool is_same(const std::vector<FeatureBatch>& a, const std::vector<FeatureBatch>
   });
 }
 
-int64_t positions_of(const kernels::Bags& bags) {
-  return bags.splits == nullptr ? bags.samples : bags.splits[bags.samples] - bags.splits[0];
-}
-
 }  // namespace
 
 void EmbeddingEngine::State::Scratch::keep_memory(std::vector<kernels::RowGroups>& groups) {
@@ -183,11 +179,12 @@ std::optional<int64_t> EmbeddingEngine::State::flag_moved(const Communicator& co
   int64_t positions = 0, samples = 0, moved = 0;
   for (const int f : features_of(table)) {
     bags.push_back(bags_of(p.features[f]));
-    positions += positions_of(bags.back());
+    positions += bags.back().positions();
     samples += bags.back().samples;
   }
   const kernels::RowGroups& own = s.gradients[table].groups();
   const bool only_own = steps_as_it_sums(table, communicator);
+  if (only_own && !s.gradients[table].grouped()) return {};
   const std::vector<RowList>& all = sums_of(s.updates_done);
   if (only_own) {
     moved = own.size();

@@ -10,10 +10,6 @@ namespace {
 using kernels::Bags;
 using kernels::Combiner;
 
-int64_t positions_of(const Bags& bags) {
-  return bags.splits == nullptr ? bags.samples : bags.splits[bags.samples];
-}
-
 // True if some sample's sum is divided: without weights, one of several ids.
 bool divides(const Bags& bags, Combiner combiner) {
   return combiner != Combiner::kSum && bags.splits != nullptr;
@@ -75,7 +71,7 @@ void RowGradients::fill_rows(std::span<const PooledGradient> features, Combiner 
 
 void RowGradients::fill_gains(std::span<const PooledGradient> features, Combiner combiner) {
   int64_t positions = 0;
-  for (const PooledGradient& f : features) positions += positions_of(f.bags);
+  for (const PooledGradient& f : features) positions += f.bags.positions();
   gains_.resize(positions);
   row_of_.resize(positions);
   float* gain = gains_.data();
@@ -92,12 +88,22 @@ void RowGradients::fill_gains(std::span<const PooledGradient> features, Combiner
                   sample + static_cast<uint32_t>(s));
       }
     }
-    gain += positions_of(f.bags);
-    row += positions_of(f.bags);
+    gain += f.bags.positions();
+    row += f.bags.positions();
     sample += static_cast<uint32_t>(f.bags.samples);
   }
   sources_.row_of = row_of_.data();
   sources_.gains = gains_.data();
+}
+
+std::span<const uint32_t> RowGradients::samples_of(const Bags& feature) {
+  if (feature.splits == nullptr) return {};
+  samples_.resize(feature.positions());
+  uint32_t* out = samples_.data();
+  for (int64_t s = 0; s < feature.samples; ++s) {
+    out = std::fill_n(out, feature.splits[s + 1] - feature.splits[s], static_cast<uint32_t>(s));
+  }
+  return samples_;
 }
 
 }  // namespace keel::distribute

@@ -25,23 +25,34 @@ class RowGradients {
  public:
   // First which rows, by group_rows() now or before, then what is added to them: by the same
   // features.
-  void group(std::span<const kernels::Bags> features) { group_rows(features, groups_); }
-  void exchange_groups(kernels::RowGroups& groups) { std::swap(groups_, groups); }
+  void group(std::span<const kernels::Bags> features) {
+    group_rows(features, groups_);
+    grouped_ = true;
+  }
+  void exchange_groups(kernels::RowGroups& groups) {
+    std::swap(groups_, groups);
+    grouped_ = true;
+  }
+  void leave_ungrouped() { grouped_ = false; }
   void fill(std::span<const PooledGradient> features, kernels::Combiner combiner, int64_t dim);
 
+  bool grouped() const { return grouped_; }
   // Groups are rows of the table; their entries stand in the order feature, sample, position.
   const kernels::RowGroups& groups() const { return groups_; }
   const kernels::RowSources& sources() const { return sources_; }
+  // The sample of each position of a feature; empty where that is the position.
+  std::span<const uint32_t> samples_of(const kernels::Bags& feature);
 
  private:
   void fill_rows(std::span<const PooledGradient> features, kernels::Combiner combiner, int64_t dim,
                  bool scale);
   void fill_gains(std::span<const PooledGradient> features, kernels::Combiner combiner);
 
+  bool grouped_ = false;
   kernels::RowGroups groups_;
   kernels::RowSources sources_;
   std::vector<float> rows_, gains_;
-  std::vector<uint32_t> row_of_;
+  std::vector<uint32_t> row_of_, samples_;
 };
 
 }  // namespace keel::distribute

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "framework/kernels/constant_dim.h"
 #include "framework/kernels/smallest_root.h"
 
 namespace keel::kernels {
@@ -47,20 +48,32 @@ T least_of(const T* x, int64_t n) {
   return std::bit_cast<T>(least);
 }
 
-// w = keeps (w - m times the series in epsilon's share of the divisor).
+// What many steps make of a row at once.
+struct AtOnce {
+  double epsilon, keeps;  // of the first step; of weights that only decay
+  double left_of_m, left_of_spread;
+};
+
+// w = keeps (w - m times the series in epsilon's share of the divisor); then m and spread shrink.
+// In T, which takes a third of the time of doubles and rounds a few times, where steps one by one
+// round at each of them.
 template <bool kRoot, class T, size_t kTerms>
-void take_series(T* __restrict w, const T* __restrict m, const T* __restrict spread, int64_t n,
-                 const std::array<double, kTerms>& sums, double epsilon, double keeps) {
+void take_series(T* __restrict w, T* __restrict m, T* __restrict spread, int64_t n,
+                 const std::array<double, kTerms>& sums, const AtOnce& steps) {
   static_assert(kTerms == 6);
-  const auto [g0, g1, g2, g3, g4, unused] = sums;
-  const double smallest = smallest_root<T>();
+  std::array<T, kTerms> g;
+  for (size_t i = 0; i < kTerms; ++i) g[i] = static_cast<T>(sums[i]);
+  const T smallest = smallest_root<T>();
+  const T epsilon = static_cast<T>(steps.epsilon), keeps = static_cast<T>(steps.keeps);
+  const T left_of_m = static_cast<T>(steps.left_of_m);
+  const T left_of_spread = static_cast<T>(steps.left_of_spread);
   for (int64_t i = 0; i < n; ++i) {
-    const auto s = static_cast<double>(spread[i]);
-    const double inverse = 1 / std::max((kRoot ? std::sqrt(s) : s) + epsilon, smallest);
-    const double u = epsilon * inverse;
-    const double sum = g0 - u * (g1 - u * (g2 - u * (g3 - u * g4)));
-    w[i] = static_cast<T>(keeps *
-                          (static_cast<double>(w[i]) - sum * static_cast<double>(m[i]) * inverse));
+    const T root = std::max((kRoot ? std::sqrt(spread[i]) : spread[i]) + epsilon, smallest);
+    const T u = epsilon / root;
+    const T sum = g[0] - u * (g[1] - u * (g[2] - u * (g[3] - u * g[4])));
+    w[i] = keeps * (w[i] - sum * m[i] / root);
+    m[i] *= left_of_m;
+    spread[i] *= left_of_spread;
   }
 }
 
@@ -83,6 +96,10 @@ bool ClosedForm::exists(const ZeroGradient& formula) {
 
 ClosedForm::ClosedForm(const ZeroGradient& formula)
     : formula_(formula), shrunk_(formula.shrinking.size(), {1}) {
+  // Of all rules that divide.
+  divides_moments_ = formula_.move == Move::kDivides && formula_.shrinking.size() == 2 &&
+                     formula_.shrinking[0].slot == formula_.m &&
+                     formula_.shrinking[1].slot == formula_.spread;
   if (formula_.move != Move::kFollows && formula_.move != Move::kDivides) return;
   ratio_ = formula_.factor_of(formula_.m);
   growth_ = growth_of(formula_);
@@ -143,6 +160,10 @@ bool ClosedForm::catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64_
       follow(w, slots, n, from, to);
       break;
     case Move::kDivides:
+      if (to == size() &&
+          divide_by_series<0>(w, slots[formula_.m], slots[formula_.spread], n, from)) {
+        return true;
+      }
       divide(w, slots, n, from, to);
       break;
     case Move::kSigns:
@@ -189,19 +210,19 @@ void ClosedForm::follow(T* w, T* const* slots, int64_t n, int64_t from, int64_t 
 
 template <class T>
 void ClosedForm::divide(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const {
-  if (window_ > 0 && to == size() && divide_by_series(w, slots, n, from, to)) return;
   for (int64_t i = 0; i < n; i += kPiece) {
     T* const piece[] = {slots[formula_.m] + i, slots[formula_.spread] + i};
     divide_step_by_step(w + i, piece, std::min(kPiece, n - i), from, to);
   }
 }
 
-// False if the series does not converge for one of the elements.
-template <class T>
-bool ClosedForm::divide_by_series(T* w, T* const* slots, int64_t n, int64_t from,
-                                  int64_t to) const {
+// Of kDim elements, or of n if that is 0; all steps from one on. False if there is no series, or it
+// does not converge for one of the elements.
+template <int64_t kDim, class T>
+bool ClosedForm::divide_by_series(T* w, T* m, T* spread, int64_t n_, int64_t from) const {
+  if (window_ == 0 || !divides_moments_) return false;
+  const int64_t n = kDim > 0 ? kDim : n_;
   const Sums& g = sums_[from];
-  const T* spread = slots[formula_.spread];
   const double epsilon = formula_.epsilon * paces_[from].scale;
   // The share of epsilon in the divisor is largest where the rest is smallest.
   const double least = root_of(formula_, least_of(spread, n));
@@ -209,12 +230,30 @@ bool ClosedForm::divide_by_series(T* w, T* const* slots, int64_t n, int64_t from
   // All terms of g are positive, so that what the series leaves out is less than its next term.
   const double squared = share * share;
   if (!(squared * squared * share * g[kTerms - 1] <= kSeriesError * g[0])) return false;
-  const double keeps = kept(from, to);
-  const auto roots = [&]<bool kRoot>() {
-    take_series<kRoot>(w, slots[formula_.m], spread, n, g, epsilon, keeps);
-  };
-  formula_.root ? roots.template operator()<true>() : roots.template operator()<false>();
+  const int64_t steps = size() - from;
+  const AtOnce at_once = {.epsilon = epsilon,
+                          .keeps = kept(from, size()),
+                          .left_of_m = shrunk_[0][steps],
+                          .left_of_spread = shrunk_[1][steps]};
+  formula_.root ? take_series<true>(w, m, spread, n, g, at_once)
+                : take_series<false>(w, m, spread, n, g, at_once);
   return true;
+}
+
+template <class T>
+void ClosedForm::catch_up_rows(const RowsBehind<T>& behind, std::vector<size_t>& left) const {
+  with_constant_dim(behind.dim, [&]<int64_t kDim>() {
+    for (size_t i = 0; i < behind.rows.size(); ++i) {
+      const int64_t at = behind.rows[i] * (kDim > 0 ? kDim : behind.dim);
+      const int64_t from = behind.had[i];
+      const double keeps = kept(from, size());
+      if (!std::isfinite(keeps) || keeps == 0 ||
+          !divide_by_series<kDim>(behind.values + at, behind.slots[formula_.m] + at,
+                                  behind.slots[formula_.spread] + at, behind.dim, from)) {
+        left.push_back(i);
+      }
+    }
+  });
 }
 
 // At most kPiece elements, until the terms have vanished.
@@ -265,21 +304,23 @@ template <class T>
 void ClosedForm::shrink(T* const* slots, int64_t n, int64_t steps) const {
   for (size_t k = 0; k < formula_.shrinking.size(); ++k) {
     const int slot = formula_.shrinking[k].slot;
-    const double power = shrunk_[k][steps];
+    const T power = static_cast<T>(shrunk_[k][steps]);
     T* s = slots[slot];
     if (formula_.signs_stay && slot == formula_.m) {
       const T least = std::numeric_limits<T>::denorm_min();
       for (int64_t i = 0; i < n; ++i) {
-        const T x = static_cast<T>(power * s[i]);
+        const T x = power * s[i];
         s[i] = x == 0 && s[i] != 0 ? std::copysign(least, s[i]) : x;
       }
     } else {
-      for (int64_t i = 0; i < n; ++i) s[i] = static_cast<T>(power * s[i]);
+      for (int64_t i = 0; i < n; ++i) s[i] *= power;
     }
   }
 }
 
 template bool ClosedForm::catch_up(float*, float* const*, int64_t, int64_t, int64_t) const;
+template void ClosedForm::catch_up_rows(const RowsBehind<float>&, std::vector<size_t>&) const;
+template void ClosedForm::catch_up_rows(const RowsBehind<double>&, std::vector<size_t>&) const;
 template bool ClosedForm::catch_up(double*, double* const*, int64_t, int64_t, int64_t) const;
 
 }  // namespace keel::kernels

@@ -9,11 +9,22 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "framework/kernels/zero_gradient.h"
 
 namespace keel::kernels {
+
+// Rows of a table that have had different numbers of steps.
+template <class T>
+struct RowsBehind {
+  T* values;
+  std::span<T* const> slots;  // at most 8
+  int64_t dim;
+  std::span<const int64_t> rows;
+  std::span<const int32_t> had;  // by row
+};
 
 // Thread safe but for add.
 class ClosedForm {
@@ -30,6 +41,10 @@ class ClosedForm {
   // Steps [from, to) of a row of n elements. False if these have none, and then does nothing.
   template <class T>
   bool catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const;
+  // The same of many rows, up to the last step. Those that it does not make are added to `left`, as
+  // numbers in the list of rows.
+  template <class T>
+  void catch_up_rows(const RowsBehind<T>& behind, std::vector<size_t>& left) const;
 
  private:
   static constexpr int kTerms = 6;  // of the series; the last one bounds the error
@@ -42,8 +57,8 @@ class ClosedForm {
   void follow(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const;
   template <class T>
   void divide(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const;
-  template <class T>
-  bool divide_by_series(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const;
+  template <int64_t kDim, class T>
+  bool divide_by_series(T* w, T* m, T* spread, int64_t n, int64_t from) const;
   template <class T>
   void divide_step_by_step(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const;
   template <class T>
@@ -57,6 +72,7 @@ class ClosedForm {
   std::vector<double> powers_;     // (ratio growth)^j
   std::vector<double> growths_;    // growth^j
   std::vector<std::vector<double>> shrunk_;  // by slot that shrinks: the powers of its factor
+  bool divides_moments_ = false;
   bool decays_ = false;
 
   std::vector<ZeroGradient::Pace> paces_;

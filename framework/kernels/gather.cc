@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/kernels/prefetch_row.h"
 #include "framework/kernels/row_sum.h"
 #include "framework/parallel.h"
 
@@ -11,8 +12,6 @@ namespace {
 
 // Elements read per block of the workers: some 20 microseconds.
 constexpr int64_t kBlockElements = int64_t{1} << 16;
-constexpr int64_t kLine = 64;
-constexpr int64_t kPrefetchedBytes = 512;  // the hardware follows longer rows by itself
 
 int64_t samples_per_block(int64_t samples, int64_t positions, int64_t dim) {
   return std::max<int64_t>(1, kBlockElements * samples / std::max<int64_t>(1, positions * dim));
@@ -25,11 +24,8 @@ constexpr int64_t rows_ahead(int64_t row_bytes) {
 }
 
 template <class T>
-inline void prefetch_row(const T* row, int64_t dim) {
-  const auto* bytes = reinterpret_cast<const char*>(row);
-  const int64_t size = std::min(dim * static_cast<int64_t>(sizeof(T)), kPrefetchedBytes);
-  for (int64_t at = 0; at < size; at += kLine) __builtin_prefetch(bytes + at);
-  if (size % kLine != 0) __builtin_prefetch(bytes + size - 1);
+inline void ask_for(const T* row, int64_t dim) {
+  prefetch_row</*kToWrite=*/false>(row, dim * static_cast<int64_t>(sizeof(T)));
 }
 
 template <class Row, class T>
@@ -47,10 +43,10 @@ void copy_rows(const Row* table, int64_t dim_, const int64_t* ids, int64_t begin
   const int64_t dim = kDim > 0 ? kDim : dim_;
   const int64_t ahead = rows_ahead(dim * static_cast<int64_t>(sizeof(Row)));
   for (int64_t i = begin; i < std::min(end, begin + ahead); ++i) {
-    prefetch_row(table + ids[i] * dim, dim);
+    ask_for(table + ids[i] * dim, dim);
   }
   for (int64_t i = begin; i < end; ++i) {
-    if (i + ahead < end) prefetch_row(table + ids[i + ahead] * dim, dim);
+    if (i + ahead < end) ask_for(table + ids[i + ahead] * dim, dim);
     copy_row(table + ids[i] * dim, dim, out + i * dim);
   }
 }
@@ -107,13 +103,13 @@ void pool_samples(const Rows& rows, int64_t dim_, const Bags& bags, Combiner com
   const int64_t ahead = rows_ahead(dim * kElement);
   const int64_t begin = bags.splits[first];
   const int64_t last = bags.splits[limit];
-  for (int64_t p = begin; p < std::min(last, begin + ahead); ++p) prefetch_row(rows(p, dim), dim);
+  for (int64_t p = begin; p < std::min(last, begin + ahead); ++p) ask_for(rows(p, dim), dim);
   int64_t p = begin;
   for (int64_t s = first; s < limit; ++s) {
     const int64_t end = bags.splits[s + 1];
     RowSum<kDim, T> sum(dim, out + s * dim);
     for (; p < end; ++p) {
-      if (p + ahead < last) prefetch_row(rows(p + ahead, dim), dim);
+      if (p + ahead < last) ask_for(rows(p + ahead, dim), dim);
       sum.template add<kWeighted>(rows(p, dim), kWeighted ? static_cast<T>(bags.weights[p]) : T{1});
     }
     if (divides(bags, end - bags.splits[s], combiner)) {

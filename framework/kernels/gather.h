@@ -18,6 +18,9 @@ struct Bags {
   const int64_t* splits;  // null, where that is said: sample s has the one position s
   int64_t samples;
   const float* weights = nullptr;  // null: all ones
+
+  int64_t positions() const { return splits == nullptr ? samples : splits[samples] - splits[0]; }
+  const int64_t* first_id() const { return splits == nullptr ? ids : ids + splits[0]; }
 };
 
 // out[i] = table[ids[i]], i < n.

@@ -4,15 +4,12 @@
 #include <bit>
 
 #include "framework/errors.h"
+#include "framework/kernels/prefetch_row.h"
 #include "framework/kernels/radix_sort.h"
 #include "framework/kernels/row_sum.h"
 
 namespace keel::kernels {
 namespace {
-
-int64_t positions_of(const Bags& bags) {
-  return bags.splits == nullptr ? bags.samples : bags.splits[bags.samples] - bags.splits[0];
-}
 
 // The words of one part, behind `out`: id << bits | source.
 uint64_t* write_words(const Bags& part, int bits, bool by_position, uint64_t source,
@@ -21,8 +18,8 @@ uint64_t* write_words(const Bags& part, int bits, bool by_position, uint64_t sou
     return static_cast<uint64_t>(id) << bits | from;
   };
   if (part.splits == nullptr || by_position) {
-    const int64_t* ids = part.ids + (part.splits == nullptr ? 0 : part.splits[0]);
-    const int64_t n = positions_of(part);
+    const int64_t* ids = part.first_id();
+    const int64_t n = part.positions();
     for (int64_t i = 0; i < n; ++i) out[i] = word(ids[i], source + static_cast<uint64_t>(i));
     return out + n;
   }
@@ -34,20 +31,12 @@ uint64_t* write_words(const Bags& part, int bits, bool by_position, uint64_t sou
   return out;
 }
 
-constexpr int64_t kLine = 64;
-constexpr int64_t kPrefetchedBytes = 512;  // the hardware follows longer rows by itself
-
 void ask_for(std::span<const RowMemory> parts, int64_t row) {
   for (const RowMemory& part : parts) {
-    const char* const from = static_cast<const char*>(part.base) + row * part.row_bytes;
-    for (int64_t at = 0; at < std::min(part.row_bytes, kPrefetchedBytes); at += kLine) {
-      __builtin_prefetch(from + at, 1);
-    }
+    prefetch_row</*kToWrite=*/true>(static_cast<const char*>(part.base) + row * part.row_bytes,
+                                    part.row_bytes);
   }
 }
-
-// As many lines in flight for short rows as for long ones.
-int64_t groups_ahead(int64_t dim) { return std::clamp<int64_t>(1024 / dim, 8, 64); }
 
 // Adds what a source has to give to a sum.
 template <int64_t kDim, class Sum>
@@ -67,8 +56,8 @@ void RowGroups::build(std::span<const Bags> parts, bool by_position) {
   int64_t n = 0, samples = 0;
   uint64_t largest = 0;
   for (const Bags& part : parts) {
-    const int64_t* ids = part.ids + (part.splits == nullptr ? 0 : part.splits[0]);
-    const int64_t count = positions_of(part);
+    const int64_t* ids = part.first_id();
+    const int64_t count = part.positions();
     for (int64_t i = 0; i < count; ++i) largest = std::max(largest, static_cast<uint64_t>(ids[i]));
     n += count;
     samples += part.samples;
@@ -86,7 +75,7 @@ void RowGroups::build(std::span<const Bags> parts, bool by_position) {
   uint64_t source = 0;
   for (const Bags& part : parts) {
     out = write_words(part, source_bits_, by_position, source, out);
-    source += static_cast<uint64_t>(by_position ? positions_of(part) : part.samples);
+    source += static_cast<uint64_t>(by_position ? part.positions() : part.samples);
   }
   sorted_ = radix_sort(words_.data(), spare_.data(), n, id_bits,
                        [this](uint64_t word) { return word >> source_bits_; });
@@ -120,7 +109,7 @@ int64_t RowGroups::lower_bound(int64_t id_) const {
 
 void sum_row_groups(const RowGroups& groups, int64_t first, int64_t end, const RowSources& sources,
                     int64_t dim, float* out, std::span<const RowMemory> parts) {
-  const int64_t ahead = groups_ahead(dim);
+  const int64_t ahead = written_rows_ahead(dim);
   const int64_t asked = parts.empty() ? 0 : groups.size();
   with_constant_dim(dim, [&]<int64_t kDim>() {
     for (int64_t g = first; g < end; ++g) {
@@ -135,9 +124,13 @@ void sum_row_groups(const RowGroups& groups, int64_t first, int64_t end, const R
 }
 
 void spread_row_groups(const RowGroups& groups, int64_t first, int64_t end,
-                       const RowSources& sources, int64_t dim, float* out) {
+                       const RowSources& sources, int64_t dim, float* out,
+                       std::span<const RowMemory> parts) {
+  const int64_t ahead = written_rows_ahead(dim);
+  const int64_t asked = parts.empty() ? 0 : groups.positions();
   with_constant_dim(dim, [&]<int64_t kDim>() {
     for (int64_t e = first; e < end; ++e) {
+      if (e + ahead < asked) ask_for(parts, groups.id_of(e + ahead));
       RowSum<kDim, float> sum(dim, out + (e - first) * dim);
       add_source<kDim>(sources, groups.source_of(e), dim, sum);
       sum.store();

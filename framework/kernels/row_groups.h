@@ -64,6 +64,7 @@ void sum_row_groups(const RowGroups& groups, int64_t first, int64_t end, const R
                     int64_t dim, float* out, std::span<const RowMemory> parts = {});
 // out[e - first] = what entry e adds, for e in [first, end).
 void spread_row_groups(const RowGroups& groups, int64_t first, int64_t end,
-                       const RowSources& sources, int64_t dim, float* out);
+                       const RowSources& sources, int64_t dim, float* out,
+                       std::span<const RowMemory> parts = {});
 
 }  // namespace keel::kernels

@@ -4,21 +4,32 @@
 #include <array>
 
 #include "framework/kernels/constant_dim.h"
+#include "framework/kernels/prefetch_row.h"
 #include "framework/kernels/update_rule.h"
 
 namespace keel::kernels {
 
 // fn(row, gradient, slots, n) for each row of the table, which has kSlots slots: n is the
-// dimension, a constant where it is a usual one.
+// dimension, a constant where it is a usual one. Of many rows those ahead are asked for; callers
+// with few have done so.
 template <size_t kSlots, class Fn>
 void for_each_row(const TableRows& table, const float* gradients, const Fn& fn) {
   with_constant_dim(table.dim, [&]<int64_t kDim>() {
     const int64_t dim = kDim > 0 ? kDim : table.dim;
-    for (const int64_t row : table.rows) {
+    const int64_t ahead = written_rows_ahead(dim), n = std::ssize(table.rows);
+    const auto part = [&](float* values, int64_t i) { return values + table.rows[i] * dim; };
+    for (int64_t i = 0; i < n; ++i) {
+      if (i + ahead < n) {
+        const auto bytes = dim * static_cast<int64_t>(sizeof(float));
+        prefetch_row</*kToWrite=*/true>(part(table.values, i + ahead), bytes);
+        for (size_t s = 0; s != kSlots; ++s) {
+          prefetch_row</*kToWrite=*/true>(part(table.slots[s], i + ahead), bytes);
+        }
+      }
       std::array<float*, kSlots> slots;
-      for (size_t s = 0; s != kSlots; ++s) slots[s] = table.slots[s] + row * dim;
-      fn(table.values + row * dim, gradients, slots, dim);
-      gradients += dim;
+      for (size_t s = 0; s != kSlots; ++s) slots[s] = part(table.slots[s], i);
+      const int64_t from = table.gradient_rows.empty() ? i : table.gradient_rows[i];
+      fn(part(table.values, i), gradients + from * dim, slots, dim);
     }
   });
 }

@@ -14,6 +14,7 @@ namespace {
 
 using Move = ZeroGradient::Move;
 
+constexpr size_t kMostSlots = 8;
 constexpr int64_t kPiece = 256;        // elements that are stepped together
 constexpr int64_t kFewSteps = 4;       // are made faster one by one
 constexpr int64_t kBetweenLooks = 32;  // steps, at whether one still changes anything
@@ -190,6 +191,24 @@ void SkippedSteps::catch_up(T* w, T* const* slots, int64_t n, int64_t from, int6
 }
 
 template <class T>
+void SkippedSteps::catch_up_rows(const RowsBehind<T>& behind, bool decays) const {
+  thread_local std::vector<size_t> left;
+  left.clear();
+  const ClosedForm* closed = odd_ ? nullptr : typed<T>().closed[decays].get();
+  if (closed != nullptr && typed<T>().formula.move == Move::kDivides) {
+    closed->catch_up_rows(behind, left);
+  } else {
+    for (size_t i = 0; i < behind.rows.size(); ++i) left.push_back(i);
+  }
+  std::array<T*, kMostSlots> slots;
+  for (const size_t i : left) {
+    const int64_t at = behind.rows[i] * behind.dim;
+    for (size_t s = 0; s < behind.slots.size(); ++s) slots[s] = behind.slots[s] + at;
+    catch_up(behind.values + at, slots.data(), behind.dim, behind.had[i], size(), decays);
+  }
+}
+
+template <class T>
 void SkippedSteps::catch_up_piece(T* w, T* const* slots, int64_t n, int64_t from, int64_t to,
                                   bool decays) const {
   const Typed& of = typed<T>();
@@ -248,6 +267,8 @@ void SkippedSteps::replay_adam(T* w, T* const* slots, int64_t n, int64_t from, i
 
 template void SkippedSteps::expect<float>(bool);
 template void SkippedSteps::expect<double>(bool);
+template void SkippedSteps::catch_up_rows(const RowsBehind<float>&, bool) const;
+template void SkippedSteps::catch_up_rows(const RowsBehind<double>&, bool) const;
 template void SkippedSteps::catch_up(float*, float* const*, int64_t, int64_t, int64_t, bool) const;
 template void SkippedSteps::catch_up(double*, double* const*, int64_t, int64_t, int64_t,
                                      bool) const;
