@@ -235,6 +235,9 @@ LaggingTables::LaggingTables(const std::string& who, std::shared_ptr<const Updat
 
 void LaggingTables::begin_step(const Step& step, double decay, const std::vector<Stepped>& tables) {
   if (tables.empty()) return;
+  // The history of a run would grow for ever.
+  const auto waits = [](const auto& table) { return table.second->has_waiting_rows(); };
+  if (std::ranges::none_of(tables_, waits)) steps_->forget();
   for (const Stepped& s : tables) {
     s.table.dtype() == DType::kFloat64 ? steps_->expect<double>(s.decays)
                                        : steps_->expect<float>(s.decays);
@@ -243,6 +246,11 @@ void LaggingTables::begin_step(const Step& step, double decay, const std::vector
   }
   steps_->add(step, decay);
   for (const Stepped& s : tables) find(s.table)->begin_step(s.decays);
+}
+
+bool LaggingTables::are_waited_for(const Variable& table) const {
+  const auto found = tables_.find(table.id());
+  return found != tables_.end() && table.waiting_rows() == found->second;
 }
 
 LaggingTable* LaggingTables::find(const Variable& table) const {

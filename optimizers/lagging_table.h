@@ -27,6 +27,7 @@ class LaggingTable final : public WaitingRows, public std::enable_shared_from_th
   // The last of the steps is one of this table by rows; all rows that it does not step wait. Nobody
   // else holds the values or looks. What others made wait comes first.
   void begin_step(bool decays);
+  bool has_waiting_rows() const { return all_had_ != due_ && table_.lock(); }
   // Before they are stepped: gives rows what they missed before this step. Different rows may be
   // stepped at once.
   void step_rows(std::span<const int64_t> rows);
@@ -88,6 +89,8 @@ class LaggingTables {
     bool decays = false;
   };
   void begin_step(const Step& step, double decay, const std::vector<Stepped>& tables);
+  // Whether it is these that the rows of a table ask, if anybody.
+  bool are_waited_for(const Variable& table) const;
   // Of a table of the step.
   LaggingTable* find(const Variable& table) const;
 

@@ -255,10 +255,17 @@ bool Optimizer::may_wait(const Variable& variable, Form form) const {
 
 void Optimizer::check_lazy_rows(const std::vector<Gradient>& gradients,
                                 const std::vector<Variable>& variables) const {
+  const bool several_processes = current_replica_context() != nullptr &&
+                                 Strategy::current().communicator().placement().processes() > 1;
   for (size_t i = 0; i < variables.size(); ++i) {
-    if (!variables[i].constraint() || !may_wait(variables[i], form_of(gradients[i], false))) {
-      continue;
+    if (!may_wait(variables[i], form_of(gradients[i], false))) continue;
+    if (several_processes && options_.lazy_rows == LazyRows::kClosedForm) {
+      throw NotImplementedError(class_name_,
+                                ".apply_gradients: lazy_rows closed_form rounds by when a process "
+                                "looks at a row, so processes would not have the same values; "
+                                "with several processes use replay");
     }
+    if (!variables[i].constraint()) continue;
     throw ValueError(class_name_,
                      ".apply_gradients: lazy_rows and a constraint may not be set "
                      "together: the second looks at all rows in every step of ",
@@ -374,7 +381,11 @@ void Optimizer::prepare(const std::vector<StepVariable>& updated,
     if (may_wait(v.variable, v.form)) waiting.push_back(v.variable.id());
   }
   for (const Variable& variable : touched) {
-    if (std::ranges::find(waiting, variable.id()) == waiting.end()) variable.bring_up_all();
+    // Rows may wait on, but not for the steps of another optimizer: it knows the values where they
+    // stand now.
+    const bool waits_on = std::ranges::find(waiting, variable.id()) != waiting.end() &&
+                          lagging_->are_waited_for(variable);
+    if (!waits_on) variable.bring_up_all();
     variable.make_value_unique();
     for (const Variable& slot : slots(variable)) slot.make_value_unique();
   }

@@ -89,6 +89,8 @@ bool ClosedForm::exists(const ZeroGradient& formula) {
       // Where the quotient's terms do not vanish those of epsilon do.
       return window_of(formula.factor_of(formula.m) * growth_of(formula)) > 0 ||
              (formula.epsilon > 0 && window_of(formula.factor_of(formula.m)) > 0);
+    case Move::kSigns:
+      return formula.signs_stay;
     default:
       return true;
   }
@@ -241,11 +243,12 @@ bool ClosedForm::divide_by_series(T* w, T* m, T* spread, int64_t n_, int64_t fro
 }
 
 template <class T>
-void ClosedForm::catch_up_rows(const RowsBehind<T>& behind, std::vector<size_t>& left) const {
+void ClosedForm::catch_up_rows(const RowsBehind<T>& behind, int64_t first,
+                               std::vector<size_t>& left) const {
   with_constant_dim(behind.dim, [&]<int64_t kDim>() {
     for (size_t i = 0; i < behind.rows.size(); ++i) {
       const int64_t at = behind.rows[i] * (kDim > 0 ? kDim : behind.dim);
-      const int64_t from = behind.had[i];
+      const int64_t from = behind.had[i] - first;
       const double keeps = kept(from, size());
       if (!std::isfinite(keeps) || keeps == 0 ||
           !divide_by_series<kDim>(behind.values + at, behind.slots[formula_.m] + at,
@@ -319,8 +322,10 @@ void ClosedForm::shrink(T* const* slots, int64_t n, int64_t steps) const {
 }
 
 template bool ClosedForm::catch_up(float*, float* const*, int64_t, int64_t, int64_t) const;
-template void ClosedForm::catch_up_rows(const RowsBehind<float>&, std::vector<size_t>&) const;
-template void ClosedForm::catch_up_rows(const RowsBehind<double>&, std::vector<size_t>&) const;
+template void ClosedForm::catch_up_rows(const RowsBehind<float>&, int64_t,
+                                        std::vector<size_t>&) const;
+template void ClosedForm::catch_up_rows(const RowsBehind<double>&, int64_t,
+                                        std::vector<size_t>&) const;
 template bool ClosedForm::catch_up(double*, double* const*, int64_t, int64_t, int64_t) const;
 
 }  // namespace keel::kernels

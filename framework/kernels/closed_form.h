@@ -41,10 +41,10 @@ class ClosedForm {
   // Steps [from, to) of a row of n elements. False if these have none, and then does nothing.
   template <class T>
   bool catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const;
-  // The same of many rows, up to the last step. Those that it does not make are added to `left`, as
-  // numbers in the list of rows.
+  // The same of many rows, up to the last step; rows count from `first` on. Those that it does not
+  // make are added to `left`, as numbers in the list of rows.
   template <class T>
-  void catch_up_rows(const RowsBehind<T>& behind, std::vector<size_t>& left) const;
+  void catch_up_rows(const RowsBehind<T>& behind, int64_t first, std::vector<size_t>& left) const;
 
  private:
   static constexpr int kTerms = 6;  // of the series; the last one bounds the error

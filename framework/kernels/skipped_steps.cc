@@ -130,7 +130,22 @@ void SkippedSteps::add(const Step& step, double decay) {
     largest_rate_ = std::max(largest_rate_, rates_.back());
   }
   for (Typed& typed : typed_) {
-    for (const bool decays : {false, true}) add_to(typed, decays, size() - 1);
+    for (const bool decays : {false, true}) add_to(typed, decays, std::ssize(records_) - 1);
+  }
+}
+
+void SkippedSteps::forget() {
+  forgotten_ = size();
+  records_.clear();
+  shared_values_.clear();
+  rates_.clear();
+  log_kept_ = {0};
+  largest_rate_ = 0;
+  odd_ = false;
+  for (Typed& typed : typed_) {
+    for (auto& closed : typed.closed) {
+      if (closed != nullptr) closed = std::make_unique<ClosedForm>(typed.formula);
+    }
   }
 }
 
@@ -148,7 +163,7 @@ void SkippedSteps::expect(bool decays) {
   Typed& typed = typed_[sizeof(T) == sizeof(double)];
   if (!options_.closed_form || typed.closed[decays] != nullptr) return;
   typed.closed[decays] = std::make_unique<ClosedForm>(typed.formula);
-  for (int64_t i = 0; i < size(); ++i) add_to(typed, decays, i);
+  for (int64_t i = 0; i < std::ssize(records_); ++i) add_to(typed, decays, i);
 }
 
 Step SkippedSteps::step(int64_t number) const {
@@ -181,6 +196,8 @@ template <class T>
 void SkippedSteps::catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64_t to,
                             bool decays) const {
   if (from >= to) return;
+  from -= forgotten_;
+  to -= forgotten_;
   if (n <= kPiece) return catch_up_piece(w, slots, n, from, to, decays);
   std::vector<T*> at(slots, slots + rule_->slots().size());
   for (int64_t i = 0; i < n; i += kPiece) {
@@ -196,7 +213,7 @@ void SkippedSteps::catch_up_rows(const RowsBehind<T>& behind, bool decays) const
   left.clear();
   const ClosedForm* closed = odd_ ? nullptr : typed<T>().closed[decays].get();
   if (closed != nullptr && typed<T>().formula.move == Move::kDivides) {
-    closed->catch_up_rows(behind, left);
+    closed->catch_up_rows(behind, forgotten_, left);
   } else {
     for (size_t i = 0; i < behind.rows.size(); ++i) left.push_back(i);
   }

@@ -32,7 +32,10 @@ class SkippedSteps {
 
   // The next step; `decay` times a weight is what the step takes of it first, where weights decay.
   void add(const Step& step, double decay);
-  int64_t size() const { return static_cast<int64_t>(records_.size()); }
+  // Steps so far; they are numbered from 0 on.
+  int64_t size() const { return forgotten_ + static_cast<int64_t>(records_.size()); }
+  // Drops what is known of them, where nobody has missed one.
+  void forget();
 
   // Must have been called for the dtype and kind of a row before it catches up.
   template <class T>
@@ -60,6 +63,7 @@ class SkippedSteps {
     return typed_[sizeof(T) == sizeof(double)];
   }
 
+  // In what follows steps are numbered from the first one that is known.
   Step step(int64_t number) const;
   void add_to(Typed& typed, bool decays, int64_t number);
   template <class T>
@@ -78,6 +82,7 @@ class SkippedSteps {
   const SkippedStepsOptions options_;
   const size_t shared_;  // values of a step
   const bool is_adam_;
+  int64_t forgotten_ = 0;
   std::vector<Record> records_;
   std::vector<double> shared_values_;   // shared_ of each step
   std::vector<double> rates_;           // of Adam

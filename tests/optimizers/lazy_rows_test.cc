@@ -288,6 +288,44 @@ TEST(LazyRowsTest, StepsOfOthersComeBetween) {
   expect_bits(trained(LazyRows::kReplay), trained(LazyRows::kOff), "all");
 }
 
+// A tensor that somebody holds when another optimizer takes over keeps its values, and the table
+// gets the steps that its rows have missed.
+TEST(LazyRowsTest, StepsOfOthersLeaveTensorsThatWereReadAlone) {
+  const auto trained = [](LazyRows lazy) {
+    const OptimizerHandle adam = optimizers::Adam({.learning_rate = 0.05, .lazy_rows = lazy});
+    const OptimizerHandle sgd =
+        optimizers::SGD({.learning_rate = 0.05, .momentum = 0.9, .lazy_rows = lazy});
+    const Variable t = table();
+    Bits out;
+    for (int64_t step = 0; step < 30; ++step) {
+      const IndexedSlices gradient = slices(t, step);
+      const Tensor held = t.read_rows(gradient.ids);
+      const Bits before = ops::gather(held, gradient.ids).to_vector<float>();
+      (step % 2 == 0 ? adam : sgd)->apply_gradients({gradient}, {t});
+      EXPECT_EQ(ops::gather(held, gradient.ids).to_vector<float>(), before);
+    }
+    for (const auto& optimizer : {adam, sgd}) {
+      for (const float x : state_of(*optimizer, t)) out.push_back(x);
+    }
+    return out;
+  };
+  expect_bits(trained(LazyRows::kReplay), trained(LazyRows::kOff), "all");
+}
+
+// What is known of steps is dropped when no row waits.
+TEST(LazyRowsTest, ReadingAllRowsNowAndThenChangesNothing) {
+  const auto kinds = all_kinds(LazyRows::kReplay), dense_kinds = all_kinds(LazyRows::kOff);
+  for (size_t k = 0; k < kinds.size(); ++k) {
+    const Variable lazy = table(), dense = table();
+    for (int64_t step = 0; step < 60; ++step) {
+      kinds[k]->apply_gradients({slices(lazy, step)}, {lazy});
+      dense_kinds[k]->apply_gradients({slices(dense, step)}, {dense});
+      if (step % 13 == 5) expect_bits(bits(lazy), bits(dense), kinds[k]->name());
+    }
+    expect_bits(state_of(*kinds[k], lazy), state_of(*dense_kinds[k], dense), kinds[k]->name());
+  }
+}
+
 TEST(LazyRowsTest, ATableOutlivesItsOptimizer) {
   const Variable lazy = table(), dense = table();
   Variable slot, dense_slot;
@@ -388,6 +426,18 @@ TEST(LazyRowsTest, ProcessesHaveTheBitsOfStepsOfAllRows) {
   }
 }
 
+// Each process looks at other rows, and rows that are looked at are rounded.
+TEST(LazyRowsTest, ProcessesRefuseTheClosedForm) {
+  FakeJob job(2);
+  const auto errors = job.run([&](ProcessGroup& group) {
+    trained(group, optimizers::Adam({.lazy_rows = LazyRows::kClosedForm}), 2);
+  });
+  for (const std::string& error : errors) {
+    EXPECT_NE(error.find("closed_form"), std::string::npos) << error;
+    EXPECT_NE(error.find("replay"), std::string::npos) << error;
+  }
+}
+
 TEST(LazyRowsTest, ManyThreadsMayReadAtOnce) {
   const OptimizerHandle lazily = optimizers::Adam({.lazy_rows = LazyRows::kReplay});
   const OptimizerHandle densely = optimizers::Adam({});
@@ -427,6 +477,11 @@ TEST(LazyRowsTest, RefusesWhatNeedsAllRows) {
   both(message_of<ValueError>([] { optimizers::Lamb({.lazy_rows = LazyRows::kReplay}); }), "Lamb");
   both(message_of<ValueError>(
            [] { optimizers::SGD({.momentum = 1, .lazy_rows = LazyRows::kClosedForm}); }),
+       "closed_form");
+  // Its momentum vanishes, and then rows stand still.
+  both(message_of<ValueError>([] {
+         optimizers::Lion({.beta_1 = 0.9, .beta_2 = 0.4, .lazy_rows = LazyRows::kClosedForm});
+       }),
        "closed_form");
   const auto keep = [](const Tensor& w) { return w; };
   const Variable bound(Tensor::zeros({4, kDim}), {.name = "bound", .constraint = keep});

@@ -7,6 +7,7 @@
 #include "autodiff/replica_context.h"
 #include "distribute/embedding/tpu_system.h"
 #include "distribute/tpu_strategy.h"
+#include "framework/parallel.h"
 #include "tests/distribute/fake_processes.h"
 
 namespace keel::distribute {
@@ -129,6 +130,54 @@ TEST_P(EngineTest, WithoutAccumulationEachOccurrenceIsAStep) {
   double expected = 0;
   for (int k = 1; k <= 2 * replicas(); ++k) expected -= 1 / std::sqrt(k);
   EXPECT_NEAR(engine.retrieve(0).to_vector<float>()[3], expected, 1e-5);
+}
+
+// One replica may step rows id by id or group by group: by how many work is none of the result's
+// business.
+TEST(EngineStepTest, SGDOfOneReplicaGivesTheSameBitsForAnyNumberOfWorkers) {
+  constexpr int64_t kRows = 3000, kSamples = 700;
+  const auto trained = [&](int workers, Combiner combiner, int64_t dim) {
+    const int before = num_workers();
+    set_num_workers(workers);
+    TPUStrategy strategy({.num_cores = 1});
+    EmbeddingEngine engine(
+        configuration({table(kRows, dim, combiner), table(40, dim, combiner)}, {0, 1, 0}, {}));
+    for (int64_t step = 0; step < 3; ++step) {
+      std::vector<FeatureBatch> features;
+      std::vector<Tensor> gradients;
+      for (int64_t f = 0; f < 3; ++f) {
+        std::vector<std::vector<int64_t>> rows(kSamples);
+        std::vector<float> values(kSamples * dim);
+        int64_t next = 17 * step + f;
+        for (auto& bag : rows) {
+          for (int64_t i = next % 5; i > 0; --i) {
+            bag.push_back(next * next % (f == 1 ? 40 : next % 3 == 0 ? 7 : kRows));
+            ++next;
+          }
+          ++next;
+        }
+        for (size_t i = 0; i < values.size(); ++i) {
+          values[i] = static_cast<float>(std::sin(0.1 * static_cast<double>(i + 1)));
+        }
+        features.push_back(bags(rows));
+        gradients.push_back(Tensor::from(values, {kSamples, dim}));
+      }
+      strategy.run([&] {
+        auto found = engine.lookup(strategy.communicator(), features);
+        const TableStep by = {.learning_rate = 0.1, .iteration = step};
+        engine.apply(strategy.communicator(), found.ticket, gradients, {by, by});
+      });
+    }
+    set_num_workers(before);
+    auto out = engine.retrieve(0).to_vector<float>();
+    for (const float x : engine.retrieve(1).to_vector<float>()) out.push_back(x);
+    return out;
+  };
+  for (const int64_t dim : {1, 16, 24}) {
+    for (const Combiner combiner : {Combiner::kSum, Combiner::kMean}) {
+      EXPECT_EQ(trained(1, combiner, dim), trained(3, combiner, dim)) << dim;
+    }
+  }
 }
 
 TEST_P(EngineTest, GradientOfAMeanIsDividedByTheWeights) {
