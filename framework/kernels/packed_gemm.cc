@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "framework/allocator.h"
@@ -21,6 +22,12 @@ constexpr int64_t kFewRows = kMostRows / 2;
 // beyond the end of a page by themselves.
 constexpr int64_t kAhead = 16;
 
+// Of one row, factors of zero are left out, as relu makes half of them: what they would add changes
+// no bit where weights are finite. The longest row for which that is tried:
+constexpr int64_t kMostSkipped = 4096;
+// and the share of them, at most, that is worth to read in a less regular way.
+constexpr double kManyFactors = 0.8;
+
 int64_t rounded_up(int64_t n) { return (n + kWidth - 1) / kWidth * kWidth; }
 
 struct FewRows {
@@ -31,21 +38,27 @@ struct FewRows {
   float* y;
   int64_t y_stride;
   bool relu;
+  // Where factors are left out: those that are not, and kAhead more.
+  const uint16_t* factors;
+  int64_t num_factors;
 };
 
 // The product of kRows rows and kPanels panels, whose rows are read side by side. The sums are
 // those of tiles: one chain each.
-template <int kRows, int kPanels>
+template <int kRows, int kPanels, bool kSkips = false>
 void few_rows(const FewRows& given) {
   const FewRows f = given;
   Vector sums[kRows][2 * kPanels] = {};
-  const float* w = f.weights;
-  const float* x = f.x;
-  for (int64_t p = 0; p < f.k; ++p, ++x, w += kPanel) {
+  const int64_t count = kSkips ? f.num_factors : f.k;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t p = kSkips ? f.factors[i] : i;
+    const int64_t ahead = kSkips ? f.factors[i + kAhead] - p : kAhead;
+    const float* const x = f.x + p;
+    const float* const w = f.weights + p * kPanel;
 #pragma GCC unroll 16
     for (int v = 0; v < 2 * kPanels; ++v) {
       const float* const part = w + v / 2 * f.k * kPanel + v % 2 * kWidth;
-      __builtin_prefetch(part + kAhead * kPanel);
+      __builtin_prefetch(part + ahead * kPanel);
       const Vector weight = internal::load(part);
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
@@ -72,6 +85,8 @@ constexpr auto few_rows_of(std::integer_sequence<int, kRow...>) {
 }
 constexpr int kFourPanelRows = kMostRows / 4;
 constexpr auto kTwoPanels = few_rows_of<2>(std::make_integer_sequence<int, kFewRows>());
+constexpr std::array<void (*)(const FewRows&), 2> kSkipping = {&few_rows<1, 2, true>,
+                                                               &few_rows<1, 4, true>};
 constexpr auto kFourPanels = few_rows_of<4>(std::make_integer_sequence<int, kFourPanelRows>());
 
 }  // namespace
@@ -82,6 +97,7 @@ struct PackedMatrix::Rows {
   float* y;
   int64_t y_stride;
   bool relu;
+  std::span<const uint16_t> factors;  // of one row; empty: all
 };
 
 void PackedMatrix::Free::operator()(float* block) const { deallocate(block, bytes); }
@@ -97,6 +113,7 @@ PackedMatrix::PackedMatrix(const float* b, const float* bias, int64_t k, int64_t
     : k_(k),
       n_(n),
       has_bias_(bias != nullptr),
+      is_finite_(std::all_of(b, b + k * n, [](float x) { return std::isfinite(x); })),
       bias_(zeros(rounded_up(n))),
       weights_(zeros(k * (n == 1 ? 1 : rounded_up(n)))) {
   if (has_bias_) std::copy_n(bias, n, bias_.get());
@@ -122,14 +139,35 @@ void PackedMatrix::multiply(const float* x, int64_t x_stride, int64_t m, float* 
     return;
   }
   if (m == 0) return;
-  const Rows rows = {
-      .x = x, .x_stride = x_stride, .count = m, .y = y, .y_stride = y_stride, .relu = relu};
+  std::array<uint16_t, kMostSkipped + kAhead> factors;
+  const Rows rows = {.x = x,
+                     .x_stride = x_stride,
+                     .count = m,
+                     .y = y,
+                     .y_stride = y_stride,
+                     .relu = relu,
+                     .factors = m == 1 && is_finite_ && k_ <= kMostSkipped
+                                    ? factors_of(x, factors.data())
+                                    : std::span<const uint16_t>()};
   int64_t first = 0;
   while (first < n_) {
     const int64_t done = multiply_panels(rows, first);
     if (done == 0) multiply_panel(rows, first);
     first += std::max(done, kPanel);
   }
+}
+
+// The numbers of those that are not zero, and behind them the last one some more times; none if
+// there are so many that leaving out the others does not pay.
+std::span<const uint16_t> PackedMatrix::factors_of(const float* x, uint16_t* numbers) const {
+  int64_t n = 0;
+  for (int64_t p = 0; p < k_; ++p) {
+    numbers[n] = static_cast<uint16_t>(p);
+    n += x[p] != 0 ? 1 : 0;
+  }
+  if (n == 0 || static_cast<double>(n) > kManyFactors * static_cast<double>(k_)) return {};
+  std::fill_n(numbers + n, kAhead, numbers[n - 1]);
+  return {numbers, static_cast<size_t>(n)};
 }
 
 // A few rows with several panels, if there are; returns how many columns are done.
@@ -144,7 +182,13 @@ int64_t PackedMatrix::multiply_panels(const Rows& rows, int64_t first) const {
                        .bias = has_bias_ ? bias_.get() + first : nullptr,
                        .y = rows.y + first,
                        .y_stride = rows.y_stride,
-                       .relu = rows.relu};
+                       .relu = rows.relu,
+                       .factors = rows.factors.data(),
+                       .num_factors = std::ssize(rows.factors)};
+  if (!rows.factors.empty()) {
+    kSkipping[four ? 1 : 0](few);
+    return (four ? 4 : 2) * kPanel;
+  }
   (four ? kFourPanels[rows.count - 1] : kTwoPanels[rows.count - 1])(few);
   return (four ? 4 : 2) * kPanel;
 }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 namespace keel::kernels {
 
@@ -27,6 +28,7 @@ class PackedMatrix {
 
  private:
   struct Rows;
+  std::span<const uint16_t> factors_of(const float* x, uint16_t* numbers) const;
   int64_t multiply_panels(const Rows& rows, int64_t first) const;
   void multiply_panel(const Rows& rows, int64_t first) const;
 
@@ -39,7 +41,7 @@ class PackedMatrix {
   static Floats zeros(int64_t count);
 
   const int64_t k_, n_;
-  const bool has_bias_;
+  const bool has_bias_, is_finite_;
   const Floats bias_, weights_;
 };
 

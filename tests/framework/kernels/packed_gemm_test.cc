@@ -1,5 +1,8 @@
 #include "framework/kernels/packed_gemm.h"
 
+#include <bit>
+#include <cmath>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -30,6 +33,38 @@ TEST(PackedGemm, HasTheBitsOfGemmForAnyNumberOfRowsAndColumns) {
              {.bias = bias.data(), .relu = true});
         packed.multiply(x.data(), k, m, y.data(), n, true);
         EXPECT_EQ(y, expected) << m << " x " << n << " x " << k;
+      }
+    }
+  }
+}
+
+// Zeros are left out where that is seen by nobody.
+TEST(PackedGemm, HasTheBitsOfGemmWhereFactorsAreZero) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (int64_t n : {2, 64, 130, 256}) {
+    for (int64_t k : {1, 40, 600, 5000}) {
+      auto b = numbers(k * n, 1);
+      for (const float odd : {0.0F, inf, std::nanf("")}) {
+        if (odd != 0) b[b.size() / 2] = odd;
+        const PackedMatrix packed(b.data(), nullptr, k, n);
+        for (int kind = 0; kind < 4; ++kind) {
+          auto x = numbers(k, 3);
+          for (size_t i = 0; i < x.size(); ++i) {
+            if (kind == 0 || (kind == 1 && i % 16 != 0) || (kind == 2 && x[i] < 0)) {
+              x[i] = i % 3 == 0 ? -0.0F : 0.0F;
+            }
+          }
+          if (kind == 2) x.back() = inf;
+          std::vector<float> expected(n), y(n);
+          gemm(x.data(), b.data(), expected.data(), 1, n, k, false, false);
+          packed.multiply(x.data(), k, 1, y.data(), n, false);
+          for (int64_t j = 0; j < n; ++j) {
+            EXPECT_TRUE(std::isnan(y[j])
+                            ? std::isnan(expected[j])
+                            : std::bit_cast<uint32_t>(y[j]) == std::bit_cast<uint32_t>(expected[j]))
+                << y[j] << " for " << expected[j] << ", " << n << " x " << k << ", " << kind;
+          }
+        }
       }
     }
   }
