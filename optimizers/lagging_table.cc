@@ -190,15 +190,26 @@ void LaggingTable::catch_up_rows(std::span<const int64_t> rows, const Mine& is_m
   finish();
 }
 
+// At most kRowsAtOnce. Which way a row goes must not depend on the others: they differ with the
+// number of workers.
 void LaggingTable::make_steps(std::span<const int64_t> rows, std::span<const int32_t> had) const {
   const Run& last = runs_.back();
-  const bool alike = due_ == steps_->size() && last.end == due_ &&
-                     std::ranges::all_of(had, [&](int32_t from) { return from >= last.begin; });
-  if (alike) {
-    dtype_ == DType::kFloat64 ? make_steps_of<double>(rows, had) : make_steps_of<float>(rows, had);
-  } else {
-    for (size_t i = 0; i < rows.size(); ++i) make_steps(rows[i], had[i], due_);
+  const bool all_are_known = due_ == steps_->size() && last.end == due_;
+  std::array<int64_t, kRowsAtOnce> alike;
+  std::array<int32_t, kRowsAtOnce> had_by_alike;
+  size_t n = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (all_are_known && had[i] >= last.begin) {
+      alike[n] = rows[i];
+      had_by_alike[n++] = had[i];
+    } else {
+      make_steps(rows[i], had[i], due_);
+    }
   }
+  const std::span<const int64_t> some(alike.data(), n);
+  const std::span<const int32_t> since(had_by_alike.data(), n);
+  dtype_ == DType::kFloat64 ? make_steps_of<double>(some, since)
+                            : make_steps_of<float>(some, since);
 }
 
 template <class T>

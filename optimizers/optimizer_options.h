@@ -46,11 +46,11 @@ struct OptimizerOptions {
   // before somebody looks them up, reads or assigns the table or its slots, or saves them.
   // kReplay gives the bits of kOff (with clipnorm or global_clipnorm up to the rounding of norms).
   // kClosedForm takes a time that does not depend on how many steps a row has missed. In float64 it
-  // is within 1e-8 of kOff after 10,000 steps; in float32 nearer to that than the steps of kOff,
-  // each of which rounds: its last bits depend on when somebody looks, so that several processes
-  // refuse it (NotImplementedError). Costs 4 bytes a row, and 50 (kReplay) to 300 bytes a step
-  // since all rows were last up to date. Keras has no such option; its configs have the key if it
-  // is set.
+  // is within 1e-8 of kOff after 10,000 steps; in float32 mostly nearer to that than the steps of
+  // kOff, each of which rounds: its last bits depend on when somebody looks, so that several
+  // processes refuse it (NotImplementedError). Costs 4 bytes a row, and 50 (kReplay) to 300 bytes a
+  // step since all rows were last up to date. Keras has no such option; its configs have the key if
+  // it is set.
   LazyRows lazy_rows = LazyRows::kOff;
   std::string name = {};  // empty: the class name in snake case
 };

@@ -72,6 +72,31 @@ void EmbeddingEngine::State::check(const std::vector<FeatureBatch>& features) co
   }
 }
 
+void EmbeddingEngine::State::check(const std::vector<FeatureBatch>& features,
+                                   const std::vector<Tensor>& gradients,
+                                   const std::vector<TableStep>& steps) const {
+  if (gradients.size() != features.size()) {
+    throw ValueError("EmbeddingEngine: ", gradients.size(), " gradients for ", features.size(),
+                     " features");
+  }
+  if (steps.size() != tables().size()) {
+    throw ValueError("EmbeddingEngine: ", steps.size(), " steps for ", tables().size(), " tables");
+  }
+  for (size_t f = 0; f < features.size(); ++f) {
+    const Tensor& gradient = gradients[f];
+    if (!gradient) continue;
+    if (gradient.dtype() != DType::kFloat32) {
+      throw TypeError("EmbeddingEngine: feature ", f, ": its gradient must be float32, received ",
+                      gradient.dtype());
+    }
+    const Shape shape = {bags_of(features[f]).samples, dims[table_of(f)]};
+    if (gradient.shape() != shape) {
+      throw ValueError("EmbeddingEngine: feature ", f, ": its gradient must have shape ", shape,
+                       ", received ", gradient.shape());
+    }
+  }
+}
+
 // Brings the rows that other processes hold.
 void EmbeddingEngine::State::fetch(Communicator& communicator,
                                    const std::vector<FeatureBatch>& features, Scratch& s) const {
@@ -145,11 +170,17 @@ void EmbeddingEngine::State::pool_by_pointer(size_t feature, const FeatureBatch&
   }
 }
 
-// An update waits until it is done, so that it does not get lost where a run fails before.
+// An update waits until it writes rows, so that it does not get lost where a run fails before. From
+// then on it is not tried again: rows that it has stepped would be stepped twice.
 void EmbeddingEngine::State::run_pending(Communicator& communicator) {
   std::vector<Pending>& waiting = pending[communicator.rank() - first_shard];
   while (!waiting.empty()) {
-    update(communicator, waiting.front());
+    try {
+      update(communicator, waiting.front());
+    } catch (...) {
+      if (waiting.front().writes) waiting.erase(waiting.begin());
+      throw;
+    }
     waiting.erase(waiting.begin());
   }
 }
@@ -268,6 +299,7 @@ void EmbeddingEngine::apply(Communicator& communicator, std::shared_ptr<Ticket> 
         "EmbeddingEngine: the gradient of one lookup was asked for twice; a lookup "
         "updates its tables once");
   }
+  state_->check(ticket->features, gradients, steps);
   ticket->used = true;
   State::Pending update = {
       .ticket = std::move(ticket), .gradients = std::move(gradients), .steps = std::move(steps)};

@@ -105,12 +105,13 @@ class EmbeddingEngine {
   // (num_workers) it is done then. Of batches that are not looked up the last two are kept. What is
   // wrong with a batch is said by its lookup. Not collective.
   void prefetch(const Communicator& communicator, const std::vector<FeatureBatch>& features);
-  // gradients[f]: float32 [samples, dim], or empty for zeros. Sums the gradient of each row over
-  // samples, features and replicas, then updates each row looked up once, by its table's rule at
-  // steps[t]; see RowUpdate. RuntimeError if the ticket was used before.
+  // gradients[f]: float32 (TypeError) [samples, dim] (ValueError), or empty for zeros. Sums the
+  // gradient of each row over samples, features and replicas, then updates each row looked up once,
+  // by its table's rule at steps[t]; see RowUpdate. RuntimeError if the ticket was used before.
   void apply(Communicator& communicator, std::shared_ptr<Ticket> ticket,
              std::vector<Tensor> gradients, std::vector<TableStep> steps);
-  // Runs the updates that wait.
+  // Runs the updates that wait. One that fails waits on if no row has been written, else it is
+  // dropped.
   void drain(Communicator& communicator);
   bool has_pending() const;  // an update waits
   // After a run that failed: forgets what waits unless it is the same in all replicas, and what is

@@ -34,6 +34,7 @@ struct EmbeddingEngine::State {
     std::shared_ptr<Ticket> ticket;
     std::vector<Tensor> gradients;
     std::vector<TableStep> steps;
+    bool writes = false;  // rows may have been stepped
 
     Step step(size_t table) const {
       return {.learning_rate = steps[table].learning_rate,
@@ -119,6 +120,9 @@ struct EmbeddingEngine::State {
   int table_of(size_t feature) const { return configuration.features[feature].table_id; }
   HeldTable& held_with(int table, int64_t first, int64_t end);
   void check(const std::vector<FeatureBatch>& features) const;
+  // Of what apply() is given.
+  void check(const std::vector<FeatureBatch>& features, const std::vector<Tensor>& gradients,
+             const std::vector<TableStep>& steps) const;
   void fetch(Communicator& communicator, const std::vector<FeatureBatch>& features,
              Scratch& scratch) const;
   // `prepared`, which may be null, has what is pooled already.
@@ -126,18 +130,16 @@ struct EmbeddingEngine::State {
                            Prepared* prepared) const;
   void pool_by_pointer(size_t feature, const FeatureBatch& batch, std::vector<int64_t>& next_remote,
                        Scratch& scratch, float* out) const;
-  void group(const Pending& p, const Communicator& communicator, Scratch& scratch) const;
+  void group(const Pending& p, Scratch& scratch) const;
   bool steps_as_it_sums(size_t table, const Communicator& communicator) const;
-  bool steps_each(size_t table, const Communicator& communicator) const;
-  void step_ungrouped(const Pending& p, Scratch& scratch, size_t table);
-  void step_own_sums(const Pending& p, Scratch& scratch, const Communicator& communicator);
+  void step_own_sums(const Pending& p, const Scratch& scratch, const Communicator& communicator);
   void list_sums(Communicator& communicator, Scratch& scratch);
   void receive_sums(Communicator& communicator, std::vector<RowList>& outgoing,
                     std::vector<RowList>& lists);
   void step_listed(Communicator& communicator, const Pending& p, const Scratch& s);
   void step_all(size_t table, RowMerge& merge, std::pair<int64_t, int64_t> positions,
                 const Step& step, RowKeys& keys);
-  void update(Communicator& communicator, const Pending& p);
+  void update(Communicator& communicator, Pending& p);
   void run_pending(Communicator& communicator);
 
   std::vector<int> features_of(size_t table) const;

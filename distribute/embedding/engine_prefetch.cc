@@ -106,7 +106,7 @@ void EmbeddingEngine::State::group_ahead(Prepared& p, size_t table) const {
   const profile::Scope scope(profile::Phase::kUpdate, "group ids ahead");
   std::vector<kernels::Bags> bags;
   for (const int f : features_of(table)) bags.push_back(bags_of(p.features[f]));
-  group_rows(bags, p.groups[table]);
+  group_rows(bags, tables()[table].rows, p.groups[table]);
 }
 
 void EmbeddingEngine::State::pool_ahead(Prepared& p, size_t feature) const {
@@ -184,7 +184,6 @@ std::optional<int64_t> EmbeddingEngine::State::flag_moved(const Communicator& co
   }
   const kernels::RowGroups& own = s.gradients[table].groups();
   const bool only_own = steps_as_it_sums(table, communicator);
-  if (only_own && !s.gradients[table].grouped()) return {};
   const std::vector<RowList>& all = sums_of(s.updates_done);
   if (only_own) {
     moved = own.size();

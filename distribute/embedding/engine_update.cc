@@ -12,8 +12,7 @@ namespace {
 constexpr int64_t kRowsPerBlock = 1024;  // of one worker at a time
 
 // Rows that are summed and then stepped, few enough for their sums to stay in the L1 cache.
-constexpr int64_t kMostAtOnce = 16;
-int64_t rows_at_once(int64_t dim) { return std::clamp<int64_t>(256 / dim, 4, kMostAtOnce); }
+int64_t rows_at_once(int64_t dim) { return std::clamp<int64_t>(256 / dim, 4, 16); }
 
 }  // namespace
 
@@ -26,12 +25,10 @@ RowKeys EmbeddingEngine::State::keys_of(const Scratch& s, size_t table) const {
 }
 
 // Of each table that is updated: which positions add to which rows.
-void EmbeddingEngine::State::group(const Pending& p, const Communicator& communicator,
-                                   Scratch& s) const {
+void EmbeddingEngine::State::group(const Pending& p, Scratch& s) const {
   const profile::Scope scope(profile::Phase::kUpdate, "group ids");
   s.gradients.resize(tables().size());
   std::vector<kernels::RowGroups>& known = p.ticket->groups;
-  const bool alone = parallel_runs_in_place();
   parallel_for(std::ssize(tables()), 1, [&](int64_t first, int64_t end) {
     std::vector<kernels::Bags> bags;
     std::vector<PooledGradient> features;
@@ -46,13 +43,10 @@ void EmbeddingEngine::State::group(const Pending& p, const Communicator& communi
             {.bags = bags.back(),
              .gradient = p.gradients[f] ? p.gradients[f].data<float>().data() : nullptr});
       }
-      if (!known.empty()) {
-        s.gradients[t].exchange_groups(known[t]);
-      } else if (alone && steps_each(t, communicator) &&
-                 std::ranges::none_of(bags, &kernels::Bags::weights)) {
-        s.gradients[t].leave_ungrouped();
+      if (known.empty()) {
+        s.gradients[t].group(bags, tables()[t].rows);
       } else {
-        s.gradients[t].group(bags);
+        s.gradients[t].exchange_groups(known[t]);
       }
       s.gradients[t].fill(features, tables()[t].combiner, dims[t]);
     }
@@ -67,75 +61,47 @@ bool EmbeddingEngine::State::steps_as_it_sums(size_t table,
   return communicator.size() == 1 && tables()[table].update.lazy;
 }
 
-// Where sums cost more than they save: rows are stepped by each of their gradients, in the order of
-// these, by groups or, where one worker does it all, without.
-bool EmbeddingEngine::State::steps_each(size_t table, const Communicator& communicator) const {
-  const RowUpdate& update = tables()[table].update;
-  return steps_as_it_sums(table, communicator) && update.adds_up() &&
-         tables()[table].storage == kernels::StorageType::kFloat32;
-}
-
-void EmbeddingEngine::State::step_ungrouped(const Pending& p, Scratch& s, size_t table) {
-  RowGradients& gradients = s.gradients[table];
-  const float* rows = gradients.sources().rows;
-  for (const int f : features_of(table)) {
-    const kernels::Bags bags = bags_of(p.ticket->features[f]);
-    held[table].add_steps(tables()[table].update,
-                          {bags.first_id(), static_cast<size_t>(bags.positions())},
-                          gradients.samples_of(bags), rows, p.step(table));
-    rows += bags.samples * dims[table];
-  }
-}
-
-void EmbeddingEngine::State::step_own_sums(const Pending& p, Scratch& s,
+void EmbeddingEngine::State::step_own_sums(const Pending& p, const Scratch& s,
                                            const Communicator& communicator) {
   const profile::Scope scope(profile::Phase::kUpdate, "step rows");
   struct Block {
     size_t table;
-    int64_t first, end;  // groups
+    int64_t first, end;
   };
   std::vector<Block> blocks;
   for (size_t t = 0; t < tables().size(); ++t) {
     if (tables()[t].update.rule == nullptr || !steps_as_it_sums(t, communicator)) continue;
-    if (!s.gradients[t].grouped()) {
-      step_ungrouped(p, s, t);
-      continue;
-    }
     const int64_t groups = s.gradients[t].groups().size();
     for (int64_t g = 0; g < groups; g += kRowsPerBlock) {
       blocks.push_back({t, g, std::min(g + kRowsPerBlock, groups)});
     }
   }
   parallel_for(std::ssize(blocks), 1, [&](int64_t first, int64_t last) {
-    std::array<int64_t, kMostAtOnce> ids;
+    std::vector<int64_t> ids;
     std::vector<float> values;
     for (int64_t b = first; b < last; ++b) {
       const auto [t, begin, end] = blocks[b];
-      const RowUpdate& update = tables()[t].update;
       const kernels::RowGroups& groups = s.gradients[t].groups();
       const kernels::RowSources& sources = s.gradients[t].sources();
+      const bool accumulates = tables()[t].update.use_gradient_accumulation;
+      const int64_t most = accumulates ? rows_at_once(dims[t]) : 1;
       RowKeys keys = keys_of(s, t);
-      const auto step = [&](int64_t n) {
-        held[t].step(update, {ids.data(), static_cast<size_t>(n)}, values.data(), p.step(t), keys);
-      };
-      const int64_t most = rows_at_once(dims[t]);
-      values.resize(most * dims[t]);
-      if (update.use_gradient_accumulation && !steps_each(t, communicator)) {
-        for (int64_t g = begin; g < end; g += most) {
-          const int64_t n = std::min(most, end - g);
-          for (int64_t i = 0; i < n; ++i) ids[i] = groups.id(g + i);
-          kernels::sum_row_groups(groups, g, g + n, sources, dims[t], values.data(),
+      for (int64_t g = begin; g < end; g += most) {
+        const int64_t stop = std::min(g + most, end);
+        ids.clear();
+        if (accumulates) {
+          values.resize(most * dims[t]);
+          for (int64_t i = g; i < stop; ++i) ids.push_back(groups.id(i));
+          kernels::sum_row_groups(groups, g, stop, sources, dims[t], values.data(),
                                   held[t].memory());
-          step(n);
+        } else {
+          const int64_t entries = groups.begin(g + 1) - groups.begin(g);
+          ids.assign(entries, groups.id(g));
+          values.resize(entries * dims[t]);
+          kernels::spread_row_groups(groups, groups.begin(g), groups.begin(g + 1), sources, dims[t],
+                                     values.data());
         }
-      } else {
-        for (int64_t e = groups.begin(begin); e < groups.begin(end); e += most) {
-          const int64_t n = std::min(most, groups.begin(end) - e);
-          for (int64_t i = 0; i < n; ++i) ids[i] = groups.id_of(e + i);
-          kernels::spread_row_groups(groups, e, e + n, sources, dims[t], values.data(),
-                                     held[t].memory());
-          step(n);
-        }
+        held[t].step(tables()[t].update, ids, values.data(), p.step(t), keys);
       }
     }
   });
@@ -210,7 +176,7 @@ void EmbeddingEngine::State::step_listed(Communicator& communicator, const Pendi
   const int64_t local = placement.local();
   const std::vector<RowList>& of_replicas = sums_of(s.updates_done);
   std::vector<RowList::Table> lists(communicator.size());
-  std::array<int64_t, kMostAtOnce> ids;
+  std::array<int64_t, 16> ids;
   std::vector<float> rows;
   for (size_t t = 0; t < tables().size(); ++t) {
     const RowUpdate& update = tables()[t].update;
@@ -262,14 +228,15 @@ void EmbeddingEngine::State::step_all(size_t table, RowMerge& merge,
 }
 
 // Sums the gradients of each row and steps it.
-void EmbeddingEngine::State::update(Communicator& communicator, const Pending& p) {
+void EmbeddingEngine::State::update(Communicator& communicator, Pending& p) {
   const profile::Scope scope(profile::Phase::kUpdate, "tables");
   Scratch& s = scratch[communicator.rank() - first_shard];
   s.stop_pooling_ahead();
-  group(p, communicator, s);
+  group(p, s);
   list_sums(communicator, s);
   communicator.barrier(s.label);
   // All replicas are here, so all count this update or, had one failed, none.
+  p.writes = true;
   ++s.updates_done;
   for (size_t t = 0; t < tables().size(); ++t) {
     if (tables()[t].update.rule != nullptr) s.updates[t].advance(p.steps[t].iteration);

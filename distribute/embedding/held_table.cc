@@ -121,17 +121,6 @@ void HeldTable::step(const RowUpdate& update, std::span<const int64_t> ids, floa
   }
 }
 
-void HeldTable::add_steps(const RowUpdate& update, std::span<const int64_t> ids,
-                          std::span<const uint32_t> gradient_rows, const float* gradients,
-                          const Step& step) {
-  update.rule->update_rows({.values = pointers_[0],
-                            .slots = pointers_.data() + 1,
-                            .dim = dim_,
-                            .rows = ids,
-                            .gradient_rows = gradient_rows},
-                           gradients, step);
-}
-
 // On copies: the rule sees a small table of floats. A row that is stepped several times is rounded
 // each time.
 template <class Half>

@@ -62,10 +62,6 @@ class HeldTable {
   // those of this update.
   void step(const RowUpdate& update, std::span<const int64_t> ids, float* gradients,
             const Step& step, RowKeys& keys);
-  // The same of an update that adds up, where all rows are here and weights are float32: row ids[i]
-  // is stepped by gradient gradient_rows[i] or, if there are none, i.
-  void add_steps(const RowUpdate& update, std::span<const int64_t> ids,
-                 std::span<const uint32_t> gradient_rows, const float* gradients, const Step& step);
 
  private:
   template <class Half>

@@ -23,8 +23,8 @@ float gain_of(int64_t ids, Combiner combiner) {
 
 }  // namespace
 
-void group_rows(std::span<const Bags> features, kernels::RowGroups& out) {
-  out.build(features, std::ranges::any_of(features, &Bags::weights));
+void group_rows(std::span<const Bags> features, int64_t rows, kernels::RowGroups& out) {
+  out.build(features, rows, std::ranges::any_of(features, &Bags::weights));
 }
 
 void RowGradients::fill(std::span<const PooledGradient> features, Combiner combiner, int64_t dim) {
@@ -94,16 +94,6 @@ void RowGradients::fill_gains(std::span<const PooledGradient> features, Combiner
   }
   sources_.row_of = row_of_.data();
   sources_.gains = gains_.data();
-}
-
-std::span<const uint32_t> RowGradients::samples_of(const Bags& feature) {
-  if (feature.splits == nullptr) return {};
-  samples_.resize(feature.positions());
-  uint32_t* out = samples_.data();
-  for (int64_t s = 0; s < feature.samples; ++s) {
-    out = std::fill_n(out, feature.splits[s + 1] - feature.splits[s], static_cast<uint32_t>(s));
-  }
-  return samples_;
 }
 
 }  // namespace keel::distribute

@@ -17,42 +17,33 @@ struct PooledGradient {
   const float* gradient = nullptr;
 };
 
-// The groups of the features of one table.
-void group_rows(std::span<const kernels::Bags> features, kernels::RowGroups& out);
+// The groups of the features of one table of so many rows.
+void group_rows(std::span<const kernels::Bags> features, int64_t rows, kernels::RowGroups& out);
 
 // Keeps its memory from step to step. Points into the gradients it was filled from.
 class RowGradients {
  public:
   // First which rows, by group_rows() now or before, then what is added to them: by the same
   // features.
-  void group(std::span<const kernels::Bags> features) {
-    group_rows(features, groups_);
-    grouped_ = true;
+  void group(std::span<const kernels::Bags> features, int64_t rows) {
+    group_rows(features, rows, groups_);
   }
-  void exchange_groups(kernels::RowGroups& groups) {
-    std::swap(groups_, groups);
-    grouped_ = true;
-  }
-  void leave_ungrouped() { grouped_ = false; }
+  void exchange_groups(kernels::RowGroups& groups) { std::swap(groups_, groups); }
   void fill(std::span<const PooledGradient> features, kernels::Combiner combiner, int64_t dim);
 
-  bool grouped() const { return grouped_; }
   // Groups are rows of the table; their entries stand in the order feature, sample, position.
   const kernels::RowGroups& groups() const { return groups_; }
   const kernels::RowSources& sources() const { return sources_; }
-  // The sample of each position of a feature; empty where that is the position.
-  std::span<const uint32_t> samples_of(const kernels::Bags& feature);
 
  private:
   void fill_rows(std::span<const PooledGradient> features, kernels::Combiner combiner, int64_t dim,
                  bool scale);
   void fill_gains(std::span<const PooledGradient> features, kernels::Combiner combiner);
 
-  bool grouped_ = false;
   kernels::RowGroups groups_;
   kernels::RowSources sources_;
   std::vector<float> rows_, gains_;
-  std::vector<uint32_t> row_of_, samples_;
+  std::vector<uint32_t> row_of_;
 };
 
 }  // namespace keel::distribute

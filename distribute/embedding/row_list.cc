@@ -24,7 +24,9 @@ void RowList::append(const kernels::RowGroups& groups, int64_t first, int64_t en
   const size_t at = values_.size();
   values_.resize(at + n * dim);
   if (each_entry) {
-    for (int64_t e = begin_entry; e < end_entry; ++e) ids_.push_back(groups.id_of(e));
+    for (int64_t g = first; g < end; ++g) {
+      ids_.insert(ids_.end(), groups.begin(g + 1) - groups.begin(g), groups.id(g));
+    }
     kernels::spread_row_groups(groups, begin_entry, end_entry, sources, dim, values_.data() + at);
   } else {
     for (int64_t g = first; g < end; ++g) ids_.push_back(groups.id(g));

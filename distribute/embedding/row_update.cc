@@ -17,13 +17,8 @@ void clip(float* values, int64_t n, const std::optional<double>& low,
 
 }  // namespace
 
-bool RowUpdate::adds_up() const {
-  return rule->steps_add_up() && !clip_gradient_min && !clip_gradient_max &&
-         weight_decay_factor == 0 && !clip_weight_min && !clip_weight_max;
-}
-
 void RowUpdate::apply(const TableRows& rows, float* gradients, const Step& step) const {
-  if (use_gradient_accumulation || adds_up()) return apply_once(rows, gradients, step);
+  if (use_gradient_accumulation) return apply_once(rows, gradients, step);
   TableRows one = rows;
   for (size_t i = 0; i < rows.rows.size(); ++i) {
     one.rows = rows.rows.subspan(i, 1);
@@ -31,7 +26,7 @@ void RowUpdate::apply(const TableRows& rows, float* gradients, const Step& step)
   }
 }
 
-// Of rows that are all different, or whose steps add up.
+// Of rows that are all different.
 void RowUpdate::apply_once(const TableRows& rows, float* gradients, const Step& step) const {
   const int64_t dim = rows.dim;
   clip(gradients, std::ssize(rows.rows) * dim, clip_gradient_min, clip_gradient_max);

@@ -24,10 +24,6 @@ struct RowUpdate {
   // time in proportion to the table.
   bool lazy = true;
 
-  // True if the steps of a row's gradients one by one make, but for rounding, the step of their
-  // sum.
-  bool adds_up() const;
-
   // Steps each row by its row of `gradients`, which may be changed; a row that stands there several
   // times in the order given.
   void apply(const TableRows& rows, float* gradients, const Step& step) const;

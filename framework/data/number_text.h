@@ -1,6 +1,7 @@
 // Numbers from text. Private to framework/data.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -26,8 +27,26 @@ inline std::string_view trimmed(std::string_view text) {
 template <class T>
 std::errc parse_all(std::string_view text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc()) return error;
   return end == text.data() + text.size() ? error : std::errc::invalid_argument;
+}
+
+// Whether a decimal number that is out of every type's range is so because it is small.
+inline bool is_below_one(std::string_view text) {
+  const size_t e = std::min(text.find_first_of("eE"), text.size());
+  const std::string_view digits = text.substr(0, e);
+  const size_t first = digits.find_first_of("123456789");
+  if (first == std::string_view::npos) return true;
+  // Of the first digit that is not 0: it stands for so many times a power of ten.
+  const size_t point = std::min(digits.find('.'), digits.size());
+  const int64_t power = static_cast<int64_t>(point) - static_cast<int64_t>(first) -
+                        static_cast<int64_t>(first < point);
+  std::string_view exponent = text.substr(std::min(e + 1, text.size()));
+  if (exponent.starts_with('+')) exponent.remove_prefix(1);
+  int64_t scale = 0;
+  if (parse_all(exponent, scale) == std::errc::result_out_of_range) {
+    return exponent.starts_with('-');
+  }
+  return scale < -power;
 }
 
 // The number that is all of `text`, spaces around it aside; nothing if there is none, or one that
@@ -40,8 +59,10 @@ std::optional<T> parse_number(std::string_view text) {
   const std::errc error = parse_all(text, value);
   if constexpr (std::is_floating_point_v<T>) {
     if (error == std::errc::result_out_of_range) {
-      long double wide = 0;  // what is merely too small is rounded, not refused
-      if (parse_all(text, wide) != std::errc() || std::abs(wide) >= 1) return std::nullopt;
+      // What is merely too small is rounded, not refused.
+      if (!is_below_one(text)) return std::nullopt;
+      long double wide = 0;
+      if (parse_all(text, wide) != std::errc()) wide = text.starts_with('-') ? -0.0L : 0.0L;
       return static_cast<T>(wide);
     }
     if (!std::isfinite(value)) return std::nullopt;

@@ -50,12 +50,21 @@ T least_of(const T* x, int64_t n) {
 
 // What many steps make of a row at once.
 struct AtOnce {
-  double epsilon, keeps;  // of the first step; of weights that only decay
+  double epsilon, loses;  // of the first step; of weights that only decay
   double left_of_m, left_of_spread;
 };
 
-// w = keeps (w - m times the series in epsilon's share of the divisor); then m and spread shrink.
-// In T, which takes a third of the time of doubles and rounds a few times, where steps one by one
+// factor x, where a factor rounded to T would err to the same side every time.
+template <class T>
+struct Factor {
+  explicit Factor(double factor)
+      : high(static_cast<T>(factor)), low(static_cast<T>(factor - static_cast<double>(high))) {}
+  T operator()(T x) const { return high * x + low * x; }
+  T high, low;
+};
+
+// w -= m times the series in epsilon's share of the divisor, then decays; m and spread shrink. In
+// T, which takes a third of the time of doubles and rounds a few times, where steps one by one
 // round at each of them.
 template <bool kRoot, class T, size_t kTerms>
 void take_series(T* __restrict w, T* __restrict m, T* __restrict spread, int64_t n,
@@ -64,16 +73,16 @@ void take_series(T* __restrict w, T* __restrict m, T* __restrict spread, int64_t
   std::array<T, kTerms> g;
   for (size_t i = 0; i < kTerms; ++i) g[i] = static_cast<T>(sums[i]);
   const T smallest = smallest_root<T>();
-  const T epsilon = static_cast<T>(steps.epsilon), keeps = static_cast<T>(steps.keeps);
-  const T left_of_m = static_cast<T>(steps.left_of_m);
-  const T left_of_spread = static_cast<T>(steps.left_of_spread);
+  const T epsilon = static_cast<T>(steps.epsilon), loses = static_cast<T>(steps.loses);
+  const Factor<T> left_of_m(steps.left_of_m), left_of_spread(steps.left_of_spread);
   for (int64_t i = 0; i < n; ++i) {
     const T root = std::max((kRoot ? std::sqrt(spread[i]) : spread[i]) + epsilon, smallest);
     const T u = epsilon / root;
     const T sum = g[0] - u * (g[1] - u * (g[2] - u * (g[3] - u * g[4])));
-    w[i] = keeps * (w[i] - sum * m[i] / root);
-    m[i] *= left_of_m;
-    spread[i] *= left_of_spread;
+    const T moved = w[i] - sum * m[i] / root;
+    w[i] = loses == 0 ? moved : moved - loses * moved;
+    m[i] = left_of_m(m[i]);
+    spread[i] = left_of_spread(spread[i]);
   }
 }
 
@@ -234,7 +243,7 @@ bool ClosedForm::divide_by_series(T* w, T* m, T* spread, int64_t n_, int64_t fro
   if (!(squared * squared * share * g[kTerms - 1] <= kSeriesError * g[0])) return false;
   const int64_t steps = size() - from;
   const AtOnce at_once = {.epsilon = epsilon,
-                          .keeps = kept(from, size()),
+                          .loses = decays_ ? -std::expm1(log_kept_[size()] - log_kept_[from]) : 0,
                           .left_of_m = shrunk_[0][steps],
                           .left_of_spread = shrunk_[1][steps]};
   formula_.root ? take_series<true>(w, m, spread, n, g, at_once)
@@ -307,16 +316,16 @@ template <class T>
 void ClosedForm::shrink(T* const* slots, int64_t n, int64_t steps) const {
   for (size_t k = 0; k < formula_.shrinking.size(); ++k) {
     const int slot = formula_.shrinking[k].slot;
-    const T power = static_cast<T>(shrunk_[k][steps]);
+    const double power = shrunk_[k][steps];
     T* s = slots[slot];
     if (formula_.signs_stay && slot == formula_.m) {
       const T least = std::numeric_limits<T>::denorm_min();
       for (int64_t i = 0; i < n; ++i) {
-        const T x = power * s[i];
+        const T x = static_cast<T>(power * s[i]);
         s[i] = x == 0 && s[i] != 0 ? std::copysign(least, s[i]) : x;
       }
     } else {
-      for (int64_t i = 0; i < n; ++i) s[i] *= power;
+      for (int64_t i = 0; i < n; ++i) s[i] = static_cast<T>(power * s[i]);
     }
   }
 }

@@ -21,7 +21,6 @@ struct EngineRule final : UpdateRule {
   const std::vector<std::string> slot_names;
   std::vector<Slot> slots() const override;
   bool moves_without_gradient() const override { return base->moves_without_gradient(); }
-  bool steps_add_up() const override { return base->steps_add_up(); }
   void update(float*, const float*, float* const*, int64_t, const Step&) const override;
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
   void update_rows(const TableRows& table, const float* gradients,

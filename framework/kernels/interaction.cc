@@ -295,6 +295,14 @@ void give(const Sample<T>& sample, const T* in, int64_t first, int64_t n,
   });
 }
 
+// Features of no elements may have no memory either. True if that was all.
+template <class T>
+bool zeros_of_no_dim(const FeaturePairs& pairs, int64_t batch, T* out) {
+  if (pairs.dim > 0) return false;
+  std::fill_n(out, batch * pairs.count(), T{0});
+  return true;
+}
+
 // fn(first, n, scratch) for runs of samples whose features fit in the L1 cache, by several workers,
 // each with scratch memory for the features of `copies` runs and for as many samples transposed.
 template <class T, class Fn>
@@ -318,6 +326,7 @@ void for_each_run(const Sample<T>& sample, int64_t batch, int64_t copies, const 
 
 template <class T>
 void dot_pairs(const FeaturePairs& pairs, int64_t batch, const FeatureRows<const T>& x, T* out) {
+  if (zeros_of_no_dim(pairs, batch, out)) return;
   const Sample<T> sample(pairs);
   for_each_run(sample, batch, 1, [&](int64_t first, int64_t n, T* features, T* transposed) {
     take(sample, x, first, n, features);
@@ -336,7 +345,7 @@ int64_t dot_pairs_scratch(const FeaturePairs& pairs) {
 
 void dot_pairs(const FeaturePairs& pairs, std::span<const float* const> features, float* scratch,
                float* out) {
-  if (pairs.features == 0) return;
+  if (pairs.features == 0 || zeros_of_no_dim(pairs, 1, out)) return;
   const Sample<float> sample(pairs);
   with_constant_dim(pairs.dim, [&]<int64_t kDim>() {
     const size_t bytes = (kDim == 0 ? pairs.dim : kDim) * sizeof(float);
@@ -355,6 +364,7 @@ void dot_pairs(const FeaturePairs& pairs, std::span<const float* const> features
 template <class T>
 void dot_pairs_along(const FeaturePairs& pairs, int64_t batch, const FeatureRows<const T>& x,
                      const FeatureRows<const T>& y, T* out) {
+  if (zeros_of_no_dim(pairs, batch, out)) return;
   const Sample<T> sample(pairs);
   for_each_run(sample, batch, 2, [&](int64_t first, int64_t n, T* features, T* transposed) {
     T* const of_x = transposed;
@@ -373,6 +383,7 @@ void dot_pairs_along(const FeaturePairs& pairs, int64_t batch, const FeatureRows
 template <class T>
 void dot_pairs_back(const FeaturePairs& pairs, int64_t batch, const FeatureRows<const T>& x,
                     const T* dy, const FeatureRows<T>& dx) {
+  if (pairs.dim == 0) return;
   const Sample<T> sample(pairs);
   for_each_run(sample, batch, 2, [&](int64_t first, int64_t n, T* features, T*) {
     T* const gradients = features + n * sample.size();

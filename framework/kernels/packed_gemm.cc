@@ -22,8 +22,9 @@ constexpr int64_t kFewRows = kMostRows / 2;
 // beyond the end of a page by themselves.
 constexpr int64_t kAhead = 16;
 
-// Of one row, factors of zero are left out, as relu makes half of them: what they would add changes
-// no bit where weights are finite. The longest row for which that is tried:
+// Of one row, factors of zero are left out, as relu makes half of them: where weights are finite,
+// what they would add changes no bit but the sign of a sum that has underflowed to zero. The
+// longest row for which that is tried:
 constexpr int64_t kMostSkipped = 4096;
 // and the share of them, at most, that is worth to read in a less regular way.
 constexpr double kManyFactors = 0.8;

@@ -11,24 +11,19 @@
 namespace keel::kernels {
 namespace {
 
-// The words of one part, behind `out`: id << bits | source.
-uint64_t* write_words(const Bags& part, int bits, bool by_position, uint64_t source,
-                      uint64_t* out) {
-  const auto word = [bits](int64_t id, uint64_t from) {
-    return static_cast<uint64_t>(id) << bits | from;
-  };
-  if (part.splits == nullptr || by_position) {
-    const int64_t* ids = part.first_id();
-    const int64_t n = part.positions();
-    for (int64_t i = 0; i < n; ++i) out[i] = word(ids[i], source + static_cast<uint64_t>(i));
-    return out + n;
-  }
-  for (int64_t s = 0; s < part.samples; ++s, ++source) {
-    for (int64_t p = part.splits[s]; p < part.splits[s + 1]; ++p) {
-      *out++ = word(part.ids[p], source);
+// steps[i] = how many samples end between the positions i - 1 and i, over all parts: without a loop
+// over each bag, whose length nobody foresees.
+void count_ends(std::span<const Bags> parts, std::span<uint32_t> steps) {
+  std::ranges::fill(steps, 0);
+  uint32_t* to = steps.data();
+  for (const Bags& part : parts) {
+    if (part.splits == nullptr) {
+      for (int64_t s = 1; s <= part.samples; ++s) ++to[s];
+    } else {
+      for (int64_t s = 1; s <= part.samples; ++s) ++to[part.splits[s] - part.splits[0]];
     }
+    to += part.positions();
   }
-  return out;
 }
 
 void ask_for(std::span<const RowMemory> parts, int64_t row) {
@@ -52,42 +47,62 @@ void add_source(const RowSources& from, int64_t source, int64_t dim, Sum& sum) {
 
 }  // namespace
 
-void RowGroups::build(std::span<const Bags> parts, bool by_position) {
+void RowGroups::build(std::span<const Bags> parts, int64_t rows, bool by_position) {
   int64_t n = 0, samples = 0;
-  uint64_t largest = 0;
   for (const Bags& part : parts) {
-    const int64_t* ids = part.first_id();
-    const int64_t count = part.positions();
-    for (int64_t i = 0; i < count; ++i) largest = std::max(largest, static_cast<uint64_t>(ids[i]));
-    n += count;
+    n += part.positions();
     samples += part.samples;
   }
-  const int id_bits = std::bit_width(largest);
-  source_bits_ = std::bit_width(static_cast<uint64_t>(by_position ? n : samples));
-  if (id_bits + source_bits_ > 64 || n > UINT32_MAX) {
-    throw ValueError("RowGroups: ", n, " positions with ids up to ", largest,
-                     " are more than it can sort");
+  const auto bits_below = [](int64_t x) {
+    return std::bit_width(static_cast<uint64_t>(std::max<int64_t>(x, 1) - 1));
+  };
+  const int id_bits = bits_below(rows), source_bits = bits_below(by_position ? n : samples);
+  if (id_bits + source_bits > 64 || n > UINT32_MAX) {
+    throw ValueError("RowGroups: ", n, " positions in a table of ", rows,
+                     " rows are more than it can sort");
   }
-  source_mask_ = (uint64_t{1} << source_bits_) - 1;
-  words_.resize(n);
-  spare_.resize(n);
-  uint64_t* out = words_.data();
-  uint64_t source = 0;
-  for (const Bags& part : parts) {
-    out = write_words(part, source_bits_, by_position, source, out);
-    source += static_cast<uint64_t>(by_position ? part.positions() : part.samples);
-  }
-  sorted_ = radix_sort(words_.data(), spare_.data(), n, id_bits,
-                       [this](uint64_t word) { return word >> source_bits_; });
-  // Without a branch: what is no beginning is overwritten by the next one.
   starts_.resize(n + 1);
+  ids_.resize(n);
+  sources_.resize(n + 1);
+  if (!by_position) count_ends(parts, sources_);
+  if (id_bits + source_bits <= 32) {
+    sort<uint32_t>(parts, by_position, id_bits, source_bits);
+  } else {
+    sort<uint64_t>(parts, by_position, id_bits, source_bits);
+  }
+}
+
+template <class Word>
+void RowGroups::sort(std::span<const Bags> parts, bool by_position, int id_bits, int source_bits) {
+  const size_t n = ids_.size();
+  words_.resize((2 * n * sizeof(Word) + sizeof(uint64_t) - 1) / sizeof(uint64_t));
+  auto* const memory = reinterpret_cast<Word*>(words_.data());
+  const auto each = [&](const auto& fn) {
+    const uint32_t* ends = sources_.data();
+    uint64_t source = 0, position = 0;
+    for (const Bags& part : parts) {
+      const int64_t* const ids = part.first_id();
+      for (int64_t i = 0; i < part.positions(); ++i) {
+        source = by_position ? position++ : source + *ends++;
+        fn(static_cast<Word>(static_cast<uint64_t>(ids[i]) << source_bits | source));
+      }
+    }
+  };
+  const auto id_of = [source_bits](Word word) {
+    return static_cast<uint64_t>(word) >> source_bits;
+  };
+  const Word* const sorted = radix_sort(memory, memory + n, n, id_bits, each, id_of);
+  // Without a branch: what is no beginning is overwritten by the next one.
+  const uint64_t mask = (uint64_t{1} << source_bits) - 1;
   size_t groups = 0;
   uint64_t before = ~uint64_t{0};
-  for (int64_t i = 0; i < n; ++i) {
-    const uint64_t id = sorted_[i] >> source_bits_;
-    starts_[groups] = static_cast<uint32_t>(i);
-    groups += id != before ? 1 : 0;
-    before = id;
+  for (size_t e = 0; e < n; ++e) {
+    const uint64_t row = id_of(sorted[e]);
+    sources_[e] = static_cast<uint32_t>(sorted[e] & mask);
+    starts_[groups] = static_cast<uint32_t>(e);
+    ids_[groups] = static_cast<int64_t>(row);
+    groups += row != before ? 1 : 0;
+    before = row;
   }
   starts_.resize(groups + 1);
   starts_[groups] = static_cast<uint32_t>(n);
@@ -124,13 +139,9 @@ void sum_row_groups(const RowGroups& groups, int64_t first, int64_t end, const R
 }
 
 void spread_row_groups(const RowGroups& groups, int64_t first, int64_t end,
-                       const RowSources& sources, int64_t dim, float* out,
-                       std::span<const RowMemory> parts) {
-  const int64_t ahead = written_rows_ahead(dim);
-  const int64_t asked = parts.empty() ? 0 : groups.positions();
+                       const RowSources& sources, int64_t dim, float* out) {
   with_constant_dim(dim, [&]<int64_t kDim>() {
     for (int64_t e = first; e < end; ++e) {
-      if (e + ahead < asked) ask_for(parts, groups.id_of(e + ahead));
       RowSum<kDim, float> sum(dim, out + (e - first) * dim);
       add_source<kDim>(sources, groups.source_of(e), dim, sum);
       sum.store();

@@ -13,35 +13,32 @@
 
 namespace keel::kernels {
 
-// Words of an id and a source, sorted by id and, of one id, in the order in which they came. Keeps
-// its memory from use to use.
+// Sources sorted by id and, of one id, in the order in which they came. Keeps its memory from use
+// to use.
 class RowGroups {
  public:
-  // Positions follow each other over all parts. Their source is the number of their sample over all
-  // parts or, if by_position, of the position itself. ValueError if ids and sources together have
-  // more than 64 bits.
-  void build(std::span<const Bags> parts, bool by_position);
+  // Of a table of so many rows. Positions follow each other over all parts. Their source is the
+  // number of their sample over all parts or, if by_position, of the position itself. ValueError if
+  // ids and sources together have more than 64 bits.
+  void build(std::span<const Bags> parts, int64_t rows, bool by_position);
 
   int64_t size() const { return static_cast<int64_t>(starts_.size()) - 1; }  // distinct ids
   int64_t positions() const { return starts_.back(); }
   // Ids ascend. Group g has the entries [begin(g), begin(g + 1)).
-  int64_t id(int64_t g) const { return id_of(starts_[g]); }
+  int64_t id(int64_t g) const { return ids_[g]; }
   int64_t begin(int64_t g) const { return starts_[g]; }
-  int64_t id_of(int64_t entry) const {
-    return static_cast<int64_t>(sorted_[entry] >> source_bits_);
-  }
-  int64_t source_of(int64_t entry) const {
-    return static_cast<int64_t>(sorted_[entry] & source_mask_);
-  }
+  int64_t source_of(int64_t entry) const { return sources_[entry]; }
   // The first group whose id is not less.
   int64_t lower_bound(int64_t id) const;
 
  private:
-  int source_bits_ = 0;
-  uint64_t source_mask_ = 0;
-  std::vector<uint64_t> words_, spare_;
-  const uint64_t* sorted_ = nullptr;
-  std::vector<uint32_t> starts_ = {0};
+  template <class Word>
+  void sort(std::span<const Bags> parts, bool by_position, int id_bits, int source_bits);
+
+  std::vector<uint64_t> words_;
+  std::vector<int64_t> ids_;            // by group
+  std::vector<uint32_t> starts_ = {0};  // by group, and the end of the last
+  std::vector<uint32_t> sources_;       // by entry
 };
 
 // What a source adds: gains[source] * rows[row_of[source]].
@@ -64,7 +61,6 @@ void sum_row_groups(const RowGroups& groups, int64_t first, int64_t end, const R
                     int64_t dim, float* out, std::span<const RowMemory> parts = {});
 // out[e - first] = what entry e adds, for e in [first, end).
 void spread_row_groups(const RowGroups& groups, int64_t first, int64_t end,
-                       const RowSources& sources, int64_t dim, float* out,
-                       std::span<const RowMemory> parts = {});
+                       const RowSources& sources, int64_t dim, float* out);
 
 }  // namespace keel::kernels

@@ -28,8 +28,7 @@ void for_each_row(const TableRows& table, const float* gradients, const Fn& fn) 
       }
       std::array<float*, kSlots> slots;
       for (size_t s = 0; s != kSlots; ++s) slots[s] = part(table.slots[s], i);
-      const int64_t from = table.gradient_rows.empty() ? i : table.gradient_rows[i];
-      fn(part(table.values, i), gradients + from * dim, slots, dim);
+      fn(part(table.values, i), gradients + i * dim, slots, dim);
     }
   });
 }

@@ -36,12 +36,11 @@ template <class Item>
 void group(std::span<const int64_t> ids, int key_bits, int position_bits, GroupedIds& out) {
   const size_t n = ids.size();
   Scratch<Item> memory(static_cast<int64_t>(2 * n));
-  Item* items = memory.data();
-  for (size_t i = 0; i < n; ++i) {
-    items[i] = Item::make(ids[i], static_cast<int64_t>(i), position_bits);
-  }
-  items = radix_sort(items, items + n, n, key_bits,
-                     [&](const Item& item) { return item.key(position_bits); });
+  const auto each = [&](const auto& fn) {
+    for (size_t i = 0; i < n; ++i) fn(Item::make(ids[i], static_cast<int64_t>(i), position_bits));
+  };
+  const Item* const items = radix_sort(memory.data(), memory.data() + n, n, key_bits, each,
+                                       [&](const Item& item) { return item.key(position_bits); });
   size_t groups = 0;
   for (size_t i = 0; i < n; ++i) {
     const uint64_t key = items[i].key(position_bits);

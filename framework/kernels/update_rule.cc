@@ -173,9 +173,8 @@ void UpdateRule::update_rows(const TableRows& table, const float* gradients,
   for (size_t i = 0; i < table.rows.size(); ++i) {
     const int64_t offset = table.rows[i] * table.dim;
     for (size_t s = 0; s < slots.size(); ++s) slots[s] = table.slots[s] + offset;
-    const auto from =
-        static_cast<int64_t>(table.gradient_rows.empty() ? i : table.gradient_rows[i]);
-    update(table.values + offset, gradients + from * table.dim, slots.data(), table.dim, step);
+    update(table.values + offset, gradients + static_cast<int64_t>(i) * table.dim, slots.data(),
+           table.dim, step);
   }
 }
 

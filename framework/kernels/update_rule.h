@@ -37,8 +37,6 @@ struct TableRows {
   float* const* slots;
   int64_t dim;
   std::span<const int64_t> rows;
-  // The row of the gradients that steps row i; empty: row i.
-  std::span<const uint32_t> gradient_rows = {};
 };
 
 class UpdateRule {
@@ -48,9 +46,6 @@ class UpdateRule {
   // True if an element with a zero gradient, or its slots, may still change, so that leaving out
   // the rows a sparse gradient does not name is another optimizer.
   virtual bool moves_without_gradient() const { return false; }
-  // True if a step by a sum of gradients is, but for rounding, one step by each of them after the
-  // other.
-  virtual bool steps_add_up() const { return false; }
   // State that is one for all elements of all variables, and its step, which comes before theirs.
   virtual std::vector<Slot> shared_slots() const { return {}; }
   virtual void step_shared(std::span<double> /*shared*/, const Step&) const {}
@@ -59,7 +54,7 @@ class UpdateRule {
                       const Step& step) const = 0;
   virtual void update(double* value, const double* gradient, double* const* slots, int64_t n,
                       const Step& step) const = 0;
-  // Updates each row by its row of `gradients`: what update() of each gives, bit for bit.
+  // Updates row i by gradients[i * dim], ...: what update() of each gives, bit for bit.
   virtual void update_rows(const TableRows& table, const float* gradients, const Step& step) const;
 };
 
@@ -88,7 +83,6 @@ struct SGDRule final : UpdateRule {
   const bool nesterov;
   std::vector<Slot> slots() const override;
   bool moves_without_gradient() const override { return momentum != 0; }
-  bool steps_add_up() const override { return momentum == 0; }
   void update(float*, const float*, float* const*, int64_t, const Step&) const override;
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
   void update_rows(const TableRows&, const float*, const Step&) const override;

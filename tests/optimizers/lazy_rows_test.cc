@@ -438,6 +438,37 @@ TEST(LazyRowsTest, ProcessesRefuseTheClosedForm) {
   }
 }
 
+// Rows that have waited for steps before the last run of them stand beside others, in other batches
+// for other numbers of workers.
+TEST(LazyRowsTest, TheClosedFormHasTheSameBitsForAnyNumberOfWorkers) {
+  const auto trained_by_workers = [](int workers) {
+    const int before = num_workers();
+    set_num_workers(workers);
+    constexpr int64_t kMany = 4096;
+    const OptimizerHandle adam = optimizers::Adam({.lazy_rows = LazyRows::kClosedForm});
+    const Variable t = table(kMany), other = table();
+    for (int64_t step = 0; step < 12; ++step) {
+      std::vector<int64_t> ids;
+      for (int64_t i = 0; i < kMany; ++i) {
+        if (step < 3 || (step == 9 ? i % 211 != 0 : i % 97 == step)) ids.push_back(i);
+      }
+      const auto n = static_cast<int64_t>(ids.size());
+      const Gradient of_t = IndexedSlices{.ids = Tensor::from(ids, {n}),
+                                          .values = Tensor::full({n, kDim}, 0.5F),
+                                          .dense_shape = t.shape()};
+      const bool in_step = step != 4 && step != 8;
+      adam->apply_gradients({in_step ? of_t : Gradient(), slices(other, step)}, {t, other});
+    }
+    std::vector<int64_t> third;
+    for (int64_t i = 0; i < kMany; i += 3) third.push_back(i);
+    const Tensor ids = Tensor::from(third, {static_cast<int64_t>(third.size())});
+    const Bits out = ops::gather(t.read_rows(ids), ids).to_vector<float>();
+    set_num_workers(before);
+    return out;
+  };
+  expect_bits(trained_by_workers(3), trained_by_workers(1), "3 workers");
+}
+
 TEST(LazyRowsTest, ManyThreadsMayReadAtOnce) {
   const OptimizerHandle lazily = optimizers::Adam({.lazy_rows = LazyRows::kReplay});
   const OptimizerHandle densely = optimizers::Adam({});
