@@ -8,9 +8,9 @@
 
 namespace keel {
 
-// Returns one gradient per input; called once per gradient() that needs it. output_gradients[i]
-// is none where nothing flowed back to output i. Must own what it captures: a tape may outlive
-// the code that recorded it.
+// Returns one gradient per input, of the input's shape (ValueError) and dtype (TypeError), or none;
+// called once per gradient() that needs it. output_gradients[i] is none where nothing flowed back
+// to output i. Must own what it captures: a tape may outlive the code that recorded it.
 using Backward = std::function<std::vector<Gradient>(std::span<const Gradient> output_gradients)>;
 
 struct WithBackward {

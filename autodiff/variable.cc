@@ -8,6 +8,7 @@
 #include "autodiff/replica_context.h"
 #include "autodiff/tape.h"
 #include "autodiff/tree_sum.h"
+#include "autodiff/variable_copies.h"
 
 namespace keel {
 namespace {
@@ -113,7 +114,8 @@ Variable Variable::virtual_trainable(std::string name) {
 
 Variable::State& Variable::state() const {
   if (state_ == nullptr) throw RuntimeError("Variable: empty; the layer is not built yet");
-  return *state_;
+  const Variable* const copy = VariableCopies::current(state_->id);
+  return copy == nullptr ? *state_ : *copy->state_;
 }
 
 const std::string& Variable::name() const { return state().options.name; }
@@ -128,7 +130,10 @@ bool Variable::is_virtual() const { return state().is_virtual; }
 VariableSynchronization Variable::synchronization() const {
   return state().options.synchronization;
 }
-uint64_t Variable::id() const { return state().id; }
+uint64_t Variable::id() const {
+  if (state_ == nullptr) state();  // says so
+  return state_->id;               // its own, whatever copy stands in for it
+}
 
 Tensor Variable::read() const {
   bring_up_all();

@@ -1,5 +1,6 @@
 #include "savedmodel/signature.h"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 
@@ -106,6 +107,14 @@ TensorLike adapted(const std::string& name, const TensorLike& parsed, const Inpu
                       sparse.dense_shape.with(1, width == kUnknown ? longest : width)};
 }
 
+// Whether all have as many rows; plans take no others.
+bool same_rows(const Tensors& inputs) {
+  const std::vector<TensorLike> leaves = flatten(inputs);
+  return std::ranges::all_of(leaves, [&](const TensorLike& leaf) {
+    return view_of(leaf).rows == view_of(leaves[0]).rows;
+  });
+}
+
 data::FeatureSpecs specs_of(const ExampleFeatures& features) {
   data::FeatureSpecs out;
   for (const auto& [name, feature] : features) out.emplace(name, feature.feature);
@@ -124,7 +133,7 @@ struct Signature::Plan {
   std::map<std::string, TensorSpec> inputs;
   std::optional<data::ExampleParser> parser = {};
   std::vector<std::string> fed_by = {};             // feature for each of the model's inputs
-  std::shared_ptr<const ServingPlan> serving = {};  // runs in place of the model, if there
+  std::shared_ptr<const ServingPlan> serving = {};  // runs in place of the model, where it can
 
   // In the order of the model's inputs.
   std::vector<TensorLike> parsed(const Tensor& serialized) const {
@@ -209,7 +218,7 @@ Tensors Signature::operator()(const Tensors& inputs) const {
   } else if (inputs.is_dict()) {
     model_inputs = plan.structured(plan.named(inputs));
   }
-  const Tensors outputs = plan.serving != nullptr
+  const Tensors outputs = plan.serving != nullptr && same_rows(model_inputs)
                               ? (*plan.serving)(model_inputs)
                               : (*plan.model)(model_inputs, {.training = false});
   const std::vector<std::string> names = output_names(*plan.model, outputs);

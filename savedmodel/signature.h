@@ -67,8 +67,9 @@ using Signatures = std::map<std::string, Signature>;
 
 // Those of a file of a whole model (".keras", ".h5", ".hdf5"), "serving_default" always among them.
 // They run the model that was loaded from it, or a model loaded now: then by a ServingPlan, made
-// once, with the same results (layers/serving/serving_plan.h). Throws what load_model throws;
-// ValueError, naming the file, for signatures that do not fit the model.
+// once, with the same results (layers/serving/serving_plan.h); inputs of different numbers of rows,
+// as of one user and many items, go to the model itself. Throws what load_model throws; ValueError,
+// naming the file, for signatures that do not fit the model.
 Signatures signatures(const ModelHandle& model, const std::string& path);
 Signatures signatures(const std::string& path);
 

@@ -50,6 +50,17 @@ bool has_same_part(const EngineTable& a, const EngineTable& b, int part) {
   return part == 0 || (!slot(a).empty() && slot(a) == slot(b));
 }
 
+void check_gradient(const std::string& path, const Tensor& gradient, const Shape& shape) {
+  if (gradient.dtype() != DType::kFloat32) {
+    throw TypeError(kWho, ": feature '", path, "': its gradient must be float32, received ",
+                    gradient.dtype());
+  }
+  if (gradient.shape() != shape) {
+    throw ValueError(kWho, ": feature '", path, "': its gradient must have shape ", shape,
+                     ", received ", gradient.shape());
+  }
+}
+
 // Every activation row of every sample, per example of the tensor core's batch. An unknown
 // dimension leaves both out.
 void count_features(EngineConfiguration& configuration) {
@@ -459,11 +470,20 @@ EngineDriver::Lookup EngineDriver::look_up(const Batch& batch, bool training) {
     found.values[f] = found.values[f].reshaped(batch.shapes[f]);
   }
   s.tally.add(batch.odd_ids);
-  return {.activations = std::move(found.values), .ticket = std::move(found.ticket)};
+  auto ticket = std::make_shared<Ticket>(
+      Ticket{.of_engine = std::move(found.ticket), .shapes = batch.shapes});
+  return {.activations = std::move(found.values), .ticket = std::move(ticket)};
 }
 
 void EngineDriver::apply(const std::shared_ptr<Ticket>& ticket, std::vector<Tensor> gradients) {
   State& s = *state_;
+  if (gradients.size() != ticket->shapes.size()) {
+    throw ValueError(kWho, ": ", gradients.size(), " gradients for ", ticket->shapes.size(),
+                     " features");
+  }
+  for (size_t f = 0; f < gradients.size(); ++f) {
+    if (gradients[f]) check_gradient(s.paths[f], gradients[f], ticket->shapes[f]);
+  }
   for (size_t f = 0; f < gradients.size(); ++f) {
     const int64_t dim = s.configs[f].table->dim;
     if (gradients[f]) {
@@ -474,7 +494,7 @@ void EngineDriver::apply(const std::shared_ptr<Ticket>& ticket, std::vector<Tens
     }
   }
   distribute::Communicator& communicator = s.strategy.communicator();
-  s.engine->apply(communicator, ticket, std::move(gradients), s.steps(communicator));
+  s.engine->apply(communicator, ticket->of_engine, std::move(gradients), s.steps(communicator));
 }
 
 Tensor EngineDriver::read(int table, int part) const {

@@ -28,7 +28,11 @@ struct EngineDriverOptions {
 // A handle: copies share one driver, which lives as long as any of them.
 class EngineDriver {
  public:
-  using Ticket = distribute::EmbeddingEngine::Ticket;
+  // A lookup that may be updated.
+  struct Ticket {
+    std::shared_ptr<distribute::EmbeddingEngine::Ticket> of_engine;
+    std::vector<Shape> shapes;  // of the activations
+  };
   struct Batch {
     std::vector<distribute::FeatureBatch> features;
     std::vector<Shape> shapes;      // of the activations
@@ -79,8 +83,9 @@ class EngineDriver {
 
   // Both are collective. A lookup that is for training may be updated, once.
   Lookup look_up(const Batch& batch, bool training);
-  // gradients[f] has the shape of activation f, or is empty: zeros, which is said once on stderr.
-  // Rates are read now. RuntimeError if the ticket was used before.
+  // gradients[f] has the shape (ValueError) and the dtype float32 (TypeError) of activation f, or
+  // is empty: zeros, which is said once on stderr. Rates are read now. RuntimeError if the ticket
+  // was used before.
   void apply(const std::shared_ptr<Ticket>& ticket, std::vector<Tensor> gradients);
 
   // Outside replicas: the values that training has reached, with no update waiting. They are those

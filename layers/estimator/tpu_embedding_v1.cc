@@ -256,12 +256,14 @@ void TPUEmbedding::State::profile(const std::vector<EngineDriver::Batch>& batche
     std::map<std::string, std::vector<TensorLike>> by_table;
     for (size_t f = 0; f < features.size(); ++f) {
       const distribute::FeatureBatch& found = batch.features[f];
-      // A sequence has several samples for each example.
-      const int64_t steps = (found.row_splits.size() - 1) / batch_size;
+      // A sequence has several samples for each example; without splits each sample is one id.
+      const bool split = static_cast<bool>(found.row_splits);
+      const int64_t samples = split ? found.row_splits.size() - 1 : found.ids.size();
+      const int64_t steps = samples / batch_size;
       Tensor splits = Tensor::uninitialized({batch_size + 1}, DType::kInt64);
-      const auto from = found.row_splits.data<int64_t>();
+      const std::span<int64_t> to = splits.mutable_data<int64_t>();
       for (int64_t row = 0; row <= batch_size; ++row) {
-        splits.mutable_data<int64_t>()[row] = from[row * steps];
+        to[row] = split ? found.row_splits.data<int64_t>()[row * steps] : row * steps;
       }
       by_table[options.feature_to_config_dict.at(features[f])->table_id].push_back(
           RaggedTensor{found.ids, splits});
@@ -420,6 +422,10 @@ void TPUEmbedding::generate_send_gradients(const Activations& gradients,
     if (it->second.shape() != s.activation_shape(key)) {
       throw ValueError(kSend, ": the gradient of feature '", key, "' must have shape ",
                        s.activation_shape(key), ", received ", it->second.shape());
+    }
+    if (it->second.dtype() != DType::kFloat32) {
+      throw TypeError(kSend, ": the gradient of feature '", key, "' must be float32, received ",
+                      it->second.dtype());
     }
     flat.push_back(it->second);
   }

@@ -29,6 +29,18 @@ LookupStep::Entry entry_of(const Planner& planner, PlanLookup lookup, PlanValue 
   return {.lookup = std::move(lookup), .out = out, .layout = ids.layout, .per_row = per_row};
 }
 
+// For the calls of a layer.
+void copy_variables(const Layer& layer, VariableCopies& copies) {
+  for (const Variable& variable : layer.variables()) {
+    if (variable.is_virtual()) {
+      throw RuntimeError("ServingPlan: the tables of ", layer.class_name(), " ", layer.name(),
+                         " belong to the engine of a TPUStrategy; save the model and make the plan "
+                         "from what load_model returns outside of the strategy");
+    }
+    copies.add(variable);
+  }
+}
+
 }  // namespace
 
 Planner::Planner() : state_(std::make_unique<State>()) {}
@@ -52,6 +64,8 @@ PlanValue Planner::add_input(const std::string& name, const TensorSpec& spec) {
   const PlanValue out = add_tensor(make_symbolic(spec, nullptr, 0));
   state_->values[out.number].is_input = true;
   state_->input_names.push_back(name);
+  const int64_t rows = spec.shape.rank() == 0 ? kUnknown : spec.shape[0];
+  if (rows != kUnknown) state_->batch_sizes.fill(rows);
   return out;
 }
 
@@ -72,7 +86,7 @@ std::optional<std::vector<PlanValue>> Planner::rows(const PlanValues& values, bo
   for (PlanValue value : all) {
     const TensorSpec& s = spec(value);
     const bool castable = cast && s.dtype != DType::kString && s.dtype != DType::kBool;
-    if (state_->values[value.number].is_constant || !has_known_rows(s) ||
+    if (!has_known_rows(s) || !state_->is_batch(value).value_or(false) ||
         (s.dtype != DType::kFloat32 && !castable)) {
       return {};
     }
@@ -80,7 +94,7 @@ std::optional<std::vector<PlanValue>> Planner::rows(const PlanValues& values, bo
   std::vector<PlanValue> out;
   for (PlanValue value : all) {
     const State::Value& v = state_->values[value.number];
-    // Inputs are checked before the plan runs; what a layer returns is not.
+    // Inputs are checked before the plan runs; what a layer returns is not until it is there.
     if (v.slot < 0 || (v.is_input && v.spec.dtype == DType::kFloat32)) {
       out.push_back(value);
       continue;
@@ -175,11 +189,12 @@ std::optional<PlanValue> Planner::look_up(PlanLookup lookup) {
   const TensorSpec ids = spec(lookup.ids);
   const bool is_dense = ids.layout == Layout::kDense;
   const auto is_input = [&](PlanValue v) { return state_->values[v.number].is_input; };
-  const bool fits = is_dense ? has_known_rows(ids) && !lookup.weights
+  const bool fits = is_dense ? has_known_rows(ids) && !lookup.weights &&
+                                   state_->is_batch(lookup.ids).value_or(false)
                              : ids.shape.rank() == 2 && is_input(lookup.ids) &&
                                    (!lookup.weights || is_input(*lookup.weights));
   if (!fits || (ids.dtype != DType::kInt32 && ids.dtype != DType::kInt64) ||
-      state_->values[lookup.ids.number].is_constant || lookup.table.dtype() != DType::kFloat32 ||
+      lookup.table.dtype() != DType::kFloat32 ||
       (lookup.weights && spec(*lookup.weights).dtype != DType::kFloat32)) {
     return {};
   }
@@ -262,23 +277,82 @@ PlanValues Planner::call(const std::shared_ptr<Operation>& operation, const Plan
 
 PlanValues Planner::call_at_run_time(const std::shared_ptr<Operation>& operation,
                                      const PlanValues& inputs, const CallOptions& options) {
-  const Tensors results = [&] {
-    const NoNodes no_graph;
-    const NoGradient pause;
-    return operation->replay(
-        map_structure(inputs, [&](PlanValue v) { return state_->values[v.number].symbol; }),
-        options);
-  }();
+  if (const auto layer = std::dynamic_pointer_cast<Layer>(operation)) {
+    copy_variables(*layer, *state_->copies);
+  }
+  const VariableCopies::Scope scope(*state_->copies);
+  const NoNodes no_graph;
+  const NoGradient pause;
+  const Tensors results = operation->replay(
+      map_structure(inputs, [&](PlanValue v) { return state_->values[v.number].symbol; }), options);
   const PlanValues outputs =
       map_structure(results, [&](const TensorLike& symbol) { return add_tensor(symbol); });
+  const std::vector<PlanValue> made = flatten(outputs);
+  for (const std::vector<TensorLike>& symbols :
+       state_->try_sizes(*operation, inputs, options, made.size())) {
+    for (size_t i = 0; i < made.size(); ++i) {
+      state_->values[made[i].number].at_sizes.push_back(symbols[i]);
+    }
+  }
   const auto input_of = [&](PlanValue value) -> CallStep::Input {
     if (state_->values[value.number].slot >= 0) return {.value = value};
     return {.value = value, .row_shape = row_shape(value), .is_rows = true};
   };
   add(std::make_unique<CallStep>(operation, options, map_structure(inputs, input_of),
-                                 flatten(outputs)),
+                                 flatten(outputs), state_->copies),
       flatten(inputs), flatten(outputs));
   return outputs;
+}
+
+std::optional<bool> Planner::State::is_batch(PlanValue value) const {
+  const Value& v = values[value.number];
+  if (v.spec.layout != Layout::kDense || v.spec.shape.rank() == 0 || v.is_constant) return false;
+  if (v.slot < 0 || v.is_input) return true;
+  if (v.at_sizes.empty()) return {};
+  for (size_t i = 0; i < v.at_sizes.size(); ++i) {
+    const Shape shape = v.at_sizes[i].spec().shape;
+    if (shape.rank() > 0 && shape[0] == kUnknown) return {};
+    if (shape.rank() == 0 || shape[0] != batch_sizes[i]) return false;
+  }
+  return true;
+}
+
+std::optional<TensorLike> Planner::State::at_size(PlanValue value, size_t which) const {
+  const Value& v = values[value.number];
+  if (v.is_constant) return v.symbol;
+  TensorSpec spec = v.spec;
+  if (v.slot < 0 || v.is_input) {
+    const bool has_rows = spec.shape.rank() > 0 && spec.shape[0] == kUnknown;
+    if (has_rows) spec.shape = spec.shape.with(0, batch_sizes[which]);
+    return make_symbolic(spec, nullptr, 0);
+  }
+  if (v.at_sizes.empty()) return {};
+  // Beside it a batch of one row might be stretched, as larger ones are not.
+  spec = v.at_sizes[which].spec();
+  if (spec.shape.rank() > 0 && spec.shape[0] == kUnknown) return {};
+  return v.at_sizes[which];
+}
+
+std::vector<std::vector<TensorLike>> Planner::State::try_sizes(Operation& operation,
+                                                               const PlanValues& inputs,
+                                                               const CallOptions& options,
+                                                               size_t results) const {
+  std::vector<std::vector<TensorLike>> out;
+  for (size_t which = 0; which < batch_sizes.size(); ++which) {
+    std::vector<TensorLike> symbols;
+    for (PlanValue value : flatten(inputs)) {
+      const std::optional<TensorLike> symbol = at_size(value, which);
+      if (!symbol) return {};
+      symbols.push_back(*symbol);
+    }
+    try {
+      out.push_back(flatten(operation.replay(pack_sequence_as(inputs, symbols), options)));
+    } catch (const std::exception&) {
+      return {};  // it does not take batches of every size
+    }
+    if (out.back().size() != results) return {};
+  }
+  return out;
 }
 
 std::pair<int, int64_t> Planner::State::root(PlanValue value) const {

@@ -75,8 +75,8 @@ class Planner {
   };
   // None unless the numbers fit x.
   std::optional<PlanValue> affine(PlanValue x, const Affine& numbers);
-  // Lookups of the model's inputs run together. None for ids of another dtype, layout or rank, and
-  // for weights of others.
+  // Lookups of the model's inputs run together. None for ids of another dtype, layout or rank, for
+  // those that are no batch, and for weights of others.
   std::optional<PlanValue> look_up(PlanLookup lookup);
   // Floats that a step may use while it runs (PlanCall::scratch).
   void reserve_scratch(int64_t floats);

@@ -135,8 +135,9 @@ void ServingPlan::State::make(Planner::State& made) {
   }
   for (PlanValue value : values) {
     const TensorSpec& spec = made.values[value.number].spec;
-    const bool has_rows = spec.layout == Layout::kDense && spec.dtype == DType::kFloat32 &&
-                          spec.shape.rank() > 0 && spec.shape.without(0).fully_defined();
+    const bool has_rows = made.is_batch(value).value_or(true) && spec.layout == Layout::kDense &&
+                          spec.dtype == DType::kFloat32 && spec.shape.rank() > 0 &&
+                          spec.shape.without(0).fully_defined();
     outputs.push_back({.value = value,
                        .has_rows = has_rows,
                        .is_tensor = made.values[value.number].slot >= 0,
@@ -159,7 +160,7 @@ int64_t ServingPlan::State::check(std::span<const TensorView> inputs) const {
     const TensorView& view = inputs[i];
     const bool plain = view.layout == Layout::kDense && spec.layout == Layout::kDense &&
                        view.dtype == spec.dtype && view.data != nullptr &&
-                       compatible(view.shape, spec.shape);
+                       compatible(view.shape, spec.shape) && is_whole(view);
     if (!plain) check_view(str(kWho, ": input '", input_names[i], "'"), spec, view);
     if (view.rows != inputs[0].rows) {
       throw ValueError(kWho, ": input '", input_names[i], "' has ", view.rows, " rows, input '",
@@ -175,8 +176,9 @@ void ServingPlan::State::check_outputs(std::span<const std::span<float>> to, int
   }
   for (size_t i = 0; i < to.size(); ++i) {
     if (!outputs[i].has_rows) {
-      throw NotImplementedError(kWho, ": output ", i, " is no float32 tensor of known shape; call ",
-                                "the plan with tensors");
+      throw NotImplementedError(kWho, ": output ", i,
+                                " is no float32 tensor [batch, ...] of known ",
+                                "shape; call the plan with tensors");
     }
     if (std::ssize(to[i]) != batch * outputs[i].width) {
       throw ValueError(kWho, ": output ", i, " takes ", batch * outputs[i].width,
@@ -240,12 +242,15 @@ void ServingPlan::State::run_piece(const PlanCall& call,
   for (const PlanStep* step : steps) step->prefetch(call);
   for (const PlanStep* step : steps) step->run(call);
   for (size_t i = 0; i < to.size(); ++i) {
+    if (to[i].data() == nullptr || !outputs[i].is_tensor) continue;
+    const TensorView& made = call.view(outputs[i].value);
+    if (made.values == call.batch * outputs[i].width) continue;
+    throw NotImplementedError(kWho, ": output ", i, " is ", made.shape, " for ", call.batch,
+                              " rows; call the plan with tensors");
+  }
+  for (size_t i = 0; i < to.size(); ++i) {
     if (to[i].data() == nullptr) continue;
     const int64_t width = outputs[i].width;
-    if (outputs[i].is_tensor && call.view(outputs[i].value).values != call.batch * width) {
-      throw RuntimeError(kWho, ": output ", i, " is ", call.view(outputs[i].value).shape, " for ",
-                         call.batch, " rows");
-    }
     const PlanRows from = call[outputs[i].value];
     float* out = to[i].data() + call.begin * width;
     for (int64_t r = 0; r < call.rows; ++r, out += width) std::copy_n(from[r], width, out);

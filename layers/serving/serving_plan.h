@@ -11,12 +11,18 @@
 // once a thread's first call has made its workspace. Dropout and the like cost nothing.
 //
 // The plan has the weights of the moment it was made: training the model further does not change
-// it. Its results have the bits of the model's, as kernels sum in the same order, and those of a
-// row depend on that row alone, not on the batch that it came in.
+// it, and may go on beside its calls. Tables and whatever else the plan reads as it is are copied
+// once training writes to them, not before. Its results have the bits of the model's, as kernels
+// sum in the same order, and those of a row depend on that row alone, not on the batch that it came
+// in, unless a layer that is called mixes rows.
 //
 // Layers that say nothing of plans (Layer::plan), and any layer that a mask or `training` reaches,
 // are called as ever: such a step allocates, and a batch then goes through the plan in one piece.
-// summary() names them.
+// summary() names them. So is what comes after a result that has not one row for each of the batch,
+// or may not have. They are the model's layers, on copies of the variables that they hold
+// (Layer::variables()). What a call assigns, as one that draws random numbers does, stays in the
+// plan, and one thread at a time may run a plan that does. What a layer keeps elsewhere, such as
+// the vocabulary of a lookup, is the model's: adapt() comes before the plan.
 //
 // Large batches are cut into pieces of kPieceRows, so that what lies between the layers stays in
 // the cache; the workers (framework/parallel.h) share the pieces unless a SerialSection forbids it.
@@ -64,9 +70,9 @@ class ServingPlan {
   Tensors operator()(const Tensors& inputs) const;
 
   // Writes output i to outputs[i], float32 row by row. Nothing is written if it throws:
-  //   ValueError  another number of inputs or outputs, a shape that does not fit, inputs of
-  //               different numbers of rows, an id outside its table, an output whose size is not
-  //               that of the batch
+  //   ValueError  another number of inputs or outputs, a shape that does not fit, a view that
+  //               contradicts itself, inputs of different numbers of rows, an id outside its table,
+  //               an output whose size is not that of the batch
   //   TypeError   another dtype or layout
   //   NotImplementedError  an output that is no float32 tensor [batch, ...] of known shape
   // What a layer that is called throws comes out as it is.

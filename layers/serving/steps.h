@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "autodiff/operation.h"
+#include "autodiff/variable_copies.h"
 #include "framework/kernels/packed_gemm.h"
 #include "layers/serving/planner.h"
 
@@ -82,7 +83,8 @@ class ConvertStep final : public PlanStep {
   const int64_t width_;
 };
 
-// Calls an operation on tensors, which are made for it from rows. Not by rows: it may do anything.
+// Calls an operation on tensors, which are made for it from rows, with copies of its variables. Not
+// by rows: it may do anything.
 class CallStep final : public PlanStep {
  public:
   struct Input {
@@ -91,11 +93,12 @@ class CallStep final : public PlanStep {
     bool is_rows = false;  // else a tensor
   };
   CallStep(std::shared_ptr<Operation> operation, CallOptions options, Nest<Input> inputs,
-           std::vector<PlanValue> outputs)
+           std::vector<PlanValue> outputs, std::shared_ptr<const VariableCopies> copies)
       : operation_(std::move(operation)),
         options_(options),
         inputs_(std::move(inputs)),
-        outputs_(std::move(outputs)) {}
+        outputs_(std::move(outputs)),
+        copies_(std::move(copies)) {}
   void run(const PlanCall& call) const override;
   bool by_rows() const override { return false; }
   bool calls_layer() const override { return true; }
@@ -106,6 +109,7 @@ class CallStep final : public PlanStep {
   const CallOptions options_;
   const Nest<Input> inputs_;
   const std::vector<PlanValue> outputs_;
+  const std::shared_ptr<const VariableCopies> copies_;
 };
 
 }  // namespace keel

@@ -21,6 +21,32 @@ Tensor copied(const void* data, const Shape& shape, DType dtype) {
   return out;
 }
 
+// What a view says of its size beside the shape, before anybody reads as much.
+void check_size(const std::string& who, const TensorView& view) {
+  const Shape& shape = view.shape;
+  if (!shape.fully_defined()) throw ValueError(who, ": dimensions of ", shape, " are unknown");
+  const auto check = [&](const char* what, int64_t needed, int64_t received) {
+    if (received == needed) return;
+    throw ValueError(who, ": shape ", shape, " has ", needed, " ", what, ", but TensorView::", what,
+                     " is ", received);
+  };
+  const auto check_count = [&](const char* what, int64_t received) {
+    if (received < 0) throw ValueError(who, ": TensorView::", what, " is ", received);
+  };
+  const int64_t rows = shape.rank() == 0 ? 0 : shape[0];
+  switch (view.layout) {
+    case Layout::kDense:
+      check("rows", rows, view.rows);
+      return check("values", shape.size(), view.values);
+    case Layout::kRagged:
+      check_count("rows", view.rows);
+      return check("values", rows, view.values);
+    case Layout::kSparse:
+      check("rows", rows, view.rows);
+      return check_count("values", view.values);
+  }
+}
+
 void check_ragged(const std::string& who, const TensorView& view) {
   const int64_t* const splits = view.row_splits;
   if (splits == nullptr) throw ValueError(who, ": a ragged tensor needs row splits");
@@ -114,6 +140,7 @@ void check_view(const std::string& who, const TensorSpec& spec, const TensorView
     throw ValueError(who, " has shape ", spec.shape, ", received ", ragged ? "values of " : "",
                      view.shape);
   }
+  check_size(who, view);
   if (view.data == nullptr && view.values > 0) throw ValueError(who, ": has no data");
   if (ragged) check_ragged(who, view);
   if (spec.layout == Layout::kSparse) check_sparse(who, view);

@@ -207,6 +207,28 @@ std::string error_of_features(const ExampleFeatures& features) {
   return message_of<Error>([&] { Signature(ranker(), features); });
 }
 
+TEST(SignatureTest, OneUserAndManyItemsGoToTheModelOfAFile) {
+  const TempFolder folder;
+  const Tensor user = layers::input({.shape = {4}, .name = "user"});
+  const Tensor item = layers::input({.shape = {3}, .name = "item"});
+  const Tensor left = Dense({.units = 2, .name = "left"})(user);
+  const Tensor right = Dense({.units = 2, .name = "right"})(item);
+  const Functional model(
+      {.inputs = Tensors::list({user, item}), .outputs = Tensors::list({left, right})});
+  save_model(model, folder / "towers.keras");
+  const Signature serve = signatures(folder / "towers.keras").at(kServingDefault);
+  for (int64_t items : {1, 7}) {
+    const Tensor a = Tensor::full<float>({1, 4}, 0.5F), b = Tensor::full<float>({items, 3}, 2);
+    const Tensors expected = model(Tensors::list({a, b}));
+    const Tensors received = serve({{"user", a}, {"item", b}});
+    for (const char* name : {"left", "right"}) {
+      const Tensor& e = expected.items()[name == std::string("right")].tensor();
+      EXPECT_EQ(received[name].tensor().shape(), e.shape());
+      EXPECT_EQ(received[name].tensor().to_vector<float>(), e.to_vector<float>());
+    }
+  }
+}
+
 TEST(SignatureTest, FeaturesThatDoNotFitTheModelAreErrors) {
   const auto with = [](const std::string& name, const ExampleFeature& feature) {
     ExampleFeatures out = ranker_features();

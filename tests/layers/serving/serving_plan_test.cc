@@ -153,6 +153,69 @@ TEST(ServingPlan, RefusesWhatDoesNotFitBeforeItWritesAnything) {
             "ServingPlan: output 0 takes 3 floats, received room for 2");
 }
 
+TEST(ServingPlan, RefusesViewsThatContradictThemselves) {
+  const std::string numbers = "ServingPlan: input 'numbers': ";
+  EXPECT_EQ(error_of([](auto& in, auto&) { in[5].rows = 0; }),
+            numbers + "shape (3, 7) has 3 rows, but TensorView::rows is 0");
+  EXPECT_EQ(error_of([](auto& in, auto&) {
+              in[5].shape = {1, 7};
+            }),
+            numbers + "shape (1, 7) has 1 rows, but TensorView::rows is 3");
+  EXPECT_EQ(error_of([](auto& in, auto&) {
+              in[5].shape = {1, 7}, in[5].values = 7;
+            }),
+            numbers + "shape (1, 7) has 1 rows, but TensorView::rows is 3");
+  EXPECT_EQ(error_of([](auto& in, auto&) { in[5].values = 20; }),
+            numbers + "shape (3, 7) has 21 values, but TensorView::values is 20");
+  EXPECT_EQ(error_of([](auto& in, auto&) {
+              in[5].shape = {kUnknown, 7}, in[5].rows = -1;
+            }),
+            numbers + "dimensions of (?, 7) are unknown");
+  EXPECT_EQ(error_of([](auto& in, auto&) { in[0].values = 2; }),
+            "ServingPlan: input 'id0': shape (3,) has 3 values, but TensorView::values is 2");
+}
+
+TEST(ServingPlan, RefusesRaggedAndSparseViewsThatContradictThemselves) {
+  const RaggedTensor bags = layers::ragged_input({.dtype = DType::kInt64, .name = "bags"});
+  const SparseTensor words =
+      layers::sparse_input({.shape = {kUnknown}, .dtype = DType::kInt64, .name = "words"});
+  const Nest<FeatureConfig>::Dict features = {{"bags", FeatureConfig{.table = table(9, 4)}},
+                                              {"words", FeatureConfig{.table = table(9, 4)}}};
+  const Tensors rows = layers::TPUEmbedding({.feature_config = Nest<FeatureConfig>(features)})(
+      Tensors({{"bags", bags}, {"words", words}}));
+  const ServingPlan plan{
+      ModelHandle(Functional({.inputs = Tensors({{"bags", bags}, {"words", words}}),
+                              .outputs = concatenated({rows["bags"], rows["words"]})}))};
+  const RaggedTensor ragged = RaggedTensor::from_rows<int64_t>({{1, 2}, {3}});
+  const SparseTensor sparse = {
+      Tensor::from<int64_t>({0, 0, 1, 2}, {2, 2}), Tensor::from<int64_t>({4, 5}, {2}), {2, 3}};
+  const auto error = [&](const auto& spoil) -> std::string {
+    std::vector<TensorView> views = {view_of(ragged), view_of(sparse)};
+    spoil(views);
+    std::vector<float> memory(16);
+    const std::span<float> output = memory;
+    try {
+      plan.run(views, {&output, 1});
+    } catch (const ValueError& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error([](auto&) {}), "no error");
+  EXPECT_EQ(error([](auto& in) { in[0].shape = {2}; }),
+            "ServingPlan: input 'bags': shape (2,) has 2 values, but TensorView::values is 3");
+  EXPECT_EQ(error([](auto& in) { in[0].rows = -1; }),
+            "ServingPlan: input 'bags': TensorView::rows is -1");
+  EXPECT_EQ(error([](auto& in) {
+              in[1].shape = {5, 3};
+            }),
+            "ServingPlan: input 'words': shape (5, 3) has 5 rows, but TensorView::rows is 2");
+  EXPECT_EQ(error([](auto& in) { in[1].rows = 5; }),
+            "ServingPlan: input 'words': shape (2, 3) has 2 rows, but TensorView::rows is 5");
+  EXPECT_EQ(error([](auto& in) { in[1].values = -1; }),
+            "ServingPlan: input 'words': TensorView::values is -1");
+}
+
 TEST(ServingPlan, RefusesFractionsForIds) {
   const ServingPlan plan{ModelHandle(dlrm())};
   Tensors::Dict batch = dlrm_batch(2).entries();

@@ -1,0 +1,32 @@
+#include "autodiff/variable_copies.h"
+
+#include <utility>
+
+#include "autodiff/tape.h"
+
+namespace keel {
+namespace {
+
+thread_local const VariableCopies* copies_of_scope = nullptr;
+
+}  // namespace
+
+void VariableCopies::add(const Variable& variable) {
+  if (variable.is_virtual() || copies_.contains(variable.id())) return;
+  const NoGradient pause;
+  Variable copy(variable.read(), {.name = variable.name(), .trainable = variable.trainable()});
+  copy.set_path(variable.path());
+  copies_.emplace(variable.id(), std::move(copy));
+}
+
+const Variable* VariableCopies::current(uint64_t id) {
+  if (copies_of_scope == nullptr) return nullptr;
+  const auto at = copies_of_scope->copies_.find(id);
+  return at == copies_of_scope->copies_.end() ? nullptr : &at->second;
+}
+
+VariableCopies::Scope::Scope(const VariableCopies& copies)
+    : previous_(std::exchange(copies_of_scope, &copies)) {}
+VariableCopies::Scope::~Scope() { copies_of_scope = previous_; }
+
+}  // namespace keel

@@ -1,0 +1,39 @@
+// VariableCopies: variables that stand in for others, so that layers run on values of a moment
+// while their own go on to change.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "autodiff/variable.h"
+
+namespace keel {
+
+class VariableCopies {
+ public:
+  // Makes a copy of the value of now (that of Variable::read), unless there is one. Bytes are
+  // copied only once one of the two is assigned. A virtual variable has nothing to copy.
+  void add(const Variable& variable);
+
+  // While alive, whatever this thread does with a variable that has a copy, it does with the copy;
+  // ids stay the variable's. Scopes nest: the inner one's copies alone are in use.
+  class Scope {
+   public:
+    explicit Scope(const VariableCopies& copies);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    const VariableCopies* const previous_;
+  };
+
+ private:
+  friend class Variable;
+  // Of this thread's scope; null if there is none.
+  static const Variable* current(uint64_t id);
+
+  std::unordered_map<uint64_t, Variable> copies_;  // by the id of the original
+};
+
+}  // namespace keel
