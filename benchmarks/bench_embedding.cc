@@ -29,8 +29,7 @@ std::vector<TableSize> tables_of(const Options& options) {
   return out;
 }
 
-// 4k_vs_libtorch_4k: both on small pages; of_limit_*: bags of 10 and more, uniform ids, in tables
-// above 200 MiB.
+// *_of_limit: bags of 10 and more, uniform ids, in tables above 200 MiB.
 void add_means(Report& report, const Options& options, const Ratios& ratios) {
   for (const auto& [what, values] : ratios) {
     report.add({.op = what,
@@ -47,6 +46,14 @@ void add_means(Report& report, const Options& options, const Ratios& ratios) {
 int run(const Options& options) {
   set_peer_threads(options.threads);
   Report report(options, "bench_embedding");
+  report.note(
+      "kernel: the pooling loop alone; engine: the embedding engine, as layers call it; 4k, huge: "
+      "on pages of that size. A lookup's value and its ratio to libtorch are kernel_4k's.");
+  if (peer_available()) {
+    report.note(
+        "libtorch has no sparse Adam in C++ and no FTRL: its steps of these are composed of ATen "
+        "operators on coalesced gradients.");
+  }
   const std::vector<BagKind> all = kinds_of({1, 10, 50});
   const std::vector<BagKind> some = kinds_of({10});
   const std::vector<LookupKind> lookups = {{"sum", Combiner::kSum},
@@ -76,6 +83,9 @@ int main(int argc, char** argv) {
       argc, argv, "bench_embedding",
       "Lookups (sum, mean, weighted) and training steps (SGD, Adagrad, sparse Adam, FTRL) of one "
       "table,\nbatch 2048, by vocabulary, dim, bag size and popularity of ids, against libtorch's "
-      "EmbeddingBag\nand the limit of reading the same rows. Names of cases: "
-      "\"lookup_sum 1e6x64 bag 10 zipf\",\n\"step_adagrad 1e6x64 bag 10 uniform\"."));
+      "EmbeddingBag\nand the limit of reading the same rows. libtorch has no sparse Adam in C++ "
+      "and "
+      "no FTRL: its steps of\nthese are composed of ATen operators on coalesced gradients. Names "
+      "of "
+      "cases:\n\"lookup_sum 1e6x64 bag 10 zipf\", \"step_adagrad 1e6x64 bag 10 uniform\"."));
 }

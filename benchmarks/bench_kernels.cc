@@ -64,7 +64,7 @@ void group_rows(benchmark::State& state) {
   const kernels::Bags bags = bags_of(batch);
   kernels::RowGroups groups;
   while (state.KeepRunning()) {
-    groups.build({&bags, 1}, /*by_position=*/false);
+    groups.build({&bags, 1}, kRows, /*by_position=*/false);
     benchmark::ClobberMemory();
   }
   state.SetItemsProcessed(state.iterations() * batch.size());

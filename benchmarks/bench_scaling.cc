@@ -3,13 +3,17 @@
 //
 // The program starts itself under mpirun, with one rank and with two in turn, on one worker each;
 // the share is how much of the samples per second of a rank alone each of two has. Both are on this
-// machine: they share its memory and caches, and their messages go through it.
+// machine: they share its memory and caches, and their messages go through it. What the sharing
+// costs alone is measured in the same turn: two jobs of one rank, that know nothing of each other,
+// at once. Two ranks cannot keep more of their speed than such copies do: that is the limit.
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -29,34 +33,76 @@ namespace {
 
 constexpr int64_t kSamplesOfReplica = 2048;
 constexpr int kBatches = 8;
+constexpr int kMostStepsToWait = 1000;
 constexpr char kRank[] = "KEEL_BENCH_SCALING_STEPS";  // set for the processes that measure
+constexpr char kMeet[] = "KEEL_BENCH_SCALING_MEET";   // set for copies: a file that both append to
 constexpr char kMark[] = "milliseconds_per_step ";
 
-// One rank: the median step, printed by the first.
+// Where two copies tell each other how far they are.
+class Meeting {
+ public:
+  explicit Meeting(const char* path) : path_(path == nullptr ? "" : path) {}
+
+  // One of the copies is at its next stage, the first or the second.
+  void arrive() {
+    if (!path_.empty()) std::ofstream(path_, std::ios::app) << '.' << std::flush;
+    ++stage_;
+  }
+  // Both are. Always, where there is no other.
+  bool complete() const {
+    std::error_code none;
+    return path_.empty() || std::filesystem::file_size(path_, none) >= 2 * stage_;
+  }
+
+ private:
+  const std::string path_;
+  uintmax_t stage_ = 0;
+};
+
+// One rank: the median step, printed by the first. A copy steps on until the other one is ready
+// and, in the end, until it has measured all its steps too.
 int measure_steps(int steps) {
   set_num_workers(1);
   const int ranks = distribute::processes().size();
   const ClickWork work = {.dim = 16, .rows = criteo_table_sizes(), .adagrad = true};
   const auto batches = make_click_batches(work, kBatches, kSamplesOfReplica * ranks, 5);
   ClickTrainer trainer(work, batches, {.hosts = ranks, .cores = 1});
+  Meeting meeting(std::getenv(kMeet));
+  int next = 0;
+  const auto step = [&] { trainer.train(next++ % kBatches); };
+  const auto step_until_complete = [&] {
+    meeting.arrive();
+    for (int more = 0; !meeting.complete(); ++more) {
+      if (more == kMostStepsToWait) throw RuntimeError("bench_scaling: the other copy is gone");
+      step();
+    }
+  };
+  for (int i = 0; i < kBatches; ++i) step();
+  step_until_complete();
   std::vector<double> seconds;
-  for (int step = 0; step < steps + kBatches; ++step) {
+  for (int i = 0; i < steps; ++i) {
     const auto begin = std::chrono::steady_clock::now();
-    trainer.train(step % kBatches);
+    step();
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
-    if (step >= kBatches) seconds.push_back(time.count());
+    seconds.push_back(time.count());
   }
+  step_until_complete();
   if (distribute::processes().rank() == 0) {
     std::cout << kMark << 1e3 * median(std::move(seconds)) << std::endl;
   }
   return 0;
 }
 
-// Milliseconds of a step of that many ranks; nothing if they cannot be started.
-std::optional<double> run_ranks(const std::string& program, int ranks) {
+using Output = std::unique_ptr<FILE, int (*)(FILE*)>;
+
+Output start_ranks(const std::string& program, int ranks) {
   const std::string command = str("mpirun --allow-run-as-root --oversubscribe --bind-to none -n ",
                                   ranks, " '", program, "' 2>&1");
-  const std::unique_ptr<FILE, int (*)(FILE*)> output(popen(command.c_str(), "r"), pclose);
+  return {popen(command.c_str(), "r"), pclose};
+}
+
+// Milliseconds of a step, once all is done; nothing if the ranks could not be started.
+std::optional<double> result_of(const Output& output) {
   if (output == nullptr) return {};
   std::array<char, 512> line;
   std::optional<double> out;
@@ -68,6 +114,26 @@ std::optional<double> run_ranks(const std::string& program, int ranks) {
   return out;
 }
 
+std::optional<double> run_ranks(const std::string& program, int ranks) {
+  return result_of(start_ranks(program, ranks));
+}
+
+// Of two jobs of one rank at once: the mean of theirs.
+std::optional<double> run_copies(const std::string& program) {
+  const std::string meeting =
+      (std::filesystem::temp_directory_path() / str("keel_bench_scaling_", getpid())).string();
+  std::filesystem::remove(meeting);
+  setenv(kMeet, meeting.c_str(), 1);
+  const Output first = start_ranks(program, 1);
+  const Output second = start_ranks(program, 1);
+  unsetenv(kMeet);
+  const auto a = result_of(first);
+  const auto b = result_of(second);
+  std::filesystem::remove(meeting);
+  if (!a || !b) return {};
+  return (*a + *b) / 2;
+}
+
 std::string own_path() {
   std::array<char, 4096> path = {};
   return readlink("/proc/self/exe", path.data(), path.size() - 1) > 0 ? path.data() : "";
@@ -76,18 +142,22 @@ std::string own_path() {
 int run(const Options& options) {
   Report report(options, "bench_scaling");
   const int turns = options.quick ? 3 : 7;
-  setenv(kRank, options.quick ? "60" : "150", 1);
-  std::vector<double> alone, together, shares;
+  setenv(kRank, options.quick ? "40" : "150", 1);
+  std::vector<double> alone, together, apart, shares, limits, of_limit;
   for (int turn = 0; turn < turns; ++turn) {
     const auto one = run_ranks(own_path(), 1);
     const auto two = run_ranks(own_path(), 2);
-    if (!one || !two) {
+    const auto copies = run_copies(own_path());
+    if (!one || !two || !copies) {
       report.note("mpirun could not start the processes: not measured");
       return report.finish();
     }
     alone.push_back(*one);
     together.push_back(*two);
+    apart.push_back(*copies);
     shares.push_back(*one / *two);
+    limits.push_back(*one / *copies);
+    of_limit.push_back(*copies / *two);
   }
   report.add({.op = "dlrm_d16_adagrad, 2 ranks of 1 replica",
               .dim = 16,
@@ -95,7 +165,11 @@ int run(const Options& options) {
               .threads = 1,
               .value = median(shares),
               .unit = "of one rank's speed",
-              .more = {{"ms_1_rank", median(alone)}, {"ms_2_ranks", median(together)}}});
+              .ratio_to_limit = median(of_limit),
+              .more = {{"limit_2_independent_copies", median(limits)},
+                       {"ms_1_rank", median(alone)},
+                       {"ms_2_ranks", median(together)},
+                       {"ms_2_independent_copies", median(apart)}}});
   return report.finish();
 }
 
@@ -107,5 +181,8 @@ int main(int argc, char** argv) {
     return keel::bench::measure_steps(std::max(1, std::atoi(steps)));
   }
   return keel::bench::run(keel::bench::parse_options(
-      argc, argv, "bench_scaling", "Weak scaling of DLRM training over MPI ranks."));
+      argc, argv, "bench_scaling",
+      "Weak scaling of DLRM training over MPI ranks: the speed of each of two, of that "
+      "of one alone. The\nlimit is the speed of each of two independent jobs of one rank at "
+      "once."));
 }

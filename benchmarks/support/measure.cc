@@ -73,8 +73,13 @@ class Slice {
   long preempted_ = 0;
 };
 
+void prepare(const Contender& contender, int calls) {
+  if (contender.prepare) contender.prepare(calls);
+}
+
 // Calls that fill a slice.
 int calibrate(const Contender& contender, double seconds_per_slice) {
+  prepare(contender, 2);
   contender.run();
   const Slice slice;
   const double begin = now();
@@ -86,6 +91,7 @@ int calibrate(const Contender& contender, double seconds_per_slice) {
 double time_slice(const Contender& contender, int calls) {
   double best = std::numeric_limits<double>::infinity();
   for (int i = 0; i < kTries; ++i) {
+    prepare(contender, calls + 1);
     const Slice slice;
     contender.run();  // what the others and the pause have cost in the caches
     const double begin = now();
@@ -147,15 +153,18 @@ Comparison compare(std::vector<Contender> contenders, const MeasureOptions& opti
   return out;
 }
 
-std::vector<Timing> latencies(std::vector<Contender> contenders, int calls) {
-  constexpr int kCallsOfRun = 25;
+Comparison latencies(std::vector<Contender> contenders, int calls) {
+  constexpr int kCallsOfRun = 25, kWarmUp = 3;
   std::vector<std::vector<double>> seconds(contenders.size());
+  Comparison out;
+  out.slices.resize(contenders.size());
   for (int done = 0; done < calls; done += kCallsOfRun) {
     for (size_t i = 0; i < contenders.size(); ++i) {
       std::vector<double> run(std::min(kCallsOfRun, calls - done));
       for (int tries = 0; tries < kTries; ++tries) {
+        prepare(contenders[i], kWarmUp + static_cast<int>(run.size()));
         const Slice slice;
-        for (int warm_up = 0; warm_up < 3; ++warm_up) contenders[i].run();
+        for (int warm_up = 0; warm_up < kWarmUp; ++warm_up) contenders[i].run();
         for (double& time : run) {
           const double begin = now();
           contenders[i].run();
@@ -164,10 +173,10 @@ std::vector<Timing> latencies(std::vector<Contender> contenders, int calls) {
         if (slice.clean()) break;
       }
       seconds[i].insert(seconds[i].end(), run.begin(), run.end());
+      out.slices[i].push_back(median(std::move(run)));
     }
   }
-  std::vector<Timing> out;
-  for (auto& of_contender : seconds) out.push_back(summarize(std::move(of_contender)));
+  for (auto& of_contender : seconds) out.timings.push_back(summarize(std::move(of_contender)));
   return out;
 }
 

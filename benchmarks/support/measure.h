@@ -15,6 +15,8 @@ namespace keel::bench {
 struct Contender {
   std::string name;
   std::function<void()> run;  // one call of the work
+  // Before each slice, outside of what is timed: makes what so many calls will use up.
+  std::function<void(int calls)> prepare = {};
 };
 
 struct Timing {  // seconds per call
@@ -40,7 +42,8 @@ struct Comparison {
 // Each slice repeats its work for about seconds_per_slice, once at least.
 Comparison compare(std::vector<Contender> contenders, const MeasureOptions& options = {});
 
-// Of `calls` single calls of each, in runs of some that take turns.
-std::vector<Timing> latencies(std::vector<Contender> contenders, int calls);
+// Of `calls` single calls of each, in runs of some that take turns: a run is a turn, and its median
+// stands in `slices`.
+Comparison latencies(std::vector<Contender> contenders, int calls);
 
 }  // namespace keel::bench

@@ -1,0 +1,50 @@
+// The dense variables' part of a training step of replicas: sums of gradients that are given, and
+// the steps of SGD, with sums in a fixed order or in a free one.
+//
+//   kFixed  Communicator::reduce_scatter, as optimizers use it: a tree over the replicas
+//   kFree   who comes adds what it has, block by block, and the last to come steps the block
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "benchmarks/determinism/order.h"
+#include "benchmarks/models/click_work.h"
+#include "distribute/tpu_strategy.h"
+#include "framework/kernels/update_rule.h"
+
+namespace keel::bench {
+
+class DenseSteps {
+ public:
+  // Kernels and biases of the layers of DLRM.
+  DenseSteps(const ClickWork& work, int replicas, Order order);
+
+  void step();
+  const std::vector<float>& first_variable() const { return variables_[0]; }
+
+ private:
+  struct Block {
+    size_t variable = 0;
+    int64_t begin = 0, size = 0;
+    std::mutex mutex = {};  // guards what stands below
+    int arrived = 0;
+    const float* first = nullptr;  // of the first to come
+    std::vector<float> sum = {};   // of all, from the second on
+  };
+
+  void make_blocks();
+  void fixed_step(int replica);
+  void free_step(int replica);
+  void add(Block& block, const float* gradient);
+
+  const Order order_;
+  const Step step_;
+  const SGDRule rule_;
+  distribute::TPUStrategy strategy_;
+  std::vector<std::vector<float>> variables_;
+  std::vector<std::vector<std::vector<float>>> gradients_;  // by replica and variable
+  std::vector<Block> blocks_;
+};
+
+}  // namespace keel::bench

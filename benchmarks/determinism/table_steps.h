@@ -1,0 +1,85 @@
+// The embedding tables' part of a training step of replicas: lookups of a batch and the update by
+// gradients that are given, with sums in a fixed order or in a free one.
+//
+//   kFixed  the embedding engine: each replica sums its gradients by row, in the order of
+//           positions; then each steps a share of the rows, adding up the replicas' sums in their
+//           order
+//   kFree   what is as right and in no order, without the engine's checks: each replica deals its
+//           ids to the owners of their rows, chosen by a hash, and each owner takes what comes in
+//           the order in which it comes. SGD's steps add up, so they are made at once; for other
+//           rules sums are collected in a hash table of the rows
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "benchmarks/determinism/order.h"
+#include "benchmarks/models/click_work.h"
+#include "distribute/embedding/engine.h"
+#include "distribute/embedding/held_table.h"
+#include "distribute/tpu_strategy.h"
+
+namespace keel::bench {
+
+class TableSteps {
+ public:
+  // SGD or Adagrad, as `work` says. Both it and `batches` must outlive
+  // this.
+  TableSteps(const ClickWork& work, const std::vector<ClickBatch>& batches, int replicas,
+             Order order);
+
+  void step(int batch);
+  // Of all tables, the rows of the first ids of the first batch.
+  std::vector<float> some_rows() const;
+
+ private:
+  // Ids that one replica has for one owner, and the samples that they stand in; tables follow each
+  // other.
+  struct Dealt {
+    std::vector<int64_t> ids;
+    std::vector<uint32_t> samples;
+    std::vector<int64_t> ends;  // by table
+    int64_t size = 0;
+
+    int64_t begin(size_t table) const { return table == 0 ? 0 : ends[table - 1]; }
+  };
+  // Sums of rows by their ids, in the order in which the ids came.
+  struct Sums {
+    std::vector<int64_t> ids;
+    std::vector<float> values;
+    std::vector<int32_t> places;  // of a hash; -1: free
+  };
+  struct Replica {
+    // Of the engine.
+    std::vector<std::vector<distribute::FeatureBatch>> features;  // by batch and table
+    std::vector<Tensor> gradient_tensors;                         // by table
+    // Of the free order.
+    std::vector<std::vector<kernels::Bags>> bags;  // by batch and table
+    std::vector<std::vector<float>> gradients;     // by table: [samples, dim]
+    std::vector<std::vector<float>> found;         // likewise
+    std::vector<Dealt> dealt;                      // by owner
+    Sums owned;
+  };
+
+  void make_tables();
+  void make_engine();
+  void make_replica(int replica);
+  void fixed_step(int replica, int batch);
+  void free_step(int replica, int batch);
+  void deal(Replica& me, int batch);
+  void collect(Replica& me, int owner, size_t table);
+
+  const ClickWork& work_;
+  const std::vector<ClickBatch>& batches_;
+  const int replicas_count_;
+  const Order order_;
+  const Step step_;
+  const distribute::RowUpdate update_;
+  std::vector<int64_t> splits_;  // of so many samples as any replica has
+  distribute::TPUStrategy strategy_;
+  std::unique_ptr<distribute::EmbeddingEngine> engine_;  // of the fixed order
+  std::vector<distribute::HeldTable> tables_;            // of the free one
+  std::vector<Replica> replicas_;
+};
+
+}  // namespace keel::bench
