@@ -145,7 +145,7 @@ class Growing {
                                                             .initializer = "random_uniform",
                                                             .combiner = "sum"})});
     }
-    const layers::TPUEmbedding layer(
+    layers::TPUEmbedding layer(
         {.feature_config = Nest<FeatureConfig>::list(std::move(features)),
          // Where tables are variables, apply_gradients is all they need.
          .optimizer = strategy_->is_tpu() ? TableOptimizer(optimizer_) : TableOptimizer()});
@@ -223,7 +223,7 @@ class Bench {
   void by_vocabulary() {
     for (const auto& [strategy, optimizer] : cases()) {
       const Setting setting = {.strategy = strategy, .optimizer = optimizer};
-      const std::string name = "vocabulary_" + strategy + "_" + optimizer;
+      const std::string name = str("vocabulary_", strategy, "_", optimizer);
       if (!options_.wants(name)) continue;
       std::vector<int64_t> vocabularies = {10'000, 100'000, 1'000'000, 20'000'000};
       if (options_.quick) vocabularies = {10'000, 20'000'000};
@@ -289,7 +289,7 @@ class Bench {
   void memory() {
     const int64_t rows = options_.quick ? 4'000'000 : 20'000'000;
     for (const auto& [strategy, optimizer] : cases()) {
-      const std::string name = "memory_" + strategy + "_" + optimizer;
+      const std::string name = str("memory_", strategy, "_", optimizer);
       if (!options_.wants(name)) continue;
       const int64_t before = resident_bytes();
       const Growing table({.strategy = strategy, .optimizer = optimizer, .vocabulary = rows});

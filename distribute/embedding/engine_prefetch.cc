@@ -126,7 +126,7 @@ std::shared_ptr<EmbeddingEngine::State::Prepared> EmbeddingEngine::State::take_p
   if (found == s.ahead.end()) return nullptr;
   const auto before = found - s.ahead.begin();
   for (auto i = before; i > 0; --i) s.drop_first();
-  const std::shared_ptr<Prepared> out = s.ahead.front();
+  std::shared_ptr<Prepared> out = s.ahead.front();
   s.ahead.erase(s.ahead.begin());
   if (!out->begun) return nullptr;
   const profile::Scope scope(profile::Phase::kLookup, "finish what is ahead");

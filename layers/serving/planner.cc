@@ -49,8 +49,8 @@ Planner::~Planner() = default;
 const TensorSpec& Planner::spec(PlanValue value) const { return state_->values[value.number].spec; }
 
 PlanValue Planner::add_value(TensorLike symbol) {
-  TensorSpec spec = symbol.spec();
-  state_->values.push_back({.symbol = std::move(symbol), .spec = std::move(spec)});
+  const TensorSpec spec = symbol.spec();
+  state_->values.push_back({.symbol = std::move(symbol), .spec = spec});
   return {static_cast<int>(state_->values.size()) - 1};
 }
 
@@ -285,7 +285,7 @@ PlanValues Planner::call_at_run_time(const std::shared_ptr<Operation>& operation
   const NoGradient pause;
   const Tensors results = operation->replay(
       map_structure(inputs, [&](PlanValue v) { return state_->values[v.number].symbol; }), options);
-  const PlanValues outputs =
+  PlanValues outputs =
       map_structure(results, [&](const TensorLike& symbol) { return add_tensor(symbol); });
   const std::vector<PlanValue> made = flatten(outputs);
   for (const std::vector<TensorLike>& symbols :

@@ -102,6 +102,66 @@ TEST(CustomGradientTest, RefusesAWrongNumberOfGradients) {
   EXPECT_THROW(tape.input_gradient(y, {x}), ValueError);
 }
 
+// The error of differentiating `loss_of` a custom gradient of x whose backward returns `returned`.
+std::string error_of(const Tensor& x, const Gradient& returned, auto&& loss_of) {
+  GradientTape tape;
+  tape.watch(x);
+  const Tensor y = custom_gradient({row({1}), loss_of(x)}, [&]() -> WithBackward {
+    return {.outputs = {row({1})}, .backward = [=](std::span<const Gradient>) {
+              return std::vector<Gradient>{{}, returned};
+            }};
+  })[0];
+  try {
+    tape.input_gradient(y, {x});
+  } catch (const ValueError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(CustomGradientTest, RefusesGradientsOfAnotherShapeBeforeTheyReachAnOp) {
+  const Tensor x = Tensor::full<float>({300, 16}, 1), w = Tensor::full<float>({16, 16}, 1);
+  const Tensor b = Tensor::full<float>({16}, 0);
+  for (const Shape& shape : {Shape{}, Shape{1, 16}, Shape{16, 300}}) {
+    const Gradient wrong = Tensor::full<float>(shape, 1);
+    for (const bool relu : {false, true}) {
+      const std::string error =
+          error_of(w, wrong, [&](const Tensor& k) { return ops::dense(x, k, b, relu); });
+      EXPECT_EQ(error, str("custom_gradient: backward returned a gradient of shape ", shape,
+                           " for input 1 of shape (300, 16)"));
+    }
+    EXPECT_NE(error_of(x, wrong,
+                       [&](const Tensor& f) {
+                         return ops::dot_interaction(std::vector<Tensor>{f, f * 2.0}, false);
+                       }),
+              "");
+    EXPECT_NE(error_of(x, wrong, [](const Tensor& t) { return t * 2.0; }), "");
+  }
+}
+
+TEST(CustomGradientTest, RefusesSlicesOfAnotherShape) {
+  const Tensor table = Tensor::full<float>({5, 2}, 1);
+  const auto returned = [&](int64_t ids, const Shape& values, const Shape& dense) {
+    const IndexedSlices slices = {.ids = Tensor::zeros({ids}, DType::kInt64),
+                                  .values = Tensor::zeros(values),
+                                  .dense_shape = dense};
+    return error_of(table, slices, [](const Tensor& t) { return t; });
+  };
+  EXPECT_EQ(returned(3, {3, 2}, {5, 2}), "");
+  EXPECT_NE(returned(3, {3, 2}, {4, 2}), "");
+  EXPECT_NE(returned(3, {2, 2}, {5, 2}), "");
+  EXPECT_NE(returned(3, {3, 1}, {5, 2}), "");
+}
+
+TEST(CustomGradientTest, RefusesGradientsOfAnotherDType) {
+  const auto same = [](const Tensor& t) { return t; };
+  EXPECT_THROW(error_of(row({1}), Tensor::zeros({1}, DType::kFloat64), same), TypeError);
+  const IndexedSlices slices = {.ids = Tensor::zeros({1}, DType::kInt64),
+                                .values = Tensor::zeros({1}, DType::kFloat64),
+                                .dense_shape = {1}};
+  EXPECT_THROW(error_of(row({1}), slices, same), TypeError);
+}
+
 TEST(CustomGradientTest, RefusesSymbolicInputs) {
   EXPECT_THROW(reversed(Tensor::symbolic({.shape = {kUnknown, 2}})), RuntimeError);
 }

@@ -1,5 +1,6 @@
 #include "distribute/embedding/engine.h"
 
+#include <atomic>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <numeric>
@@ -250,6 +251,39 @@ TEST_P(EngineTest, ATicketIsUsedOnce) {
                RuntimeError);
 }
 
+TEST_P(EngineTest, WhatDoesNotFitALookupIsRefusedBeforeItsTicketIsUsed) {
+  for (const bool pipelined : {false, true}) {
+    EngineConfiguration c = configuration(
+        {table(4, 2, Combiner::kSum), table(4, 1, Combiner::kSum)}, {0, 1}, GetParam());
+    c.pipeline_execution_with_tensor_core = pipelined;
+    EmbeddingEngine engine(c);
+    Communicator& all = strategy_.communicator();
+    const FeatureBatch one_each = {
+        .ids = Tensor::from<int64_t>({1, 2}, {2}), .row_splits = {}, .weights = {}};
+    strategy_.run([&] {
+      auto found = engine.lookup(all, {bags({{0}, {1}, {}}), one_each});
+      const Tensor a = Tensor::full<float>({3, 2}, 1), b = Tensor::full<float>({2, 1}, 1);
+      const std::vector<TableStep> steps(2, {.learning_rate = 1});
+      const auto apply = [&](std::vector<Tensor> gradients, std::vector<TableStep> by) {
+        engine.apply(all, found.ticket, std::move(gradients), std::move(by));
+      };
+      for (const Shape& shape : {Shape{}, Shape{1, 2}, Shape{2, 3}, Shape{3, 1}, Shape{6}}) {
+        EXPECT_THROW(apply({Tensor::full<float>(shape, 1), b}, steps), ValueError);
+      }
+      EXPECT_THROW(apply({a, Tensor::full<float>({3, 1}, 1)}, steps), ValueError);
+      EXPECT_THROW(apply({a, Tensor::full<double>({2, 1}, 1)}, steps), TypeError);
+      EXPECT_THROW(apply({a}, steps), ValueError);
+      EXPECT_THROW(apply({a, b, b}, steps), ValueError);
+      EXPECT_THROW(apply({a, b}, {steps[0]}), ValueError);
+      apply({Tensor(), b}, steps);
+    });
+    strategy_.run([&] { engine.drain(all); });
+    const auto n = static_cast<float>(replicas());
+    EXPECT_EQ(engine.retrieve(0).to_vector<float>(), std::vector<float>(8, 0));
+    EXPECT_EQ(engine.retrieve(1).to_vector<float>(), (std::vector<float>{0, -n, -n, 0}));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Replicas, EngineTest,
                          testing::Values(Cores{1, 1}, Cores{1, 2}, Cores{1, 3}, Cores{1, 4},
                                          Cores{1, 7}, Cores{2, 2}, Cores{3, 1}, Cores{3, 2}));
@@ -349,6 +383,48 @@ TEST(EnginePipelineTest, AnUpdateThatWaitsOutlivesARunThatFails) {
   }
   strategy.run([&] { engine->drain(all); });
   EXPECT_NEAR(engine->retrieve(0).to_vector<float>()[1], -0.1, 1e-6);
+}
+
+// SGD whose third row is an error, once.
+struct FailingRule final : UpdateRule {
+  mutable std::atomic<int> rows = 0;
+  void update(float* w, const float* g, float* const*, int64_t n, const Step&) const override {
+    if (++rows == 3) throw ValueError("planned");
+    for (int64_t i = 0; i < n; ++i) w[i] -= g[i];
+  }
+  void update(double*, const double*, double* const*, int64_t, const Step&) const override {}
+};
+
+TEST(EnginePipelineTest, AnUpdateThatFailsBetweenItsRowsIsNotRepeated) {
+  for (const int replicas : {1, 2}) {
+    TPUStrategy strategy({.num_cores = replicas});
+    EngineConfiguration c =
+        configuration({table(8, 1, Combiner::kSum, std::make_shared<FailingRule>())}, {0},
+                      {.per_host = replicas});
+    c.pipeline_execution_with_tensor_core = true;
+    const auto engine = std::make_shared<EmbeddingEngine>(c);
+    set_live_engine(strategy, engine, "test");
+    Communicator& all = strategy.communicator();
+    const auto step = [&] {
+      strategy.run([&] {
+        const auto found = engine->lookup(all, {bags({{0}, {1}, {2}, {3}})});
+        engine->apply(all, found.ticket, {Tensor::full<float>({4, 1}, 1)}, {{}});
+      });
+    };
+    step();
+    EXPECT_THROW(strategy.run([&] { engine->drain(all); }), ValueError);
+    EXPECT_FALSE(engine->has_pending());
+    const std::vector<float> once = engine->retrieve(0).to_vector<float>();
+    strategy.run([&] { engine->drain(all); });
+    EXPECT_EQ(engine->retrieve(0).to_vector<float>(), once);
+    // The engine is of use afterwards.
+    step();
+    strategy.run([&] { engine->drain(all); });
+    const std::vector<float> again = engine->retrieve(0).to_vector<float>();
+    for (int row = 0; row < 4; ++row) {
+      EXPECT_EQ(again[row], once[row] - static_cast<float>(replicas)) << row;
+    }
+  }
 }
 
 TEST(EngineQuantizationTest, RoundsRowsBeforeTheyAreCombinedAndStoresThemExactly) {

@@ -139,6 +139,24 @@ TEST(CsvTest, NumbersMayHaveSpacesAroundThemAndAPlus) {
 TEST(CsvTest, NumbersTooSmallForTheirDtypeAreRounded) {
   EXPECT_EQ(floats_of("f\n1e-60\n-1e-300\n"), std::vector<float>({0, 0}));
   EXPECT_EQ(floats_of("f\n1e-40\n"), std::vector<float>({1e-40F}));
+  const std::string zeros(5000, '0');
+  for (const std::string& text :
+       {std::string("1e-4940"), std::string("1e-5000"), std::string("123.5E-99999"),
+        std::string("1e-99999999999999999999"), "0." + zeros + "1", "." + zeros + "12e+100",
+        "1" + zeros + "e-9999"}) {
+    for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+      const Tensor read =
+          read_csv(write("f\n" + text + "\n-" + text + "\n"), {{.name = "f", .dtype = dtype}})["f"]
+              .tensor();
+      const std::vector<double> values =
+          dtype == DType::kFloat64
+              ? read.to_vector<double>()
+              : std::vector<double>{read.data<float>()[0], read.data<float>()[1]};
+      EXPECT_EQ(values, std::vector<double>({0, 0})) << text;
+      EXPECT_FALSE(std::signbit(values[0])) << text;
+      EXPECT_TRUE(std::signbit(values[1])) << text;
+    }
+  }
 }
 
 TEST(CsvTest, EmptyFieldsTakeTheDefaultOrAreAnError) {
@@ -172,7 +190,9 @@ TEST(CsvTest, NumbersThatDoNotFitAreErrors) {
     EXPECT_THROW(ints_of(std::string("i\n") + text + "\n"), ValueError) << text;
   }
   EXPECT_EQ(ints_of("i\n-9223372036854775808\n"), Ints({INT64_MIN}));
-  for (const char* text : {"nan", "inf", "-Infinity", "1e39", "1e999", "1,5", "1.5f", "\"1,5\""}) {
+  for (const char* text :
+       {"nan", "inf", "-Infinity", "1e39", "1e999", "1e4940", "-1e5000", "0.001e+99999",
+        "1e99999999999999999999", "1e-5000x", "1e-5000 1", "1,5", "1.5f", "\"1,5\""}) {
     EXPECT_ANY_THROW(floats_of(std::string("f\n") + text + "\n")) << text;
   }
   const auto small = write("s\n3000000000\n");

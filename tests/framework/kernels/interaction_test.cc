@@ -134,6 +134,22 @@ TEST(DotPairsTest, GradientsNobodyAsksForAreLeftOut) {
   }
 }
 
+TEST(DotPairsTest, FeaturesOfNoElementsHaveProductsOfZero) {
+  const FeaturePairs pairs = {.features = 40, .dim = 0, .self = true};
+  const std::vector<const float*> nowhere(40, nullptr);
+  const std::vector<float*> nowhere_to_write(40, nullptr);
+  const FeatureRows<const float> x = {.first = nowhere};
+  const std::vector<float> zeros(2 * pairs.count());
+  std::vector<float> products(zeros.size(), 1), along(zeros.size(), 1), one(pairs.count(), 1);
+  dot_pairs(pairs, 2, x, products.data());
+  dot_pairs_along(pairs, 2, x, x, along.data());
+  dot_pairs_back(pairs, 2, x, products.data(), FeatureRows<float>{.first = nowhere_to_write});
+  dot_pairs(pairs, nowhere, nullptr, one.data());
+  EXPECT_EQ(products, zeros);
+  EXPECT_EQ(along, zeros);
+  EXPECT_TRUE(std::equal(one.begin(), one.end(), zeros.begin()));
+}
+
 TEST(DotPairsTest, AnInfiniteFeatureIsNoPartnerOfItself) {
   const FeaturePairs pairs = {.features = 2, .dim = 1};
   const Features<float> x(pairs, 1, false, 1), dx(pairs, 1, false, 2);

@@ -110,6 +110,57 @@ std::vector<Case> cases() {
   return out;
 }
 
+// Passes its input on, and gives it gradients of any kind.
+class Careless final : public Op {
+ public:
+  explicit Careless(Tensor gradient) : Op("Careless"), gradient_(std::move(gradient)) {}
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override { return {in[0]}; }
+  std::vector<Tensor> compute(std::span<const Tensor> in) const override {
+    return {in[0].aliased()};
+  }
+  std::vector<Gradient> vjp(const VjpArgs&) const override { return {gradient_}; }
+
+ private:
+  const Tensor gradient_;
+};
+
+TEST(UnfitGradientTest, IsAnErrorThatNamesTheFeatureAndMovesNoRow) {
+  for (const bool pipelined : {false, true}) {
+    distribute::TPUStrategy strategy({.num_cores = 1});
+    const auto scope = strategy.scope();
+    const layers::TPUEmbedding layer(
+        {.feature_config = {{"x", FeatureConfig{.table = make_table({.vocabulary_size = 64,
+                                                                     .dim = 2,
+                                                                     .initializer = "zeros"})}}},
+         .optimizer = tpu::SGD{.learning_rate = 1.0},
+         .pipeline_execution_with_tensor_core = pipelined});
+    const auto error_of = [&](const Tensor& gradient) -> std::string {
+      try {
+        strategy.run([&] {
+          GradientTape tape;
+          const Tensor ids = Tensor::from<int64_t>({1, 2, 3, 4}, {4});
+          const Tensor found = layer(Tensors::Dict{{"x", ids}})["x"].tensor();
+          const Tensor loss = ops::sum(dispatch1(Careless(gradient), {found}));
+          tape.gradient(loss, layer->trainable_variables());
+        });
+      } catch (const Error& error) {
+        return error.what();
+      }
+      return "";
+    };
+    for (const Tensor& wrong : {Tensor::full<float>({}, 1), Tensor::full<float>({1, 2}, 1),
+                                Tensor::full<float>({2, 4}, 1), Tensor::full<float>({8, 2}, 1),
+                                Tensor::full<double>({4, 2}, 1)}) {
+      EXPECT_NE(error_of(wrong).find("feature 'x': its gradient must"), std::string::npos)
+          << wrong.shape();
+    }
+    const auto rows = [&] { return layer->embedding_tables()[0].second.to_vector<float>(); };
+    EXPECT_EQ(rows(), std::vector<float>(128, 0));
+    EXPECT_EQ(error_of(Tensor::full<float>({4, 2}, 1)), "");
+    EXPECT_EQ(rows()[2], -1);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Faults, FailingReplicaTest, testing::ValuesIn(cases()));
 
 }  // namespace

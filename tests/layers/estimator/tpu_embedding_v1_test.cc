@@ -424,6 +424,7 @@ TEST(V1TPUEmbedding, RefusesGradientsThatAreMissingOrOfAnotherShape) {
   EXPECT_THROW(send({}), ValueError);
   EXPECT_THROW(send({{"x", Tensor()}}), ValueError);
   EXPECT_THROW(send({{"x", Tensor::zeros({1, 2})}}), ValueError);
+  EXPECT_THROW(send({{"x", Tensor::zeros({1, 1}, DType::kFloat64)}}), TypeError);
   EXPECT_THROW(send({{"x", Tensor::zeros({1, 1})}, {"y", Tensor::zeros({1, 1})}}), ValueError);
   EXPECT_NO_THROW(send({{"x", Tensor::zeros({1, 1})}}));
 }
@@ -509,6 +510,26 @@ TEST(V1TPUEmbedding, ProfilesBatchesOfOneExample) {
   EXPECT_EQ(found.distinct_ids, 4);
   EXPECT_EQ(found.hot_rows.at(0).id, 1);
   EXPECT_EQ(found.hot_rows.at(0).count, 3);
+}
+
+TEST(V1TPUEmbedding, ProfilesDenseIds) {
+  const std::string folder = testing::TempDir() + "keel_v1_embedding_profiles_of_dense_ids";
+  std::filesystem::remove_all(folder);
+  TPUStrategy strategy({.num_cores = 1});
+  const auto scope = strategy.scope();
+  TPUEmbeddingOptions options = one_table(3);
+  options.profiler = {.sample_fraction = 1, .min_examples = 1};
+  options.profile_data_directory = folder;
+  TPUEmbedding embedding(options);
+  embedding.build();
+  embedding.generate_enqueue(
+      {{{"x", EnqueueData{.embedding_indices = Tensor::from<int64_t>({2, 4, 2}, {3})}}}});
+  EXPECT_EQ(embedding.save_profiles(), 1);
+  const TableProfile found = read_profiles(folder).at(0);
+  EXPECT_EQ(found.examples, 3);
+  EXPECT_EQ(found.ids, 3);
+  EXPECT_EQ(found.hot_rows.at(0).id, 2);
+  EXPECT_EQ(found.hot_rows.at(0).count, 2);
 }
 
 // Frequent ids are the first ones, which "mod" deals out more evenly.
