@@ -188,7 +188,7 @@ void EmbeddingEngine::State::step_listed(Communicator& communicator, const Pendi
       const std::pair positions = {here.count() * me / local, here.count() * (me + 1) / local};
       if (positions.first == positions.second) continue;
       RowMerge merge(lists, here.row_at(positions.first), here.row_at(positions.second - 1) + 1,
-                     dims[t], update.use_gradient_accumulation);
+                     held[t], update.use_gradient_accumulation);
       step_all(t, merge, positions, p.step(t), keys);
       continue;
     }
@@ -199,7 +199,7 @@ void EmbeddingEngine::State::step_listed(Communicator& communicator, const Pendi
       return sample.empty() ? tables()[t].rows * share / local
                             : sample[std::ssize(sample) * share / local];
     };
-    RowMerge merge(lists, boundary(me), boundary(me + 1), dims[t],
+    RowMerge merge(lists, boundary(me), boundary(me + 1), held[t],
                    update.use_gradient_accumulation);
     const int64_t most = rows_at_once(dims[t]);
     rows.resize(most * dims[t]);

@@ -57,6 +57,14 @@ void HeldTable::read(int part, int64_t row, float* out) const {
   }
 }
 
+void HeldTable::read_rows(std::span<const int64_t> rows, float* out) const {
+  constexpr size_t kAhead = 32;
+  for (size_t i = 0; i < rows.size(); ++i, out += dim_) {
+    if (i + kAhead < rows.size()) ask_for(rows[i + kAhead]);
+    read(0, rows[i], out);
+  }
+}
+
 void HeldTable::write(int part, int64_t row, const float* values) {
   const int64_t position = rows_.position(row);
   if (!is_half(part)) {

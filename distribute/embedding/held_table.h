@@ -7,6 +7,7 @@
 #include "distribute/embedding/partition.h"
 #include "distribute/embedding/row_update.h"
 #include "framework/initializers.h"
+#include "framework/kernels/prefetch_row.h"
 #include "framework/kernels/row_groups.h"
 #include "framework/tensor.h"
 
@@ -50,6 +51,17 @@ class HeldTable {
   // Weights that are kept as float32.
   const float* row(int64_t row) const { return pointers_[0] + rows_.position(row) * dim_; }
   void read(int part, int64_t row, float* out) const;
+  // Weights of many rows, [rows.size(), dim].
+  void read_rows(std::span<const int64_t> rows, float* out) const;
+  // A row that will soon be looked at, or written with its slots.
+  void ask_for(int64_t row) const {
+    kernels::prefetch_row</*kToWrite=*/false>(address(memory_[0], row), memory_[0].row_bytes);
+  }
+  void ask_to_write(int64_t row) const {
+    for (const kernels::RowMemory& part : memory_) {
+      kernels::prefetch_row</*kToWrite=*/true>(address(part, row), part.row_bytes);
+    }
+  }
   void write(int part, int64_t row, const float* values);
   // Of a table all of whose rows are here: pools bags, or gathers rows if there are no splits.
   void look_up(const kernels::Bags& bags, kernels::Combiner combiner, float* out) const;
@@ -73,6 +85,9 @@ class HeldTable {
   template <class Half>
   void copy_in(std::span<const int64_t> positions, std::span<float* const> from,
                std::span<const uint64_t> keys);
+  const void* address(const kernels::RowMemory& part, int64_t row) const {
+    return static_cast<const char*>(part.base) + rows_.position(row) * part.row_bytes;
+  }
   bool is_half(int part) const { return part == 0 && storage_ != kernels::StorageType::kFloat32; }
   template <class T>
   T* weights(int64_t position) const {

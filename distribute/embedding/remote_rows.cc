@@ -53,10 +53,9 @@ void RemoteRows::fetch(Communicator& communicator, const std::vector<HeldTable>&
     if (request.empty()) continue;
     auto wanted = request.subspan(count);
     for (size_t t = 0; t < count; ++t) {
-      for (const int64_t id : wanted.first(request[t])) {
-        replies_[r].resize(replies_[r].size() + tables[t].dim());
-        tables[t].read(0, id, replies_[r].data() + replies_[r].size() - tables[t].dim());
-      }
+      const size_t at = replies_[r].size();
+      replies_[r].resize(at + request[t] * tables[t].dim());
+      tables[t].read_rows(wanted.first(request[t]), replies_[r].data() + at);
       wanted = wanted.subspan(request[t]);
     }
   }

@@ -68,15 +68,15 @@ std::span<const int64_t> RowList::counts_and_ids(size_t tables) {
   return message_;
 }
 
-RowMerge::RowMerge(std::span<const RowList::Table> lists, int64_t begin, int64_t end, int64_t dim,
-                   bool sum)
-    : dim_(dim), sum_(sum) {
+RowMerge::RowMerge(std::span<const RowList::Table> lists, int64_t begin, int64_t end,
+                   const HeldTable& table, bool sum)
+    : table_(table), dim_(table.dim()), sum_(sum) {
   for (const RowList::Table& list : lists) {
     const auto first = std::ranges::lower_bound(list.ids, begin) - list.ids.begin();
     const auto last = std::ranges::lower_bound(list.ids, end) - list.ids.begin();
     heads_.push_back({.id = list.ids.data() + first,
                       .end = list.ids.data() + last,
-                      .row = list.values + first * dim});
+                      .row = list.values + first * dim_});
   }
 }
 
@@ -89,6 +89,7 @@ int64_t RowMerge::next_id() const {
 }
 
 int64_t RowMerge::next(int64_t most, int64_t* ids, float* values) {
+  const int64_t ahead = kernels::written_rows_ahead(dim_);
   int64_t n = 0;
   while (n < most) {
     const int64_t id = next_id();
@@ -99,6 +100,7 @@ int64_t RowMerge::next(int64_t most, int64_t* ids, float* values) {
     for (Head& head : heads_) {
       if (head.id == head.end || *head.id != id) continue;
       const float* __restrict row = head.row;
+      if (head.end - head.id > ahead) table_.ask_to_write(head.id[ahead]);
       ++head.id;
       head.row += dim_;
       if (sum_) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "distribute/embedding/held_table.h"
 #include "framework/kernels/row_groups.h"
 
 namespace keel::distribute {
@@ -45,9 +46,10 @@ class RowList {
 // The rows of one table from several lists, ascending; those of one id in the order of the lists.
 class RowMerge {
  public:
-  // Ids in [begin, end). With `sum`, the sums of one id are added up, in the order of the lists.
-  RowMerge(std::span<const RowList::Table> lists, int64_t begin, int64_t end, int64_t dim,
-           bool sum);
+  // Ids in [begin, end) of a table that they are about to step, which is asked for them ahead of
+  // time. With `sum`, the sums of one id are added up, in the order of the lists.
+  RowMerge(std::span<const RowList::Table> lists, int64_t begin, int64_t end,
+           const HeldTable& table, bool sum);
 
   // The next rows, at most `most`: fills ids and values, returns their number.
   int64_t next(int64_t most, int64_t* ids, float* values);
@@ -61,6 +63,7 @@ class RowMerge {
     const float* row;
   };
   std::vector<Head> heads_;
+  const HeldTable& table_;
   const int64_t dim_;
   const bool sum_;
 };
