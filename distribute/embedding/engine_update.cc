@@ -12,7 +12,8 @@ namespace {
 constexpr int64_t kRowsPerBlock = 1024;  // of one worker at a time
 
 // Rows that are summed and then stepped, few enough for their sums to stay in the L1 cache.
-int64_t rows_at_once(int64_t dim) { return std::clamp<int64_t>(256 / dim, 4, 16); }
+constexpr int64_t kMostAtOnce = 64;
+int64_t rows_at_once(int64_t dim) { return std::clamp<int64_t>(4096 / dim, 4, kMostAtOnce); }
 
 }  // namespace
 
@@ -176,7 +177,7 @@ void EmbeddingEngine::State::step_listed(Communicator& communicator, const Pendi
   const int64_t local = placement.local();
   const std::vector<RowList>& of_replicas = sums_of(s.updates_done);
   std::vector<RowList::Table> lists(communicator.size());
-  std::array<int64_t, 16> ids;
+  std::array<int64_t, kMostAtOnce> ids;
   std::vector<float> rows;
   for (size_t t = 0; t < tables().size(); ++t) {
     const RowUpdate& update = tables()[t].update;
