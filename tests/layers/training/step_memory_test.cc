@@ -41,8 +41,8 @@ TEST_P(StepMemoryTest, ASteadyTrainingStepTakesNoTensorMemoryFromTheSystem) {
   for (int64_t number = 0; number < 20; ++number) step(number);
   const size_t before = allocator_stats().system_calls;
   for (int64_t number = 20; number < 420; ++number) step(number);
-  // Workers and replicas whose work overlaps as it never did before need a few blocks more than they
-  // ever had; a step that takes memory of its own takes some each time.
+  // Workers and replicas whose work overlaps as it never did before need a few blocks more than
+  // they ever had; a step that takes memory of its own takes some each time.
   EXPECT_LT(allocator_stats().system_calls - before, 40U) << "in 400 steps";
 }
 
