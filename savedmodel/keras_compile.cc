@@ -79,8 +79,16 @@ Config with_package(const Config& object) {
   return out;
 }
 
+// What an optimizer has beside its class and config, where Keras's readers pass over it.
+Config with_lazy_rows(Config out, const Config& of) {
+  constexpr char kKey[] = "lazy_rows";
+  if (const Config* const lazy = of.find(kKey)) out.set(kKey, *lazy);
+  return out;
+}
+
 Config class_and_config(const Config& object) {
-  return Config::dict({{"class_name", object["class_name"]}, {"config", object["config"]}});
+  return with_lazy_rows(
+      Config::dict({{"class_name", object["class_name"]}, {"config", object["config"]}}), object);
 }
 
 // An object as .keras archives have it; "Package>Class" is a user's own.
@@ -97,10 +105,11 @@ Config with_module(const Config& object, const char* module) {
                          {"config", object["config"]},
                          {"registered_name", kKerasRs + name}});
   }
-  return Config::dict({{"module", own ? Config() : Config(module)},
-                       {"class_name", own ? name.substr(package + 1) : name},
-                       {"config", object["config"]},
-                       {"registered_name", own ? Config(name) : Config()}});
+  return with_lazy_rows(Config::dict({{"module", own ? Config() : Config(module)},
+                                      {"class_name", own ? name.substr(package + 1) : name},
+                                      {"config", object["config"]},
+                                      {"registered_name", own ? Config(name) : Config()}}),
+                        object);
 }
 
 // Functions by name; the wrappers that Keras 2 puts around them; settings of Keras 2 that mean
@@ -123,7 +132,8 @@ Config plain(const Config& object) {
                    registered->string().find('>') != std::string::npos;
   std::string name = own ? registered->string() : class_name;
   if (name.starts_with(kKerasRs)) name.erase(0, kKerasRs.size());
-  return Config::dict({{"class_name", name}, {"config", std::move(config)}});
+  return with_lazy_rows(Config::dict({{"class_name", name}, {"config", std::move(config)}}),
+                        object);
 }
 
 // Optimizers of Keras 2 lowered their learning rate by it. Keras 3 loads them without, and says so.

@@ -65,7 +65,7 @@ class ServingPlan {
   const std::vector<TensorSpec>& output_specs() const;
 
   // Takes what the model takes; a dict may have further keys, and numbers become the input's dtype,
-  // but for fractions where that is an integer.
+  // but for floating ones where that is an integer (TypeError).
   // Errors are those of run().
   Tensors operator()(const Tensors& inputs) const;
 

@@ -336,6 +336,25 @@ TEST(KerasArchiveTest, DamagedArchivesLoadOrAreErrorsOfOurs) {
   }
 }
 
+// Beside the optimizer's config, where Keras's readers do not look.
+TEST(KerasArchiveTest, LazyRowsSurvive) {
+  const TempFolder folder;
+  for (const LazyRows lazy : {LazyRows::kOff, LazyRows::kReplay, LazyRows::kClosedForm}) {
+    const Sequential model(
+        {.layers = {Input({.batch_shape = {kUnknown, 3}}), Dense({.units = 2})}});
+    model->compile({.optimizer = optimizers::Adam({.lazy_rows = lazy}), .loss = "mse"});
+    for (const char* file : {"a.keras", "a.h5"}) {
+      save_model(model, folder / file);
+      const Config config = load_model(folder / file)->optimizer()->get_config();
+      EXPECT_EQ(config, model->optimizer()->get_config()) << file;
+      const Config* const found = config.find("lazy_rows");
+      EXPECT_EQ(found != nullptr ? *found : encode(LazyRows::kOff), encode(lazy)) << file;
+    }
+  }
+  const Config optimizer = config_in(folder / "a.keras")["compile_config"]["optimizer"];
+  EXPECT_EQ(optimizer["config"].find("lazy_rows"), nullptr);
+}
+
 TEST(KerasArchiveTest, MixedBFloat16SurvivesAsKerasWritesIt) {
   const TempFolder folder;
   const Sequential model(
