@@ -11,8 +11,9 @@
 namespace keel {
 namespace {
 
+using kernels::kMostSlots;
+
 constexpr int32_t kBusy = -1;  // a row's steps are being made
-constexpr size_t kMostSlots = 8;
 constexpr size_t kRowsAtOnce = 64;
 constexpr size_t kLookAhead = 32;  // rows
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -16,11 +17,13 @@
 
 namespace keel::kernels {
 
+constexpr size_t kMostSlots = 8;  // of a table whose rows are behind
+
 // Rows of a table that have had different numbers of steps.
 template <class T>
 struct RowsBehind {
   T* values;
-  std::span<T* const> slots;  // at most 8
+  std::span<T* const> slots;  // at most kMostSlots
   int64_t dim;
   std::span<const int64_t> rows;
   std::span<const int32_t> had;  // by row

@@ -19,6 +19,8 @@ inline void prefetch_row(const void* row, int64_t bytes) {
 
 // Rows of floats that are about to be written: as many lines in flight for short ones as for long
 // ones.
-inline int64_t written_rows_ahead(int64_t dim) { return std::clamp<int64_t>(1024 / dim, 8, 64); }
+inline int64_t written_rows_ahead(int64_t dim) {
+  return std::clamp<int64_t>(1024 / std::max<int64_t>(dim, 1), 8, 64);
+}
 
 }  // namespace keel::kernels

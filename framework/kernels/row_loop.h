@@ -10,8 +10,7 @@
 namespace keel::kernels {
 
 // fn(row, gradient, slots, n) for each row of the table, which has kSlots slots: n is the
-// dimension, a constant where it is a usual one. Of many rows those ahead are asked for; callers
-// with few have done so.
+// dimension, a constant where it is a usual one. Rows some way ahead in the list are asked for.
 template <size_t kSlots, class Fn>
 void for_each_row(const TableRows& table, const float* gradients, const Fn& fn) {
   with_constant_dim(table.dim, [&]<int64_t kDim>() {

@@ -14,7 +14,6 @@ namespace {
 
 using Move = ZeroGradient::Move;
 
-constexpr size_t kMostSlots = 8;
 constexpr int64_t kPiece = 256;        // elements that are stepped together
 constexpr int64_t kFewSteps = 4;       // are made faster one by one
 constexpr int64_t kBetweenLooks = 32;  // steps, at whether one still changes anything
