@@ -12,10 +12,11 @@ namespace keel {
 namespace {
 
 using kernels::kMostSlots;
+using kernels::RowBehind;
 
-constexpr int32_t kBusy = -1;  // a row's steps are being made
-constexpr size_t kRowsAtOnce = 64;
-constexpr size_t kLookAhead = 32;  // rows
+constexpr int32_t kBusy = -1;        // a row's steps are being made
+constexpr size_t kRowsAtOnce = 256;  // their values and slots fit the L2 cache
+constexpr size_t kHadAhead = 48;     // rows
 
 // What a slot asks before it is looked at.
 class RowsOfSlot final : public WaitingRows {
@@ -92,23 +93,12 @@ bool LaggingTable::is_behind(int64_t row) const {
   return had == kBusy || std::max(had, all_had_.load(std::memory_order_acquire)) < due_;
 }
 
-// What a row is about to be needed for.
-void LaggingTable::fetch(int64_t row) const {
-  const auto size = static_cast<int64_t>(size_of(dtype_)) * dim_;
-  const auto of = [&](const void* values) {
-    kernels::prefetch_row</*kToWrite=*/true>(static_cast<const char*>(values) + row * size, size);
-  };
-  of(values_);
-  for (const void* slot : slot_values_) of(slot);
-}
-
 void LaggingTable::step_rows(std::span<const int64_t> rows) {
-  const size_t end = rows.size();
-  for (size_t i = 0; i < end; ++i) {
-    if (i + kLookAhead < end) __builtin_prefetch(had_ + rows[i + kLookAhead], 1);
-    if (i + kLookAhead / 2 < end) fetch(rows[i + kLookAhead / 2]);
+  const int32_t all_had = all_had_.load(std::memory_order_acquire);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (i + kHadAhead < rows.size()) __builtin_prefetch(had_ + rows[i + kHadAhead], 1);
     int32_t& had = had_[rows[i]];
-    make_steps(rows[i], std::max(had, all_had_.load(std::memory_order_acquire)), due_ - 1);
+    make_steps(rows[i], std::max(had, all_had), due_ - 1);
     had = due_;
   }
 }
@@ -138,91 +128,93 @@ void LaggingTable::make_steps_of(int64_t row, const Run& run) const {
 void LaggingTable::bring_up(std::span<const int64_t> ids) {
   const Variable table = table_.lock();
   if (!table || all_had_ == due_ || dim_ == 0) return;
-  thread_local std::vector<int64_t> behind;
-  behind.clear();
-  const auto is_row = [&](int64_t id) { return id >= 0 && id < rows_; };
-  for (size_t i = 0; i < ids.size(); ++i) {
-    const int64_t far = ids[std::min(i + kLookAhead, ids.size() - 1)];
-    if (is_row(far)) __builtin_prefetch(had_ + far, 1);
-    if (is_row(ids[i]) && is_behind(ids[i])) behind.push_back(ids[i]);
-  }
-  const std::span rows(behind);
-  if (std::ssize(rows) <= kRowsOfStripe || parallel_runs_in_place()) {
+  const auto found =
+      std::ranges::find_if(ids, [&](int64_t id) { return is_row(id) && is_behind(id); });
+  ids = ids.subspan(found - ids.begin());
+  if (ids.empty()) return;
+  if (std::ssize(ids) <= kRowsOfStripe || parallel_runs_in_place()) {
     std::array<std::unique_lock<std::mutex>, kStripes> locks;
     for (size_t s = 0; s < kStripes; ++s) locks[s] = std::unique_lock(stripes_[s]);
-    catch_up_rows(rows, [](int64_t) { return true; });
+    catch_up_rows(ids, [&](int64_t id) { return is_row(id); });
     return;
   }
   parallel_for(kStripes, 1, [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) {
       const std::lock_guard lock(stripes_[s]);
-      catch_up_rows(rows, [&](int64_t row) { return stripe_of(row) == static_cast<size_t>(s); });
+      catch_up_rows(
+          ids, [&](int64_t id) { return is_row(id) && stripe_of(id) == static_cast<size_t>(s); });
     }
   });
 }
 
-// Those of the rows that are this thread's, under the locks of their stripes: some at a time, so
-// that memory is read while others are reckoned with.
+// What a row is about to be needed for.
+void LaggingTable::ask_for(const RowBehind& row) const {
+  const auto bytes = static_cast<int64_t>(size_of(dtype_)) * dim_;
+  const auto of = [&](const void* values) {
+    kernels::prefetch_row</*kToWrite=*/true>(static_cast<const char*>(values) + row.row * bytes,
+                                             bytes);
+  };
+  of(values_);
+  for (const void* slot : slot_values_) of(slot);
+  dtype_ == DType::kFloat64 ? steps_->ask_for<double>(row.had, runs_.back().decays)
+                            : steps_->ask_for<float>(row.had, runs_.back().decays);
+}
+
+// Those of the rows that are this thread's, under the locks of their stripes. The memory of many is
+// asked for at once: between the steps of others, fewer requests would be under way.
 template <class Mine>
-void LaggingTable::catch_up_rows(std::span<const int64_t> rows, const Mine& is_mine) {
-  std::array<int64_t, kRowsAtOnce> batch;
-  std::array<int32_t, kRowsAtOnce> had;
+void LaggingTable::catch_up_rows(std::span<const int64_t> ids, const Mine& is_mine) {
+  std::array<RowBehind, kRowsAtOnce> some;
   size_t n = 0;
   const auto finish = [&] {
-    make_steps({batch.data(), n}, {had.data(), n});
+    make_steps({some.data(), n});
     for (size_t i = 0; i < n; ++i) {
-      std::atomic_ref(had_[batch[i]]).store(due_, std::memory_order_release);
+      std::atomic_ref(had_[some[i].row]).store(due_, std::memory_order_release);
     }
     n = 0;
   };
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const int64_t near = rows[std::min(i + kLookAhead / 2, rows.size() - 1)];
-    if (is_mine(near)) fetch(near);
-    if (!is_mine(rows[i])) continue;
-    std::atomic_ref of_row(had_[rows[i]]);
-    const int32_t before = of_row.load(std::memory_order_relaxed);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const int64_t far = ids[std::min(i + kHadAhead, ids.size() - 1)];
+    if (is_mine(far)) __builtin_prefetch(had_ + far, 1);
+    if (!is_mine(ids[i])) continue;
+    std::atomic_ref had(had_[ids[i]]);
+    const int32_t before = had.load(std::memory_order_relaxed);
     const int32_t from = std::max(before, all_had_.load(std::memory_order_relaxed));
     if (before == kBusy || from >= due_) continue;  // it has been in the list before
-    of_row.store(kBusy, std::memory_order_relaxed);
-    batch[n] = rows[i];
-    had[n++] = from;
-    if (n == batch.size()) finish();
+    had.store(kBusy, std::memory_order_relaxed);
+    some[n] = {.row = ids[i], .had = from};
+    ask_for(some[n++]);
+    if (n == some.size()) finish();
   }
   finish();
 }
 
 // At most kRowsAtOnce. Which way a row goes must not depend on the others: they differ with the
 // number of workers.
-void LaggingTable::make_steps(std::span<const int64_t> rows, std::span<const int32_t> had) const {
+void LaggingTable::make_steps(Rows rows) const {
   const Run& last = runs_.back();
   const bool all_are_known = due_ == steps_->size() && last.end == due_;
-  std::array<int64_t, kRowsAtOnce> alike;
-  std::array<int32_t, kRowsAtOnce> had_by_alike;
+  std::array<RowBehind, kRowsAtOnce> alike;
   size_t n = 0;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (all_are_known && had[i] >= last.begin) {
-      alike[n] = rows[i];
-      had_by_alike[n++] = had[i];
+  for (const RowBehind& row : rows) {
+    if (all_are_known && row.had >= last.begin) {
+      alike[n++] = row;
     } else {
-      make_steps(rows[i], had[i], due_);
+      make_steps(row.row, row.had, due_);
     }
   }
-  const std::span<const int64_t> some(alike.data(), n);
-  const std::span<const int32_t> since(had_by_alike.data(), n);
-  dtype_ == DType::kFloat64 ? make_steps_of<double>(some, since)
-                            : make_steps_of<float>(some, since);
+  const Rows some(alike.data(), n);
+  dtype_ == DType::kFloat64 ? make_steps_of<double>(some) : make_steps_of<float>(some);
 }
 
 template <class T>
-void LaggingTable::make_steps_of(std::span<const int64_t> rows,
-                                 std::span<const int32_t> had) const {
+void LaggingTable::make_steps_of(Rows rows) const {
   std::array<T*, kMostSlots> slots = {};
   for (size_t s = 0; s < slot_values_.size(); ++s) slots[s] = static_cast<T*>(slot_values_[s]);
   steps_->catch_up_rows(kernels::RowsBehind<T>{.values = static_cast<T*>(values_),
                                                .slots = {slots.data(), slot_values_.size()},
                                                .dim = dim_,
-                                               .rows = rows,
-                                               .had = had},
+                                               .rows = rows},
                         runs_.back().decays);
 }
 

@@ -40,6 +40,7 @@ class LaggingTable final : public WaitingRows, public std::enable_shared_from_th
   static constexpr size_t kStripes = 16;
   static size_t stripe_of(int64_t row) { return row / kRowsOfStripe % kStripes; }
 
+  using Rows = std::span<const kernels::RowBehind>;
   // Steps of this table, all by rows.
   struct Run {
     int64_t begin = 0, end = 0;
@@ -47,13 +48,14 @@ class LaggingTable final : public WaitingRows, public std::enable_shared_from_th
   };
 
   void take_part();
+  bool is_row(int64_t id) const { return id >= 0 && id < rows_; }
   bool is_behind(int64_t row) const;
-  void fetch(int64_t row) const;
+  void ask_for(const kernels::RowBehind& row) const;
   template <class Mine>
-  void catch_up_rows(std::span<const int64_t> rows, const Mine& is_mine);
-  void make_steps(std::span<const int64_t> rows, std::span<const int32_t> had) const;
+  void catch_up_rows(std::span<const int64_t> ids, const Mine& is_mine);
+  void make_steps(Rows rows) const;
   template <class T>
-  void make_steps_of(std::span<const int64_t> rows, std::span<const int32_t> had) const;
+  void make_steps_of(Rows rows) const;
   void make_steps(int64_t row, int64_t from, int64_t to) const;
   template <class T>
   void make_steps_of(int64_t row, const Run& run) const;

@@ -50,7 +50,7 @@ OwnedRows tree_sums(OwnedRows& rows, const std::vector<float>& ranks, int64_t ra
     add_up(all, groups.starts[g], groups.starts[g + 1], 0, ranks_of_all);
     std::copy_n(all.row(groups.starts[g]), dim, out.values.data() + g * dim);
   }
-  out.ids = std::move(groups.distinct);
+  out.ids.assign(groups.distinct.begin(), groups.distinct.end());
   return out;
 }
 

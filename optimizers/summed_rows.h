@@ -7,6 +7,7 @@
 
 #include "distribute/embedding/row_exchange.h"
 #include "framework/indexed_slices.h"
+#include "framework/kernels/scratch.h"
 #include "optimizers/lagging_table.h"
 #include "optimizers/variable_update.h"
 
@@ -14,8 +15,8 @@ namespace keel {
 
 template <class T>
 struct SummedRows {
-  std::vector<int64_t> ids;  // each once
-  std::vector<T> values;     // ids.size() rows
+  kernels::ScratchVector<int64_t> ids;  // each once
+  kernels::ScratchVector<T> values;     // ids.size() rows
 };
 
 // By id, in the order of their places.

@@ -50,7 +50,8 @@ T least_of(const T* x, int64_t n) {
 
 // What many steps make of a row at once.
 struct AtOnce {
-  double epsilon, loses;  // of the first step; of weights that only decay
+  double epsilon;  // of the first step
+  double kept;     // of weights that only decay
   double left_of_m, left_of_spread;
 };
 
@@ -63,7 +64,7 @@ struct Factor {
   T high, low;
 };
 
-// w -= m times the series in epsilon's share of the divisor, then decays; m and spread shrink. In
+// w decays and loses m times the series in epsilon's share of the divisor; m and spread shrink. In
 // T, which takes a third of the time of doubles and rounds a few times, where steps one by one
 // round at each of them.
 template <bool kRoot, class T, size_t kTerms>
@@ -73,14 +74,15 @@ void take_series(T* __restrict w, T* __restrict m, T* __restrict spread, int64_t
   std::array<T, kTerms> g;
   for (size_t i = 0; i < kTerms; ++i) g[i] = static_cast<T>(sums[i]);
   const T smallest = smallest_root<T>();
-  const T epsilon = static_cast<T>(steps.epsilon), loses = static_cast<T>(steps.loses);
+  const T epsilon = static_cast<T>(steps.epsilon);
+  const bool decays = steps.kept != 1;
+  const Factor<T> kept(steps.kept);
   const Factor<T> left_of_m(steps.left_of_m), left_of_spread(steps.left_of_spread);
   for (int64_t i = 0; i < n; ++i) {
     const T root = std::max((kRoot ? std::sqrt(spread[i]) : spread[i]) + epsilon, smallest);
     const T u = epsilon / root;
     const T sum = g[0] - u * (g[1] - u * (g[2] - u * (g[3] - u * g[4])));
-    const T moved = w[i] - sum * m[i] / root;
-    w[i] = loses == 0 ? moved : moved - loses * moved;
+    w[i] = (decays ? kept(w[i]) : w[i]) - sum * m[i] / root;
     m[i] = left_of_m(m[i]);
     spread[i] = left_of_spread(spread[i]);
   }
@@ -106,7 +108,7 @@ bool ClosedForm::exists(const ZeroGradient& formula) {
 }
 
 ClosedForm::ClosedForm(const ZeroGradient& formula)
-    : formula_(formula), shrunk_(formula.shrinking.size(), {1}) {
+    : formula_(formula), shrunk_(formula.shrinking.size(), 1) {
   // Of all rules that divide.
   divides_moments_ = formula_.move == Move::kDivides && formula_.shrinking.size() == 2 &&
                      formula_.shrinking[0].slot == formula_.m &&
@@ -125,36 +127,38 @@ ClosedForm::ClosedForm(const ZeroGradient& formula)
 
 void ClosedForm::add(const Pace& pace, double decay) {
   decays_ = decays_ || decay != 0;
-  for (size_t k = 0; k < shrunk_.size(); ++k) {
-    shrunk_[k].push_back(std::pow(formula_.shrinking[k].factor, size() + 1.0));
+  for (const auto& shrinking : formula_.shrinking) {
+    shrunk_.push_back(std::pow(shrinking.factor, size() + 1.0));
   }
-  paces_.push_back(pace);
+  steps_.push_back({.pace = pace});
   decays_by_step_.push_back(decay);
   // A step that takes all has no logarithm: -infinity, and NaN between two such.
   log_kept_.push_back(log_kept_.back() + std::log1p(-decay));
   if (formula_.move == Move::kSigns) signs_.push_back(signs_.back() * (1 - decay) + pace.rate);
-  if (window_ > 0) add_to_sums(pace);
+  if (window_ > 0) add_to_sums(pace, decay);
 }
 
-void ClosedForm::add_to_sums(const Pace& pace) {
-  sums_.push_back({});
+void ClosedForm::add_to_sums(const Pace& pace, double decay) {
   const int64_t now = size() - 1;
   const bool series = formula_.move == Move::kDivides && formula_.epsilon > 0;
   for (int64_t from = std::max<int64_t>(0, now + 1 - window_); from <= now; ++from) {
     const int64_t j = now - from + 1;
     double term = pace.rate * powers_[j];
-    // Sums are of what a weight is taken that has not decayed since `from`.
-    if (decays_) term *= std::exp(log_kept_[from] - log_kept_[now + 1]);
-    Sums& sums = sums_[from];
-    sums[0] += term;
+    // What steps before have taken of a weight decays as the weight does.
+    Sums& sums = steps_[from].sums;
+    sums[0] = sums[0] * (1 - decay) + term;
     if (!series) continue;
-    const double excess = pace.scale / paces_[from].scale * growths_[j] - 1;
-    for (int n = 1; n < kTerms; ++n) sums[n] += term *= excess;
+    const double excess = pace.scale / steps_[from].pace.scale * growths_[j] - 1;
+    for (int n = 1; n < kTerms; ++n) sums[n] = sums[n] * (1 - decay) + (term *= excess);
   }
 }
 
 double ClosedForm::kept(int64_t from, int64_t to) const {
   return decays_ ? std::exp(log_kept_[to] - log_kept_[from]) : 1;
+}
+
+double ClosedForm::kept_of_sums(int64_t from) const {
+  return from + window_ < size() ? kept(from + window_, size()) : 1;
 }
 
 template <class T>
@@ -189,11 +193,11 @@ bool ClosedForm::catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64_
 
 // Of m, before the factor.
 double ClosedForm::following(int64_t from, int64_t to) const {
-  if (to == size()) return kept(from, to) * sums_[from][0];
+  if (to == size()) return kept_of_sums(from) * steps_[from].sums[0];
   double sum = 0;
   const int64_t end = std::min(to, from + window_);
   for (int64_t i = from; i < end; ++i) {
-    sum = sum * (1 - decays_by_step_[i]) + paces_[i].rate * powers_[i - from + 1];
+    sum = sum * (1 - decays_by_step_[i]) + steps_[i].pace.rate * powers_[i - from + 1];
   }
   return sum * kept(end, to);
 }
@@ -233,19 +237,24 @@ template <int64_t kDim, class T>
 bool ClosedForm::divide_by_series(T* w, T* m, T* spread, int64_t n_, int64_t from) const {
   if (window_ == 0 || !divides_moments_) return false;
   const int64_t n = kDim > 0 ? kDim : n_;
-  const Sums& g = sums_[from];
-  const double epsilon = formula_.epsilon * paces_[from].scale;
+  const double epsilon = formula_.epsilon * steps_[from].pace.scale;
+  Sums g = steps_[from].sums;
+  if (decays_) {
+    for (double& sum : g) sum *= kept_of_sums(from);
+  }
   // The share of epsilon in the divisor is largest where the rest is smallest.
   const double least = root_of(formula_, least_of(spread, n));
   const double share = epsilon / std::max(least + epsilon, smallest_root<T>() * 1.0);
   // All terms of g are positive, so that what the series leaves out is less than its next term.
   const double squared = share * share;
   if (!(squared * squared * share * g[kTerms - 1] <= kSeriesError * g[0])) return false;
+  constexpr double kLargest = std::numeric_limits<T>::max();
+  if (!std::ranges::all_of(g, [](double sum) { return std::abs(sum) <= kLargest; })) return false;
   const int64_t steps = size() - from;
   const AtOnce at_once = {.epsilon = epsilon,
-                          .loses = decays_ ? -std::expm1(log_kept_[size()] - log_kept_[from]) : 0,
-                          .left_of_m = shrunk_[0][steps],
-                          .left_of_spread = shrunk_[1][steps]};
+                          .kept = kept(from, size()),
+                          .left_of_m = left_of(0, steps),
+                          .left_of_spread = left_of(1, steps)};
   formula_.root ? take_series<true>(w, m, spread, n, g, at_once)
                 : take_series<false>(w, m, spread, n, g, at_once);
   return true;
@@ -255,9 +264,10 @@ template <class T>
 void ClosedForm::catch_up_rows(const RowsBehind<T>& behind, int64_t first,
                                std::vector<size_t>& left) const {
   with_constant_dim(behind.dim, [&]<int64_t kDim>() {
+    const int64_t dim = kDim > 0 ? kDim : behind.dim;
     for (size_t i = 0; i < behind.rows.size(); ++i) {
-      const int64_t at = behind.rows[i] * (kDim > 0 ? kDim : behind.dim);
-      const int64_t from = behind.had[i] - first;
+      const int64_t at = behind.rows[i].row * dim;
+      const int64_t from = behind.rows[i].had - first;
       const double keeps = kept(from, size());
       if (!std::isfinite(keeps) || keeps == 0 ||
           !divide_by_series<kDim>(behind.values + at, behind.slots[formula_.m] + at,
@@ -287,8 +297,8 @@ void ClosedForm::divide_step_by_step(T* w, T* const* slots, int64_t n, int64_t f
   int64_t at = from;
   for (; at < to && left * std::min(grown, most_growth) > kVanished; ++at) {
     const double keeps = 1 - decays_by_step_[at];
-    const double rate = paces_[at].rate;
-    const double epsilon = formula_.epsilon * paces_[at].scale;
+    const double rate = steps_[at].pace.rate;
+    const double epsilon = formula_.epsilon * steps_[at].pace.scale;
     for (int64_t i = 0; i < n; ++i) {
       m[i] *= ratio_;
       spread[i] *= shrinks;
@@ -316,7 +326,7 @@ template <class T>
 void ClosedForm::shrink(T* const* slots, int64_t n, int64_t steps) const {
   for (size_t k = 0; k < formula_.shrinking.size(); ++k) {
     const int slot = formula_.shrinking[k].slot;
-    const double power = shrunk_[k][steps];
+    const double power = left_of(k, steps);
     T* s = slots[slot];
     if (formula_.signs_stay && slot == formula_.m) {
       const T least = std::numeric_limits<T>::denorm_min();

@@ -1,8 +1,13 @@
-// Scratch: memory of a kernel's call, from the cache of freed blocks.
+// Scratch, ScratchVector: memory of a kernel's call, from the cache of freed blocks. What the heap
+// gives back to the system between two steps would be cleared again page by page.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "framework/allocator.h"
 
@@ -27,5 +32,29 @@ class Scratch {
   const size_t bytes_;
   T* const data_;
 };
+
+template <class T>
+struct ScratchAllocator {
+  static_assert(std::is_trivially_default_constructible_v<T>);
+  using value_type = T;
+
+  ScratchAllocator() = default;
+  template <class U>
+  ScratchAllocator(const ScratchAllocator<U>&) {}  // NOLINT: allocators convert
+
+  T* allocate(size_t n) { return static_cast<T*>(keel::allocate(n * sizeof(T))); }
+  void deallocate(T* data, size_t n) noexcept { keel::deallocate(data, n * sizeof(T)); }
+  template <class U>
+  void construct(U*) noexcept {}
+  template <class U, class... Args>
+  void construct(U* at, Args&&... args) {
+    ::new (static_cast<void*>(at)) U(std::forward<Args>(args)...);
+  }
+  friend bool operator==(const ScratchAllocator&, const ScratchAllocator&) = default;
+};
+
+// Elements that resize() adds are undefined.
+template <class T>
+using ScratchVector = std::vector<T, ScratchAllocator<T>>;
 
 }  // namespace keel::kernels

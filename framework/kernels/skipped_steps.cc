@@ -207,6 +207,12 @@ void SkippedSteps::catch_up(T* w, T* const* slots, int64_t n, int64_t from, int6
 }
 
 template <class T>
+void SkippedSteps::ask_for(int64_t had, bool decays) const {
+  const ClosedForm* closed = typed<T>().closed[decays].get();
+  if (closed != nullptr && had >= forgotten_ && had < size()) closed->ask_for(had - forgotten_);
+}
+
+template <class T>
 void SkippedSteps::catch_up_rows(const RowsBehind<T>& behind, bool decays) const {
   thread_local std::vector<size_t> left;
   left.clear();
@@ -218,9 +224,10 @@ void SkippedSteps::catch_up_rows(const RowsBehind<T>& behind, bool decays) const
   }
   std::array<T*, kMostSlots> slots;
   for (const size_t i : left) {
-    const int64_t at = behind.rows[i] * behind.dim;
+    const auto [row, had] = behind.rows[i];
+    const int64_t at = row * behind.dim;
     for (size_t s = 0; s < behind.slots.size(); ++s) slots[s] = behind.slots[s] + at;
-    catch_up(behind.values + at, slots.data(), behind.dim, behind.had[i], size(), decays);
+    catch_up(behind.values + at, slots.data(), behind.dim, had, size(), decays);
   }
 }
 
@@ -283,6 +290,8 @@ void SkippedSteps::replay_adam(T* w, T* const* slots, int64_t n, int64_t from, i
 
 template void SkippedSteps::expect<float>(bool);
 template void SkippedSteps::expect<double>(bool);
+template void SkippedSteps::ask_for<float>(int64_t, bool) const;
+template void SkippedSteps::ask_for<double>(int64_t, bool) const;
 template void SkippedSteps::catch_up_rows(const RowsBehind<float>&, bool) const;
 template void SkippedSteps::catch_up_rows(const RowsBehind<double>&, bool) const;
 template void SkippedSteps::catch_up(float*, float* const*, int64_t, int64_t, int64_t, bool) const;

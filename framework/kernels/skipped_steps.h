@@ -44,6 +44,9 @@ class SkippedSteps {
   // Makes steps [from, to) of a row of n elements, with gradient zero.
   template <class T>
   void catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64_t to, bool decays) const;
+  // Asks for the memory that rows need which have had so many steps.
+  template <class T>
+  void ask_for(int64_t had, bool decays) const;
   // Makes all steps that rows have not had.
   template <class T>
   void catch_up_rows(const RowsBehind<T>& behind, bool decays) const;

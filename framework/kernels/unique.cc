@@ -5,7 +5,6 @@
 
 #include "framework/kernels/gather.h"
 #include "framework/kernels/radix_sort.h"
-#include "framework/kernels/scratch.h"
 
 namespace keel::kernels {
 namespace {

@@ -3,7 +3,8 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
+
+#include "framework/kernels/scratch.h"
 
 namespace keel::kernels {
 
@@ -11,9 +12,9 @@ namespace keel::kernels {
 // positions[starts[g]] ... positions[starts[g + 1] - 1], in ascending order of position.
 // Distinct ids ascend.
 struct GroupedIds {
-  std::vector<int64_t> distinct;   // [groups]
-  std::vector<int64_t> starts;     // [groups + 1]
-  std::vector<int64_t> positions;  // [n]
+  ScratchVector<int64_t> distinct;   // [groups]
+  ScratchVector<int64_t> starts;     // [groups + 1]
+  ScratchVector<int64_t> positions;  // [n]
 };
 
 // Stable radix sort by id; O(n) for ids of any size. Ids are not negative. Reuses the vectors

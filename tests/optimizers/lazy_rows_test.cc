@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <thread>
 
@@ -159,6 +160,65 @@ TEST(LazyRowsTest, TheClosedFormIsWithinAMillionth) {
     for (size_t i = 0; i < expected.size(); ++i) {
       ASSERT_NEAR(received[i], expected[i], 2e-6 * std::max(1.0F, std::abs(expected[i])))
           << kinds[k]->name();
+    }
+  }
+}
+
+// A row that is stepped once and then misses many steps, which leave little of its weights or take
+// numbers beyond those of its dtype.
+TEST(LazyRowsTest, TheClosedFormHoldsWhereFactorsAreExtreme) {
+  struct Case {
+    const char* name;
+    std::function<OptimizerHandle(LazyRows)> make;
+    int64_t missed;
+    double within;  // of the larger of the weight and 1e-7
+  };
+  using namespace optimizers;
+  const auto adam_w = [](double rate, double decay, double beta_1) {
+    return [=](LazyRows lazy) -> OptimizerHandle {
+      return AdamW(
+          {.learning_rate = rate, .weight_decay = decay, .beta_1 = beta_1, .lazy_rows = lazy});
+    };
+  };
+  const auto adam = [](double rate, double beta, double epsilon) {
+    return [=](LazyRows lazy) -> OptimizerHandle {
+      return Adam({.learning_rate = rate,
+                   .beta_1 = beta,
+                   .beta_2 = beta,
+                   .epsilon = epsilon,
+                   .lazy_rows = lazy});
+    };
+  };
+  const auto momentum = [](LazyRows lazy) -> OptimizerHandle {
+    return SGD({.learning_rate = 0.25, .momentum = 0.99, .weight_decay = 1, .lazy_rows = lazy});
+  };
+  const Case cases[] = {{"AdamW of little left", adam_w(0.5, 0.8, 0.9), 100, 1e-5},
+                        {"AdamW of nothing left", adam_w(0.5, 0.8, 0.9), 300, 1e-5},
+                        {"AdamW of slow moments", adam_w(0.1, 0.3, 0.99), 600, 1e-5},
+                        {"AdamW of all its rate", adam_w(1, 0.2, 0.9), 50, 1e-5},
+                        {"momentum that decays", momentum, 2500, 1e-5},
+                        {"Adam of short memory", adam(0.1, 0.9, 1e-14), 1500, 1e-5},
+                        {"Adam of small epsilon", adam(0.01, 0.95, 1e-16), 3000, 1e-5}};
+  for (const Case& c : cases) {
+    for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+      const auto weight_of = [&](LazyRows lazy) {
+        const OptimizerHandle optimizer = c.make(lazy);
+        const Variable t(Tensor::full({3, 4}, 1.0F).cast(dtype), {.name = "t"});
+        const auto step = [&](int64_t id, float gradient) {
+          optimizer->apply_gradients(
+              {IndexedSlices{.ids = Tensor::from<int64_t>({id}, {1}),
+                             .values = Tensor::full({1, 4}, gradient).cast(dtype),
+                             .dense_shape = t.shape()}},
+              {t});
+        };
+        step(2, 1);
+        for (int64_t i = 0; i < c.missed; ++i) step(0, 0.5F);
+        return t.read().cast(DType::kFloat64).to_vector<double>()[8];
+      };
+      const double dense = weight_of(LazyRows::kOff);
+      EXPECT_NEAR(weight_of(LazyRows::kClosedForm), dense,
+                  c.within * std::max(std::abs(dense), 1e-7))
+          << c.name << ", " << name_of(dtype);
     }
   }
 }

@@ -133,10 +133,9 @@ TEST_P(EngineTest, WithoutAccumulationEachOccurrenceIsAStep) {
   EXPECT_NEAR(engine.retrieve(0).to_vector<float>()[3], expected, 1e-5);
 }
 
-// One replica may step rows id by id or group by group: by how many work is none of the result's
-// business.
+// A step has several blocks of rows, which workers share.
 TEST(EngineStepTest, SGDOfOneReplicaGivesTheSameBitsForAnyNumberOfWorkers) {
-  constexpr int64_t kRows = 3000, kSamples = 700;
+  constexpr int64_t kRows = 30000, kSamples = 3000;
   const auto trained = [&](int workers, Combiner combiner, int64_t dim) {
     const int before = num_workers();
     set_num_workers(workers);
@@ -152,7 +151,8 @@ TEST(EngineStepTest, SGDOfOneReplicaGivesTheSameBitsForAnyNumberOfWorkers) {
         int64_t next = 17 * step + f;
         for (auto& bag : rows) {
           for (int64_t i = next % 5; i > 0; --i) {
-            bag.push_back(next * next % (f == 1 ? 40 : next % 3 == 0 ? 7 : kRows));
+            const int64_t scattered = next * 2654435761 % 1000003;
+            bag.push_back(scattered % (f == 1 ? 40 : next % 3 == 0 ? 7 : kRows));
             ++next;
           }
           ++next;

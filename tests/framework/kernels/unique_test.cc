@@ -50,7 +50,7 @@ TEST(UniqueTest, NoIdsMakeNoGroups) {
   group_ids(std::vector<int64_t>{5, 5}, groups);
   group_ids({}, groups);
   EXPECT_TRUE(groups.distinct.empty());
-  EXPECT_EQ(groups.starts, std::vector<int64_t>{0});
+  EXPECT_EQ(groups.starts, ScratchVector<int64_t>{0});
   EXPECT_TRUE(groups.positions.empty());
   sum_groups(groups, static_cast<const float*>(nullptr), 4, nullptr);
 }
