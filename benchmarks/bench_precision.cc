@@ -1,6 +1,6 @@
 // What fewer bits cost a click model on real data, and gain: the test AUC of DLRM trained in
 // float32 and with tables kept in 16 bits, with products in bfloat16, and of the float32 model
-// served from tables of 8 bits a weight.
+// served from tables of 8 bits a weight: made by the plan, and read from a file for Keras.
 //
 // Each is trained from several seeds, the same ones for all, on the data sets of $KEEL_DATA_DIR
 // (default ../shared/data); those that are not there are left out. "loss" is the float32 AUC less
@@ -69,12 +69,14 @@ struct Kind {
   std::string name;
   std::string storage_dtype = "float32";
   std::string dtype_policy = "float32";
-  bool serves_int8 = false;  // trained as the one before it
+  // What serves the last model that was trained in float32, if it is not trained itself.
+  enum class Int8 { kNone, kPlan, kFile } int8 = Int8::kNone;
 };
 
 std::vector<Kind> kinds() {
   return {{.name = "float32"},
-          {.name = "int8 tables served", .serves_int8 = true},
+          {.name = "int8 tables served", .int8 = Kind::Int8::kPlan},
+          {.name = "int8 tables in a file", .int8 = Kind::Int8::kFile},
           {.name = "bfloat16 tables", .storage_dtype = "bfloat16"},
           {.name = "float16 tables", .storage_dtype = "float16"},
           {.name = "mixed_bfloat16", .dtype_policy = "mixed_bfloat16"},
@@ -89,10 +91,11 @@ struct Trained {
   ModelHandle model;
 };
 
-ModelHandle on_host(const Functional& model) {
+// The model that a file of it holds.
+ModelHandle reread(const ModelHandle& model, const SaveOptions& options = {}) {
   const std::string file =
       std::filesystem::temp_directory_path() / str("keel_precision.", getpid(), ".keras");
-  save_model(ModelHandle(model), file);
+  save_model(model, file, options);
   ModelHandle out = load_model(file, {.compile = false});
   std::filesystem::remove(file);
   return out;
@@ -121,7 +124,7 @@ Trained train(const DataSet& data, const Kind& kind, uint64_t seed, int64_t epoc
         made.model->predict(data.test, {.batch_size = 4096, .verbose = Verbose::kSilent}).tensor();
   }
   set_dtype_policy(before);
-  return {.scores = scores, .model = on_host(*trained)};
+  return {.scores = scores, .model = reread(*trained)};
 }
 
 double mean(const std::vector<double>& values) {
@@ -134,6 +137,20 @@ double deviation(const std::vector<double>& values) {
   return values.size() < 2 ? 0 : std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
+Tensor scores_of(const Trained& trained, const Kind& kind, const DataSet& data) {
+  switch (kind.int8) {
+    case Kind::Int8::kNone:
+      break;
+    case Kind::Int8::kPlan:
+      return ServingPlan(trained.model, {.table_dtype = "int8"})(data.test).tensor();
+    case Kind::Int8::kFile: {
+      const SaveOptions options = {.for_keras = true, .table_dtype = "int8"};
+      return ServingPlan(reread(trained.model, options))(data.test).tensor();
+    }
+  }
+  return trained.scores;
+}
+
 void measure(const DataSet& data, const Options& options, Report& report) {
   const int seeds = options.quick ? 3 : 20;
   const int64_t epochs = options.quick ? 2 : 3;
@@ -141,11 +158,8 @@ void measure(const DataSet& data, const Options& options, Report& report) {
   for (int seed = 1; seed <= seeds; ++seed) {
     std::optional<Trained> last;
     for (const Kind& kind : kinds()) {
-      if (!kind.serves_int8) last = train(data, kind, seed, epochs);
-      const Tensor scores =
-          kind.serves_int8 ? ServingPlan(last->model, {.table_dtype = "int8"})(data.test).tensor()
-                           : last->scores;
-      aucs[kind.name].push_back(area_under_curve(data.test_labels, scores));
+      if (kind.int8 == Kind::Int8::kNone) last = train(data, kind, seed, epochs);
+      aucs[kind.name].push_back(area_under_curve(data.test_labels, scores_of(*last, kind, data)));
     }
   }
   const std::vector<double>& exact = aucs["float32"];

@@ -85,6 +85,7 @@ static size_t value_size(int dtype) {
       return 8;
     case KEEL_BOOL:
     case KEEL_UINT8:
+    case KEEL_INT8:
       return 1;
     case KEEL_STRING:
       return sizeof(keel_string);
@@ -109,6 +110,9 @@ static void put_value(int dtype, char* text, size_t length, void* values, size_t
       break;
     case KEEL_INT64:
       ((int64_t*)values)[position] = strtoll(text, &end, 10);
+      break;
+    case KEEL_INT8:
+      ((int8_t*)values)[position] = (int8_t)strtol(text, &end, 10);
       break;
     case KEEL_BOOL:
     case KEEL_UINT8:
@@ -238,6 +242,9 @@ static void print_value(const keel_tensor* tensor, size_t i) {
       break;
     case KEEL_INT64:
       printf(" %" PRId64, ((const int64_t*)tensor->data)[i]);
+      break;
+    case KEEL_INT8:
+      printf(" %d", ((const int8_t*)tensor->data)[i]);
       break;
     case KEEL_STRING: {
       const keel_string text = ((const keel_string*)tensor->data)[i];

@@ -7,7 +7,7 @@
 namespace keel {
 namespace {
 
-constexpr std::array<std::pair<DType, std::string_view>, 7> kNames = {{
+constexpr std::array<std::pair<DType, std::string_view>, 8> kNames = {{
     {DType::kFloat32, "float32"},
     {DType::kFloat64, "float64"},
     {DType::kInt32, "int32"},
@@ -15,6 +15,7 @@ constexpr std::array<std::pair<DType, std::string_view>, 7> kNames = {{
     {DType::kBool, "bool"},
     {DType::kUint8, "uint8"},
     {DType::kString, "string"},
+    {DType::kInt8, "int8"},
 }};
 
 }  // namespace

@@ -10,13 +10,15 @@
 
 namespace keel {
 
-// kString has no arithmetic; it feeds StringLookup, Hashing and files.
-enum class DType : uint8_t { kFloat32, kFloat64, kInt32, kInt64, kBool, kUint8, kString };
+// Without arithmetic are kString, which feeds StringLookup, Hashing and files, and kInt8, the codes
+// of quantized tables: kept, cast, compared for equality, copied, gathered and written to files.
+enum class DType : uint8_t { kFloat32, kFloat64, kInt32, kInt64, kBool, kUint8, kString, kInt8 };
 
 size_t size_of(DType dtype);                   // bytes per element
 std::string_view name_of(DType dtype);         // "float32", "float64", "int32", ...
 DType dtype_from_name(std::string_view name);  // ValueError if unknown
 inline bool is_floating(DType d) { return d == DType::kFloat32 || d == DType::kFloat64; }
+// With arithmetic.
 inline bool is_integer(DType d) {
   return d == DType::kInt32 || d == DType::kInt64 || d == DType::kUint8;
 }
@@ -49,6 +51,10 @@ struct DTypeOf<uint8_t> {
   static constexpr DType kValue = DType::kUint8;
 };
 template <>
+struct DTypeOf<int8_t> {
+  static constexpr DType kValue = DType::kInt8;
+};
+template <>
 struct DTypeOf<std::string> {
   static constexpr DType kValue = DType::kString;
 };
@@ -72,7 +78,7 @@ decltype(auto) visit_floating(DType dtype, const char* who, Fn&& fn) {
   }
 }
 
-// The same for every dtype with arithmetic (bool and string are refused).
+// The same for every dtype with arithmetic (bool, int8 and string are refused).
 template <class Fn>
 decltype(auto) visit_numeric(DType dtype, const char* who, Fn&& fn) {
   switch (dtype) {
@@ -107,6 +113,8 @@ decltype(auto) visit_any(DType dtype, Fn&& fn) {
       return fn(bool{});
     case DType::kUint8:
       return fn(uint8_t{});
+    case DType::kInt8:
+      return fn(int8_t{});
     case DType::kString:
       break;
   }

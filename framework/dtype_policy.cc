@@ -6,6 +6,8 @@ namespace keel {
 namespace {
 
 constexpr char kMixedBFloat16[] = "mixed_bfloat16";
+constexpr char kQuantized[] = "_from_";
+constexpr char kInt8[] = "int8";
 
 // Apart, so that a policy made while the program starts finds it.
 std::atomic<DTypePolicy>& global() {
@@ -18,6 +20,14 @@ std::atomic<DTypePolicy>& global() {
 DTypePolicy::DTypePolicy() : DTypePolicy(global().load(std::memory_order_relaxed)) {}
 
 DTypePolicy::DTypePolicy(const std::string& name) {
+  if (const size_t at = name.find(kQuantized); at != std::string::npos) {
+    if (name.substr(0, at) != kInt8) {
+      throw NotImplementedError("DTypePolicy: '", name, "' is not offered; weights are quantized ",
+                                "to int8 alone");
+    }
+    *this = DTypePolicy(name.substr(at + sizeof kQuantized - 1)).with_int8_weights();
+    return;
+  }
   if (name == kMixedBFloat16) {
     bfloat16_products_ = true;
     return;
@@ -30,7 +40,18 @@ DTypePolicy::DTypePolicy(const std::string& name) {
 }
 
 std::string DTypePolicy::name() const {
-  return bfloat16_products_ ? kMixedBFloat16 : std::string(name_of(variables_));
+  const std::string source = bfloat16_products_ ? kMixedBFloat16 : std::string(name_of(variables_));
+  return int8_weights_ ? kInt8 + (kQuantized + source) : source;
+}
+
+DTypePolicy DTypePolicy::with_int8_weights() const {
+  if (variables_ != DType::kFloat32 || int8_weights_) {
+    throw NotImplementedError("DTypePolicy: weights in int8 stand for float32 ones, received ",
+                              name());
+  }
+  DTypePolicy out = *this;
+  out.int8_weights_ = true;
+  return out;
 }
 
 DTypePolicy dtype_policy() { return {}; }
@@ -39,10 +60,21 @@ void set_dtype_policy(const DTypePolicy& policy) {
   if (!is_floating(policy.variable_dtype())) {
     throw ValueError("set_dtype_policy: needs a floating policy, received ", policy.name());
   }
+  if (policy.int8_weights()) {
+    throw ValueError("set_dtype_policy: ", policy.name(), " is of single layers, not of all");
+  }
   global().store(policy, std::memory_order_relaxed);
 }
 
 Config encode(const DTypePolicy& v) {
+  if (v.int8_weights()) {
+    const std::string name = v.name();
+    const std::string source = name.substr(name.find(kQuantized) + sizeof kQuantized - 1);
+    return Config::dict({{"module", "keras.dtype_policies"},
+                         {"class_name", "QuantizedDTypePolicy"},
+                         {"config", Config::dict({{"mode", kInt8}, {"source_name", source}})},
+                         {"registered_name", Config()}});
+  }
   if (!v.bfloat16_products()) return encode(v.variable_dtype());
   return Config::dict({{"module", "keras"},
                        {"class_name", "DTypePolicy"},
@@ -51,8 +83,18 @@ Config encode(const DTypePolicy& v) {
 }
 
 void decode(const Config& c, DTypePolicy& v) {
-  // Null: no choice.
-  v = c.is_null() ? DTypePolicy() : DTypePolicy((c.is_dict() ? c["config"]["name"] : c).string());
+  if (c.is_null()) {  // no choice
+    v = DTypePolicy();
+  } else if (!c.is_dict()) {
+    v = DTypePolicy(c.string());
+  } else if (const Config* const mode = c["config"].find("mode")) {
+    const Config* const source = c["config"].find("source_name");
+    v = DTypePolicy(
+        mode->string() + kQuantized +
+        (source == nullptr || source->is_null() ? DTypePolicy().name() : source->string()));
+  } else {
+    v = DTypePolicy(c["config"]["name"].string());
+  }
 }
 
 }  // namespace keel

@@ -222,7 +222,7 @@ std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
     const auto values = tensor.data<T>();
     for (size_t i = 0; i < std::min(values.size(), kShown); ++i) {
       if (i > 0) out << ", ";
-      if constexpr (std::same_as<T, uint8_t>) {
+      if constexpr (std::same_as<T, uint8_t> || std::same_as<T, int8_t>) {
         out << static_cast<int>(values[i]);
       } else {
         out << values[i];

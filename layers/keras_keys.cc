@@ -35,8 +35,9 @@ const KeysOfClasses& keys_of_classes() {
       {"EmbedReduce",
        {any("input_length"), unset("lora_rank"), unset("lora_alpha"), unset("quantization_config"),
         is("sparse", false)}},
+      // A quantization_config says how quantize() would make codes, not what codes mean.
       {"Embedding",
-       {any("input_length"), unset("lora_rank"), unset("lora_alpha"), unset("quantization_config"),
+       {any("input_length"), unset("lora_rank"), unset("lora_alpha"), any("quantization_config"),
         is("sparse", false)}},
       {"GRU", {any("implementation"), is("time_major", false), any("use_cudnn")}},
       {"GRUCell", {any("implementation")}},

@@ -102,12 +102,17 @@ Tensors symbolic_like(const Specs& specs) {
 
 }  // namespace
 
-Layer::Layer(std::string class_name, std::string& name, bool trainable, const DTypePolicy& dtype)
+Layer::Layer(std::string class_name, std::string& name, bool trainable, const DTypePolicy& dtype,
+             bool quantizes)
     : class_name_(std::move(class_name)),
       name_(checked_name(class_name_, name)),
       number_(next_number()),
       dtype_policy_(dtype),
       trainable_(trainable) {
+  if (dtype.int8_weights() && !quantizes) {
+    throw NotImplementedError(class_name_, " '", name_, "': its weights cannot be in int8, which ",
+                              dtype.name(), " wants");
+  }
   name = name_;
 }
 
@@ -306,6 +311,12 @@ Variable Layer::add_weight(Variable variable) {
   variable.set_path(name_ + "/" + variable.name());
   weights_.push_back(variable);
   return variable;
+}
+
+void Layer::reset_weights(const DTypePolicy& policy) {
+  weights_.clear();
+  regularized_.clear();
+  dtype_policy_ = policy;
 }
 
 Variable Layer::add_state(Variable variable) {

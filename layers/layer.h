@@ -65,6 +65,9 @@ struct StateEntry {
   std::function<Tensor()> get;
   std::function<void(const Tensor&)> set;  // ValueError for another shape or dtype
   uint64_t variable_id = 0;                // 0 if no variable holds it
+  // ValueError for values that set() would refuse, so that files are refused before anything is
+  // set; empty: it takes all.
+  std::function<void(const Tensor&)> check = {};
 
   // The same by rows, for tables that one process may not want, or have, whole: float32 rows
   // [begin, end) among [first, end) of the spec's, which are those that this process keeps.
@@ -148,10 +151,13 @@ class Layer : public Operation {
 
  protected:
   // `options` has name, trainable and dtype; an empty name becomes a unique one, so that the
-  // config agrees with the layer.
+  // config agrees with the layer. NotImplementedError for a policy of weights in int8 unless it has
+  // kQuantizes.
   template <class Options>
   Layer(const char* class_name, Options& options)
-      : Layer(std::string(class_name), options.name, options.trainable, options.dtype) {}
+      : Layer(
+            std::string(class_name), options.name, options.trainable, options.dtype,
+            requires { Options::kQuantizes; }) {}
   // For classes without options. An empty name becomes a unique one.
   explicit Layer(std::string class_name, std::string name = {});
 
@@ -165,6 +171,8 @@ class Layer : public Operation {
   Variable add_weight(Variable variable);
   // Adds a variable that is no weight: it is in variables() and in checkpoints only.
   Variable add_state(Variable variable);
+  // For layers that take another form once built: drops their own weights, and sets the policy.
+  void reset_weights(const DTypePolicy& policy);
   // For call(): adds a scalar to losses(). Symbolic ones are left out.
   void add_loss(const Tensor& loss) const;
   // For constructors: its value for each floating output is added at each call.
@@ -180,7 +188,8 @@ class Layer : public Operation {
   }
 
  private:
-  Layer(std::string class_name, std::string& name, bool trainable, const DTypePolicy& dtype);
+  Layer(std::string class_name, std::string& name, bool trainable, const DTypePolicy& dtype,
+        bool quantizes);
   enum class Which { kTrainable, kNonTrainable, kState };
   void collect(Which which, bool parents_trainable, std::vector<const Layer*>& seen,
                std::vector<Variable>& out) const;
@@ -194,7 +203,7 @@ class Layer : public Operation {
   const std::string class_name_;
   const std::string name_;
   const uint64_t number_;  // no other layer of the process has it
-  const DTypePolicy dtype_policy_;
+  DTypePolicy dtype_policy_;
   std::recursive_mutex build_mutex_;  // held while building: a model builds by calling itself
   std::atomic<bool> built_ = false;
   std::atomic<bool> trainable_ = true;

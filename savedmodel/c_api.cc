@@ -29,6 +29,7 @@ using keel::ValueError;
 constexpr const char* kExamples = "examples";
 
 static_assert(KEEL_MAX_RANK == Shape::kMaxRank);
+static_assert(KEEL_INT8 == static_cast<int>(DType::kInt8));
 static_assert(KEEL_STRING == static_cast<int>(DType::kString));
 static_assert(KEEL_UINT8 == static_cast<int>(DType::kUint8));
 static_assert(KEEL_BOOL == static_cast<int>(DType::kBool));
@@ -210,7 +211,7 @@ Tensor numbers(const std::string& who, const int64_t* data, size_t count, const 
 
 void check_kind(const std::string& who, const keel_tensor& given, const TensorSpec& spec) {
   constexpr const char* kLayouts[] = {"dense", "ragged", "sparse"};
-  if (given.dtype < KEEL_FLOAT32 || given.dtype > KEEL_STRING) {
+  if (given.dtype < KEEL_FLOAT32 || given.dtype > KEEL_INT8) {
     throw TypeError(who, ": there is no dtype ", given.dtype);
   }
   if (given.dtype != static_cast<int>(spec.dtype)) {

@@ -49,7 +49,8 @@ typedef enum keel_dtype {
   KEEL_INT64 = 3,
   KEEL_BOOL = 4,  // a byte, 0 or 1; given, others than 0 count as 1
   KEEL_UINT8 = 5,
-  KEEL_STRING = 6  // keel_string
+  KEEL_STRING = 6,  // keel_string
+  KEEL_INT8 = 7
 } keel_dtype;
 
 typedef enum keel_layout { KEEL_DENSE = 0, KEEL_RAGGED = 1, KEEL_SPARSE = 2 } keel_layout;

@@ -35,16 +35,20 @@ std::string joined(const std::vector<std::string>& keys) {
   return out;
 }
 
+Entry stored_as(std::string key, const StateEntry& entry) {
+  return {.key = std::move(key),
+          .spec = entry.spec,
+          .required = entry.kind == StateEntry::Kind::kWeight,
+          .get = entry.get,
+          .set = entry.set,
+          .rows = entry.rows};
+}
+
 std::vector<Entry> model_entries(const CheckpointItems& items) {
   std::vector<Entry> out;
   if (!items.model) return out;
   for_each_state_entry(**items.model, [&](const std::string& path, const StateEntry& entry) {
-    out.push_back({.key = "model/" + path,
-                   .spec = entry.spec,
-                   .required = entry.kind == StateEntry::Kind::kWeight,
-                   .get = entry.get,
-                   .set = entry.set,
-                   .rows = entry.rows});
+    out.push_back(stored_as("model/" + path, entry));
   });
   return out;
 }
@@ -53,12 +57,7 @@ std::vector<Entry> embedding_entries(const CheckpointItems& items) {
   std::vector<Entry> out;
   for (const auto& [name, tables] : items.embeddings) {
     for (const StateEntry& entry : tables->state_entries()) {
-      out.push_back({.key = str("embeddings/", name, "/", entry.name),
-                     .spec = entry.spec,
-                     .required = entry.kind == StateEntry::Kind::kWeight,
-                     .get = entry.get,
-                     .set = entry.set,
-                     .rows = entry.rows});
+      out.push_back(stored_as(str("embeddings/", name, "/", entry.name), entry));
     }
   }
   return out;

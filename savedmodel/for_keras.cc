@@ -9,24 +9,13 @@
 #include "layers/functional.h"
 #include "layers/registry.h"
 #include "savedmodel/model_weights.h"
+#include "savedmodel/node_results.h"
 
 namespace keel {
 namespace {
 
 bool is_tpu_embedding(const Operation& operation) {
   return dynamic_cast<const TPUEmbeddingLayer*>(&operation) != nullptr;
-}
-
-// Null if Keras has this layer and all in it. Classes of a user's own are his affair.
-const Layer* unknown_to_keras(const Layer& layer) {
-  constexpr std::array<std::string_view, 6> kOwn = {"DenseFeatures",     "DistributedEmbedding",
-                                                    "EmbeddingFeatures", "PartialTPUEmbedding",
-                                                    "SequenceFeatures",  "TPUEmbedding"};
-  if (std::ranges::find(kOwn, layer.class_name()) != kOwn.end()) return &layer;
-  for (const auto& child : layer.sublayers()) {
-    if (const Layer* const found = unknown_to_keras(*child)) return found;
-  }
-  return nullptr;
 }
 
 LayerHandle<Layer> make(const char* class_name, Config config) {
@@ -42,18 +31,15 @@ class Rewriter {
     for (const auto& node : model_.nodes()) add(*node);
     for (const TensorLike& input : flatten(model_.inputs())) {
       // One that no output needs is no node of the graph.
-      if (!results_.contains(key_of(input))) add(*input.values().producer());
+      if (results_.find(input) == nullptr) add(*input.values().producer());
     }
-    return Functional(
-        {.inputs = inputs(), .outputs = replaced(model_.outputs()), .name = model_.name()});
+    return Functional({.inputs = inputs(),
+                       .outputs = replaced(model_.outputs()),
+                       .name = model_.name(),
+                       .trainable = model_.trainable()});
   }
 
  private:
-  using Key = std::pair<const GraphNode*, int>;
-  static Key key_of(const TensorLike& t) {
-    return {t.values().producer().get(), t.values().producer_output()};
-  }
-
   void add(const GraphNode& node) {
     if (const auto* input = dynamic_cast<const InputLayer*>(node.operation.get())) {
       return add_input(node, *input);
@@ -61,16 +47,27 @@ class Rewriter {
     if (is_tpu_embedding(*node.operation)) return add_embedding(node);
     const auto* layer = dynamic_cast<const Layer*>(node.operation.get());
     if (const Layer* const unknown = layer == nullptr ? nullptr : unknown_to_keras(*layer)) {
+      if (const auto* const inner = dynamic_cast<const FunctionalModel*>(layer)) {
+        const ModelHandle made = rewritten(*inner);
+        return results_.add(node, made.shared()->replay(replaced(node.inputs), node.options));
+      }
       throw ValueError("save_model for Keras: ", unknown->class_name(), " '", unknown->name(),
                        unknown == layer ? "'" : str("' in '", layer->name(), "'"),
                        " has no layers in Keras that do the same");
     }
-    add_results(node, node.operation->replay(replaced(node.inputs), node.options));
+    results_.add(node, node.operation->replay(replaced(node.inputs), node.options));
   }
 
-  void add_results(const GraphNode& node, const Tensors& outputs) {
-    int i = 0;
-    for (const TensorLike& output : flatten(outputs)) results_.emplace(Key{&node, i++}, output);
+  // Of a model in the model, the same for each of its calls. They go on with its inputs.
+  ModelHandle rewritten(const FunctionalModel& inner) {
+    const auto it = models_.find(&inner);
+    if (it != models_.end()) return it->second;
+    for (const TensorLike& input : flatten(inner.inputs())) {
+      if (input.layout() == Layout::kDense) continue;
+      throw ValueError("save_model for Keras: '", inner.name(), "' in '", model_.name(),
+                       "' has ragged or sparse inputs, which only the outermost model may have");
+    }
+    return models_.emplace(&inner, Rewriter(inner).rewrite()).first->second;
   }
 
   static TensorLike new_input(const Shape& shape, DType dtype, const std::string& name) {
@@ -82,24 +79,16 @@ class Rewriter {
   void add_input(const GraphNode& node, const InputLayer& input) {
     const TensorSpec spec = input.spec();
     if (spec.layout == Layout::kDense) {
-      results_.emplace(Key{&node, 0}, new_input(spec.shape, spec.dtype, input.name()));
+      results_.add(node, Tensors(new_input(spec.shape, spec.dtype, input.name())));
     }
   }
 
   Tensors replaced(const Tensors& tensors) const {
-    return map_structure(tensors, [&](const TensorLike& t) -> TensorLike {
-      if (!t.is_symbolic()) return t;
-      const auto it = results_.find(key_of(t));
-      if (it == results_.end()) {
-        const auto& layer = static_cast<const Layer&>(*t.values().producer()->operation);
-        throw ValueError("save_model for Keras: the input '", layer.name(),
-                         "' is ragged or sparse, which Keras has not, and is no pooled feature of "
-                         "a TPUEmbedding");
-      }
-      const Tensor mask = t.values().mask();
-      const bool own_mask = mask && mask.is_symbolic() && mask.producer() != nullptr;
-      if (!own_mask) return it->second;
-      return it->second.tensor().with_mask(replaced(Tensors(mask)).tensor());
+    return results_.replaced(tensors, [](const TensorLike& t) {
+      const auto& layer = static_cast<const Layer&>(*t.values().producer()->operation);
+      return str("save_model for Keras: the input '", layer.name(),
+                 "' is ragged or sparse, which Keras has not, and is no pooled feature of a "
+                 "TPUEmbedding");
     });
   }
 
@@ -130,6 +119,7 @@ class Rewriter {
     const std::vector<FeatureConfig> configs = flatten(layer.feature_config());
     const std::vector<std::string> paths = flatten_paths(layer.feature_config());
     const std::vector<TensorSpec> outputs = flatten(node.output_specs);
+    std::vector<TensorLike> found;
     for (size_t i = 0; i < ids.size(); ++i) {
       Feature feature{.layer = layer,
                       .path = paths[i],
@@ -138,8 +128,9 @@ class Rewriter {
                       .output = outputs[i].shape};
       // An empty leaf means ones.
       if (weighted && weights[i].is_symbolic()) feature.weights = weights[i];
-      results_.emplace(Key{&node, static_cast<int>(i)}, look_up(feature));
+      found.emplace_back(look_up(feature));
     }
+    results_.add(node, pack_sequence_as(layer.feature_config(), found));
   }
 
   Tensor look_up(const Feature& feature) {
@@ -155,7 +146,7 @@ class Rewriter {
 
   Tensor look_up_dense(const Feature& feature) {
     const Tensor ids = replaced(Tensors(feature.ids)).tensor();
-    const Tensor rows = table(feature, ids)(ids);
+    Tensor rows = table(feature, ids)(ids);
     if (rows.rank() == feature.output.rank()) return rows;
     std::vector<int64_t> target(feature.output.dims().begin() + 1, feature.output.dims().end());
     if (std::ranges::count(target, kUnknown) > 0) {
@@ -185,14 +176,13 @@ class Rewriter {
 
   // The dense input that stands for a sparse one.
   Tensor dense_input(const Feature& feature, const TensorLike& sparse, DType dtype) {
-    const auto found = results_.find(key_of(sparse));
-    if (found != results_.end()) return found->second.tensor();
+    if (const TensorLike* const found = results_.find(sparse)) return found->tensor();
     const auto* input =
         dynamic_cast<const InputLayer*>(sparse.values().producer()->operation.get());
     if (input == nullptr)
       refuse(feature, "its ids or weights are sparse and no input of the model");
     const TensorLike made = new_input(sparse.spec().shape, dtype, input->name());
-    results_.emplace(key_of(sparse), made);
+    results_.add(sparse, made);
     return made.tensor();
   }
 
@@ -270,7 +260,7 @@ class Rewriter {
 
   // As the model's, with the new ones behind.
   Tensors inputs() const {
-    const Tensors first = replaced(model_.inputs());
+    Tensors first = replaced(model_.inputs());
     if (presence_.empty()) return first;
     if (first.is_dict()) {
       Tensors::Dict all = first.entries();
@@ -288,13 +278,26 @@ class Rewriter {
   }
 
   const FunctionalModel& model_;
-  std::map<Key, TensorLike> results_;
-  std::map<std::string, Tensor> presence_;  // new inputs, by the name of the ids'
+  NodeResults results_;
+  std::map<const FunctionalModel*, ModelHandle> models_;  // in the model
+  std::map<std::string, Tensor> presence_;                // new inputs, by the name of the ids'
   std::map<std::pair<const TPUEmbeddingLayer*, size_t>, LayerHandle<Layer>> tables_;
   std::vector<std::string> names_;  // of new layers
 };
 
 }  // namespace
+
+// Classes of a user's own are his affair.
+const Layer* unknown_to_keras(const Layer& layer) {
+  constexpr std::array<std::string_view, 6> kOwn = {"DenseFeatures",     "DistributedEmbedding",
+                                                    "EmbeddingFeatures", "PartialTPUEmbedding",
+                                                    "SequenceFeatures",  "TPUEmbedding"};
+  if (std::ranges::find(kOwn, layer.class_name()) != kOwn.end()) return &layer;
+  for (const auto& child : layer.sublayers()) {
+    if (const Layer* const found = unknown_to_keras(*child)) return found;
+  }
+  return nullptr;
+}
 
 ModelHandle keras_model_of(const Model& model) {
   require_no_replica("save_model");

@@ -6,9 +6,10 @@
 namespace keel {
 
 // A functional model that predicts what `model` predicts, in which layers of Keras stand for every
-// TPUEmbedding; other layers are the same objects, tables are copied. It is not compiled. A model
-// that has no layers of this library alone is returned as it is. Layers of the package keras_rs
-// (DotInteraction, FeatureCross, EmbedReduce) stay what they are.
+// TPUEmbedding, also in functional models that are layers of it and have dense inputs; other layers
+// are the same objects, tables are copied. It is not compiled. A model that has no layers of this
+// library alone is returned as it is. Layers of the package keras_rs (DotInteraction, FeatureCross,
+// EmbedReduce) stay what they are.
 //
 //   A dense feature becomes Embedding, and Reshape where the layer drops a last dimension of 1.
 //   A sparse input [batch, length] of known length becomes two dense ones: ids of its own name, and
@@ -20,8 +21,11 @@ namespace keel {
 // ValueError, naming the feature and the reason, where Keras has no such layers: ragged ids, sparse
 // ones of any length or that are no input of the model, sequences, odd ids that are left out or
 // replaced, the mean of a feature with weights. ValueError, naming the layer, for other layers that
-// Keras does not have, and for any in a model that is not functional, or nested in the model.
+// Keras does not have, and for any in a model or layer that is not functional.
 // RuntimeError if the model has no weights yet.
 ModelHandle keras_model_of(const Model& model);
+
+// The first layer, the given one or one in it, that Keras does not have; null if it has all.
+const Layer* unknown_to_keras(const Layer& layer);
 
 }  // namespace keel

@@ -36,8 +36,7 @@ herr_t keep_description(unsigned, const H5E_error2_t* error, void* out) {
 LibraryScope::LibraryScope() : lock_(library_mutex()) {
   // At exit the library would close, once more, datasets that a full disk kept it from closing, and
   // crash on what it has freed of them.
-  static const herr_t no_close_at_exit = H5dont_atexit();
-  static_cast<void>(no_close_at_exit);
+  [[maybe_unused]] static const herr_t kNeverAtExit = H5dont_atexit();
   H5Eget_auto2(H5E_DEFAULT, &handler_, &handler_data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
@@ -90,11 +89,13 @@ constexpr size_t kMaxDepth = 64;  // of groups in groups
 constexpr int64_t kMaxStrings = int64_t{1} << 28;
 
 std::optional<DType> integer_dtype(size_t size, bool is_signed) {
-  if (size == 1 && !is_signed) return DType::kUint8;
+  if (size == 1) return is_signed ? DType::kInt8 : DType::kUint8;
   if (size < 4 || (size == 4 && is_signed)) return DType::kInt32;
   if (size == 4 || size == 8) return DType::kInt64;
   return std::nullopt;
 }
+
+bool is_number(DType d) { return is_floating(d) || is_integer(d) || d == DType::kInt8; }
 
 std::optional<DType> dtype_of(hid_t type) {
   const size_t size = H5Tget_size(type);
@@ -120,6 +121,7 @@ Id memory_type(const Place& place, DType dtype, hid_t file_type) {
                        : dtype == DType::kInt32   ? H5T_NATIVE_INT32
                        : dtype == DType::kInt64   ? H5T_NATIVE_INT64
                        : dtype == DType::kUint8   ? H5T_NATIVE_UINT8
+                       : dtype == DType::kInt8    ? H5T_NATIVE_INT8
                                                   : file_type;
   return place.check(H5Tcopy(source), H5Tclose, "type cannot be copied");
 }
@@ -411,7 +413,7 @@ Tensor Hdf5File::read_rows(const std::string& dataset, int64_t first, int64_t co
   const Place place{path(), dataset};
   const Impl::Dataset source = impl_->open_dataset(dataset);
   const DType dtype = source.spec.dtype;
-  if (source.spec.shape.rank() == 0 || !(is_floating(dtype) || is_integer(dtype))) {
+  if (source.spec.shape.rank() == 0 || !is_number(dtype)) {
     place.fail("needs rows of numbers, holds ", dtype, source.spec.shape);
   }
   const int64_t rows = source.spec.shape[0];
@@ -436,7 +438,6 @@ Tensor Hdf5File::read(const std::string& dataset, DType dtype) const {
   const Place place{path(), dataset};
   const Impl::Dataset source = impl_->open_dataset(dataset);
   const DType stored = source.spec.dtype;
-  const auto is_number = [](DType d) { return is_floating(d) || is_integer(d); };
   if (dtype != stored && !(is_number(dtype) && is_number(stored))) {
     place.fail("needs ", dtype, ", holds ", stored);
   }

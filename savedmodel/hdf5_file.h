@@ -42,7 +42,7 @@ class Hdf5File {
   // array of whatever type; or split over "<name>0", "<name>1", ... Empty if there is none.
   std::vector<std::string> string_list(const std::string& object, const std::string& name) const;
 
-  // What read() returns. float16 counts as float32, small integers as int32.
+  // What read() returns. float16 counts as float32, integers of 16 bits as int32.
   TensorSpec spec(const std::string& dataset) const;
   Tensor read(const std::string& dataset) const;
   // Converted to another numeric dtype while reading.

@@ -48,6 +48,8 @@ Id file_type(const Place& place, DType dtype) {
       return {H5Tcopy(H5T_STD_I32LE), H5Tclose};
     case DType::kInt64:
       return {H5Tcopy(H5T_STD_I64LE), H5Tclose};
+    case DType::kInt8:
+      return {H5Tcopy(H5T_STD_I8LE), H5Tclose};
     case DType::kUint8:
       break;
   }

@@ -67,7 +67,7 @@ class Vocabularies {
         name = to_snake_case(class_name->string());
       }
       if (const int k = used[name]++; k > 0) name += "_" + std::to_string(k);
-      out.push_back(filled(layer, group + "layers/" + name + "/"));
+      out.push_back(filled(layer, str(group, "layers/", name, "/")));
     }
     return out;
   }

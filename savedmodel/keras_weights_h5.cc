@@ -25,7 +25,7 @@ void add_idf_weights(const Layer& layer, const std::string& vars, Hdf5Contents& 
   const auto* lookup = dynamic_cast<const IndexLookupLayer<T>*>(&layer);
   if (lookup == nullptr || lookup->idf_weights().empty()) return;
   const std::vector<double> values = lookup->idf_weights();
-  const Tensor weights = Tensor::from(values, {std::ssize(values)}).cast(DType::kFloat32);
+  Tensor weights = Tensor::from(values, {std::ssize(values)}).cast(DType::kFloat32);
   out.datasets.push_back({.path = vars + "/idf_weights", .get = [weights] { return weights; }});
 }
 
@@ -75,7 +75,7 @@ class Reader {
     for (size_t i = 0; i < group.weights.size(); ++i) {
       const StateEntry& entry = group.weights[i];
       take(str("layer '", group.name, "', weight '", entry.name, "'"), str(vars, "/", i),
-           entry.spec, entry.set);
+           entry.spec, entry.set, entry.check);
     }
   }
 
@@ -96,6 +96,9 @@ class Reader {
   }
 
   std::vector<std::string> assign() && {
+    for (const Assignment& a : assignments_) {
+      if (a.check) a.check(file_.read(a.dataset, a.dtype));
+    }
     for (const Assignment& a : assignments_) a.set(file_.read(a.dataset, a.dtype));
     return std::move(skipped_);
   }
@@ -104,7 +107,7 @@ class Reader {
   struct Assignment {
     std::string dataset;
     DType dtype;
-    std::function<void(const Tensor&)> set;
+    std::function<void(const Tensor&)> set, check;
   };
 
   template <class... Args>
@@ -125,11 +128,11 @@ class Reader {
   // in "layers"; and by the name of the layer, where the file tells it.
   void index(const std::string& group, const std::string& path = "") {
     for (const std::string& child : file_.children(group.empty() ? "/" : group)) {
-      const std::string full = group + "/" + child;
+      const std::string full = str(group, "/", child);
       if (!file_.is_group(full)) continue;
       if (child != "vars") {
         const std::string now = child == "_layer_checkpoint_dependencies" ? "layers" : child;
-        index(full, path.empty() ? now : path + "/" + now);
+        index(full, path.empty() ? now : str(path, "/", now));
         continue;
       }
       by_path_[path] = full;
@@ -150,13 +153,12 @@ class Reader {
   }
 
   void take(const std::string& what, const std::string& dataset, const TensorSpec& spec,
-            const std::function<void(const Tensor&)>& set) {
+            const std::function<void(const Tensor&)>& set,
+            const std::function<void(const Tensor&)>& check = {}) {
     if (!file_.has(dataset)) return mismatch(what, " is not in the file: there is no ", dataset);
-    const Shape found = file_.spec(dataset).shape;
-    if (found != spec.shape) {
-      return mismatch(what, " needs shape ", spec.shape, ", the file has ", found, " in ", dataset);
-    }
-    assignments_.push_back({.dataset = dataset, .dtype = spec.dtype, .set = set});
+    const std::string odd = misfit(spec, file_.spec(dataset));
+    if (!odd.empty()) return mismatch(what, odd, " in ", dataset);
+    assignments_.push_back({.dataset = dataset, .dtype = spec.dtype, .set = set, .check = check});
   }
 
   const Hdf5File& file_;

@@ -103,6 +103,9 @@ class Matcher {
   }
 
   std::vector<std::string> assign() && {
+    for (const Assignment& a : assignments_) {
+      if (a.check) a.check(file_.read(a.dataset, a.dtype));
+    }
     for (const Assignment& a : assignments_) a.set(file_.read(a.dataset, a.dtype));
     return std::move(skipped_);
   }
@@ -111,7 +114,7 @@ class Matcher {
   struct Assignment {
     std::string dataset;
     DType dtype;
-    std::function<void(const Tensor&)> set;
+    std::function<void(const Tensor&)> set, check;
   };
 
   // Empty for a layer that the file lists without a group.
@@ -170,13 +173,15 @@ class Matcher {
     if (layer.nested) match_by_name(layer, stored);
     for (size_t i = 0; i < layer.weights.size(); ++i) {
       const StateEntry& entry = layer.weights[i].entry;
-      const TensorSpec found = file_.spec(stored.datasets[i]);
-      if (found.shape != entry.spec.shape) {
-        mismatch("layer '", layer.layer, "', weight '", layer.weights[i].name, "' needs shape ",
-                 entry.spec.shape, ", the file has ", found.shape, " in ", stored.datasets[i]);
+      const std::string odd = misfit(entry.spec, file_.spec(stored.datasets[i]));
+      if (!odd.empty()) {
+        mismatch("layer '", layer.layer, "', weight '", layer.weights[i].name, "'", odd, " in ",
+                 stored.datasets[i]);
       } else {
-        assignments_.push_back(
-            {.dataset = stored.datasets[i], .dtype = entry.spec.dtype, .set = entry.set});
+        assignments_.push_back({.dataset = stored.datasets[i],
+                                .dtype = entry.spec.dtype,
+                                .set = entry.set,
+                                .check = entry.check});
       }
     }
   }

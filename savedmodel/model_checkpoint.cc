@@ -152,7 +152,7 @@ bool ModelCheckpointCallback::is_to_be_saved(const Logs& logs, const std::string
                             ", saving model to ", path)
                       : str(head, " did not improve from ", before));
   }
-  if (better) best_ = *value;
+  if (better) best_ = value;
   return better;
 }
 

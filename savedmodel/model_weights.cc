@@ -99,6 +99,14 @@ LayerWeights top_level_weights(const Model& model) {
   return {.layer = "top_level_model_weights", .weights = collector.take()};
 }
 
+std::string misfit(const TensorSpec& needed, const TensorSpec& stored) {
+  if (stored.shape != needed.shape) {
+    return str(" needs shape ", needed.shape, ", the file has ", stored.shape);
+  }
+  if ((needed.dtype == DType::kInt8) == (stored.dtype == DType::kInt8)) return {};
+  return str(" needs ", needed.dtype, ", the file has ", stored.dtype);
+}
+
 void require_built(const std::string& who, const Layer& root) { require_built(who, root, root); }
 
 void require_no_replica(const std::string& who) {

@@ -25,6 +25,10 @@ std::vector<LayerWeights> weights_by_layer(const Model& model);
 // Those that belong to the model itself and to none of its layers.
 LayerWeights top_level_weights(const Model& model);
 
+// Empty if what a file has is what a weight needs, else why not: " needs shape (3, 2), the file has
+// (4, 2)". Numbers are converted, but codes of int8 are not to be taken for the numbers themselves.
+std::string misfit(const TensorSpec& needed, const TensorSpec& stored);
+
 // RuntimeError, naming `who`, if a layer in `root` has not made its weights yet.
 void require_built(const std::string& who, const Layer& root);
 // RuntimeError, naming `who`, inside a replica of several: state is read and set outside.

@@ -4,6 +4,7 @@
 
 #include "distribute/fail_together.h"
 #include "savedmodel/for_keras.h"
+#include "savedmodel/int8_tables.h"
 #include "savedmodel/keras_archive.h"
 #include "savedmodel/keras_h5.h"
 #include "savedmodel/keras_weights_h5.h"
@@ -47,12 +48,19 @@ void check_overwrite(const char* who, const std::string& path, bool overwrite) {
 
 void save_model(const Model& model, const std::string& path, const SaveOptions& options) {
   const Format format = whole_model_format("save_model", path);
+  const bool in_int8 = options.table_dtype == "int8";
+  if (!in_int8 && options.table_dtype != "float32") {
+    throw ValueError("save_model: table_dtype must be float32 or int8, received '",
+                     options.table_dtype, "'");
+  }
   check_overwrite("save_model", path, options.overwrite);
-  if (options.for_keras) {
+  if (options.for_keras || in_int8) {
+    SaveOptions as_it_is = options;
+    as_it_is.for_keras = false;
+    as_it_is.table_dtype = "float32";
+    if (!options.for_keras) return save_model(with_int8_tables(model), path, as_it_is);
     const ModelHandle rewritten = keras_model_of(model);
-    return save_model(
-        rewritten, path,
-        {.include_optimizer = options.include_optimizer, .signatures = options.signatures});
+    return save_model(in_int8 ? with_int8_tables(*rewritten) : rewritten, path, as_it_is);
   }
   check_signatures(model, options.signatures);
   if (format == Format::kArchive) {

@@ -28,15 +28,19 @@ struct SaveOptions {
   // Save keras_model_of(model) (for_keras.h), which Keras can load, in place of a model that has
   // layers Keras does not.
   bool for_keras = false;
+  // "int8": save with_int8_tables(model) (int8_tables.h), a model to serve that is not compiled:
+  // the table of each Embedding, and with for_keras of each TPUEmbedding, takes a quarter of the
+  // bytes, as where Keras quantizes it.
+  std::string table_dtype = "float32";
   // Ways to serve the model beside "serving_default"; signatures(path) gives them (signature.h).
   // Keras does not see them.
   SignatureSpecs signatures = {};
 };
 
-// ValueError for another suffix than those of whole models, and what write_keras_h5,
-// write_keras_archive and keras_model_of throw; ValueError and TypeError, naming it, for a
-// signature that does not fit the model saved. The file appears whole or not at all. All processes
-// of a job call it.
+// ValueError for another suffix than those of whole models and another table_dtype, and what
+// write_keras_h5, write_keras_archive, keras_model_of and with_int8_tables throw; ValueError and
+// TypeError, naming it, for a signature that does not fit the model saved. The file appears whole
+// or not at all. All processes of a job call it.
 void save_model(const Model& model, const std::string& path, const SaveOptions& options = {});
 inline void save_model(const ModelHandle& model, const std::string& path,
                        const SaveOptions& options = {}) {

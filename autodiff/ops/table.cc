@@ -94,6 +94,36 @@ class Gather final : public Op {
   }
 };
 
+// codes[ids] / scales[ids], ids int64.
+class GatherQuantized final : public Op {
+ public:
+  GatherQuantized() : Op("GatherQuantized") {}
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
+    constexpr const char* kWho = "gather_quantized";
+    if (in[0].dtype != DType::kInt8 || in[1].dtype != DType::kFloat32) {
+      throw TypeError(kWho, ": needs codes of int8 and scales of float32, received ", in[0].dtype,
+                      " and ", in[1].dtype);
+    }
+    check_rank(kWho, "codes", in[0].shape, 2);
+    check_rank(kWho, "scales", in[1].shape, 1);
+    check_one_length(kWho, "codes", in[0].shape, "scales", in[1].shape);
+    return {{.shape = in[2].shape + in[0].shape.slice(1, 2), .dtype = DType::kFloat32}};
+  }
+  std::vector<Tensor> compute(std::span<const Tensor> in) const override {
+    const auto ids = in[2].data<int64_t>();
+    const int64_t dim = in[0].dim(1);
+    check_ids("gather_quantized", ids, in[0].dim(0));
+    Tensor out = Tensor::uninitialized(in[2].shape() + Shape{dim}, DType::kFloat32);
+    if (out.size() == 0) return {out};
+    kernels::gather_rows(in[0].data<int8_t>().data(), in[1].data<float>().data(), dim, ids.data(),
+                         static_cast<int64_t>(ids.size()), out.mutable_data<float>().data());
+    return {out};
+  }
+  Retain retain() const override { return {.inputs = 0, .outputs = 0}; }
+  bool differentiable() const override { return false; }
+};
+
 // values [n, dim...] at ids [n], both inputs, summed into zeros.
 class ScatterSum final : public Op {
  public:
@@ -296,6 +326,10 @@ namespace ops {
 
 Tensor gather(const Tensor& params, const Tensor& ids) {
   return dispatch1(Gather(), {params, ids64("gather", ids)});
+}
+
+Tensor gather_quantized(const Tensor& codes, const Tensor& scales, const Tensor& ids) {
+  return dispatch1(GatherQuantized(), {codes, scales, ids64("gather_quantized", ids)});
 }
 
 Tensor embedding_pool(const Tensor& table, const Tensor& ids, const Tensor& row_splits,

@@ -42,7 +42,7 @@ bool holds(double value) {
 
 void check(const CsvColumn& column, const std::string& who) {
   const bool is_text = column.dtype == DType::kString;
-  if (!is_text && (column.dtype == DType::kBool || column.dtype == DType::kUint8)) {
+  if (!is_text && size_of(column.dtype) == 1) {
     throw TypeError(who, ": column '", column.name,
                     "' needs float32, float64, int32, int64 or string, received ", column.dtype);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/kernels/abs_max_rows.h"
 #include "framework/kernels/prefetch_row.h"
 #include "framework/kernels/row_sum.h"
 #include "framework/parallel.h"
@@ -58,6 +59,23 @@ void gather(const Row* table, int64_t dim, const int64_t* ids, int64_t n, T* out
       copy_rows<kDim>(table, dim, ids, begin, end, out);
     });
   });
+}
+
+template <int64_t kDim>
+void copy_quantized_rows(const int8_t* codes, const float* scales, int64_t dim_, const int64_t* ids,
+                         int64_t begin, int64_t end, float* out) {
+  const int64_t dim = kDim > 0 ? kDim : dim_;
+  const int64_t ahead = rows_ahead(dim);
+  const auto ask = [&](int64_t id) {
+    ask_for(codes + id * dim, dim);
+    __builtin_prefetch(scales + id);
+  };
+  for (int64_t i = begin; i < std::min(end, begin + ahead); ++i) ask(ids[i]);
+  for (int64_t i = begin; i < end; ++i) {
+    if (i + ahead < end) ask(ids[i + ahead]);
+    to_floats(AbsMaxRow{.codes = codes + ids[i] * dim, .scale = scales[ids[i]]}, dim,
+              out + i * dim);
+  }
 }
 
 // Of one sample. Sums in double, so that gradients checked in double find what was divided by.
@@ -142,6 +160,15 @@ void gather_rows(const float* table, int64_t dim, const int64_t* ids, int64_t n,
 
 void gather_rows(const double* table, int64_t dim, const int64_t* ids, int64_t n, double* out) {
   gather(table, dim, ids, n, out);
+}
+
+void gather_rows(const int8_t* codes, const float* scales, int64_t dim, const int64_t* ids,
+                 int64_t n, float* out) {
+  with_constant_dim(dim, [&]<int64_t kDim>() {
+    parallel_for(n, samples_per_block(1, 1, dim), [&](int64_t begin, int64_t end) {
+      copy_quantized_rows<kDim>(codes, scales, dim, ids, begin, end, out);
+    });
+  });
 }
 
 void gather_rows(const BFloat16* table, int64_t dim, const int64_t* ids, int64_t n, float* out) {

@@ -28,6 +28,9 @@ void gather_rows(const float* table, int64_t dim, const int64_t* ids, int64_t n,
 void gather_rows(const double* table, int64_t dim, const int64_t* ids, int64_t n, double* out);
 void gather_rows(const BFloat16* table, int64_t dim, const int64_t* ids, int64_t n, float* out);
 void gather_rows(const Float16* table, int64_t dim, const int64_t* ids, int64_t n, float* out);
+// out[i] = codes[ids[i]] / scales[ids[i]] (abs_max_rows.h).
+void gather_rows(const int8_t* codes, const float* scales, int64_t dim, const int64_t* ids,
+                 int64_t n, float* out);
 
 // The factor of each position: w (sum), w / sum of w (mean), w / sqrt(sum of w^2) (sqrtn), sums
 // over the sample; 0 where the divisor is 0. gains[p] for every position p.

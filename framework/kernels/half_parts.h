@@ -20,6 +20,7 @@ typedef float FloatPart __attribute__((vector_size(64)));  // 16 floats
 
 inline float to_float(float value) { return value; }
 inline float to_float(uint8_t value) { return static_cast<float>(value); }
+inline float to_float(int8_t value) { return static_cast<float>(value); }
 inline float to_float(BFloat16 value) {
   return std::bit_cast<float>(static_cast<uint32_t>(value.bits) << 16U);
 }
@@ -53,6 +54,10 @@ inline FloatPart load_part(const Float16* from) {
 inline FloatPart load_part(const uint8_t* from) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
   return std::bit_cast<FloatPart>(_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes)));
+}
+inline FloatPart load_part(const int8_t* from) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return std::bit_cast<FloatPart>(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes)));
 }
 #else
 template <class Number>

@@ -1,7 +1,10 @@
 #include "layers/core/embedding.h"
 
+#include <cmath>
+
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
+#include "framework/quantizers.h"
 #include "layers/serving/planner.h"
 
 namespace keel {
@@ -16,12 +19,55 @@ EmbeddingLayer::EmbeddingLayer(Options options)
 }
 
 void EmbeddingLayer::build_weights(const TensorSpec&) {
+  const Shape shape = {options_.input_dim, options_.output_dim};
+  if (dtype_policy().int8_weights()) {
+    return add_quantized(Tensor::zeros(shape, DType::kInt8),
+                         Tensor::full<float>({options_.input_dim}, 1));
+  }
   embeddings_ = add_weight({.name = "embeddings",
-                            .shape = {options_.input_dim, options_.output_dim},
+                            .shape = shape,
                             .initializer = options_.embeddings_initializer,
                             .regularizer = options_.embeddings_regularizer,
                             .constraint = options_.embeddings_constraint,
                             .dtype = dtype()});
+}
+
+void EmbeddingLayer::add_quantized(Tensor codes, Tensor scales) {
+  embeddings_ = add_weight(Variable(std::move(codes), {.name = "embeddings", .trainable = false}));
+  scale_ =
+      add_weight(Variable(std::move(scales), {.name = "embeddings_scale", .trainable = false}));
+}
+
+void EmbeddingLayer::quantize(const std::string& mode) {
+  const std::string who = str("Embedding ", name(), ".quantize");
+  if (mode != "int8") throw ValueError(who, ": mode must be int8, received '", mode, "'");
+  if (!built()) throw ValueError(who, ": the layer has no table yet; call it once before");
+  if (dtype_policy().int8_weights()) {
+    throw ValueError(who, ": the table is in int8 already (", dtype_policy().name(), ")");
+  }
+  const NoGradient pause;
+  QuantizedTable table = abs_max_quantize(embeddings_.read(), who);
+  const DTypePolicy policy = dtype_policy().with_int8_weights();
+  reset_weights(policy);
+  options_.dtype = policy;
+  add_quantized(std::move(table.codes), std::move(table.scales));
+}
+
+std::vector<StateEntry> EmbeddingLayer::state_entries() const {
+  std::vector<StateEntry> out = TensorLayer::state_entries();
+  if (!scale_) return out;
+  StateEntry& scales = out.back();
+  scales.check = [who = "Embedding " + name()](const Tensor& values) {
+    for (const float scale : values.data<float>()) {
+      if (scale > 0 && std::isfinite(scale)) continue;
+      throw ValueError(who, ": embeddings_scale must be positive and finite, received ", scale);
+    }
+  };
+  scales.set = [check = scales.check, set = std::move(scales.set)](const Tensor& values) {
+    check(values);
+    set(values);
+  };
+  return out;
 }
 
 std::vector<Tensor> EmbeddingLayer::compute_mask(const Tensors& inputs, const Tensors&) const {
@@ -32,14 +78,17 @@ std::vector<Tensor> EmbeddingLayer::compute_mask(const Tensors& inputs, const Te
 
 Tensor EmbeddingLayer::call(const Tensor& ids, const CallContext&) {
   const Tensor rows = is_floating(ids.dtype()) ? ops::cast(ids, DType::kInt64) : ids;
+  if (scale_) return ops::gather_quantized(embeddings_.read(), scale_.read(), rows);
   return ops::gather(embeddings_.read_rows(rows), rows);
 }
 
 std::optional<PlanValues> EmbeddingLayer::plan(Planner& planner, const PlanValues& inputs) const {
   if (options_.mask_zero || planner.spec(inputs.leaf()).layout != Layout::kDense) return {};
   const NoGradient pause;
-  const std::optional<PlanValue> out = planner.look_up(
-      {.who = "Embedding " + name(), .table = embeddings_.read(), .ids = inputs.leaf()});
+  const std::optional<PlanValue> out = planner.look_up({.who = "Embedding " + name(),
+                                                        .table = embeddings_.read(),
+                                                        .scales = scale_ ? scale_.read() : Tensor(),
+                                                        .ids = inputs.leaf()});
   if (!out) return {};
   return *out;
 }

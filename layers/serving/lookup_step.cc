@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "framework/kernels/abs_max_rows.h"
 #include "framework/kernels/row_sum.h"
 
 namespace keel {
@@ -34,18 +35,28 @@ void visit_ids(const TensorView& ids, const Fn& fn) {
 
 // The rows of a table as they stand in memory.
 struct RowBytes {
+  enum class Kind { kFloats, kInt8Row, kAbsMaxRow };
   const char* base;
   int64_t bytes;  // of a row
-  bool is_int8;
+  Kind kind;
+  const float* scales = nullptr;  // of kAbsMaxRow
 };
 
 RowBytes rows_of(const PlanLookup& lookup) {
   if (lookup.int8) {
-    return {.base = lookup.int8.data(), .bytes = lookup.int8.row_bytes(), .is_int8 = true};
+    return {.base = lookup.int8.data(),
+            .bytes = lookup.int8.row_bytes(),
+            .kind = RowBytes::Kind::kInt8Row};
+  }
+  if (lookup.scales) {
+    return {.base = reinterpret_cast<const char*>(lookup.table.data<int8_t>().data()),
+            .bytes = lookup.table.dim(1),
+            .kind = RowBytes::Kind::kAbsMaxRow,
+            .scales = lookup.scales.data<float>().data()};
   }
   return {.base = reinterpret_cast<const char*>(lookup.table.data<float>().data()),
           .bytes = lookup.table.dim(1) * static_cast<int64_t>(sizeof(float)),
-          .is_int8 = false};
+          .kind = RowBytes::Kind::kFloats};
 }
 
 // One dense lookup of a call.
@@ -75,8 +86,10 @@ Dense dense_of(const LookupStep::Entry& entry, const PlanCall& call) {
 }
 
 void prefetch_rows(const Dense& d, int64_t begin, int64_t end) {
-  for (int64_t i = begin * d.per_row; i < end * d.per_row; ++i)
+  for (int64_t i = begin * d.per_row; i < end * d.per_row; ++i) {
     prefetch_row(d.row(i), d.table.bytes);
+    if (d.table.scales != nullptr) __builtin_prefetch(d.table.scales + d.id(i));
+  }
 }
 
 void copy_rows(const Dense& d, int64_t begin, int64_t end) {
@@ -85,11 +98,20 @@ void copy_rows(const Dense& d, int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       float* to = d.out[r];
       for (int64_t j = 0; j < d.per_row; ++j, to += dim) {
-        const char* const row = d.row(r * d.per_row + j);
-        if (d.table.is_int8) {
-          kernels::to_floats(kernels::Int8Row(row), dim, to);
-        } else {
-          std::memcpy(to, row, dim * sizeof(float));
+        const int64_t i = r * d.per_row + j;
+        const char* const row = d.row(i);
+        switch (d.table.kind) {
+          case RowBytes::Kind::kFloats:
+            std::memcpy(to, row, dim * sizeof(float));
+            break;
+          case RowBytes::Kind::kInt8Row:
+            kernels::to_floats(kernels::Int8Row(row), dim, to);
+            break;
+          case RowBytes::Kind::kAbsMaxRow:
+            kernels::to_floats(kernels::AbsMaxRow{.codes = reinterpret_cast<const int8_t*>(row),
+                                                  .scale = d.table.scales[d.id(i)]},
+                               dim, to);
+            break;
         }
       }
     }

@@ -85,7 +85,7 @@ std::optional<std::vector<PlanValue>> Planner::rows(const PlanValues& values, bo
   const std::vector<PlanValue> all = flatten(values);
   for (PlanValue value : all) {
     const TensorSpec& s = spec(value);
-    const bool castable = cast && s.dtype != DType::kString && s.dtype != DType::kBool;
+    const bool castable = cast && (is_floating(s.dtype) || is_integer(s.dtype));
     if (!has_known_rows(s) || !state_->is_batch(value).value_or(false) ||
         (s.dtype != DType::kFloat32 && !castable)) {
       return {};
@@ -155,7 +155,8 @@ PlanValue Planner::product(PlanValue x, const Variable& kernel, const Variable& 
   }
   const Shape row = row_shape(x);
   const PlanValue y = make_rows(row.rank() == 0 ? Shape{units} : row.with(-1, units));
-  const int64_t repeats = row.size() / in;
+  // Rows of no elements too: what they give is the bias.
+  const int64_t repeats = row.rank() == 0 ? 1 : row.drop_last().size();
   add(std::make_unique<ProductStep>(packed, function, x, y, repeats), {x}, {y});
   return y;
 }
@@ -194,12 +195,12 @@ std::optional<PlanValue> Planner::look_up(PlanLookup lookup) {
                              : ids.shape.rank() == 2 && is_input(lookup.ids) &&
                                    (!lookup.weights || is_input(*lookup.weights));
   if (!fits || (ids.dtype != DType::kInt32 && ids.dtype != DType::kInt64) ||
-      lookup.table.dtype() != DType::kFloat32 ||
+      (lookup.table.dtype() != DType::kFloat32 && !(is_dense && lookup.scales)) ||
       (lookup.weights && spec(*lookup.weights).dtype != DType::kFloat32)) {
     return {};
   }
   const int64_t dim = lookup.table.dim(1);
-  if (auto& tables = state_->int8_tables) {
+  if (auto& tables = state_->int8_tables; tables && !lookup.scales) {
     Int8Table& table = (*tables)[lookup.table.data<float>().data()];
     if (!table) table = Int8Table(lookup.table, lookup.who);
     lookup.int8 = table;

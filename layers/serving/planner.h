@@ -29,17 +29,19 @@ namespace keel {
 
 using PlanValues = Nest<PlanValue>;
 
-// A lookup of rows of a table, [vocabulary, dim] float32: those of dense ids [batch, ...] side by
-// side; of a ragged or sparse id tensor of rank 2, pooled by row. Ids are int32 or int64.
+// A lookup of rows of a table, [vocabulary, dim] float32 or, of dense ids, int8 with scales: those
+// of dense ids [batch, ...] side by side; of a ragged or sparse id tensor of rank 2, pooled by row.
+// Ids are int32 or int64.
 struct PlanLookup {
   std::string who = {};  // begins the message about an id out of range: ": id 7 at position 2 ..."
   Tensor table = {};
+  Tensor scales = {};  // float32 [vocabulary], of an int8 table: an element is code / scale
   PlanValue ids = {};
   std::optional<PlanValue> weights = {};  // float32, one for each ragged or sparse id
   kernels::Combiner combiner = kernels::Combiner::kSum;
   // Of sparse ids: negative ids are left out, and, unless the combiner is sum, weights <= 0.
   bool prunes = false;
-  // The table in 8 bits, which is then looked up in its place.
+  // A float32 table in 8 bits, which is then looked up in its place.
   Int8Table int8 = {};
 };
 

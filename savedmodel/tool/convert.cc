@@ -45,6 +45,7 @@ int run(const Arguments& arguments) {
   check_suffix(out);
   const LoadedModel loaded = model_of(arguments);
   if (is_weights_file(out) || arguments.has("weights_only")) {
+    if (arguments.has("table_dtype")) throw ValueError(kWho, ": --table_dtype is for whole models");
     save_weights(loaded.model, out);
   } else {
     if (!loaded.not_compiled.empty()) {
@@ -54,6 +55,7 @@ int run(const Arguments& arguments) {
     save_model(loaded.model, out,
                {.include_optimizer = loaded.model->compiled(),
                 .for_keras = arguments.has("for_keras"),
+                .table_dtype = arguments.value("table_dtype").value_or("float32"),
                 .signatures = read_signature_specs(arguments.value("model").value_or(in))});
   }
   std::cout << "wrote " << out << '\n';
@@ -68,7 +70,8 @@ Command convert_command() {
                  .operands = {"IN", "OUT"},
                  .flags = {{"model", {"FILE"}, "the model that the weights in IN are for"},
                            {"weights_only", {}, "write weights alone to a .h5 file, too"},
-                           {"for_keras", {}, "put layers of Keras in place of those it lacks"}}},
+                           {"for_keras", {}, "put layers of Keras in place of those it lacks"},
+                           {"table_dtype", {"DTYPE"}, "float32, or int8: tables of 8 bits"}}},
       .summary = "writes a model, or weights, in the format that OUT's suffix asks for",
       .details =
           "OUT is a model (.keras, .h5, .hdf5) or weights (.weights.h5). The optimizer's state\n"

@@ -114,7 +114,14 @@ void compare_models(const std::string& a, const std::string& b, double atol, Rep
   const Config served_a = to_config(read_signature_specs(a));
   const Config served_b = to_config(read_signature_specs(b));
   compare_configs("signatures", &served_a, &served_b, report);
-  compare_stored(values_of(*x.model), values_of(*y.model), atol, report);
+  StoredValues of_x = values_of(*x.model), of_y = values_of(*y.model);
+  const bool x_is_new = has_new_optimizer(*x.model);
+  if (x_is_new != has_new_optimizer(*y.model)) {
+    report.add("optimizer in ", x_is_new ? "A" : "B", ": ", kNewOptimizer);
+    of_x.optimizer.clear();
+    of_y.optimizer.clear();
+  }
+  compare_stored(of_x, of_y, atol, report);
 }
 
 // The weights alone of two files, one of which has a model to name the other's by.

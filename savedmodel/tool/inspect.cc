@@ -125,7 +125,9 @@ void inspect_model(const std::string& path, FileKind kind) {
   summary(*model, {.line_length = 100, .expand_nested = true}, std::cout);
   const StoredValues values = values_of(*model);
   print_values("weights", values.weights);
-  if (optimizer != nullptr) {
+  if (has_new_optimizer(*model)) {
+    std::cout << "\noptimizer " << optimizer->name() << "  " << kNewOptimizer << '\n';
+  } else if (optimizer != nullptr) {
     print_values(("optimizer " + optimizer->name()).c_str(), values.optimizer);
   }
   print_signatures(model, path);

@@ -150,7 +150,7 @@ StoredValues values_of(const Model& model) {
       out.weights.push_back(stored(complete ? name : layer.layer + "/" + name, weight.entry));
     }
   }
-  if (model.optimizer() == nullptr) return out;
+  if (model.optimizer() == nullptr || has_new_optimizer(model)) return out;
   for (const OptimizerState& state : optimizer_state(model)) {
     StateEntry entry;
     entry.spec = state.spec;
@@ -158,6 +158,10 @@ StoredValues values_of(const Model& model) {
     out.optimizer.push_back(stored(state.name, entry));
   }
   return out;
+}
+
+bool has_new_optimizer(const Model& model) {
+  return model.optimizer() != nullptr && model.optimizer()->iterations() == 0;
 }
 
 StoredValues values_of(const std::string& path, FileKind kind) {

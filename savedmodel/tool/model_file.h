@@ -46,8 +46,13 @@ struct StoredValues {
   std::vector<StoredValue> optimizer;
 };
 
-// Weights go by the names of layers and weights; optimizer's state is there if it is compiled.
+// Weights go by the names of layers and weights; optimizer's state is there if it has made a step.
 StoredValues values_of(const Model& model);
+// Compiled, and at step 0: nothing in its slots is of training.
+bool has_new_optimizer(const Model& model);
+inline constexpr char kNewOptimizer[] =
+    "new: the file has no state of steps, or not of all variables (what belongs to tables in an "
+    "engine is in checkpoints only)";
 // Those of a file of weights alone, by their place in it, or of a checkpoint, by their keys.
 StoredValues values_of(const std::string& path, FileKind kind);
 

@@ -38,6 +38,45 @@ TEST_F(DTypePolicyTest, PoliciesNotOfferedSaySo) {
   EXPECT_THROW(DTypePolicy("mixed"), ValueError);
 }
 
+TEST_F(DTypePolicyTest, WeightsInInt8AreAPolicyBeforeAnother) {
+  for (const char* name : {"int8_from_float32", "int8_from_mixed_bfloat16"}) {
+    const DTypePolicy policy = name;
+    EXPECT_EQ(policy.name(), name);
+    EXPECT_TRUE(policy.int8_weights());
+    EXPECT_EQ(policy.variable_dtype(), DType::kFloat32);
+    EXPECT_NE(policy, DType::kFloat32);
+    DTypePolicy read = DType::kFloat64;
+    decode(encode(policy), read);
+    EXPECT_EQ(read, policy);
+    decode(Config(name), read);
+    EXPECT_EQ(read, policy);
+    EXPECT_THROW((void)policy.with_int8_weights(), NotImplementedError);
+    EXPECT_THROW(set_dtype_policy(policy), ValueError);
+  }
+  EXPECT_TRUE(DTypePolicy("int8_from_mixed_bfloat16").bfloat16_products());
+  EXPECT_EQ(DTypePolicy("mixed_bfloat16").with_int8_weights().name(), "int8_from_mixed_bfloat16");
+  EXPECT_EQ(dtype_policy(), DType::kFloat32);
+  for (const char* name : {"int4_from_float32", "float8_from_float32", "int8_from_float64",
+                           "int8_from_int8_from_float32", "int8_from_float16"}) {
+    EXPECT_THROW((void)DTypePolicy(name), NotImplementedError) << name;
+  }
+  EXPECT_THROW((void)DTypePolicy("int8_from_"), ValueError);
+}
+
+TEST_F(DTypePolicyTest, ConfigsOfWeightsInInt8AreKerass) {
+  EXPECT_EQ(to_json(encode(DTypePolicy("int8_from_float32"))),
+            R"({"module": "keras.dtype_policies", "class_name": "QuantizedDTypePolicy", )"
+            R"("config": {"mode": "int8", "source_name": "float32"}, "registered_name": null})");
+  // Without a source it is the global policy; before Keras 3.4 the config was the name.
+  for (const char* config : {R"({"mode": "int8", "source_name": null})", R"({"mode": "int8"})",
+                             R"({"name": "int8_from_float32"})"}) {
+    DTypePolicy read = DType::kFloat64;
+    decode(Config::dict({{"class_name", "QuantizedDTypePolicy"}, {"config", parse_json(config)}}),
+           read);
+    EXPECT_EQ(read.name(), "int8_from_float32") << config;
+  }
+}
+
 TEST_F(DTypePolicyTest, TheGlobalOneIsWhatPoliciesAreByDefault) {
   EXPECT_EQ(dtype_policy(), DType::kFloat32);
   set_dtype_policy("mixed_bfloat16");

@@ -134,6 +134,45 @@ TEST(ForKerasTest, AModelOfLayersThatKerasHasIsSavedAsItIs) {
   EXPECT_EQ(&*keras_model_of(*model), &*model);
 }
 
+TEST(ForKerasTest, ModelsInTheModelAreRewrittenToo) {
+  const TempFolder folder;
+  const auto ids_named = [](const char* name) {
+    return layers::input({.shape = {3}, .dtype = DType::kInt64, .name = name});
+  };
+  const Tensors inner_ids = {{"ids", ids_named("ids")}};
+  const TPUEmbedding embedding(
+      {.feature_config = {{"ids", FeatureConfig{.table = table("t")}}}, .name = "e"});
+  const Functional inner({.inputs = inner_ids,
+                          .outputs = Dense({.units = 2})(embedding(inner_ids)["ids"].tensor()),
+                          .name = "inner"});
+  const Tensor a = ids_named("a"), b = ids_named("b");
+  const Functional model(
+      {.inputs = Tensors::list({a, b}),
+       .outputs = Tensors::list({inner(Tensors{{"ids", a}}), inner(Tensors{{"ids", b}})}),
+       .name = "outer"});
+  const Tensors batch = Tensors::list(
+      {Tensor::from<int64_t>({1, 2, 3}, {1, 3}), Tensor::from<int64_t>({4, 5, 6}, {1, 3})});
+  for (const char* dtype : {"float32", "int8"}) {
+    save_model(model, folder / "a.keras", {.for_keras = true, .table_dtype = dtype});
+    const ModelHandle same = load_model(folder / "a.keras");
+    EXPECT_EQ(same->weights().size(), std::string(dtype) == "int8" ? 4U : 3U) << "one table";
+    for (size_t i = 0; i < 2; ++i) {
+      const std::vector<float> x = of(same(batch)[i]), y = of(model(batch)[i]);
+      ASSERT_EQ(x.size(), y.size());
+      for (size_t j = 0; j < x.size(); ++j) EXPECT_NEAR(x[j], y[j], dtype[0] == 'i' ? 0.02 : 0);
+    }
+  }
+}
+
+TEST(ForKerasTest, AModelInTheModelWithSparseInputsIsRefused) {
+  const Functional inner = pooled("sum", false);
+  const SparseTensor ids =
+      layers::sparse_input({.shape = {3}, .dtype = DType::kInt64, .name = "outer_ids"});
+  const Functional model(
+      {.inputs = TensorLike(ids), .outputs = inner(Tensors{{"seen", ids}}), .name = "outer"});
+  expect_refused("'m' in 'outer'", "outermost", [&] { keras_model_of(*model); });
+}
+
 TEST(ForKerasTest, AModelThatIsNotFunctionalIsRefusedIfItHasSuchLayers) {
   const TPUEmbedding embedding(
       {.feature_config = Nest<FeatureConfig>(FeatureConfig{.table = table("t")}), .name = "e"});

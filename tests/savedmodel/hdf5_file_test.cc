@@ -26,6 +26,7 @@ TEST(Hdf5FileTest, KeepsTensorsOfEveryDtype) {
   const Tensor i64 = Tensor::from<int64_t>({int64_t{1} << 60, -5}, {2});
   const Tensor flags = Tensor::from<bool>({true, false, true}, {3});
   const Tensor bytes = Tensor::from<uint8_t>({0, 255}, {2});
+  const Tensor codes = Tensor::from<int8_t>({-128, 127}, {2});
   const Tensor words = Tensor::from<std::string>({"", "a", "h\xC3\xA9"}, {3});
   {
     Hdf5Writer file(folder / "a.h5");
@@ -35,6 +36,7 @@ TEST(Hdf5FileTest, KeepsTensorsOfEveryDtype) {
     file.write("i64", i64);
     file.write("flags", flags);
     file.write("bytes", bytes);
+    file.write("codes", codes);
     file.write("words", words);
     file.commit();
   }
@@ -45,6 +47,9 @@ TEST(Hdf5FileTest, KeepsTensorsOfEveryDtype) {
   expect_same<int64_t>(file.read("i64"), i64);
   expect_same<bool>(file.read("flags"), flags);
   expect_same<uint8_t>(file.read("bytes"), bytes);
+  expect_same<int8_t>(file.read("codes"), codes);
+  expect_same<int8_t>(file.read_rows("codes", 1, 1), Tensor::from<int8_t>({127}, {1}));
+  expect_same<float>(file.read("codes", DType::kFloat32), Tensor::from<float>({-128, 127}, {2}));
   expect_same<std::string>(file.read("words"), words);
 }
 

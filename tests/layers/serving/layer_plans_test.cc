@@ -78,6 +78,12 @@ TEST(LayerPlans, OfDenseOverTheLastOfSeveralAxes) {
   EXPECT_EQ(compare_layer(layers::Dense({.units = 4, .activation = "softmax"}), {3, 5}), Names());
 }
 
+TEST(LayerPlans, OfRowsOfNoElementsAreOfTheBias) {
+  const Tensor x = layers::input({.shape = {0}, .name = "x"});
+  const Tensor y = layers::Dense({.units = 3, .bias_initializer = "normal"})(x);
+  EXPECT_EQ(compare(Functional({.inputs = x, .outputs = y}), Tensor::zeros({5, 0})), Names());
+}
+
 TEST(LayerPlans, OfLayersThatOnlyChangeShapesOrNothing) {
   EXPECT_EQ(compare_layer(layers::Flatten({}), {2, 3}), Names());
   EXPECT_EQ(compare_layer(layers::Reshape({.target_shape = {-1, 2}}), {3, 4}), Names());

@@ -20,6 +20,14 @@ for file in "$cases"/*.keras; do
   expect "wrote" "$keel" convert f.keras f.weights.h5
   expect "no differences" "$keel" diff "$file" f.weights.h5
 done
+expect "wrote" "$keel" convert "$cases/ncf.keras" h.keras --table_dtype int8
+expect "int8" "$keel" inspect h.keras
+expect "within atol" "$keel" predict h.keras "$cases/ncf.inputs.json" \
+  --expected "$cases/ncf.expected.json" --atol 0.01
+expect_error 1 "not within atol" "$keel" predict h.keras "$cases/ncf.inputs.json" \
+  --expected "$cases/ncf.expected.json" --atol 1e-9 --rtol 0
+expect_bad "for whole models" "$keel" convert b.keras j.weights.h5 --table_dtype int8
+expect_bad "table_dtype must be" "$keel" convert b.keras g.keras --table_dtype int4
 expect_bad "OUT must end in" "$keel" convert "$files/ranker.keras" g.onnx
 expect_bad "holds weights alone: name a file with the model by --model" \
   "$keel" convert c.weights.h5 g.keras

@@ -16,6 +16,8 @@ expect_error 1 "optimizer optimizers/adam/iteration: 1 of 1 values differ, by up
 expect "no differences" \
   "$keel" diff "$files/checkpoints/ckpt-1.h5" "$files/checkpoints/ckpt-2.h5" --atol 10
 expect_error 1 "weight " "$keel" diff "$cases/ncf.keras" "$cases/nested.keras"
+expect "no differences" "$keel" diff "$files/engine.keras" "$files/engine.keras"
+expect_error 1 "optimizer in A: new: " "$keel" diff "$files/engine.keras" "$files/host.keras"
 expect_bad "a checkpoint is compared with another one" "$keel" diff "$model" "$files/checkpoints"
 expect_bad "weights in two formats need a model" \
   "$keel" diff "$files/alone.h5" "$files/ranker.weights.h5"

@@ -5,17 +5,20 @@
 //   rows.*                       inputs for it, as JSON, CSV and records; expected.json
 //   mixed.keras                  inputs of every numeric dtype and layout, two outputs
 //   same.keras                   what a ragged and a sparse input hold
+//   engine.keras, host.keras     trained models with TPUEmbedding, on cores and on the host
 //   checkpoints/                 two checkpoints of it
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 
+#include "distribute/tpu_strategy.h"
 #include "framework/data/example.h"
 #include "framework/data/tfrecord.h"
 #include "layers/core/dense.h"
 #include "layers/core/embedding.h"
 #include "layers/core/identity.h"
 #include "layers/embedding/embed_reduce.h"
+#include "layers/embedding/tpu_embedding.h"
 #include "layers/functional.h"
 #include "layers/merging/concatenate.h"
 #include "layers/reshaping/flatten.h"
@@ -131,6 +134,25 @@ void write_same(const std::string& folder) {
   save_model(model, folder + "/same.keras");
 }
 
+// One step of a model with a table in an engine, or without one.
+void write_trained(distribute::Strategy& strategy, const std::string& path) {
+  const auto scope = strategy.scope();
+  const optimizers::Adam adam({});
+  const Tensor id = layers::input({.dtype = DType::kInt64, .name = "id"});
+  const Table users = make_table({.vocabulary_size = 8, .dim = 2, .name = "users"});
+  const layers::TPUEmbedding tables({.feature_config = {{"id", FeatureConfig{.table = users}}},
+                                     .optimizer = adam,
+                                     .name = "tables"});
+  const Tensor found = tables(Tensors{{"id", id}})["id"].tensor();
+  const Functional model({.inputs = {{"id", id}},
+                          .outputs = layers::Dense({.units = 1, .name = "score"})(found),
+                          .name = "trained"});
+  model->compile({.optimizer = adam, .loss = "mse"});
+  model->fit(Tensors{{"id", Tensor::from<int64_t>({1, 2}, {2})}}, Tensor::full<float>({2, 1}, 1),
+             {.verbose = Verbose::kSilent});
+  save_model(model, path);
+}
+
 void write_all(const std::string& folder) {
   std::filesystem::create_directories(folder);
   const Functional model = ranker();
@@ -160,6 +182,10 @@ void write_all(const std::string& folder) {
   std::ofstream expected(folder + "/expected.json");
   expected << "{\"outputs\": [" << json<float>("score", scores) << "]}\n";
   write_mixed(folder);
+  distribute::TPUStrategy cores({.num_cores = 2});
+  write_trained(cores, folder + "/engine.keras");
+  distribute::CPUStrategy host;
+  write_trained(host, folder + "/host.keras");
   write_same(folder);
 }
 
