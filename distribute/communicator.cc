@@ -11,12 +11,22 @@ class SelfCommunicator final : public Communicator {
   int size() const override { return 1; }
   const Placement& placement() const override { return placement_; }
   void barrier(std::string_view) override {}
+  void local_barrier(std::string_view, const Once& then) override {
+    if (then) then();
+  }
+  void arrive() override {}
+  void wait_for_arrivals() override {}
+  std::vector<Bytes> all_gather(Bytes mine, std::string_view, const OnceWith& then) override {
+    if (then) then({&mine, 1});
+    return {mine};
+  }
   std::vector<Bytes> all_to_all(std::span<const Bytes> send, std::string_view) override {
     return {send.begin(), send.end()};
   }
-  void reduce_scatter(std::span<const std::span<const float>> pieces,
-                      const Consume& consume) override {
+  void reduce_scatter(std::span<const std::span<const float>> pieces, const Consume& consume,
+                      const Once& then) override {
     for (size_t i = 0; i < pieces.size(); ++i) consume(i, 0, pieces[i]);
+    if (then) then();
   }
   std::pair<int64_t, int64_t> dealt_here(int64_t total) const override { return {0, total}; }
   void share(std::span<const std::span<float>>) override {}
@@ -40,8 +50,8 @@ void all_reduce_sum(Communicator& communicator, std::span<float> values) {
   if (communicator.size() == 1) return;
   // Each rank sends its values to all and adds them up itself: for the few numbers that this is
   // for, one exchange beats two.
-  const std::vector<Bytes> send(communicator.size(), as_bytes_of<float>(values));
-  const std::vector<Bytes> received = communicator.all_to_all(send, "all_reduce_sum");
+  const std::vector<Bytes> received =
+      communicator.all_gather(as_bytes_of<float>(values), "all_reduce_sum");
   std::vector<std::vector<float>> level;
   for (const Bytes& bytes : received) {
     const auto part = as_elements<float>(bytes);
@@ -52,7 +62,6 @@ void all_reduce_sum(Communicator& communicator, std::span<float> values) {
       for (size_t k = 0; k < values.size(); ++k) level[i][k] += level[i + stride][k];
     }
   }
-  communicator.barrier();
   std::ranges::copy(level[0], values.begin());
 }
 

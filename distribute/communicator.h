@@ -1,9 +1,13 @@
 // Communicator: collectives among the replicas of one strategy, in whatever processes they are.
 //
-// all_to_all, barrier, reduce_scatter and share are collective: all ranks call them, in the same
-// order. A rank that calls another one, or the same by another label, or that has left, is a
-// RuntimeError in all of them and never a wait. Sums over ranks are balanced trees over the rank,
-// so results depend neither on timing nor on how ranks are placed on processes.
+// Barriers, all_gather, all_to_all, reduce_scatter and share are collective: all ranks call them,
+// in the same order. A rank that calls another one, or the same by another label, or that has left,
+// is a RuntimeError in all of them and never a wait. Sums over ranks are balanced trees over the
+// rank, so results depend neither on timing nor on how ranks are placed on processes.
+//
+// Where more replicas are on a core than one, each meeting of theirs makes the core go through all
+// of them. So all_gather and all_to_all are one meeting each, and what is to be done once for all
+// can be given to the meeting that comes before it.
 #pragma once
 
 #include <cstddef>
@@ -35,18 +39,38 @@ class Communicator {
   // `what` is the label of a call, which ranks must agree on and which stands in errors.
   virtual void barrier(std::string_view what = "barrier") = 0;
 
-  // Sends send[r] to rank r; returns what each rank sent here, by rank. What was sent must stay
-  // as it is, and the result is valid, until this rank's next collective has returned.
+  // What one rank of each process does for all of that process: it runs when they have come and
+  // before any goes on. If it throws, so does the call in that rank, and the others throw Aborted.
+  using Once = std::function<void()>;
+  // Of the ranks of one process.
+  virtual void local_barrier(std::string_view what, const Once& then = {}) = 0;
+
+  // A barrier of the ranks of one process in two halves: wait_for_arrivals returns when all have
+  // arrived as often as this rank has. At once if they have met since. A rank that has left, or
+  // the end of a run, counts as arrived.
+  virtual void arrive() = 0;
+  virtual void wait_for_arrivals() = 0;
+
+  // What each rank passes, by rank. The result is valid until this rank's next collective has
+  // returned. `then`, of one rank in each process, is given the same, if it is not empty.
+  using OnceWith = std::function<void(std::span<const Bytes>)>;
+  virtual std::vector<Bytes> all_gather(Bytes mine, std::string_view what,
+                                        const OnceWith& then = {}) = 0;
+
+  // Sends send[r] to rank r; returns what each rank sent here, by rank. Any number of messages to
+  // each, the same from all: of k, those to rank r begin at send[k * r], those from it likewise.
+  // What was sent must stay as it is, and the result is valid, until this rank's next collective
+  // has returned.
   virtual std::vector<Bytes> all_to_all(std::span<const Bytes> send,
                                         std::string_view what = "all_to_all") = 0;
 
   // Sums arrays of the same sizes over the ranks and deals the sums out: consume(i, begin, part)
   // is called in the rank that owns that part, with the sum of elements [begin, begin +
   // part.size()) of pieces[i]. Every element is consumed once, by one rank. Returns when all
-  // ranks of this process have consumed.
+  // ranks of this process have consumed and, if that has not failed, `then` is done.
   using Consume = std::function<void(size_t piece, int64_t begin, std::span<const float> part)>;
   virtual void reduce_scatter(std::span<const std::span<const float>> pieces,
-                              const Consume& consume) = 0;
+                              const Consume& consume, const Once& then = {}) = 0;
 
   // Of `total` elements of all pieces together, [first, end): those that reduce_scatter deals to
   // the ranks of this process.

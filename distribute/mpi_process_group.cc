@@ -246,7 +246,7 @@ MpiProcessGroup::~MpiProcessGroup() {
       return;
     }
   } catch (const std::exception& error) {
-    std::cerr << error.what() << std::endl;
+    std::cerr << error.what() << '\n';
   }
   MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <exception>
 #include <limits>
 
@@ -51,37 +52,37 @@ void expect(bool as_expected, const char* what, int process) {
 
 }  // namespace
 
-void WorkerPermits::acquire() {
-  std::unique_lock lock(mutex_);
-  freed_.wait(lock, [this] { return free_ > 0; });
-  --free_;
-}
-
-void WorkerPermits::release() {
-  {
-    const std::lock_guard lock(mutex_);
-    ++free_;
-  }
-  freed_.notify_one();
-}
-
 struct ThreadCommunicator::Call {
   std::string_view kind, what;
   bool operator==(const Call&) const = default;
   std::string text() const { return kind == what ? str(kind) : str(kind, " '", what, "'"); }
 };
 
-// Where the local ranks of one collective find each other.
+// Where the local ranks of one collective find each other. Guarded by the lock of turns up to
+// `offers`.
 struct ThreadCommunicator::Meeting {
-  std::mutex mutex;  // guards all up to `offers`
-  std::condition_variable changed;
-  Call call;  // of the ranks that are here now
+  // What a rank leaves for others to read. It may do so again when all have been in another
+  // meeting, so it takes turns with two.
+  struct Post {
+    std::vector<Bytes> sent;
+    std::vector<std::byte> kept;
+  };
+  struct Rank {
+    std::array<Post, 2> posts;
+    TrafficByKind traffic;
+  };
+
+  Call call;                 // of the ranks that are here now
+  std::vector<int> waiting;  // local ranks: for those who are not here yet
+  std::vector<int> arrived;  // likewise: for those who have not arrived as often
   int here = 0;
   int left = 0;
   uint64_t generation = 0;
   bool aborted = false;
   std::string why;
+  std::vector<int64_t> arrivals;    // by local rank
   std::vector<const void*> offers;  // by local rank
+  std::atomic<bool> consume_failed = false;
 
   // Written by the last who comes or, sums, between two meetings, each rank its own part.
   std::vector<Parts> incoming;           // by process: of the last exchange
@@ -89,17 +90,32 @@ struct ThreadCommunicator::Meeting {
                                          // for each whole subtree of the replicas here
   std::vector<std::vector<ReplicaRange>> subtrees;  // by process; never changes
   TrafficByKind traffic;
-  std::vector<TrafficByKind> rank_traffic;  // by local rank, each written by its rank
+  std::vector<Rank> ranks;  // by local rank
+
+  bool all_have_arrived(int64_t times) const {
+    return std::ranges::all_of(arrivals, [times](int64_t of) { return of >= times; });
+  }
+  void abort(const std::string& reason, ReplicaTurns& turns) {
+    aborted = true;
+    why = reason;
+    wake(waiting, turns);
+    wake(arrived, turns);
+  }
+  static void wake(std::vector<int>& sleepers, ReplicaTurns& turns) {
+    for (const int r : sleepers) turns.make_ready(r);
+    sleepers.clear();
+  }
 };
 
 ThreadCommunicator::ThreadCommunicator(Placement placement, ProcessGroup& group,
-                                       std::shared_ptr<WorkerPermits> permits)
+                                       ReplicaTurns& turns)
     : placement_(std::move(placement)),
       group_(group),
-      permits_(std::move(permits)),
+      turns_(turns),
       meeting_(std::make_unique<Meeting>()) {
+  meeting_->arrivals.resize(placement_.local());
   meeting_->offers.resize(placement_.local());
-  meeting_->rank_traffic.resize(placement_.local());
+  meeting_->ranks.resize(placement_.local());
   for (int p = 0; p < placement_.processes(); ++p) {
     meeting_->subtrees.push_back(
         whole_subtrees(size(), {placement_.first[p], placement_.first[p + 1]}));
@@ -118,55 +134,54 @@ int ThreadCommunicator::rank() const {
   return context->replica;
 }
 
-void ThreadCommunicator::meet(const Call& call, const void* offer,
-                              const std::function<void()>& then) {
-  const int me = rank();
+void ThreadCommunicator::meet(const Call& call, const void* offer, const Once& then) {
+  const int me = local_rank();
   Meeting& m = *meeting_;
-  std::unique_lock lock(m.mutex);
+  ReplicaTurns::Lock lock = turns_.lock();
   const auto fail = [&](const std::string& why) {
-    m.aborted = true;
-    m.why = why;
-    m.changed.notify_all();
+    m.abort(why, turns_);
+    turns_.deal(lock);
     group_.abort(why);
+    throw Aborted(why);
   };
-  if (!m.aborted && m.left > 0) {
-    fail(str("replica ", me, " is in ", call.text(), " but ", m.left, " of ", placement_.local(),
-             " replicas have returned from the step"));
-  } else if (!m.aborted && m.here > 0 && m.call != call) {
-    fail(str("replica ", me, " is in ", call.text(), " while others are in ", m.call.text(),
+  if (m.aborted) throw Aborted(m.why);
+  if (m.left > 0) {
+    fail(str("replica ", rank(), " is in ", call.text(), " but ", m.left, " of ",
+             placement_.local(), " replicas have returned from the step"));
+  }
+  if (m.here > 0 && m.call != call) {
+    fail(str("replica ", rank(), " is in ", call.text(), " while others are in ", m.call.text(),
              "; all replicas must make the same calls in the same order"));
   }
-  if (m.aborted) throw Aborted(m.why);
   m.call = call;
   // The later meetings of a collective offer nothing: others may still be reading the offer of
   // the first.
-  if (offer != nullptr) m.offers[me - placement_.first_local()] = offer;
-  if (++m.here == placement_.local()) {
-    if (then) {
-      lock.unlock();
-      try {
-        then();
-      } catch (const std::exception& error) {
-        lock.lock();
-        fail(error.what());
-        throw;
-      }
-      lock.lock();
-    }
-    m.here = 0;
-    ++m.generation;
-    m.changed.notify_all();
+  if (offer != nullptr) m.offers[me] = offer;
+  if (++m.here < placement_.local()) {
+    const uint64_t mine = m.generation;
+    m.waiting.push_back(me);
+    const profile::Scope scope(profile::Phase::kWait, call.what);
+    turns_.wait(lock, me, true);
+    if (m.generation == mine) throw Aborted(m.why);
     return;
   }
-  const uint64_t mine = m.generation;
-  const profile::Scope scope(profile::Phase::kWait, call.what);
-  permits_->release();
-  m.changed.wait(lock, [&] { return m.generation != mine || m.aborted; });
-  const bool met = m.generation != mine;
-  const std::string why = m.why;
-  lock.unlock();
-  permits_->acquire();
-  if (!met) throw Aborted(why);
+  if (then) {
+    lock.unlock();
+    try {
+      then();
+    } catch (const std::exception& error) {
+      abort(error.what());
+      throw;
+    } catch (...) {
+      abort(str("a replica failed in ", call.text()));
+      throw;
+    }
+    lock.lock();
+  }
+  m.here = 0;
+  ++m.generation;
+  Meeting::wake(m.waiting, turns_);
+  turns_.deal(lock);
 }
 
 void ThreadCommunicator::exchange(const Call& call, std::span<const Parts> send, Traffic& traffic) {
@@ -181,46 +196,112 @@ void ThreadCommunicator::barrier(std::string_view what) {
   meet(call, nullptr, [&] { exchange(call, std::vector<Parts>(placement_.processes()), nothing); });
 }
 
+void ThreadCommunicator::local_barrier(std::string_view what, const Once& then) {
+  meet({"local_barrier", what}, nullptr, then);
+}
+
+void ThreadCommunicator::arrive() {
+  Meeting& m = *meeting_;
+  ReplicaTurns::Lock lock = turns_.lock();
+  const int64_t times = ++m.arrivals[local_rank()];
+  if (m.arrived.empty() || !m.all_have_arrived(times)) return;
+  Meeting::wake(m.arrived, turns_);
+  turns_.deal(lock);
+}
+
+void ThreadCommunicator::wait_for_arrivals() {
+  Meeting& m = *meeting_;
+  const int me = local_rank();
+  ReplicaTurns::Lock lock = turns_.lock();
+  const int64_t times = m.arrivals[me];
+  const auto complete = [&] { return m.all_have_arrived(times); };
+  while (!complete()) {
+    if (m.aborted) throw Aborted(m.why);
+    m.arrived.push_back(me);
+    const profile::Scope scope(profile::Phase::kWait, "arrivals");
+    turns_.wait(lock, me, true);
+  }
+}
+
+std::vector<Bytes> ThreadCommunicator::all_gather(Bytes mine, std::string_view what,
+                                                  const OnceWith& then) {
+  const Call call{"all_gather", what};
+  Meeting& m = *meeting_;
+  Meeting::Rank& me = m.ranks[local_rank()];
+  for (int r = 1; r < size(); ++r) count(me.traffic.all_to_all, static_cast<int64_t>(mine.size()));
+  const size_t turn = m.generation % 2;
+  me.posts[turn].kept.assign(mine.begin(), mine.end());
+  const auto gathered = [&] {
+    std::vector<Bytes> all;
+    for (int p = 0; p < placement_.processes(); ++p) {
+      for (int l = 0; l < placement_.first[p + 1] - placement_.first[p]; ++l) {
+        all.push_back(p == placement_.process ? m.ranks[l].posts[turn].kept : m.incoming[p][l]);
+      }
+    }
+    return all;
+  };
+  meet(call, nullptr, [&] {
+    if (!alone()) {
+      Parts parts;
+      for (const Meeting::Rank& r : m.ranks) parts.push_back(r.posts[turn].kept);
+      std::vector<Parts> send(placement_.processes(), parts);
+      send[placement_.process].clear();
+      exchange(call, send, m.traffic.all_to_all);
+    }
+    if (then) then(gathered());
+  });
+  return gathered();
+}
+
 std::vector<Bytes> ThreadCommunicator::all_to_all(std::span<const Bytes> send,
                                                   std::string_view what) {
-  if (static_cast<int>(send.size()) != size()) {
+  const int64_t to_each = std::ssize(send) / size();
+  if (to_each == 0 || std::ssize(send) != to_each * size()) {
     throw ValueError("all_to_all: ", send.size(), " messages for ", size(), " replicas");
   }
   const Call call{"all_to_all", what};
   const int me = rank();
   Meeting& m = *meeting_;
-  Traffic& sent = m.rank_traffic[local_rank()].all_to_all;
-  for (int r = 0; r < size(); ++r) {
-    if (r != me) count(sent, static_cast<int64_t>(send[r].size()));
+  Meeting::Rank& mine = m.ranks[local_rank()];
+  for (int64_t i = 0; i < std::ssize(send); ++i) {
+    if (i / to_each != me) count(mine.traffic.all_to_all, static_cast<int64_t>(send[i].size()));
   }
-  if (alone()) {
-    meet(call, send.data());
-  } else {
-    meet(call, send.data(), [&] { exchange_messages(call); });
-  }
+  // Others read the list, which may go when the call returns, for longer.
+  const size_t turn = m.generation % 2;
+  mine.posts[turn].sent.assign(send.begin(), send.end());
+  meet(call, nullptr, [&] {
+    if (!alone()) exchange_messages(call, turn);
+  });
   std::vector<Bytes> received;
   for (int r = 0; r < size(); ++r) {
     const int process = placement_.process_of(r);
     const int sender = r - placement_.first[process];
-    received.push_back(process == placement_.process
-                           ? static_cast<const Bytes*>(m.offers[sender])[me]
-                           : m.incoming[process][sender * placement_.local() + local_rank()]);
+    const bool here = process == placement_.process;
+    const Parts& sent = here ? m.ranks[sender].posts[turn].sent : m.incoming[process];
+    const int64_t receivers = here ? size() : placement_.local();
+    const int64_t senders = here ? 1 : placement_.first[process + 1] - placement_.first[process];
+    if (std::ssize(sent) != senders * receivers * to_each) {
+      throw RuntimeError("all_to_all: replica ", r,
+                         " has sent another number of messages than the ", to_each,
+                         " to each that replica ", me, " has");
+    }
+    const int64_t at = here ? me : sender * receivers + local_rank();
+    received.insert(received.end(), sent.begin() + at * to_each, sent.begin() + (at + 1) * to_each);
   }
-  // `send` itself may go when the call returns, so nobody may still be reading it.
-  meet(call, nullptr);
   return received;
 }
 
-// To each process, from each replica here, a part for each replica there.
-void ThreadCommunicator::exchange_messages(const Call& call) {
+// To each process, from each replica here, the parts for each replica there.
+void ThreadCommunicator::exchange_messages(const Call& call, size_t turn) {
   Meeting& m = *meeting_;
   std::vector<Parts> send(placement_.processes());
   for (int p = 0; p < placement_.processes(); ++p) {
     if (p == placement_.process) continue;
-    for (const void* offer : m.offers) {
-      const Bytes* messages = static_cast<const Bytes*>(offer);
-      send[p].insert(send[p].end(), messages + placement_.first[p],
-                     messages + placement_.first[p + 1]);
+    for (const Meeting::Rank& r : m.ranks) {
+      const std::vector<Bytes>& sent = r.posts[turn].sent;
+      const auto to_each = std::ssize(sent) / size();
+      send[p].insert(send[p].end(), sent.begin() + placement_.first[p] * to_each,
+                     sent.begin() + placement_.first[p + 1] * to_each);
     }
   }
   exchange(call, send, m.traffic.all_to_all);
@@ -248,14 +329,14 @@ ThreadCommunicator::Elements ThreadCommunicator::my_share_of(Elements elements) 
 }
 
 void ThreadCommunicator::reduce_scatter(std::span<const std::span<const float>> pieces,
-                                        const Consume& consume) {
+                                        const Consume& consume, const Once& then) {
   const Call call{"reduce_scatter", "reduce_scatter"};
   const profile::Scope scope(profile::Phase::kReduce, "gradients");
   Meeting& m = *meeting_;
   const int me = rank();
   const int64_t total = total_size(pieces);
   const Elements mine = owned_by(me, me + 1, total);
-  Traffic& sent = m.rank_traffic[local_rank()].reduce_scatter;
+  Traffic& sent = m.ranks[local_rank()].traffic.reduce_scatter;
   for (int r = 0; r < size(); ++r) {
     if (r != me) count(sent, owned_by(r, r + 1, total).size() * int64_t{sizeof(float)});
   }
@@ -283,7 +364,10 @@ void ThreadCommunicator::reduce_scatter(std::span<const std::span<const float>> 
                    error = std::current_exception();
                  }
                });
-  meet(call, nullptr);
+  if (error != nullptr) m.consume_failed = true;
+  meet(call, nullptr, [&] {
+    if (then && !m.consume_failed) then();
+  });
   if (error != nullptr) std::rethrow_exception(error);
 }
 
@@ -363,7 +447,7 @@ void ThreadCommunicator::share(std::span<const std::span<float>> pieces) {
   const int me = rank();
   const int64_t total = total_size(pieces);
   const int64_t bytes = owned_by(me, me + 1, total).size() * int64_t{sizeof(float)};
-  for (int r = 1; r < size(); ++r) count(meeting_->rank_traffic[local_rank()].share, bytes);
+  for (int r = 1; r < size(); ++r) count(meeting_->ranks[local_rank()].traffic.share, bytes);
   if (alone()) return;
   meet(call, nullptr, [&] {
     const Elements owned = owned_by_process(placement_.process, total);
@@ -404,33 +488,36 @@ void ThreadCommunicator::write_from_process(int process, std::span<const std::sp
 
 void ThreadCommunicator::abort(const std::string& why) noexcept {
   {
-    const std::lock_guard lock(meeting_->mutex);
-    if (!meeting_->aborted) meeting_->why = why;
-    meeting_->aborted = true;
-    meeting_->changed.notify_all();
+    ReplicaTurns::Lock lock = turns_.lock();
+    if (!meeting_->aborted) meeting_->abort(why, turns_);
+    turns_.deal(lock);
   }
   group_.abort(why);
 }
 
 void ThreadCommunicator::leave() noexcept {
   Meeting& m = *meeting_;
-  const std::lock_guard lock(m.mutex);
+  ReplicaTurns::Lock lock = turns_.lock();
   ++m.left;
+  m.arrivals[local_rank()] = std::numeric_limits<int64_t>::max();
+  Meeting::wake(m.arrived, turns_);
   if (m.here > 0 && !m.aborted) {
-    m.aborted = true;
-    m.why = str("a replica has returned from the step while others wait in ", m.call.text());
-    m.changed.notify_all();
+    m.abort(str("a replica has returned from the step while others wait in ", m.call.text()),
+            turns_);
     group_.abort(m.why);
   }
+  turns_.deal(lock);
 }
 
 void ThreadCommunicator::reset() {
   Meeting& m = *meeting_;
-  const std::lock_guard lock(m.mutex);
+  const ReplicaTurns::Lock lock = turns_.lock();
   m.here = 0;
   m.left = 0;
   m.aborted = false;
   m.why.clear();
+  m.consume_failed = false;
+  std::ranges::fill(m.arrivals, 0);
 }
 
 void ThreadCommunicator::finish() {
@@ -445,12 +532,12 @@ TrafficByKind ThreadCommunicator::traffic_of_rank(int rank) const {
     throw ValueError("Communicator::traffic_of_rank: needs a rank of this process, received ",
                      rank);
   }
-  return meeting_->rank_traffic[local];
+  return meeting_->ranks[local].traffic;
 }
 
 void ThreadCommunicator::reset_traffic() {
   meeting_->traffic = {};
-  std::ranges::fill(meeting_->rank_traffic, TrafficByKind());
+  for (Meeting::Rank& r : meeting_->ranks) r.traffic = {};
 }
 
 }  // namespace keel::distribute

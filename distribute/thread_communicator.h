@@ -1,48 +1,37 @@
 // The communicator of replicas that are threads: of this process, and of the other processes of a
-// job. And the turns that replicas take on the worker threads' processors.
+// job.
 //
 // Replicas of a process meet and read each other's memory. Where there are other processes, the
-// last replica that comes exchanges with them for all, before any goes on.
+// last replica that comes exchanges with them for all, before any goes on. Who waits gives its turn
+// to compute to others.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 
 #include "distribute/communicator.h"
 #include "distribute/replica_tree.h"
+#include "distribute/replica_turns.h"
 
 namespace keel::distribute {
-
-// Permits to compute. A replica holds one while it runs and gives it back while it waits for
-// others, so that any number of replicas keep `permits` cores busy and no more.
-class WorkerPermits {
- public:
-  explicit WorkerPermits(int permits) : free_(permits) {}
-  void acquire();
-  void release();
-
- private:
-  std::mutex mutex_;  // guards free_
-  std::condition_variable freed_;
-  int free_;
-};
 
 class ThreadCommunicator final : public Communicator {
  public:
   // The replicas are placed on the processes of `group`.
-  ThreadCommunicator(Placement placement, ProcessGroup& group,
-                     std::shared_ptr<WorkerPermits> permits);
+  ThreadCommunicator(Placement placement, ProcessGroup& group, ReplicaTurns& turns);
   ~ThreadCommunicator() override;
 
   int rank() const override;
   int size() const override { return placement_.replicas(); }
   const Placement& placement() const override { return placement_; }
   void barrier(std::string_view what) override;
+  void local_barrier(std::string_view what, const Once& then) override;
+  void arrive() override;
+  void wait_for_arrivals() override;
+  std::vector<Bytes> all_gather(Bytes mine, std::string_view what, const OnceWith& then) override;
   std::vector<Bytes> all_to_all(std::span<const Bytes> send, std::string_view what) override;
-  void reduce_scatter(std::span<const std::span<const float>> pieces,
-                      const Consume& consume) override;
+  void reduce_scatter(std::span<const std::span<const float>> pieces, const Consume& consume,
+                      const Once& then) override;
   std::pair<int64_t, int64_t> dealt_here(int64_t total) const override {
     const Elements here = owned_by_process(placement_.process, total);
     return {here.begin, here.end};
@@ -66,7 +55,7 @@ class ThreadCommunicator final : public Communicator {
   using Parts = ProcessGroup::Parts;
   // Waits until every local rank is here with the same call. Publishes `offer` to the others.
   // The last to come runs `then` before anyone goes on.
-  void meet(const Call& call, const void* offer, const std::function<void()>& then = {});
+  void meet(const Call& call, const void* offer, const Once& then = {});
   void exchange(const Call& call, std::span<const Parts> send, Traffic& traffic);
   int local_rank() const { return rank() - placement_.first_local(); }
   bool alone() const { return placement_.processes() == 1; }
@@ -81,7 +70,7 @@ class ThreadCommunicator final : public Communicator {
   Elements my_share_of(Elements elements) const;  // among the ranks here
 
   // Steps of the collectives where there are other processes.
-  void exchange_messages(const Call& call);
+  void exchange_messages(const Call& call, size_t turn);
   void make_room_for_sums(int64_t total);
   void sum_for_processes(std::span<const std::span<const float>> pieces, int64_t total);
   void exchange_sums(const Call& call, int64_t total);
@@ -91,7 +80,7 @@ class ThreadCommunicator final : public Communicator {
 
   const Placement placement_;
   ProcessGroup& group_;
-  const std::shared_ptr<WorkerPermits> permits_;
+  ReplicaTurns& turns_;
   const std::unique_ptr<Meeting> meeting_;
 };
 

@@ -14,18 +14,27 @@ class TPUStrategy::Threads {
  public:
   explicit Threads(TPUStrategy& strategy)
       : strategy_(strategy), errors_(strategy.num_local_replicas()) {
-    for (int r = 0; r < strategy.num_local_replicas(); ++r) {
-      threads_.emplace_back([this, r](const std::stop_token& stop) { serve(stop, r); });
+    try {
+      for (int r = 0; r < strategy.num_local_replicas(); ++r) {
+        threads_.emplace_back([this, r] { serve(r); });
+      }
+    } catch (...) {
+      stop();
+      throw;
     }
   }
+  ~Threads() { stop(); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
 
   // Runs body(r) in every thread r and waits for all. errors()[r] is what it threw.
   void run(const std::function<void(int)>& body) {
-    std::unique_lock lock(mutex_);
+    ReplicaTurns::Lock lock = turns_.lock();
     body_ = &body;
     running_ = static_cast<int>(threads_.size());
-    ++generation_;
-    start_.notify_all();
+    ++runs_;
+    begin_all(lock);
+    lock.lock();
     done_.wait(lock, [this] { return running_ == 0; });
     body_ = nullptr;
   }
@@ -47,25 +56,36 @@ class TPUStrategy::Threads {
   }
 
  private:
-  void serve(const std::stop_token& stop, int replica) {
+  void begin_all(ReplicaTurns::Lock& lock) {
+    for (int r = 0; r < std::ssize(threads_); ++r) turns_.make_ready(r);
+    turns_.deal(lock);
+  }
+
+  void stop() {
+    ReplicaTurns::Lock lock = turns_.lock();
+    stopping_ = true;
+    begin_all(lock);
+    threads_.clear();
+  }
+
+  void serve(int replica) {
     const SerialSection replicas_share_the_workers;
-    uint64_t seen = 0;
-    while (true) {
-      {
-        std::unique_lock lock(mutex_);
-        if (!start_.wait(lock, stop, [&] { return generation_ != seen; })) return;
-        seen = generation_;
-      }
-      errors_[replica] = work(replica, seen);
-      const std::lock_guard lock(mutex_);
-      if (--running_ == 0) done_.notify_all();
+    ReplicaTurns::Lock lock = turns_.lock();
+    turns_.wait_for_first(lock, replica);
+    while (!stopping_) {
+      const uint64_t run = runs_;
+      lock.unlock();
+      errors_[replica] = work(replica, run);
+      lock.lock();
+      if (--running_ == 0) done_.notify_one();
+      turns_.wait(lock, replica, false);
     }
+    turns_.leave(lock);
   }
 
   std::exception_ptr work(int local_replica, uint64_t run) {
     const int replica = strategy_.first_local_replica() + local_replica;
     std::exception_ptr error;
-    strategy_.permits_->acquire();
     try {
       const Scope in(strategy_);
       const ReplicaScope context({.replica = replica,
@@ -88,15 +108,15 @@ class TPUStrategy::Threads {
       error = std::current_exception();
       strategy_.communicator_.abort(str("replica ", replica, " failed"));
     }
-    strategy_.permits_->release();
     return error;
   }
 
   TPUStrategy& strategy_;
-  std::mutex mutex_;  // guards body_, generation_, running_
-  std::condition_variable_any start_, done_;
+  ReplicaTurns& turns_ = strategy_.turns_;  // whose lock guards all up to running_
+  std::condition_variable done_;
   const std::function<void(int)>* body_ = nullptr;
-  uint64_t generation_ = 0;
+  bool stopping_ = false;
+  uint64_t runs_ = 0;
   int running_ = 0;
   std::vector<std::exception_ptr> errors_;  // each written by its replica, read when all are done
   std::vector<std::jthread> threads_;       // last: they use all the rest
@@ -104,7 +124,7 @@ class TPUStrategy::Threads {
 
 namespace {
 
-const TPUStrategyOptions& checked(const TPUStrategyOptions& options) {
+TPUStrategyOptions checked(const TPUStrategyOptions& options) {
   constexpr int kMost = 1024;
   if (options.num_hosts < 1 || options.num_cores < 1 || options.num_hosts > kMost ||
       options.num_cores > kMost || options.num_hosts * options.num_cores > kMost) {
@@ -121,8 +141,8 @@ TPUStrategy::TPUStrategy(const TPUStrategyOptions& options) : TPUStrategy(option
 TPUStrategy::TPUStrategy(const TPUStrategyOptions& options, ProcessGroup& group)
     : Strategy(place_hosts(checked(options).num_hosts, options.num_cores, group), group),
       options_(options),
-      permits_(std::make_shared<WorkerPermits>(num_workers())),
-      communicator_(placement(), group, permits_),
+      turns_(num_local_replicas(), num_workers()),
+      communicator_(placement(), group, turns_),
       threads_(std::make_unique<Threads>(*this)) {
   // The label says what is made, so that processes notice at once if they differ.
   if (group.size() > 1) {

@@ -7,6 +7,7 @@
 #include "autodiff/replica_context.h"
 #include "autodiff/tape.h"
 #include "distribute/strategy.h"
+#include "framework/device.h"
 #include "framework/profile.h"
 #include "optimizers/after_step.h"
 #include "optimizers/decay_exceptions.h"
@@ -307,37 +308,50 @@ void Optimizer::apply_together(const std::vector<Gradient>& gradients,
                        ", received a call outside Strategy::run");
   }
   Communicator& communicator = Strategy::current().communicator();
-  const bool leader = context->local_replica == 0;
-  const StepAgreement agreement =
-      agree_on_step(communicator, proposal(gradients, variables), variables);
-  StepPlan plan = plan_after(agreement.calls, agreement.learning_rate);
-  Sorted all = sorted(plan, gradients, variables, agreement.forms);
-  // All are here, so nobody reads the variables any more; the barrier shows all the new slots.
-  if (leader && !all.touched.empty()) {
-    prepare(all.updated, all.touched);
-    if (communicator.placement().processes() > 1) slots_.deal(all.dense, all.touched);
-  }
-  if (leader && any_gradient(agreement.forms)) {
+  // What is done once: by whichever replica comes last, as if it was the first of its process.
+  const auto as_leader = [&](const auto& fn) {
+    ReplicaContext first = *context;
+    first.replica -= first.local_replica;
+    first.local_replica = 0;
+    const ReplicaScope replica(first);
+    const DeviceScope core({.core = first.replica});
+    const NoGradient pause;
+    fn();
+  };
+  const auto finish = [&](const Sorted& all, const StepPlan& plan) {
+    for (const Variable& v : all.averaged) average_unchanged(plan, *rule_, v, slots_.slots(v));
+    apply_constraints(all.updated);
+    count_call();
+  };
+  // All are here, so nobody reads the variables any more; and see the new slots when they go on.
+  const auto begin = [&](const StepAgreement& agreed) {
+    if (!agreed.refused.empty() || !any_gradient(agreed.forms)) return;
+    StepPlan plan = plan_after(agreed.calls, agreed.learning_rate);
+    const Sorted all = sorted(plan, gradients, variables, agreed.forms);
+    if (!all.touched.empty()) {
+      prepare(all.updated, all.touched);
+      if (communicator.placement().processes() > 1) slots_.deal(all.dense, all.touched);
+    }
     step_shared_slots(plan);
     const std::vector<double> shared = shared_values();
     plan.step.shared = shared;
     begin_lazy_rows(plan, all.updated);
-  }
-  communicator.barrier("the slots of a step");
+    if (all.updated.empty()) finish(all, plan);
+  };
+  const StepAgreement agreement =
+      agree_on_step(communicator, proposal(gradients, variables), variables,
+                    [&](const StepAgreement& agreed) { as_leader([&] { begin(agreed); }); });
   if (!agreement.refused.empty()) throw RuntimeError(who, ": ", agreement.refused);
   if (variables.empty()) return;
   check_any_gradient(who, agreement.forms, variables);
+  StepPlan plan = plan_after(agreement.calls, agreement.learning_rate);
+  Sorted all = sorted(plan, gradients, variables, agreement.forms);
+  if (all.updated.empty()) return;
   const std::vector<double> shared = shared_values();
   plan.step.shared = shared;
   complete(all.updated);
-  step_together(communicator, plan, *rule_, all.updated);
-  if (std::ranges::any_of(all.updated, has_constraint)) communicator.barrier("constraints");
-  if (leader) {
-    for (const Variable& v : all.averaged) average_unchanged(plan, *rule_, v, slots_.slots(v));
-    apply_constraints(all.updated);
-    count_call();
-  }
-  communicator.barrier();
+  step_together(communicator, plan, *rule_, all.updated,
+                [&] { as_leader([&] { finish(all, plan); }); });
 }
 
 StepProposal Optimizer::proposal(const std::vector<Gradient>& gradients,

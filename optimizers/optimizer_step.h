@@ -24,9 +24,10 @@ void step_alone(const StepPlan& plan, const UpdateRule& rule,
                 const std::vector<StepVariable>& variables);
 
 // Collective: all replicas pass the same but for their gradients, whose sums are what counts. Each
-// updates the elements and rows that communicators deal to it. Float32 only. Others may still write
-// when it returns.
+// updates the elements and rows that communicators deal to it. Float32 only. When all is written
+// one of each process runs `then`, before any returns.
 void step_together(distribute::Communicator& communicator, const StepPlan& plan,
-                   const UpdateRule& rule, const std::vector<StepVariable>& variables);
+                   const UpdateRule& rule, const std::vector<StepVariable>& variables,
+                   const distribute::Communicator::Once& then);
 
 }  // namespace keel

@@ -106,6 +106,22 @@ std::string difference(const distribute::Placement& placement, std::span<const B
   return {};
 }
 
+StepAgreement agreement_of(const distribute::Placement& placement, std::span<const Bytes> messages,
+                           const std::vector<Variable>& variables) {
+  StepAgreement out = {.learning_rate = head_of(messages[0]).learning_rate,
+                       .calls = head_of(messages[0]).calls,
+                       .refused = difference(placement, messages, variables)};
+  if (!out.refused.empty()) return out;
+  out.forms.resize(variables.size(), Form::kNone);
+  for (const Bytes& message : messages) {
+    const auto proposed = proposed_in(message);
+    for (size_t i = 0; i < proposed.size(); ++i) {
+      out.forms[i] = joined(out.forms[i], proposed[i].form);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 Form form_of(const Gradient& gradient, bool step_moves_all_rows) {
@@ -120,22 +136,14 @@ uint64_t checksum(const Tensor& value) {
 }
 
 StepAgreement agree_on_step(distribute::Communicator& communicator, const StepProposal& proposal,
-                            const std::vector<Variable>& variables) {
-  StepAgreement out = {.message = message_of(proposal, variables)};
-  const std::vector<Bytes> messages = communicator.all_to_all(
-      std::vector<Bytes>(communicator.size(), out.message), "the variables of a step");
-  out.learning_rate = head_of(messages[0]).learning_rate;
-  out.calls = head_of(messages[0]).calls;
-  out.refused = difference(communicator.placement(), messages, variables);
-  if (!out.refused.empty()) return out;
-  out.forms.resize(variables.size(), Form::kNone);
-  for (const Bytes& message : messages) {
-    const auto proposed = proposed_in(message);
-    for (size_t i = 0; i < proposed.size(); ++i) {
-      out.forms[i] = joined(out.forms[i], proposed[i].form);
-    }
-  }
-  return out;
+                            const std::vector<Variable>& variables,
+                            const std::function<void(const StepAgreement&)>& then) {
+  const std::vector<std::byte> mine = message_of(proposal, variables);
+  const std::vector<Bytes> messages =
+      communicator.all_gather(mine, "the variables of a step", [&](std::span<const Bytes> all) {
+        then(agreement_of(communicator.placement(), all, variables));
+      });
+  return agreement_of(communicator.placement(), messages, variables);
 }
 
 }  // namespace keel

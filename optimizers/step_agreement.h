@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,13 +34,13 @@ struct StepAgreement {
   int64_t calls = 0;
   std::vector<Form> forms = {};  // a variable with a gradient in some replicas has one in all
   std::string refused = {};      // why there can be no step; empty if there can
-  // Others read it until this replica's next collective has returned.
-  std::vector<std::byte> message = {};
 };
 
 // Collective. All replicas get the same. Refused are lists of different variables, and variables
-// that start from different values in several processes.
+// that start from different values in several processes. One replica of each process gives `then`
+// the agreement before any goes on.
 StepAgreement agree_on_step(distribute::Communicator& communicator, const StepProposal& proposal,
-                            const std::vector<Variable>& variables);
+                            const std::vector<Variable>& variables,
+                            const std::function<void(const StepAgreement&)>& then);
 
 }  // namespace keel

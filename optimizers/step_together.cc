@@ -34,27 +34,25 @@ Some with_form(Form form, const StepPlan& plan, const UpdateRule& rule,
 // Over all ranks, in their order.
 void sum_over_ranks(Communicator& communicator, std::vector<double>& values,
                     std::string_view what) {
-  const std::vector<double> mine = values;
-  const std::vector<Bytes> received = communicator.all_to_all(
-      std::vector<Bytes>(communicator.size(), distribute::as_bytes_of<double>(mine)), what);
+  const std::vector<Bytes> received =
+      communicator.all_gather(distribute::as_bytes_of<double>(values), what);
   std::ranges::fill(values, 0.0);
   for (const Bytes& bytes : received) {
     const auto part = distribute::as_elements<double>(bytes);
     for (size_t i = 0; i < values.size(); ++i) values[i] += part[i];
   }
-  communicator.barrier(what);
 }
 
 // Gives `consume` the sums of the gradients of the elements that are this replica's to update.
-void deal_sums(Communicator& communicator, const Some& dense,
-               const Communicator::Consume& consume) {
+void deal_sums(Communicator& communicator, const Some& dense, const Communicator::Consume& consume,
+               const Communicator::Once& then) {
   std::vector<Tensor> gradients;
   std::vector<std::span<const float>> pieces;
   for (const StepVariable* v : dense.variables) {
     gradients.push_back(v->gradient ? v->gradient.dense() : Tensor::zeros(v->variable.shape()));
     pieces.push_back(gradients.back().data<float>());
   }
-  communicator.reduce_scatter(pieces, consume);
+  communicator.reduce_scatter(pieces, consume, then);
 }
 
 void share_values(Communicator& communicator, const Some& dense) {
@@ -138,19 +136,23 @@ void step_layerwise(Communicator& communicator, HeldUpdates& dense) {
 }  // namespace
 
 void step_together(Communicator& communicator, const StepPlan& plan, const UpdateRule& rule,
-                   const std::vector<StepVariable>& variables) {
+                   const std::vector<StepVariable>& variables, const Communicator::Once& then) {
   Some dense = with_form(Form::kDense, plan, rule, variables);
   const Some rows = with_form(Form::kRows, plan, rule, variables);
   const bool layerwise = plan.updates && dynamic_cast<const LayerwiseRule*>(&rule) != nullptr;
   const bool clips = clips_by_norm(plan);
+  const bool shares = (plan.updates || plan.overwrites) && communicator.placement().processes() > 1;
   HeldUpdates held;
   if (layerwise || clips) held = HeldUpdates(dense.updates.begin(), dense.updates.end());
+  const bool ends_with_sums = !dense.empty() && rows.empty() && held.empty() && !shares;
   if (!dense.empty()) {
-    deal_sums(communicator, dense, [&](size_t i, int64_t begin, std::span<const float> sum) {
+    const auto consume = [&](size_t i, int64_t begin, std::span<const float> sum) {
       const auto n = static_cast<int64_t>(sum.size());
       held.empty() ? dense.updates[i](begin, sum.data(), n) : held[i].take(begin, sum.data(), n);
-    });
+    };
+    deal_sums(communicator, dense, consume, ends_with_sums ? then : Communicator::Once());
   }
+  if (ends_with_sums) return;
   std::vector<OwnedRows> owned;
   if (!rows.empty()) owned = owned_sums(communicator, plan, rows);
   if (clips) clip(communicator, plan, held, owned);
@@ -159,9 +161,9 @@ void step_together(Communicator& communicator, const StepPlan& plan, const Updat
   } else {
     for (HeldUpdate<float>& h : held) h.finish();
   }
-  const bool changed = plan.updates || plan.overwrites;
-  if (!dense.empty() && changed) share_values(communicator, dense);
+  if (!dense.empty() && shares) share_values(communicator, dense);
   if (!rows.empty()) change_shared_rows(communicator, rows, std::move(owned));
+  communicator.local_barrier("the end of a step", then);
 }
 
 }  // namespace keel

@@ -79,16 +79,15 @@ TableOptimizer::TableOptimizer(std::shared_ptr<Optimizer> keras_optimizer)
 
 TableOptimizer translate_keras_optimizer(const OptimizerHandle& optimizer) { return optimizer; }
 
-bool operator==(const TableOptimizer& x, const TableOptimizer& y) {
-  if (x.state_ == y.state_) return true;
-  if (!x || !y) return false;
-  const TableOptimizerState& a = *x;
-  const TableOptimizerState& b = *y;
-  if (a.source != nullptr || b.source != nullptr) return a.source == b.source;
-  return a.config == b.config && a.learning_rate == b.learning_rate &&
-         a.slot_variable_creation_fn == b.slot_variable_creation_fn &&
-         (!a.custom || (computation_of(a) == computation_of(b) && same_initializers(a, b) &&
-                        a.hyperparameters == b.hyperparameters));
+bool operator==(const TableOptimizer& a, const TableOptimizer& b) {
+  if (a.state_ == b.state_) return true;
+  if (!a || !b) return false;
+  const TableOptimizerState &x = *a, &y = *b;
+  if (x.source != nullptr || y.source != nullptr) return x.source == y.source;
+  return x.config == y.config && x.learning_rate == y.learning_rate &&
+         x.slot_variable_creation_fn == y.slot_variable_creation_fn &&
+         (!x.custom || (computation_of(x) == computation_of(y) && same_initializers(x, y) &&
+                        x.hyperparameters == y.hyperparameters));
 }
 
 size_t TableOptimizer::hash() const {

@@ -14,7 +14,7 @@ double tower_flops(const Tower& tower) {
 }
 
 constexpr int kCrossLayers = 2;
-constexpr double kPairs = (kColumns + 1) * kColumns / 2;
+constexpr int64_t kPairs = (kColumns + 1) * kColumns / 2;
 
 }  // namespace
 
@@ -38,7 +38,7 @@ Tower top_tower(const ClickWork& work) {
   const int64_t joined = kColumns * work.dim + kNumbers;
   switch (work.model) {
     case ModelKind::kDlrm:
-      return {.input = work.dim + static_cast<int64_t>(kPairs), .widths = {512, 256, 1}};
+      return {.input = work.dim + kPairs, .widths = {512, 256, 1}};
     case ModelKind::kWideAndDeep:
       return {.input = joined, .widths = {1024, 512, 256, 1}};
     case ModelKind::kDcn:
@@ -50,7 +50,7 @@ Tower top_tower(const ClickWork& work) {
 double forward_flops(const ClickWork& work) {
   const double top = tower_flops(top_tower(work));
   if (work.model == ModelKind::kDlrm) {
-    return top + tower_flops(bottom_tower(work)) + 2 * kPairs * static_cast<double>(work.dim);
+    return top + tower_flops(bottom_tower(work)) + 2.0 * static_cast<double>(kPairs * work.dim);
   }
   if (work.model == ModelKind::kWideAndDeep) return top;
   const auto width = static_cast<double>(top_tower(work).input);

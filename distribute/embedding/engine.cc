@@ -280,6 +280,7 @@ EmbeddingEngine::Activations EmbeddingEngine::lookup(Communicator& communicator,
   if (!training) s.run_pending(communicator);
   auto ticket = std::make_shared<Ticket>();
   ticket->features = features;
+  communicator.wait_for_arrivals();  // of those that write rows
   if (communicator.placement().processes() > 1) s.fetch(communicator, features, scratch);
   if (prepared != nullptr) s.refresh(communicator, *prepared, scratch);
   std::vector<Tensor> values = s.pool(features, scratch, prepared.get());

@@ -104,7 +104,7 @@ class EmbeddingEngine {
   // before. Work begins when the last of those is done, or now if there are none; with one worker
   // (num_workers) it is done then. Of batches that are not looked up the last two are kept. What is
   // wrong with a batch is said by its lookup. Not collective.
-  void prefetch(const Communicator& communicator, const std::vector<FeatureBatch>& features);
+  void prefetch(Communicator& communicator, const std::vector<FeatureBatch>& features);
   // gradients[f]: float32 (TypeError) [samples, dim] (ValueError), or empty for zeros. Sums the
   // gradient of each row over samples, features and replicas, then updates each row looked up once,
   // by its table's rule at steps[t]; see RowUpdate. RuntimeError if the ticket was used before.

@@ -135,7 +135,7 @@ struct EmbeddingEngine::State {
   void step_own_sums(const Pending& p, const Scratch& scratch, const Communicator& communicator);
   void list_sums(Communicator& communicator, Scratch& scratch);
   void receive_sums(Communicator& communicator, std::vector<RowList>& outgoing,
-                    std::vector<RowList>& lists);
+                    std::vector<RowList>& lists, const std::string& call);
   void step_listed(Communicator& communicator, const Pending& p, const Scratch& s);
   void step_all(size_t table, RowMerge& merge, std::pair<int64_t, int64_t> positions,
                 const Step& step, RowKeys& keys);
@@ -143,7 +143,7 @@ struct EmbeddingEngine::State {
   void run_pending(Communicator& communicator);
 
   std::vector<int> features_of(size_t table) const;
-  void begin_first(const Communicator& communicator, Scratch& scratch) const;
+  void begin_first(Communicator& communicator, Scratch& scratch) const;
   void group_ahead(Prepared& prepared, size_t table) const;
   void pool_ahead(Prepared& prepared, size_t feature) const;
   std::shared_ptr<Prepared> take_prepared(const std::vector<FeatureBatch>& features,

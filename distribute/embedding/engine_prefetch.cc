@@ -66,8 +66,9 @@ std::vector<int> EmbeddingEngine::State::features_of(size_t table) const {
 }
 
 // Begins the work on the batch that is first among those ahead.
-void EmbeddingEngine::State::begin_first(const Communicator& communicator, Scratch& s) const {
+void EmbeddingEngine::State::begin_first(Communicator& communicator, Scratch& s) const {
   if (s.ahead.empty() || s.ahead.front()->begun) return;
+  communicator.wait_for_arrivals();  // what it pools must be written
   const std::shared_ptr<Prepared> p = s.ahead.front();
   p->begun = true;
   p->updates_seen = s.updates_done;
@@ -255,7 +256,7 @@ void EmbeddingEngine::State::pool_flagged(Prepared& p, size_t feature, int64_t f
   }
 }
 
-void EmbeddingEngine::prefetch(const Communicator& communicator,
+void EmbeddingEngine::prefetch(Communicator& communicator,
                                const std::vector<FeatureBatch>& features) {
   State& s = *state_;
   if (communicator.size() != shards()) return;

@@ -139,31 +139,28 @@ void EmbeddingEngine::State::list_sums(Communicator& communicator, Scratch& s) {
     }
     for (int q = 0; q < placement.processes(); ++q) list_of(q).end_table();
   }
-  if (placement.processes() > 1) receive_sums(communicator, s.outgoing, lists);
+  if (placement.processes() > 1) receive_sums(communicator, s.outgoing, lists, s.label);
 }
 
 // What goes to a process is sent to one of its replicas, which keeps it for all of them.
 void EmbeddingEngine::State::receive_sums(Communicator& communicator,
                                           std::vector<RowList>& outgoing,
-                                          std::vector<RowList>& lists) {
+                                          std::vector<RowList>& lists, const std::string& call) {
   const Placement& placement = communicator.placement();
-  std::vector<Bytes> ids(communicator.size()), values(communicator.size());
+  // For each replica ids, then values.
+  std::vector<Bytes> send(2 * static_cast<size_t>(communicator.size()));
   for (int q = 0; q < placement.processes(); ++q) {
     if (q == placement.process) continue;
     const int there = placement.first[q + 1] - placement.first[q];
     const int to = placement.first[q] + communicator.rank() % there;
-    ids[to] = as_bytes_of<int64_t>(outgoing[q].counts_and_ids(tables().size()));
-    values[to] = as_bytes_of<float>(outgoing[q].values());
+    send[2 * to] = as_bytes_of<int64_t>(outgoing[q].counts_and_ids(tables().size()));
+    send[2 * to + 1] = as_bytes_of<float>(outgoing[q].values());
   }
-  std::vector<std::vector<int64_t>> received;
-  for (const Bytes bytes : communicator.all_to_all(ids, "row ids")) {
-    const auto elements = as_elements<int64_t>(bytes);
-    received.emplace_back(elements.begin(), elements.end());
-  }
-  const std::vector<Bytes> rows = communicator.all_to_all(values, "rows");
+  const std::vector<Bytes> received = communicator.all_to_all(send, call);
   for (int r = 0; r < communicator.size(); ++r) {
-    if (received[r].empty()) continue;
-    lists[r].assign(received[r], as_elements<float>(rows[r]), tables().size());
+    const auto ids = as_elements<int64_t>(received[2 * r]);
+    if (ids.empty()) continue;
+    lists[r].assign(ids, as_elements<float>(received[2 * r + 1]), tables().size());
   }
 }
 
@@ -234,8 +231,11 @@ void EmbeddingEngine::State::update(Communicator& communicator, Pending& p) {
   Scratch& s = scratch[communicator.rank() - first_shard];
   s.stop_pooling_ahead();
   group(p, s);
+  // Some may still read what this replica has listed for the update before.
+  communicator.wait_for_arrivals();
   list_sums(communicator, s);
-  communicator.barrier(s.label);
+  // Other processes are here too where there are any: their sums are.
+  communicator.local_barrier(s.label);
   // All replicas are here, so all count this update or, had one failed, none.
   p.writes = true;
   ++s.updates_done;
@@ -244,8 +244,8 @@ void EmbeddingEngine::State::update(Communicator& communicator, Pending& p) {
   }
   step_own_sums(p, s, communicator);
   step_listed(communicator, p, s);
-  // Nobody looks up rows, or sums again, before all are written.
-  communicator.barrier("rows updated");
+  // Whoever looks up rows, or sums again, first waits until all are written.
+  communicator.arrive();
 }
 
 }  // namespace keel::distribute

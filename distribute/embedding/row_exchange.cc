@@ -37,16 +37,14 @@ std::span<const T> take(std::span<const T>& rest, int64_t count) {
   return head;
 }
 
-// Sends each rank ids (for each table a count, then those of all tables) and rows, and appends
-// what comes to `out`, by sender.
-void exchange_rows(Communicator& communicator, const std::vector<Bytes>& ids,
-                   const std::vector<Bytes>& rows, std::span<const int64_t> dims,
-                   std::vector<OwnedRows>& out) {
-  const std::vector<Bytes> received_ids = communicator.all_to_all(ids, "row ids");
-  const std::vector<Bytes> received_rows = communicator.all_to_all(rows, "rows");
-  for (size_t r = 0; r < received_ids.size(); ++r) {
-    std::span<const int64_t> ids_here = as_elements<int64_t>(received_ids[r]);
-    std::span<const float> rows_here = as_elements<float>(received_rows[r]);
+// Sends each rank two messages, ids (for each table a count, then those of all tables) and rows,
+// and appends what comes to `out`, by sender.
+void exchange_rows(Communicator& communicator, const std::vector<Bytes>& send,
+                   std::span<const int64_t> dims, std::vector<OwnedRows>& out) {
+  const std::vector<Bytes> received = communicator.all_to_all(send, "rows");
+  for (int r = 0; r < communicator.size(); ++r) {
+    std::span<const int64_t> ids_here = as_elements<int64_t>(received[2 * r]);
+    std::span<const float> rows_here = as_elements<float>(received[2 * r + 1]);
     if (ids_here.empty()) continue;
     const auto counts = take(ids_here, static_cast<int64_t>(dims.size()));
     for (size_t t = 0; t < dims.size(); ++t) {
@@ -57,7 +55,7 @@ void exchange_rows(Communicator& communicator, const std::vector<Bytes>& ids,
     }
   }
   // The messages die with the caller; nobody may still be reading them.
-  communicator.barrier("the rows have come");
+  communicator.local_barrier("the rows have come");
 }
 
 }  // namespace
@@ -74,14 +72,14 @@ std::vector<OwnedRows> send_rows_to_owners(Communicator& communicator,
     return out;
   }
   const std::vector<Message> messages = sort_by_owner(tables, size);
-  std::vector<Bytes> ids, rows;
+  std::vector<Bytes> send;
   for (const Message& m : messages) {
-    ids.push_back(as_bytes_of<int64_t>(m.ids));
-    rows.push_back(as_bytes_of<float>(m.rows));
+    send.push_back(as_bytes_of<int64_t>(m.ids));
+    send.push_back(as_bytes_of<float>(m.rows));
   }
   std::vector<int64_t> dims;
   for (const OutgoingRows& table : tables) dims.push_back(table.dim);
-  exchange_rows(communicator, ids, rows, dims, out);
+  exchange_rows(communicator, send, dims, out);
   return out;
 }
 
@@ -91,7 +89,7 @@ OwnedRows sum_equal_rows(const OwnedRows& rows, int64_t dim) {
   OwnedRows out;
   out.values.resize(groups.distinct.size() * dim);
   kernels::sum_groups(groups, rows.values.data(), dim, out.values.data());
-  out.ids = std::move(groups.distinct);
+  out.ids.assign(groups.distinct.begin(), groups.distinct.end());
   return out;
 }
 
@@ -114,15 +112,15 @@ std::vector<OwnedRows> share_owned_rows(Communicator& communicator, std::vector<
     mine.ids.insert(mine.ids.end(), table.ids.begin(), table.ids.end());
     mine.rows.insert(mine.rows.end(), table.values.begin(), table.values.end());
   }
-  std::vector<Bytes> ids(communicator.size()), rows(communicator.size());
+  std::vector<Bytes> send(2 * static_cast<size_t>(communicator.size()));
   for (int p = 0; p < placement.processes(); ++p) {
     if (p == placement.process) continue;
     const int there = placement.first[p + 1] - placement.first[p];
     const int to = placement.first[p] + communicator.rank() % there;
-    ids[to] = as_bytes_of<int64_t>(mine.ids);
-    rows[to] = as_bytes_of<float>(mine.rows);
+    send[2 * to] = as_bytes_of<int64_t>(mine.ids);
+    send[2 * to + 1] = as_bytes_of<float>(mine.rows);
   }
-  exchange_rows(communicator, ids, rows, dims, owned);
+  exchange_rows(communicator, send, dims, owned);
   return owned;
 }
 

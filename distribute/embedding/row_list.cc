@@ -1,9 +1,18 @@
 #include "distribute/embedding/row_list.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
+#include <tuple>
+
+#include "framework/kernels/row_sum.h"
 
 namespace keel::distribute {
+namespace {
+
+constexpr uint64_t kEnd = std::numeric_limits<uint64_t>::max();
+
+}  // namespace
 
 void RowList::clear() {
   ends_.clear();
@@ -70,48 +79,69 @@ std::span<const int64_t> RowList::counts_and_ids(size_t tables) {
 
 RowMerge::RowMerge(std::span<const RowList::Table> lists, int64_t begin, int64_t end,
                    const HeldTable& table, bool sum)
-    : table_(table), dim_(table.dim()), sum_(sum) {
+    : table_(table),
+      dim_(table.dim()),
+      ahead_(std::max<int64_t>(1, kernels::written_rows_ahead(dim_) / std::ssize(lists))),
+      sum_(sum) {
   for (const RowList::Table& list : lists) {
     const auto first = std::ranges::lower_bound(list.ids, begin) - list.ids.begin();
     const auto last = std::ranges::lower_bound(list.ids, end) - list.ids.begin();
     heads_.push_back({.id = list.ids.data() + first,
                       .end = list.ids.data() + last,
                       .row = list.values + first * dim_});
+    for (auto i = first; i < std::min(last, first + ahead_); ++i) table_.ask_to_write(list.ids[i]);
   }
+  const size_t leaves = std::bit_ceil(lists.size());
+  std::vector<uint64_t> winners(2 * leaves, kEnd);
+  for (size_t list = 0; list < lists.size(); ++list) winners[leaves + list] = key(list);
+  losers_.resize(leaves);
+  for (size_t node = leaves - 1; node > 0; --node) {
+    std::tie(winners[node], losers_[node]) = std::minmax(winners[2 * node], winners[2 * node + 1]);
+  }
+  winner_ = winners[1];
+}
+
+uint64_t RowMerge::key(size_t list) const {
+  const Head& head = heads_[list];
+  return head.id == head.end ? kEnd : static_cast<uint64_t>(*head.id) << kListBits | list;
 }
 
 int64_t RowMerge::next_id() const {
-  int64_t least = std::numeric_limits<int64_t>::max();
-  for (const Head& head : heads_) {
-    if (head.id != head.end) least = std::min(least, *head.id);
+  return winner_ == kEnd ? std::numeric_limits<int64_t>::max()
+                         : static_cast<int64_t>(winner_ >> kListBits);
+}
+
+const float* RowMerge::take() {
+  const size_t list = winner_ & ((uint64_t{1} << kListBits) - 1);
+  Head& head = heads_[list];
+  if (head.end - head.id > ahead_) table_.ask_to_write(head.id[ahead_]);
+  const float* const row = head.row;
+  ++head.id;
+  head.row += dim_;
+  winner_ = key(list);
+  for (size_t node = (losers_.size() + list) / 2; node > 0; node /= 2) {
+    const uint64_t other = losers_[node];
+    losers_[node] = std::max(other, winner_);
+    winner_ = std::min(other, winner_);
   }
-  return least;
+  return row;
 }
 
 int64_t RowMerge::next(int64_t most, int64_t* ids, float* values) {
-  const int64_t ahead = kernels::written_rows_ahead(dim_);
   int64_t n = 0;
-  while (n < most) {
-    const int64_t id = next_id();
-    if (id == std::numeric_limits<int64_t>::max()) break;
-    ids[n] = id;
-    float* __restrict out = values + n * dim_;
-    if (sum_) std::fill_n(out, dim_, 0.0F);
-    for (Head& head : heads_) {
-      if (head.id == head.end || *head.id != id) continue;
-      const float* __restrict row = head.row;
-      if (head.end - head.id > ahead) table_.ask_to_write(head.id[ahead]);
-      ++head.id;
-      head.row += dim_;
+  kernels::with_constant_dim(dim_, [&]<int64_t kDim>() {
+    for (; n < most && winner_ != kEnd; ++n) {
+      ids[n] = next_id();
+      float* const out = values + n * dim_;
       if (sum_) {
-        for (int64_t i = 0; i < dim_; ++i) out[i] += row[i];
-      } else {
-        std::copy_n(row, dim_, out);
-        break;  // the others have their turn in the next rows
+        kernels::RowSum<kDim, float> sum(dim_, out);
+        while (next_id() == ids[n]) sum.template add<false>(take(), 1.0F);
+        sum.store();
+      } else {  // the others have their turn in the next rows
+        std::copy_n(take(), dim_, out);
       }
     }
-    ++n;
-  }
+  });
   return n;
 }
 

@@ -62,9 +62,19 @@ class RowMerge {
     const int64_t* end;
     const float* row;
   };
+  // What comes next in a list: its id, then the number of the list.
+  uint64_t key(size_t list) const;
+  // The first row of all, which its list then leaves behind.
+  const float* take();
+
+  static constexpr int kListBits = 10;  // as many lists as there may be replicas
   std::vector<Head> heads_;
+  // A tournament of the keys of lists: node n has played those that have come through nodes 2 n and
+  // 2 n + 1, and keeps the greater; lists stand below the last nodes. The least has won all.
+  std::vector<uint64_t> losers_;
+  uint64_t winner_ = 0;
   const HeldTable& table_;
-  const int64_t dim_;
+  const int64_t dim_, ahead_;
   const bool sum_;
 };
 

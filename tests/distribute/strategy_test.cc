@@ -328,5 +328,124 @@ TEST(CommunicatorTest, AnErrorWhileConsumingReachesTheCallerAfterAllHaveSummed) 
   }
 }
 
+TEST(CommunicatorTest, AllToAllDeliversSeveralMessagesToEach) {
+  TPUStrategy strategy({.num_cores = 3});
+  strategy.run([&] {
+    const int me = current_replica_context()->replica;
+    for (int64_t step = 0; step < 50; ++step) {
+      std::vector<int64_t> numbers;
+      for (int to = 0; to < 3; ++to) {
+        for (int k = 0; k < 2; ++k) numbers.push_back(1000 * step + 100 * me + 10 * to + k);
+      }
+      std::vector<Bytes> send;
+      for (const int64_t& n : numbers) send.push_back(as_bytes_of<int64_t>({&n, 1}));
+      const std::vector<Bytes> received = strategy.communicator().all_to_all(send);
+      send.clear();
+      ASSERT_EQ(received.size(), 6U);
+      for (int from = 0; from < 3; ++from) {
+        for (int k = 0; k < 2; ++k) {
+          EXPECT_EQ(as_elements<int64_t>(received[2 * from + k])[0],
+                    1000 * step + 100 * from + 10 * me + k);
+        }
+      }
+      strategy.communicator().barrier();
+    }
+  });
+  const std::vector<Bytes> send(4);
+  EXPECT_THROW(strategy.run([&] { strategy.communicator().all_to_all(send); }), ValueError);
+}
+
+TEST(CommunicatorTest, AllGatherKeepsWhatWasPassed) {
+  for (const int replicas : {1, 2, 5}) {
+    TPUStrategy strategy({.num_cores = replicas});
+    int64_t sum = 0;  // of what one replica has seen for all, step after step
+    strategy.run([&] {
+      const int me = current_replica_context()->replica;
+      for (int64_t step = 0; step < 50; ++step) {
+        int64_t mine = 100 * step + me;
+        const std::vector<Bytes> all = strategy.communicator().all_gather(
+            as_bytes_of<int64_t>({&mine, 1}), "numbers", [&](std::span<const Bytes> messages) {
+              for (const Bytes m : messages) sum += as_elements<int64_t>(m)[0];
+            });
+        if (strategy.communicator().size() > 1) mine = -1;
+        ASSERT_EQ(std::ssize(all), strategy.communicator().size());
+        for (int64_t r = 0; r < std::ssize(all); ++r) {
+          EXPECT_EQ(as_elements<int64_t>(all[r])[0], 100 * step + r);
+        }
+      }
+    });
+    EXPECT_EQ(sum, replicas * 100 * (50 * 49 / 2) + 50 * replicas * (replicas - 1) / 2);
+  }
+}
+
+TEST(CommunicatorTest, OneReplicaActsForAllBeforeAnyGoesOn) {
+  TPUStrategy strategy({.num_cores = 4});
+  int done = 0;
+  strategy.run([&] {
+    const std::vector<float> ones(100, 1);
+    const std::span<const float> pieces[] = {ones};
+    for (int step = 0; step < 50; ++step) {
+      strategy.communicator().local_barrier("work", [&] { ++done; });
+      EXPECT_EQ(done, 2 * step + 1);
+      strategy.communicator().reduce_scatter(
+          pieces, [](size_t, int64_t, std::span<const float>) {}, [&] { ++done; });
+      EXPECT_EQ(done, 2 * step + 2);
+    }
+  });
+  EXPECT_EQ(done, 100);
+}
+
+TEST(CommunicatorTest, AnErrorOfTheOneThatActsForAllStopsTheOthers) {
+  TPUStrategy strategy({.num_cores = 4});
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    EXPECT_THROW(strategy.run([&] {
+      strategy.communicator().local_barrier("work", [] { throw ValueError("no"); });
+    }),
+                 ValueError);
+  }
+  const std::vector<float> ones(100, 1);
+  bool acted = false;
+  EXPECT_THROW(strategy.run([&] {
+    const std::span<const float> pieces[] = {ones};
+    strategy.communicator().reduce_scatter(
+        pieces, [](size_t, int64_t, std::span<const float>) { throw TypeError("no"); },
+        [&] { acted = true; });
+  }),
+               TypeError);
+  EXPECT_FALSE(acted);
+}
+
+TEST(CommunicatorTest, WaitsForAllThatHaveNotArrived) {
+  for (const int workers : {1, 4}) {
+    const int before = num_workers();
+    set_num_workers(workers);
+    TPUStrategy strategy({.num_cores = 4});
+    set_num_workers(before);
+    std::vector<int> written(4);
+    strategy.run([&] {
+      const int me = current_replica_context()->replica;
+      for (int step = 1; step <= 50; ++step) {
+        written[me] = step;
+        strategy.communicator().arrive();
+        strategy.communicator().wait_for_arrivals();
+        for (const int w : written) EXPECT_EQ(w, step);
+        strategy.communicator().barrier();
+      }
+    });
+    // Who has left, or failed, is not waited for.
+    strategy.run([&] {
+      if (current_replica_context()->replica == 2) return;
+      strategy.communicator().arrive();
+      strategy.communicator().wait_for_arrivals();
+    });
+    EXPECT_THROW(strategy.run([&] {
+      if (current_replica_context()->replica == 2) throw ValueError("no");
+      strategy.communicator().arrive();
+      strategy.communicator().wait_for_arrivals();
+    }),
+                 ValueError);
+  }
+}
+
 }  // namespace
 }  // namespace keel::distribute

@@ -124,7 +124,7 @@ class Careless final : public Op {
   const Tensor gradient_;
 };
 
-TEST(UnfitGradientTest, IsAnErrorThatNamesTheFeatureAndMovesNoRow) {
+TEST(UnfitGradientTest, IsAnErrorThatNamesItsOpAndMovesNoRow) {
   for (const bool pipelined : {false, true}) {
     distribute::TPUStrategy strategy({.num_cores = 1});
     const auto scope = strategy.scope();
@@ -151,7 +151,8 @@ TEST(UnfitGradientTest, IsAnErrorThatNamesTheFeatureAndMovesNoRow) {
     for (const Tensor& wrong : {Tensor::full<float>({}, 1), Tensor::full<float>({1, 2}, 1),
                                 Tensor::full<float>({2, 4}, 1), Tensor::full<float>({8, 2}, 1),
                                 Tensor::full<double>({4, 2}, 1)}) {
-      EXPECT_NE(error_of(wrong).find("feature 'x': its gradient must"), std::string::npos)
+      EXPECT_NE(error_of(wrong).find("the gradient that Careless returns for input 0 must"),
+                std::string::npos)
           << wrong.shape();
     }
     const auto rows = [&] { return layer->embedding_tables()[0].second.to_vector<float>(); };

@@ -1,0 +1,54 @@
+// ReplicaTurns: which replicas of a process compute. Each is a thread; as many have a turn at once
+// as there are workers, and the others sleep until one is given to them.
+//
+// A replica that waits for something gives its turn to one that is ready for it; who brings about
+// what others wait for makes them ready. So nobody wakes in vain, or only to wait for a worker.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+namespace keel::distribute {
+
+class ReplicaTurns {
+ public:
+  using Lock = std::unique_lock<std::mutex>;
+
+  // Nobody has a turn yet.
+  ReplicaTurns(int replicas, int workers);
+
+  // Guards all of this, and what replicas wait for.
+  Lock lock() { return Lock(mutex_); }
+
+  // The rest with the lock held.
+
+  // The replica, which waits, is to have a turn as soon as there is one: those who are ready first
+  // come first. Turns are dealt by the next call of one of the others.
+  void make_ready(int replica) { ready_.push_back(replica); }
+  // Deals the turns that nobody has. Returns without the lock.
+  void deal(Lock& lock);
+  // Gives this replica's turn away and returns when it has one again. `soon`: what it waits for
+  // takes others but moments.
+  void wait(Lock& lock, int replica, bool soon);
+  // Of a replica without a turn: returns when it has one.
+  void wait_for_first(Lock& lock, int replica);
+  // Gives this replica's turn away for good. Returns without the lock.
+  void leave(Lock& lock);
+
+ private:
+  struct Replica {
+    std::condition_variable woken;
+    std::atomic<bool> has_turn = false;
+    bool sleeps = false;
+  };
+
+  std::mutex mutex_;
+  std::deque<int> ready_;
+  int free_;  // turns
+  const std::unique_ptr<Replica[]> replicas_;
+};
+
+}  // namespace keel::distribute
