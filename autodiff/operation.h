@@ -58,8 +58,9 @@ class Op : public Operation {
   virtual std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs) const = 0;
   // The outputs. Inputs are concrete and have passed infer().
   virtual std::vector<Tensor> compute(std::span<const Tensor> inputs) const = 0;
-  // One gradient per input (none where there is none to give), in terms of differentiable ops,
-  // so that a second tape differentiates it again. NotImplementedError by default.
+  // One gradient per input (none where there is none to give), of its shape (ValueError of the
+  // tape) and dtype (TypeError), in terms of differentiable ops, so that a second tape
+  // differentiates it again. NotImplementedError by default.
   virtual std::vector<Gradient> vjp(const VjpArgs& args) const;
   virtual Retain retain() const { return {}; }
   // False for ops whose outputs never depend smoothly on their inputs (comparisons, rounding):

@@ -20,6 +20,31 @@ struct Entry {
 
 thread_local int paused_depth = 0;
 
+// Kernels take gradients as they come, by the sizes of what they are gradients of.
+void check_gradient(const Gradient& gradient, const Op& op, size_t input, const TensorSpec& spec) {
+  const auto returned = [&](const auto&... what) {
+    return str("GradientTape: the gradient that ", op.class_name(), " returns for input ", input,
+               " must ", what...);
+  };
+  const auto fit = [&](const Shape& shape, DType dtype) {
+    if (dtype != spec.dtype) throw TypeError(returned("be ", spec.dtype, ", received ", dtype));
+    if (shape != spec.shape) {
+      throw ValueError(returned("have its shape ", spec.shape, ", received ", shape));
+    }
+  };
+  if (!gradient.is_slices()) {
+    const Tensor dense = gradient.dense();
+    return fit(dense.shape(), dense.dtype());
+  }
+  const auto& [ids, values, dense_shape] = gradient.slices();
+  fit(dense_shape, values.dtype());
+  if (ids.rank() != 1 || dense_shape.rank() == 0 ||
+      values.shape() != dense_shape.with(0, ids.dim(0))) {
+    throw ValueError(returned("have a row of ", dense_shape, " for each id, received ids of shape ",
+                              ids.shape(), " and values of shape ", values.shape()));
+  }
+}
+
 }  // namespace
 
 struct GradientTape::Impl {
@@ -105,8 +130,16 @@ void GradientTape::Impl::back_through(const Entry& entry,
                                                          .outputs = entry.outputs,
                                                          .output_gradients = output_gradients,
                                                          .wanted = wanted});
+  if (input_gradients.size() != entry.input_ids.size()) {
+    throw ValueError("GradientTape: ", entry.op->class_name(),
+                     " must return a gradient for each of ", entry.input_ids.size(),
+                     " inputs, received ", input_gradients.size());
+  }
   for (size_t i = 0; i < input_gradients.size(); ++i) {
     if (input_gradients[i] && reachable.contains(entry.input_ids[i])) {
+      // Nobody reads the gradient of an integer.
+      const TensorSpec& spec = entry.input_specs[i];
+      if (is_floating(spec.dtype)) check_gradient(input_gradients[i], *entry.op, i, spec);
       gradients[entry.input_ids[i]].add(input_gradients[i]);
     }
   }
@@ -176,6 +209,10 @@ std::vector<Gradient> GradientTape::Impl::gradients(
   if (how.output_gradient && how.output_gradient.shape() != target.shape()) {
     throw ValueError("GradientTape.gradient: output_gradient has shape ",
                      how.output_gradient.shape(), ", the target ", target.shape());
+  }
+  if (how.output_gradient && how.output_gradient.dtype() != target.dtype()) {
+    throw TypeError("GradientTape.gradient: output_gradient is ", how.output_gradient.dtype(),
+                    ", the target ", target.dtype());
   }
   used = true;
   const profile::Scope scope(profile::Phase::kFramework, "tape", profile::Phase::kBackward);

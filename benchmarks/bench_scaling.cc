@@ -88,7 +88,7 @@ int measure_steps(int steps) {
   }
   step_until_complete();
   if (distribute::processes().rank() == 0) {
-    std::cout << kMark << 1e3 * median(std::move(seconds)) << std::endl;
+    std::cout << kMark << 1e3 * median(std::move(seconds)) << '\n' << std::flush;
   }
   return 0;
 }

@@ -105,7 +105,7 @@ Result result_of(const Options& options, const std::string& name, const ClickWor
                          {"model_call_p50_us", micros(times[1].median)},
                          {"model_call_p99_us", micros(times[1].p99)}}};
   if (times.size() == 2) return out;
-  out.labels.emplace_back("peer_variant", "libtorch, table per column");
+  out.labels.emplace_back("peer_variant", "table per column");
   out.ratio_to_libtorch = compared.ratio(2, 0);
   const std::vector<std::pair<std::string, double>> of_peers = {
       {"ratio_to_libtorch_joint_table", compared.ratio(3, 0)},

@@ -131,7 +131,8 @@ class RowIdFunction final : public InitializerFunction {
     if (shape.rank() == 0) throw ValueError("RowIdInitializer: a scalar has no rows");
     const int64_t columns = shape.slice(1, shape.rank()).size();
     for (size_t i = 0; i < out.size(); ++i) {
-      out[i] = static_cast<float>(options_.offset + (first + static_cast<int64_t>(i)) / columns);
+      const int64_t row = (first + static_cast<int64_t>(i)) / columns;
+      out[i] = static_cast<float>(options_.offset + row);
     }
   }
   std::string class_name() const override { return "RowIdInitializer"; }

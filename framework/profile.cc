@@ -36,14 +36,14 @@ struct Logs {
     return *logs;
   }
   static Scope::Log& of_this_thread() {
-    thread_local const std::shared_ptr<Scope::Log> mine = [] {
+    thread_local const std::shared_ptr<Scope::Log> kMine = [] {
       auto log = std::make_shared<Scope::Log>();
       Logs& logs = instance();
       const std::lock_guard lock(logs.mutex);
       logs.all.push_back(log);
       return log;
     }();
-    return *mine;
+    return *kMine;
   }
   Report report();
   void clear();
@@ -67,7 +67,7 @@ struct WholeProgram {
     if (on) print(stop(), std::cerr);
   }
 };
-const WholeProgram whole_program;
+const WholeProgram kWholeProgram;
 
 }  // namespace
 

@@ -75,7 +75,7 @@ void add_maker(Makers& makers, const std::string& name, const Apply& function) {
 }
 
 void add_plain(Makers& makers) {
-  const std::pair<const char*, Tensor (*)(const Tensor&)> kPlain[] = {
+  constexpr std::pair<const char*, Tensor (*)(const Tensor&)> kPlain[] = {
       {"exponential", activations::exponential},
       {"hard_sigmoid", activations::hard_sigmoid},
       {"hard_silu", activations::hard_silu},

@@ -55,7 +55,7 @@ Tensor relu_below(const Tensor& x, std::optional<double> max_value, double thres
 
 Tensor relu(const Tensor& x, double negative_slope, std::optional<double> max_value,
             double threshold) {
-  const Tensor above = relu_above(x, max_value, threshold);
+  Tensor above = relu_above(x, max_value, threshold);
   if (negative_slope == 0) return above;
   return above + ops::scale(relu_below(x, max_value, threshold), negative_slope);
 }

@@ -18,6 +18,10 @@ ResultKey key_of(const TensorLike& t) {
   return {t.values().producer().get(), t.values().producer_output()};
 }
 
+const std::string& producer_name(const TensorLike& t) {
+  return static_cast<const Layer&>(*t.values().producer()->operation).name();
+}
+
 void check_inputs(const std::string& model, const Tensors& inputs) {
   std::set<ResultKey> seen;
   for_each_leaf(inputs, [&](const std::string& path, const TensorLike& input) {
@@ -65,6 +69,31 @@ Nest<T> without_extra_keys(const Tensors& expected, const Nest<T>& received) {
   return Nest<T>(std::move(kept));
 }
 
+template <class T>
+std::string described(const Nest<T>& nest) {
+  if (nest.is_leaf()) return "a tensor";
+  return nest.is_dict() ? "a dict " + nest.structure() : nest.structure();
+}
+
+// What the model takes of what a call passes.
+template <class T>
+Nest<T> taken(const std::string& model, const Tensors& expected, const Nest<T>& received) {
+  Nest<T> kept = without_extra_keys(expected, received);
+  const auto message = [&] {
+    std::string wanted = described(expected);
+    if (expected.is_leaf()) wanted += " (input '" + producer_name(expected.leaf()) + "')";
+    return str(model, ": must be called with ", wanted, ", received ", described(received));
+  };
+  try {
+    assert_same_structure(expected, kept);
+  } catch (const TypeError&) {
+    throw TypeError(message());
+  } catch (const ValueError&) {
+    throw ValueError(message());
+  }
+  return kept;
+}
+
 }  // namespace
 
 // Results of nodes are numbered; each node reads some numbers and writes the next ones.
@@ -92,7 +121,7 @@ using ResultNumbers = std::map<ResultKey, int>;
 // The inputs of a step, with the masks that the caller gave them.
 template <class Step, class Result>
 Tensors inputs_of(const Step& step, const Result& result) {
-  const Tensors inputs = map_structure(step.inputs, result);
+  Tensors inputs = map_structure(step.inputs, result);
   if (step.masks.empty()) return inputs;
   int position = 0;
   return map_structure(inputs, [&](const TensorLike& input) -> TensorLike {
@@ -103,10 +132,6 @@ Tensors inputs_of(const Step& step, const Result& result) {
     return input;
   });
 }
-
-}  // namespace
-
-namespace {
 
 // The results below `inputs` are those of the model's inputs.
 template <class Step>
@@ -144,8 +169,7 @@ FunctionalModel::FunctionalModel(Options options)
     }
     const auto it = numbers.find(key_of(t));
     if (it == numbers.end()) {
-      throw ValueError(name(), ": the outputs depend on input layer '",
-                       static_cast<const Layer&>(*t.values().producer()->operation).name(),
+      throw ValueError(name(), ": the outputs depend on input layer '", producer_name(t),
                        "', which is not among the model's inputs");
     }
     return it->second;
@@ -188,8 +212,7 @@ FunctionalModel::FunctionalModel(Options options)
 }
 
 Tensors FunctionalModel::call(const Tensors& inputs, const CallContext&) {
-  const Tensors received = without_extra_keys(inputs_, inputs);
-  assert_same_structure(inputs_, received);
+  const Tensors received = taken(name(), inputs_, inputs);
   std::vector<std::optional<TensorLike>> results(plan_->results);
   const std::vector<TensorLike> declared = flatten(inputs_);
   size_t i = 0;
@@ -215,15 +238,14 @@ bool FunctionalModel::looks_ahead() const {
 }
 
 void FunctionalModel::look_ahead(const Tensors& inputs) {
-  const Tensors received = without_extra_keys(inputs_, inputs);
+  std::vector<TensorLike> received;
   try {
-    assert_same_structure(inputs_, received);
+    received = flatten(taken(name(), inputs_, inputs));
   } catch (const Error&) {
     return;  // the call says it
   }
   std::vector<std::optional<TensorLike>> results(plan_->results);
-  size_t i = 0;
-  for (const TensorLike& value : flatten(received)) results[plan_->inputs[i++]] = value;
+  for (size_t i = 0; i < received.size(); ++i) results[plan_->inputs[i]] = received[i];
   for (const auto& [layer, numbers] : plan_->first_layers) {
     if (!layer->looks_ahead()) continue;
     layer->look_ahead(map_structure(numbers, [&](int number) { return *results[number]; }));
@@ -234,10 +256,8 @@ std::optional<PlanValues> FunctionalModel::plan(Planner& planner, const PlanValu
   for (const Plan::Step& step : plan_->steps) {
     if (!step.masks.empty()) return {};
   }
-  const PlanValues received = without_extra_keys(inputs_, inputs);
-  assert_same_structure(inputs_, received);
+  const std::vector<PlanValue> given = flatten(taken(name(), inputs_, inputs));
   std::vector<PlanValue> results(plan_->results);
-  const std::vector<PlanValue> given = flatten(received);
   for (size_t i = 0; i < given.size(); ++i) results[plan_->inputs[i]] = given[i];
   for (const auto& [number, value] : plan_->constants) results[number] = planner.constant(value);
   const auto result = [&](int number) { return results[number]; };

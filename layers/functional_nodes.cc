@@ -335,7 +335,7 @@ GraphReference GraphParser::constant(const Config& config) const {
   bool integers = true;
   const Shape shape = array(config, values, integers);
   const DType dtype = integers ? DType::kInt32 : DType::kFloat32;
-  return {.constant = Tensor::from<double>(std::move(values), shape).cast(dtype)};
+  return {.constant = Tensor::from(values, shape).cast(dtype)};
 }
 
 Shape GraphParser::array(const Config& config, std::vector<double>& values, bool& integers) const {

@@ -158,7 +158,7 @@ class Reader {
 
   Tensors made(const References& references) {
     return map_structure(references, [&](const Reference& r) -> TensorLike {
-      const TensorLike out = made(r);
+      TensorLike out = made(r);
       if (!has_mask(r)) return out;
       const Tensor mask = made(*r.mask).tensor();
       return out.tensor().with_mask(r.mask->constant ? mask.cast(DType::kBool) : mask);

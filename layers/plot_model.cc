@@ -15,8 +15,6 @@
 #include "layers/sequential.h"
 #include "layers/shape_text.h"
 
-extern char** environ;
-
 namespace keel {
 namespace {
 

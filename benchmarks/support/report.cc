@@ -40,9 +40,13 @@ Json to_json(const Result& result) {
   return out;
 }
 
+constexpr const char* kPeerVariant = "peer_variant";  // of the ratio, not of the value
+
 std::string name_of(const Result& result) {
   std::string name = result.op;
-  for (const auto& [key, value] : result.labels) name += " " + value;
+  for (const auto& [key, value] : result.labels) {
+    if (key != kPeerVariant) name += " " + value;
+  }
   if (!result.optimizer.empty()) name += " " + result.optimizer;
   return name;
 }
@@ -79,7 +83,10 @@ void print_row(const Result& result) {
             << result.unit << std::right << std::setw(10) << ratio(result.ratio_to_libtorch, "x")
             << std::setw(9) << ratio(result.ratio_to_limit, "") << " ";
   for (const auto& [key, value] : result.more) std::cout << " " << key << "=" << significant(value);
-  std::cout << std::endl;
+  for (const auto& [key, value] : result.labels) {
+    if (key == kPeerVariant) std::cout << " (keel; ratio to libtorch with a " << value << ")";
+  }
+  std::cout << '\n' << std::flush;
 }
 
 std::string processor() {
@@ -133,7 +140,7 @@ void Report::add(const Result& result) {
 
 void Report::note(const std::string& line) {
   notes_.push_back(line);
-  if (!options_.json) std::cout << line << std::endl;
+  if (!options_.json) std::cout << line << '\n' << std::flush;
 }
 
 void Report::check(const std::string& what, double difference, double allowed) {
@@ -141,7 +148,7 @@ void Report::check(const std::string& what, double difference, double allowed) {
   std::ostringstream line;
   line << "ours and the peer's differ: " << what << " by " << difference << ", allowed " << allowed;
   failures_.push_back(line.str());
-  std::cerr << program_ << ": " << line.str() << std::endl;
+  std::cerr << program_ << ": " << line.str() << '\n';
 }
 
 int Report::finish() {
@@ -154,7 +161,7 @@ int Report::finish() {
                 {"notes", notes_}};
     for (const Result& result : results_) out["results"].push_back(to_json(result));
     if (!failures_.empty()) out["failures"] = failures_;
-    std::cout << out.dump(1) << std::endl;
+    std::cout << out.dump(1) << '\n';
   }
   return failures_.empty() ? 0 : 1;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "framework/kernels/gemm_panels.h"
+#include "framework/kernels/gemm_product.h"
 #include "framework/kernels/scratch.h"
 #include "framework/parallel.h"
 
@@ -11,10 +12,12 @@ namespace keel::kernels {
 namespace {
 
 using internal::blocks_of;
+using internal::finish;
 using internal::kMostRows;
 using internal::kPanel;
 using internal::kWidth;
 using internal::PanelProduct;
+using internal::Product;
 using internal::Strip;
 
 constexpr int64_t kBlockRows = 256;     // of c; what they need of a stays in the L2 cache
@@ -29,17 +32,6 @@ constexpr int64_t kSharedWork = 1 << 22;  // multiplications from which workers 
 
 // Rows that are a multiple of 4 KiB apart fall into the same few sets of a cache.
 bool collides(int64_t step) { return step % 1024 == 0; }
-
-struct Product {
-  const float *a, *b;
-  float* c;
-  int64_t m, n, k;
-  bool transpose_a, transpose_b;
-  GemmEpilogue epilogue;
-
-  int64_t lda() const { return transpose_a ? m : k; }
-  int64_t ldb() const { return transpose_b ? k : n; }
-};
 
 // Whether rows of a are better copied than read where they are.
 bool spreads_rows(const Product& x, int64_t rows) {
@@ -216,11 +208,6 @@ void multiply(const Product& x) {
           .compute();
     }
   });
-}
-
-float finish(float sum, const GemmEpilogue& epilogue, int64_t column) {
-  if (epilogue.bias != nullptr) sum += epilogue.bias[column];
-  return epilogue.relu && sum < 0 ? 0 : sum;
 }
 
 // out[i] = rows[i] . vector; the bias of out[i] is bias[i * bias_step].

@@ -4,15 +4,19 @@
 #include <array>
 
 #include "framework/kernels/bf16_pairs.h"
+#include "framework/kernels/gemm_product.h"
 #include "framework/kernels/scratch.h"
 #include "framework/parallel.h"
 
 namespace keel::kernels {
 namespace {
 
+using internal::blocks_of;
+using internal::finish;
 using internal::kMostRows;
 using internal::kWidth;
 using internal::Pairs;
+using internal::Product;
 using internal::Tile;
 using internal::Vector;
 
@@ -27,8 +31,6 @@ constexpr int64_t kAhead = 8;                         // rows fetched before the
 constexpr int64_t kLongTile = 32;  // pairs of a tile during which what it writes can be fetched
 constexpr int64_t kWideRows = kMostRows / 6;  // of a tile kGroup wide
 constexpr int64_t kFewElements = 1 << 15;     // of b that one worker packs
-
-int64_t blocks_of(int64_t n, int64_t most) { return (n + most - 1) / most; }
 
 // The steps are known to the compiler, so that one register holds the addresses of all rows.
 template <int kRows, int kWide, bool kTransposed>
@@ -116,14 +118,6 @@ internal::TileFunction unpacked_tile_function(int64_t rows, bool wide) {
   return wide ? unpacked_tile_function<kGroup / kWidth, kTransposed>(rows, kFew)
               : unpacked_tile_function<2, kTransposed>(rows, kMany);
 }
-
-struct Product {
-  const float *a, *b;
-  float* c;
-  int64_t m, n, k;
-  bool transpose_a, transpose_b;
-  GemmEpilogue epilogue;
-};
 
 // Pairs [from, from + count) of the sums.
 struct Slice {
@@ -307,11 +301,6 @@ struct Block {
   }
 };
 
-float finish(float sum, const GemmEpilogue& epilogue) {
-  if (epilogue.bias != nullptr) sum += *epilogue.bias;
-  return epilogue.relu && sum < 0 ? 0 : sum;
-}
-
 // x . y; the pairs of y are packed, with zeros up to a whole vector. In several sums, fixed by k.
 float dot(const float* x, const float* y, int64_t k) {
   constexpr int kSums = 4;
@@ -342,7 +331,7 @@ void multiply_vector(const Product& x) {
   const int64_t grain = std::max<int64_t>(1, 8 * kFewElements / std::max<int64_t>(x.k, 1));
   parallel_for(x.m, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      x.c[i] = finish(dot(x.a + i * x.k, y.data(), x.k), x.epilogue);
+      x.c[i] = finish(dot(x.a + i * x.k, y.data(), x.k), x.epilogue, 0);
     }
   });
 }

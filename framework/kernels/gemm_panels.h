@@ -3,14 +3,12 @@
 
 #include <cstdint>
 
-#include "framework/kernels/gemm.h"
+#include "framework/kernels/gemm_product.h"
 #include "framework/kernels/gemm_tile.h"
 
 namespace keel::kernels::internal {
 
 inline constexpr int64_t kPanel = 2 * kWidth;  // columns of a panel
-
-inline int64_t blocks_of(int64_t n, int64_t most) { return (n + most - 1) / most; }
 
 // Floats of panels with `depth` rows and `columns` columns.
 inline int64_t panels_size(int64_t depth, int64_t columns) {

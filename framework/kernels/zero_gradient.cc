@@ -24,29 +24,28 @@ std::function<Pace(const Step&)> ones() {
   return [](const Step&) { return Pace{.rate = 1}; };
 }
 
-template <class T>
-ZeroGradient of(const SGDRule& rule) {
-  if (rule.momentum == 0) return {.move = Move::kStays, .rests = true};
-  const double momentum = rounded<T>(rule.momentum);
+// The values follow a momentum that shrinks.
+ZeroGradient coasting(double momentum, double factor, std::function<Pace(const Step&)> pace) {
   return {.move = Move::kFollows,
           .shrinking = {{0, momentum}},
           .rests = true,
           .zero_at_rest = {0},
           .m = 0,
-          .factor = rule.nesterov ? -momentum : -1,
-          .pace = ones()};
+          .factor = factor,
+          .pace = std::move(pace)};
+}
+
+template <class T>
+ZeroGradient of(const SGDRule& rule) {
+  if (rule.momentum == 0) return {.move = Move::kStays, .rests = true};
+  const double momentum = rounded<T>(rule.momentum);
+  return coasting(momentum, rule.nesterov ? -momentum : -1, ones());
 }
 
 template <class T>
 ZeroGradient of(const MomentumRule& rule) {
   const double momentum = rounded<T>(rule.momentum);
-  return {.move = Move::kFollows,
-          .shrinking = {{0, momentum}},
-          .rests = true,
-          .zero_at_rest = {0},
-          .m = 0,
-          .factor = rule.nesterov ? momentum : 1,
-          .pace = rates<T>()};
+  return coasting(momentum, rule.nesterov ? momentum : 1, rates<T>());
 }
 
 template <class T>

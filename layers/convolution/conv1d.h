@@ -76,7 +76,7 @@ class Conv1DLayer final : public TensorLayer {
   std::string who() const { return "Conv1D " + name(); }
   // ValueError unless the rank is 3 and the channels are known and divisible by groups.
   void build_weights(const TensorSpec& input) override;
-  Tensor call(const Tensor& x, const CallContext& context) override;
+  Tensor call(const Tensor& input, const CallContext& context) override;
 
   const Options options_;
   const WindowOptions windows_;

@@ -33,7 +33,7 @@ class MaskingLayer final : public TensorLayer {
   Config get_config() const override { return to_config(options_); }
 
  private:
-  Tensor call(const Tensor& x, const CallContext& context) override;
+  Tensor call(const Tensor& input, const CallContext& context) override;
   // Of rank [..., 1] if keepdims.
   Tensor steps_that_count(const Tensor& x, bool keepdims) const;
 

@@ -102,7 +102,7 @@ Tensor sparse_categorical_crossentropy(const Tensor& y_true, const Tensor& y_pre
     labels = ops::where(counts, labels, ops::zeros_like(labels));
   }
   const Tensor chosen = ops::one_hot(labels, prediction.dim(-1), prediction.dtype());
-  const Tensor losses =
+  Tensor losses =
       ops::negative(ops::sum(chosen * log_probabilities(prediction, from_logits, -1), {-1}));
   if (!ignore_class) return losses;
   return ops::where(counts, losses, Tensor::zeros({}, losses.dtype())).with_mask(counts);

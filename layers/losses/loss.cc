@@ -11,7 +11,7 @@ namespace {
 // `what` as a tensor that broadcasts against `losses`.
 Tensor fit_weight(const std::string& who, const char* what, const Tensor& weight,
                   const Tensor& losses) {
-  const Tensor typed = ops::cast(weight, losses.dtype());
+  Tensor typed = ops::cast(weight, losses.dtype());
   const Shape& want = losses.shape();
   const Shape& have = weight.shape();
   if (have.rank() == 0 || want.rank() == 0) return typed;
@@ -137,9 +137,9 @@ double Loss::divisor(const Shape& losses, int64_t rows, double mean_weight) cons
 
 Tensor Loss::call(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) const {
   const Parts p = parts(y_true, y_pred, sample_weight, {});
-  const Tensor losses = p.weight ? p.losses * p.weight : p.losses;
+  Tensor losses = p.weight ? p.losses * p.weight : p.losses;
   if (reduction_ == Reduction::kNone || losses.rank() == 0) return losses;
-  const Tensor sum = ops::sum(losses);
+  Tensor sum = ops::sum(losses);
   if (reduction_ == Reduction::kSum) return sum;
   if (reduction_ == Reduction::kMeanWithSampleWeight && p.weight) {
     return ops::divide_no_nan(sum, ops::sum(p.weight * ops::ones_like(losses)));

@@ -161,7 +161,7 @@ Tensor MultiplyLayer::merge(const std::vector<Tensor>& inputs) const {
     factors.push_back(mask ? ops::where(mask, x, constant(1)) : x);
     if (mask) masks.push_back(mask);
   }
-  const Tensor product = fold(factors, ops::multiply);
+  Tensor product = fold(factors, ops::multiply);
   if (masks.size() < inputs.size()) return product;
   return ops::where(fold(masks, ops::logical_or), product, constant(0));
 }

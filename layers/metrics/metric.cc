@@ -37,7 +37,7 @@ Tensor fit_weight(const std::string& who, const Tensor& weight, const Tensor& pr
 
 // `weight`, 0 where the mask leaves out; the leading dimensions of both agree.
 Tensor masked(const Tensor& weight, const Tensor& mask) {
-  const Tensor counts = mask.cast(DType::kFloat32);
+  Tensor counts = mask.cast(DType::kFloat32);
   if (!weight) return counts;
   const auto expanded = [](const Tensor& x, int rank) {
     std::vector<int64_t> dims(rank, 1);

@@ -115,7 +115,9 @@ void RankingMetric::accumulate(const MetricBatch& batch, std::span<double> state
     rank(list, seen + begin / items);
     add_list(list, state);
   }
-  if (items > 0) state[kLists] += static_cast<double>(size / items);
+  if (items == 0) return;
+  const int64_t lists = size / items;
+  state[kLists] += static_cast<double>(lists);
 }
 
 Tensor RankingMetric::compute(std::span<const double> state) const {

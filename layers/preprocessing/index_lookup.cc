@@ -291,7 +291,7 @@ Tensors IndexLookupLayer<T>::call(const Tensors& inputs, const CallContext&) {
   }
   const auto numbers = map_values(x, DType::kInt64, [this](const Tensor& t) { return lookup(t); });
   if (mode_ != OutputMode::kInt) table();  // the depth is not known before
-  const TensorLike encoded = encode_categories(numbers, mode_, depth(), who_);
+  TensorLike encoded = encode_categories(numbers, mode_, depth(), who_);
   if (mode_ != OutputMode::kTfIdf) return encoded;
   return encoded.tensor() * Tensor::from(idf_weights(), {depth()}).cast(DType::kFloat32);
 }

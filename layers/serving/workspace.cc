@@ -50,7 +50,7 @@ void WorkspacePool::give_back(std::unique_ptr<Workspace> workspace) {
     if (slot.load(std::memory_order_relaxed) == nullptr &&
         slot.compare_exchange_strong(empty, workspace.get(), std::memory_order_release,
                                      std::memory_order_relaxed)) {
-      workspace.release();
+      static_cast<void>(workspace.release());  // the slot has it
       return;
     }
   }

@@ -39,7 +39,7 @@ void EarlyStoppingCallback::on_epoch_end(int64_t epoch, Logs& logs) {
   if (!best_ && wait_ == 0) keep_weights(epoch);
   ++wait_;
   if (best_ ? monitor_.is_better(*value, *best_) : !std::isnan(*value)) {
-    best_ = *value;
+    best_ = value;
     keep_weights(epoch);
     if (!options_.baseline || monitor_.is_better(*value, *options_.baseline)) wait_ = 0;
     return;

@@ -46,7 +46,11 @@ std::filesystem::path new_path(const std::filesystem::path& folder) {
 std::vector<double> make_bucket_limits() {
   constexpr double kFirst = 1e-12, kEnd = 1e20, kGrowth = 1.1;
   std::vector<double> positive;
-  for (double limit = kFirst; limit < kEnd; limit *= kGrowth) positive.push_back(limit);
+  double next = kFirst;
+  while (next < kEnd) {
+    positive.push_back(next);
+    next *= kGrowth;
+  }
   positive.push_back(std::numeric_limits<double>::max());
   std::vector<double> out;
   for (auto limit = positive.rbegin(); limit != positive.rend(); ++limit) out.push_back(-*limit);
@@ -56,8 +60,8 @@ std::vector<double> make_bucket_limits() {
 }
 
 const std::vector<double>& bucket_limits() {
-  static const std::vector<double> limits = make_bucket_limits();
-  return limits;
+  static const std::vector<double> kLimits = make_bucket_limits();
+  return kLimits;
 }
 
 // Of several empty buckets side by side the last one stands for all.

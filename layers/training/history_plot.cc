@@ -214,8 +214,9 @@ std::string history_svg(const History& history, const HistoryPlotOptions& option
     out += text_at({width / 2, 26}, "middle", 17, options.title, " font-weight='bold'");
   }
   for (size_t i = 0; i < names.size(); ++i) {
-    const Place corner = {kPanelWidth * static_cast<double>(i % columns),
-                          above + kPanelHeight * static_cast<double>(i / columns)};
+    const size_t row = i / columns, column = i % columns;
+    const Place corner = {kPanelWidth * static_cast<double>(column),
+                          above + kPanelHeight * static_cast<double>(row)};
     out += Panel(history, names[i], corner, options.log_scale).svg();
   }
   return out + "</svg>\n";

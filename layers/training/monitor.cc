@@ -94,7 +94,7 @@ const Tensor& state_value(const char* who, const Callback::State& state, const s
 }
 
 void print_line(const std::string& line) {
-  if (distribute::processes().rank() == 0) std::cout << line << std::endl;
+  if (distribute::processes().rank() == 0) std::cout << line << '\n' << std::flush;
 }
 
 }  // namespace keel

@@ -39,9 +39,9 @@ std::vector<std::string> candidates(const Model& model, size_t count) {
 }  // namespace
 
 std::vector<std::string> output_names(const Model& model, const Tensors& outputs) {
-  const std::vector<std::string> paths = flatten_paths(outputs);
-  std::vector<std::string> out;
+  std::vector<std::string> paths = flatten_paths(outputs);
   if (outputs.is_dict()) return paths;
+  std::vector<std::string> out;
   for (const std::string& name : candidates(model, paths.size())) {
     out.push_back(unused(name, out));
   }

@@ -35,7 +35,7 @@ void ReduceLROnPlateauCallback::on_epoch_end(int64_t epoch, Logs& logs) {
     wait_ = 0;
   }
   if (best_ ? monitor_.is_better(*value, *best_) : !std::isnan(*value)) {
-    best_ = *value;
+    best_ = value;
     wait_ = 0;
   } else if (cooldown_ == 0 && ++wait_ >= options_.patience) {
     reduce(epoch);

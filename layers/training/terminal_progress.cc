@@ -59,7 +59,7 @@ std::string format_duration(double seconds) {
 TerminalProgress::TerminalProgress(std::ostream& out, Style style, const std::string& head,
                                    std::optional<int64_t> steps)
     : out_(out), style_(style), steps_(steps), start_(Clock::now()) {
-  if (!head.empty()) out_ << head << std::endl;
+  if (!head.empty()) out_ << head << '\n' << std::flush;
 }
 
 void TerminalProgress::update(int64_t done, const Logs& logs) {
@@ -74,7 +74,8 @@ void TerminalProgress::finish(int64_t done, const Logs& logs) {
   if (!steps_) steps_ = done;
   if (style_ == Style::kBar) return draw_bar(done, logs, true);
   out_ << count(done) << " - " << formatted("%.0fs", seconds_since(start_)) << " - "
-       << format_step_time(step_time(done)) << "/step" << values(logs) << std::endl;
+       << format_step_time(step_time(done)) << "/step" << values(logs) << '\n'
+       << std::flush;
 }
 
 double TerminalProgress::seconds_since(Clock::time_point begin) const {

@@ -345,7 +345,7 @@ std::vector<OpCase> all_cases() {
 const std::set<std::string> kNotDifferentiable = {
     "sign",      "floor",      "equal",       "not_equal",   "greater",       "greater_equal",
     "less",      "less_equal", "is_nan",      "argmax",      "stop_gradient", "one_hot",
-    "ones_like", "zeros_like", "logical_not", "logical_and", "logical_or"};
+    "ones_like", "zeros_like", "logical_not", "logical_and", "logical_or",    "gather_quantized"};
 
 class OpTest : public testing::TestWithParam<OpCase> {
  protected:

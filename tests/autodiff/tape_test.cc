@@ -46,6 +46,69 @@ TEST(GradientTapeTest, RefusesAnOutputGradientOfAnotherShape) {
   EXPECT_THROW(tape.gradient(y, {w}, {.output_gradient = row({1})}), ValueError);
 }
 
+TEST(GradientTapeTest, RefusesAnOutputGradientOfAnotherDType) {
+  const Variable w = variable({2, 3});
+  GradientTape tape;
+  const Tensor y = ops::square(w);
+  const Tensor wrong = Tensor::zeros({2}, DType::kFloat64);
+  EXPECT_THROW(tape.gradient(y, {w}, {.output_gradient = wrong}), TypeError);
+}
+
+// Passes its first input on, and gives back the gradients it was made with.
+class Careless final : public Op {
+ public:
+  explicit Careless(std::vector<Gradient> gradients)
+      : Op("Careless"), gradients_(std::move(gradients)) {}
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override { return {in[0]}; }
+  std::vector<Tensor> compute(std::span<const Tensor> in) const override {
+    return {in[0].aliased()};
+  }
+  std::vector<Gradient> vjp(const VjpArgs&) const override { return gradients_; }
+
+ private:
+  const std::vector<Gradient> gradients_;
+};
+
+// What is said of an op from (2,) and (3,) that gives back `gradients`.
+template <class Expected>
+std::string error_of(std::vector<Gradient> gradients) {
+  const Variable a = variable({2, 3}), b = variable({4, 5, 6});
+  GradientTape tape;
+  const Tensor y = dispatch1(Careless(std::move(gradients)), {a, b});
+  try {
+    tape.gradient(y, {a, b});
+  } catch (const Expected& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(GradientTapeTest, RefusesAnotherNumberOfGradientsThanInputsOfAnOp) {
+  const Gradient good = row({1, 1});
+  const std::string said =
+      "GradientTape: Careless must return a gradient for each of 2 inputs, received ";
+  EXPECT_EQ(error_of<ValueError>({good}), said + "1");
+  EXPECT_EQ(error_of<ValueError>({good, {}, {}}), said + "3");
+  EXPECT_EQ(error_of<Error>({good, {}}), "");
+}
+
+TEST(GradientTapeTest, RefusesAGradientOfAnotherShapeThanTheInputOfAnOp) {
+  const std::string said =
+      "GradientTape: the gradient that Careless returns for input 1 must have its shape (3,), "
+      "received ";
+  EXPECT_EQ(error_of<ValueError>({{}, row({1, 1})}), said + "(2,)");
+  EXPECT_EQ(error_of<ValueError>({{}, Tensor::full<float>({}, 1)}), said + "()");
+  const IndexedSlices slices = {
+      .ids = Tensor::zeros({1}, DType::kInt64), .values = Tensor::zeros({1}), .dense_shape = {2}};
+  EXPECT_EQ(error_of<ValueError>({{}, slices}), said + "(2,)");
+}
+
+TEST(GradientTapeTest, RefusesAGradientOfAnotherDTypeThanTheInputOfAnOp) {
+  EXPECT_EQ(error_of<TypeError>({{}, Tensor::zeros({3}, DType::kFloat64)}),
+            "GradientTape: the gradient that Careless returns for input 1 must be float32, "
+            "received float64");
+}
+
 TEST(GradientTapeTest, AnswersOnceUnlessPersistent) {
   const Variable w = variable({2});
   GradientTape once;

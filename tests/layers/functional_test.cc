@@ -143,6 +143,35 @@ TEST(FunctionalTest, RejectsInputsThatDoNotFitTheGraph) {
   EXPECT_THROW(model(Tensors{{"x", Tensor::from<std::string>({"a", "b"}, {1, 2})}}), TypeError);
 }
 
+// What a model called "ranker" says of being called with `given`.
+template <class Expected>
+std::string error_of(const Tensors& inputs, const Tensors& given) {
+  const Functional model(
+      {.inputs = inputs, .outputs = ones()(flatten(inputs)[0].tensor()), .name = "ranker"});
+  try {
+    model(given);
+  } catch (const Expected& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(FunctionalTest, NamesTheInputsItTakesAndThoseItGot) {
+  const Tensor price = layers::input({.shape = {1}, .name = "price"});
+  const Tensor age = layers::input({.shape = {1}, .name = "age"});
+  EXPECT_EQ(error_of<TypeError>(price, {{"cost", row({1})}}),
+            "ranker: must be called with a tensor (input 'price'), received a dict {cost: *}");
+  const Tensors both = {{"price", price}, {"age", age}};
+  EXPECT_EQ(error_of<TypeError>(both, row({1})),
+            "ranker: must be called with a dict {age: *, price: *}, received a tensor");
+  EXPECT_EQ(error_of<ValueError>(both, {{"price", row({1})}, {"years", row({2})}}),
+            "ranker: must be called with a dict {age: *, price: *}, received a dict {price: *, "
+            "years: *}");
+  EXPECT_EQ(error_of<ValueError>(Tensors::list({price, age}), Tensors::list({row({1})})),
+            "ranker: must be called with [*, *], received [*]");
+  EXPECT_EQ(error_of<Error>(both, {{"price", row({1})}, {"age", row({2})}, {"id", row({3})}}), "");
+}
+
 TEST(FunctionalTest, AChoiceOfTrainingStaysWithItsCall) {
   const Tensor input = layers::input({.shape = {1000}});
   const layers::Dropout dropout({.rate = 0.5, .seed = 3});

@@ -186,7 +186,7 @@ EngineDriver::Batch TPUEmbedding::Accelerator::prepare(const Tensors& features,
   assert_same_structure(driver().features(), features);
   const std::vector<TensorLike> inputs = flatten(features);
   if (verify_shapes_) {
-    const std::vector<Shape> shapes = candidates_.of_inputs(inputs);
+    std::vector<Shape> shapes = candidates_.of_inputs(inputs);
     build([&] { return shapes; });
     settled_->check(shapes);
   } else if (!tables_->built()) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr char kWho[] = "TPUEmbeddingForServing";
 
-const Nest<FeatureConfig>& outside_tpu(const Nest<FeatureConfig>& features) {
+Nest<FeatureConfig> outside_tpu(const Nest<FeatureConfig>& features) {
   if (distribute::Strategy::current().is_tpu()) {
     throw RuntimeError(kWho, ": cannot be made under a TPUStrategy; use TPUEmbedding");
   }

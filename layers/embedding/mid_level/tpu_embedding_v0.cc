@@ -7,7 +7,7 @@ namespace {
 
 constexpr char kWho[] = "TPUEmbeddingV0";
 
-const Nest<FeatureConfig>& under_tpu(const Nest<FeatureConfig>& features) {
+Nest<FeatureConfig> under_tpu(const Nest<FeatureConfig>& features) {
   const distribute::Strategy& now = distribute::Strategy::current();
   if (!now.is_tpu()) {
     throw RuntimeError(kWho, ": must be made under a TPUStrategy, received ", now.name());
