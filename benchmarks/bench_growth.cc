@@ -5,7 +5,8 @@
 // update. No batch comes twice: each is drawn, outside of what is timed, right before its slice.
 // Steps are timed after some millions of ids, so that all pages are there, common rows are met
 // every few steps, rare ones come back after hundreds of them, and of a large table part of each
-// batch is met for the first time. Of the vocabulary only cache misses should be left. Keras's Adam
+// batch is met for the first time. Of the vocabulary only cache misses should be left, and that a
+// batch names more different rows ("rows_times_2e7" says how many times as many). Keras's Adam
 // and FTRL move every row in every step; "adam_lazy_rows" gives the same values and moves those
 // that somebody looks at: what a row has missed since it was last met is part of its step.
 #include <algorithm>
@@ -102,6 +103,17 @@ class Growing {
     for (int i = 0; i < steps; ++i) batches_.push_back(draw_batch());
   }
 
+  // Different rows that the ids of a batch name.
+  int64_t draw_rows() {
+    int64_t rows = 0;
+    for (BagBatch& bags : draw_bags()) {
+      std::ranges::sort(bags.ids);
+      const auto repeated = std::ranges::unique(bags.ids);
+      rows += repeated.begin() - bags.ids.begin();
+    }
+    return rows;
+  }
+
   // On the next batch that is prepared.
   void step() {
     const auto& batch = batches_.at(next_++);
@@ -120,11 +132,15 @@ class Growing {
   }
 
  private:
-  distribute::PerReplica<Tensors> draw_batch() {
+  std::vector<BagBatch> draw_bags() {
     std::vector<BagBatch> bags;
     for (int t = 0; t < setting_.tables; ++t) {
       bags.push_back(make_bags(rows_, setting_.samples, kBag, false, random_));
     }
+    return bags;
+  }
+  distribute::PerReplica<Tensors> draw_batch() {
+    const std::vector<BagBatch> bags = draw_bags();
     const int replicas = strategy_->num_replicas_in_sync();
     return strategy_->distribute_values_from_function([&](int replica) {
       Tensors::Items features;
@@ -281,6 +297,11 @@ class Bench {
       const double ms = times.timings[i].median * 1e3 / units(i);
       result.more.emplace_back(std::string(of_what[unit]) + "_" + short_number(values[i]),
                                unit == kPerSample ? ms * 1e3 : ms);
+      if (unit == kPerStep && settings[i].vocabulary != settings[0].vocabulary) {
+        result.more.emplace_back(
+            "rows_times_" + short_number(values[i]),
+            static_cast<double>(all[i]->draw_rows()) / static_cast<double>(all[0]->draw_rows()));
+      }
     }
     report_.add(result);
   }

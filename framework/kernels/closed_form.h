@@ -47,8 +47,8 @@ class ClosedForm {
 
   // Asks for the memory that rows need which have had all steps before `from`.
   void ask_for(int64_t from) const {
-    __builtin_prefetch(&steps_[from]);
-    __builtin_prefetch(&shrunk_[(size() - from) * formula_.shrinking.size()]);
+    __builtin_prefetch(steps_.data() + from);
+    __builtin_prefetch(shrunk_.data() + (size() - from) * std::ssize(formula_.shrinking));
   }
 
   // Steps [from, to) of a row of n elements. False if these have none, and then does nothing.
