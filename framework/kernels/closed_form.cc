@@ -176,7 +176,7 @@ bool ClosedForm::catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64_
       break;
     case Move::kDivides:
       if (to == size() &&
-          divide_by_series<0>(w, slots[formula_.m], slots[formula_.spread], n, from)) {
+          divide_by_series<0>(w, slots[formula_.m], slots[formula_.spread], n, from, keeps)) {
         return true;
       }
       divide(w, slots, n, from, to);
@@ -231,16 +231,18 @@ void ClosedForm::divide(T* w, T* const* slots, int64_t n, int64_t from, int64_t 
   }
 }
 
-// Of kDim elements, or of n if that is 0; all steps from one on. False if there is no series, or it
-// does not converge for one of the elements.
+// Of kDim elements, or of n if that is 0; all steps from one on, which keep so much of weights.
+// False if there is no series, or it does not converge for one of the elements.
 template <int64_t kDim, class T>
-bool ClosedForm::divide_by_series(T* w, T* m, T* spread, int64_t n_, int64_t from) const {
+bool ClosedForm::divide_by_series(T* w, T* m, T* spread, int64_t n_, int64_t from,
+                                  double keeps) const {
   if (window_ == 0 || !divides_moments_) return false;
   const int64_t n = kDim > 0 ? kDim : n_;
   const double epsilon = formula_.epsilon * steps_[from].pace.scale;
   Sums g = steps_[from].sums;
   if (decays_) {
-    for (double& sum : g) sum *= kept_of_sums(from);
+    const double keeps_of_sums = kept_of_sums(from);
+    for (double& sum : g) sum *= keeps_of_sums;
   }
   // The share of epsilon in the divisor is largest where the rest is smallest.
   const double least = root_of(formula_, least_of(spread, n));
@@ -252,7 +254,7 @@ bool ClosedForm::divide_by_series(T* w, T* m, T* spread, int64_t n_, int64_t fro
   if (!std::ranges::all_of(g, [](double sum) { return std::abs(sum) <= kLargest; })) return false;
   const int64_t steps = size() - from;
   const AtOnce at_once = {.epsilon = epsilon,
-                          .kept = kept(from, size()),
+                          .kept = keeps,
                           .left_of_m = left_of(0, steps),
                           .left_of_spread = left_of(1, steps)};
   formula_.root ? take_series<true>(w, m, spread, n, g, at_once)
@@ -271,7 +273,7 @@ void ClosedForm::catch_up_rows(const RowsBehind<T>& behind, int64_t first,
       const double keeps = kept(from, size());
       if (!std::isfinite(keeps) || keeps == 0 ||
           !divide_by_series<kDim>(behind.values + at, behind.slots[formula_.m] + at,
-                                  behind.slots[formula_.spread] + at, behind.dim, from)) {
+                                  behind.slots[formula_.spread] + at, behind.dim, from, keeps)) {
         left.push_back(i);
       }
     }

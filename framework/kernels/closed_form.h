@@ -81,7 +81,7 @@ class ClosedForm {
   template <class T>
   void divide(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const;
   template <int64_t kDim, class T>
-  bool divide_by_series(T* w, T* m, T* spread, int64_t n, int64_t from) const;
+  bool divide_by_series(T* w, T* m, T* spread, int64_t n, int64_t from, double keeps) const;
   template <class T>
   void divide_step_by_step(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const;
   template <class T>
