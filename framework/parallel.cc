@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <limits>
@@ -45,57 +45,75 @@ struct Loop {
   }
 };
 
+// How long a thread looks for what it waits for before it sleeps: about twice what it takes to
+// wake a sleeper on a virtual machine, since the loops of a training step follow each other faster.
+constexpr std::chrono::microseconds kLookBeforeSleep(100);
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// Returns once value is no longer `old`.
+template <class T>
+void wait_while(const std::atomic<T>& value, T old) {
+  constexpr int kLooksPerClock = 64;
+  const auto until = std::chrono::steady_clock::now() + kLookBeforeSleep;
+  do {
+    for (int look = 0; look < kLooksPerClock; ++look) {
+      if (value.load() != old) return;
+      relax();
+    }
+  } while (std::chrono::steady_clock::now() < until);
+  value.wait(old);
+}
+
 class Pool {
  public:
   explicit Pool(int workers) {
-    for (int i = 1; i < workers; ++i) {
-      threads_.emplace_back([this](const std::stop_token& stop) { serve(stop); });
-    }
+    for (int i = 1; i < workers; ++i) threads_.emplace_back([this] { serve(); });
+  }
+
+  ~Pool() {
+    stopped_ = true;
+    announce();
   }
 
   // Loops of different callers take turns. The lock is held while the blocks run: they never
   // start a loop of their own here (SerialSection).
   void run(Loop& loop) {
     const std::lock_guard turn(turn_);
-    {
-      const std::lock_guard lock(mutex_);
-      loop_ = &loop;
-      ++generation_;
-      busy_ = static_cast<int>(threads_.size());
-    }
-    wake_.notify_all();
+    loop_ = &loop;
+    announce();
     loop.work();
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return busy_ == 0; });
+    // A worker that comes after this finds no loop: a short one does not wait for all to wake.
     loop_ = nullptr;
+    for (int inside = inside_; inside != 0; inside = inside_) wait_while(inside_, inside);
   }
 
  private:
-  void serve(const std::stop_token& stop) {
-    uint64_t seen = 0;
-    while (true) {
-      Loop* loop;
-      {
-        std::unique_lock lock(mutex_);
-        if (!wake_.wait(lock, stop, [&] { return generation_ != seen; })) return;
-        seen = generation_;
-        loop = loop_;
-      }
-      loop->work();
-      {
-        const std::lock_guard lock(mutex_);
-        if (--busy_ == 0) done_.notify_one();
-      }
+  void announce() {
+    ++announced_;
+    announced_.notify_all();
+  }
+
+  void serve() {
+    uint32_t seen = 0;
+    while (!stopped_) {
+      wait_while(announced_, seen);
+      seen = announced_;
+      ++inside_;
+      if (Loop* const loop = loop_) loop->work();
+      if (--inside_ == 0) inside_.notify_one();
     }
   }
 
-  std::mutex turn_;   // held by the caller whose loop runs
-  std::mutex mutex_;  // guards loop_, generation_, busy_
-  std::condition_variable_any wake_;
-  std::condition_variable done_;
-  Loop* loop_ = nullptr;
-  uint64_t generation_ = 0;
-  int busy_ = 0;
+  std::mutex turn_;  // held by the caller whose loop runs
+  std::atomic<Loop*> loop_ = nullptr;
+  std::atomic<uint32_t> announced_ = 0;  // loops, and the end
+  std::atomic<int> inside_ = 0;          // workers that may be in loop_
+  std::atomic<bool> stopped_ = false;
   std::vector<std::jthread> threads_;
 };
 

@@ -135,16 +135,26 @@ void LaggingTable::bring_up(std::span<const int64_t> ids) {
   if (std::ssize(ids) <= kRowsOfStripe || parallel_runs_in_place()) {
     std::array<std::unique_lock<std::mutex>, kStripes> locks;
     for (size_t s = 0; s < kStripes; ++s) locks[s] = std::unique_lock(stripes_[s]);
-    catch_up_rows(ids, [&](int64_t id) { return is_row(id); });
+    catch_up_rows(ids);
     return;
   }
+  const ByStripe of = by_stripe(ids);
   parallel_for(kStripes, 1, [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) {
       const std::lock_guard lock(stripes_[s]);
-      catch_up_rows(
-          ids, [&](int64_t id) { return is_row(id) && stripe_of(id) == static_cast<size_t>(s); });
+      catch_up_rows(std::span(of.ids).subspan(of.starts[s], of.starts[s + 1] - of.starts[s]));
     }
   });
+}
+
+LaggingTable::ByStripe LaggingTable::by_stripe(std::span<const int64_t> ids) {
+  ByStripe out;
+  for (const int64_t id : ids) ++out.starts[stripe_of(id) + 1];
+  std::partial_sum(out.starts.begin(), out.starts.end(), out.starts.begin());
+  out.ids.resize(ids.size());
+  std::array<size_t, kStripes + 1> next = out.starts;
+  for (const int64_t id : ids) out.ids[next[stripe_of(id)]++] = id;
+  return out;
 }
 
 // What a row is about to be needed for.
@@ -160,10 +170,9 @@ void LaggingTable::ask_for(const RowBehind& row) const {
                             : steps_->ask_for<float>(row.had, runs_.back().decays);
 }
 
-// Those of the rows that are this thread's, under the locks of their stripes. The memory of many is
-// asked for at once: between the steps of others, fewer requests would be under way.
-template <class Mine>
-void LaggingTable::catch_up_rows(std::span<const int64_t> ids, const Mine& is_mine) {
+// Under the locks of their stripes. The memory of many rows is asked for at once: between the steps
+// of others, fewer requests would be under way.
+void LaggingTable::catch_up_rows(std::span<const int64_t> ids) {
   std::array<RowBehind, kRowsAtOnce> some;
   size_t n = 0;
   const auto finish = [&] {
@@ -175,8 +184,8 @@ void LaggingTable::catch_up_rows(std::span<const int64_t> ids, const Mine& is_mi
   };
   for (size_t i = 0; i < ids.size(); ++i) {
     const int64_t far = ids[std::min(i + kHadAhead, ids.size() - 1)];
-    if (is_mine(far)) __builtin_prefetch(had_ + far, 1);
-    if (!is_mine(ids[i])) continue;
+    if (is_row(far)) __builtin_prefetch(had_ + far, 1);
+    if (!is_row(ids[i])) continue;
     std::atomic_ref had(had_[ids[i]]);
     const int32_t before = had.load(std::memory_order_relaxed);
     const int32_t from = std::max(before, all_had_.load(std::memory_order_relaxed));
@@ -226,7 +235,7 @@ void LaggingTable::bring_up_all() {
       std::array<int64_t, kRowsOfStripe> rows;
       std::iota(rows.begin(), rows.begin() + (end - begin), begin);
       const std::lock_guard lock(stripes_[stripe_of(begin)]);
-      catch_up_rows({rows.data(), static_cast<size_t>(end - begin)}, [](int64_t) { return true; });
+      catch_up_rows({rows.data(), static_cast<size_t>(end - begin)});
     });
   }
   all_had_ = due_;

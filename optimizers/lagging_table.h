@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "autodiff/variable.h"
+#include "framework/kernels/scratch.h"
 #include "framework/kernels/skipped_steps.h"
 
 namespace keel {
@@ -38,7 +39,15 @@ class LaggingTable final : public WaitingRows, public std::enable_shared_from_th
  private:
   static constexpr int64_t kRowsOfStripe = 256;  // that follow each other
   static constexpr size_t kStripes = 16;
-  static size_t stripe_of(int64_t row) { return row / kRowsOfStripe % kStripes; }
+  // Of any id: those that are no rows have some stripe too.
+  static size_t stripe_of(int64_t id) {
+    return static_cast<uint64_t>(id) / kRowsOfStripe % kStripes;
+  }
+  struct ByStripe {
+    kernels::ScratchVector<int64_t> ids;
+    std::array<size_t, kStripes + 1> starts = {};
+  };
+  static ByStripe by_stripe(std::span<const int64_t> ids);
 
   using Rows = std::span<const kernels::RowBehind>;
   // Steps of this table, all by rows.
@@ -51,8 +60,7 @@ class LaggingTable final : public WaitingRows, public std::enable_shared_from_th
   bool is_row(int64_t id) const { return id >= 0 && id < rows_; }
   bool is_behind(int64_t row) const;
   void ask_for(const kernels::RowBehind& row) const;
-  template <class Mine>
-  void catch_up_rows(std::span<const int64_t> ids, const Mine& is_mine);
+  void catch_up_rows(std::span<const int64_t> ids);
   void make_steps(Rows rows) const;
   template <class T>
   void make_steps_of(Rows rows) const;
