@@ -3,6 +3,9 @@
 //
 // A replica that waits for something gives its turn to one that is ready for it; who brings about
 // what others wait for makes them ready. So nobody wakes in vain, or only to wait for a worker.
+//
+// Where each processor has a worker, a turn is one to compute on one of them: schedulers leave two
+// threads that wake each other on one processor while another is idle.
 #pragma once
 
 #include <atomic>
@@ -10,6 +13,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 namespace keel::distribute {
 
@@ -36,18 +40,26 @@ class ReplicaTurns {
   // Of a replica without a turn: returns when it has one.
   void wait_for_first(Lock& lock, int replica);
   // Gives this replica's turn away for good. Returns without the lock.
-  void leave(Lock& lock);
+  void leave(Lock& lock, int replica);
 
  private:
+  static constexpr int kAny = -1;
   struct Replica {
     std::condition_variable woken;
     std::atomic<bool> has_turn = false;
     bool sleeps = false;
+    int processor = kAny;  // of its turn, or the last one
+    int thread = 0;        // its number for the system, once it has started
+    int runs_on = kAny;    // all that its thread may run on
+    void go_there();
   };
+
+  void give_away_turn_of(int replica);
+  int next_for(int processor);
 
   std::mutex mutex_;
   std::deque<int> ready_;
-  int free_;  // turns
+  std::vector<int> free_;  // turns: the processor of each, or kAny
   const std::unique_ptr<Replica[]> replicas_;
 };
 

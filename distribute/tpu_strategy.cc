@@ -80,7 +80,7 @@ class TPUStrategy::Threads {
       if (--running_ == 0) done_.notify_one();
       turns_.wait(lock, replica, false);
     }
-    turns_.leave(lock);
+    turns_.leave(lock, replica);
   }
 
   std::exception_ptr work(int local_replica, uint64_t run) {

@@ -8,12 +8,12 @@
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <sched.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
 
 #include "framework/errors.h"
+#include "framework/processors.h"
 
 namespace keel {
 namespace {
@@ -99,6 +99,7 @@ class Pool {
   }
 
   void serve() {
+    run_on_all_processors();
     uint32_t seen = 0;
     while (!stopped_) {
       wait_while(announced_, seen);
@@ -129,9 +130,8 @@ int local_processes() {
 // The processors that this process may use. A launcher may have given each of its processes some
 // of its own; if not, they share.
 int default_count() {
-  cpu_set_t allowed;
   const auto all = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  const int mine = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : all;
+  const auto mine = static_cast<int>(processors().size());
   return std::max(1, mine < all ? mine : all / local_processes());
 }
 
