@@ -166,7 +166,7 @@ void EmbeddingEngine::State::pool_by_pointer(size_t feature, const FeatureBatch&
   if (bags.splits != nullptr) {
     kernels::pool_rows(s.rows.data(), dims[t], bags, tables()[t].combiner, out);
   } else {
-    for (const float* row : s.rows) out = std::copy_n(row, dims[t], out);
+    kernels::gather_rows(s.rows.data(), dims[t], bags.samples, out);
   }
 }
 

@@ -5,10 +5,10 @@
 namespace keel::distribute {
 namespace {
 
-template <class T>
-std::vector<Bytes> as_messages(const std::vector<std::vector<T>>& parts) {
+template <class Part>
+std::vector<Bytes> as_messages(const std::vector<Part>& parts) {
   std::vector<Bytes> out;
-  for (const std::vector<T>& part : parts) out.push_back(as_bytes_of<T>(part));
+  for (const Part& part : parts) out.push_back(as_bytes_of<typename Part::value_type>(part));
   return out;
 }
 

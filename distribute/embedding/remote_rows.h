@@ -25,11 +25,12 @@ class RemoteRows {
   }
 
  private:
-  std::vector<kernels::GroupedIds> groups_;            // by table
-  std::vector<std::vector<int64_t>> number_;           // by table, by position: of its distinct id
-  std::vector<std::vector<const float*>> rows_;        // by table, by distinct id
-  std::vector<std::vector<int64_t>> requests_;         // by rank: a count for each table, then ids
-  std::vector<std::vector<float>> replies_, fetched_;  // by rank: rows, table after table
+  std::vector<kernels::GroupedIds> groups_;             // by table
+  std::vector<std::vector<int64_t>> number_;            // by table, by position: of its distinct id
+  std::vector<std::vector<const float*>> rows_;         // by table, by distinct id
+  std::vector<std::vector<int64_t>> requests_;          // by rank: a count for each table, then ids
+  std::vector<kernels::ScratchVector<float>> replies_;  // by rank: rows, table after table
+  std::vector<std::vector<float>> fetched_;             // likewise
 };
 
 }  // namespace keel::distribute

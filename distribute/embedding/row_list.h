@@ -8,6 +8,7 @@
 
 #include "distribute/embedding/held_table.h"
 #include "framework/kernels/row_groups.h"
+#include "framework/kernels/scratch.h"
 
 namespace keel::distribute {
 
@@ -40,7 +41,7 @@ class RowList {
   std::vector<int64_t> ends_;  // by table: of its ids among all
   std::vector<int64_t> ids_;
   std::vector<int64_t> message_;
-  std::vector<float> values_;
+  kernels::ScratchVector<float> values_;
 };
 
 // The rows of one table from several lists, ascending; those of one id in the order of the lists.

@@ -29,6 +29,19 @@ inline void ask_for(const T* row, int64_t dim) {
   prefetch_row</*kToWrite=*/false>(row, dim * static_cast<int64_t>(sizeof(T)));
 }
 
+// Where the row of a position stands.
+template <class T>
+struct RowsOfTable {
+  const T* table;
+  const int64_t* ids;
+  const T* operator()(int64_t position, int64_t dim) const { return table + ids[position] * dim; }
+};
+template <class T>
+struct RowsByPointer {
+  const T* const* rows;
+  const T* operator()(int64_t position, int64_t) const { return rows[position]; }
+};
+
 template <class Row, class T>
 void copy_row(const Row* __restrict from, int64_t dim, T* __restrict to) {
   if constexpr (std::is_same_v<Row, T>) {
@@ -38,26 +51,22 @@ void copy_row(const Row* __restrict from, int64_t dim, T* __restrict to) {
   }
 }
 
-template <int64_t kDim, class Row, class T>
-void copy_rows(const Row* table, int64_t dim_, const int64_t* ids, int64_t begin, int64_t end,
-               T* out) {
+template <int64_t kDim, class Rows, class T>
+void copy_rows(const Rows& rows, int64_t dim_, int64_t begin, int64_t end, T* out) {
   const int64_t dim = kDim > 0 ? kDim : dim_;
-  const int64_t ahead = rows_ahead(dim * static_cast<int64_t>(sizeof(Row)));
-  for (int64_t i = begin; i < std::min(end, begin + ahead); ++i) {
-    ask_for(table + ids[i] * dim, dim);
-  }
+  const int64_t ahead = rows_ahead(dim * static_cast<int64_t>(sizeof(*rows(0, 0))));
+  for (int64_t i = begin; i < std::min(end, begin + ahead); ++i) ask_for(rows(i, dim), dim);
   for (int64_t i = begin; i < end; ++i) {
-    if (i + ahead < end) ask_for(table + ids[i + ahead] * dim, dim);
-    copy_row(table + ids[i] * dim, dim, out + i * dim);
+    if (i + ahead < end) ask_for(rows(i + ahead, dim), dim);
+    copy_row(rows(i, dim), dim, out + i * dim);
   }
 }
 
-template <class Row, class T>
-void gather(const Row* table, int64_t dim, const int64_t* ids, int64_t n, T* out) {
+template <class Rows, class T>
+void gather(const Rows& rows, int64_t dim, int64_t n, T* out) {
   with_constant_dim(dim, [&]<int64_t kDim>() {
-    parallel_for(n, samples_per_block(1, 1, dim), [&](int64_t begin, int64_t end) {
-      copy_rows<kDim>(table, dim, ids, begin, end, out);
-    });
+    parallel_for(n, samples_per_block(1, 1, dim),
+                 [&](int64_t begin, int64_t end) { copy_rows<kDim>(rows, dim, begin, end, out); });
   });
 }
 
@@ -99,19 +108,6 @@ double divisor_of(const Bags& bags, int64_t sample, Combiner combiner) {
 bool divides(const Bags& bags, int64_t count, Combiner combiner) {
   return combiner != Combiner::kSum && (bags.weights != nullptr || count != 1);
 }
-
-// Where the row of a position stands.
-template <class T>
-struct RowsOfTable {
-  const T* table;
-  const int64_t* ids;
-  const T* operator()(int64_t position, int64_t dim) const { return table + ids[position] * dim; }
-};
-template <class T>
-struct RowsByPointer {
-  const T* const* rows;
-  const T* operator()(int64_t position, int64_t) const { return rows[position]; }
-};
 
 template <int64_t kDim, bool kWeighted, class Rows, class T>
 void pool_samples(const Rows& rows, int64_t dim_, const Bags& bags, Combiner combiner,
@@ -155,11 +151,11 @@ void pool(const Rows& rows, int64_t dim, const Bags& bags, Combiner combiner, T*
 }  // namespace
 
 void gather_rows(const float* table, int64_t dim, const int64_t* ids, int64_t n, float* out) {
-  gather(table, dim, ids, n, out);
+  gather(RowsOfTable{table, ids}, dim, n, out);
 }
 
 void gather_rows(const double* table, int64_t dim, const int64_t* ids, int64_t n, double* out) {
-  gather(table, dim, ids, n, out);
+  gather(RowsOfTable{table, ids}, dim, n, out);
 }
 
 void gather_rows(const int8_t* codes, const float* scales, int64_t dim, const int64_t* ids,
@@ -172,11 +168,15 @@ void gather_rows(const int8_t* codes, const float* scales, int64_t dim, const in
 }
 
 void gather_rows(const BFloat16* table, int64_t dim, const int64_t* ids, int64_t n, float* out) {
-  gather(table, dim, ids, n, out);
+  gather(RowsOfTable{table, ids}, dim, n, out);
 }
 
 void gather_rows(const Float16* table, int64_t dim, const int64_t* ids, int64_t n, float* out) {
-  gather(table, dim, ids, n, out);
+  gather(RowsOfTable{table, ids}, dim, n, out);
+}
+
+void gather_rows(const float* const* rows, int64_t dim, int64_t n, float* out) {
+  gather(RowsByPointer{rows}, dim, n, out);
 }
 
 void pooling_gains(const Bags& bags, Combiner combiner, float* gains) {

@@ -28,6 +28,8 @@ void gather_rows(const float* table, int64_t dim, const int64_t* ids, int64_t n,
 void gather_rows(const double* table, int64_t dim, const int64_t* ids, int64_t n, double* out);
 void gather_rows(const BFloat16* table, int64_t dim, const int64_t* ids, int64_t n, float* out);
 void gather_rows(const Float16* table, int64_t dim, const int64_t* ids, int64_t n, float* out);
+// out[i] = the row that rows[i] points to.
+void gather_rows(const float* const* rows, int64_t dim, int64_t n, float* out);
 // out[i] = codes[ids[i]] / scales[ids[i]] (abs_max_rows.h).
 void gather_rows(const int8_t* codes, const float* scales, int64_t dim, const int64_t* ids,
                  int64_t n, float* out);
