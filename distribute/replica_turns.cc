@@ -1,11 +1,8 @@
 #include "distribute/replica_turns.h"
 
-#include <algorithm>
 #include <chrono>
-#include <unistd.h>
+#include <thread>
 #include <vector>
-
-#include "framework/processors.h"
 
 namespace keel::distribute {
 namespace {
@@ -15,43 +12,42 @@ constexpr auto kBusyWait = std::chrono::microseconds(20);
 
 }  // namespace
 
-// A thread that sleeps wakes up there: it could not go by itself while the processor where it has
-// been is busy.
-void ReplicaTurns::Replica::go_there() {
-  if (thread == 0 || runs_on == processor) return;
-  run_on_processor(thread, processor);
-  runs_on = processor;
-}
-
 ReplicaTurns::ReplicaTurns(int replicas, int workers)
-    : replicas_(std::make_unique<Replica[]>(replicas)) {
-  const std::vector<int>& all = processors();
-  if (workers <= replicas && workers == std::ssize(all)) {
-    free_ = all;
-  } else {
-    free_.assign(workers, kAny);
-  }
+    : free_(workers), replicas_(std::make_unique<Replica[]>(replicas)) {}
+
+// Counts a turn where the replica is, or no longer.
+void ReplicaTurns::count(const Replica& replica, int turns) {
+  const int processor = replica.placement.processor();
+  if (processor != ThreadPlacement::kNowhere) turns_on_[processor] += turns;
 }
 
-void ReplicaTurns::give_away_turn_of(int replica) { free_.push_back(replicas_[replica].processor); }
+void ReplicaTurns::give_away_turn_of(int replica) {
+  count(replicas_[replica], -1);
+  ++free_;
+}
 
-// Who has been on the processor before comes first there.
-int ReplicaTurns::next_for(int processor) {
-  const auto was_there = [&](int replica) { return replicas_[replica].processor == processor; };
-  auto next = std::ranges::find_if(ready_, was_there);
-  if (next == ready_.end()) next = ready_.begin();
-  const int replica = *next;
-  ready_.erase(next);
-  return replica;
+// A sleeper's processor may be that of another replica; or of this thread, which is about to wait,
+// but the scheduler, which does not know that, would send it to where somebody else wakes up.
+void ReplicaTurns::place(Replica& sleeper) {
+  const int processor = sleeper.placement.processor();
+  if (processor == ThreadPlacement::kNowhere) return;
+  if (turns_on_[processor] > 0) {
+    sleeper.placement.wake_on([this](int p) { return turns_on_[p] == 0; });
+  } else if (processor == sched_getcpu()) {
+    sleeper.placement.wake_on([processor](int p) { return p == processor; });
+  }
 }
 
 void ReplicaTurns::deal(Lock& lock) {
   std::vector<Replica*> sleepers;
-  for (; !free_.empty() && !ready_.empty(); free_.pop_back()) {
-    Replica& next = replicas_[next_for(free_.back())];
-    next.processor = free_.back();
-    next.go_there();
-    if (next.sleeps) sleepers.push_back(&next);
+  for (; free_ > 0 && !ready_.empty(); ready_.pop_front()) {
+    Replica& next = replicas_[ready_.front()];
+    --free_;
+    if (next.sleeps) {
+      place(next);
+      sleepers.push_back(&next);
+    }
+    count(next, 1);
     next.has_turn.store(true, std::memory_order_release);
   }
   lock.unlock();  // before they wake, for they need it
@@ -74,14 +70,13 @@ void ReplicaTurns::wait(Lock& lock, int replica, bool soon) {
 
 void ReplicaTurns::wait_for_first(Lock& lock, int replica) {
   Replica& me = replicas_[replica];
-  if (me.thread == 0) {
-    me.thread = gettid();
-    me.go_there();
-  }
   me.sleeps = true;
   me.woken.wait(lock, [&me] { return me.has_turn.load(std::memory_order_relaxed); });
   me.sleeps = false;
   me.has_turn.store(false, std::memory_order_relaxed);
+  count(me, -1);
+  me.placement.look();
+  count(me, 1);
 }
 
 void ReplicaTurns::leave(Lock& lock, int replica) {

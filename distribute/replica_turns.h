@@ -3,17 +3,17 @@
 //
 // A replica that waits for something gives its turn to one that is ready for it; who brings about
 // what others wait for makes them ready. So nobody wakes in vain, or only to wait for a worker.
-//
-// Where each processor has a worker, a turn is one to compute on one of them: schedulers leave two
-// threads that wake each other on one processor while another is idle.
+// Nor, as far as this knows, on a processor where another replica computes.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <vector>
+
+#include "distribute/thread_placement.h"
 
 namespace keel::distribute {
 
@@ -43,23 +43,20 @@ class ReplicaTurns {
   void leave(Lock& lock, int replica);
 
  private:
-  static constexpr int kAny = -1;
   struct Replica {
     std::condition_variable woken;
     std::atomic<bool> has_turn = false;
     bool sleeps = false;
-    int processor = kAny;  // of its turn, or the last one
-    int thread = 0;        // its number for the system, once it has started
-    int runs_on = kAny;    // all that its thread may run on
-    void go_there();
+    ThreadPlacement placement;
   };
-
+  void count(const Replica& replica, int turns);
   void give_away_turn_of(int replica);
-  int next_for(int processor);
+  void place(Replica& sleeper);
 
   std::mutex mutex_;
   std::deque<int> ready_;
-  std::vector<int> free_;  // turns: the processor of each, or kAny
+  int free_;                                    // turns
+  std::array<int, CPU_SETSIZE> turns_on_ = {};  // by processor
   const std::unique_ptr<Replica[]> replicas_;
 };
 

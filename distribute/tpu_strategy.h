@@ -14,9 +14,6 @@ struct TPUStrategyOptions {
 // num_hosts * num_cores replicas, each a thread with its own work; as many compute at once as
 // there are workers (set_num_workers) when the strategy is made. Embedding tables made under it
 // are sharded over the cores and belong to an embedding engine (distribute/embedding/engine.h).
-// Where the replicas of this process are as many as its workers, which are as many as the
-// processors that it may use, those that compute keep to one processor each, as do threads that
-// they start.
 //
 // Hosts are simulated in one process, or dealt to the processes of a job started by mpirun, in
 // contiguous runs, the first ones a host more if need be: results have the same bits.

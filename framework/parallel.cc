@@ -8,12 +8,12 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <sched.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
 
 #include "framework/errors.h"
-#include "framework/processors.h"
 
 namespace keel {
 namespace {
@@ -72,13 +72,14 @@ void wait_while(const std::atomic<T>& value, T old) {
 class Pool {
  public:
   explicit Pool(int workers) {
-    for (int i = 1; i < workers; ++i) threads_.emplace_back([this] { serve(); });
+    try {
+      for (int i = 1; i < workers; ++i) threads_.emplace_back([this] { serve(); });
+    } catch (...) {
+      stop();
+      throw;
+    }
   }
-
-  ~Pool() {
-    stopped_ = true;
-    announce();
-  }
+  ~Pool() { stop(); }
 
   // Loops of different callers take turns. The lock is held while the blocks run: they never
   // start a loop of their own here (SerialSection).
@@ -93,13 +94,17 @@ class Pool {
   }
 
  private:
+  void stop() {
+    stopped_ = true;
+    announce();
+  }
+
   void announce() {
     ++announced_;
     announced_.notify_all();
   }
 
   void serve() {
-    run_on_all_processors();
     uint32_t seen = 0;
     while (!stopped_) {
       wait_while(announced_, seen);
@@ -130,8 +135,9 @@ int local_processes() {
 // The processors that this process may use. A launcher may have given each of its processes some
 // of its own; if not, they share.
 int default_count() {
+  cpu_set_t allowed;
   const auto all = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  const auto mine = static_cast<int>(processors().size());
+  const int mine = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : all;
   return std::max(1, mine < all ? mine : all / local_processes());
 }
 

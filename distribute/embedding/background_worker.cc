@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "framework/parallel.h"
-#include "framework/processors.h"
 
 namespace keel::distribute {
 
@@ -61,7 +60,6 @@ void BackgroundWorker::leave_out(size_t first) {
 }
 
 void BackgroundWorker::serve(const std::stop_token& stop) {
-  run_on_all_processors();
   const SerialSection beside_others;
   // Waking up must not push the owner off its processor. Where this fails it is only slower.
   const sched_param no_priority = {};

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "framework/data/stage.h"
-#include "framework/processors.h"
 
 namespace keel::data {
 namespace {
@@ -44,7 +43,6 @@ class PrefetchIterator : public BlockIterator {
 
  private:
   void produce() {
-    run_on_all_processors();
     std::exception_ptr error;
     try {
       while (const int64_t room = wait_for_room()) {

@@ -5,13 +5,11 @@
 #include <gtest/gtest.h>
 #include <numeric>
 #include <sched.h>
-#include <set>
 #include <thread>
 #include <vector>
 
 #include "autodiff/replica_context.h"
 #include "distribute/tpu_strategy.h"
-#include "framework/data/dataset.h"
 #include "framework/parallel.h"
 
 namespace keel::distribute {
@@ -115,55 +113,18 @@ std::vector<int> my_processors() {
   return out;
 }
 
-TEST(StrategyTest, ReplicasThatFillTheMachineComputeOnAProcessorEach) {
+TEST(StrategyTest, ReplicasMayComputeOnAllProcessorsThatTheProgramMay) {
   const std::vector<int> all = my_processors();
-  const auto count = static_cast<int>(all.size());
-  const Workers workers(count);
-  TPUStrategy strategy({.num_cores = 3 * count});
-  for (int run = 0; run < 3; ++run) {
-    std::vector<std::vector<int>> of(3 * count);
-    strategy.run([&] {
-      strategy.communicator().barrier();
-      of[current_replica_context()->replica] = my_processors();
-    });
-    std::set<int> used;
-    for (const std::vector<int>& processors : of) {
-      ASSERT_EQ(processors.size(), 1U);
-      used.insert(processors[0]);
+  for (const int workers : {1, 2, 4}) {
+    const Workers w(workers);
+    TPUStrategy strategy({.num_cores = 5});
+    for (int run = 0; run < 20; ++run) {
+      strategy.run([&] {
+        strategy.communicator().barrier();
+        EXPECT_EQ(my_processors(), all);
+      });
     }
-    EXPECT_EQ(used, std::set<int>(all.begin(), all.end()));
   }
-  EXPECT_EQ(my_processors(), all);
-}
-
-TEST(StrategyTest, WhatReplicasReadAheadIsMadeOnAnyProcessor) {
-  const std::vector<int> all = my_processors();
-  const Workers workers(static_cast<int>(all.size()));
-  TPUStrategy strategy({.num_cores = static_cast<int>(all.size())});
-  strategy.run([&] {
-    std::vector<int> of_maker;
-    const auto made = [&, left = 1]() mutable -> std::optional<Tensors> {
-      of_maker = my_processors();
-      if (left-- == 0) return std::nullopt;
-      return Tensor::scalar<float>(1);
-    };
-    const auto dataset = data::Dataset::from_generator([&] { return made; }).prefetch(1);
-    for (const Tensors& element : dataset) EXPECT_EQ(element.tensor().rank(), 0);
-    EXPECT_EQ(of_maker, all);
-  });
-}
-
-TEST(StrategyTest, FewerReplicasOrWorkersThanProcessorsComputeOnAnyOfThem) {
-  const std::vector<int> all = my_processors();
-  if (all.size() == 1) GTEST_SKIP() << "there is one processor";
-  const auto count = static_cast<int>(all.size());
-  const auto expect_all_are_used = [&](int replicas, int workers) {
-    const Workers some(workers);
-    TPUStrategy strategy({.num_cores = replicas});
-    strategy.run([&] { EXPECT_EQ(my_processors(), all); });
-  };
-  expect_all_are_used(count - 1, count);
-  expect_all_are_used(count, count - 1);
 }
 
 TEST(StrategyTest, AReplicaThatThrowsStopsTheOthersAndItsErrorArrives) {
