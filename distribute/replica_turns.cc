@@ -1,5 +1,6 @@
 #include "distribute/replica_turns.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <vector>
@@ -13,12 +14,18 @@ constexpr auto kBusyWait = std::chrono::microseconds(20);
 }  // namespace
 
 ReplicaTurns::ReplicaTurns(int replicas, int workers)
-    : free_(workers), replicas_(std::make_unique<Replica[]>(replicas)) {}
+    : free_(workers),
+      processors_(static_cast<int>(std::thread::hardware_concurrency())),
+      replicas_(std::make_unique<Replica[]>(replicas)) {}
 
 // Counts a turn where the replica is, or no longer.
 void ReplicaTurns::count(const Replica& replica, int turns) {
   const int processor = replica.placement.processor();
-  if (processor != ThreadPlacement::kNowhere) turns_on_[processor] += turns;
+  if (processor == ThreadPlacement::kNowhere) return;
+  int& here = turns_on_[processor];
+  busy_ -= here > 0 ? 1 : 0;
+  here += turns;
+  busy_ += here > 0 ? 1 : 0;
 }
 
 void ReplicaTurns::give_away_turn_of(int replica) {
@@ -26,30 +33,45 @@ void ReplicaTurns::give_away_turn_of(int replica) {
   ++free_;
 }
 
-// A sleeper's processor may be that of another replica; or of this thread, which is about to wait,
-// but the scheduler, which does not know that, would send it to where somebody else wakes up.
-void ReplicaTurns::place(Replica& sleeper) {
+// Those who have been on this thread's processor, which it is about to leave, come first.
+ReplicaTurns::Replica& ReplicaTurns::take_ready(int here) {
+  const auto is_here = [&](int r) { return replicas_[r].placement.processor() == here; };
+  auto next = is_free(here) ? std::ranges::find_if(ready_, is_here) : ready_.end();
+  if (next == ready_.end()) next = ready_.begin();
+  Replica& out = replicas_[*next];
+  ready_.erase(next);
+  return out;
+}
+
+// Where it has been, if that is free; or here, if nobody else is about to be: a processor that
+// sleeps takes longer to wake. The scheduler, which does not know that this thread is about to
+// wait, would prefer any that is idle.
+void ReplicaTurns::place(Replica& sleeper, int here, bool is_last) {
   const int processor = sleeper.placement.processor();
   if (processor == ThreadPlacement::kNowhere) return;
-  if (turns_on_[processor] > 0) {
-    sleeper.placement.wake_on([this](int p) { return turns_on_[p] == 0; });
-  } else if (processor == sched_getcpu()) {
-    sleeper.placement.wake_on([processor](int p) { return p == processor; });
+  if (is_free(here) && (processor == here || is_last)) {
+    if (processor == here && busy_ + 1 >= processors_) return;
+    sleeper.placement.wake_on([here](int p) { return p == here; });
+  } else if (!is_free(processor)) {
+    sleeper.placement.wake_on([this](int p) { return is_free(p); });
   }
 }
 
 void ReplicaTurns::deal(Lock& lock) {
   std::vector<Replica*> sleepers;
-  for (; free_ > 0 && !ready_.empty(); ready_.pop_front()) {
-    Replica& next = replicas_[ready_.front()];
-    --free_;
+  const int here = ThreadPlacement::current();
+  for (; free_ > 0 && !ready_.empty(); --free_) {
+    Replica& next = take_ready(here);
     if (next.sleeps) {
-      place(next);
+      place(next, here, free_ == 1 || ready_.empty());
       sleepers.push_back(&next);
     }
     count(next, 1);
     next.has_turn.store(true, std::memory_order_release);
   }
+  // Who wakes up here takes the processor from this thread at once.
+  std::ranges::partition(sleepers,
+                         [here](const Replica* r) { return r->placement.processor() != here; });
   lock.unlock();  // before they wake, for they need it
   for (Replica* r : sleepers) r->woken.notify_one();
 }

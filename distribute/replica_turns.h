@@ -29,8 +29,8 @@ class ReplicaTurns {
 
   // The rest with the lock held.
 
-  // The replica, which waits, is to have a turn as soon as there is one: those who are ready first
-  // come first. Turns are dealt by the next call of one of the others.
+  // The replica, which waits, is to have a turn as soon as there is one. Turns are dealt by the
+  // next call of one of the others.
   void make_ready(int replica) { ready_.push_back(replica); }
   // Deals the turns that nobody has. Returns without the lock.
   void deal(Lock& lock);
@@ -51,12 +51,18 @@ class ReplicaTurns {
   };
   void count(const Replica& replica, int turns);
   void give_away_turn_of(int replica);
-  void place(Replica& sleeper);
+  Replica& take_ready(int here);
+  void place(Replica& sleeper, int here, bool is_last);
+  bool is_free(int processor) const {
+    return processor != ThreadPlacement::kNowhere && turns_on_[processor] == 0;
+  }
 
   std::mutex mutex_;
   std::deque<int> ready_;
   int free_;                                    // turns
   std::array<int, CPU_SETSIZE> turns_on_ = {};  // by processor
+  int busy_ = 0;                                // processors with a turn
+  const int processors_;                        // 0: who knows
   const std::unique_ptr<Replica[]> replicas_;
 };
 

@@ -4,14 +4,18 @@
 
 namespace keel::distribute {
 
+int ThreadPlacement::current() {
+  const int processor = sched_getcpu();
+  return processor >= 0 && processor < CPU_SETSIZE ? processor : kNowhere;
+}
+
 void ThreadPlacement::look() {
   if (thread_ == 0) thread_ = gettid();
   if (is_narrow_) {
     sched_setaffinity(thread_, sizeof(allowed_), &allowed_);
     is_narrow_ = false;
   }
-  processor_ = sched_getcpu();
-  if (processor_ < 0 || processor_ >= CPU_SETSIZE) processor_ = kNowhere;
+  processor_ = current();
 }
 
 bool ThreadPlacement::read_allowed() {

@@ -14,6 +14,8 @@ class ThreadPlacement {
  public:
   static constexpr int kNowhere = -1;
 
+  static int current();  // of this thread
+
   // By the thread itself, awake: sees where it is.
   void look();
   // Where it was then; kNowhere before.
