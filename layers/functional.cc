@@ -69,6 +69,30 @@ Nest<T> without_extra_keys(const Tensors& expected, const Nest<T>& received) {
   return Nest<T>(std::move(kept));
 }
 
+// Of a dict what a tensor, list or tuple of inputs is made of, by the names of the inputs; what is
+// no such dict stays as it is.
+template <class T>
+Nest<T> by_names(const Tensors& expected, const Nest<T>& received) {
+  if (expected.is_dict() || !received.is_dict()) return received;
+  const auto find = [&](const Tensors& input) -> const Nest<T>* {
+    if (!input.is_leaf()) return nullptr;
+    const auto it = received.entries().find(producer_name(input.leaf()));
+    return it == received.entries().end() ? nullptr : &it->second;
+  };
+  if (expected.is_leaf()) {
+    const Nest<T>* const found = find(expected);
+    return found == nullptr ? received : *found;
+  }
+  typename Nest<T>::Items items;
+  for (const Tensors& input : expected.items()) {
+    const Nest<T>* const found = find(input);
+    if (found == nullptr) return received;
+    items.push_back(*found);
+  }
+  return expected.kind() == NestKind::kTuple ? Nest<T>::tuple(std::move(items))
+                                             : Nest<T>::list(std::move(items));
+}
+
 template <class T>
 std::string described(const Nest<T>& nest) {
   if (nest.is_leaf()) return "a tensor";
@@ -78,7 +102,7 @@ std::string described(const Nest<T>& nest) {
 // What the model takes of what a call passes.
 template <class T>
 Nest<T> taken(const std::string& model, const Tensors& expected, const Nest<T>& received) {
-  Nest<T> kept = without_extra_keys(expected, received);
+  Nest<T> kept = without_extra_keys(expected, by_names(expected, received));
   const auto message = [&] {
     std::string wanted = described(expected);
     if (expected.is_leaf()) wanted += " (input '" + producer_name(expected.leaf()) + "')";

@@ -172,6 +172,20 @@ TEST(FunctionalTest, NamesTheInputsItTakesAndThoseItGot) {
   EXPECT_EQ(error_of<Error>(both, {{"price", row({1})}, {"age", row({2})}, {"id", row({3})}}), "");
 }
 
+TEST(FunctionalTest, TakesInputsThatAreNoDictByTheirNames) {
+  const Tensor price = layers::input({.shape = {1}, .name = "price"});
+  const Tensor age = layers::input({.shape = {1}, .name = "age"});
+  const Tensors given = {{"price", row({7})}, {"age", row({30})}, {"id", row({3})}};
+  EXPECT_EQ(Functional({.inputs = price, .outputs = price * 3.0})(given).tensor().item<float>(),
+            21);
+  const Tensor sum = price * 3.0 + age;
+  for (const Tensors& inputs : {Tensors::list({age, price}), Tensors::tuple({price, age})}) {
+    EXPECT_EQ(Functional({.inputs = inputs, .outputs = sum})(given).tensor().item<float>(), 51);
+  }
+  EXPECT_EQ(error_of<TypeError>(Tensors::list({price, age}), {{"price", row({1})}}),
+            "ranker: must be called with [*, *], received a dict {price: *}");
+}
+
 TEST(FunctionalTest, AChoiceOfTrainingStaysWithItsCall) {
   const Tensor input = layers::input({.shape = {1000}});
   const layers::Dropout dropout({.rate = 0.5, .seed = 3});
