@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "framework/cpu_quota.h"
 #include "framework/errors.h"
 
 namespace keel {
@@ -133,12 +134,14 @@ int local_processes() {
 }
 
 // The processors that this process may use. A launcher may have given each of its processes some
-// of its own; if not, they share.
+// of its own; if not, they share. What a container is allowed they share too.
 int default_count() {
   cpu_set_t allowed;
   const auto all = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   const int mine = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : all;
-  return std::max(1, mine < all ? mine : all / local_processes());
+  int count = mine < all ? mine : all / local_processes();
+  if (const auto quota = cpu_quota()) count = std::min(count, *quota / local_processes());
+  return std::max(1, count);
 }
 
 struct Workers {

@@ -12,8 +12,9 @@
 namespace keel {
 
 // Cores that compute at once, replicas of a strategy included. By default the processors that this
-// process may use, or its share if its job has several here. ValueError unless 1 <= count <= 1024.
-// Call it before strategies are made; those in being keep the number they were made with.
+// process may use, no more than its control group is given time of (a container's limit), or its
+// share of those if its job has several processes here. ValueError unless 1 <= count <= 1024. Call
+// it before strategies are made; those in being keep the number they were made with.
 void set_num_workers(int count);
 int num_workers();
 
