@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <vector>
 
 namespace keel::distribute {
@@ -15,7 +14,7 @@ constexpr auto kBusyWait = std::chrono::microseconds(20);
 
 ReplicaTurns::ReplicaTurns(int replicas, int workers)
     : free_(workers),
-      processors_(static_cast<int>(std::thread::hardware_concurrency())),
+      processors_(ThreadPlacement::allowed()),
       replicas_(std::make_unique<Replica[]>(replicas)) {}
 
 // Counts a turn where the replica is, or no longer.
@@ -30,6 +29,7 @@ void ReplicaTurns::count(const Replica& replica, int turns) {
 
 void ReplicaTurns::give_away_turn_of(int replica) {
   count(replicas_[replica], -1);
+  replicas_[replica].placement.look();
   ++free_;
 }
 
@@ -57,9 +57,9 @@ void ReplicaTurns::place(Replica& sleeper, int here, bool is_last) {
   }
 }
 
-void ReplicaTurns::deal(Lock& lock) {
+void ReplicaTurns::deal(Lock& lock, bool waits) {
   std::vector<Replica*> sleepers;
-  const int here = ThreadPlacement::current();
+  const int here = waits ? ThreadPlacement::current() : ThreadPlacement::kNowhere;
   for (; free_ > 0 && !ready_.empty(); --free_) {
     Replica& next = take_ready(here);
     if (next.sleeps) {
@@ -79,7 +79,7 @@ void ReplicaTurns::deal(Lock& lock) {
 void ReplicaTurns::wait(Lock& lock, int replica, bool soon) {
   give_away_turn_of(replica);
   const bool worker_is_idle = ready_.empty();
-  deal(lock);
+  deal(lock, true);
   if (soon && worker_is_idle) {
     const auto until = std::chrono::steady_clock::now() + kBusyWait;
     const std::atomic<bool>& has_turn = replicas_[replica].has_turn;
@@ -103,7 +103,7 @@ void ReplicaTurns::wait_for_first(Lock& lock, int replica) {
 
 void ReplicaTurns::leave(Lock& lock, int replica) {
   give_away_turn_of(replica);
-  deal(lock);
+  deal(lock, true);
 }
 
 }  // namespace keel::distribute

@@ -32,8 +32,9 @@ class ReplicaTurns {
   // The replica, which waits, is to have a turn as soon as there is one. Turns are dealt by the
   // next call of one of the others.
   void make_ready(int replica) { ready_.push_back(replica); }
-  // Deals the turns that nobody has. Returns without the lock.
-  void deal(Lock& lock);
+  // Deals the turns that nobody has. Returns without the lock. `waits`: this thread is about to
+  // wait, and leaves its processor.
+  void deal(Lock& lock, bool waits = false);
   // Gives this replica's turn away and returns when it has one again. `soon`: what it waits for
   // takes others but moments.
   void wait(Lock& lock, int replica, bool soon);
@@ -62,7 +63,7 @@ class ReplicaTurns {
   int free_;                                    // turns
   std::array<int, CPU_SETSIZE> turns_on_ = {};  // by processor
   int busy_ = 0;                                // processors with a turn
-  const int processors_;                        // 0: who knows
+  const int processors_;                        // that threads may run on; 0: who knows
   const std::unique_ptr<Replica[]> replicas_;
 };
 

@@ -9,12 +9,14 @@ int ThreadPlacement::current() {
   return processor >= 0 && processor < CPU_SETSIZE ? processor : kNowhere;
 }
 
+int ThreadPlacement::allowed() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
 void ThreadPlacement::look() {
   if (thread_ == 0) thread_ = gettid();
-  if (is_narrow_) {
-    sched_setaffinity(thread_, sizeof(allowed_), &allowed_);
-    is_narrow_ = false;
-  }
+  if (is_narrow_) is_narrow_ = sched_setaffinity(thread_, sizeof(allowed_), &allowed_) != 0;
   processor_ = current();
 }
 

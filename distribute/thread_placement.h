@@ -15,6 +15,7 @@ class ThreadPlacement {
   static constexpr int kNowhere = -1;
 
   static int current();  // of this thread
+  static int allowed();  // how many processors this thread may run on; 0: who knows
 
   // By the thread itself, awake: sees where it is.
   void look();

@@ -58,7 +58,7 @@ class TPUStrategy::Threads {
  private:
   void begin_all(ReplicaTurns::Lock& lock) {
     for (int r = 0; r < std::ssize(threads_); ++r) turns_.make_ready(r);
-    turns_.deal(lock);
+    turns_.deal(lock, true);
   }
 
   void stop() {
