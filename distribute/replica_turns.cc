@@ -7,7 +7,8 @@
 namespace keel::distribute {
 namespace {
 
-// While a worker is idle: sleep and waking up take as long.
+// While a worker is idle: what is waited for soon is there within this time or much later, and five
+// times as long gained nothing.
 constexpr auto kBusyWait = std::chrono::microseconds(20);
 
 }  // namespace

@@ -18,8 +18,8 @@ struct FunctionalOptions {
 };
 
 // The model that computes `outputs` from `inputs`, all symbolic; inputs are results of
-// layers::input and its like. Call it with a structure like `inputs`, or with a dict of their
-// names where they are one tensor or a list; a dict may carry further keys, which are left out.
+// layers::input and its like. Call it with a structure like `inputs`, or, where that is a tensor, a
+// list or a tuple, with a dict by their names. A dict may carry further keys, which are left out.
 // ValueError if the outputs do not follow from the inputs, if an input is none of layers::input,
 // or if two layers share a name.
 class FunctionalModel final : public Model {
