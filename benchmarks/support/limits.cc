@@ -7,6 +7,7 @@
 
 #include "benchmarks/support/pages.h"
 #include "framework/errors.h"
+#include "framework/kernels/amx_tiles.h"
 #include "framework/parallel.h"
 #if defined(__AVX512BF16__)
 #include <immintrin.h>
@@ -64,6 +65,19 @@ void bfloat16_dot_block() {
     for (__m512& sum : sums) sum = _mm512_dpbf16_ps(sum, a, a);
   }
   for (const __m512& sum : sums) asm volatile("" : : "m"(sum) : "memory");
+}
+#endif
+
+#if KEEL_AMX
+// Four sums hide the latency of a product; what the tiles hold does not change its time.
+void bfloat16_tile_block() {
+  const kernels::internal::TileSession session;
+  for (int64_t round = 0; round < kRounds; ++round) {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
 }
 #endif
 
@@ -145,6 +159,13 @@ double peak_gflops(int threads) {
 }
 
 PeakWork peak_bfloat16_work([[maybe_unused]] int threads) {
+#if KEEL_AMX
+  if (kernels::internal::may_use_tiles()) {
+    return {.contender = {"peak", [threads] { on_threads(threads, bfloat16_tile_block); }},
+            .flops = 2.0 * kRounds * 4 * kernels::internal::kTileSize *
+                     kernels::internal::kTileStep * threads};
+  }
+#endif
 #if defined(__AVX512BF16__)
   return {.contender = {"peak", [threads] { on_threads(threads, bfloat16_dot_block); }},
           .flops = 4.0 * kRounds * 24 * 16 * threads};

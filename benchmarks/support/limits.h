@@ -11,10 +11,11 @@
 namespace keel::bench {
 
 // Each measures for some tenths of a second and gives its best slice.
-double peak_gflops(int threads);           // float32 multiply-add
-double peak_bfloat16_gflops(int threads);  // bfloat16 products into float32; 0: none in the target
-double stream_read_gbps(int threads);      // memory far above the caches
-double stream_copy_gbps(int threads);      // bytes read plus bytes written
+double peak_gflops(int threads);  // float32 multiply-add
+// bfloat16 products into float32, by tiles if there are any; 0: none in the target
+double peak_bfloat16_gflops(int threads);
+double stream_read_gbps(int threads);  // memory far above the caches
+double stream_copy_gbps(int threads);  // bytes read plus bytes written
 // Bytes of rows per second of a table, by uniform ids.
 double gather_gbps(const float* table, int64_t rows, int64_t dim, int threads);
 

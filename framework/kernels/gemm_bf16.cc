@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "framework/kernels/amx_tiles.h"
 #include "framework/kernels/bf16_pairs.h"
-#include "framework/kernels/gemm_product.h"
+#include "framework/kernels/gemm_bf16_ways.h"
 #include "framework/kernels/scratch.h"
 #include "framework/parallel.h"
 
@@ -366,18 +367,25 @@ void multiply(const Product& x) {
 
 }  // namespace
 
-void gemm_bf16(const float* a, const float* b, float* c, int64_t m, int64_t n, int64_t k,
-               bool transpose_a, bool transpose_b, const GemmEpilogue& epilogue) {
-  if (m == 0 || n == 0) return;
-  const bool has_epilogue = epilogue.bias != nullptr || epilogue.relu;
-  const Product x = {a, b, c, m, n, k, transpose_a, transpose_b, epilogue};
-  if (n == 1 && !transpose_a) {
+void internal::gemm_bf16_in_vectors(const Product& x) {
+  const bool has_epilogue = x.epilogue.bias != nullptr || x.epilogue.relu;
+  if (x.n == 1 && !x.transpose_a) {
     multiply_vector(x);
-  } else if (n == 1 && !has_epilogue) {
-    multiply({b, a, c, 1, m, k, false, false, {}});  // the row that is c's only column
+  } else if (x.n == 1 && !has_epilogue) {
+    multiply({x.b, x.a, x.c, 1, x.m, x.k, false, false, {}});  // the row that is c's only column
   } else {
     multiply(x);
   }
+}
+
+void gemm_bf16(const float* a, const float* b, float* c, int64_t m, int64_t n, int64_t k,
+               bool transpose_a, bool transpose_b, const GemmEpilogue& epilogue) {
+  if (m == 0 || n == 0) return;
+  const Product x = {a, b, c, m, n, k, transpose_a, transpose_b, epilogue};
+#if KEEL_AMX
+  if (n > 1 && internal::may_use_tiles()) return internal::gemm_bf16_in_tiles(x);
+#endif
+  internal::gemm_bf16_in_vectors(x);
 }
 
 }  // namespace keel::kernels

@@ -8,6 +8,8 @@
 
 #include "gtest/gtest.h"
 
+#include "framework/kernels/amx_tiles.h"
+#include "framework/kernels/gemm_bf16_ways.h"
 #include "framework/parallel.h"
 #include "tests/framework/kernels/random_values.h"
 
@@ -16,6 +18,34 @@ namespace {
 
 using testing_support::random_values;
 
+// gemm_bf16, and what it does on processors without tiles.
+struct Way {
+  const char* name;
+  void (*multiply)(const internal::Product&);
+  bool in_tiles;
+};
+const Way kAsTheProcessorDoes = {"AsTheProcessorDoes",
+                                 [](const internal::Product& x) {
+                                   gemm_bf16(x.a, x.b, x.c, x.m, x.n, x.k, x.transpose_a,
+                                             x.transpose_b, x.epilogue);
+                                 },
+                                 internal::may_use_tiles()};
+const Way kInVectors = {"InVectors", internal::gemm_bf16_in_vectors, false};
+
+class GemmBf16Test : public testing::TestWithParam<Way> {
+ protected:
+  static void multiply(const float* a, const float* b, float* c, int64_t m, int64_t n, int64_t k,
+                       bool transpose_a = false, bool transpose_b = false,
+                       const GemmEpilogue& epilogue = {}) {
+    GetParam().multiply({a, b, c, m, n, k, transpose_a, transpose_b, epilogue});
+  }
+  static void expect_product(int64_t m, int64_t n, int64_t k, bool transpose_a, bool transpose_b,
+                             const GemmEpilogue& epilogue = {});
+};
+
+INSTANTIATE_TEST_SUITE_P(Ways, GemmBf16Test, testing::Values(kAsTheProcessorDoes, kInVectors),
+                         [](const auto& way) { return way.param.name; });
+
 // The nearest number of 8 significant bits, by arithmetic instead of bits.
 float nearest_bfloat16(float x) {
   int exponent = 0;
@@ -23,12 +53,12 @@ float nearest_bfloat16(float x) {
   return std::ldexp(std::nearbyint(fraction * 256), exponent - 8);
 }
 
-void expect_product(int64_t m, int64_t n, int64_t k, bool transpose_a, bool transpose_b,
-                    const GemmEpilogue& epilogue = {}) {
+void GemmBf16Test::expect_product(int64_t m, int64_t n, int64_t k, bool transpose_a,
+                                  bool transpose_b, const GemmEpilogue& epilogue) {
   const std::vector<float> a = random_values(m * k, 1);
   const std::vector<float> b = random_values(k * n, 2);
   std::vector<float> c(m * n, 7);
-  gemm_bf16(a.data(), b.data(), c.data(), m, n, k, transpose_a, transpose_b, epilogue);
+  multiply(a.data(), b.data(), c.data(), m, n, k, transpose_a, transpose_b, epilogue);
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       double sum = epilogue.bias != nullptr ? epilogue.bias[j] : 0;
@@ -45,7 +75,7 @@ void expect_product(int64_t m, int64_t n, int64_t k, bool transpose_a, bool tran
   }
 }
 
-TEST(GemmBf16Test, FourWaysOfTransposingAgreeWithTheDefinition) {
+TEST_P(GemmBf16Test, FourWaysOfTransposingAgreeWithTheDefinition) {
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
       for (const auto& [m, n, k] : {std::array<int64_t, 3>{5, 3, 7},
@@ -61,12 +91,25 @@ TEST(GemmBf16Test, FourWaysOfTransposingAgreeWithTheDefinition) {
   }
 }
 
-TEST(GemmBf16Test, EveryWidthAndHeightOfATileAgreesWithTheDefinition) {
+TEST_P(GemmBf16Test, EveryWidthAndHeightOfATileAgreesWithTheDefinition) {
   for (int64_t n = 1; n <= 70; n += 3) expect_product(n % 17 + 1, n, 19, false, n % 2 == 0);
-  for (int64_t m = 1; m <= 30; ++m) expect_product(m, 35, 22, m % 2 == 0, false);
+  for (int64_t m = 1; m <= 34; ++m) expect_product(m, 35, 22, m % 2 == 0, false);
 }
 
-TEST(GemmBf16Test, LongSumsAgreeWithTheDefinition) {
+TEST_P(GemmBf16Test, EveryLengthOfASumAgreesWithTheDefinition) {
+  for (int64_t k = 0; k <= 66; ++k) {
+    expect_product(33, 18, k, k % 2 == 0, k % 4 < 2);
+    expect_product(3, 21, k, k % 4 < 2, k % 2 == 0);
+  }
+}
+
+TEST_P(GemmBf16Test, ManyColumnsAndRowsAgreeWithTheDefinition) {
+  expect_product(40, 1100, 50, false, false);
+  expect_product(2, 1100, 50, false, true);
+  expect_product(1100, 40, 50, true, true);
+}
+
+TEST_P(GemmBf16Test, LongSumsAgreeWithTheDefinition) {
   expect_product(33, 40, 2100, false, false);
   expect_product(33, 40, 2101, true, false);
   expect_product(16, 40, 1500, false, true);
@@ -77,7 +120,7 @@ TEST(GemmBf16Test, LongSumsAgreeWithTheDefinition) {
   expect_product(40, 1, 129, false, false);
 }
 
-TEST(GemmBf16Test, BiasAndReluComeLast) {
+TEST_P(GemmBf16Test, BiasAndReluComeLast) {
   const std::vector<float> bias = random_values(40, 3);
   for (const auto& [m, n, k] :
        {std::array<int64_t, 3>{20, 37, 1300}, {1, 37, 8}, {9, 1, 30}, {150, 40, 3}, {3, 2, 0}}) {
@@ -88,7 +131,7 @@ TEST(GemmBf16Test, BiasAndReluComeLast) {
   }
 }
 
-TEST(GemmBf16Test, RoundsToTheNearestAndTiesToEven) {
+TEST_P(GemmBf16Test, RoundsToTheNearestAndTiesToEven) {
   // Beside 1 = 0x3F80: 1 + 2^-7.
   const float step = 0x1p-7F;
   const std::vector<float> x = {1 + step / 2,  1 + 1.5F * step, 1 + 0.49F * step, 1 + 0.51F * step,
@@ -97,57 +140,96 @@ TEST(GemmBf16Test, RoundsToTheNearestAndTiesToEven) {
   const float one = 1;
   std::vector<float> y(x.size());
   const auto n = static_cast<int64_t>(x.size());
-  gemm_bf16(x.data(), &one, y.data(), n, 1, 1, false, false);
+  multiply(x.data(), &one, y.data(), n, 1, 1);
   EXPECT_EQ(y, nearest);
-  gemm_bf16(&one, x.data(), y.data(), 1, n, 1, false, false);
+  multiply(&one, x.data(), y.data(), 1, n, 1);
   EXPECT_EQ(y, nearest);
 }
 
-TEST(GemmBf16Test, InfinitiesAndNanStayWhatTheyAre) {
+TEST_P(GemmBf16Test, InfinitiesAndNanStayWhatTheyAre) {
   const float infinity = std::numeric_limits<float>::infinity();
   // A NaN whose fraction is in the bits that rounding cuts off.
   const float low_nan = std::bit_cast<float>(0x7F800001U);
   const std::vector<float> x = {infinity, -infinity, low_nan, std::numeric_limits<float>::max()};
   const float one = 1;
   std::vector<float> y(4);
-  gemm_bf16(x.data(), &one, y.data(), 4, 1, 1, false, false);
+  multiply(x.data(), &one, y.data(), 4, 1, 1);
   EXPECT_EQ(y[0], infinity);
   EXPECT_EQ(y[1], -infinity);
   EXPECT_TRUE(std::isnan(y[2]));
   EXPECT_EQ(y[3], infinity);  // the nearest: the largest bfloat16 is a whole step away
 }
 
-// On any processor: the instruction's order.
-TEST(GemmBf16Test, SumsTheSecondOfEachPairFirst) {
-  const float big = 0x1p24F;
-  for (const int64_t n : {5, 40, 130}) {
-    const std::vector<float> a = {1, big, -big, 0};  // big, + 1 is lost, + 0, - big
-    const std::vector<float> b(4 * n, 1.0F);
-    std::vector<float> c(n);
-    gemm_bf16(a.data(), b.data(), c.data(), 1, n, 4, false, false);
-    EXPECT_EQ(c, std::vector<float>(n, 0)) << n;
-    const std::vector<float> other = {-big, big, 0, 1};
-    gemm_bf16(other.data(), b.data(), c.data(), 1, n, 4, false, false);
-    EXPECT_EQ(c, std::vector<float>(n, 1)) << n;
+// The sum of x[p] y[p] in the order that the header says.
+float sum_in_order(const float* x, const float* y, int64_t k, bool in_tiles) {
+  float sum = 0;
+  if (in_tiles) {
+    for (int64_t from = 0; from < k; from += 32) {
+      float halves[2] = {};
+      for (int64_t p = from; p < std::min(k, from + 32); ++p) {
+        halves[p % 2] = std::fma(x[p], y[p], halves[p % 2]);
+      }
+      sum += halves[0] + halves[1];
+    }
+    return sum;
+  }
+  for (int64_t p = 0; p < k; p += 2) {
+    if (p + 1 < k) sum = std::fma(x[p + 1], y[p + 1], sum);
+    sum = std::fma(x[p], y[p], sum);
+  }
+  return sum;
+}
+
+TEST_P(GemmBf16Test, SumsInTheOrderThatIsPromised) {
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 5, 4},
+                                {1, 130, 40},
+                                {3, 40, 97},
+                                {35, 40, 1111},
+                                {70, 33, 2085}}) {
+    std::vector<float> a = random_values(m * k, 1), b = random_values(n * k, 2), c(m * n);
+    for (float& x : a) x = nearest_bfloat16(x);
+    for (float& y : b) y = nearest_bfloat16(y);
+    multiply(a.data(), b.data(), c.data(), m, n, k, false, true);
+    for (int64_t i = 0; i < m * n; ++i) {
+      ASSERT_EQ(c[i],
+                sum_in_order(a.data() + i / n * k, b.data() + i % n * k, k, GetParam().in_tiles))
+          << m << " " << n << " " << k << ": " << i;
+    }
   }
 }
 
-TEST(GemmBf16Test, BitsDependNeitherOnWorkersNorOnTheNumberOfRows) {
+std::vector<float> transposed(const std::vector<float>& x, int64_t rows, int64_t columns) {
+  std::vector<float> out(x.size());
+  for (int64_t i = 0; i < rows * columns; ++i) out[i % columns * rows + i / columns] = x[i];
+  return out;
+}
+
+TEST_P(GemmBf16Test, BitsDependNeitherOnWorkersNorOnTheNumberOfRows) {
   const int64_t m = 300, n = 200, k = 1111;
   const std::vector<float> a = random_values(m * k, 1), b = random_values(k * n, 2);
+  const std::vector<float> bias = random_values(n, 3);
+  const GemmEpilogue epilogue = {.bias = bias.data(), .relu = true};
   const int workers = num_workers();
   std::vector<std::vector<float>> results;
   for (const int count : {1, 3}) {
     set_num_workers(count);
     results.emplace_back(m * n);
-    gemm_bf16(a.data(), b.data(), results.back().data(), m, n, k, false, false);
+    multiply(a.data(), b.data(), results.back().data(), m, n, k, false, false, epilogue);
   }
   set_num_workers(workers);
   EXPECT_EQ(results[0], results[1]);
-  for (const int64_t rows : {1, 2, 15, 100}) {
-    std::vector<float> some(rows * n);
-    gemm_bf16(a.data(), b.data(), some.data(), rows, n, k, false, false);
-    EXPECT_TRUE(std::equal(some.begin(), some.end(), results[0].begin())) << rows;
+  const std::vector<float> b_across = transposed(b, k, n);
+  for (const int64_t rows : {1, 2, 15, 16, 33, 100}) {
+    const std::vector<float> a_across =
+        transposed(std::vector<float>(a.begin(), a.begin() + rows * k), rows, k);
+    for (const bool transpose_a : {false, true}) {
+      for (const bool transpose_b : {false, true}) {
+        std::vector<float> some(rows * n);
+        multiply(transpose_a ? a_across.data() : a.data(), transpose_b ? b_across.data() : b.data(),
+                 some.data(), rows, n, k, transpose_a, transpose_b, epilogue);
+        EXPECT_TRUE(std::equal(some.begin(), some.end(), results[0].begin())) << rows;
+      }
+    }
   }
 }
 

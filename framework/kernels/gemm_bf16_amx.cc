@@ -1,0 +1,259 @@
+#include "framework/kernels/amx_tiles.h"
+
+#if KEEL_AMX
+
+#include "framework/kernels/bf16_tiles.h"
+#include "framework/kernels/gemm_bf16_ways.h"
+#include "framework/kernels/scratch.h"
+#include "framework/parallel.h"
+
+namespace keel::kernels::internal {
+namespace {
+
+constexpr int64_t kPanel = 2 * kTileLanes;  // columns of c that two tiles hold
+constexpr int64_t kRows = 2 * kTileRows;    // rows
+constexpr int64_t kMostSteps = 16;          // of a slice of the sums; the next goes on from c
+constexpr int64_t kMostColumns = 1024;      // whose slice of b, packed, stays in the L2 cache
+constexpr int64_t kGroup = 4 * kPanel;      // columns of b packed at once
+constexpr int64_t kBlockRows = 4 * kRows;   // of c
+constexpr int64_t kFewElements = 1 << 15;   // of b that one worker packs
+
+int64_t tiles_of(int64_t n) { return blocks_of(n, kTileRows); }
+
+// Steps [from, from + count) of the sums.
+struct Slice {
+  int64_t from, count;
+
+  int64_t first() const { return from * kTileStep; }
+};
+
+// Four, two or one tile of c.
+struct TileProduct {
+  const uint32_t *a, *b;
+  int64_t steps;  // tiles of a and of b that lie together; then those of the second row or column
+  float* c;
+  int64_t ldc;
+  bool accumulate;  // c += instead of c =
+};
+
+template <bool kTwoRows, bool kTwoColumns>
+void multiply_tiles(const TileProduct& t) {
+  constexpr bool kFour = kTwoRows && kTwoColumns;
+  const int64_t step = t.ldc * static_cast<int64_t>(sizeof(float));
+  float* const second_row = t.c + kTileRows * t.ldc;
+  asm volatile("" ::: "memory");  // GCC's tile loads do not say that they read memory
+  if (t.accumulate) {
+    _tile_loadd(0, t.c, step);
+    if constexpr (kTwoColumns) _tile_loadd(1, t.c + kTileLanes, step);
+    if constexpr (kTwoRows) _tile_loadd(2, second_row, step);
+    if constexpr (kFour) _tile_loadd(3, second_row + kTileLanes, step);
+  } else {
+    _tile_zero(0);
+    if constexpr (kTwoColumns) _tile_zero(1);
+    if constexpr (kTwoRows) _tile_zero(2);
+    if constexpr (kFour) _tile_zero(3);
+  }
+  const uint32_t *a = t.a, *b = t.b;
+  const int64_t next = t.steps * kTileSize;
+  for (int64_t s = 0; s < t.steps; ++s, a += kTileSize, b += kTileSize) {
+    _tile_loadd(4, a, kTileRowBytes);
+    _tile_loadd(6, b, kTileRowBytes);
+    _tile_dpbf16ps(0, 4, 6);
+    if constexpr (kTwoColumns) {
+      _tile_loadd(7, b + next, kTileRowBytes);
+      _tile_dpbf16ps(1, 4, 7);
+    }
+    if constexpr (kTwoRows) {
+      _tile_loadd(5, a + next, kTileRowBytes);
+      _tile_dpbf16ps(2, 5, 6);
+    }
+    if constexpr (kFour) _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_stored(0, t.c, step);
+  if constexpr (kTwoColumns) _tile_stored(1, t.c + kTileLanes, step);
+  if constexpr (kTwoRows) _tile_stored(2, second_row, step);
+  if constexpr (kFour) _tile_stored(3, second_row + kTileLanes, step);
+}
+
+void multiply_tiles(const TileProduct& t, int64_t rows, int64_t columns) {
+  if (rows > kTileRows) {
+    columns > kTileLanes ? multiply_tiles<true, true>(t) : multiply_tiles<true, false>(t);
+  } else {
+    columns > kTileLanes ? multiply_tiles<false, true>(t) : multiply_tiles<false, false>(t);
+  }
+}
+
+// Columns [first, first + columns) of op(b): tiles of one column of tiles after the other.
+void pack_b(const Product& x, Slice slice, int64_t first, int64_t columns, uint32_t* to) {
+  Pairs rows[kTileRows];
+  const int64_t tiles = tiles_of(columns);
+  if (x.transpose_b) {
+    const Part b = Part{x.b, x.k, x.n, x.k}.from(first, slice.first());
+    for (int64_t j = 0; j < tiles; ++j) {
+      for (int64_t s = 0; s < slice.count; ++s, to += kTileSize) {
+        load_adjacent(b.from(j * kTileLanes, s * kTileStep), rows);
+        store_transposed(rows, to);
+      }
+    }
+    return;
+  }
+  const Part b = Part{x.b, x.n, x.k, first + columns}.from(slice.first(), first);
+  for (int64_t s = 0; s < slice.count; ++s) {
+    for (int64_t j = 0; j < tiles; ++j) {
+      load_interleaved(b.from(s * kTileStep, j * kTileLanes), rows);
+      store_tile(rows, to + (j * slice.count + s) * kTileSize);
+    }
+  }
+}
+
+// Rows [first, first + rows) of op(a): tiles of one row of tiles after the other.
+void pack_a(const Product& x, Slice slice, int64_t first, int64_t rows, uint32_t* to) {
+  const int64_t tiles = tiles_of(rows);
+  if (x.transpose_a) {
+    Pairs pairs[kTileRows];
+    const Part a = Part{x.a, x.m, x.k, first + rows}.from(slice.first(), first);
+    for (int64_t s = 0; s < slice.count; ++s) {
+      for (int64_t t = 0; t < tiles; ++t) {
+        load_interleaved(a.from(s * kTileStep, t * kTileRows), pairs);
+        store_transposed(pairs, to + (t * slice.count + s) * kTileSize);
+      }
+    }
+    return;
+  }
+  for (int64_t i = 0; i < tiles * kTileRows; ++i) {
+    uint32_t* at = to + (i / kTileRows * slice.count * kTileRows + i % kTileRows) * kTileLanes;
+    for (int64_t s = 0; s < slice.count; ++s, at += kTileSize) {
+      const int64_t p = slice.first() + s * kTileStep, left = i < rows ? x.k - p : 0;
+      const float* from = x.a + (first + i) * x.k + p;
+      store_row(at, adjacent(_mm512_maskz_loadu_ps(mask_of(left), from),
+                             _mm512_maskz_loadu_ps(mask_of(left - kTileLanes), from + kTileLanes)));
+    }
+  }
+}
+
+// c between columns [first, first + columns), of one slice.
+struct Columns {
+  const Product& x;
+  Slice slice;
+  bool ends;  // the sums are complete with this slice
+  int64_t first, columns;
+
+  // Rows [row, row + rows) of c: `a` and `b` are packed.
+  void multiply(const uint32_t* a, const uint32_t* b, int64_t row, int64_t rows) const {
+    for (int64_t i = 0; i < rows; i += kRows) {
+      for (int64_t j = 0; j < columns; j += kPanel) {
+        multiply_one({.a = a + i * slice.count * kTileLanes,
+                      .b = b + j * slice.count * kTileLanes,
+                      .steps = slice.count,
+                      .c = x.c + (row + i) * x.n + first + j,
+                      .ldc = x.n,
+                      .accumulate = slice.from > 0},
+                     std::min(kRows, rows - i), std::min(kPanel, columns - j), first + j);
+      }
+    }
+  }
+
+ private:
+  void multiply_one(TileProduct t, int64_t rows, int64_t some, int64_t column) const {
+    const bool is_whole = rows % kTileRows == 0 && some % kTileLanes == 0;
+    const bool has_bias = ends && x.epilogue.bias != nullptr;
+    const bool has_relu = ends && x.epilogue.relu;
+    if (is_whole && !has_bias && !has_relu) return multiply_tiles(t, rows, some);
+    // By way of whole tiles.
+    alignas(64) float whole[kRows * kPanel];
+    float* const c = t.c;
+    t.c = whole;
+    t.ldc = kPanel;
+    const __mmask16 masks[2] = {mask_of(some), mask_of(some - kTileLanes)};
+    const auto each = [&](const auto& fn) {
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int v = 0; v < 2; ++v) {
+          fn(whole + i * kPanel + v * kTileLanes, c + i * x.n + v * kTileLanes, v);
+        }
+      }
+    };
+    if (t.accumulate) {
+      each([&](float* at, const float* from, int v) {
+        _mm512_store_ps(at, _mm512_maskz_loadu_ps(masks[v], from));
+      });
+    }
+    multiply_tiles(t, rows, some);
+    Vector bias[2] = {};
+    for (int v = 0; has_bias && v < 2; ++v) {
+      bias[v] = _mm512_maskz_loadu_ps(masks[v], x.epilogue.bias + column + v * kTileLanes);
+    }
+    each([&](const float* from, float* at, int v) {
+      Vector sums = load(from);
+      if (has_bias) sums += bias[v];
+      if (has_relu) sums = sums < Vector{} ? Vector{} : sums;
+      _mm512_mask_storeu_ps(at, masks[v], sums);
+    });
+  }
+};
+
+int64_t packed_size(Slice slice, int64_t rows) { return tiles_of(rows) * slice.count * kTileSize; }
+
+// So few rows that each group of columns is multiplied where it was packed.
+void multiply_low(const Columns& c) {
+  const Product& x = c.x;
+  const Scratch<uint32_t> a(packed_size(c.slice, x.m));
+  pack_a(x, c.slice, 0, x.m, a.data());
+  parallel_for(blocks_of(c.columns, kGroup), 1, [&](int64_t begin, int64_t end) {
+    const TileSession session;
+    const Scratch<uint32_t> b(packed_size(c.slice, kGroup));
+    for (int64_t j = begin * kGroup; j < std::min(c.columns, end * kGroup); j += kGroup) {
+      Columns group = c;
+      group.first += j;
+      group.columns = std::min(kGroup, c.columns - j);
+      pack_b(x, c.slice, group.first, group.columns, b.data());
+      group.multiply(a.data(), b.data(), 0, x.m);
+    }
+  });
+}
+
+void multiply_high(const Columns& c) {
+  const Product& x = c.x;
+  const Slice slice = c.slice;
+  const Scratch<uint32_t> b(packed_size(slice, c.columns));
+  const int64_t grain =
+      std::max<int64_t>(1, kFewElements / (kGroup * kTileStep * std::max<int64_t>(1, slice.count)));
+  parallel_for(blocks_of(c.columns, kGroup), grain, [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin * kGroup; j < std::min(c.columns, end * kGroup); j += kGroup) {
+      pack_b(x, slice, c.first + j, std::min(kGroup, c.columns - j),
+             b.data() + j * slice.count * kTileLanes);
+    }
+  });
+  parallel_for(blocks_of(x.m, kBlockRows), 1, [&](int64_t begin, int64_t end) {
+    const TileSession session;
+    const int64_t height = x.transpose_a ? kBlockRows : kRows;
+    const int64_t last = std::min(x.m, end * kBlockRows);
+    const Scratch<uint32_t> a(packed_size(slice, height));
+    for (int64_t i = begin * kBlockRows; i < last; i += height) {
+      const int64_t rows = std::min(height, last - i);
+      pack_a(x, slice, i, rows, a.data());
+      c.multiply(a.data(), b.data(), i, rows);
+    }
+  });
+}
+
+}  // namespace
+
+void gemm_bf16_in_tiles(const Product& x) {
+  const int64_t steps = blocks_of(x.k, kTileStep);
+  const int64_t slices = std::max<int64_t>(1, blocks_of(steps, kMostSteps));
+  for (int64_t j = 0; j < x.n; j += kMostColumns) {
+    for (int64_t s = 0; s < slices; ++s) {
+      const int64_t from = steps * s / slices;
+      const Columns columns = {.x = x,
+                               .slice = {from, steps * (s + 1) / slices - from},
+                               .ends = s + 1 == slices,
+                               .first = j,
+                               .columns = std::min(kMostColumns, x.n - j)};
+      x.m <= kRows ? multiply_low(columns) : multiply_high(columns);
+    }
+  }
+}
+
+}  // namespace keel::kernels::internal
+
+#endif
