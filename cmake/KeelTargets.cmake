@@ -19,6 +19,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   # libstdc++ 12 uses what it deprecates.
   add_compile_options(-Wno-deprecated-declarations)
+  # What Clang 19 says of its own -march=native on processors with AVX10.
+  include(CheckCXXCompilerFlag)
+  check_cxx_compiler_flag(-Winvalid-feature-combination KEEL_HAS_INVALID_FEATURE_COMBINATION)
+  if(KEEL_HAS_INVALID_FEATURE_COMBINATION)
+    add_compile_options(-Wno-invalid-feature-combination)
+  endif()
 endif()
 if(KEEL_MARCH)
   add_compile_options(-march=${KEEL_MARCH})

@@ -10,8 +10,7 @@
 #include "autodiff/tape.h"
 #include "framework/kernels/gemm_bf16.h"
 
-namespace keel {
-namespace {
+namespace keel::autocast_test {
 
 Tensor random(const Shape& shape, uint32_t seed) {
   std::mt19937 bits(seed);
@@ -108,5 +107,4 @@ TEST(AutocastTest, GradientsAreCloseToExactOnes) {
   EXPECT_GT(difference, 0);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::autocast_test

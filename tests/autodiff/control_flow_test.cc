@@ -5,8 +5,7 @@
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
 
-namespace keel {
-namespace {
+namespace keel::control_flow_test {
 
 TEST(ControlFlowTest, CondRunsOneOfTwoFunctions) {
   const auto pick = [](const auto& pred) {
@@ -56,5 +55,4 @@ TEST(ControlFlowTest, ItsFunctionsKnowThatTheyAreInsideIt) {
   EXPECT_FALSE(ControlFlowScope::active());
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::control_flow_test

@@ -6,8 +6,7 @@
 #include "autodiff/tape.h"
 #include "tests/autodiff/small_tensors.h"
 
-namespace keel {
-namespace {
+namespace keel::custom_gradient_test {
 
 using namespace testing_support;  // NOLINT: helpers of this folder's tests
 
@@ -168,5 +167,4 @@ TEST(CustomGradientTest, RefusesSymbolicInputs) {
   EXPECT_THROW(reversed(Tensor::symbolic({.shape = {kUnknown, 2}})), RuntimeError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::custom_gradient_test

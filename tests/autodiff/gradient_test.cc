@@ -6,8 +6,7 @@
 #include "autodiff/tape.h"
 #include "tests/autodiff/small_tensors.h"
 
-namespace keel {
-namespace {
+namespace keel::gradient_test {
 
 using namespace testing_support;  // NOLINT: helpers of this folder's tests
 
@@ -68,5 +67,4 @@ TEST(GradientTest, NothingAddsNothing) {
   expect_floats(sum.dense(), {1}, {1});
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::gradient_test

@@ -5,8 +5,7 @@
 #include "autodiff/ops.h"
 #include "tests/autodiff/small_tensors.h"
 
-namespace keel {
-namespace {
+namespace keel::graph_test {
 
 using namespace testing_support;  // NOLINT: helpers of this folder's tests
 
@@ -111,5 +110,4 @@ TEST(GraphTest, MakesThePartsOfRaggedAndSparseTensors) {
   EXPECT_EQ(sparse.sparse().dense_shape, Shape({kUnknown, 5}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::graph_test

@@ -15,8 +15,7 @@
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
 
-namespace keel {
-namespace {
+namespace keel::ops_gradient_test {
 
 using ops::Combiner;
 using Inputs = std::vector<Tensor>;
@@ -502,5 +501,4 @@ TEST(OpCasesTest, CoverEveryFunctionOfTheHeader) {
   EXPECT_EQ(declared, covered);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::ops_gradient_test

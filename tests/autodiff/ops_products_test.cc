@@ -9,8 +9,7 @@
 #include "framework/parallel.h"
 #include "tests/autodiff/small_tensors.h"
 
-namespace keel {
-namespace {
+namespace keel::ops_products_test {
 
 using namespace testing_support;  // NOLINT: helpers of this folder's tests
 
@@ -388,5 +387,4 @@ TEST_F(WorkersTest, DoNotChangePoolsOrSoftmax) {
   expect_same_bits([&] { return ops::softmax(noise({3000, 33})); });
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::ops_products_test

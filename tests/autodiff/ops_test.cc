@@ -9,8 +9,7 @@
 #include "autodiff/tape.h"
 #include "tests/autodiff/small_tensors.h"
 
-namespace keel {
-namespace {
+namespace keel::ops_test {
 
 using namespace testing_support;  // NOLINT: helpers of this folder's tests
 
@@ -362,5 +361,4 @@ TEST(ShapeOpsTest, InfersUnknownDimensions) {
   EXPECT_EQ(ops::split(x, 2)[1].shape(), Shape({kUnknown, 2}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::ops_test

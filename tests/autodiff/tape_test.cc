@@ -7,8 +7,7 @@
 #include "autodiff/ops.h"
 #include "tests/autodiff/small_tensors.h"
 
-namespace keel {
-namespace {
+namespace keel::tape_test {
 
 using namespace testing_support;  // NOLINT: helpers of this folder's tests
 
@@ -427,5 +426,4 @@ TEST(GradientTapeTest, ARefusedCallDoesNotUseTheTapeUp) {
   EXPECT_EQ(tape.input_gradient(y, {x})[0].dense().to_vector<float>(), (std::vector<float>{2, 4}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::tape_test

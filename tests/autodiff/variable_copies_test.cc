@@ -6,8 +6,7 @@
 
 #include "tests/autodiff/small_tensors.h"
 
-namespace keel {
-namespace {
+namespace keel::variable_copies_test {
 
 using namespace testing_support;  // NOLINT: helpers of this folder's tests
 
@@ -106,5 +105,4 @@ TEST(VariableCopies, LeaveOutVirtualVariables) {
   EXPECT_TRUE(v.is_virtual());
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::variable_copies_test

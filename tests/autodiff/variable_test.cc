@@ -7,8 +7,7 @@
 #include "autodiff/tape.h"
 #include "tests/autodiff/small_tensors.h"
 
-namespace keel {
-namespace {
+namespace keel::variable_test {
 
 using namespace testing_support;  // NOLINT: helpers of this folder's tests
 
@@ -256,5 +255,4 @@ TEST(VariableTest, AWeakHandleDoesNotKeepTheVariable) {
   EXPECT_FALSE(weak.lock());
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::variable_test

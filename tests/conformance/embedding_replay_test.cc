@@ -4,8 +4,7 @@
 #include <gtest/gtest.h>
 #include <sstream>
 
-namespace keel::conformance {
-namespace {
+namespace keel::conformance::embedding_replay_test {
 
 Config reference_cases() {
   std::ifstream in(KEEL_SOURCE_DIR "/tests/cases/embedding_cases.json");
@@ -114,5 +113,4 @@ TEST(EmbeddingReplayTest, ErrorsOfTheLibraryAreFailures) {
   expect_failure(with_input(case_named("partition_4_rows_7_hosts"), "num_hosts", 0), "error");
 }
 
-}  // namespace
-}  // namespace keel::conformance
+}  // namespace keel::conformance::embedding_replay_test

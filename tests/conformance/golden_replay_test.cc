@@ -12,8 +12,7 @@
 #include "tests/conformance/known_classes.h"
 #include "tests/conformance/replay_program.h"
 
-namespace keel::conformance {
-namespace {
+namespace keel::conformance::golden_replay_test {
 
 Config golden_file() { return read_json_file(KEEL_SOURCE_DIR "/tests/cases/keras_golden.json"); }
 
@@ -164,5 +163,4 @@ TEST(GoldenReplayTest, FilesWithoutRecordsAreRefused) {
   EXPECT_EQ(golden_records(Config::dict({{"meta", 3}, {"losses", Config::list({1})}})).size(), 1U);
 }
 
-}  // namespace
-}  // namespace keel::conformance
+}  // namespace keel::conformance::golden_replay_test

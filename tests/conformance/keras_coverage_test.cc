@@ -10,8 +10,7 @@
 
 #include "tests/conformance/keras_api.h"
 
-namespace keel::conformance {
-namespace {
+namespace keel::conformance::keras_coverage_test {
 
 std::string text_of(const std::filesystem::path& path) {
   std::ifstream in(path);
@@ -60,5 +59,4 @@ TEST(KerasCoverageTest, EveryNameIsListedOnce) {
   }
 }
 
-}  // namespace
-}  // namespace keel::conformance
+}  // namespace keel::conformance::keras_coverage_test

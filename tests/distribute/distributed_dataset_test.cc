@@ -4,8 +4,7 @@
 
 #include "distribute/tpu_strategy.h"
 
-namespace keel::distribute {
-namespace {
+namespace keel::distribute::distributed_dataset_test {
 
 data::Dataset numbers(int64_t n) {
   std::vector<int64_t> values;
@@ -96,5 +95,4 @@ TEST(DistributedDatasetTest, AnEndlessPipelineMakesTheWholeEndless) {
   EXPECT_EQ(dataset.cardinality(), data::kInfinite);
 }
 
-}  // namespace
-}  // namespace keel::distribute
+}  // namespace keel::distribute::distributed_dataset_test

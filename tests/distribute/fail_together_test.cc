@@ -4,8 +4,7 @@
 
 #include "tests/distribute/fake_processes.h"
 
-namespace keel::distribute {
-namespace {
+namespace keel::distribute::fail_together_test {
 
 TEST(FailTogetherTest, NothingIsThrownWhereNothingFails) {
   FakeJob job(3);
@@ -61,5 +60,4 @@ TEST(FailTogetherTest, TextsComeInTheOrderOfRanks) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
-}  // namespace
-}  // namespace keel::distribute
+}  // namespace keel::distribute::fail_together_test

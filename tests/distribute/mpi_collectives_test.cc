@@ -6,8 +6,7 @@
 #include "distribute/tpu_strategy.h"
 #include "tests/distribute/collective_program.h"
 
-namespace keel::distribute {
-namespace {
+namespace keel::distribute::mpi_collectives_test {
 
 // The same program in this process alone and in all of the job.
 void expect_the_bits_of_one_process(const TPUStrategyOptions& options) {
@@ -91,5 +90,4 @@ TEST(MpiCollectivesTest, StringsDoNotTravel) {
   EXPECT_THROW(gather_tensors(processes(), "strings", {&text, 1}), TypeError);
 }
 
-}  // namespace
-}  // namespace keel::distribute
+}  // namespace keel::distribute::mpi_collectives_test

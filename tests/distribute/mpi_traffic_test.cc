@@ -14,8 +14,7 @@
 #include "optimizers/adagrad.h"
 #include "optimizers/adam.h"
 
-namespace keel {
-namespace {
+namespace keel::mpi_traffic_test {
 
 constexpr int kReplicas = 4;
 constexpr int64_t kVocabulary = 4096;
@@ -118,5 +117,4 @@ TEST(MpiTrafficTest, AStepSendsWhatTheFormulaSays) {
   expect_near(sent.share.bytes_sent, 4 * dense * elsewhere, "share");
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::mpi_traffic_test

@@ -8,8 +8,7 @@
 #include "tests/distribute/collective_program.h"
 #include "tests/distribute/fake_processes.h"
 
-namespace keel::distribute {
-namespace {
+namespace keel::distribute::process_group_test {
 
 void expect_no_errors(const std::vector<std::string>& errors) {
   for (size_t p = 0; p < errors.size(); ++p) EXPECT_EQ(errors[p], "") << "of process " << p;
@@ -207,5 +206,4 @@ TEST(ProcessGroupTest, APipelineOfEachProcessMustGiveABatchIfOthersDo) {
   EXPECT_EQ(errors[1], "");
 }
 
-}  // namespace
-}  // namespace keel::distribute
+}  // namespace keel::distribute::process_group_test

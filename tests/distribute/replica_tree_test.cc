@@ -4,8 +4,7 @@
 
 #include "autodiff/tree_sum.h"
 
-namespace keel::distribute {
-namespace {
+namespace keel::distribute::replica_tree_test {
 
 using Ranges = std::vector<ReplicaRange>;
 
@@ -50,5 +49,4 @@ TEST(ReplicaTreeTest, SumsOfSubtreesMakeTheBitsOfTheWholeTree) {
   }
 }
 
-}  // namespace
-}  // namespace keel::distribute
+}  // namespace keel::distribute::replica_tree_test

@@ -12,8 +12,7 @@
 #include "distribute/tpu_strategy.h"
 #include "framework/parallel.h"
 
-namespace keel::distribute {
-namespace {
+namespace keel::distribute::strategy_test {
 
 // Restores the number of workers when a test ends.
 class Workers {
@@ -474,5 +473,4 @@ TEST(CommunicatorTest, WaitsForAllThatHaveNotArrived) {
   }
 }
 
-}  // namespace
-}  // namespace keel::distribute
+}  // namespace keel::distribute::strategy_test

@@ -9,8 +9,7 @@
 
 #include "framework/tensor.h"
 
-namespace keel {
-namespace {
+namespace keel::allocator_test {
 
 #if defined(KEEL_ADDRESS_SANITIZER)
 constexpr bool kCaching = false;
@@ -134,5 +133,4 @@ TEST(AllocatorTest, ThreadsMayFreeWhatOthersAllocated) {
   }
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::allocator_test

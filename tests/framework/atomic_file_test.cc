@@ -5,8 +5,7 @@
 #include "framework/errors.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::atomic_file_test {
 
 TEST(AtomicFileTest, AppearsOnlyWhenCommitted) {
   const TempFolder folder;
@@ -82,5 +81,4 @@ TEST(SealTest, NoticesEveryFlippedBitAndEveryCut) {
   }
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::atomic_file_test

@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::config_test {
 
 TEST(ConfigTest, HoldsOneValueOfItsKind) {
   EXPECT_TRUE(Config().is_null());
@@ -128,5 +127,4 @@ TEST(ConfigTest, UnknownKeysAndWrongKindsNameTheClassAndTheKey) {
   EXPECT_NE(wrong.find("'y'"), std::string::npos);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::config_test

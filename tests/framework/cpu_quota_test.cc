@@ -5,8 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::cpu_quota_test {
 
 // A machine's files, as far as groups are concerned.
 class CpuQuotaTest : public testing::Test {
@@ -64,5 +63,4 @@ TEST_F(CpuQuotaTest, WhatItCannotReadIsNoLimit) {
   EXPECT_EQ(quota(), std::nullopt);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::cpu_quota_test

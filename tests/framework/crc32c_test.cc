@@ -4,8 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::crc32c_test {
 
 TEST(Crc32cTest, HasTheValuesOfRfc3720) {
   EXPECT_EQ(crc32c(""), 0U);
@@ -34,5 +33,4 @@ TEST(Crc32cTest, IsMaskedAsRecordFilesHaveIt) {
   EXPECT_EQ(masked_crc32c("123456789"), ((0xE3069283U >> 15) | (0xE3069283U << 17)) + 0xA282EAD8U);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::crc32c_test

@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::dtype_policy_test {
 
 // Leaves the global policy as it was.
 class DTypePolicyTest : public testing::Test {
@@ -107,5 +106,4 @@ TEST_F(DTypePolicyTest, ConfigsAreKerass) {
   EXPECT_EQ(read.name(), "mixed_bfloat16");
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::dtype_policy_test

@@ -5,8 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::initializers_test {
 
 struct Statistics {
   double mean = 0, stddev = 0, low = 0, high = 0;
@@ -294,5 +293,4 @@ TEST(InitializersTest, UsersMayAddClasses) {
   EXPECT_EQ(registry.make("Countdown", Config::dict())->class_name(), "Countdown");
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::initializers_test

@@ -8,8 +8,7 @@
 #include "framework/kernels/row_sum.h"
 #include "framework/random.h"
 
-namespace keel {
-namespace {
+namespace keel::int8_table_test {
 
 Tensor normal_table(int64_t rows, int64_t dim) {
   std::vector<float> values(rows * dim);
@@ -93,5 +92,4 @@ TEST(Int8TableTest, SumsOfRowsAreThoseOfTheirFloatsBitForBit) {
   check(std::integral_constant<int64_t, 0>(), 13);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::int8_table_test

@@ -4,8 +4,7 @@
 #include "autodiff/ops.h"
 #include "framework/initializers.h"
 
-namespace keel {
-namespace {
+namespace keel::int8_tensor_test {
 
 Tensor codes() { return Tensor::from<int8_t>({-128, -1, 0, 1, 126, 127}, {3, 2}); }
 
@@ -68,5 +67,4 @@ TEST(Int8TensorTest, RowsOfCodesAndScalesAreGatheredAsFloats) {
                ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::int8_tensor_test

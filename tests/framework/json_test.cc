@@ -10,8 +10,7 @@
 
 #include "framework/config.h"
 
-namespace keel {
-namespace {
+namespace keel::json_test {
 
 TEST(JsonTest, WritesWhatPythonWrites) {
   const Config config = Config::dict({{"b", Config::list({1, 2.0, Config(), true, false, -7})},
@@ -171,5 +170,4 @@ TEST(JsonTest, GarbageNeverCrashes) {
   }
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::json_test

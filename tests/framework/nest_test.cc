@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::nest_test {
 
 using Ints = Nest<int>;
 
@@ -111,5 +110,4 @@ TEST(NestTest, SequencesAreRebuiltInTheirKind) {
   EXPECT_EQ(Ints::list({1}).same_kind({}).kind(), NestKind::kList);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::nest_test

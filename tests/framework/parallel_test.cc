@@ -13,8 +13,7 @@
 
 #include "framework/errors.h"
 
-namespace keel {
-namespace {
+namespace keel::parallel_test {
 
 // Puts the number of workers back at the end of a test.
 class ParallelTest : public testing::Test {
@@ -135,5 +134,4 @@ TEST_F(ParallelTest, TheNumberOfWorkersIsWhatWasSet) {
   EXPECT_EQ(num_workers(), 3);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::parallel_test

@@ -5,8 +5,7 @@
 #include <sstream>
 #include <thread>
 
-namespace keel::profile {
-namespace {
+namespace keel::profile::framework_profile_test {
 
 void sleep_ms(int milliseconds) {
   std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
@@ -111,5 +110,4 @@ TEST(ProfileTest, PrintsPhasesAndNamesWithTheirShare) {
   EXPECT_EQ(out.str().find("update"), std::string::npos);
 }
 
-}  // namespace
-}  // namespace keel::profile
+}  // namespace keel::profile::framework_profile_test

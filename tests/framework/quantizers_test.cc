@@ -9,8 +9,7 @@
 #include "framework/kernels/gather.h"
 #include "framework/random.h"
 
-namespace keel {
-namespace {
+namespace keel::quantizers_test {
 
 // What Keras 3.15.1 stores of an Embedding of 5 rows and 4 columns with these elements.
 TEST(QuantizersTest, CodesAndScalesAreThoseOfKeras) {
@@ -89,5 +88,4 @@ TEST(QuantizersTest, GatheredRowsAreCodesByScales) {
   }
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::quantizers_test

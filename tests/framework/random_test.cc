@@ -11,8 +11,7 @@
 #include "framework/errors.h"
 #include "framework/parallel.h"
 
-namespace keel {
-namespace {
+namespace keel::random_test {
 
 using Words = std::array<uint32_t, 4>;
 const RandomStream kStream = {.seed = 11, .purpose = 5};
@@ -235,5 +234,4 @@ TEST(RandomTest, AStreamWithItsOwnSeedDependsOnNothingElse) {
   EXPECT_NE(next_random_stream().bits(0), own);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::random_test

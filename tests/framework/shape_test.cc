@@ -4,8 +4,7 @@
 
 #include "framework/errors.h"
 
-namespace keel {
-namespace {
+namespace keel::shape_test {
 
 TEST(ShapeTest, KnowsRankDimensionsAndSize) {
   const Shape shape = {2, 3, 4};
@@ -86,5 +85,4 @@ TEST(ShapeTest, CompatibleShapesAgreeWhereBothAreKnown) {
   EXPECT_FALSE(compatible({kUnknown}, {5, 4}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::shape_test

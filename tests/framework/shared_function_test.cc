@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace keel {
-namespace {
+namespace keel::shared_function_test {
 
 using Function = SharedFunction<int(int)>;
 
@@ -61,5 +60,4 @@ TEST(SharedFunctionTest, ReferencesToOneObjectAreEqual) {
   EXPECT_EQ(f(3), 5);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::shared_function_test

@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::tensor_like_test {
 
 using Ids = std::vector<int64_t>;
 
@@ -204,5 +203,4 @@ TEST(TensorLikeTest, RowCountIsSharedByAllLeaves) {
   EXPECT_THROW(row_count(Tensor::scalar(1.0F)), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::tensor_like_test

@@ -9,8 +9,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::tensor_test {
 
 TEST(TensorTest, MakersFillWhatTheyAreTold) {
   EXPECT_EQ(Tensor::from<float>({1, 2, 3, 4}, {2, 2}).to_vector<float>(),
@@ -160,5 +159,4 @@ TEST(TensorTest, PrintsItsFirstValues) {
   EXPECT_NE(str(Tensor::zeros({17})).find("0, ...]"), std::string::npos);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::tensor_test

@@ -7,8 +7,7 @@
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
 
-namespace keel {
-namespace {
+namespace keel::activations_test {
 
 const std::vector<std::string> kNames = {
     "celu",           "elu",          "exponential", "gelu",        "glu",
@@ -184,5 +183,4 @@ TEST(ActivationsTest, OnlyTheFunctionOfANameIsThatName) {
   EXPECT_FALSE(activations::get("relu", Config::dict({{"max_value", 6.0}})).is("relu"));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::activations_test

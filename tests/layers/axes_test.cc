@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::axes_test {
 
 template <class T>
 Config round_trip(const Config& config) {
@@ -54,5 +53,4 @@ TEST(NumbersTest, AreAScalarOrAVector) {
             (std::vector<double>{2, 3}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::axes_test

@@ -12,8 +12,7 @@
 #include "layers/registry.h"
 #include "layers/retrieval/brute_force_retrieval.h"
 
-namespace keel {
-namespace {
+namespace keel::conformance_test {
 
 struct LayerCase {
   std::string config;  // JSON
@@ -338,5 +337,4 @@ TEST(KerasConfigsTest, HaveTheKeysAndValuesOfKeras) {
   }
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::conformance_test

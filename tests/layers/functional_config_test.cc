@@ -20,8 +20,7 @@
 #include "layers/sequential.h"
 #include "tests/layers/small_graphs.h"
 
-namespace keel {
-namespace {
+namespace keel::functional_config_test {
 
 using layers::Dense;
 
@@ -292,5 +291,4 @@ TEST(FunctionalConfigTest, ArgumentsByKeywordComeBehindOthersInTheOrderOfLayers)
   EXPECT_EQ(names, (Names{"q", "v", "seen", "heads"}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::functional_config_test

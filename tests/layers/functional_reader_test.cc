@@ -5,8 +5,7 @@
 #include "layers/registry.h"
 #include "tests/layers/small_graphs.h"
 
-namespace keel {
-namespace {
+namespace keel::functional_reader_test {
 
 // ---- Graphs as Keras writes them. Layers stand in any order.
 
@@ -378,5 +377,4 @@ TEST(FunctionalReaderTest, OperatorsWithoutALayerAreRefusedByName) {
   }
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::functional_reader_test

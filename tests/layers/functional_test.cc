@@ -10,8 +10,7 @@
 #include "layers/merging/merge.h"
 #include "layers/regularization/dropout.h"
 
-namespace keel {
-namespace {
+namespace keel::functional_test {
 
 using layers::Dense;
 using Values = std::vector<float>;
@@ -209,5 +208,4 @@ TEST(FunctionalTest, ATensorFromNowhereBelowTheTopIsAnErrorToo) {
   EXPECT_THROW(Functional({.inputs = input, .outputs = y}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::functional_test

@@ -6,8 +6,7 @@
 #include "layers/input_layer.h"
 #include "layers/registry.h"
 
-namespace keel {
-namespace {
+namespace keel::keras_keys_test {
 
 LayerHandle<Layer> read(const char* class_name, const char* config) {
   return layers::deserialize(
@@ -118,5 +117,4 @@ TEST(KerasKeysTest, ALayerIsWrittenAsTrainableAsItIs) {
   EXPECT_FALSE(layers::deserialize(layers::serialize(*dense))->trainable());
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::keras_keys_test

@@ -6,8 +6,7 @@
 #include "layers/core/embedding.h"
 #include "layers/sequential.h"
 
-namespace keel {
-namespace {
+namespace keel::layer_losses_test {
 
 // Adds a tenth of the sum of its input to the losses.
 class Penalty final : public Layer {
@@ -111,5 +110,4 @@ TEST(LayerLossesTest, ConfigsKeepThem) {
   EXPECT_THROW(layers::Dense({.units = 1, .kernel_regularizer = "l7"}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::layer_losses_test

@@ -5,8 +5,7 @@
 #include "layers/core/dense.h"
 #include "layers/sequential.h"
 
-namespace keel {
-namespace {
+namespace keel::layer_state_test {
 
 layers::Dense dense(const std::string& name = {}) {
   return layers::Dense({.units = 1, .name = name});
@@ -48,5 +47,4 @@ TEST(LayerStateTest, EntriesReadAndWriteTheVariables) {
   EXPECT_EQ(layer->kernel().read().item<float>(), 7);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::layer_state_test

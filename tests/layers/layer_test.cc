@@ -9,8 +9,7 @@
 #include "layers/input_layer.h"
 #include "layers/regularization/dropout.h"
 
-namespace keel {
-namespace {
+namespace keel::layer_test {
 
 using layers::Dense;
 
@@ -171,5 +170,4 @@ TEST(LayerTest, ABuildThatFailsLeavesNoWeightsBehind) {
   EXPECT_EQ(layer->weights().size(), 1U);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::layer_test

@@ -8,8 +8,7 @@
 #include "layers/reshaping/flatten.h"
 #include "layers/sequential.h"
 
-namespace keel {
-namespace {
+namespace keel::masks_test {
 
 Tensor bools(const std::vector<bool>& values, const Shape& shape) {
   return Tensor::from<bool>(values, shape);
@@ -102,5 +101,4 @@ TEST(MaskTest, TravelsThroughSequential) {
             std::vector<float>({1, 0}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::masks_test

@@ -16,8 +16,7 @@
 #include "layers/serving/serving_plan.h"
 #include "optimizers/adam.h"
 
-namespace keel {
-namespace {
+namespace keel::mixed_bfloat16_test {
 
 using layers::Dense;
 
@@ -205,5 +204,4 @@ TEST(MixedBFloat16Test, TrainingEndsAsCloseAsWithFloat32) {
   EXPECT_LT(trained_error(kMixed), 1e-3);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::mixed_bfloat16_test

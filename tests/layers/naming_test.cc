@@ -5,8 +5,7 @@
 #include "layers/core/dense.h"
 #include "layers/normalization/batch_normalization.h"
 
-namespace keel {
-namespace {
+namespace keel::naming_test {
 
 TEST(NamingTest, SnakeCaseIsKerass) {
   EXPECT_EQ(to_snake_case("Dense"), "dense");
@@ -45,5 +44,4 @@ TEST(NamingTest, SlashesAreRefused) {
   EXPECT_THROW(layers::Dense({.units = 1, .name = "a/b"}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::naming_test

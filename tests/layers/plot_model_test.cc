@@ -13,8 +13,7 @@
 #include "layers/functional.h"
 #include "layers/sequential.h"
 
-namespace keel {
-namespace {
+namespace keel::plot_model_test {
 
 namespace fs = std::filesystem;
 
@@ -155,5 +154,4 @@ TEST(PlotModelTest, OptionsOutOfRangeAreRefused) {
   EXPECT_THROW(plot_model(*shared_tower(), {.to_file = "model.bmp"}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::plot_model_test

@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::seed_generator_test {
 
 std::vector<float> numbers(const RandomNumbers& random) {
   std::vector<float> out(8);
@@ -32,5 +31,4 @@ TEST(SeedGeneratorTest, TheSeedDecides) {
   EXPECT_NE(first, numbers(c.next()));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::seed_generator_test

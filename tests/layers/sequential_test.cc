@@ -8,8 +8,7 @@
 #include "layers/regularization/dropout.h"
 #include "layers/reshaping/reshape.h"
 
-namespace keel {
-namespace {
+namespace keel::sequential_test {
 
 using layers::Dense;
 
@@ -65,5 +64,4 @@ TEST(SequentialTest, ALayerThatDoesNotFitIsNotAdded) {
   EXPECT_TRUE(model->layers().empty());
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::sequential_test

@@ -10,8 +10,7 @@
 #include "layers/functional.h"
 #include "layers/sequential.h"
 
-namespace keel {
-namespace {
+namespace keel::summary_test {
 
 std::string text(const Model& model, const SummaryOptions& options = {}) {
   std::ostringstream out;
@@ -133,5 +132,4 @@ TEST(SummaryTest, ALineIsNotTooShort) {
   EXPECT_THROW(text(*tower("short"), {.line_length = 39}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::summary_test

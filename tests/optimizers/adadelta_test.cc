@@ -4,8 +4,7 @@
 
 #include "tests/optimizers/golden.h"
 
-namespace keel {
-namespace {
+namespace keel::adadelta_test {
 
 using optimizers::Adadelta;
 using testing_support::common_config;
@@ -28,5 +27,4 @@ TEST(AdadeltaTest, RefusesParametersOutOfRange) {
   EXPECT_THROW(Adadelta({.epsilon = -1e-7}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::adadelta_test

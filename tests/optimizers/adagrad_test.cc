@@ -4,8 +4,7 @@
 
 #include "tests/optimizers/golden.h"
 
-namespace keel {
-namespace {
+namespace keel::adagrad_test {
 
 using optimizers::Adagrad;
 using testing_support::common_config;
@@ -77,5 +76,4 @@ TEST(AdagradTest, RefusesParametersOutOfRange) {
   EXPECT_THROW(Adagrad({.epsilon = -1e-7}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::adagrad_test

@@ -5,8 +5,7 @@
 #include "optimizers/schedules.h"
 #include "tests/optimizers/golden.h"
 
-namespace keel {
-namespace {
+namespace keel::adam_test {
 
 using optimizers::Adam;
 using testing_support::common_config;
@@ -124,5 +123,4 @@ TEST(AdamTest, RefusesParametersOutOfRange) {
   EXPECT_THROW(Adam({.epsilon = -1e-7}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::adam_test

@@ -5,8 +5,7 @@
 #include "optimizers/adam.h"
 #include "tests/optimizers/golden.h"
 
-namespace keel {
-namespace {
+namespace keel::adam_w_test {
 
 using optimizers::Adam;
 using optimizers::AdamW;
@@ -41,5 +40,4 @@ TEST(AdamWTest, RefusesParametersOutOfRange) {
   EXPECT_THROW(AdamW({.epsilon = -1e-7}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::adam_w_test

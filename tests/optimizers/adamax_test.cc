@@ -4,8 +4,7 @@
 
 #include "tests/optimizers/golden.h"
 
-namespace keel {
-namespace {
+namespace keel::adamax_test {
 
 using optimizers::Adamax;
 using testing_support::common_config;
@@ -32,5 +31,4 @@ TEST(AdamaxTest, RefusesParametersOutOfRange) {
   EXPECT_THROW(Adamax({.epsilon = -1e-7}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::adamax_test

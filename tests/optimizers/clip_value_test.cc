@@ -4,8 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::clip_value_test {
 
 TEST(ClipValueTest, IsNothingByDefault) {
   const ClipValue c;
@@ -50,5 +49,4 @@ TEST(ClipValueTest, ComesBackFromItsConfig) {
   EXPECT_THROW(decode(Config("x"), read), TypeError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::clip_value_test

@@ -4,8 +4,7 @@
 
 #include "tests/optimizers/golden.h"
 
-namespace keel {
-namespace {
+namespace keel::ftrl_test {
 
 using optimizers::Ftrl;
 using testing_support::common_config;
@@ -98,5 +97,4 @@ TEST(FtrlTest, RefusesParametersOutOfRange) {
   EXPECT_THROW(Ftrl({.l2_shrinkage_regularization_strength = -0.1}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::ftrl_test

@@ -4,8 +4,7 @@
 
 #include "tests/optimizers/golden.h"
 
-namespace keel {
-namespace {
+namespace keel::lamb_test {
 
 using optimizers::Lamb;
 using testing_support::common_config;
@@ -32,5 +31,4 @@ TEST(LambTest, RefusesParametersOutOfRange) {
   EXPECT_THROW(Lamb({.epsilon = -1e-7}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::lamb_test

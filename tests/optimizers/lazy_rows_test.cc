@@ -28,8 +28,7 @@
 #include "tests/autodiff/small_tensors.h"
 #include "tests/distribute/fake_processes.h"
 
-namespace keel {
-namespace {
+namespace keel::lazy_rows_test {
 
 using testing_support::message_of;
 
@@ -596,5 +595,4 @@ TEST(LazyRowsTest, ConfigsHaveTheKeyWhereItIsSet) {
             std::string::npos);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::lazy_rows_test

@@ -4,8 +4,7 @@
 
 #include "tests/optimizers/golden.h"
 
-namespace keel {
-namespace {
+namespace keel::lion_test {
 
 using optimizers::Lion;
 using testing_support::common_config;
@@ -29,5 +28,4 @@ TEST(LionTest, RefusesParametersOutOfRange) {
   EXPECT_THROW(Lion({.beta_2 = 1.1}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::lion_test

@@ -4,8 +4,7 @@
 
 #include "tests/optimizers/golden.h"
 
-namespace keel {
-namespace {
+namespace keel::nadam_test {
 
 using optimizers::Nadam;
 using testing_support::common_config;
@@ -32,5 +31,4 @@ TEST(NadamTest, RefusesParametersOutOfRange) {
   EXPECT_THROW(Nadam({.epsilon = -1e-7}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::nadam_test

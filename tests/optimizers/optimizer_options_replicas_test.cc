@@ -16,8 +16,7 @@
 #include "optimizers/sgd.h"
 #include "tests/distribute/fake_processes.h"
 
-namespace keel {
-namespace {
+namespace keel::optimizer_options_replicas_test {
 
 using distribute::FakeJob;
 using distribute::ProcessGroup;
@@ -200,5 +199,4 @@ TEST(OptimizerOptionsReplicasTest, FinalizesOutsideOfReplicasOnly) {
   strategy.run([&] { EXPECT_THROW(sgd->finalize_variable_values(all), RuntimeError); });
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::optimizer_options_replicas_test

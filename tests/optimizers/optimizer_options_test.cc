@@ -15,8 +15,7 @@
 #include "optimizers/schedules.h"
 #include "optimizers/sgd.h"
 
-namespace keel {
-namespace {
+namespace keel::optimizer_options_test {
 
 using optimizers::Adagrad;
 using optimizers::Adam;
@@ -442,5 +441,4 @@ TEST(OptimizerOptionsTest, SlotsOfTheRuleComeFirst) {
                                              "gradient_accumulator"}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::optimizer_options_test

@@ -8,8 +8,7 @@
 #include "optimizers/adam.h"
 #include "tests/distribute/fake_processes.h"
 
-namespace keel {
-namespace {
+namespace keel::optimizer_processes_test {
 
 using distribute::FakeJob;
 using distribute::ProcessGroup;
@@ -139,5 +138,4 @@ TEST(OptimizerProcessesTest, AVariableThatStartsFromOtherValuesElsewhereIsAnErro
             std::string::npos);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::optimizer_processes_test

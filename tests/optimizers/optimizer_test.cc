@@ -14,8 +14,7 @@
 #include "optimizers/schedules.h"
 #include "optimizers/sgd.h"
 
-namespace keel {
-namespace {
+namespace keel::optimizer_test {
 
 using distribute::TPUStrategy;
 using optimizers::Adagrad;
@@ -518,5 +517,4 @@ TEST(OptimizerTest, ReplicasThatListVariablesInAnotherOrderAreAnError) {
   EXPECT_EQ(a.read().item<float>(), 0);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::optimizer_test

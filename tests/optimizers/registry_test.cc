@@ -7,8 +7,7 @@
 #include "optimizers/sgd.h"
 #include "tests/optimizers/golden.h"
 
-namespace keel {
-namespace {
+namespace keel::registry_test {
 
 using optimizers::SGD;
 
@@ -143,5 +142,4 @@ TEST(OptimizersTest, OfUsersTravelOnceRegistered) {
   EXPECT_EQ(optimizers::serialize(*mine).find("module"), nullptr);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::registry_test

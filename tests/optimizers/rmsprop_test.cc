@@ -4,8 +4,7 @@
 
 #include "tests/optimizers/golden.h"
 
-namespace keel {
-namespace {
+namespace keel::rmsprop_test {
 
 using optimizers::RMSprop;
 using testing_support::common_config;
@@ -38,5 +37,4 @@ TEST(RMSpropTest, RefusesParametersOutOfRange) {
   EXPECT_THROW(RMSprop({.epsilon = -1e-7}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::rmsprop_test

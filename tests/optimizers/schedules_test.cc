@@ -8,8 +8,7 @@
 #include "optimizers/registry.h"
 #include "optimizers/sgd.h"
 
-namespace keel::optimizers::schedules {
-namespace {
+namespace keel::optimizers::schedules::schedules_test {
 
 // Rates that Keras 3.16.0 gives, in float32, for each of kSteps.
 struct GoldenSchedule {
@@ -229,5 +228,4 @@ TEST(SchedulesTest, OfUsersTravelOnceRegistered) {
   EXPECT_DOUBLE_EQ(copy->learning_rate(), 2);
 }
 
-}  // namespace
-}  // namespace keel::optimizers::schedules
+}  // namespace keel::optimizers::schedules::schedules_test

@@ -4,8 +4,7 @@
 
 #include "tests/optimizers/golden.h"
 
-namespace keel {
-namespace {
+namespace keel::sgd_test {
 
 using optimizers::SGD;
 using testing_support::common_config;
@@ -104,5 +103,4 @@ TEST(SGDTest, RefusesMomentumOutOfRange) {
   EXPECT_NO_THROW(SGD({.momentum = 1.0}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::sgd_test

@@ -4,8 +4,7 @@
 
 #include "optimizers/table_optimizer.h"
 
-namespace keel {
-namespace {
+namespace keel::slot_variables_test {
 
 const TableVariable kTable = {.name = "video", .shape = {3, 2}};
 
@@ -82,5 +81,4 @@ TEST(SlotVariablesTest, ACustomOptimizerBringsItsOwnInitializers) {
   EXPECT_EQ(first_value(slots, "a"), 0);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::slot_variables_test

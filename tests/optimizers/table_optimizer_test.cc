@@ -6,8 +6,7 @@
 
 #include "optimizers/tpu_parameters.h"
 
-namespace keel {
-namespace {
+namespace keel::table_optimizer_test {
 
 std::vector<std::string> slot_names(const TableOptimizer& t) {
   std::vector<std::string> out;
@@ -281,5 +280,4 @@ TEST(TableOptimizerTest, IsTheSameWithAnotherRate) {
   EXPECT_THROW(TableOptimizer().with_learning_rate(1.0), RuntimeError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::table_optimizer_test

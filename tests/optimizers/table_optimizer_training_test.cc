@@ -9,8 +9,7 @@
 #include "optimizers/table_optimizer.h"
 #include "optimizers/tpu_parameters.h"
 
-namespace keel {
-namespace {
+namespace keel::table_optimizer_training_test {
 
 using Values = std::vector<float>;
 
@@ -472,5 +471,4 @@ TEST(TableOptimizerTrainingTest, ACustomOptimizerStepsEachRowOnceWithTheHyperpar
   EXPECT_EQ(calls, 2);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::table_optimizer_training_test

@@ -6,8 +6,7 @@
 #include "optimizers/table_optimizer.h"
 #include "optimizers/tpu_parameters.h"
 
-namespace keel {
-namespace {
+namespace keel::tpu_optimizers_test {
 
 template <class Options>
 void expect_refuses(const Options& options) {
@@ -145,5 +144,4 @@ TEST(TpuOptimizersTest, ACustomOptimizerNeedsAComputationAndAnInitializerForEach
   EXPECT_THROW(TableOptimizer().current_hyperparameters(), RuntimeError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::tpu_optimizers_test

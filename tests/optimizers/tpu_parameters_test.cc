@@ -4,8 +4,7 @@
 
 #include "optimizers/table_optimizer.h"
 
-namespace keel {
-namespace {
+namespace keel::tpu_parameters_test {
 
 using Names = std::vector<std::string>;
 
@@ -141,5 +140,4 @@ TEST(TpuParametersTest, AreNotEqualToTheOptimizersOfTheSameRule) {
             TableOptimizer(tpu::AdagradParameters{.learning_rate = 0.001}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::tpu_parameters_test

@@ -10,8 +10,7 @@
 #include "optimizers/sgd.h"
 #include "optimizers/table_optimizer.h"
 
-namespace keel {
-namespace {
+namespace keel::translate_keras_optimizer_test {
 
 using Names = std::vector<std::string>;
 
@@ -205,5 +204,4 @@ TEST(SpecRowsF, F12_CarriesKerasSettings) {
   EXPECT_EQ(TableOptimizer(ftrl)->source_slot_names, Names({"accumulator", "linear"}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::translate_keras_optimizer_test

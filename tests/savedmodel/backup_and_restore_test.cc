@@ -22,8 +22,7 @@
 #include "savedmodel/model_checkpoint.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::backup_and_restore_test {
 
 using callbacks::BackupAndRestore;
 
@@ -296,5 +295,4 @@ TEST(BackupAndRestoreTest, OptionsOutOfRangeAreRefused) {
   EXPECT_THROW(BackupAndRestore({.backup_dir = "a", .save_freq = 0}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::backup_and_restore_test

@@ -16,8 +16,7 @@
 #include "savedmodel/saved_model.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::c_api_test {
 
 constexpr const char* kRecords = "serve_examples";
 
@@ -475,5 +474,4 @@ TEST(CApiSequentialTest, TheOnlyInputOfASequentialModelGoesByItsName) {
   keel_model_free(loaded);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::c_api_test

@@ -5,8 +5,7 @@
 #include "framework/config.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::checkpoint_manager_test {
 
 using Paths = std::vector<std::string>;
 
@@ -139,5 +138,4 @@ TEST(CheckpointManagerTest, BadOptionsAreErrors) {
   EXPECT_THROW(CheckpointManager(checkpoint, folder / "file"), IoError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::checkpoint_manager_test

@@ -20,8 +20,7 @@
 #include "savedmodel/hdf5_file.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::checkpoint_test {
 
 using distribute::TPUStrategy;
 using layers::Dense;
@@ -385,5 +384,4 @@ TEST(CheckpointTest, SlotsOfTheOptimizerOnTheHostBecomeThoseOfAnEngine) {
             host.adagrad->slots(users)[0].read().to_vector<float>());
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::checkpoint_test

@@ -11,8 +11,7 @@
 #include "savedmodel/checkpoint.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::embedding_checkpoint_test {
 
 constexpr int kCpu = 0, kV0 = -1;
 
@@ -137,5 +136,4 @@ TEST_P(EmbeddingCheckpointTest, EveryHolderRestoresItBitForBitAndTrainsOn) {
 INSTANTIATE_TEST_SUITE_P(Holders, EmbeddingCheckpointTest, testing::ValuesIn(holders()),
                          [](const auto& test) { return name_of(test.param); });
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::embedding_checkpoint_test

@@ -10,8 +10,7 @@
 #include "savedmodel/saved_model.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::for_keras_test {
 
 using layers::Dense;
 using layers::TPUEmbedding;
@@ -181,5 +180,4 @@ TEST(ForKerasTest, AModelThatIsNotFunctionalIsRefusedIfItHasSuchLayers) {
   expect_refused("'e'", "functional", [&] { keras_model_of(*model); });
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::for_keras_test

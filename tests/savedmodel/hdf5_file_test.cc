@@ -7,8 +7,7 @@
 
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::hdf5_file_test {
 
 using Charset = Hdf5Writer::Charset;
 
@@ -368,5 +367,4 @@ TEST(Hdf5FileTest, SoftLinksAreNotFollowed) {
   EXPECT_NE(message_of<IoError>([&] { file.read("x"); }).find("soft"), std::string::npos);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::hdf5_file_test

@@ -23,8 +23,7 @@
 #include "savedmodel/zip_file.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::int8_tables_test {
 
 using layers::Dense;
 using layers::Embedding;
@@ -330,5 +329,4 @@ TEST(Int8TablesTest, AQuantizationConfigOfKerasIsReadPast) {
   EXPECT_EQ(layer->dtype_policy().name(), "int8_from_float32");
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::int8_tables_test

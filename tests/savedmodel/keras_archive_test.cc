@@ -17,8 +17,7 @@
 #include "savedmodel/zip_file.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::keras_archive_test {
 
 using layers::Dense;
 using Input = LayerHandle<InputLayer>;
@@ -376,5 +375,4 @@ TEST(KerasArchiveTest, MixedBFloat16SurvivesAsKerasWritesIt) {
   EXPECT_EQ(layer["config"]["dtype"]["config"]["name"], Config("mixed_bfloat16"));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::keras_archive_test

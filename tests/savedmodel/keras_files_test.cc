@@ -14,8 +14,7 @@
 #include "savedmodel/saved_model.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::keras_files_test {
 
 namespace fs = std::filesystem;
 
@@ -351,5 +350,4 @@ TEST(KerasFilesTest, WeightsOfAModelOfKeras2AreLoadedByName) {
   EXPECT_THROW(load_weights(model, *path), ValueError) << "in order they do not fit";
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::keras_files_test

@@ -11,8 +11,7 @@
 #include "savedmodel/saved_model.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::keras_h5_optimizer_test {
 
 using Names = std::vector<std::string>;
 
@@ -240,5 +239,4 @@ TEST(KerasH5OptimizerTest, RefusesWhatDoesNotFit) {
   EXPECT_THROW(with_state({"Nadam"}, {iteration, {"nadam/variable", normal({2}, 1)}}), IoError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::keras_h5_optimizer_test

@@ -27,8 +27,7 @@
 #include "savedmodel/model_weights.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::keras_h5_test {
 
 using layers::BatchNormalization;
 using layers::Concatenate;
@@ -544,5 +543,4 @@ TEST(KerasH5Test, OptimizerStateThatDoesNotFitIsAnError) {
   EXPECT_THROW(with_optimizer_state(folder, {}), IoError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::keras_h5_test

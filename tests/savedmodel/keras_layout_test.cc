@@ -10,8 +10,7 @@
 #include "savedmodel/saved_model.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::keras_layout_test {
 
 using layers::Dense;
 using Input = LayerHandle<InputLayer>;
@@ -129,5 +128,4 @@ TEST(KerasLayoutTest, NamesBeyondAnObjectHeaderAreSplitIntoNearEqualParts) {
   EXPECT_EQ(load_model(folder / "a.h5")->layers().size(), 53U);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::keras_layout_test

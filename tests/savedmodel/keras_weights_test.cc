@@ -13,8 +13,7 @@
 #include "savedmodel/saved_model.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::keras_weights_test {
 
 using layers::Dense;
 using Input = LayerHandle<InputLayer>;
@@ -277,5 +276,4 @@ TEST(KerasWeightsTest, TheGroupsOfKeras213AreRead) {
   EXPECT_EQ(of(model(Tensors(batch()))), (std::vector<float>{7, 8, 7, 8}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::keras_weights_test

@@ -15,8 +15,7 @@
 #include "savedmodel/checkpoint.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::lazy_rows_training_test {
 
 using Values = std::vector<float>;
 using layers::TPUEmbedding;
@@ -129,5 +128,4 @@ TEST(LazyRowsTrainingTest, LookupsAndFilesSeeTheTablesOfNow) {
   }
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::lazy_rows_training_test

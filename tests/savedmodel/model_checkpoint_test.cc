@@ -14,8 +14,7 @@
 #include "savedmodel/saved_model.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::model_checkpoint_test {
 
 using callbacks::ModelCheckpoint;
 using std::filesystem::exists;
@@ -214,5 +213,4 @@ TEST(ModelCheckpointTest, AValueThatTheLogsLackIsAnError) {
   EXPECT_THROW(fit(line(), {ModelCheckpoint({.filepath = folder / "{acc:.2f}.h5"})}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::model_checkpoint_test

@@ -16,8 +16,7 @@
 #include "savedmodel/hdf5_file.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::saved_model_test {
 
 using distribute::TPUStrategy;
 using layers::BatchNormalization;
@@ -192,5 +191,4 @@ TEST(SavedModelTest, TablesOfTheHostPredictTheSameOnCores) {
   EXPECT_EQ(of(out[1]), expected);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::saved_model_test

@@ -16,8 +16,7 @@
 #include "savedmodel/zip_file.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::signature_test {
 
 using data::FixedLenFeature;
 using data::RaggedFeature;
@@ -297,5 +296,4 @@ TEST(SignatureTest, DamagedSignaturesAreErrorsThatNameTheFile) {
   }
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::signature_test

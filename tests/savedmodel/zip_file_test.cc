@@ -5,8 +5,7 @@
 #include "framework/errors.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::zip_file_test {
 
 constexpr int64_t kLimit = 1 << 20;
 
@@ -106,5 +105,4 @@ TEST(ZipFileTest, AFolderThatDoesNotExistIsAnError) {
       IoError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::zip_file_test

@@ -8,8 +8,7 @@
 
 #include "framework/config.h"
 
-namespace keel::naive {
-namespace {
+namespace keel::naive::naive_embedding_test {
 
 std::vector<Config> cases_of_kind(const std::string& kind) {
   std::ifstream in(KEEL_SOURCE_DIR "/tests/cases/embedding_cases.json");
@@ -186,5 +185,4 @@ TEST(NaiveEmbeddingTest, StepsOfEveryOptimizerAreThoseOfTheReferenceCases) {
   }
 }
 
-}  // namespace
-}  // namespace keel::naive
+}  // namespace keel::naive::naive_embedding_test

@@ -8,8 +8,7 @@
 #include "framework/kernels/embedding_update_rules.h"
 #include "framework/random.h"
 
-namespace keel::distribute {
-namespace {
+namespace keel::distribute::configuration_test {
 
 using Rule = std::shared_ptr<const UpdateRule>;
 
@@ -300,5 +299,4 @@ TEST(EngineConfigurationTest, HostileBytesAreErrorsAndNothingElse) {
   EXPECT_THROW(to_text("no record"), ValueError);
 }
 
-}  // namespace
-}  // namespace keel::distribute
+}  // namespace keel::distribute::configuration_test

@@ -10,8 +10,7 @@
 #include "framework/parallel.h"
 #include "tests/distribute/fake_processes.h"
 
-namespace keel::distribute {
-namespace {
+namespace keel::distribute::engine_prefetch_test {
 
 // While alive, so many workers compute.
 class Workers {
@@ -351,5 +350,4 @@ TEST(BackgroundWorkerTest, WhatIsLeftOutIsNotRunningAnyMore) {
   }
 }
 
-}  // namespace
-}  // namespace keel::distribute
+}  // namespace keel::distribute::engine_prefetch_test

@@ -11,8 +11,7 @@
 #include "framework/parallel.h"
 #include "tests/distribute/fake_processes.h"
 
-namespace keel::distribute {
-namespace {
+namespace keel::distribute::engine_test {
 
 FeatureBatch bags(const std::vector<std::vector<int64_t>>& rows,
                   const std::vector<float>& weights = {}) {
@@ -442,5 +441,4 @@ TEST(EngineQuantizationTest, RoundsRowsBeforeTheyAreCombinedAndStoresThemExactly
   EXPECT_EQ(engine.retrieve(0).to_vector<float>(), rows.to_vector<float>());
 }
 
-}  // namespace
-}  // namespace keel::distribute
+}  // namespace keel::distribute::engine_test

@@ -8,8 +8,7 @@
 #include "framework/parallel.h"
 #include "tests/distribute/fake_processes.h"
 
-namespace keel::distribute {
-namespace {
+namespace keel::distribute::half_tables_test {
 
 using kernels::StorageType;
 
@@ -284,5 +283,4 @@ TEST(HalfTableTest, RowsThatNobodyLooksUpAndRowsThatAreNotMovedKeepTheirBits) {
   }
 }
 
-}  // namespace
-}  // namespace keel::distribute
+}  // namespace keel::distribute::half_tables_test

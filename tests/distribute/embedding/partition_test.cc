@@ -3,8 +3,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-namespace keel::distribute {
-namespace {
+namespace keel::distribute::partition_test {
 
 std::vector<std::vector<int64_t>> rows_by_host(int64_t rows, const Sharding& sharding) {
   const Partition partition(rows, sharding);
@@ -81,5 +80,4 @@ TEST(HeldRowsTest, AProcessKeepsTheRowsOfItsHostsInAscendingOrder) {
   EXPECT_EQ(held_rows(ShardingStrategy::kDiv, 0, 4).size(), 11);
 }
 
-}  // namespace
-}  // namespace keel::distribute
+}  // namespace keel::distribute::partition_test

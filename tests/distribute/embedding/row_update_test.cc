@@ -4,8 +4,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 
-namespace keel::distribute {
-namespace {
+namespace keel::distribute::row_update_test {
 
 using Values = std::vector<float>;
 
@@ -68,5 +67,4 @@ TEST(RowUpdateTest, ANotANumberStaysInItsElement) {
   EXPECT_EQ(out[1], 0);
 }
 
-}  // namespace
-}  // namespace keel::distribute
+}  // namespace keel::distribute::row_update_test

@@ -11,8 +11,7 @@
 
 #include "framework/parallel.h"
 
-namespace keel::data {
-namespace {
+namespace keel::data::csv_test {
 
 using Ints = std::vector<int64_t>;
 using Texts = std::vector<std::string>;
@@ -425,5 +424,4 @@ TEST(CsvTest, MemoryIsBoundedByTheBatchAndNotByTheFile) {
 
 #endif
 
-}  // namespace
-}  // namespace keel::data
+}  // namespace keel::data::csv_test

@@ -11,8 +11,7 @@
 
 #include "framework/random.h"
 
-namespace keel::data {
-namespace {
+namespace keel::data::dataset_test {
 
 Tensor range_tensor(int64_t n) {
   std::vector<int64_t> values(static_cast<size_t>(n));
@@ -595,5 +594,4 @@ TEST(DatasetTest, RefusesArgumentsThatMakeNoSense) {
   EXPECT_THROW(counting(1, -3), ValueError);
 }
 
-}  // namespace
-}  // namespace keel::data
+}  // namespace keel::data::dataset_test

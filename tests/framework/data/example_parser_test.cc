@@ -11,8 +11,7 @@
 #include "framework/parallel.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel::data {
-namespace {
+namespace keel::data::example_parser_test {
 
 using Int64s = std::vector<int64_t>;
 using Floats = std::vector<float>;
@@ -296,5 +295,4 @@ TEST(SerializeExampleTest, EqualFeaturesMakeEqualBytes) {
   EXPECT_EQ(out["c"].tensor().to_vector<int64_t>(), Int64s({1, 0}));
 }
 
-}  // namespace
-}  // namespace keel::data
+}  // namespace keel::data::example_parser_test

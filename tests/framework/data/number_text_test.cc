@@ -5,8 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel::data {
-namespace {
+namespace keel::data::number_text_test {
 
 // What parse_plain takes, it takes as parse_number does.
 template <class T>
@@ -71,5 +70,4 @@ TEST(NumberTextTest, NumbersHalfwayBetweenFloatsAreRoundedOnce) {
   }
 }
 
-}  // namespace
-}  // namespace keel::data
+}  // namespace keel::data::number_text_test

@@ -13,8 +13,7 @@
 #include "framework/data/example_parser.h"
 #include "framework/data/tfrecord.h"
 
-namespace keel::data {
-namespace {
+namespace keel::data::real_records_test {
 
 namespace fs = std::filesystem;
 
@@ -155,5 +154,4 @@ TEST(RealRecordsTest, EventFilesAreRead) {
   }
 }
 
-}  // namespace
-}  // namespace keel::data
+}  // namespace keel::data::real_records_test

@@ -7,8 +7,7 @@
 #include "framework/errors.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel::data {
-namespace {
+namespace keel::data::tfrecord_test {
 
 using Strings = std::vector<std::string>;
 
@@ -250,5 +249,4 @@ TEST(TFRecordDatasetTest, FilesAreOpenedWhenItIsTheirTurn) {
   EXPECT_THROW(iterator->next(), IoError);
 }
 
-}  // namespace
-}  // namespace keel::data
+}  // namespace keel::data::tfrecord_test

@@ -9,8 +9,7 @@
 #include "framework/parallel.h"
 #include "tests/framework/kernels/random_values.h"
 
-namespace keel::kernels {
-namespace {
+namespace keel::kernels::dense_gradient_test {
 
 using testing_support::random_values;
 
@@ -121,5 +120,4 @@ TEST(DenseGradientTest, NoRowsHaveNoGradientOfTheKernel) {
   EXPECT_EQ(g.db, std::vector<float>(20));
 }
 
-}  // namespace
-}  // namespace keel::kernels
+}  // namespace keel::kernels::dense_gradient_test

@@ -5,8 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::dense_update_rules_test {
 
 using Rules = std::vector<std::shared_ptr<const UpdateRule>>;
 
@@ -166,5 +165,4 @@ TEST(DenseUpdateRulesTest, FloatAndDoubleAgree) {
   }
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::dense_update_rules_test

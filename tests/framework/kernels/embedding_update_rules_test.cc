@@ -6,8 +6,7 @@
 
 #include "framework/errors.h"
 
-namespace keel {
-namespace {
+namespace keel::embedding_update_rules_test {
 
 template <class T>
 struct State {
@@ -173,5 +172,4 @@ TEST(EmbeddingUpdateRulesTest, ACustomRuleSeesTheWholeRow) {
   EXPECT_THROW(run<double>(rule, {1}, {{1}}, 0.1), NotImplementedError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::embedding_update_rules_test

@@ -8,8 +8,7 @@
 
 #include "framework/parallel.h"
 
-namespace keel::kernels {
-namespace {
+namespace keel::kernels::gather_test {
 
 // Row i is [2 i, 2 i + 1].
 const std::vector<float> kTable = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -179,5 +178,4 @@ TEST(GatherTest, DoubleRowsAreGathered) {
   EXPECT_EQ(out, (std::vector<double>{0.3, 0.1, 0.3}));
 }
 
-}  // namespace
-}  // namespace keel::kernels
+}  // namespace keel::kernels::gather_test

@@ -13,8 +13,7 @@
 #include "framework/parallel.h"
 #include "tests/framework/kernels/random_values.h"
 
-namespace keel::kernels {
-namespace {
+namespace keel::kernels::gemm_bf16_test {
 
 using testing_support::random_values;
 
@@ -233,5 +232,4 @@ TEST_P(GemmBf16Test, BitsDependNeitherOnWorkersNorOnTheNumberOfRows) {
   }
 }
 
-}  // namespace
-}  // namespace keel::kernels
+}  // namespace keel::kernels::gemm_bf16_test

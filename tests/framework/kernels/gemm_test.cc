@@ -10,8 +10,7 @@
 #include "framework/parallel.h"
 #include "tests/framework/kernels/random_values.h"
 
-namespace keel::kernels {
-namespace {
+namespace keel::kernels::gemm_test {
 
 using testing_support::random_values;
 
@@ -143,5 +142,4 @@ TEST(GemmTest, BitsDoNotDependOnTheNumberOfWorkers) {
   set_num_workers(before);
 }
 
-}  // namespace
-}  // namespace keel::kernels
+}  // namespace keel::kernels::gemm_test

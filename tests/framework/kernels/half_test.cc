@@ -11,8 +11,7 @@
 #include "framework/kernels/gather.h"
 #include "framework/random.h"
 
-namespace keel::kernels {
-namespace {
+namespace keel::kernels::half_test {
 
 template <class Half>
 class HalfTest : public testing::Test {};
@@ -216,5 +215,4 @@ TYPED_TEST(HalfTest, LookupsAreThoseOfTheTableOfTheirFloatsBitForBit) {
   }
 }
 
-}  // namespace
-}  // namespace keel::kernels
+}  // namespace keel::kernels::half_test

@@ -7,8 +7,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel::kernels {
-namespace {
+namespace keel::kernels::interaction_test {
 
 // Features [batch, dim] each, in arrays of their own or side by side.
 template <class T>
@@ -161,5 +160,4 @@ TEST(DotPairsTest, AnInfiniteFeatureIsNoPartnerOfItself) {
   EXPECT_TRUE(std::isinf(*dx.first[1]));
 }
 
-}  // namespace
-}  // namespace keel::kernels
+}  // namespace keel::kernels::interaction_test

@@ -10,8 +10,7 @@
 
 #include "framework/kernels/gemm.h"
 
-namespace keel::kernels {
-namespace {
+namespace keel::kernels::packed_gemm_test {
 
 std::vector<float> numbers(int64_t count, uint32_t seed) {
   std::mt19937 random(seed);
@@ -92,5 +91,4 @@ TEST(PackedGemm, OfNoRowsWritesNothing) {
   PackedMatrix(b.data(), nullptr, 2, 3).multiply(nullptr, 2, 0, nullptr, 3, true);
 }
 
-}  // namespace
-}  // namespace keel::kernels
+}  // namespace keel::kernels::packed_gemm_test

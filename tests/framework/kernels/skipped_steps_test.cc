@@ -12,8 +12,7 @@
 #include "framework/kernels/dense_update_rules.h"
 #include "framework/kernels/embedding_update_rules.h"
 
-namespace keel::kernels {
-namespace {
+namespace keel::kernels::skipped_steps_test {
 
 using Rule = std::shared_ptr<const UpdateRule>;
 
@@ -316,5 +315,4 @@ TEST(SkippedStepsTest, RefusesRulesThatItCannotMakeUpFor) {
   }
 }
 
-}  // namespace
-}  // namespace keel::kernels
+}  // namespace keel::kernels::skipped_steps_test

@@ -8,8 +8,7 @@
 
 #include "framework/parallel.h"
 
-namespace keel::kernels {
-namespace {
+namespace keel::kernels::unique_test {
 
 std::vector<int64_t> random_ids(int64_t n, int64_t bound, uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -112,5 +111,4 @@ TEST(UniqueTest, SumsAreTheSameBitsForAnyNumberOfWorkers) {
   EXPECT_EQ(results[0], results[2]);
 }
 
-}  // namespace
-}  // namespace keel::kernels
+}  // namespace keel::kernels::unique_test

@@ -5,8 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::update_rule_test {
 
 // Four weights and five gradients of each; what Keras 3 makes of them is in the tests below.
 const std::vector<float> kStart = {0.44161215F, -1.3445414F, 1.1079614F, 0.41317615F};
@@ -277,5 +276,4 @@ TEST(UpdateRuleTest, DoublesAreUpdatedInDouble) {
                1e-15);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::update_rule_test

@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::activation_test {
 
 TEST(ActivationTest, AppliesItsFunction) {
   const layers::Activation relu({.activation = "relu"});
@@ -20,5 +19,4 @@ TEST(ActivationTest, RejectsUnknownNames) {
   EXPECT_THROW(layers::Activation({.activation = "rleu"}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::activation_test

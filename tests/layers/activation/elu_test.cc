@@ -6,8 +6,7 @@
 
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::elu_test {
 
 using layers::ELU;
 
@@ -32,5 +31,4 @@ TEST(ELUTest, CastsIntegersAndKeepsMasks) {
   EXPECT_TRUE(y.mask());
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::elu_test

@@ -5,8 +5,7 @@
 #include "layers/registry.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::leaky_relu_test {
 
 using layers::LeakyReLU;
 using Values = std::vector<float>;
@@ -36,5 +35,4 @@ TEST(LeakyReLUTest, ReadsTheNameThatKeras2HadForTheSlope) {
   EXPECT_EQ(layer(Tensor::full<float>({1}, -1)).item<float>(), -0.5F);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::leaky_relu_test

@@ -5,8 +5,7 @@
 #include "layers/input_layer.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::prelu_test {
 
 using layers::PReLU;
 using Values = std::vector<float>;
@@ -50,5 +49,4 @@ TEST(PReLUTest, RejectsAxesAndShapesThatDoNotFit) {
   EXPECT_THROW(PReLU({})(layers::input({.shape = {kUnknown}})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::prelu_test

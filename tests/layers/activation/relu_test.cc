@@ -12,8 +12,7 @@
 #include "savedmodel/saved_model.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::relu_test {
 
 using layers::ReLU;
 
@@ -121,5 +120,4 @@ TEST(ReLUTest, IsTheSameInAModelLoadedAgain) {
   EXPECT_EQ(load_model(folder / "relu.h5")(x).to_vector<float>(), model(x).to_vector<float>());
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::relu_test

@@ -4,8 +4,7 @@
 
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::softmax_test {
 
 using layers::Softmax;
 
@@ -44,5 +43,4 @@ TEST(SoftmaxTest, RejectsAxesOutOfRange) {
   EXPECT_THROW(Softmax({.axis = 2})(Tensor::zeros({1, 3})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::softmax_test

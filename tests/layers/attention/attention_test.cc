@@ -8,8 +8,7 @@
 #include "layers/functional.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::attention_test {
 
 using layers::AdditiveAttention;
 using layers::Attention;
@@ -158,5 +157,4 @@ TEST(AttentionTest, GradientsAreSlopes) {
   check(AdditiveAttention({.dtype = DType::kFloat64}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::attention_test

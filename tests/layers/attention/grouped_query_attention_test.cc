@@ -5,8 +5,7 @@
 #include "autodiff/ops.h"
 #include "layers/input_layer.h"
 
-namespace keel {
-namespace {
+namespace keel::grouped_query_attention_test {
 
 using layers::GroupedQueryAttention;
 using layers::MultiHeadAttention;
@@ -70,5 +69,4 @@ TEST(GroupedQueryAttentionTest, RefusesWhatDoesNotFit) {
   EXPECT_THROW(layer(Tensors::list({flat, flat})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::grouped_query_attention_test

@@ -9,8 +9,7 @@
 #include "layers/registry.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::multi_head_attention_test {
 
 using layers::MultiHeadAttention;
 using Floats = std::vector<float>;
@@ -220,5 +219,4 @@ TEST(MultiHeadAttentionTest, GradientsAreSlopes) {
                                                testing_support::distinct_doubles({2, 3, 2}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::multi_head_attention_test

@@ -6,8 +6,7 @@
 #include "layers/registry.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::conv1d_test {
 
 using layers::Conv1D;
 using Floats = std::vector<float>;
@@ -108,5 +107,4 @@ TEST(Conv1DTest, GradientsAreSlopes) {
   }
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::conv1d_test

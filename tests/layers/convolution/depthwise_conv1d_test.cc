@@ -6,8 +6,7 @@
 #include "layers/input_layer.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::depthwise_conv1d_test {
 
 using layers::DepthwiseConv1D;
 
@@ -44,5 +43,4 @@ TEST(DepthwiseConv1DTest, GradientsAreSlopes) {
       testing_support::distinct_doubles({2, 4, 2}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::depthwise_conv1d_test

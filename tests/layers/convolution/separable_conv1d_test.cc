@@ -7,8 +7,7 @@
 #include "layers/input_layer.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::separable_conv1d_test {
 
 using layers::SeparableConv1D;
 
@@ -43,5 +42,4 @@ TEST(SeparableConv1DTest, GradientsAreSlopes) {
       testing_support::distinct_doubles({2, 4, 2}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::separable_conv1d_test

@@ -5,8 +5,7 @@
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
 
-namespace keel {
-namespace {
+namespace keel::windows_test {
 
 using Floats = std::vector<float>;
 
@@ -66,5 +65,4 @@ TEST(WindowsTest, RefusesOptionsOutOfRange) {
   EXPECT_THROW(windows_for(good, 1, "Test"), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::windows_test

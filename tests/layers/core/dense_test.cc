@@ -6,8 +6,7 @@
 #include "autodiff/tape.h"
 #include "layers/input_layer.h"
 
-namespace keel {
-namespace {
+namespace keel::dense_test {
 
 using layers::Dense;
 
@@ -79,5 +78,4 @@ TEST(DenseTest, RejectsInputsItCannotBuildFor) {
   EXPECT_FALSE(dense->built());
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::dense_test

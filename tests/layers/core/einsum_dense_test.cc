@@ -6,8 +6,7 @@
 #include "layers/registry.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::einsum_dense_test {
 
 using layers::EinsumDense;
 
@@ -98,5 +97,4 @@ TEST(EinsumDenseTest, RejectsShapesThatDoNotFit) {
                ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::einsum_dense_test

@@ -7,8 +7,7 @@
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
 
-namespace keel {
-namespace {
+namespace keel::embedding_test {
 
 using layers::Embedding;
 
@@ -60,5 +59,4 @@ TEST(EmbeddingTest, RejectsBadOptions) {
   EXPECT_THROW(Embedding({.input_dim = 2, .output_dim = 0}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::embedding_test

@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::identity_test {
 
 TEST(IdentityTest, PassesStructuresOn) {
   const Tensor a = Tensor::scalar<float>(1);
@@ -18,5 +17,4 @@ TEST(IdentityTest, KeepsMasks) {
   EXPECT_TRUE(layers::Identity({})(x).mask());
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::identity_test

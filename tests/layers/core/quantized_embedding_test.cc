@@ -12,8 +12,7 @@
 #include "layers/sequential.h"
 #include "optimizers/sgd.h"
 
-namespace keel {
-namespace {
+namespace keel::quantized_embedding_test {
 
 using layers::Embedding;
 
@@ -149,5 +148,4 @@ TEST(QuantizedEmbeddingTest, ScalesArePositiveAndFinite) {
   EXPECT_EQ(layer->embeddings_scale().read().data<float>()[3], 2);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::quantized_embedding_test

@@ -7,8 +7,7 @@
 #include "layers/embedding/distributed_embedding.h"
 #include "layers/registry.h"
 
-namespace keel {
-namespace {
+namespace keel::distributed_config_test {
 
 TEST(DistributedConfigTest, ReadsWhatKerasWrites) {
   const auto layer = layers::deserialize(parse_json(R"({"class_name": "DistributedEmbedding",
@@ -59,5 +58,4 @@ TEST(DistributedConfigTest, WrongConfigsOfFilesAreRefused) {
   EXPECT_THROW(read(features(deep)), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::distributed_config_test

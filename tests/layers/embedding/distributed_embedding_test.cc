@@ -9,8 +9,7 @@
 #include "layers/functional.h"
 #include "layers/registry.h"
 
-namespace keel {
-namespace {
+namespace keel::distributed_embedding_test {
 
 using distribute::TPUStrategy;
 using keras_rs::make_table;
@@ -574,5 +573,4 @@ TEST(DistributedEmbeddingTest, LaterChangesOfConfigsDoNotReachTheLayer) {
   EXPECT_EQ(to_json(layer->get_config()), before);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::distributed_embedding_test

@@ -18,8 +18,7 @@
 #include "savedmodel/saved_model.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel {
-namespace {
+namespace keel::distributed_embedding_training_test {
 
 using distribute::TPUStrategy;
 using keras_rs::make_table;
@@ -327,5 +326,4 @@ TEST(DistributedEmbeddingTrainingTest, CheckpointsFitEveryPlacementAndStacking) 
   expect_near(after(cpu, "auto"), expected);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::distributed_embedding_training_test

@@ -7,8 +7,7 @@
 #include "layers/functional.h"
 #include "layers/registry.h"
 
-namespace keel {
-namespace {
+namespace keel::embed_reduce_test {
 
 using layers::EmbedReduce;
 using Values = std::vector<float>;
@@ -273,5 +272,4 @@ TEST(EmbedReduceTest, RefusesWeightsThatDoNotFit) {
   EXPECT_THROW(layer(Tensors::list({dense})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::embed_reduce_test

@@ -11,8 +11,7 @@
 #include "layers/embedding/tpu_embedding.h"
 #include "optimizers/sgd.h"
 
-namespace keel {
-namespace {
+namespace keel::failing_replica_test {
 
 // What the last replica does that the others do not.
 enum class Fault {
@@ -164,5 +163,4 @@ TEST(UnfitGradientTest, IsAnErrorThatNamesItsOpAndMovesNoRow) {
 
 INSTANTIATE_TEST_SUITE_P(Faults, FailingReplicaTest, testing::ValuesIn(cases()));
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::failing_replica_test

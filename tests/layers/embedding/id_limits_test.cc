@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::id_limits_test {
 
 using Ids = std::vector<int64_t>;
 using Values = std::vector<float>;
@@ -110,5 +109,4 @@ TEST(IdLimitsTest, PoliciesHaveNames) {
   EXPECT_THROW(decode(Config("ignore"), copy), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::id_limits_test

@@ -8,8 +8,7 @@
 #include "optimizers/sgd.h"
 #include "tests/support/embedding_fixture.h"
 
-namespace keel {
-namespace {
+namespace keel::id_policy_test {
 
 using distribute::CPUStrategy;
 using distribute::Strategy;
@@ -219,5 +218,4 @@ TEST(IdPolicyNotesTest, ASilentFitSaysNothing) {
   EXPECT_EQ(shown_by_fit(IdPolicy::ignore(), Verbose::kSilent), "");
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::id_policy_test

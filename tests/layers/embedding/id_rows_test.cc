@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::id_rows_test {
 
 using Ids = std::vector<int64_t>;
 using Values = std::vector<float>;
@@ -76,5 +75,4 @@ TEST(IdRowsTest, RefusesWeightsOfAnotherKindOrShape) {
   EXPECT_THROW(rows_of(ids, Tensor::zeros({3})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::id_rows_test

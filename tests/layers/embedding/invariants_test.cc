@@ -14,8 +14,7 @@
 #include "tests/support/embedding_fixture.h"
 #include "tests/support/random_embedding_case.h"
 
-namespace keel {
-namespace {
+namespace keel::invariants_test {
 
 using distribute::CPUStrategy;
 using distribute::Strategy;
@@ -445,5 +444,4 @@ TEST(EmbeddingInvariantsTest, TheVirtualVariableStaysZero) {
   }
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::invariants_test

@@ -8,8 +8,7 @@
 #include "optimizers/sgd.h"
 #include "tests/support/embedding_fixture.h"
 
-namespace keel {
-namespace {
+namespace keel::partial_tpu_embedding_test {
 
 using distribute::TPUStrategy;
 using fixture::expect_rows;
@@ -147,5 +146,4 @@ TEST(PartialTPUEmbeddingTest, ItsConfigMakesAnEqualLayer) {
   EXPECT_EQ(again->keras_embedding_layers().size(), 3U);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::partial_tpu_embedding_test

@@ -10,8 +10,7 @@
 #include "optimizers/adagrad.h"
 #include "tests/support/embedding_fixture.h"
 
-namespace keel {
-namespace {
+namespace keel::pipeline_lookups_test {
 
 using distribute::TPUStrategy;
 using layers::TPUEmbedding;
@@ -165,5 +164,4 @@ TEST_F(PipelineLookupsTest, FilesKeepTheOption) {
   EXPECT_EQ(again(layer(false)).find("pipeline_lookups"), nullptr);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::pipeline_lookups_test

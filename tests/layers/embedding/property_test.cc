@@ -16,8 +16,7 @@
 #include "framework/parallel.h"
 #include "tests/support/random_embedding_case.h"
 
-namespace keel {
-namespace {
+namespace keel::property_test {
 
 using distribute::CPUStrategy;
 using distribute::Strategy;
@@ -331,5 +330,4 @@ TEST_P(PropertyTest, RandomConfigurationsAgreeWithTheNaiveReference) {
 
 INSTANTIATE_TEST_SUITE_P(Parts, PropertyTest, testing::Range(0, kParts));
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::property_test

@@ -4,8 +4,7 @@
 
 #include "layers/embedding/tpu_embedding.h"
 
-namespace keel {
-namespace {
+namespace keel::spec_rows_config_test {
 
 TEST(SpecRowsA, A01_VocabularySizeMustBePositive) {
   EXPECT_THROW(make_table({.vocabulary_size = 0, .dim = 4}), ValueError);
@@ -73,5 +72,4 @@ TEST(RowIdInitializerTest, RowsHoldTheirNumbersFromTheOffset) {
             (std::vector<float>{0, 0, 1, 1, 2, 2}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::spec_rows_config_test

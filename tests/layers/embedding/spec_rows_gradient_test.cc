@@ -6,8 +6,7 @@
 #include "optimizers/sgd.h"
 #include "tests/support/embedding_fixture.h"
 
-namespace keel {
-namespace {
+namespace keel::spec_rows_gradient_test {
 
 using distribute::CPUStrategy;
 using distribute::Strategy;
@@ -305,5 +304,4 @@ TEST(SpecRowsC, C13_FullStepOfAdagradMomentum) {
   });
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::spec_rows_gradient_test

@@ -13,8 +13,7 @@
 #include "tests/savedmodel/temp_folder.h"
 #include "tests/support/embedding_fixture.h"
 
-namespace keel {
-namespace {
+namespace keel::spec_rows_layer_test {
 
 using distribute::CPUStrategy;
 using distribute::Strategy;
@@ -296,5 +295,4 @@ TEST(SpecRowsF, F16_EveryOptimizerTrainsAndEvaluatesEveryKindOfInput) {
   }
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::spec_rows_layer_test

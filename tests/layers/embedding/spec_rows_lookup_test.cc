@@ -3,8 +3,7 @@
 #include "distribute/tpu_strategy.h"
 #include "tests/support/embedding_fixture.h"
 
-namespace keel {
-namespace {
+namespace keel::spec_rows_lookup_test {
 
 using distribute::CPUStrategy;
 using distribute::Strategy;
@@ -363,5 +362,4 @@ TEST(SpecRowsB, B29_AnIdBeyondTheVocabularyIsAnErrorInEveryMode) {
   }
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::spec_rows_lookup_test

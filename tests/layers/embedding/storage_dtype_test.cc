@@ -8,8 +8,7 @@
 #include "optimizers/adagrad.h"
 #include "optimizers/sgd.h"
 
-namespace keel {
-namespace {
+namespace keel::storage_dtype_test {
 
 using layers::TPUEmbedding;
 
@@ -97,5 +96,4 @@ TEST(StorageDTypeTest, AnUnknownOneIsAnError) {
   }
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::storage_dtype_test

@@ -6,8 +6,7 @@
 
 #include "optimizers/sgd.h"
 
-namespace keel {
-namespace {
+namespace keel::table_stacking_test {
 
 using Names = std::vector<std::string>;
 using Lists = std::vector<Names>;
@@ -221,5 +220,4 @@ TEST(TableStackingTest, ConfigsHoldEveryForm) {
   EXPECT_EQ(to_json(encode(TableStacking(Names{"a", "b"}))), R"(["a", "b"])");
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::table_stacking_test

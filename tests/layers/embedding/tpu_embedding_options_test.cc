@@ -11,8 +11,7 @@
 #include "tests/savedmodel/temp_folder.h"
 #include "tests/support/embedding_fixture.h"
 
-namespace keel {
-namespace {
+namespace keel::tpu_embedding_options_test {
 
 using distribute::CPUStrategy;
 using distribute::TPUStrategy;
@@ -282,5 +281,4 @@ TEST(TPUEmbeddingFileTest, UnknownEmbeddingFeaturesAreErrors) {
   EXPECT_THROW(TPUEmbeddingLayer::from_config(config), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::tpu_embedding_options_test

@@ -14,8 +14,7 @@
 #include "optimizers/schedules.h"
 #include "optimizers/sgd.h"
 
-namespace keel {
-namespace {
+namespace keel::embedding_tpu_embedding_test {
 
 using distribute::TPUStrategy;
 using layers::TPUEmbedding;
@@ -596,5 +595,4 @@ TEST(TPUEmbeddingTest, UpdatingATableOfAnotherLayerDoesNothing) {
   }
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::embedding_tpu_embedding_test

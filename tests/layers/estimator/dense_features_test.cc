@@ -8,8 +8,7 @@
 #include "layers/functional.h"
 #include "layers/registry.h"
 
-namespace keel {
-namespace {
+namespace keel::dense_features_test {
 
 namespace fc = feature_column;
 using feature_column::Column;
@@ -145,5 +144,4 @@ TEST(FeatureColumnConfigs, RefuseWhatFilesCannotHoldAndUnknownClasses) {
       ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::dense_features_test

@@ -4,8 +4,7 @@
 
 #include "optimizers/tpu_parameters.h"
 
-namespace keel::estimator {
-namespace {
+namespace keel::estimator::embedding_config_spec_test {
 
 namespace fc = feature_column;
 using tpu::v1::FeatureOptions;
@@ -120,5 +119,4 @@ TEST(EmbeddingConfigSpec, KeepsTensorCoreColumnsApart) {
   EXPECT_EQ(spec.configs().feature_to_config_dict.size(), 1U);
 }
 
-}  // namespace
-}  // namespace keel::estimator
+}  // namespace keel::estimator::embedding_config_spec_test

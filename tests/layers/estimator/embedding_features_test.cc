@@ -7,8 +7,7 @@
 #include "layers/input_layer.h"
 #include "layers/registry.h"
 
-namespace keel {
-namespace {
+namespace keel::embedding_features_test {
 
 using layers::EmbeddingFeatures;
 using tpu::v1::Configs;
@@ -100,5 +99,4 @@ TEST(EmbeddingFeatures, IsMadeAgainFromItsConfig) {
   EXPECT_THROW(EmbeddingFeaturesLayer::from_config(broken), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::embedding_features_test

@@ -6,8 +6,7 @@
 #include "autodiff/ops.h"
 #include "layers/input_layer.h"
 
-namespace keel::feature_column {
-namespace {
+namespace keel::feature_column::feature_column_test {
 
 using Ids = std::vector<int64_t>;
 using Words = std::vector<std::string>;
@@ -163,5 +162,4 @@ TEST(EmbeddingColumn, RefusesOtherColumnsAndBadNumbers) {
   EXPECT_THROW(embedding_column(a, 4, {.combiner = "max"}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel::feature_column
+}  // namespace keel::feature_column::feature_column_test

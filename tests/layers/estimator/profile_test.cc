@@ -6,8 +6,7 @@
 #include <gtest/gtest.h>
 #include <set>
 
-namespace keel::tpu {
-namespace {
+namespace keel::tpu::estimator_profile_test {
 
 namespace fs = std::filesystem;
 
@@ -193,5 +192,4 @@ TEST(ChooseShardingStrategy, KeepsWhatIsAskedForWhereStatisticsDoNotTell) {
   }
 }
 
-}  // namespace
-}  // namespace keel::tpu
+}  // namespace keel::tpu::estimator_profile_test

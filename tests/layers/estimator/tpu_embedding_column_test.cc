@@ -6,8 +6,7 @@
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
 
-namespace keel::tpu {
-namespace {
+namespace keel::tpu::tpu_embedding_column_test {
 
 namespace fc = feature_column;
 using Values = std::vector<float>;
@@ -166,5 +165,4 @@ TEST(TensorCoreLookup, PassesGradientsToTheRowsThatWereThere) {
   EXPECT_EQ(gradients[0].dense().to_vector<float>(), Values({0, 2, 0, 0, 1}));
 }
 
-}  // namespace
-}  // namespace keel::tpu
+}  // namespace keel::tpu::tpu_embedding_column_test

@@ -4,8 +4,7 @@
 
 #include "optimizers/tpu_parameters.h"
 
-namespace keel::tpu::v1 {
-namespace {
+namespace keel::tpu::v1::tpu_embedding_v1_config_test {
 
 namespace fc = feature_column;
 
@@ -118,5 +117,4 @@ TEST(SlotNames, AreThoseOfARunOnTheHost) {
   EXPECT_EQ(names(FtrlParameters{.learning_rate = 1}), Names({v + "/Ftrl", v + "/Ftrl_1"}));
 }
 
-}  // namespace
-}  // namespace keel::tpu::v1
+}  // namespace keel::tpu::v1::tpu_embedding_v1_config_test

@@ -10,8 +10,7 @@
 #include "optimizers/tpu_parameters.h"
 #include "tests/distribute/fake_processes.h"
 
-namespace keel::tpu::v1 {
-namespace {
+namespace keel::tpu::v1::tpu_embedding_v1_test {
 
 namespace fc = feature_column;
 using distribute::TPUStrategy;
@@ -583,5 +582,4 @@ TEST(V1TPUEmbedding, LearnsItsPartitionFromProfilesWithoutChangingValues) {
   EXPECT_EQ(found[0], found[2]);
 }
 
-}  // namespace
-}  // namespace keel::tpu::v1
+}  // namespace keel::tpu::v1::tpu_embedding_v1_test

@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace keel::tpu::v1 {
-namespace {
+namespace keel::tpu::v1::v1_input_test {
 
 using Ids = std::vector<int64_t>;
 
@@ -137,5 +136,4 @@ TEST(SplitInputs, RefusesWeightsAtOtherPositions) {
                ValueError);
 }
 
-}  // namespace
-}  // namespace keel::tpu::v1
+}  // namespace keel::tpu::v1::v1_input_test

@@ -6,8 +6,7 @@
 #include "autodiff/tape.h"
 #include "layers/input_layer.h"
 
-namespace keel {
-namespace {
+namespace keel::dot_interaction_test {
 
 using layers::DotInteraction;
 using Values = std::vector<float>;
@@ -69,5 +68,4 @@ TEST(DotInteractionTest, RejectsFeaturesOfDifferentShapes) {
                ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::dot_interaction_test

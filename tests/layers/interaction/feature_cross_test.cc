@@ -5,8 +5,7 @@
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
 
-namespace keel {
-namespace {
+namespace keel::feature_cross_test {
 
 using layers::FeatureCross;
 using Values = std::vector<float>;
@@ -77,5 +76,4 @@ TEST(FeatureCrossTest, RejectsInputsThatDoNotFit) {
   EXPECT_THROW(FeatureCross({})(Tensor::zeros({2})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::feature_cross_test

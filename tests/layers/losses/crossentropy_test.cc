@@ -6,8 +6,7 @@
 
 #include "autodiff/tape.h"
 
-namespace keel {
-namespace {
+namespace keel::crossentropy_test {
 
 TEST(CrossentropyLossTest, BinaryIsFiniteAtZeroAndOne) {
   const Tensor y_true = Tensor::from<float>({0, 1}, {2, 1});
@@ -90,5 +89,4 @@ TEST(CrossentropyLossTest, BadOptionsAreRefused) {
   EXPECT_THROW(losses::CategoricalCrossentropy({.label_smoothing = -0.1}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::crossentropy_test

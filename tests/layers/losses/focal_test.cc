@@ -6,8 +6,7 @@
 
 #include "layers/losses/crossentropy.h"
 
-namespace keel {
-namespace {
+namespace keel::focal_test {
 
 const std::vector<double> kProbabilities = {.75, .25};
 Tensor labels() { return Tensor::from<double>({1, 0}, {1, 2}); }
@@ -52,5 +51,4 @@ TEST(FocalLossTest, BadOptionsAreRefused) {
   EXPECT_THROW(losses::CategoricalFocalCrossentropy({.label_smoothing = -1}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::focal_test

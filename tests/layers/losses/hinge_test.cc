@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::hinge_test {
 
 TEST(HingeLossTest, MeasuresTheWayToTheMargin) {
   const Tensor y = Tensor::from<float>({-1, 1, 1}, {1, 3});
@@ -29,5 +28,4 @@ TEST(HingeLossTest, CategoricalComparesWithTheGreatestWrongClass) {
   EXPECT_EQ(losses::categorical_hinge(y, sure).item<float>(), 0);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::hinge_test

@@ -7,8 +7,7 @@
 
 #include "autodiff/tape.h"
 
-namespace keel {
-namespace {
+namespace keel::list_mle_test {
 
 LossHandle list_mle(double temperature = 1) {
   return losses::ListMLELoss({.temperature = temperature, .reduction = "none"});
@@ -88,5 +87,4 @@ TEST(ListMLELossTest, WhatDoesNotFitIsRefused) {
   EXPECT_THROW(list_mle()->call(symbol, symbol), NotImplementedError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::list_mle_test

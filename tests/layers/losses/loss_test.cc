@@ -8,8 +8,7 @@
 #include "autodiff/tape.h"
 #include "layers/losses.h"
 
-namespace keel {
-namespace {
+namespace keel::loss_test {
 
 // Labels and predictions that every loss takes, away from kinks.
 Tensor labels_for(const std::string& class_name) {
@@ -253,5 +252,4 @@ TEST(LossTest, UnknownReductionsAreRefused) {
   EXPECT_THROW(losses::MeanSquaredError({.reduction = "average"}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::loss_test

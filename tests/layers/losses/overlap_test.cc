@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::overlap_test {
 
 Tensor labels() { return Tensor::from<double>({1, 1, 0, 0, 1, 0}, {2, 3}); }
 Tensor predictions() { return Tensor::from<double>({1, 0, 1, 0, 1, 0}, {2, 3}); }
@@ -37,5 +36,4 @@ TEST(OverlapLossTest, WholeBatchesAreOneLoss) {
               1.0 / 6, 1e-7);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::overlap_test

@@ -9,8 +9,7 @@
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
 
-namespace keel {
-namespace {
+namespace keel::pairwise_test {
 
 using Numbers = std::vector<double>;
 
@@ -175,5 +174,4 @@ TEST(PairwiseLossTest, ConfigsAreThoseOfKerasRs) {
   EXPECT_EQ(losses::get("pairwise_mean_squared_error")->class_name(), "PairwiseMeanSquaredError");
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::pairwise_test

@@ -4,8 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::probabilistic_test {
 
 TEST(ProbabilisticLossTest, KLDivergenceIsZeroBetweenEquals) {
   const Tensor p = Tensor::from<double>({.5, .5, 0}, {1, 3});
@@ -23,5 +22,4 @@ TEST(ProbabilisticLossTest, PoissonIsRateLessCountsTimesItsLogarithm) {
   EXPECT_NEAR(losses::poisson(y, p).item<double>(), (1 + 2 - 3 * std::log(2.0)) / 2, 1e-6);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::probabilistic_test

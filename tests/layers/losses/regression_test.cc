@@ -4,8 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::regression_test {
 
 Tensor labels() { return Tensor::from<double>({1, -2}, {1, 2}); }
 Tensor predictions() { return Tensor::from<double>({1.5, 2}, {1, 2}); }
@@ -43,5 +42,4 @@ TEST(RegressionLossTest, PercentagesOfZeroAreLargeButFinite) {
       100);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::regression_test

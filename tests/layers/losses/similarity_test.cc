@@ -6,8 +6,7 @@
 
 #include "autodiff/tape.h"
 
-namespace keel {
-namespace {
+namespace keel::similarity_test {
 
 TEST(SimilarityLossTest, IsMinusTheCosine) {
   const Tensor y = Tensor::from<double>({1, 0, 3, 4}, {2, 2});
@@ -98,5 +97,4 @@ TEST(SimilarityLossTest, CircleRefusesOtherShapes) {
   EXPECT_THROW(losses::circle(three, symbol), NotImplementedError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::similarity_test

@@ -9,8 +9,7 @@
 #include "layers/merging/dot.h"
 #include "layers/merging/merge.h"
 
-namespace keel {
-namespace {
+namespace keel::merging_test {
 
 using Values = std::vector<float>;
 
@@ -173,5 +172,4 @@ TEST(DotTest, RejectsAxesThatDoNotFit) {
   EXPECT_THROW(layers::Dot({})(batches), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::merging_test

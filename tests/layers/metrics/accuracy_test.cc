@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::accuracy_test {
 
 TEST(AccuracyMetricTest, ChoosesByTheShapes) {
   const MetricHandle binary = metrics::get("accuracy");
@@ -49,5 +48,4 @@ TEST(AccuracyMetricTest, BadOptionsAndShapesAreRefused) {
   EXPECT_THROW(sparse->update_state(Tensor::zeros({3}), Tensor::zeros({2, 4})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::accuracy_test

@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::auc_test {
 
 // The chance that a positive lies above a negative, ties counting half.
 double pairwise_auc(const std::vector<float>& label, const std::vector<float>& score) {
@@ -108,5 +107,4 @@ TEST(AUCTest, ConfigsAreKerass) {
   EXPECT_EQ(own->get_config()["curve"], Config("PR"));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::auc_test

@@ -4,8 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::calibration_test {
 
 Tensor labels() { return Tensor::from<float>({1, 0, 0, 1}, {4}); }
 Tensor predictions() { return Tensor::from<float>({.75f, .25f, .5f, .5f}, {4}); }
@@ -73,5 +72,4 @@ TEST(CalibrationTest, WithoutClicksItMeansNothing) {
   EXPECT_EQ(metric->result(), 0);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::calibration_test

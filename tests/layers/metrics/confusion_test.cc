@@ -4,8 +4,7 @@
 
 #include "layers/metrics/operating_point.h"
 
-namespace keel {
-namespace {
+namespace keel::confusion_test {
 
 // Scores .1 .4 .35 .8 of labels 0 0 1 1.
 void update(const MetricHandle& metric) {
@@ -116,5 +115,4 @@ TEST(ConfusionMetricTest, ConfigsKeepANumberAndAListApart) {
   EXPECT_TRUE(metrics::Recall({})->get_config()["thresholds"].is_null());
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::confusion_test

@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::correlation_test {
 
 double result(const MetricHandle& metric) {
   metric->update_state(Tensor::from<float>({1, 2, 3, 1, 2, 3}, {2, 3}),
@@ -31,5 +30,4 @@ TEST(CorrelationTest, SamplesMayBeColumns) {
   EXPECT_NEAR(metric->result(), 0, 1e-6);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::correlation_test

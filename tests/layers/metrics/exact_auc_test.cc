@@ -9,8 +9,7 @@
 #include "layers/metrics/auc.h"
 #include "layers/training/per_replica_values.h"
 
-namespace keel {
-namespace {
+namespace keel::exact_auc_test {
 
 struct Sample {
   int64_t user = 0;
@@ -214,5 +213,4 @@ TEST(GAUCTest, WhatDoesNotFitIsRefused) {
   EXPECT_THROW(metrics::labels_of_users(Tensor::zeros({2}), Tensor::zeros({3})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::exact_auc_test

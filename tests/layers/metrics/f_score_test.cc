@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::f_score_test {
 
 // Of classes 0 and 1: one hit each; of class 2 a miss and of class 0 a false alarm.
 void update(const MetricHandle& metric) {
@@ -63,5 +62,4 @@ TEST(FScoreTest, RefusesBadOptionsAndShapes) {
   EXPECT_THROW(metric->update_state(Tensor::zeros({1, 2}), Tensor::zeros({1, 2})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::f_score_test

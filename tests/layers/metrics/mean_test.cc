@@ -8,8 +8,7 @@
 #include "layers/metrics/crossentropy.h"
 #include "layers/metrics/regression.h"
 
-namespace keel {
-namespace {
+namespace keel::mean_test {
 
 TEST(MeanMetricTest, TakesValuesAlone) {
   const metrics::Mean mean({});
@@ -80,5 +79,4 @@ TEST(MeanMetricTest, CrossentropyChoosesByTheShapes) {
   EXPECT_NEAR(metric->result(), std::log(4.0), 1e-6);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::mean_test

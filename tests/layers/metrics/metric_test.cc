@@ -9,8 +9,7 @@
 #include "layers/losses.h"
 #include "layers/metrics.h"
 
-namespace keel {
-namespace {
+namespace keel::metric_test {
 
 using distribute::TPUStrategy;
 
@@ -234,5 +233,4 @@ TEST(MetricTest, AnArgumentIsSerializedAsItWasGiven) {
   EXPECT_EQ(MetricArgument(auc).config(), metrics::serialize(*auc));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::metric_test

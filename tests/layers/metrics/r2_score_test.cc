@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::r2_score_test {
 
 // Columns of scores 1 - 2 / 8 and 1 - 2 / 2.
 Tensor labels() { return Tensor::from<float>({0, 0, 2, 1, 4, 2}, {3, 2}); }
@@ -39,5 +38,4 @@ TEST(R2ScoreTest, RefusesBadOptionsAndShapes) {
   EXPECT_THROW(metrics::R2Score({})->update_state(deep, deep), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::r2_score_test

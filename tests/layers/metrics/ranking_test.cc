@@ -8,8 +8,7 @@
 
 #include "distribute/tpu_strategy.h"
 
-namespace keel {
-namespace {
+namespace keel::ranking_test {
 
 using Numbers = std::vector<float>;
 
@@ -168,5 +167,4 @@ TEST(RankingTest, ConfigsHaveTheKeysOfKerasRs) {
   EXPECT_EQ(metrics::NDCG({})->name(), "ndcg");
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::ranking_test

@@ -5,8 +5,7 @@
 #include "distribute/tpu_strategy.h"
 #include "tests/distribute/fake_processes.h"
 
-namespace keel {
-namespace {
+namespace keel::scored_examples_test {
 
 TEST(ScoredExamplesTest, ProcessesGatherThoseOfAllReplicasInOrder) {
   distribute::FakeJob job(2);
@@ -34,5 +33,4 @@ TEST(ScoredExamplesTest, ProcessesGatherThoseOfAllReplicasInOrder) {
   EXPECT_EQ(errors, (std::vector<std::string>{"", ""}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::scored_examples_test

@@ -6,8 +6,7 @@
 #include "layers/input_layer.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::batch_normalization_test {
 
 using layers::BatchNormalization;
 using Values = std::vector<float>;
@@ -135,5 +134,4 @@ TEST(BatchNormalizationTest, RejectsBadOptionsAndInputs) {
   EXPECT_THROW(BatchNormalization({})(layers::input({.shape = {kUnknown}})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::batch_normalization_test

@@ -5,8 +5,7 @@
 #include "layers/input_layer.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::group_normalization_test {
 
 using layers::GroupNormalization;
 using Values = std::vector<float>;
@@ -61,5 +60,4 @@ TEST(GroupNormalizationTest, RejectsBadOptionsAndInputs) {
   EXPECT_THROW(GroupNormalization({.groups = 1})(layers::input({.shape = {kUnknown}})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::group_normalization_test

@@ -5,8 +5,7 @@
 #include "layers/input_layer.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::layer_normalization_test {
 
 using layers::LayerNormalization;
 using Values = std::vector<float>;
@@ -65,5 +64,4 @@ TEST(LayerNormalizationTest, RejectsBadOptionsAndInputs) {
   EXPECT_THROW(LayerNormalization({})(layers::input({.shape = {kUnknown}})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::layer_normalization_test

@@ -6,8 +6,7 @@
 #include "layers/input_layer.h"
 #include "layers/registry.h"
 
-namespace keel {
-namespace {
+namespace keel::normalization_test {
 
 using layers::Normalization;
 using Values = std::vector<float>;
@@ -105,5 +104,4 @@ TEST(NormalizationTest, RejectsWhatDoesNotFit) {
   EXPECT_THROW(layer->adapt(Tensor::zeros({1, 3})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::normalization_test

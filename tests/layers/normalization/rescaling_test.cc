@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::rescaling_test {
 
 using layers::Rescaling;
 using Values = std::vector<float>;
@@ -18,5 +17,4 @@ TEST(RescalingTest, TakesANumberForEachPositionOfTheLastAxis) {
   EXPECT_EQ(y.to_vector<float>(), (Values{3, 30, 3, 30}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::rescaling_test

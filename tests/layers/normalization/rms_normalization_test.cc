@@ -5,8 +5,7 @@
 #include "layers/input_layer.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::rms_normalization_test {
 
 using layers::RMSNormalization;
 
@@ -35,5 +34,4 @@ TEST(RMSNormalizationTest, RejectsBadOptionsAndInputs) {
   EXPECT_THROW(RMSNormalization({})(layers::input({.shape = {kUnknown}})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::rms_normalization_test

@@ -6,8 +6,7 @@
 
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::unit_normalization_test {
 
 using layers::UnitNormalization;
 
@@ -45,5 +44,4 @@ TEST(UnitNormalizationTest, KeepsMasksAndRejectsAxesOutOfRange) {
   EXPECT_THROW(UnitNormalization({.axis = 2})(x), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::unit_normalization_test

@@ -6,8 +6,7 @@
 #include "layers/registry.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::average_pooling1d_test {
 
 using layers::AveragePooling1D;
 using Values = std::vector<float>;
@@ -65,5 +64,4 @@ TEST(AveragePooling1DTest, RejectsBadOptionsAndShapes) {
   EXPECT_THROW(AveragePooling1D({.pool_size = 6})(steps()), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::average_pooling1d_test

@@ -7,8 +7,7 @@
 #include "layers/input_layer.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::global_average_pooling1d_test {
 
 using layers::GlobalAveragePooling1D;
 using Values = std::vector<float>;
@@ -58,5 +57,4 @@ TEST(GlobalAveragePooling1DTest, RejectsBadFormatsAndShapes) {
   EXPECT_THROW(GlobalAveragePooling1D({})(Tensor::zeros({1, 5})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::global_average_pooling1d_test

@@ -5,8 +5,7 @@
 #include "layers/input_layer.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::global_max_pooling1d_test {
 
 using layers::GlobalMaxPooling1D;
 using Values = std::vector<float>;
@@ -39,5 +38,4 @@ TEST(GlobalMaxPooling1DTest, RejectsBadFormatsAndShapes) {
   EXPECT_THROW(GlobalMaxPooling1D({})(Tensor::zeros({1, 5})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::global_max_pooling1d_test

@@ -6,8 +6,7 @@
 
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::max_pooling1d_test {
 
 using layers::MaxPooling1D;
 using Values = std::vector<float>;
@@ -50,5 +49,4 @@ TEST(MaxPooling1DTest, HidesNoNaN) {
   EXPECT_TRUE(std::isnan(y.data<float>()[1]));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::max_pooling1d_test

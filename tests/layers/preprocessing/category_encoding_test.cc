@@ -5,8 +5,7 @@
 #include "layers/functional.h"
 #include "layers/input_layer.h"
 
-namespace keel {
-namespace {
+namespace keel::category_encoding_test {
 
 using layers::CategoryEncoding;
 using Values = std::vector<float>;
@@ -65,5 +64,4 @@ TEST(CategoryEncodingTest, RejectsBadOptions) {
   EXPECT_THROW(CategoryEncoding({.num_tokens = 3, .output_mode = "tf_idf"}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::category_encoding_test

@@ -6,8 +6,7 @@
 
 #include "layers/registry.h"
 
-namespace keel {
-namespace {
+namespace keel::discretization_test {
 
 using layers::Discretization;
 using Bins = std::vector<int64_t>;
@@ -85,5 +84,4 @@ TEST(DiscretizationTest, RejectsBadCalls) {
   EXPECT_THROW(Discretization({.bin_boundaries = {{1}}})->adapt(samples()), RuntimeError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::discretization_test

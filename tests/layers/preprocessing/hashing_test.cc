@@ -7,8 +7,7 @@
 #include "layers/input_layer.h"
 #include "layers/preprocessing/hash.h"
 
-namespace keel {
-namespace {
+namespace keel::hashing_test {
 
 using layers::Hashing;
 using Bins = std::vector<int64_t>;
@@ -77,5 +76,4 @@ TEST(HashingTest, RejectsBadOptionsAndInputs) {
   EXPECT_THROW(Hashing({.num_bins = 2})(Tensor::from<float>({1}, {1})), TypeError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::hashing_test

@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::integer_lookup_test {
 
 using layers::IntegerLookup;
 using Ids = std::vector<int64_t>;
@@ -37,5 +36,4 @@ TEST(IntegerLookupTest, RejectsOtherDtypes) {
   EXPECT_THROW(lookup(Tensor::from<std::string>({"1"}, {1})), TypeError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::integer_lookup_test

@@ -4,8 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::quantile_summary_test {
 
 // first, first + step, ..., below `end`.
 std::vector<float> range(int first, int end, int step) {
@@ -58,5 +57,4 @@ TEST(QuantileSummaryTest, NothingIsEmpty) {
   EXPECT_TRUE(summary.boundaries(3).empty());
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::quantile_summary_test

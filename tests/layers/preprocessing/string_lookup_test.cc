@@ -8,8 +8,7 @@
 #include "layers/input_layer.h"
 #include "layers/registry.h"
 
-namespace keel {
-namespace {
+namespace keel::string_lookup_test {
 
 using layers::StringLookup;
 using Ids = std::vector<int64_t>;
@@ -188,5 +187,4 @@ TEST(StringLookupTest, RejectsBadCalls) {
   EXPECT_THROW(one_hot(Tensors(RaggedTensor::from_rows<std::string>({{"a"}}))), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::string_lookup_test

@@ -11,8 +11,7 @@
 #include "layers/recurrent/lstm_cell.h"
 #include "layers/recurrent/simple_rnn_cell.h"
 
-namespace keel {
-namespace {
+namespace keel::recurrent_cell_test {
 
 using layers::GRUCell;
 using layers::LSTMCell;
@@ -129,5 +128,4 @@ TEST(RecurrentCellTest, RefusesInputsThatDoNotFit) {
   EXPECT_THROW(LSTMCell({.units = -1}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::recurrent_cell_test

@@ -12,8 +12,7 @@
 #include "layers/sequential.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::recurrent_layer_test {
 
 using layers::GRU;
 using layers::LSTM;
@@ -293,5 +292,4 @@ TEST(RecurrentLayerTest, GradientsAreSlopes) {
                   LSTM({.units = 2, .return_sequences = true, .dtype = DType::kFloat64})}}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::recurrent_layer_test

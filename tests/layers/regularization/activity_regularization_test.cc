@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace keel {
-namespace {
+namespace keel::activity_regularization_test {
 
 using layers::ActivityRegularization;
 
@@ -20,5 +19,4 @@ TEST(ActivityRegularizationTest, KeepsMasks) {
   EXPECT_TRUE(ActivityRegularization({})(x).mask());
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::activity_regularization_test

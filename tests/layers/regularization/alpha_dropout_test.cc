@@ -7,8 +7,7 @@
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
 
-namespace keel {
-namespace {
+namespace keel::alpha_dropout_test {
 
 using layers::AlphaDropout;
 
@@ -50,5 +49,4 @@ TEST(AlphaDropoutTest, RejectsBadOptions) {
   EXPECT_THROW(AlphaDropout({.noise_shape = {{kUnknown, 0}}}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::alpha_dropout_test

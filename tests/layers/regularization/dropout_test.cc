@@ -11,8 +11,7 @@
 #include "framework/parallel.h"
 #include "layers/input_layer.h"
 
-namespace keel {
-namespace {
+namespace keel::dropout_test {
 
 using layers::Dropout;
 
@@ -132,5 +131,4 @@ TEST(DropoutTest, RejectsWhatItCannotDo) {
   EXPECT_THROW(dropout(Tensor::full<int32_t>({2}, 1), {.training = true}), TypeError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::dropout_test

@@ -5,8 +5,7 @@
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
 
-namespace keel {
-namespace {
+namespace keel::gaussian_dropout_test {
 
 using layers::GaussianDropout;
 
@@ -32,5 +31,4 @@ TEST(GaussianDropoutTest, RejectsRatesOutOfRange) {
   EXPECT_THROW(GaussianDropout({.rate = 1}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::gaussian_dropout_test

@@ -5,8 +5,7 @@
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
 
-namespace keel {
-namespace {
+namespace keel::gaussian_noise_test {
 
 using layers::GaussianNoise;
 
@@ -36,5 +35,4 @@ TEST(GaussianNoiseTest, RejectsDeviationsOutOfRange) {
   EXPECT_THROW(GaussianNoise({.stddev = 1.5}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::gaussian_noise_test

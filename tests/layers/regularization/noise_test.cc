@@ -12,8 +12,7 @@
 #include "layers/regularization/gaussian_noise.h"
 #include "layers/regularization/spatial_dropout1d.h"
 
-namespace keel {
-namespace {
+namespace keel::noise_test {
 
 using Make = LayerHandle<Layer> (*)();
 
@@ -103,5 +102,4 @@ TEST(NoiseShapeTest, OpenDimensionsAreThoseOfTheInput) {
   EXPECT_THROW(noise::shape_for({2, 3}, {kUnknown}, "layer"), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::noise_test

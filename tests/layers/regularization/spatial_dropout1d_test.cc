@@ -4,8 +4,7 @@
 
 #include "layers/registry.h"
 
-namespace keel {
-namespace {
+namespace keel::spatial_dropout1d_test {
 
 using layers::SpatialDropout1D;
 
@@ -36,5 +35,4 @@ TEST(SpatialDropout1DTest, RejectsBadRatesAndShapes) {
   EXPECT_THROW(SpatialDropout1D({})(Tensor::zeros({2, 3}), {.training = true}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::spatial_dropout1d_test

@@ -6,8 +6,7 @@
 #include "layers/registry.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::cropping1d_test {
 
 using layers::Cropping1D;
 
@@ -36,5 +35,4 @@ TEST(Cropping1DTest, RejectsBadNumbersAndShapes) {
   EXPECT_THROW(Cropping1D({})(Tensor::zeros({1, 5})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::cropping1d_test

@@ -4,8 +4,7 @@
 
 #include "layers/input_layer.h"
 
-namespace keel {
-namespace {
+namespace keel::flatten_test {
 
 using layers::Flatten;
 
@@ -33,5 +32,4 @@ TEST(FlattenTest, RejectsAScalarAndUnknownFormats) {
   EXPECT_THROW(Flatten({.data_format = "channels"}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::flatten_test

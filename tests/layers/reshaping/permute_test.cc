@@ -5,8 +5,7 @@
 #include "layers/input_layer.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::permute_test {
 
 using layers::Permute;
 
@@ -31,5 +30,4 @@ TEST(PermuteTest, RejectsWhatIsNoOrder) {
   EXPECT_THROW(Permute({.dims = {2, 1}})(Tensor::zeros({2, 3})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::permute_test

@@ -5,8 +5,7 @@
 #include "layers/input_layer.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::repeat_vector_test {
 
 using layers::RepeatVector;
 
@@ -28,5 +27,4 @@ TEST(RepeatVectorTest, RejectsBadNumbersAndShapes) {
   EXPECT_THROW(RepeatVector({.n = 2})(Tensor::zeros({2, 3, 4})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::repeat_vector_test

@@ -4,8 +4,7 @@
 
 #include "layers/input_layer.h"
 
-namespace keel {
-namespace {
+namespace keel::reshape_test {
 
 using layers::Reshape;
 
@@ -42,5 +41,4 @@ TEST(ReshapeTest, RejectsBadOptions) {
   EXPECT_THROW(Reshape({.target_shape = {-2}}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::reshape_test

@@ -5,8 +5,7 @@
 #include "layers/input_layer.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::up_sampling1d_test {
 
 using layers::UpSampling1D;
 
@@ -29,5 +28,4 @@ TEST(UpSampling1DTest, RejectsBadSizesAndShapes) {
   EXPECT_THROW(UpSampling1D({})(Tensor::zeros({1, 5})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::up_sampling1d_test

@@ -5,8 +5,7 @@
 #include "layers/input_layer.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::zero_padding1d_test {
 
 using layers::ZeroPadding1D;
 
@@ -35,5 +34,4 @@ TEST(ZeroPadding1DTest, RejectsBadNumbersAndShapes) {
   EXPECT_THROW(ZeroPadding1D({})(Tensor::zeros({1, 5})), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::zero_padding1d_test

@@ -4,8 +4,7 @@
 
 #include "layers/registry.h"
 
-namespace keel {
-namespace {
+namespace keel::brute_force_retrieval_test {
 
 Tensor candidates() { return Tensor::from<float>({1, 0, 0, 1, 1, 1, -1, 0}, {4, 2}); }
 Tensor queries() { return Tensor::from<float>({1, 2, 3, 0, 0, 1}, {3, 2}); }
@@ -70,5 +69,4 @@ TEST(BruteForceRetrievalTest, ConfigsHaveNoCandidates) {
   EXPECT_TRUE(layer->weights().empty());
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::brute_force_retrieval_test

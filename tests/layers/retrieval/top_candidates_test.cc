@@ -10,8 +10,7 @@
 #include "framework/parallel.h"
 #include "framework/random.h"
 
-namespace keel {
-namespace {
+namespace keel::top_candidates_test {
 
 // Small whole numbers: their products are exact, and many are equal.
 std::vector<float> whole_numbers(int64_t n, uint64_t seed) {
@@ -100,5 +99,4 @@ TEST(TopCandidatesTest, NaNIsTheLeast) {
   EXPECT_EQ(found[2].score, -std::numeric_limits<float>::infinity());
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::top_candidates_test

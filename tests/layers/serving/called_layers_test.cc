@@ -18,8 +18,7 @@
 #include "layers/wrappers/time_distributed.h"
 #include "tests/layers/serving/models.h"
 
-namespace keel {
-namespace {
+namespace keel::called_layers_test {
 
 using namespace serving_test;  // NOLINT: the models are what these tests are about
 using Names = std::vector<std::string>;
@@ -237,5 +236,4 @@ TEST(CalledLayers, WhoseResultsAreNotRowsHaveNoPlaceInMemoryOfTheCallers) {
   run(Functional({.inputs = x, .outputs = Tensors::list({x, make_layer<Positive>()(x)})}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::called_layers_test

@@ -6,8 +6,7 @@
 #include "layers/serving/serving_plan.h"
 #include "tests/layers/serving/models.h"
 
-namespace keel {
-namespace {
+namespace keel::int8_plan_test {
 
 using namespace serving_test;  // NOLINT: the models are what these tests are about
 
@@ -64,5 +63,4 @@ TEST(Int8Plan, OtherDTypesAndTablesThatAreNotFiniteAreErrors) {
   EXPECT_THROW(ServingPlan(ModelHandle(model), {.table_dtype = "int8"}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::int8_plan_test

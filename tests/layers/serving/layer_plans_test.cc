@@ -22,8 +22,7 @@
 #include "layers/serving/serving_plan.h"
 #include "tests/layers/serving/models.h"
 
-namespace keel {
-namespace {
+namespace keel::layer_plans_test {
 
 using namespace serving_test;  // NOLINT: the models are what these tests are about
 using Names = std::vector<std::string>;
@@ -298,5 +297,4 @@ TEST(LayerPlans, OfWideAndDeep) {
   EXPECT_EQ(compare(model, Tensors::list(batch)), Names());
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::layer_plans_test

@@ -6,8 +6,7 @@
 #include "layers/serving/serving_plan.h"
 #include "tests/layers/serving/models.h"
 
-namespace keel {
-namespace {
+namespace keel::quantized_plan_test {
 
 using namespace serving_test;  // NOLINT: the models are what these tests are about
 
@@ -98,5 +97,4 @@ TEST(QuantizedPlan, OddIdsAreErrors) {
   }
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::quantized_plan_test

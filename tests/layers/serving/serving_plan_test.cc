@@ -10,8 +10,7 @@
 #include "layers/sequential.h"
 #include "tests/layers/serving/models.h"
 
-namespace keel {
-namespace {
+namespace keel::serving_plan_test {
 
 using namespace serving_test;  // NOLINT: the models are what these tests are about
 
@@ -255,5 +254,4 @@ TEST(ServingPlan, SummaryNamesTheStepsAndLayers) {
   EXPECT_EQ(text.find("copy"), std::string::npos) << text;
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::serving_plan_test

@@ -8,8 +8,7 @@
 #include "layers/training/callbacks.h"
 #include "optimizers/sgd.h"
 
-namespace keel {
-namespace {
+namespace keel::batch_source_test {
 
 using data::Dataset;
 
@@ -77,5 +76,4 @@ TEST(BatchSourceTest, ADatasetWithoutBatchesIsRefused) {
   EXPECT_THROW(model->fit(none, {.verbose = Verbose::kSilent}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::batch_source_test

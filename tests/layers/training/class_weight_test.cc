@@ -9,8 +9,7 @@
 #include "layers/sequential.h"
 #include "optimizers/sgd.h"
 
-namespace keel {
-namespace {
+namespace keel::class_weight_test {
 
 const ClassWeight& weights() {
   static const ClassWeight value = {{0, 0.5}, {2, 4}};
@@ -62,5 +61,4 @@ TEST(ClassWeightTest, SampleWeightsBesideItAndSeveralOutputsAreRefused) {
   EXPECT_THROW(model->train_on_batch(x, {}, {.class_weight = weights()}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::class_weight_test

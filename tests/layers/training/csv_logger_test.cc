@@ -8,8 +8,7 @@
 
 #include "framework/errors.h"
 
-namespace keel {
-namespace {
+namespace keel::csv_logger_test {
 
 std::filesystem::path fresh_file(const std::string& name) {
   const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / name;
@@ -69,5 +68,4 @@ TEST(CSVLoggerTest, AFileThatCannotBeWrittenIsAnError) {
   EXPECT_THROW(logger->on_train_begin(), IoError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::csv_logger_test

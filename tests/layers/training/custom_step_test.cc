@@ -12,8 +12,7 @@
 #include "layers/sequential.h"
 #include "optimizers/sgd.h"
 
-namespace keel {
-namespace {
+namespace keel::custom_step_test {
 
 using distribute::TPUStrategy;
 
@@ -169,5 +168,4 @@ TEST(CustomStepTest, ReplicasMustReturnValuesOfTheSameNames) {
   EXPECT_THROW(model->train_on_batch(features(), labels()), RuntimeError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::custom_step_test

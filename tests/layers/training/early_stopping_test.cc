@@ -10,8 +10,7 @@
 #include "layers/training/lambda_callback.h"
 #include "optimizers/sgd.h"
 
-namespace keel {
-namespace {
+namespace keel::early_stopping_test {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
@@ -206,5 +205,4 @@ TEST(EarlyStoppingTest, BadOptionsAreRefused) {
   EXPECT_THROW(callbacks::EarlyStopping({.patience = -1}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::early_stopping_test

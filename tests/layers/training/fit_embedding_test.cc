@@ -7,8 +7,7 @@
 #include "layers/training/training_options.h"
 #include "optimizers/sgd.h"
 
-namespace keel {
-namespace {
+namespace keel::fit_embedding_test {
 
 constexpr int64_t kIds = 11;
 
@@ -82,5 +81,4 @@ TEST(FitEmbeddingTest, AScaledLossIsRefusedBeforeTablesAreTrained) {
   EXPECT_EQ(predictions(), before);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::fit_embedding_test

@@ -14,8 +14,7 @@
 #include "optimizers/adagrad.h"
 #include "optimizers/adam.h"
 
-namespace keel {
-namespace {
+namespace keel::fit_pipeline_test {
 
 constexpr int64_t kIds = 500;
 
@@ -166,5 +165,4 @@ TEST(FitPipelineTest, AnErrorComesInTheStepThatItBelongsTo) {
       3);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::fit_pipeline_test

@@ -15,8 +15,7 @@
 #include "layers/training/callbacks.h"
 #include "optimizers/sgd.h"
 
-namespace keel {
-namespace {
+namespace keel::fit_test {
 
 using data::Dataset;
 using distribute::Strategy;
@@ -509,5 +508,4 @@ TEST(FitTest, AModelWhoseStrategyIsGoneSaysSo) {
   EXPECT_THROW(model->predict(Tensors(Tensor::full<float>({2, 2}, 1))), RuntimeError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::fit_test

@@ -11,8 +11,7 @@
 #include "layers/training/history.h"
 #include "layers/training/plot_axis.h"
 
-namespace keel {
-namespace {
+namespace keel::history_plot_test {
 
 size_t count(const std::string& text, const std::string& part) {
   size_t out = 0;
@@ -107,5 +106,4 @@ TEST(PlotAxisTest, PositionsGoFromEndToEnd) {
   EXPECT_NEAR(PlotAxis(PlotAxis::Scale::kLog, 1, 100, 5).position(10), 0.5, 1e-12);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::history_plot_test

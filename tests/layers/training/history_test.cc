@@ -6,8 +6,7 @@
 
 #include "framework/errors.h"
 
-namespace keel {
-namespace {
+namespace keel::history_test {
 
 TEST(HistoryTest, KeepsTheValuesOfEachEpoch) {
   History history;
@@ -43,5 +42,4 @@ TEST(HistoryTest, AnUnknownNameIsRefusedWithThoseThereAre) {
   }
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::history_test

@@ -9,8 +9,7 @@
 #include "layers/training/callbacks.h"
 #include "optimizers/sgd.h"
 
-namespace keel {
-namespace {
+namespace keel::loop_test {
 
 Tensor ones(const Shape& shape) { return Tensor::full<float>(shape, 1); }
 
@@ -136,5 +135,4 @@ TEST(LoopTest, CostlyMetricsAreLeftOutOfTheLogsOfBatches) {
   EXPECT_TRUE(model->train_on_batch(x, y).contains("area"));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::loop_test

@@ -10,8 +10,7 @@
 #include "layers/metrics.h"
 #include "optimizers/sgd.h"
 
-namespace keel {
-namespace {
+namespace keel::outputs_test {
 
 using distribute::TPUStrategy;
 
@@ -248,5 +247,4 @@ TEST(OutputsTest, TheCompileConfigHasLossesAndMetricsByOutput) {
   EXPECT_EQ(same->get_compile_config(), of_list);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::outputs_test

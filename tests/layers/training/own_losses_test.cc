@@ -11,8 +11,7 @@
 #include "layers/sequential.h"
 #include "optimizers/sgd.h"
 
-namespace keel {
-namespace {
+namespace keel::own_losses_test {
 
 using distribute::TPUStrategy;
 
@@ -176,5 +175,4 @@ TEST(OwnLossesTest, ABatchThatIsMaskedAllHasNoLoss) {
   EXPECT_EQ(model->test_on_batch(none, step_labels()).at("loss"), 0);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::own_losses_test

@@ -7,8 +7,7 @@
 
 #include "layers/training/terminal_progress.h"
 
-namespace keel {
-namespace {
+namespace keel::progbar_logger_test {
 
 // Two epochs of four steps, with validation.
 std::string shown(Verbose verbose, std::optional<int64_t> steps) {
@@ -95,5 +94,4 @@ TEST(TerminalProgressTest, NumbersAreShort) {
   EXPECT_EQ(format_duration(3723), "1:02:03");
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::progbar_logger_test

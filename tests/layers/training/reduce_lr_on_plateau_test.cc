@@ -10,8 +10,7 @@
 #include "optimizers/schedules.h"
 #include "optimizers/sgd.h"
 
-namespace keel {
-namespace {
+namespace keel::reduce_lr_on_plateau_test {
 
 Sequential model_at(double rate) {
   const Sequential model({.layers = {layers::Dense({.units = 1})}});
@@ -100,5 +99,4 @@ TEST(ReduceLROnPlateauTest, AStateWithoutItsValuesIsRefused) {
   EXPECT_THROW(callbacks::ReduceLROnPlateau({})->set_state({}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::reduce_lr_on_plateau_test

@@ -9,8 +9,7 @@
 #include "layers/functional.h"
 #include "optimizers/adagrad.h"
 
-namespace keel {
-namespace {
+namespace keel::step_memory_test {
 
 #if !defined(KEEL_ADDRESS_SANITIZER)  // under it every tensor is a block of its own
 
@@ -56,5 +55,4 @@ INSTANTIATE_TEST_SUITE_P(Strategies, StepMemoryTest, testing::Bool(),
 
 #endif
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::step_memory_test

@@ -9,8 +9,7 @@
 #include "layers/training/lambda_callback.h"
 #include "optimizers/sgd.h"
 
-namespace keel {
-namespace {
+namespace keel::swap_ema_weights_test {
 
 const Tensor& features() {
   static const Tensor value = Tensor::from<float>({1, 1, 1, 1}, {4, 1});
@@ -106,5 +105,4 @@ TEST(SwapEMAWeightsTest, AnOptimizerWithoutAveragesIsRefused) {
       RuntimeError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::swap_ema_weights_test

@@ -12,8 +12,7 @@
 #include "tests/savedmodel/temp_folder.h"
 #include "tests/support/event_reader.h"
 
-namespace keel {
-namespace {
+namespace keel::tensorboard_test {
 
 namespace fs = std::filesystem;
 
@@ -236,5 +235,4 @@ TEST(TensorBoardTest, AStateWithoutItsValuesIsRefused) {
   EXPECT_THROW(callbacks::TensorBoard({.log_dir = testing::TempDir()})->set_state({}), ValueError);
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::tensorboard_test

@@ -11,8 +11,7 @@
 #include "layers/sequential.h"
 #include "optimizers/sgd.h"
 
-namespace keel {
-namespace {
+namespace keel::terminate_on_nan_test {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
@@ -84,5 +83,4 @@ TEST(TerminateOnNaNTest, TheValidationAfterTheStopMayBeNaN) {
   }
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::terminate_on_nan_test

@@ -11,8 +11,7 @@
 #include "layers/registry.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::bidirectional_test {
 
 using layers::Bidirectional;
 using layers::SimpleRNN;
@@ -142,5 +141,4 @@ TEST(BidirectionalTest, GradientsAreSlopes) {
       testing_support::distinct_doubles({2, 3, 2}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::bidirectional_test

@@ -9,8 +9,7 @@
 #include "layers/registry.h"
 #include "tests/layers/gradient_check.h"
 
-namespace keel {
-namespace {
+namespace keel::time_distributed_test {
 
 using layers::Dense;
 using layers::TimeDistributed;
@@ -87,5 +86,4 @@ TEST(TimeDistributedTest, GradientsAreSlopes) {
       testing_support::distinct_doubles({2, 2, 2}));
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::time_distributed_test

@@ -18,8 +18,7 @@
 #include "savedmodel/saved_model.h"
 #include "tests/savedmodel/temp_folder.h"
 
-namespace keel::estimator {
-namespace {
+namespace keel::estimator::tpu_estimator_test {
 
 namespace fc = feature_column;
 using Values = std::vector<float>;
@@ -536,5 +535,4 @@ TEST(TPUEstimator, KeepsLookupStatisticsWhichChangeNothing) {
   EXPECT_EQ(std::distance(files, std::filesystem::directory_iterator()), 2);
 }
 
-}  // namespace
-}  // namespace keel::estimator
+}  // namespace keel::estimator::tpu_estimator_test

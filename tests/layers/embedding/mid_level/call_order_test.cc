@@ -4,8 +4,7 @@
 
 #include "framework/errors.h"
 
-namespace keel {
-namespace {
+namespace keel::call_order_test {
 
 using Serials = std::vector<CallOrder::Serial>;
 constexpr std::nullopt_t kUnnamed = std::nullopt;
@@ -232,5 +231,4 @@ TEST(CallOrderTest, InterleavingsOfTwoReplicasDoNotMatter) {
   }
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::call_order_test

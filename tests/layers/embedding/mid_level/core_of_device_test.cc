@@ -5,8 +5,7 @@
 #include "framework/device.h"
 #include "framework/errors.h"
 
-namespace keel {
-namespace {
+namespace keel::core_of_device_test {
 
 constexpr CoresOfHosts kTwoOfFour = {.hosts = 2, .cores_of_each = 4};
 
@@ -33,5 +32,4 @@ TEST(CoreOfDeviceTest, WhatIsNoCoreOfTheStrategyIsAnError) {
   }
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::core_of_device_test

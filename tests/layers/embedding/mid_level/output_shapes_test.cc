@@ -4,8 +4,7 @@
 
 #include "tests/support/embedding_fixture.h"
 
-namespace keel {
-namespace {
+namespace keel::output_shapes_test {
 
 using Shapes = std::vector<Shape>;
 using fixture::IdRows;
@@ -168,5 +167,4 @@ TEST(OutputShapesTest, ALengthWithoutEffectIsSaid) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
-}  // namespace
-}  // namespace keel
+}  // namespace keel::output_shapes_test

@@ -6,8 +6,7 @@
 #include "optimizers/tpu_parameters.h"
 #include "tests/layers/embedding/mid_level/mid_level_testing.h"
 
-namespace keel::mid_level {
-namespace {
+namespace keel::mid_level::tpu_embedding_build_test {
 
 using distribute::PerReplica;
 using distribute::TPUStrategy;
@@ -425,5 +424,4 @@ TEST(TPUEmbeddingBuildTest, TablesBeginAlikeInTheEngineAndOnTheHost) {
   EXPECT_EQ(start(true), start(false));
 }
 
-}  // namespace
-}  // namespace keel::mid_level
+}  // namespace keel::mid_level::tpu_embedding_build_test

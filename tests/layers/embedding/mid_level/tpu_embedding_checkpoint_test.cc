@@ -9,8 +9,7 @@
 #include "savedmodel/checkpoint_file.h"
 #include "tests/layers/embedding/mid_level/mid_level_testing.h"
 
-namespace keel::mid_level {
-namespace {
+namespace keel::mid_level::tpu_embedding_checkpoint_test {
 
 using distribute::TPUStrategy;
 using tpu::TPUEmbedding;
@@ -277,5 +276,4 @@ TEST(TPUEmbeddingCheckpointTest, ValuesOfAnotherShapeAreErrors) {
   EXPECT_EQ(values_of(unbuilt, "t"), kTwos);
 }
 
-}  // namespace
-}  // namespace keel::mid_level
+}  // namespace keel::mid_level::tpu_embedding_checkpoint_test

@@ -8,8 +8,7 @@
 #include "tests/savedmodel/temp_folder.h"
 #include "tests/support/embedding_fixture.h"
 
-namespace keel::tpu {
-namespace {
+namespace keel::tpu::tpu_embedding_for_serving_test {
 
 using fixture::counting;
 using fixture::expect_rows;
@@ -236,5 +235,4 @@ TEST(TPUEmbeddingForServingTest, ItTrainsOnTheHost) {
   EXPECT_EQ(video[8], 8);
 }
 
-}  // namespace
-}  // namespace keel::tpu
+}  // namespace keel::tpu::tpu_embedding_for_serving_test

@@ -8,8 +8,7 @@
 
 #include "tests/layers/embedding/mid_level/mid_level_testing.h"
 
-namespace keel::mid_level {
-namespace {
+namespace keel::mid_level::tpu_embedding_order_test {
 
 using distribute::PerReplica;
 using distribute::TPUStrategy;
@@ -303,5 +302,4 @@ TEST(TPUEmbeddingReplicasTest, AHostThreadMayEnqueueWhileStepsRun) {
   for (int i = 0; i < kSteps; ++i) EXPECT_EQ(seen[i], -3 * i);
 }
 
-}  // namespace
-}  // namespace keel::mid_level
+}  // namespace keel::mid_level::tpu_embedding_order_test

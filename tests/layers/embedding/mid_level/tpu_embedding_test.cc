@@ -8,8 +8,7 @@
 #include "distribute/embedding/tpu_system.h"
 #include "tests/layers/embedding/mid_level/mid_level_testing.h"
 
-namespace keel::mid_level {
-namespace {
+namespace keel::mid_level::mid_level_tpu_embedding_test {
 
 using distribute::PerReplica;
 using distribute::TPUStrategy;
@@ -483,5 +482,4 @@ TEST(TPUEmbeddingTest, GradientsOfATapeTrainTheTables) {
   EXPECT_EQ(after[3 * 4], 1);
 }
 
-}  // namespace
-}  // namespace keel::mid_level
+}  // namespace keel::mid_level::mid_level_tpu_embedding_test

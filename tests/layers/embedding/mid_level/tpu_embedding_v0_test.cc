@@ -12,8 +12,7 @@
 #include "tests/savedmodel/temp_folder.h"
 #include "tests/support/embedding_fixture.h"
 
-namespace keel::tpu {
-namespace {
+namespace keel::tpu::tpu_embedding_v0_test {
 
 using distribute::TPUStrategy;
 using fixture::counting;
@@ -283,5 +282,4 @@ TEST(TPUEmbeddingV0Test, AFactoryMakesTheSlotsOfAnyName) {
   EXPECT_FALSE(embedding.slots(table).at("accumulators").trainable());
 }
 
-}  // namespace
-}  // namespace keel::tpu
+}  // namespace keel::tpu::tpu_embedding_v0_test
