@@ -161,8 +161,7 @@ LaggingTable::ByStripe LaggingTable::by_stripe(std::span<const int64_t> ids) {
 void LaggingTable::ask_for(const RowBehind& row) const {
   const auto bytes = static_cast<int64_t>(size_of(dtype_)) * dim_;
   const auto of = [&](const void* values) {
-    kernels::prefetch_row</*kToWrite=*/true>(static_cast<const char*>(values) + row.row * bytes,
-                                             bytes);
+    kernels::prefetch_row_to_write(static_cast<const char*>(values) + row.row * bytes, bytes);
   };
   of(values_);
   for (const void* slot : slot_values_) of(slot);

@@ -182,8 +182,8 @@ void TableSteps::collect(Replica& me, int owner, size_t table) {
         std::copy_n(gradient, dim, sums.values.data() + std::ssize(sums.ids) * dim);
         sums.ids.push_back(id);
         for (const kernels::RowMemory& part : tables_[table].memory()) {
-          kernels::prefetch_row</*kToWrite=*/true>(
-              static_cast<const char*>(part.base) + id * part.row_bytes, part.row_bytes);
+          kernels::prefetch_row_to_write(static_cast<const char*>(part.base) + id * part.row_bytes,
+                                         part.row_bytes);
         }
       } else {
         float* __restrict sum = sums.values.data() + sums.places[at] * dim;

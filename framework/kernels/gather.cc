@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "framework/kernels/abs_max_rows.h"
-#include "framework/kernels/prefetch_row.h"
 #include "framework/kernels/row_sum.h"
+#include "framework/kernels/rows_ahead.h"
 #include "framework/parallel.h"
 
 namespace keel::kernels {
@@ -15,18 +15,10 @@ namespace {
 constexpr int64_t kBlockElements = int64_t{1} << 16;
 
 int64_t samples_per_block(int64_t samples, int64_t positions, int64_t dim) {
+  // A block begins by asking for its first rows and waits for them: one, where several would follow
+  // each other.
+  if (parallel_runs_in_place()) return std::max<int64_t>(1, samples);
   return std::max<int64_t>(1, kBlockElements * samples / std::max<int64_t>(1, positions * dim));
-}
-
-// Rows asked for ahead of their use, across the ends of bags: as many bytes in flight for short
-// rows as for long ones.
-constexpr int64_t rows_ahead(int64_t row_bytes) {
-  return row_bytes >= 256 ? 32 : row_bytes >= 128 ? 64 : 96;
-}
-
-template <class T>
-inline void ask_for(const T* row, int64_t dim) {
-  prefetch_row</*kToWrite=*/false>(row, dim * static_cast<int64_t>(sizeof(T)));
 }
 
 // Where the row of a position stands.
@@ -42,6 +34,32 @@ struct RowsByPointer {
   const T* operator()(int64_t position, int64_t) const { return rows[position]; }
 };
 
+// Asks for the row of a position.
+template <int64_t kDim, class Rows>
+struct AskForRow {
+  const Rows& rows;
+  const int64_t dim;
+  template <Into kInto>
+  void operator()(int64_t position) const {
+    const auto* const row = rows(position, kDim > 0 ? kDim : dim);
+    prefetch_row<kInto>(row, (kDim > 0 ? kDim : dim) * static_cast<int64_t>(sizeof(*row)));
+  }
+};
+template <int64_t kDim, bool kIntoL2, class Rows>
+auto ask_ahead(const Rows& rows, int64_t dim, int64_t begin, int64_t end) {
+  constexpr auto kElement = static_cast<int64_t>(sizeof(*rows(0, 0)));
+  using Ask = AskForRow<kDim, Rows>;
+  return RowsAhead<kIntoL2, kDim * kElement, Ask>(Ask{rows, dim}, dim * kElement, begin, end);
+}
+
+// Calls fn.template operator()<kDim, kIntoL2>() as fits the rows and the processor.
+template <class Fn>
+void with_loop(int64_t dim, const Fn& fn) {
+  with_constant_dim(dim, [&]<int64_t kDim>() {
+    asks_into_l2 ? fn.template operator()<kDim, true>() : fn.template operator()<kDim, false>();
+  });
+}
+
 template <class Row, class T>
 void copy_row(const Row* __restrict from, int64_t dim, T* __restrict to) {
   if constexpr (std::is_same_v<Row, T>) {
@@ -51,37 +69,36 @@ void copy_row(const Row* __restrict from, int64_t dim, T* __restrict to) {
   }
 }
 
-template <int64_t kDim, class Rows, class T>
+template <int64_t kDim, bool kIntoL2, class Rows, class T>
 void copy_rows(const Rows& rows, int64_t dim_, int64_t begin, int64_t end, T* out) {
   const int64_t dim = kDim > 0 ? kDim : dim_;
-  const int64_t ahead = rows_ahead(dim * static_cast<int64_t>(sizeof(*rows(0, 0))));
-  for (int64_t i = begin; i < std::min(end, begin + ahead); ++i) ask_for(rows(i, dim), dim);
+  const auto ahead = ask_ahead<kDim, kIntoL2>(rows, dim, begin, end);
   for (int64_t i = begin; i < end; ++i) {
-    if (i + ahead < end) ask_for(rows(i + ahead, dim), dim);
+    ahead.pass(i);
     copy_row(rows(i, dim), dim, out + i * dim);
   }
 }
 
 template <class Rows, class T>
 void gather(const Rows& rows, int64_t dim, int64_t n, T* out) {
-  with_constant_dim(dim, [&]<int64_t kDim>() {
-    parallel_for(n, samples_per_block(1, 1, dim),
-                 [&](int64_t begin, int64_t end) { copy_rows<kDim>(rows, dim, begin, end, out); });
+  with_loop(dim, [&]<int64_t kDim, bool kIntoL2>() {
+    parallel_for(n, samples_per_block(n, n, dim), [&](int64_t begin, int64_t end) {
+      copy_rows<kDim, kIntoL2>(rows, dim, begin, end, out);
+    });
   });
 }
 
-template <int64_t kDim>
+template <int64_t kDim, bool kIntoL2>
 void copy_quantized_rows(const int8_t* codes, const float* scales, int64_t dim_, const int64_t* ids,
                          int64_t begin, int64_t end, float* out) {
   const int64_t dim = kDim > 0 ? kDim : dim_;
-  const int64_t ahead = rows_ahead(dim);
-  const auto ask = [&](int64_t id) {
-    ask_for(codes + id * dim, dim);
-    __builtin_prefetch(scales + id);
+  const auto ask = [&]<Into kInto>(int64_t i) {
+    prefetch_row<kInto>(codes + ids[i] * dim, dim);
+    __builtin_prefetch(scales + ids[i]);
   };
-  for (int64_t i = begin; i < std::min(end, begin + ahead); ++i) ask(ids[i]);
+  const RowsAhead<kIntoL2, kDim, decltype(ask)> ahead(ask, dim, begin, end);
   for (int64_t i = begin; i < end; ++i) {
-    if (i + ahead < end) ask(ids[i + ahead]);
+    ahead.pass(i);
     to_floats(AbsMaxRow{.codes = codes + ids[i] * dim, .scale = scales[ids[i]]}, dim,
               out + i * dim);
   }
@@ -109,21 +126,17 @@ bool divides(const Bags& bags, int64_t count, Combiner combiner) {
   return combiner != Combiner::kSum && (bags.weights != nullptr || count != 1);
 }
 
-template <int64_t kDim, bool kWeighted, class Rows, class T>
+template <int64_t kDim, bool kIntoL2, bool kWeighted, class Rows, class T>
 void pool_samples(const Rows& rows, int64_t dim_, const Bags& bags, Combiner combiner,
                   int64_t first, int64_t limit, T* out) {
   const int64_t dim = kDim > 0 ? kDim : dim_;
-  constexpr auto kElement = static_cast<int64_t>(sizeof(*rows(0, 0)));
-  const int64_t ahead = rows_ahead(dim * kElement);
-  const int64_t begin = bags.splits[first];
-  const int64_t last = bags.splits[limit];
-  for (int64_t p = begin; p < std::min(last, begin + ahead); ++p) ask_for(rows(p, dim), dim);
-  int64_t p = begin;
+  int64_t p = bags.splits[first];
+  const auto ahead = ask_ahead<kDim, kIntoL2>(rows, dim, p, bags.splits[limit]);
   for (int64_t s = first; s < limit; ++s) {
     const int64_t end = bags.splits[s + 1];
     RowSum<kDim, T> sum(dim, out + s * dim);
     for (; p < end; ++p) {
-      if (p + ahead < last) ask_for(rows(p + ahead, dim), dim);
+      ahead.pass(p);
       sum.template add<kWeighted>(rows(p, dim), kWeighted ? static_cast<T>(bags.weights[p]) : T{1});
     }
     if (divides(bags, end - bags.splits[s], combiner)) {
@@ -137,12 +150,12 @@ template <class Rows, class T>
 void pool(const Rows& rows, int64_t dim, const Bags& bags, Combiner combiner, T* out) {
   const int64_t positions = bags.splits[bags.samples] - bags.splits[0];
   const int64_t grain = samples_per_block(bags.samples, std::max(positions, bags.samples), dim);
-  with_constant_dim(dim, [&]<int64_t kDim>() {
+  with_loop(dim, [&]<int64_t kDim, bool kIntoL2>() {
     parallel_for(bags.samples, grain, [&](int64_t begin, int64_t end) {
       if (bags.weights == nullptr) {
-        pool_samples<kDim, false>(rows, dim, bags, combiner, begin, end, out);
+        pool_samples<kDim, kIntoL2, false>(rows, dim, bags, combiner, begin, end, out);
       } else {
-        pool_samples<kDim, true>(rows, dim, bags, combiner, begin, end, out);
+        pool_samples<kDim, kIntoL2, true>(rows, dim, bags, combiner, begin, end, out);
       }
     });
   });
@@ -160,9 +173,9 @@ void gather_rows(const double* table, int64_t dim, const int64_t* ids, int64_t n
 
 void gather_rows(const int8_t* codes, const float* scales, int64_t dim, const int64_t* ids,
                  int64_t n, float* out) {
-  with_constant_dim(dim, [&]<int64_t kDim>() {
-    parallel_for(n, samples_per_block(1, 1, dim), [&](int64_t begin, int64_t end) {
-      copy_quantized_rows<kDim>(codes, scales, dim, ids, begin, end, out);
+  with_loop(dim, [&]<int64_t kDim, bool kIntoL2>() {
+    parallel_for(n, samples_per_block(n, n, dim), [&](int64_t begin, int64_t end) {
+      copy_quantized_rows<kDim, kIntoL2>(codes, scales, dim, ids, begin, end, out);
     });
   });
 }

@@ -28,8 +28,8 @@ void count_ends(std::span<const Bags> parts, std::span<uint32_t> steps) {
 
 void ask_for(std::span<const RowMemory> parts, int64_t row) {
   for (const RowMemory& part : parts) {
-    prefetch_row</*kToWrite=*/true>(static_cast<const char*>(part.base) + row * part.row_bytes,
-                                    part.row_bytes);
+    prefetch_row_to_write(static_cast<const char*>(part.base) + row * part.row_bytes,
+                          part.row_bytes);
   }
 }
 

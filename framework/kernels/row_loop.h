@@ -20,9 +20,9 @@ void for_each_row(const TableRows& table, const float* gradients, const Fn& fn) 
     for (int64_t i = 0; i < n; ++i) {
       if (i + ahead < n) {
         const auto bytes = dim * static_cast<int64_t>(sizeof(float));
-        prefetch_row</*kToWrite=*/true>(part(table.values, i + ahead), bytes);
+        prefetch_row_to_write(part(table.values, i + ahead), bytes);
         for (size_t s = 0; s != kSlots; ++s) {
-          prefetch_row</*kToWrite=*/true>(part(table.slots[s], i + ahead), bytes);
+          prefetch_row_to_write(part(table.slots[s], i + ahead), bytes);
         }
       }
       std::array<float*, kSlots> slots;

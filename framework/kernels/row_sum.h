@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 #include "framework/kernels/constant_dim.h"
 #include "framework/kernels/half_parts.h"
@@ -18,6 +17,8 @@ class RowSum {
   // As the registers of the widest machine; narrower ones take several, and the bits are the same.
   static constexpr int64_t kPart = 64 / static_cast<int64_t>(sizeof(T));
   typedef T Part __attribute__((vector_size(64)));
+  // A copy byte by byte would go by the stack, in halves.
+  typedef T PartInMemory __attribute__((vector_size(64), aligned(alignof(T)), may_alias));
 
  public:
   static constexpr bool kInRegisters = kDim > 0 && kDim % kPart == 0;
@@ -66,16 +67,14 @@ class RowSum {
   }
   void store() {
     if constexpr (kInRegisters) {
-      for (int64_t i = 0; i < kCount; ++i) std::memcpy(out_ + i * kPart, &sums_[i], sizeof(Part));
+      for (int64_t i = 0; i < kCount; ++i) {
+        *reinterpret_cast<PartInMemory*>(out_ + i * kPart) = sums_[i];
+      }
     }
   }
 
  private:
-  static Part load(const T* from) {
-    Part out;
-    std::memcpy(&out, from, sizeof(out));
-    return out;
-  }
+  static Part load(const T* from) { return *reinterpret_cast<const PartInMemory*>(from); }
   template <class Half>
   static Part load(const Half* from) {
     return load_part(from);

@@ -1,0 +1,15 @@
+// What of the processor the kernels go by: how fast they are depends on it, what they give does
+// not.
+#pragma once
+
+namespace keel::kernels {
+
+// Whether rows are best asked for into the L2 cache rather than the L1: where that has many more
+// requests under way. False until the program's static objects are made.
+extern const bool asks_into_l2;
+
+// Whether the processor itself fetches what a loop will read in steps of any length. True until
+// the program's static objects are made.
+extern const bool follows_long_strides;
+
+}  // namespace keel::kernels
