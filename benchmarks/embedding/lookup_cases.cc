@@ -1,6 +1,7 @@
 // Lookups: our kernel, the peer's and the limit of reading the same rows, on tables of 4 KiB pages
 // and again on huge ones, and the engine that users see, on huge ones as it is and on small ones.
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include "benchmarks/embedding/cases.h"
@@ -11,13 +12,23 @@
 namespace keel::bench {
 namespace {
 
+// A contender that comes into its slice with its own table in the caches, as far as they hold it:
+// the L3 cache of some machines holds several of the tables, so that who comes first would warm it
+// for the others.
+Contender warmed(const std::string& name, const std::function<void()>& run) {
+  return {name, run, [run](int calls) {
+            for (int i = 0; i < calls; ++i) run();
+          }};
+}
+
 // Calls `work` with the batches of a pool in turn.
-std::function<void()> in_turn(const std::vector<BagBatch>& pool,
-                              const std::function<void(const BagBatch&)>& work) {
-  return [&pool, work, at = size_t{0}]() mutable {
-    work(pool[at]);
-    at = (at + 1) % pool.size();
-  };
+Contender in_turn(const std::string& name, const std::vector<BagBatch>& pool,
+                  const std::shared_ptr<size_t>& at,
+                  const std::function<void(const BagBatch&)>& work) {
+  return warmed(name, [&pool, at, work] {
+    work(pool[*at]);
+    *at = (*at + 1) % pool.size();
+  });
 }
 
 // A table on pages of one size with what reads it.
@@ -54,12 +65,7 @@ class Lookups {
   void run(const BagKind& kind, const std::vector<BagBatch>& pool, Ratios& ratios);
 
  private:
-  struct Places {  // of contenders; the peer's are -1 without libtorch
-    size_t ours = 0, limit = 0;
-    int peer = -1;
-  };
-  Places add(std::vector<Contender>& contenders, const PagedTable& table,
-             const std::vector<BagBatch>& pool);
+  void add(std::vector<Contender>& contenders, const std::vector<BagBatch>& pool);
   void check(const std::string& name, const BagBatch& batch);
   EngineTable::Options engine_options(Pages pages) const {
     return {.rows = size_.rows,
@@ -76,30 +82,46 @@ class Lookups {
   PagedTable small_, huge_;
   EngineTable engine_4k_, engine_;
   std::vector<float> weights_, pooled_;
+  // Of contenders, on small pages and on huge ones; the peer's are there with libtorch.
+  struct {
+    std::array<size_t, 2> ours, limit, peer, engine;
+  } places_ = {};
 };
 
-Lookups::Places Lookups::add(std::vector<Contender>& contenders, const PagedTable& table,
-                             const std::vector<BagBatch>& pool) {
+// In an order in which ours and the peer's come equally long after the last who used their table.
+void Lookups::add(std::vector<Contender>& contenders, const std::vector<BagBatch>& pool) {
   const float* weights = lookup_.weighted ? weights_.data() : nullptr;
-  Places out = {.ours = contenders.size()};
-  contenders.push_back({"ours", in_turn(pool, [&table, weights, this](const BagBatch& batch) {
-                          kernels::pooled_gather(table.memory.floats(), table.dim,
-                                                 bags_of(batch, weights), lookup_.combiner,
-                                                 pooled_.data());
-                        })});
-  out.limit = contenders.size();
-  const int64_t ahead = best_rows_ahead(table.memory.floats(), table.dim, pool, options_.threads);
-  contenders.push_back({"limit", in_turn(pool, [&table, ahead, this](const BagBatch& batch) {
-                          read_rows(table.memory.floats(), table.dim, batch.ids.data(),
-                                    batch.size(), options_.threads, ahead);
-                        })});
-  if (table.peer != nullptr) {
-    out.peer = static_cast<int>(contenders.size());
-    contenders.push_back({"libtorch", in_turn(pool, [&table, weights](const BagBatch& batch) {
-                            table.peer->lookup(bags_of(batch, weights));
-                          })});
+  // Nobody looks up the rows that another has just looked up in the same table.
+  const std::array<std::shared_ptr<size_t>, 2> at = {std::make_shared<size_t>(0),
+                                                     std::make_shared<size_t>(0)};
+  const std::array<const PagedTable*, 2> tables = {&small_, &huge_};
+  for (int i = 0; i < 2; ++i) {
+    places_.ours[i] = contenders.size();
+    contenders.push_back(
+        in_turn("ours", pool, at[i], [table = tables[i], weights, this](const BagBatch& batch) {
+          kernels::pooled_gather(table->memory.floats(), table->dim, bags_of(batch, weights),
+                                 lookup_.combiner, pooled_.data());
+        }));
   }
-  return out;
+  for (int i = 0; i < 2; ++i) {
+    const float* table = tables[i]->memory.floats();
+    const RowDistance distance = best_distance(table, size_.dim, pool, options_.threads);
+    places_.limit[i] = contenders.size();
+    contenders.push_back(in_turn("limit", pool, at[i], [=, this](const BagBatch& batch) {
+      read_rows(table, size_.dim, batch.ids.data(), batch.size(), options_.threads, distance);
+    }));
+  }
+  places_.engine[1] = contenders.size();
+  contenders.push_back(warmed("engine", [this] { engine_.lookup(); }));
+  for (int i = 0; i < 2 && small_.peer != nullptr; ++i) {
+    places_.peer[i] = contenders.size();
+    contenders.push_back(
+        in_turn("libtorch", pool, at[i], [table = tables[i], weights](const BagBatch& batch) {
+          table->peer->lookup(bags_of(batch, weights));
+        }));
+  }
+  places_.engine[0] = contenders.size();
+  contenders.push_back(warmed("engine, 4 KiB pages", [this] { engine_4k_.lookup(); }));
 }
 
 void Lookups::check(const std::string& name, const BagBatch& batch) {
@@ -127,48 +149,44 @@ void Lookups::run(const BagKind& kind, const std::vector<BagBatch>& pool, Ratios
   engine_.set_batches(pool, weights_);
   check(name, pool[0]);
   std::vector<Contender> contenders;
-  const Places small = add(contenders, small_, pool);
-  const Places huge = add(contenders, huge_, pool);
-  const size_t engine_4k = contenders.size();
-  contenders.push_back({"engine, 4 KiB pages", [this] { engine_4k_.lookup(); }});
-  const size_t engine = contenders.size();
-  contenders.push_back({"engine", [this] { engine_.lookup(); }});
+  add(contenders, pool);
   const Comparison times = compare(std::move(contenders), measure_options(options_));
 
   const double ids = mean_ids(pool);
   const auto ns_per_id = [&](size_t i) { return times.timings[i].median / ids * 1e9; };
+  const auto& [ours, limit, peer, engine] = places_;
   Result result = {.op = op,
                    .dim = size_.dim,
                    .threads = options_.threads,
-                   .value = ns_per_id(small.ours),
+                   .value = ns_per_id(ours[0]),
                    .unit = "ns/id",
-                   .ratio_to_limit = times.ratio(small.limit, small.ours),
-                   .more = {{"kernel_huge", ns_per_id(huge.ours)},
-                            {"kernel_huge_of_limit", times.ratio(huge.limit, huge.ours)},
-                            {"engine_4k", ns_per_id(engine_4k)},
-                            {"engine_huge", ns_per_id(engine)},
-                            {"engine_huge_of_limit", times.ratio(huge.limit, engine)}},
+                   .ratio_to_limit = times.ratio(limit[0], ours[0]),
+                   .more = {{"kernel_huge", ns_per_id(ours[1])},
+                            {"kernel_huge_of_limit", times.ratio(limit[1], ours[1])},
+                            {"engine_4k", ns_per_id(engine[0])},
+                            {"engine_huge", ns_per_id(engine[1])},
+                            {"engine_huge_of_limit", times.ratio(limit[1], engine[1])}},
                    .labels = {{"table", name_of(size_)}, {"bags", name_of(kind)}}};
-  if (small.peer >= 0) {
-    result.ratio_to_libtorch = times.ratio(small.peer, small.ours);
-    result.more.emplace_back("libtorch_4k", ns_per_id(small.peer));
-    result.more.emplace_back("libtorch_huge", ns_per_id(huge.peer));
-    const auto keep = [&](const std::string& what, size_t ours, int peer) {
-      const double ratio = times.ratio(peer, ours);
+  if (small_.peer != nullptr) {
+    result.ratio_to_libtorch = times.ratio(peer[0], ours[0]);
+    result.more.emplace_back("libtorch_4k", ns_per_id(peer[0]));
+    result.more.emplace_back("libtorch_huge", ns_per_id(peer[1]));
+    const auto keep = [&](const std::string& what, size_t its, size_t peers) {
+      const double ratio = times.ratio(peers, its);
       result.more.emplace_back(what, ratio);
       ratios[op + " " + what].push_back(ratio);
     };
-    keep("kernel_4k_vs_libtorch_4k", small.ours, small.peer);
-    keep("kernel_huge_vs_libtorch_huge", huge.ours, huge.peer);
-    keep("kernel_huge_vs_libtorch_4k", huge.ours, small.peer);
-    keep("engine_4k_vs_libtorch_4k", engine_4k, small.peer);
-    keep("engine_huge_vs_libtorch_huge", engine, huge.peer);
+    keep("kernel_4k_vs_libtorch_4k", ours[0], peer[0]);
+    keep("kernel_huge_vs_libtorch_huge", ours[1], peer[1]);
+    keep("kernel_huge_vs_libtorch_4k", ours[1], peer[0]);
+    keep("engine_4k_vs_libtorch_4k", engine[0], peer[0]);
+    keep("engine_huge_vs_libtorch_huge", engine[1], peer[1]);
   }
   // What the caches do not hold, and the starts of bags do not bound.
   if (size_.bytes() >= size_t{200} << 20 && kind.bag >= 10 &&
       kind.popularity == Popularity::kUniform) {
     ratios[op + " kernel_4k_of_limit"].push_back(*result.ratio_to_limit);
-    ratios[op + " kernel_huge_of_limit"].push_back(times.ratio(huge.limit, huge.ours));
+    ratios[op + " kernel_huge_of_limit"].push_back(times.ratio(limit[1], ours[1]));
   }
   report_.add(result);
 }

@@ -108,14 +108,15 @@ void read_block(const float* values, int64_t n) {
   for (const Vector& sum : sums) keep(sum);
 }
 
-template <int kDim>
+template <int kDim, bool kIntoL2>
 void read_rows_block(const float* table, const int64_t* ids, int64_t n, int64_t ahead) {
   static_assert(kDim % kLanes == 0);
   constexpr int kVectors = kDim / kLanes;
   Vector sums[kVectors] = {};
   const auto prefetch = [&](int64_t i) {
     const char* row = reinterpret_cast<const char*>(table + ids[i] * kDim);
-    for (int line = 0; line < kDim / 16; ++line) __builtin_prefetch(row + 64 * line);
+    for (int line = 0; line < kDim / 16; ++line)
+      __builtin_prefetch(row + 64 * line, 0, kIntoL2 ? 2 : 3);
   };
   for (int64_t i = 0; i < std::min(ahead, n); ++i) prefetch(i);
   for (int64_t i = 0; i < n; ++i) {
@@ -131,16 +132,17 @@ void read_rows_block(const float* table, const int64_t* ids, int64_t n, int64_t 
 
 using ReadBlock = void (*)(const float*, const int64_t*, int64_t, int64_t);
 
+template <bool kIntoL2>
 ReadBlock read_block_of(int64_t dim) {
   switch (dim) {
     case 16:
-      return read_rows_block<16>;
+      return read_rows_block<16, kIntoL2>;
     case 32:
-      return read_rows_block<32>;
+      return read_rows_block<32, kIntoL2>;
     case 64:
-      return read_rows_block<64>;
+      return read_rows_block<64, kIntoL2>;
     case 128:
-      return read_rows_block<128>;
+      return read_rows_block<128, kIntoL2>;
     default:
       throw ValueError("read_rows: dim must be 16, 32, 64 or 128, received ", dim);
   }
@@ -204,24 +206,28 @@ double stream_copy_gbps(int threads) {
 }
 
 void read_rows(const float* table, int64_t dim, const int64_t* ids, int64_t n, int threads,
-               int64_t ahead) {
-  const ReadBlock block = read_block_of(dim);
-  if (threads == 1) return block(table, ids, n, ahead);
+               const RowDistance& distance) {
+  const ReadBlock block = distance.into_l2 ? read_block_of<true>(dim) : read_block_of<false>(dim);
+  if (threads == 1) return block(table, ids, n, distance.rows);
   parallel_for(threads, 1, [&](int64_t thread, int64_t) {
     const auto [begin, end] = part(n, thread, threads);
-    block(table, ids + begin, end - begin, ahead);
+    block(table, ids + begin, end - begin, distance.rows);
   });
 }
 
-int64_t best_rows_ahead(const float* table, int64_t dim, const std::vector<BagBatch>& batches,
-                        int threads) {
-  const std::vector<int64_t> distances = {16, 32, 64, 128};
+RowDistance best_distance(const float* table, int64_t dim, const std::vector<BagBatch>& batches,
+                          int threads) {
+  std::vector<RowDistance> distances;
+  for (const bool into_l2 : {false, true}) {
+    for (const int64_t rows : {16, 32, 64, 128}) distances.push_back({rows, into_l2});
+  }
   std::vector<Contender> contenders;
-  for (const int64_t ahead : distances) {
-    contenders.push_back({"", [&, ahead, at = size_t{0}]() mutable {
+  size_t at = 0;
+  for (const RowDistance& distance : distances) {
+    contenders.push_back({"", [&, distance] {
                             const auto& ids = batches[at].ids;
                             read_rows(table, dim, ids.data(), static_cast<int64_t>(ids.size()),
-                                      threads, ahead);
+                                      threads, distance);
                             at = (at + 1) % batches.size();
                           }});
   }
@@ -240,10 +246,10 @@ double gather_gbps(const float* table, int64_t rows, int64_t dim, int threads) {
   for (BagBatch& batch : batches) {
     batch = make_bags(RowIds(rows, Popularity::kUniform), 1, kIds, /*ragged=*/false, random);
   }
-  const int64_t ahead = best_rows_ahead(table, dim, batches, threads);
+  const RowDistance distance = best_distance(table, dim, batches, threads);
   size_t at = 0;
   return rate(static_cast<double>(kIds * dim) * sizeof(float), [&] {
-    read_rows(table, dim, batches[at].ids.data(), kIds, threads, ahead);
+    read_rows(table, dim, batches[at].ids.data(), kIds, threads, distance);
     at = (at + 1) % batches.size();
   });
 }

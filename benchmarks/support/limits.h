@@ -26,12 +26,17 @@ struct PeakWork {
 };
 PeakWork peak_work(int threads);
 PeakWork peak_bfloat16_work(int threads);  // 0 flops: none in the target
-// Sums n rows, asked for `ahead` rows before their turn, and writes nothing: at the best distance
-// no lookup of these ids is faster. `dim` is 16, 32, 64 or 128 (ValueError).
+// Rows are asked for so many before their turn, into the L1 cache or the L2.
+struct RowDistance {
+  int64_t rows = 0;
+  bool into_l2 = false;
+};
+// Sums n rows and writes nothing: at the best distance no lookup of these ids is faster. `dim` is
+// 16, 32, 64 or 128 (ValueError).
 void read_rows(const float* table, int64_t dim, const int64_t* ids, int64_t n, int threads,
-               int64_t ahead);
+               const RowDistance& distance);
 // The distance that is measured to be best for these batches of ids.
-int64_t best_rows_ahead(const float* table, int64_t dim, const std::vector<BagBatch>& batches,
-                        int threads);
+RowDistance best_distance(const float* table, int64_t dim, const std::vector<BagBatch>& batches,
+                          int threads);
 
 }  // namespace keel::bench
