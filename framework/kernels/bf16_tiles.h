@@ -32,63 +32,56 @@ inline __mmask16 mask_of(int64_t lanes) {
 
 inline void store_row(uint32_t* to, Pairs row) { std::memcpy(to, &row, sizeof(row)); }
 
-// Row i: the pairs of neighbours in row i of the part. Zeros after its end.
-template <bool kIsFull>
-void load_adjacent(const Part& part, Pairs (&rows)[kTileRows]) {
-  const __mmask16 first = mask_of(part.columns), second = mask_of(part.columns - kTileLanes);
+// The pairs of the first `count` neighbours, zeros after them.
+inline Pairs some_adjacent(const float* from, int64_t count) {
+  return adjacent(_mm512_maskz_loadu_ps(mask_of(count), from),
+                  _mm512_maskz_loadu_ps(mask_of(count - kTileLanes), from + kTileLanes));
+}
+
+// A tile of row(0), row(1), ..., or of what lies across them.
+template <bool kTransposed, class Row>
+void store_tile(uint32_t* to, const Row& row) {
+  Vector rows[kTileRows];
+#pragma GCC unroll 16
+  for (int i = 0; i < kTileRows; ++i) rows[i] = reinterpret_cast<Vector>(row(i));
+  if constexpr (kTransposed) exchange_blocks<1>(rows);
 #pragma GCC unroll 16
   for (int i = 0; i < kTileRows; ++i) {
-    const float* at = part.at + i * part.step;
-    if (kIsFull) {
-      rows[i] = adjacent(load(at), load(at + kTileLanes));
-    } else if (i < part.rows) {
-      rows[i] = adjacent(_mm512_maskz_loadu_ps(first, at),
-                         _mm512_maskz_loadu_ps(second, at + kTileLanes));
-    } else {
-      rows[i] = Pairs{};
-    }
+    store_row(to + i * kTileLanes, reinterpret_cast<Pairs>(rows[i]));
   }
+}
+
+// Row i: the pairs of neighbours in row i of the part. Zeros after its end.
+template <bool kTransposed>
+void pack_adjacent(const Part& part, uint32_t* to) {
+  const float* const from = part.at;
+  const int64_t step = part.step;
+  if (part.rows >= kTileRows && part.columns >= kTileStep) {
+    return store_tile<kTransposed>(to, [=](int i) {
+      return adjacent(load(from + i * step), load(from + i * step + kTileLanes));
+    });
+  }
+  store_tile<kTransposed>(
+      to, [&](int i) { return some_adjacent(from + i * step, i < part.rows ? part.columns : 0); });
 }
 
 // Row i: lane by lane, the pairs of rows 2 i and 2 i + 1 of the part. Zeros after its end.
-template <bool kIsFull>
-void load_interleaved(const Part& part, Pairs (&rows)[kTileRows]) {
-  const __mmask16 lanes = mask_of(part.columns);
-#pragma GCC unroll 16
-  for (int i = 0; i < kTileRows; ++i) {
-    const float* at = part.at + 2 * i * part.step;
-    if (kIsFull) {
-      rows[i] = interleaved(load(at), load(at + part.step));
-    } else {
-      const __mmask16 even = 2 * i < part.rows ? lanes : 0;
-      const __mmask16 odd = 2 * i + 1 < part.rows ? lanes : 0;
-      rows[i] =
-          interleaved(_mm512_maskz_loadu_ps(even, at), _mm512_maskz_loadu_ps(odd, at + part.step));
-    }
+template <bool kTransposed>
+void pack_interleaved(const Part& part, uint32_t* to) {
+  const float* const from = part.at;
+  const int64_t step = part.step;
+  if (part.rows >= kTileStep && part.columns >= kTileLanes) {
+    return store_tile<kTransposed>(to, [=](int i) {
+      return interleaved(load(from + 2 * i * step), load(from + (2 * i + 1) * step));
+    });
   }
-}
-
-inline void load_adjacent(const Part& part, Pairs (&rows)[kTileRows]) {
-  const bool is_full = part.rows >= kTileRows && part.columns >= kTileStep;
-  is_full ? load_adjacent<true>(part, rows) : load_adjacent<false>(part, rows);
-}
-inline void load_interleaved(const Part& part, Pairs (&rows)[kTileRows]) {
-  const bool is_full = part.rows >= kTileStep && part.columns >= kTileLanes;
-  is_full ? load_interleaved<true>(part, rows) : load_interleaved<false>(part, rows);
-}
-
-inline void store_tile(const Pairs (&rows)[kTileRows], uint32_t* to) {
-#pragma GCC unroll 16
-  for (int i = 0; i < kTileRows; ++i) store_row(to + i * kTileLanes, rows[i]);
-}
-inline void store_transposed(const Pairs (&rows)[kTileRows], uint32_t* to) {
-  Vector lanes[kTileRows];
-#pragma GCC unroll 16
-  for (int i = 0; i < kTileRows; ++i) lanes[i] = reinterpret_cast<Vector>(rows[i]);
-  exchange_blocks<1>(lanes);
-#pragma GCC unroll 16
-  for (int i = 0; i < kTileRows; ++i)
-    store_row(to + i * kTileLanes, reinterpret_cast<Pairs>(lanes[i]));
+  const __mmask16 lanes = mask_of(part.columns);
+  store_tile<kTransposed>(to, [=, rows = part.rows](int i) {
+    const __mmask16 even = 2 * i < rows ? lanes : 0;
+    const __mmask16 odd = 2 * i + 1 < rows ? lanes : 0;
+    return interleaved(_mm512_maskz_loadu_ps(even, from + 2 * i * step),
+                       _mm512_maskz_loadu_ps(odd, from + (2 * i + 1) * step));
+  });
 }
 
 }  // namespace keel::kernels::internal

@@ -5,6 +5,7 @@
 
 #include "framework/kernels/gemm_panels.h"
 #include "framework/kernels/gemm_product.h"
+#include "framework/kernels/processor.h"
 #include "framework/kernels/scratch.h"
 #include "framework/parallel.h"
 
@@ -22,7 +23,10 @@ using internal::Strip;
 
 constexpr int64_t kBlockRows = 256;     // of c; what they need of a stays in the L2 cache
 constexpr int64_t kBlockDepth = 512;    // sums go on from c after as many; a panel of b fits in L2
-constexpr int64_t kGroup = 4 * kPanel;  // columns of b that are packed at once
+constexpr int64_t kPackedDepth = 256;   // likewise, if both a and b are packed
+constexpr int64_t kStridedDepth = 128;  // likewise, if neither is and their steps are not followed
+constexpr int64_t kManyElements = 1 << 18;         // of a, from which it may be packed
+constexpr int64_t kGroup = 4 * kPanel;             // columns of b that are packed at once
 constexpr int64_t kSmallPanels = 1 << 13;          // elements of b that stay in the L1 cache
 constexpr int64_t kManyRows = 2 * kBlockRows;      // of c, for which op(b) is packed as a whole
 constexpr int64_t kStreamedRows = 128;             // that are then multiplied at once
@@ -36,6 +40,14 @@ bool collides(int64_t step) { return step % 1024 == 0; }
 // Whether rows of a are better copied than read where they are.
 bool spreads_rows(const Product& x, int64_t rows) {
   return !x.transpose_a && collides(x.k) && rows > 8 && x.n >= 128;
+}
+
+// Whether a, transposed, is copied to tiles, and b to panels: where a step from row to row of
+// either is too long for the processor to follow, and they are too large for the caches to help.
+// Fewer columns than that do not pay for the copy.
+bool packs_columns(const Product& x, int64_t rows) {
+  return !follows_long_strides && x.transpose_a && rows >= 2 * kMostRows && x.n >= kGroup &&
+         x.k * x.m >= kManyElements;
 }
 
 // How many registers wide the next tiles are: few rows leave registers for more columns.
@@ -54,11 +66,16 @@ struct Block {
   int64_t row, rows, first, last;
   // b is brought to panels: always where it is transposed, and where reading it again for every
   // tile of rows would miss the caches.
-  bool packs = x.transpose_b || (collides(x.ldb()) && rows >= 4 * kMostRows);
+  bool packs =
+      x.transpose_b || packs_columns(x, rows) || (collides(x.ldb()) && rows >= 4 * kMostRows);
   bool spreads = spreads_rows(x, rows);
+  bool packs_a = packs_columns(x, rows);
 
   void compute() const {
-    const int64_t slices = std::max<int64_t>(1, blocks_of(x.k, kBlockDepth));
+    const int64_t most = packs_a                                  ? kPackedDepth
+                         : x.transpose_a && !follows_long_strides ? kStridedDepth
+                                                                  : kBlockDepth;
+    const int64_t slices = std::max<int64_t>(1, blocks_of(x.k, most));
     const int64_t depth = blocks_of(blocks_of(x.k, slices), kWidth) * kWidth;
     const int64_t group = packs ? kGroup : kPanel;
     const Scratch<float> panels(std::min(depth, x.k) * group);
@@ -90,6 +107,13 @@ struct Block {
       strip.a = spread.data();
       strip.lda = step;
     }
+    const Scratch<float> tiles(packs_a ? internal::tiles_size(rows, depth) : 0);
+    if (packs_a) {
+      internal::pack_tiles(strip.a, strip.lda, depth, rows, x.m - row, tiles.data());
+      strip.a = tiles.data();
+      strip.lda = internal::kTileRows;
+      strip.tile_step = depth * internal::kTileRows;
+    }
     int64_t packed = first;  // columns before this one are in panels
     float* panel = panels;
     for (int64_t j = first; j < last; j += strip.columns) {
@@ -108,6 +132,8 @@ struct Block {
         strip.tile.ldb = width;
         panel += depth * width;
       }
+      // Sums come and go once for each slice.
+      if (packs_a) strip.next_c = x.c + row * x.n + std::min(j + strip.columns, last - 1);
       finish(from + depth == x.k, j, strip);
     }
   }

@@ -34,6 +34,9 @@ struct TileProduct {
   float* c;
   int64_t ldc;
   bool accumulate;  // c += instead of c =
+  // kRows rows of c, a panel wide, that a later product writes, or none: fetched meanwhile.
+  const float* next;
+  int64_t next_step;
 };
 
 template <bool kTwoRows, bool kTwoColumns>
@@ -54,20 +57,25 @@ void multiply_tiles(const TileProduct& t) {
     if constexpr (kFour) _tile_zero(3);
   }
   const uint32_t *a = t.a, *b = t.b;
-  const int64_t next = t.steps * kTileSize;
+  const int64_t second = t.steps * kTileSize;
+  const float* fetched = t.next;
+  const int64_t fetches = fetched == nullptr ? 0 : blocks_of(kRows, std::max<int64_t>(1, t.steps));
   for (int64_t s = 0; s < t.steps; ++s, a += kTileSize, b += kTileSize) {
+    // Tiles of a serve the next columns, too, and stay in the L1 cache if those of b pass it by.
     _tile_loadd(4, a, kTileRowBytes);
-    _tile_loadd(6, b, kTileRowBytes);
+    if constexpr (kTwoRows) _tile_loadd(5, a + second, kTileRowBytes);
+    _tile_stream_loadd(6, b, kTileRowBytes);
     _tile_dpbf16ps(0, 4, 6);
+    if constexpr (kTwoRows) _tile_dpbf16ps(2, 5, 6);
     if constexpr (kTwoColumns) {
-      _tile_loadd(7, b + next, kTileRowBytes);
+      _tile_stream_loadd(7, b + second, kTileRowBytes);
       _tile_dpbf16ps(1, 4, 7);
     }
-    if constexpr (kTwoRows) {
-      _tile_loadd(5, a + next, kTileRowBytes);
-      _tile_dpbf16ps(2, 5, 6);
-    }
     if constexpr (kFour) _tile_dpbf16ps(3, 5, 7);
+    for (int64_t i = 0; i < fetches; ++i, fetched += t.next_step) {
+      __builtin_prefetch(fetched, 1);
+      __builtin_prefetch(fetched + kTileLanes, 1);
+    }
   }
   _tile_stored(0, t.c, step);
   if constexpr (kTwoColumns) _tile_stored(1, t.c + kTileLanes, step);
@@ -85,14 +93,12 @@ void multiply_tiles(const TileProduct& t, int64_t rows, int64_t columns) {
 
 // Columns [first, first + columns) of op(b): tiles of one column of tiles after the other.
 void pack_b(const Product& x, Slice slice, int64_t first, int64_t columns, uint32_t* to) {
-  Pairs rows[kTileRows];
   const int64_t tiles = tiles_of(columns);
   if (x.transpose_b) {
     const Part b = Part{x.b, x.k, x.n, x.k}.from(first, slice.first());
     for (int64_t j = 0; j < tiles; ++j) {
       for (int64_t s = 0; s < slice.count; ++s, to += kTileSize) {
-        load_adjacent(b.from(j * kTileLanes, s * kTileStep), rows);
-        store_transposed(rows, to);
+        pack_adjacent<true>(b.from(j * kTileLanes, s * kTileStep), to);
       }
     }
     return;
@@ -100,8 +106,8 @@ void pack_b(const Product& x, Slice slice, int64_t first, int64_t columns, uint3
   const Part b = Part{x.b, x.n, x.k, first + columns}.from(slice.first(), first);
   for (int64_t s = 0; s < slice.count; ++s) {
     for (int64_t j = 0; j < tiles; ++j) {
-      load_interleaved(b.from(s * kTileStep, j * kTileLanes), rows);
-      store_tile(rows, to + (j * slice.count + s) * kTileSize);
+      pack_interleaved<false>(b.from(s * kTileStep, j * kTileLanes),
+                              to + (j * slice.count + s) * kTileSize);
     }
   }
 }
@@ -110,23 +116,25 @@ void pack_b(const Product& x, Slice slice, int64_t first, int64_t columns, uint3
 void pack_a(const Product& x, Slice slice, int64_t first, int64_t rows, uint32_t* to) {
   const int64_t tiles = tiles_of(rows);
   if (x.transpose_a) {
-    Pairs pairs[kTileRows];
     const Part a = Part{x.a, x.m, x.k, first + rows}.from(slice.first(), first);
     for (int64_t s = 0; s < slice.count; ++s) {
       for (int64_t t = 0; t < tiles; ++t) {
-        load_interleaved(a.from(s * kTileStep, t * kTileRows), pairs);
-        store_transposed(pairs, to + (t * slice.count + s) * kTileSize);
+        pack_interleaved<true>(a.from(s * kTileStep, t * kTileRows),
+                               to + (t * slice.count + s) * kTileSize);
       }
     }
     return;
   }
+  // Row by row, as memory is fetched best.
   for (int64_t i = 0; i < tiles * kTileRows; ++i) {
     uint32_t* at = to + (i / kTileRows * slice.count * kTileRows + i % kTileRows) * kTileLanes;
+    const float* from = x.a + (first + i) * x.k + slice.first();
+    int64_t left = i < rows ? x.k - slice.first() : 0;
     for (int64_t s = 0; s < slice.count; ++s, at += kTileSize) {
-      const int64_t p = slice.first() + s * kTileStep, left = i < rows ? x.k - p : 0;
-      const float* from = x.a + (first + i) * x.k + p;
-      store_row(at, adjacent(_mm512_maskz_loadu_ps(mask_of(left), from),
-                             _mm512_maskz_loadu_ps(mask_of(left - kTileLanes), from + kTileLanes)));
+      store_row(at, left >= kTileStep ? adjacent(load(from), load(from + kTileLanes))
+                                      : some_adjacent(from, left));
+      from += kTileStep;
+      left -= kTileStep;
     }
   }
 }
@@ -142,29 +150,33 @@ struct Columns {
   void multiply(const uint32_t* a, const uint32_t* b, int64_t row, int64_t rows) const {
     for (int64_t i = 0; i < rows; i += kRows) {
       for (int64_t j = 0; j < columns; j += kPanel) {
-        multiply_one({.a = a + i * slice.count * kTileLanes,
-                      .b = b + j * slice.count * kTileLanes,
-                      .steps = slice.count,
-                      .c = x.c + (row + i) * x.n + first + j,
-                      .ldc = x.n,
-                      .accumulate = slice.from > 0},
-                     std::min(kRows, rows - i), std::min(kPanel, columns - j), first + j);
+        float* const c = x.c + (row + i) * x.n + first + j;
+        const bool goes_on = rows - i >= kRows && columns - j >= 2 * kPanel;
+        multiply_panel({.a = a + i * slice.count * kTileLanes,
+                        .b = b + j * slice.count * kTileLanes,
+                        .steps = slice.count,
+                        .c = c,
+                        .ldc = x.n,
+                        .accumulate = slice.from > 0,
+                        .next = goes_on ? c + kPanel : nullptr,
+                        .next_step = x.n},
+                       std::min(kRows, rows - i), std::min(kPanel, columns - j), first + j);
       }
     }
   }
 
  private:
-  void multiply_one(TileProduct t, int64_t rows, int64_t some, int64_t column) const {
-    const bool is_whole = rows % kTileRows == 0 && some % kTileLanes == 0;
+  void multiply_panel(TileProduct t, int64_t rows, int64_t width, int64_t column) const {
+    const bool is_whole = rows % kTileRows == 0 && width % kTileLanes == 0;
     const bool has_bias = ends && x.epilogue.bias != nullptr;
     const bool has_relu = ends && x.epilogue.relu;
-    if (is_whole && !has_bias && !has_relu) return multiply_tiles(t, rows, some);
+    if (is_whole && !has_bias && !has_relu) return multiply_tiles(t, rows, width);
     // By way of whole tiles.
     alignas(64) float whole[kRows * kPanel];
     float* const c = t.c;
     t.c = whole;
     t.ldc = kPanel;
-    const __mmask16 masks[2] = {mask_of(some), mask_of(some - kTileLanes)};
+    const __mmask16 masks[2] = {mask_of(width), mask_of(width - kTileLanes)};
     const auto each = [&](const auto& fn) {
       for (int64_t i = 0; i < rows; ++i) {
         for (int v = 0; v < 2; ++v) {
@@ -177,7 +189,7 @@ struct Columns {
         _mm512_store_ps(at, _mm512_maskz_loadu_ps(masks[v], from));
       });
     }
-    multiply_tiles(t, rows, some);
+    multiply_tiles(t, rows, width);
     Vector bias[2] = {};
     for (int v = 0; has_bias && v < 2; ++v) {
       bias[v] = _mm512_maskz_loadu_ps(masks[v], x.epilogue.bias + column + v * kTileLanes);

@@ -1,12 +1,14 @@
 #include "framework/kernels/gemm_panels.h"
 
 #include <algorithm>
+#include <array>
 
 namespace keel::kernels::internal {
 namespace {
 
-constexpr int64_t kAhead = 8;  // rows of b fetched before they are packed
+constexpr int64_t kAhead = 8;  // rows fetched before they are packed
 constexpr int64_t kLine = 64 / sizeof(float);
+constexpr int64_t kTilesAtOnce = 8;  // of a: few enough pages are written at once for the TLB
 
 // Row by row, as memory has it.
 void pack_rows(const float* b, int64_t ldb, int64_t depth, int64_t columns, float* to) {
@@ -65,6 +67,34 @@ void pack(const float* b, int64_t ldb, bool transpose_b, int64_t depth, int64_t 
   }
 }
 
+void pack_tiles(const float* a, int64_t lda, int64_t depth, int64_t rows, int64_t readable,
+                float* to) {
+  const int64_t tiles = blocks_of(rows, kMostRows);
+  for (int64_t first = 0; first < tiles; first += kTilesAtOnce) {
+    const int64_t end = std::min(tiles, first + kTilesAtOnce);
+    std::array<int64_t, kTilesAtOnce + 1> from;
+    for (int64_t t = first; t <= end; ++t) from[t - first] = rows * t / tiles;
+    const int64_t count = end - first;
+    // Whole registers, but where the last ones would reach beyond the matrix.
+    const int64_t whole = from[count - 1] + kTileRows <= readable ? count : count - 1;
+    float* tile = to + first * depth * kTileRows;
+    for (int64_t p = 0; p < depth; ++p, tile += kTileRows) {
+      const float* row = a + p * lda;
+      for (int64_t at = from[0]; at < from[count]; at += kLine) {
+        __builtin_prefetch(row + kAhead * lda + at);
+      }
+      for (int64_t t = 0; t < whole; ++t) {
+        for (int64_t i = 0; i < kTileRows; i += kWidth) {
+          store(tile + t * depth * kTileRows + i, load(row + from[t] + i));
+        }
+      }
+      if (whole < count) {
+        std::copy(row + from[whole], row + from[count], tile + whole * depth * kTileRows);
+      }
+    }
+  }
+}
+
 void Strip::compute() {
   const int64_t most = wide <= 2 ? kMostRows : 2 * kMostRows / wide;
   const int64_t tiles = blocks_of(rows, most);
@@ -72,7 +102,7 @@ void Strip::compute() {
   for (int64_t t = 0; t < tiles; ++t) {
     const int64_t from = rows * t / tiles;
     const int64_t end = rows * (t + 1) / tiles;
-    tile.a = a + (transpose_a ? from : from * lda);
+    tile.a = a + (tile_step != 0 ? t * tile_step : transpose_a ? from : from * lda);
     if (next_c != nullptr) {
       tile.next_c = t + 1 < tiles ? c + end * ldc : next_c;
       tile.next_step = ldc;

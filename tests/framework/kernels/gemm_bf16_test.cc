@@ -106,6 +106,7 @@ TEST_P(GemmBf16Test, ManyColumnsAndRowsAgreeWithTheDefinition) {
   expect_product(40, 1100, 50, false, false);
   expect_product(2, 1100, 50, false, true);
   expect_product(1100, 40, 50, true, true);
+  expect_product(70, 100, 0, false, false);
 }
 
 TEST_P(GemmBf16Test, LongSumsAgreeWithTheDefinition) {
