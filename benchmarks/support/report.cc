@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "benchmarks/peer/peer.h"
+#include "framework/kernels/amx_tiles.h"
 
 namespace keel::bench {
 namespace {
@@ -107,6 +108,7 @@ std::string machine() {
   if (__builtin_cpu_supports("avx2")) out += " avx2";
   if (__builtin_cpu_supports("avx512f")) out += " avx512f";
   if (__builtin_cpu_supports("avx512bf16")) out += " avx512_bf16";
+  if (kernels::internal::may_use_tiles()) out += " amx_bf16";
   const int64_t bytes = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
   return out + ", " + std::to_string(bytes >> 30) + " GiB";
 }
