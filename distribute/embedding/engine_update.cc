@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "distribute/embedding/engine_internal.h"
+#include "framework/kernels/processor.h"
 #include "framework/parallel.h"
 #include "framework/profile.h"
 
@@ -11,9 +12,13 @@ namespace {
 
 constexpr int64_t kRowsPerBlock = 1024;  // of one worker at a time
 
-// Rows that are summed and then stepped, few enough for their sums to stay in the L1 cache.
+// Rows that are summed and then stepped, few enough for their sums to stay in the L1 cache. Sums
+// ask for the memory of rows ahead, steps compute: in shorter turns, where the L2 cache has to take
+// what is asked for at once.
 constexpr int64_t kMostAtOnce = 64;
-int64_t rows_at_once(int64_t dim) { return std::clamp<int64_t>(4096 / dim, 4, kMostAtOnce); }
+int64_t rows_at_once(int64_t dim) {
+  return std::clamp<int64_t>((kernels::asks_into_l2 ? 512 : 4096) / dim, 4, kMostAtOnce);
+}
 
 }  // namespace
 
