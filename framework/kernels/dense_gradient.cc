@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "framework/kernels/gemm_panels.h"
+#include "framework/kernels/processor.h"
 #include "framework/kernels/scratch.h"
 #include "framework/parallel.h"
 
@@ -27,6 +28,9 @@ class Work {
         in_place_(parallel_runs_in_place() && args.out >= kWidth),
         // A step that is no power of two: else rows fall into the same sets of a cache.
         step_(in_place_ ? args.out + kWidth : args.out),
+        // It is read once for each panel, column by column.
+        packs_x_(in_place_ && !follows_long_strides && args.in >= 2 * internal::kMostRows &&
+                 args.out >= 4 * kPanel),
         panels_(args.dx == nullptr ? 0 : internal::panels_size(args.out, args.in)),
         masked_(args.y == nullptr ? 0 : (in_place_ ? kPieceRows : args.rows) * step_),
         sums_(args.db == nullptr ? 0 : blocks_of(args.rows, kRowsPerSum) * args.out) {}
@@ -36,9 +40,10 @@ class Work {
     const int64_t pieces = blocks_of(args_.rows, kPieceRows);
     if (in_place_) {
       const Scratch<float> panel(kPieceRows * kPanel);
+      const Scratch<float> tiles(packs_x_ ? internal::tiles_size(args_.in, kPieceRows) : 0);
       for (int64_t p = 0; p < pieces; ++p) {
         start(p * kPieceRows);
-        if (args_.dw != nullptr) add_to_kernel(p * kPieceRows, panel.data());
+        if (args_.dw != nullptr) add_to_kernel(p * kPieceRows, panel.data(), tiles.data());
       }
       if (pieces == 0 && args_.dw != nullptr) std::fill_n(args_.dw, args_.in * args_.out, 0.0F);
     } else {
@@ -134,13 +139,15 @@ class Work {
   }
 
   // dw += x^T dz, of a piece: a panel of dz at a time.
-  void add_to_kernel(int64_t row, float* panel) const {
+  void add_to_kernel(int64_t row, float* panel, float* tiles) const {
     const int64_t rows = rows_from(row);
+    const float* x = args_.x + row * args_.in;
+    if (packs_x_) internal::pack_tiles(x, args_.in, rows, args_.in, args_.in, tiles);
     for (int64_t j = 0; j < args_.out; j += kPanel) {
       const int64_t columns = std::min(kPanel, args_.out - j);
       internal::pack(dz(row) + j, dz_step(), false, rows, columns, panel);
-      PanelProduct{.a = args_.x + row * args_.in,
-                   .lda = args_.in,
+      PanelProduct{.a = packs_x_ ? tiles : x,
+                   .lda = packs_x_ ? internal::kTileRows : args_.in,
                    .transpose_a = true,
                    .panels = panel,
                    .panel_depth = rows,
@@ -150,7 +157,8 @@ class Work {
                    .ldc = args_.out,
                    .rows = args_.in,
                    .columns = columns,
-                   .accumulate = row > 0}
+                   .accumulate = row > 0,
+                   .tile_step = packs_x_ ? rows * internal::kTileRows : 0}
           .compute();
     }
   }
@@ -167,6 +175,7 @@ class Work {
   const DenseGradientArgs& args_;
   const bool in_place_;
   const int64_t step_;
+  const bool packs_x_;
   const Scratch<float> panels_, masked_, sums_;
 };
 

@@ -150,6 +150,7 @@ void PanelProduct::compute() const {
                    .rows = rows,
                    .columns = std::min(width, columns - j),
                    .wide = wide,
+                   .tile_step = tile_step,
                    .next_c = c + (i + 1 < count ? j + kPanel : rows * ldc)};
     if (i + 1 < count) {
       strip.ahead[0] = {.from = panels + (j + kPanel) * panel_depth + from * kPanel,

@@ -68,6 +68,7 @@ struct PanelProduct {
   float* c;
   int64_t ldc, rows, columns;
   bool accumulate;
+  int64_t tile_step = 0;  // as of a strip
   GemmEpilogue epilogue = {};
   Upcoming next = {};
 
