@@ -55,7 +55,7 @@ class HeldTable {
   void read_rows(std::span<const int64_t> rows, float* out) const;
   // A row that will soon be looked at, or written with its slots.
   void ask_for(int64_t row) const {
-    kernels::prefetch_row<kernels::Into::kL1>(address(memory_[0], row), memory_[0].row_bytes);
+    kernels::prefetch_row_to_read(address(memory_[0], row), memory_[0].row_bytes);
   }
   void ask_to_write(int64_t row) const {
     for (const kernels::RowMemory& part : memory_) {

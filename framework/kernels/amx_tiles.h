@@ -21,10 +21,12 @@ inline constexpr int kTileRowBytes = 64;
 #if KEEL_AMX
 
 // Whether the processor has tiles and the kernel lets this process use them: asked once, for all
-// threads, those that already run included.
+// threads, those that already run included. It refuses if a thread has an alternate signal stack
+// that is too small for tiles (AT_MINSIGSTKSZ, some 12 KB), and once it has agreed it refuses such
+// stacks (sigaltstack: ENOMEM).
 bool may_use_tiles();
 
-// While alive, all eight tile registers of this thread are of full size, with undefined contents.
+// While alive, all eight tile registers of this thread are of full size, and zero.
 // Without one they are in their initial state, which switches between threads need not save.
 class TileSession {
  public:

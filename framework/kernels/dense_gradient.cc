@@ -29,7 +29,7 @@ class Work {
         // A step that is no power of two: else rows fall into the same sets of a cache.
         step_(in_place_ ? args.out + kWidth : args.out),
         // It is read once for each panel, column by column.
-        packs_x_(in_place_ && !follows_long_strides && args.in >= 2 * internal::kMostRows &&
+        packs_x_(in_place_ && misses_long_strides && args.in >= 2 * internal::kMostRows &&
                  args.out >= 4 * kPanel),
         panels_(args.dx == nullptr ? 0 : internal::panels_size(args.out, args.in)),
         masked_(args.y == nullptr ? 0 : (in_place_ ? kPieceRows : args.rows) * step_),
@@ -147,7 +147,7 @@ class Work {
       const int64_t columns = std::min(kPanel, args_.out - j);
       internal::pack(dz(row) + j, dz_step(), false, rows, columns, panel);
       PanelProduct{.a = packs_x_ ? tiles : x,
-                   .lda = packs_x_ ? internal::kTileRows : args_.in,
+                   .lda = packs_x_ ? internal::kPackedRows : args_.in,
                    .transpose_a = true,
                    .panels = panel,
                    .panel_depth = rows,
@@ -158,7 +158,7 @@ class Work {
                    .rows = args_.in,
                    .columns = columns,
                    .accumulate = row > 0,
-                   .tile_step = packs_x_ ? rows * internal::kTileRows : 0}
+                   .tile_step = packs_x_ ? rows * internal::kPackedRows : 0}
           .compute();
     }
   }

@@ -46,7 +46,7 @@ bool spreads_rows(const Product& x, int64_t rows) {
 // either is too long for the processor to follow, and they are too large for the caches to help.
 // Fewer columns than that do not pay for the copy.
 bool packs_columns(const Product& x, int64_t rows) {
-  return !follows_long_strides && x.transpose_a && rows >= 2 * kMostRows && x.n >= kGroup &&
+  return misses_long_strides && x.transpose_a && rows >= 2 * kMostRows && x.n >= kGroup &&
          x.k * x.m >= kManyElements;
 }
 
@@ -72,9 +72,9 @@ struct Block {
   bool packs_a = packs_columns(x, rows);
 
   void compute() const {
-    const int64_t most = packs_a                                  ? kPackedDepth
-                         : x.transpose_a && !follows_long_strides ? kStridedDepth
-                                                                  : kBlockDepth;
+    const int64_t most = packs_a                                ? kPackedDepth
+                         : x.transpose_a && misses_long_strides ? kStridedDepth
+                                                                : kBlockDepth;
     const int64_t slices = std::max<int64_t>(1, blocks_of(x.k, most));
     const int64_t depth = blocks_of(blocks_of(x.k, slices), kWidth) * kWidth;
     const int64_t group = packs ? kGroup : kPanel;
@@ -111,8 +111,8 @@ struct Block {
     if (packs_a) {
       internal::pack_tiles(strip.a, strip.lda, depth, rows, x.m - row, tiles.data());
       strip.a = tiles.data();
-      strip.lda = internal::kTileRows;
-      strip.tile_step = depth * internal::kTileRows;
+      strip.lda = internal::kPackedRows;
+      strip.tile_step = depth * internal::kPackedRows;
     }
     int64_t packed = first;  // columns before this one are in panels
     float* panel = panels;

@@ -14,8 +14,8 @@ namespace keel::kernels {
 // Each element of c is one sum in the order p = 1, 0, 3, 2, 5, ..., that of the processors that
 // multiply bfloat16. Those with tile registers (AMX), where the kernel lets the process use them,
 // have another: of every 32 p from 0 on, those of even p are one sum, those of odd p one, and both
-// together are added to what was before. Products with n == 1 are not made in tiles and have
-// several sums, fixed by k. So the bits depend neither on the number of workers nor, for n > 1, on
+// together are added to what was before. Products with n == 1 are not made in tiles, and have
+// several sums, fixed by k, where a is not transposed. So the bits depend neither on the number of workers nor, for n > 1, on
 // how many rows are multiplied at once; on the processor only by whether it has tiles: those that
 // cannot multiply bfloat16 emulate the first order, more slowly than gemm. (Of subnormal numbers
 // alone: processors that multiply bfloat16 take and give 0.)

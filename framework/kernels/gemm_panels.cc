@@ -76,20 +76,20 @@ void pack_tiles(const float* a, int64_t lda, int64_t depth, int64_t rows, int64_
     for (int64_t t = first; t <= end; ++t) from[t - first] = rows * t / tiles;
     const int64_t count = end - first;
     // Whole registers, but where the last ones would reach beyond the matrix.
-    const int64_t whole = from[count - 1] + kTileRows <= readable ? count : count - 1;
-    float* tile = to + first * depth * kTileRows;
-    for (int64_t p = 0; p < depth; ++p, tile += kTileRows) {
+    const int64_t whole = from[count - 1] + kPackedRows <= readable ? count : count - 1;
+    float* tile = to + first * depth * kPackedRows;
+    for (int64_t p = 0; p < depth; ++p, tile += kPackedRows) {
       const float* row = a + p * lda;
       for (int64_t at = from[0]; at < from[count]; at += kLine) {
         __builtin_prefetch(row + kAhead * lda + at);
       }
       for (int64_t t = 0; t < whole; ++t) {
-        for (int64_t i = 0; i < kTileRows; i += kWidth) {
-          store(tile + t * depth * kTileRows + i, load(row + from[t] + i));
+        for (int64_t i = 0; i < kPackedRows; i += kWidth) {
+          store(tile + t * depth * kPackedRows + i, load(row + from[t] + i));
         }
       }
       if (whole < count) {
-        std::copy(row + from[whole], row + from[count], tile + whole * depth * kTileRows);
+        std::copy(row + from[whole], row + from[count], tile + whole * depth * kPackedRows);
       }
     }
   }

@@ -19,16 +19,16 @@ inline int64_t panels_size(int64_t depth, int64_t columns) {
 // zeros after the last column. Rows of b are ldb apart; if transposed, it is [columns, depth].
 void pack(const float* b, int64_t ldb, bool transpose_b, int64_t depth, int64_t columns, float* to);
 
-// Rows of op(a) that a tile reads together, with room for whole registers.
-inline constexpr int64_t kTileRows = (kMostRows + kWidth - 1) / kWidth * kWidth;
+// Between columns of op(a) that are packed: what a tile has rows, filled up to whole registers.
+inline constexpr int64_t kPackedRows = (kMostRows + kWidth - 1) / kWidth * kWidth;
 
 // Floats of the tiles of `rows` rows and `depth` columns of op(a), which pack_tiles makes.
 inline int64_t tiles_size(int64_t rows, int64_t depth) {
-  return blocks_of(rows, kMostRows) * depth * kTileRows;
+  return blocks_of(rows, kMostRows) * depth * kPackedRows;
 }
 
 // Of a transposed, [depth, rows], whose rows are lda apart with `readable` floats each: for every
-// tile of at most kMostRows rows of op(a) its columns one after the other, kTileRows apart.
+// tile of at most kMostRows rows of op(a) its columns one after the other, kPackedRows apart.
 void pack_tiles(const float* a, int64_t lda, int64_t depth, int64_t rows, int64_t readable,
                 float* to);
 

@@ -23,6 +23,11 @@ inline void prefetch_row(const void* row, int64_t bytes) {
   if (size % kLine != 0) ask(size - 1);
 }
 
+// Asks for a row that will be read.
+inline void prefetch_row_to_read(const void* row, int64_t bytes) {
+  asks_into_l2 ? prefetch_row<Into::kL2>(row, bytes) : prefetch_row<Into::kL1>(row, bytes);
+}
+
 // Asks for a row that will be read and written. Into the L2 cache as if to read: no other processor
 // has most of the rows, and what a processor has alone it may write.
 inline void prefetch_row_to_write(const void* row, int64_t bytes) {

@@ -21,6 +21,6 @@ const bool asks_into_l2 = is_intel();
 
 // Intel's follow steps of 2 KiB at most, and not into the next page. With what AMD's follow the
 // same loops come near the peak.
-const bool follows_long_strides = !is_intel();
+const bool misses_long_strides = is_intel();
 
 }  // namespace keel::kernels

@@ -8,8 +8,8 @@ namespace keel::kernels {
 // requests under way. False until the program's static objects are made.
 extern const bool asks_into_l2;
 
-// Whether the processor itself fetches what a loop will read in steps of any length. True until
+// Whether what a loop reads in long steps is not fetched ahead by the processor itself. False until
 // the program's static objects are made.
-extern const bool follows_long_strides;
+extern const bool misses_long_strides;
 
 }  // namespace keel::kernels

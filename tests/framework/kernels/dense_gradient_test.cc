@@ -54,8 +54,9 @@ struct Layer {
   std::vector<float> x, w, y, dy;
 };
 
-const std::vector<std::array<int64_t, 3>> kShapes = {
-    {1, 1, 1}, {5, 3, 2}, {70, 13, 40}, {257, 20, 16}, {600, 35, 50}, {300, 9, 1}, {513, 1, 33}};
+const std::vector<std::array<int64_t, 3>> kShapes = {{1, 1, 1},     {5, 3, 2},     {70, 13, 40},
+                                                     {257, 20, 16}, {600, 35, 50}, {300, 9, 1},
+                                                     {513, 1, 33},  {300, 45, 150}};
 
 TEST(DenseGradientTest, AgreesWithTheDefinition) {
   for (const auto& [m, k, n] : kShapes) {

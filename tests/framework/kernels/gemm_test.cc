@@ -73,6 +73,13 @@ TEST(GemmTest, ManyRowsAgreeWithTheDefinition) {
   }
 }
 
+TEST(GemmTest, ManyColumnsOfATransposedOperandAgreeWithTheDefinition) {
+  for (const bool transpose_b : {false, true}) {
+    expect_product<float>(300, 150, 1000, true, transpose_b);
+    expect_product<float>(520, 130, 515, true, transpose_b);
+  }
+}
+
 TEST(GemmTest, BiasAndReluComeLast) {
   for (const bool relu : {false, true}) {
     for (const auto& [m, n, k] : {std::array<int64_t, 3>{20, 37, 600},
@@ -125,8 +132,11 @@ TEST(GemmTest, AnEmptyProductWritesNothing) {
 
 TEST(GemmTest, BitsDoNotDependOnTheNumberOfWorkers) {
   const int before = num_workers();
-  for (const auto& [m, n, k] :
-       {std::array<int64_t, 3>{700, 40, 50}, {300, 200, 100}, {2100, 3, 20}, {70, 1, 90000}}) {
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{700, 40, 50},
+                                {300, 200, 100},
+                                {2100, 3, 20},
+                                {70, 1, 90000},
+                                {600, 150, 500}}) {
     const std::vector<float> a = random_values(m * k, 1);
     const std::vector<float> b = random_values(k * n, 2);
     for (const bool transpose_a : {false, true}) {
