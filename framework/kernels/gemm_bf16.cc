@@ -368,6 +368,7 @@ void multiply(const Product& x) {
 }  // namespace
 
 void internal::gemm_bf16_in_vectors(const Product& x) {
+  if (finish_empty_sums(x)) return;
   const bool has_epilogue = x.epilogue.bias != nullptr || x.epilogue.relu;
   if (x.n == 1 && !x.transpose_a) {
     multiply_vector(x);

@@ -15,10 +15,10 @@ namespace keel::kernels {
 // multiply bfloat16. Those with tile registers (AMX), where the kernel lets the process use them,
 // have another: of every 32 p from 0 on, those of even p are one sum, those of odd p one, and both
 // together are added to what was before. Products with n == 1 are not made in tiles, and have
-// several sums, fixed by k, where a is not transposed. So the bits depend neither on the number of workers nor, for n > 1, on
-// how many rows are multiplied at once; on the processor only by whether it has tiles: those that
-// cannot multiply bfloat16 emulate the first order, more slowly than gemm. (Of subnormal numbers
-// alone: processors that multiply bfloat16 take and give 0.)
+// several sums, fixed by k, where a is not transposed. So the bits depend neither on the number of
+// workers nor, for n > 1, on how many rows are multiplied at once; on the processor only by whether
+// it has tiles: those that cannot multiply bfloat16 emulate the first order, more slowly than gemm.
+// (Of subnormal numbers alone: processors that multiply bfloat16 take and give 0.)
 void gemm_bf16(const float* a, const float* b, float* c, int64_t m, int64_t n, int64_t k,
                bool transpose_a, bool transpose_b, const GemmEpilogue& epilogue = {});
 

@@ -251,6 +251,7 @@ void multiply_high(const Columns& c) {
 }  // namespace
 
 void gemm_bf16_in_tiles(const Product& x) {
+  if (finish_empty_sums(x)) return;
   const int64_t steps = blocks_of(x.k, kTileStep);
   const int64_t slices = std::max<int64_t>(1, blocks_of(steps, kMostSteps));
   for (int64_t j = 0; j < x.n; j += kMostColumns) {
