@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "framework/kernels/gemm_panels.h"
-#include "framework/kernels/processor.h"
 #include "framework/kernels/scratch.h"
 #include "framework/parallel.h"
 
@@ -29,8 +28,8 @@ class Work {
         // A step that is no power of two: else rows fall into the same sets of a cache.
         step_(in_place_ ? args.out + kWidth : args.out),
         // It is read once for each panel, column by column.
-        packs_x_(in_place_ && misses_long_strides && args.in >= 2 * internal::kMostRows &&
-                 args.out >= 4 * kPanel),
+        packs_x_(in_place_ && args.dw != nullptr &&
+                 internal::pays_to_pack_tiles(args.in, args.out)),
         panels_(args.dx == nullptr ? 0 : internal::panels_size(args.out, args.in)),
         masked_(args.y == nullptr ? 0 : (in_place_ ? kPieceRows : args.rows) * step_),
         sums_(args.db == nullptr ? 0 : blocks_of(args.rows, kRowsPerSum) * args.out) {}

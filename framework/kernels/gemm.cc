@@ -42,12 +42,9 @@ bool spreads_rows(const Product& x, int64_t rows) {
   return !x.transpose_a && collides(x.k) && rows > 8 && x.n >= 128;
 }
 
-// Whether a, transposed, is copied to tiles, and b to panels: where a step from row to row of
-// either is too long for the processor to follow, and they are too large for the caches to help.
-// Fewer columns than that do not pay for the copy.
+// Whether a, transposed, is copied to tiles, and b to panels: not where the caches hold a.
 bool packs_columns(const Product& x, int64_t rows) {
-  return misses_long_strides && x.transpose_a && rows >= 2 * kMostRows && x.n >= kGroup &&
-         x.k * x.m >= kManyElements;
+  return x.transpose_a && x.k * x.m >= kManyElements && internal::pays_to_pack_tiles(rows, x.n);
 }
 
 // How many registers wide the next tiles are: few rows leave registers for more columns.
@@ -64,12 +61,11 @@ int64_t tile_width(int64_t rows, int64_t columns, bool packed) {
 struct Block {
   const Product& x;
   int64_t row, rows, first, last;
+  bool packs_a = packs_columns(x, rows);
   // b is brought to panels: always where it is transposed, and where reading it again for every
   // tile of rows would miss the caches.
-  bool packs =
-      x.transpose_b || packs_columns(x, rows) || (collides(x.ldb()) && rows >= 4 * kMostRows);
+  bool packs = x.transpose_b || packs_a || (collides(x.ldb()) && rows >= 4 * kMostRows);
   bool spreads = spreads_rows(x, rows);
-  bool packs_a = packs_columns(x, rows);
 
   void compute() const {
     const int64_t most = packs_a                                ? kPackedDepth

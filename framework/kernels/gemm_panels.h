@@ -27,8 +27,13 @@ inline int64_t tiles_size(int64_t rows, int64_t depth) {
   return blocks_of(rows, kMostRows) * depth * kPackedRows;
 }
 
-// Of a transposed, [depth, rows], whose rows are lda apart with `readable` floats each: for every
-// tile of at most kMostRows rows of op(a) its columns one after the other, kPackedRows apart.
+// Whether a, transposed, is better read from such tiles: where the processor does not follow steps
+// from row to row of it, and so many columns are multiplied by it that the copy pays.
+bool pays_to_pack_tiles(int64_t rows, int64_t columns);
+
+// Of a transposed, [depth, rows], rows >= 2 kMostRows, whose rows are lda apart with `readable`
+// floats each: for every tile of at most kMostRows rows of op(a) its columns one after the other,
+// kPackedRows apart.
 void pack_tiles(const float* a, int64_t lda, int64_t depth, int64_t rows, int64_t readable,
                 float* to);
 
