@@ -157,7 +157,7 @@ class Work {
                    .rows = args_.in,
                    .columns = columns,
                    .accumulate = row > 0,
-                   .tile_step = packs_x_ ? rows * internal::kPackedRows : 0}
+                   .tile_step = packs_x_ ? internal::packed_tile_step(rows) : 0}
           .compute();
     }
   }

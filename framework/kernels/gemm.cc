@@ -108,7 +108,7 @@ struct Block {
       internal::pack_tiles(strip.a, strip.lda, depth, rows, x.m - row, tiles.data());
       strip.a = tiles.data();
       strip.lda = internal::kPackedRows;
-      strip.tile_step = depth * internal::kPackedRows;
+      strip.tile_step = internal::packed_tile_step(depth);
     }
     int64_t packed = first;  // columns before this one are in panels
     float* panel = panels;

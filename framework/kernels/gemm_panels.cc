@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kAhead = 8;  // rows fetched before they are packed
 constexpr int64_t kLine = 64 / sizeof(float);
-constexpr int64_t kTilesAtOnce = 8;  // of a: few enough pages are written at once for the TLB
+constexpr int64_t kTilesAtOnce = 4;  // of a: few enough are written at once for the L1 cache
 
 // Row by row, as memory has it.
 void pack_rows(const float* b, int64_t ldb, int64_t depth, int64_t columns, float* to) {
@@ -76,6 +76,7 @@ bool pays_to_pack_tiles(int64_t rows, int64_t columns) {
 void pack_tiles(const float* a, int64_t lda, int64_t depth, int64_t rows, int64_t readable,
                 float* to) {
   const int64_t tiles = blocks_of(rows, kMostRows);
+  const int64_t step = packed_tile_step(depth);
   for (int64_t first = 0; first < tiles; first += kTilesAtOnce) {
     const int64_t end = std::min(tiles, first + kTilesAtOnce);
     std::array<int64_t, kTilesAtOnce + 1> from;
@@ -83,7 +84,7 @@ void pack_tiles(const float* a, int64_t lda, int64_t depth, int64_t rows, int64_
     const int64_t count = end - first;
     // Whole registers, but where the last ones would reach beyond the matrix.
     const int64_t whole = from[count - 1] + kPackedRows <= readable ? count : count - 1;
-    float* tile = to + first * depth * kPackedRows;
+    float* tile = to + first * step;
     for (int64_t p = 0; p < depth; ++p, tile += kPackedRows) {
       const float* row = a + p * lda;
       for (int64_t at = from[0]; at < from[count]; at += kLine) {
@@ -91,11 +92,11 @@ void pack_tiles(const float* a, int64_t lda, int64_t depth, int64_t rows, int64_
       }
       for (int64_t t = 0; t < whole; ++t) {
         for (int64_t i = 0; i < kPackedRows; i += kWidth) {
-          store(tile + t * depth * kPackedRows + i, load(row + from[t] + i));
+          store(tile + t * step + i, load(row + from[t] + i));
         }
       }
       if (whole < count) {
-        std::copy(row + from[whole], row + from[count], tile + whole * depth * kPackedRows);
+        std::copy(row + from[whole], row + from[count], tile + whole * step);
       }
     }
   }

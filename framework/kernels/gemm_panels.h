@@ -22,9 +22,13 @@ void pack(const float* b, int64_t ldb, bool transpose_b, int64_t depth, int64_t 
 // Between columns of op(a) that are packed: what a tile has rows, filled up to whole registers.
 inline constexpr int64_t kPackedRows = (kMostRows + kWidth - 1) / kWidth * kWidth;
 
+// Floats from a tile of `depth` columns to the next: no power of two, for several tiles are written
+// at once, in turns.
+inline int64_t packed_tile_step(int64_t depth) { return depth * kPackedRows + kWidth; }
+
 // Floats of the tiles of `rows` rows and `depth` columns of op(a), which pack_tiles makes.
 inline int64_t tiles_size(int64_t rows, int64_t depth) {
-  return blocks_of(rows, kMostRows) * depth * kPackedRows;
+  return blocks_of(rows, kMostRows) * packed_tile_step(depth);
 }
 
 // Whether a, transposed, is better read from such tiles: where the processor does not follow steps
@@ -33,7 +37,7 @@ bool pays_to_pack_tiles(int64_t rows, int64_t columns);
 
 // Of a transposed, [depth, rows], rows >= 2 kMostRows, whose rows are lda apart with `readable`
 // floats each: for every tile of at most kMostRows rows of op(a) its columns one after the other,
-// kPackedRows apart.
+// kPackedRows apart. Tiles are packed_tile_step(depth) apart.
 void pack_tiles(const float* a, int64_t lda, int64_t depth, int64_t rows, int64_t readable,
                 float* to);
 

@@ -98,6 +98,7 @@ class Fetches {
     }
   }
 
+  // After step p, for every odd p.
   void pass(int64_t p) {
     if (p % 8 != 7 || c_ == nullptr) return;
     if (p % 16 == 7) fetch_row();
@@ -134,12 +135,21 @@ void compute_tile(const Tile& tile) {
   sums.begin(t);
   Fetches<kRows, kWide> fetches(t);
   const float* b = t.b;
+  // Two steps at once: what counts and addresses takes a port of the multiply-adds now and then.
+  // All is written out, for GCC needs more addresses, not fewer, where it unrolls by itself, and
+  // keeps pointers in memory where a function that is named holds them.
   if constexpr (kTransposed) {
     const float* a = t.a;
-    for (int64_t p = 0; p < t.k; ++p, a += t.lda, b += t.ldb) {
+    int64_t p = 0;
+    for (; p + 2 <= t.k; p += 2, a += t.lda, b += t.ldb) {
       sums.add(b, [&](int i) { return a[i]; });
-      fetches.pass(p);
+      a += t.lda;
+      b += t.ldb;
+      asm("" : "+r"(a), "+r"(b));  // else GCC computes both from p
+      sums.add(b, [&](int i) { return a[i]; });
+      fetches.pass(p + 1);
     }
+    if (p < t.k) sums.add(b, [&](int i) { return a[i]; });
   } else {
     // An address is a pointer plus 0, 1 or 2 times lda: a pointer for each row would not fit the
     // registers.
@@ -147,15 +157,18 @@ void compute_tile(const Tile& tile) {
     const float* group[kGroups];
 #pragma GCC unroll 16
     for (int g = 0; g < kGroups; ++g) group[g] = t.a + 3 * g * t.lda;
-    for (int64_t p = 0; p < t.k; ++p, b += t.ldb) {
+    int64_t p = 0;
+    for (; p + 2 <= t.k; p += 2, b += 2 * t.ldb) {
       sums.add(b, [&](int i) { return group[i / 3][i % 3 * t.lda]; });
+      sums.add(b + t.ldb, [&](int i) { return group[i / 3][i % 3 * t.lda + 1]; });
 #pragma GCC unroll 16
       for (int g = 0; g < kGroups; ++g) {
-        ++group[g];
+        group[g] += 2;
         asm("" : "+r"(group[g]));  // else GCC computes all addresses from p
       }
-      fetches.pass(p);
+      fetches.pass(p + 1);
     }
+    if (p < t.k) sums.add(b, [&](int i) { return group[i / 3][i % 3 * t.lda]; });
   }
   sums.end(t);
 }
