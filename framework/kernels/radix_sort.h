@@ -16,12 +16,11 @@ template <class Item, class Each, class Key>
 Item* radix_sort(Item* a, Item* b, size_t n, int bits, const Each& each, const Key& key) {
   // Below this, comparing is faster than counting.
   constexpr size_t kFew = 64;
-  constexpr int kMaxDigitBits = 11;
-  // The largest digit for fewer items than this: their counts cost as much as the items.
-  constexpr size_t kMany = 1024;
-  constexpr int kDigitBitsOfFew = 8;
+  // The largest digit, by the number of items: their counts cost as much as some of those.
+  constexpr int kDigitBitsOfFew = 8, kDigitBits = 11, kMaxDigitBits = 12;
+  constexpr size_t kMany = 1024, kVeryMany = 8192;
   constexpr int kMaxPasses = 64 / kDigitBitsOfFew;
-  const int widest = n < kMany ? kDigitBitsOfFew : kMaxDigitBits;
+  const int widest = n < kMany ? kDigitBitsOfFew : n < kVeryMany ? kDigitBits : kMaxDigitBits;
   const int passes = (bits + widest - 1) / widest;
   if (n < kFew || passes == 0) {
     Item* to = a;

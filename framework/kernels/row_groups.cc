@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "framework/errors.h"
 #include "framework/kernels/prefetch_row.h"
@@ -11,11 +12,14 @@
 namespace keel::kernels {
 namespace {
 
+// Tables of so few rows, and no more than twice the positions, are sorted by counting all rows.
+constexpr int64_t kMostCounted = 1 << 15;
+
 // steps[i] = how many samples end between the positions i - 1 and i, over all parts: without a loop
 // over each bag, whose length nobody foresees.
-void count_ends(std::span<const Bags> parts, std::span<uint32_t> steps) {
-  std::ranges::fill(steps, 0);
-  uint32_t* to = steps.data();
+void count_ends(std::span<const Bags> parts, uint32_t* steps, int64_t n) {
+  std::fill_n(steps, n + 1, 0);
+  uint32_t* to = steps;
   for (const Bags& part : parts) {
     if (part.splits == nullptr) {
       for (int64_t s = 1; s <= part.samples; ++s) ++to[s];
@@ -63,35 +67,67 @@ void RowGroups::build(std::span<const Bags> parts, int64_t rows, bool by_positio
   }
   starts_.resize(n + 1);
   ids_.resize(n);
-  sources_.resize(n + 1);
-  if (!by_position) count_ends(parts, sources_);
-  if (id_bits + source_bits <= 32) {
-    sort<uint32_t>(parts, by_position, id_bits, source_bits);
-  } else {
-    sort<uint64_t>(parts, by_position, id_bits, source_bits);
-  }
-}
-
-template <class Word>
-void RowGroups::sort(std::span<const Bags> parts, bool by_position, int id_bits, int source_bits) {
-  const size_t n = ids_.size();
-  words_.resize((2 * n * sizeof(Word) + sizeof(uint64_t) - 1) / sizeof(uint64_t));
-  auto* const memory = reinterpret_cast<Word*>(words_.data());
+  sources_.resize(n);
+  const Scratch<uint32_t> steps(by_position ? 0 : n + 1);
+  if (!by_position) count_ends(parts, steps.data(), n);
   const auto each = [&](const auto& fn) {
-    const uint32_t* ends = sources_.data();
+    const uint32_t* ends = steps.data();
     uint64_t source = 0, position = 0;
     for (const Bags& part : parts) {
       const int64_t* const ids = part.first_id();
       for (int64_t i = 0; i < part.positions(); ++i) {
         source = by_position ? position++ : source + *ends++;
-        fn(static_cast<Word>(static_cast<uint64_t>(ids[i]) << source_bits | source));
+        fn(ids[i], source);
       }
     }
+  };
+  if (rows <= std::min(kMostCounted, 2 * n)) {
+    count(parts, rows, each);
+  } else if (id_bits + source_bits <= 32) {
+    sort<uint32_t>(id_bits, source_bits, each);
+  } else {
+    sort<uint64_t>(id_bits, source_bits, each);
+  }
+}
+
+template <class Each>
+void RowGroups::count(std::span<const Bags> parts, int64_t rows, const Each& each) {
+  const Scratch<uint32_t> places(rows);
+  std::fill_n(places.data(), rows, 0);
+  for (const Bags& part : parts) {
+    const int64_t* const ids = part.first_id();
+    for (int64_t i = 0; i < part.positions(); ++i) ++places.data()[ids[i]];
+  }
+  size_t groups = 0;
+  uint32_t begin = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    const uint32_t positions = std::exchange(places.data()[row], begin);
+    if (positions == 0) continue;
+    starts_[groups] = begin;
+    ids_[groups++] = row;
+    begin += positions;
+  }
+  starts_.resize(groups + 1);
+  starts_[groups] = begin;
+  each([&](int64_t id, uint64_t source) {
+    sources_[places.data()[id]++] = static_cast<uint32_t>(source);
+  });
+}
+
+template <class Word, class Each>
+void RowGroups::sort(int id_bits, int source_bits, const Each& each) {
+  const size_t n = ids_.size();
+  const Scratch<Word> words(static_cast<int64_t>(2 * n));
+  const auto each_word = [&](const auto& fn) {
+    each([&](int64_t id, uint64_t source) {
+      fn(static_cast<Word>(static_cast<uint64_t>(id) << source_bits | source));
+    });
   };
   const auto id_of = [source_bits](Word word) {
     return static_cast<uint64_t>(word) >> source_bits;
   };
-  const Word* const sorted = radix_sort(memory, memory + n, n, id_bits, each, id_of);
+  const Word* const sorted =
+      radix_sort(words.data(), words.data() + n, n, id_bits, each_word, id_of);
   // Without a branch: what is no beginning is overwritten by the next one.
   const uint64_t mask = (uint64_t{1} << source_bits) - 1;
   size_t groups = 0;

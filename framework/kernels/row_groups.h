@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "framework/kernels/gather.h"
+#include "framework/kernels/scratch.h"
 
 namespace keel::kernels {
 
@@ -32,13 +33,16 @@ class RowGroups {
   int64_t lower_bound(int64_t id) const;
 
  private:
-  template <class Word>
-  void sort(std::span<const Bags> parts, bool by_position, int id_bits, int source_bits);
+  // each(fn) calls fn(id, source) of one position after the other.
+  template <class Each>
+  void count(std::span<const Bags> parts, int64_t rows, const Each& each);
+  template <class Word, class Each>
+  void sort(int id_bits, int source_bits, const Each& each);
 
-  std::vector<uint64_t> words_;
-  std::vector<int64_t> ids_;            // by group
-  std::vector<uint32_t> starts_ = {0};  // by group, and the end of the last
-  std::vector<uint32_t> sources_;       // by entry
+  ScratchVector<int64_t> ids_;  // by group
+  ScratchVector<uint32_t> starts_ =
+      ScratchVector<uint32_t>(1, 0);  // by group, and the end of the last
+  ScratchVector<uint32_t> sources_;   // by entry
 };
 
 // What a source adds: gains[source] * rows[row_of[source]].
