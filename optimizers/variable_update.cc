@@ -109,8 +109,9 @@ void VariableUpdate<T>::change_rows(std::span<const int64_t> rows, T* gradient, 
   }
   if constexpr (std::is_same_v<T, float>) {
     // What a step needs of its own is worked out once.
-    rule_->update_rows({.values = value_, .slots = slots_.data(), .dim = dim, .rows = rows},
-                       gradient, plan_->step);
+    rule_->update_rows(
+        {.values = value_, .slots = slots_.data(), .dim = dim, .row_step = dim, .rows = rows},
+        gradient, plan_->step);
   } else {
     for (const int64_t row : rows) {
       rule_->update(value_ + row * dim, gradient, slots_at(row * dim), dim, plan_->step);

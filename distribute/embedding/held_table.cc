@@ -20,36 +20,44 @@ constexpr auto kNumbers = [] {
   return out;
 }();
 
+// Slots, which are floats, follow them.
+int64_t bytes_of_weights(int64_t dim, StorageType storage) {
+  constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+  if (storage == StorageType::kFloat32) return dim * kFloat;
+  return (dim * static_cast<int64_t>(sizeof(kernels::BFloat16)) + kFloat - 1) / kFloat * kFloat;
+}
+
 }  // namespace
 
 HeldTable::HeldTable(int64_t dim, const std::vector<Slot>& slots, const HeldRows& rows,
                      StorageType storage)
-    : rows_(rows), dim_(dim), storage_(storage) {
-  const Shape shape = {rows_.count(), dim_};
-  if (is_half(0)) {
-    constexpr auto kBytes = static_cast<int64_t>(sizeof(kernels::BFloat16));
-    data_.push_back(Tensor::zeros({rows_.count(), dim_ * kBytes}, DType::kUint8));
-    weights_ = data_[0].mutable_data<uint8_t>().data();
-    pointers_.push_back(nullptr);
-    memory_.push_back({.base = weights_, .row_bytes = dim_ * kBytes});
-  } else {
-    data_.push_back(Tensor::zeros(shape));
-  }
-  for (const Slot& slot : slots) {
-    data_.push_back(Tensor::full<float>(shape, static_cast<float>(slot.initial)));
-  }
-  for (size_t part = pointers_.size(); part < data_.size(); ++part) {
-    pointers_.push_back(data_[part].mutable_data<float>().data());
-    memory_.push_back(
-        {.base = pointers_[part], .row_bytes = dim_ * static_cast<int64_t>(sizeof(float))});
-  }
-  if (!is_half(0)) weights_ = pointers_[0];
+    : rows_(rows),
+      dim_(dim),
+      storage_(storage),
+      row_bytes_(bytes_of_weights(dim, storage) +
+                 std::ssize(slots) * dim * static_cast<int64_t>(sizeof(float))),
+      data_(Tensor::zeros({rows.count(), row_bytes_}, DType::kUint8)),
+      base_(reinterpret_cast<char*>(data_.mutable_data<uint8_t>().data())) {
+  auto* const first_slot = reinterpret_cast<float*>(base_ + bytes_of_weights(dim, storage));
+  pointers_.push_back(is_half(0) ? nullptr : weights<float>(0));
+  for (int64_t i = 0; i < std::ssize(slots); ++i) pointers_.push_back(first_slot + i * dim);
+  parallel_for(rows_.count(), kRowsPerBlock, [&](int64_t begin, int64_t end) {
+    for (size_t i = 0; i < slots.size(); ++i) {
+      const auto initial = static_cast<float>(slots[i].initial);
+      if (initial == 0) continue;
+      for (int64_t position = begin; position < end; ++position) {
+        std::fill_n(floats(static_cast<int>(i) + 1, position), dim, initial);
+      }
+    }
+  });
 }
+
+int64_t HeldTable::weight_bytes() const { return bytes_of_weights(dim_, storage_); }
 
 void HeldTable::read(int part, int64_t row, float* out) const {
   const int64_t position = rows_.position(row);
   if (!is_half(part)) {
-    std::copy_n(pointers_[part] + position * dim_, dim_, out);
+    std::copy_n(floats(part, position), dim_, out);
   } else if (storage_ == StorageType::kBFloat16) {
     kernels::to_floats(weights<kernels::BFloat16>(position), dim_, out);
   } else {
@@ -68,7 +76,7 @@ void HeldTable::read_rows(std::span<const int64_t> rows, float* out) const {
 void HeldTable::write(int part, int64_t row, const float* values) {
   const int64_t position = rows_.position(row);
   if (!is_half(part)) {
-    std::copy_n(values, dim_, pointers_[part] + position * dim_);
+    std::copy_n(values, dim_, floats(part, position));
   } else if (storage_ == StorageType::kBFloat16) {
     kernels::round_to_nearest(values, dim_, weights<kernels::BFloat16>(position));
   } else {
@@ -78,11 +86,13 @@ void HeldTable::write(int part, int64_t row, const float* values) {
 
 void HeldTable::look_up(const kernels::Bags& bags, kernels::Combiner combiner, float* out) const {
   kernels::visit_storage(storage_, [&](auto element) {
-    const auto* table = weights<decltype(element)>(0);
+    using Element = decltype(element);
+    const auto* table = weights<Element>(0);
+    const int64_t row_step = row_bytes_ / static_cast<int64_t>(sizeof(Element));
     if (bags.splits == nullptr) {
-      kernels::gather_rows(table, dim_, bags.ids, bags.samples, out);
+      kernels::gather_rows(table, dim_, bags.ids, bags.samples, out, row_step);
     } else {
-      kernels::pooled_gather(table, dim_, bags, combiner, out);
+      kernels::pooled_gather(table, dim_, bags, combiner, out, row_step);
     }
   });
 }
@@ -96,8 +106,7 @@ void HeldTable::initialize(int part, int64_t rows, const InitializerFunction& in
       const int64_t row = rows_.row_at(position);
       if (row >= rows) continue;
       const std::span<float> values =
-          is_half(part) ? rounded
-                        : std::span(pointers_[part] + position * dim_, static_cast<size_t>(dim_));
+          is_half(part) ? rounded : std::span(floats(part, position), static_cast<size_t>(dim_));
       initializer.fill(values, row * dim_, whole, stream);
       if (is_half(part)) write(part, row, values.data());
     }
@@ -113,9 +122,12 @@ void HeldTable::step(const RowUpdate& update, std::span<const int64_t> ids, floa
     for (size_t i = 0; i < n; ++i) positions[i] = rows_.position(ids[i]);
     const std::span some(positions.data(), n);
     if (storage_ == StorageType::kFloat32) {
-      update.apply(
-          {.values = pointers_[0], .slots = pointers_.data() + 1, .dim = dim_, .rows = some},
-          gradients, step);
+      update.apply({.values = pointers_[0],
+                    .slots = pointers_.data() + 1,
+                    .dim = dim_,
+                    .row_step = row_step(),
+                    .rows = some},
+                   gradients, step);
     } else {
       for (size_t i = 0; i < n; ++i) keys_of_rows[i] = keys.next(ids[i]);
       if (storage_ == StorageType::kBFloat16) {
@@ -153,6 +165,7 @@ void HeldTable::step_halves(const RowUpdate& update, std::span<const int64_t> po
     update.apply({.values = starts[0],
                   .slots = starts.data() + 1,
                   .dim = dim_,
+                  .row_step = dim_,
                   .rows = {kNumbers.data(), static_cast<size_t>(n)}},
                  gradients + first * dim_, step);
     copy_in<Half>(some, starts, keys.subspan(first, n));
@@ -167,7 +180,8 @@ void HeldTable::copy_out(std::span<const int64_t> positions, std::span<float* co
       const int64_t row = static_cast<int64_t>(i) * dim;
       kernels::to_floats(weights<Half>(positions[i]), dim, to[0] + row);
       for (size_t part = 1; part < to.size(); ++part) {
-        std::memcpy(to[part] + row, pointers_[part] + positions[i] * dim, dim * sizeof(float));
+        std::memcpy(to[part] + row, floats(static_cast<int>(part), positions[i]),
+                    dim * sizeof(float));
       }
     }
   });
@@ -182,7 +196,8 @@ void HeldTable::copy_in(std::span<const int64_t> positions, std::span<float* con
       const int64_t row = static_cast<int64_t>(i) * dim;
       kernels::round_stochastically(from[0] + row, dim, keys[i], weights<Half>(positions[i]));
       for (size_t part = 1; part < from.size(); ++part) {
-        std::memcpy(pointers_[part] + positions[i] * dim, from[part] + row, dim * sizeof(float));
+        std::memcpy(floats(static_cast<int>(part), positions[i]), from[part] + row,
+                    dim * sizeof(float));
       }
     }
   });

@@ -32,9 +32,10 @@ class RowKeys {
   uint64_t step_ = 0;
 };
 
-// Part 0 is the weights, part i slot i - 1. Rows have the numbers that they have in the whole
-// table; all that is asked for must be held here. Replicas read any row between updates; in an
-// update each row is written by one of them.
+// Part 0 is the weights, part i slot i - 1. The parts of a row lie side by side: what a step needs
+// is in one place, which costs a processor half as much as if it were in several. Rows have the
+// numbers that they have in the whole table; all that is asked for must be held here. Replicas read
+// any row between updates; in an update each row is written by one of them.
 //
 // Weights may be kept as 16-bit floats; slots never are. What is written rounds to the nearest one,
 // what a step leaves stochastically.
@@ -47,20 +48,19 @@ class HeldTable {
   const HeldRows& rows() const { return rows_; }
   int64_t dim() const { return dim_; }
   kernels::StorageType storage() const { return storage_; }
-  std::span<const kernels::RowMemory> memory() const { return memory_; }  // by part
+  // All parts of the rows.
+  kernels::RowMemory memory() const { return {.base = base_, .row_bytes = row_bytes_}; }
   // Weights that are kept as float32.
-  const float* row(int64_t row) const { return pointers_[0] + rows_.position(row) * dim_; }
+  const float* row(int64_t row) const { return floats(0, rows_.position(row)); }
   void read(int part, int64_t row, float* out) const;
   // Weights of many rows, [rows.size(), dim].
   void read_rows(std::span<const int64_t> rows, float* out) const;
   // A row that will soon be looked at, or written with its slots.
   void ask_for(int64_t row) const {
-    kernels::prefetch_row_to_read(address(memory_[0], row), memory_[0].row_bytes);
+    kernels::prefetch_row_to_read(memory().row(rows_.position(row)), weight_bytes());
   }
   void ask_to_write(int64_t row) const {
-    for (const kernels::RowMemory& part : memory_) {
-      kernels::prefetch_row_to_write(address(part, row), part.row_bytes);
-    }
+    kernels::prefetch_row_to_write(memory().row(rows_.position(row)), row_bytes_);
   }
   void write(int part, int64_t row, const float* values);
   // Of a table all of whose rows are here: pools bags, or gathers rows if there are no splits.
@@ -85,22 +85,25 @@ class HeldTable {
   template <class Half>
   void copy_in(std::span<const int64_t> positions, std::span<float* const> from,
                std::span<const uint64_t> keys);
-  const void* address(const kernels::RowMemory& part, int64_t row) const {
-    return static_cast<const char*>(part.base) + rows_.position(row) * part.row_bytes;
-  }
+  int64_t weight_bytes() const;
   bool is_half(int part) const { return part == 0 && storage_ != kernels::StorageType::kFloat32; }
   template <class T>
   T* weights(int64_t position) const {
-    return static_cast<T*>(weights_) + position * dim_;
+    return reinterpret_cast<T*>(base_ + position * row_bytes_);
   }
+  // Of a part that is kept as float32.
+  float* floats(int part, int64_t position) const {
+    return pointers_[part] + position * row_step();
+  }
+  int64_t row_step() const { return row_bytes_ / static_cast<int64_t>(sizeof(float)); }
 
   const HeldRows rows_;
   const int64_t dim_;
   const kernels::StorageType storage_;
-  std::vector<Tensor> data_;                // by part, [rows held, dim]; bytes of 16-bit floats
-  void* weights_ = nullptr;                 // the elements of data_[0]
-  std::vector<float*> pointers_;            // by part, to its elements; null for 16-bit floats
-  std::vector<kernels::RowMemory> memory_;  // by part
+  const int64_t row_bytes_;
+  Tensor data_;                   // [rows held, row_bytes_], of bytes
+  char* base_;                    // its elements
+  std::vector<float*> pointers_;  // by part, in the first row; null for 16-bit floats
 };
 
 }  // namespace keel::distribute

@@ -35,14 +35,14 @@ void RowUpdate::apply_once(const TableRows& rows, float* gradients, const Step& 
         weight_decay_factor *
         (multiply_weight_decay_factor_by_learning_rate ? step.learning_rate : 1.0));
     for (const int64_t row : rows.rows) {
-      float* weights = rows.values + row * dim;
+      float* weights = rows.values + row * rows.row_step;
       for (int64_t i = 0; i < dim; ++i) weights[i] -= decay * weights[i];
     }
   }
   rule->update_rows(rows, gradients, step);
   if (!clip_weight_min && !clip_weight_max) return;
   for (const int64_t row : rows.rows) {
-    clip(rows.values + row * dim, dim, clip_weight_min, clip_weight_max);
+    clip(rows.values + row * rows.row_step, dim, clip_weight_min, clip_weight_max);
   }
 }
 

@@ -21,17 +21,20 @@ int64_t samples_per_block(int64_t samples, int64_t positions, int64_t dim) {
   return std::max<int64_t>(1, kBlockElements * samples / std::max<int64_t>(1, positions * dim));
 }
 
+int64_t step_or(int64_t row_step, int64_t dim) { return row_step == 0 ? dim : row_step; }
+
 // Where the row of a position stands.
 template <class T>
 struct RowsOfTable {
   const T* table;
   const int64_t* ids;
-  const T* operator()(int64_t position, int64_t dim) const { return table + ids[position] * dim; }
+  int64_t row_step;
+  const T* operator()(int64_t position) const { return table + ids[position] * row_step; }
 };
 template <class T>
 struct RowsByPointer {
   const T* const* rows;
-  const T* operator()(int64_t position, int64_t) const { return rows[position]; }
+  const T* operator()(int64_t position) const { return rows[position]; }
 };
 
 // Asks for the row of a position.
@@ -41,13 +44,13 @@ struct AskForRow {
   const int64_t dim;
   template <Into kInto>
   void operator()(int64_t position) const {
-    const auto* const row = rows(position, kDim > 0 ? kDim : dim);
+    const auto* const row = rows(position);
     prefetch_row<kInto>(row, (kDim > 0 ? kDim : dim) * static_cast<int64_t>(sizeof(*row)));
   }
 };
 template <int64_t kDim, bool kIntoL2, class Rows>
 auto ask_ahead(const Rows& rows, int64_t dim, int64_t begin, int64_t end) {
-  constexpr auto kElement = static_cast<int64_t>(sizeof(*rows(0, 0)));
+  constexpr auto kElement = static_cast<int64_t>(sizeof(*rows(0)));
   using Ask = AskForRow<kDim, Rows>;
   return RowsAhead<kIntoL2, kDim * kElement, Ask>(Ask{rows, dim}, dim * kElement, begin, end);
 }
@@ -75,7 +78,7 @@ void copy_rows(const Rows& rows, int64_t dim_, int64_t begin, int64_t end, T* ou
   const auto ahead = ask_ahead<kDim, kIntoL2>(rows, dim, begin, end);
   for (int64_t i = begin; i < end; ++i) {
     ahead.pass(i);
-    copy_row(rows(i, dim), dim, out + i * dim);
+    copy_row(rows(i), dim, out + i * dim);
   }
 }
 
@@ -137,7 +140,7 @@ void pool_samples(const Rows& rows, int64_t dim_, const Bags& bags, Combiner com
     RowSum<kDim, T> sum(dim, out + s * dim);
     for (; p < end; ++p) {
       ahead.pass(p);
-      sum.template add<kWeighted>(rows(p, dim), kWeighted ? static_cast<T>(bags.weights[p]) : T{1});
+      sum.template add<kWeighted>(rows(p), kWeighted ? static_cast<T>(bags.weights[p]) : T{1});
     }
     if (divides(bags, end - bags.splits[s], combiner)) {
       sum.divide(static_cast<T>(divisor_of(bags, s, combiner)));
@@ -163,12 +166,13 @@ void pool(const Rows& rows, int64_t dim, const Bags& bags, Combiner combiner, T*
 
 }  // namespace
 
-void gather_rows(const float* table, int64_t dim, const int64_t* ids, int64_t n, float* out) {
-  gather(RowsOfTable{table, ids}, dim, n, out);
+void gather_rows(const float* table, int64_t dim, const int64_t* ids, int64_t n, float* out,
+                 int64_t row_step) {
+  gather(RowsOfTable{table, ids, step_or(row_step, dim)}, dim, n, out);
 }
 
 void gather_rows(const double* table, int64_t dim, const int64_t* ids, int64_t n, double* out) {
-  gather(RowsOfTable{table, ids}, dim, n, out);
+  gather(RowsOfTable{table, ids, dim}, dim, n, out);
 }
 
 void gather_rows(const int8_t* codes, const float* scales, int64_t dim, const int64_t* ids,
@@ -180,12 +184,14 @@ void gather_rows(const int8_t* codes, const float* scales, int64_t dim, const in
   });
 }
 
-void gather_rows(const BFloat16* table, int64_t dim, const int64_t* ids, int64_t n, float* out) {
-  gather(RowsOfTable{table, ids}, dim, n, out);
+void gather_rows(const BFloat16* table, int64_t dim, const int64_t* ids, int64_t n, float* out,
+                 int64_t row_step) {
+  gather(RowsOfTable{table, ids, step_or(row_step, dim)}, dim, n, out);
 }
 
-void gather_rows(const Float16* table, int64_t dim, const int64_t* ids, int64_t n, float* out) {
-  gather(RowsOfTable{table, ids}, dim, n, out);
+void gather_rows(const Float16* table, int64_t dim, const int64_t* ids, int64_t n, float* out,
+                 int64_t row_step) {
+  gather(RowsOfTable{table, ids, step_or(row_step, dim)}, dim, n, out);
 }
 
 void gather_rows(const float* const* rows, int64_t dim, int64_t n, float* out) {
@@ -202,24 +208,24 @@ void pooling_gains(const Bags& bags, Combiner combiner, float* gains) {
   }
 }
 
-void pooled_gather(const float* table, int64_t dim, const Bags& bags, Combiner combiner,
-                   float* out) {
-  pool(RowsOfTable{table, bags.ids}, dim, bags, combiner, out);
+void pooled_gather(const float* table, int64_t dim, const Bags& bags, Combiner combiner, float* out,
+                   int64_t row_step) {
+  pool(RowsOfTable{table, bags.ids, step_or(row_step, dim)}, dim, bags, combiner, out);
 }
 
 void pooled_gather(const double* table, int64_t dim, const Bags& bags, Combiner combiner,
                    double* out) {
-  pool(RowsOfTable{table, bags.ids}, dim, bags, combiner, out);
+  pool(RowsOfTable{table, bags.ids, dim}, dim, bags, combiner, out);
 }
 
 void pooled_gather(const BFloat16* table, int64_t dim, const Bags& bags, Combiner combiner,
-                   float* out) {
-  pool(RowsOfTable{table, bags.ids}, dim, bags, combiner, out);
+                   float* out, int64_t row_step) {
+  pool(RowsOfTable{table, bags.ids, step_or(row_step, dim)}, dim, bags, combiner, out);
 }
 
 void pooled_gather(const Float16* table, int64_t dim, const Bags& bags, Combiner combiner,
-                   float* out) {
-  pool(RowsOfTable{table, bags.ids}, dim, bags, combiner, out);
+                   float* out, int64_t row_step) {
+  pool(RowsOfTable{table, bags.ids, step_or(row_step, dim)}, dim, bags, combiner, out);
 }
 
 void pool_rows(const float* const* rows, int64_t dim, const Bags& bags, Combiner combiner,

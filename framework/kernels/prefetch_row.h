@@ -11,9 +11,9 @@ namespace keel::kernels {
 enum class Into { kL1, kL1ToWrite, kL2 };
 
 // Asks for a row, at least for its beginning: the hardware follows longer rows by itself.
-template <Into kInto>
+template <Into kInto, int64_t kMostBytes = 512>
 inline void prefetch_row(const void* row, int64_t bytes) {
-  constexpr int64_t kLine = 64, kMostBytes = 512;
+  constexpr int64_t kLine = 64;
   asm volatile("");  // GCC leaves out calls of functions that do nothing but ask
   const auto ask = [from = static_cast<const char*>(row)](int64_t at) {
     __builtin_prefetch(from + at, kInto == Into::kL1ToWrite ? 1 : 0, kInto == Into::kL2 ? 2 : 3);
@@ -28,10 +28,13 @@ inline void prefetch_row_to_read(const void* row, int64_t bytes) {
   asks_into_l2 ? prefetch_row<Into::kL2>(row, bytes) : prefetch_row<Into::kL1>(row, bytes);
 }
 
-// Asks for a row that will be read and written. Into the L2 cache as if to read: no other processor
-// has most of the rows, and what a processor has alone it may write.
+// Asks for a row that will be read and written, perhaps with its slots beside it. Into the L2 cache
+// as if to read: no other processor has most of the rows, and what a processor has alone it may
+// write.
 inline void prefetch_row_to_write(const void* row, int64_t bytes) {
-  asks_into_l2 ? prefetch_row<Into::kL2>(row, bytes) : prefetch_row<Into::kL1ToWrite>(row, bytes);
+  constexpr int64_t kMostBytes = 2048;
+  asks_into_l2 ? prefetch_row<Into::kL2, kMostBytes>(row, bytes)
+               : prefetch_row<Into::kL1ToWrite, kMostBytes>(row, bytes);
 }
 
 // Rows of floats that are about to be written: into the L1 cache as many lines in flight for short

@@ -30,13 +30,6 @@ void count_ends(std::span<const Bags> parts, uint32_t* steps, int64_t n) {
   }
 }
 
-void ask_for(std::span<const RowMemory> parts, int64_t row) {
-  for (const RowMemory& part : parts) {
-    prefetch_row_to_write(static_cast<const char*>(part.base) + row * part.row_bytes,
-                          part.row_bytes);
-  }
-}
-
 // Adds what a source has to give to a sum.
 template <int64_t kDim, class Sum>
 void add_source(const RowSources& from, int64_t source, int64_t dim, Sum& sum) {
@@ -159,12 +152,13 @@ int64_t RowGroups::lower_bound(int64_t id_) const {
 }
 
 void sum_row_groups(const RowGroups& groups, int64_t first, int64_t end, const RowSources& sources,
-                    int64_t dim, float* out, std::span<const RowMemory> parts) {
+                    int64_t dim, float* out, const RowMemory& table) {
   const int64_t ahead = written_rows_ahead(dim);
-  const int64_t asked = parts.empty() ? 0 : groups.size();
+  const int64_t asked = table.base == nullptr ? 0 : groups.size();
   with_constant_dim(dim, [&]<int64_t kDim>() {
     for (int64_t g = first; g < end; ++g) {
-      if (g + ahead < asked) ask_for(parts, groups.id(g + ahead));
+      if (g + ahead < asked)
+        prefetch_row_to_write(table.row(groups.id(g + ahead)), table.row_bytes);
       RowSum<kDim, float> sum(dim, out + (g - first) * dim);
       for (int64_t e = groups.begin(g); e < groups.begin(g + 1); ++e) {
         add_source<kDim>(sources, groups.source_of(e), dim, sum);

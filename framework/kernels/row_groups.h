@@ -52,17 +52,19 @@ struct RowSources {
   const float* gains = nullptr;      // null: ones
 };
 
-// Rows that follow each other from `base` on.
+// Rows that follow each other from `base` on, or none.
 struct RowMemory {
   const void* base = nullptr;
   int64_t row_bytes = 0;
+
+  const void* row(int64_t i) const { return static_cast<const char*>(base) + i * row_bytes; }
 };
 
 // out[g - first] = the sum over the entries of group g, in their order, for g in [first, end).
-// `parts`, the values and slots of a table, are about to be written at the groups' ids: their rows
-// are asked for before the turn of their group comes.
+// `table`, values and slots, is about to be written at the groups' ids: its rows are asked for
+// before the turn of their group comes.
 void sum_row_groups(const RowGroups& groups, int64_t first, int64_t end, const RowSources& sources,
-                    int64_t dim, float* out, std::span<const RowMemory> parts = {});
+                    int64_t dim, float* out, const RowMemory& table = {});
 // out[e - first] = what entry e adds, for e in [first, end).
 void spread_row_groups(const RowGroups& groups, int64_t first, int64_t end,
                        const RowSources& sources, int64_t dim, float* out);

@@ -16,7 +16,9 @@ void for_each_row(const TableRows& table, const float* gradients, const Fn& fn) 
   with_constant_dim(table.dim, [&]<int64_t kDim>() {
     const int64_t dim = kDim > 0 ? kDim : table.dim;
     const int64_t ahead = written_rows_ahead(dim), n = std::ssize(table.rows);
-    const auto part = [&](float* values, int64_t i) { return values + table.rows[i] * dim; };
+    const auto part = [&](float* values, int64_t i) {
+      return values + table.rows[i] * table.row_step;
+    };
     for (int64_t i = 0; i < n; ++i) {
       if (i + ahead < n) {
         const auto bytes = dim * static_cast<int64_t>(sizeof(float));

@@ -172,7 +172,7 @@ void UpdateRule::update_rows(const TableRows& table, const float* gradients,
                              const Step& step) const {
   std::vector<float*> slots(this->slots().size());
   for (size_t i = 0; i < table.rows.size(); ++i) {
-    const int64_t offset = table.rows[i] * table.dim;
+    const int64_t offset = table.rows[i] * table.row_step;
     for (size_t s = 0; s < slots.size(); ++s) slots[s] = table.slots[s] + offset;
     update(table.values + offset, gradients + static_cast<int64_t>(i) * table.dim, slots.data(),
            table.dim, step);

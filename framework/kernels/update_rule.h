@@ -31,11 +31,11 @@ struct Step {
 };
 
 // Rows of a table that are stepped one after the other: row i is the `dim` elements from
-// rows[i] * dim on, of the values and of each slot.
+// rows[i] * row_step on, of the values and of each slot.
 struct TableRows {
   float* values;
   float* const* slots;
-  int64_t dim;
+  int64_t dim, row_step;
   std::span<const int64_t> rows;
 };
 

@@ -12,9 +12,12 @@ using Values = std::vector<float>;
 Values stepped(RowUpdate update, Values weights, Values gradient) {
   update.rule = std::make_shared<SGDRule>();
   const int64_t row = 0;
-  update.apply(
-      {.values = weights.data(), .slots = nullptr, .dim = std::ssize(weights), .rows = {&row, 1}},
-      gradient.data(), {.learning_rate = 0.5});
+  update.apply({.values = weights.data(),
+                .slots = nullptr,
+                .dim = std::ssize(weights),
+                .row_step = std::ssize(weights),
+                .rows = {&row, 1}},
+               gradient.data(), {.learning_rate = 0.5});
   return weights;
 }
 
@@ -51,7 +54,7 @@ TEST(RowUpdateTest, WithoutAccumulationARowIsSteppedAsOftenAsItStandsThere) {
                       .use_gradient_accumulation = false};
   Values weights = {8, 4, 4}, gradients = {2, -4, 6};
   const std::vector<int64_t> rows = {2, 2, 0};
-  update.apply({.values = weights.data(), .slots = nullptr, .dim = 1, .rows = rows},
+  update.apply({.values = weights.data(), .slots = nullptr, .dim = 1, .row_step = 1, .rows = rows},
                gradients.data(), {.learning_rate = 0.5});
   // 4 -> 2 -> 1, then 0.5 -> 2.5, clipped; 8 -> 4 -> 1.
   EXPECT_EQ(weights, (Values{1, 4, 1}));
