@@ -181,10 +181,7 @@ void TableSteps::collect(Replica& me, int owner, size_t table) {
         sums.places[at] = static_cast<int32_t>(sums.ids.size());
         std::copy_n(gradient, dim, sums.values.data() + std::ssize(sums.ids) * dim);
         sums.ids.push_back(id);
-        for (const kernels::RowMemory& part : tables_[table].memory()) {
-          kernels::prefetch_row_to_write(static_cast<const char*>(part.base) + id * part.row_bytes,
-                                         part.row_bytes);
-        }
+        tables_[table].ask_to_write(id);
       } else {
         float* __restrict sum = sums.values.data() + sums.places[at] * dim;
         for (int64_t j = 0; j < dim; ++j) sum[j] += gradient[j];

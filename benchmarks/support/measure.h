@@ -1,7 +1,7 @@
 // Timing contenders side by side: they take turns in short slices of time, so what slows the
 // machine for a while slows all of them, and ratios of the slices of one turn stay.
 //
-// Slices run in the real-time class where the process may, and are followed by as long a pause;
+// Slices run in the real-time class where the process may, and are followed by a pause;
 // one in which the kernel took a processor away all the same is done again, a few times.
 #pragma once
 
