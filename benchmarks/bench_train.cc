@@ -43,9 +43,11 @@ double seconds_per_step(T& trainer) {
       .least;
 }
 
-// The fastest of candidates, made one after the other: each may have gigabytes of tables.
+// The fastest of candidates, made one after the other: each may have gigabytes of tables. Where it
+// may be worn it has perhaps been trained.
 template <class T, class Candidate, class Make>
-std::unique_ptr<T> fastest(const std::vector<Candidate>& candidates, const Make& make) {
+std::unique_ptr<T> fastest(const std::vector<Candidate>& candidates, bool may_be_worn,
+                           const Make& make) {
   size_t best = 0;
   double least = 0;
   std::unique_ptr<T> made;
@@ -60,7 +62,7 @@ std::unique_ptr<T> fastest(const std::vector<Candidate>& candidates, const Make&
       least = seconds;
     }
   }
-  if (best + 1 == candidates.size()) return made;
+  if (may_be_worn && best + 1 == candidates.size()) return made;
   made.reset();
   return make(candidates[best]);
 }
@@ -204,7 +206,7 @@ class Bench {
 
   void run(const Job& job) {
     const auto batches = make_click_batches(job.work, kBatches, kSamples, 5);
-    const auto ours = fastest<ClickTrainer>(replica_counts(), [&](int replicas) {
+    const auto ours = fastest<ClickTrainer>(replica_counts(), false, [&](int replicas) {
       return std::make_unique<ClickTrainer>(job.work, batches, ClickCores{.cores = replicas});
     });
     const std::unique_ptr<ModelPeer> peer = make_peer(job, batches, ours->values());
@@ -230,7 +232,7 @@ class Bench {
 
   std::unique_ptr<ModelPeer> make_peer(const Job& job, const std::vector<ClickBatch>& batches,
                                        StartValues start) {
-    auto peer = fastest<ModelPeer>(std::vector<bool>{true, false}, [&](bool joint) {
+    auto peer = fastest<ModelPeer>(std::vector<bool>{true, false}, true, [&](bool joint) {
       joint_ = joint;
       auto made = make_model_peer({.work = job.work, .joint_table = joint}, batches, start);
       if (made != nullptr) peer_loss_ = first_losses(*made);

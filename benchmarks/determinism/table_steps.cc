@@ -5,7 +5,6 @@
 
 #include "autodiff/replica_context.h"
 #include "benchmarks/support/pages.h"
-#include "framework/kernels/prefetch_row.h"
 
 namespace keel::bench {
 namespace {
@@ -28,12 +27,12 @@ distribute::RowUpdate update_of(const ClickWork& work) {
 }
 
 // Rows of SGD, as their ids come.
-void step_rows(float* rows, int64_t dim, const int64_t* ids, const uint32_t* samples, int64_t n,
-               const float* gradients, float rate) {
+void step_rows(float* rows, int64_t row_step, int64_t dim, const int64_t* ids,
+               const uint32_t* samples, int64_t n, const float* gradients, float rate) {
   constexpr int64_t kAhead = 64;
   for (int64_t i = 0; i < n; ++i) {
-    if (i + kAhead < n) __builtin_prefetch(rows + ids[i + kAhead] * dim, 1);
-    float* __restrict row = rows + ids[i] * dim;
+    if (i + kAhead < n) __builtin_prefetch(rows + ids[i + kAhead] * row_step, 1);
+    float* __restrict row = rows + ids[i] * row_step;
     const float* __restrict gradient = gradients + samples[i] * dim;
     for (int64_t j = 0; j < dim; ++j) row[j] -= rate * gradient[j];
   }
@@ -199,14 +198,15 @@ void TableSteps::free_step(int replica, int batch) {
   strategy_.communicator().barrier("dealt");
   for (size_t t = 0; t < tables_.size(); ++t) {
     if (!work_.adagrad) {
+      const int64_t row_step = tables_[t].memory().row_bytes / static_cast<int64_t>(sizeof(float));
       for (int k = 0; k < replicas_count_; ++k) {
         const Replica& from = replicas_[(replica + k) % replicas_count_];
         const Dealt& dealt = from.dealt[replica];
         const int64_t first = dealt.begin(t);
         // A table gives its rows to read; those of this one are the caller's to write.
-        step_rows(const_cast<float*>(tables_[t].row(0)), work_.dim, dealt.ids.data() + first,
-                  dealt.samples.data() + first, dealt.ends[t] - first, from.gradients[t].data(),
-                  static_cast<float>(step_.learning_rate));
+        step_rows(const_cast<float*>(tables_[t].row(0)), row_step, work_.dim,
+                  dealt.ids.data() + first, dealt.samples.data() + first, dealt.ends[t] - first,
+                  from.gradients[t].data(), static_cast<float>(step_.learning_rate));
       }
       continue;
     }

@@ -217,7 +217,7 @@ void read_rows(const float* table, int64_t dim, const int64_t* ids, int64_t n, i
 
 RowDistance best_distance(const float* table, int64_t dim, const std::vector<BagBatch>& batches,
                           int threads) {
-  // Of a batch, one after the other: a part shows which is best as well as all of it.
+  // Equal parts of a batch show which is best as well as all of it.
   constexpr int64_t kIds = 50'000;
   std::vector<RowDistance> distances;
   for (const bool into_l2 : {false, true}) {
@@ -225,15 +225,17 @@ RowDistance best_distance(const float* table, int64_t dim, const std::vector<Bag
   }
   std::vector<Contender> contenders;
   size_t batch = 0;
-  int64_t first = 0;
+  int64_t part_of_batch = 0;
   for (const RowDistance& distance : distances) {
     contenders.push_back({"", [&, distance] {
                             const auto& ids = batches[batch].ids;
-                            const int64_t end = std::min(first + kIds, std::ssize(ids));
+                            const int64_t n = std::ssize(ids);
+                            const int64_t parts = std::max<int64_t>(1, n / kIds);
+                            const auto [first, end] = part(n, part_of_batch, parts);
                             read_rows(table, dim, ids.data() + first, end - first, threads,
                                       distance);
-                            first = end == std::ssize(ids) ? 0 : end;
-                            if (first == 0) batch = (batch + 1) % batches.size();
+                            part_of_batch = (part_of_batch + 1) % parts;
+                            if (part_of_batch == 0) batch = (batch + 1) % batches.size();
                           }});
   }
   const Comparison times = compare(std::move(contenders), {.seconds_per_slice = 2e-3, .turns = 5});

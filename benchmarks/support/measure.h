@@ -2,7 +2,7 @@
 // machine for a while slows all of them, and ratios of the slices of one turn stay.
 //
 // Slices run in the real-time class where the process may, and are followed by a pause;
-// one in which the kernel took a processor away all the same is done again, a few times.
+// a short one in which the kernel took a processor away all the same is done again, a few times.
 #pragma once
 
 #include <cstddef>

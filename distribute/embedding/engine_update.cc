@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "distribute/embedding/engine_internal.h"
 #include "framework/kernels/processor.h"
@@ -34,7 +35,8 @@ RowKeys EmbeddingEngine::State::keys_of(const Scratch& s, size_t table) const {
 void EmbeddingEngine::State::group(const Pending& p, Scratch& s) const {
   const profile::Scope scope(profile::Phase::kUpdate, "group ids");
   s.gradients.resize(tables().size());
-  std::vector<kernels::RowGroups>& known = p.ticket->groups;
+  // An update that fails is tried again, and then groups anew.
+  std::vector<kernels::RowGroups> known = std::exchange(p.ticket->groups, {});
   parallel_for(std::ssize(tables()), 1, [&](int64_t first, int64_t end) {
     std::vector<kernels::Bags> bags;
     std::vector<PooledGradient> features;
@@ -57,7 +59,6 @@ void EmbeddingEngine::State::group(const Pending& p, Scratch& s) const {
       s.gradients[t].fill(features, tables()[t].combiner, dims[t]);
     }
   });
-  // An update that fails is tried again, and then groups anew.
   s.keep_memory(known);
 }
 

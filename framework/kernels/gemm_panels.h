@@ -22,9 +22,9 @@ void pack(const float* b, int64_t ldb, bool transpose_b, int64_t depth, int64_t 
 // Between columns of op(a) that are packed: what a tile has rows, filled up to whole registers.
 inline constexpr int64_t kPackedRows = (kMostRows + kWidth - 1) / kWidth * kWidth;
 
-// Floats from a tile of `depth` columns to the next: no power of two, for several tiles are written
-// at once, in turns.
-inline int64_t packed_tile_step(int64_t depth) { return depth * kPackedRows + kWidth; }
+// Floats from a tile of `depth` columns to the next: an odd number of columns, for several tiles
+// are written at once, in turns, and would fall into the same sets of a cache.
+inline int64_t packed_tile_step(int64_t depth) { return (depth + 1 + depth % 2) * kPackedRows; }
 
 // Floats of the tiles of `rows` rows and `depth` columns of op(a), which pack_tiles makes.
 inline int64_t tiles_size(int64_t rows, int64_t depth) {

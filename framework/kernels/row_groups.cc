@@ -58,7 +58,7 @@ void RowGroups::build(std::span<const Bags> parts, int64_t rows, bool by_positio
     throw ValueError("RowGroups: ", n, " positions in a table of ", rows,
                      " rows are more than it can sort");
   }
-  starts_.resize(n + 1);
+  starts_.resize(1);  // no groups, should there be no memory for them
   ids_.resize(n);
   sources_.resize(n);
   const Scratch<uint32_t> steps(by_position ? 0 : n + 1);
@@ -86,6 +86,7 @@ void RowGroups::build(std::span<const Bags> parts, int64_t rows, bool by_positio
 template <class Each>
 void RowGroups::count(std::span<const Bags> parts, int64_t rows, const Each& each) {
   const Scratch<uint32_t> places(rows);
+  starts_.resize(ids_.size() + 1);
   std::fill_n(places.data(), rows, 0);
   for (const Bags& part : parts) {
     const int64_t* const ids = part.first_id();
@@ -111,6 +112,7 @@ template <class Word, class Each>
 void RowGroups::sort(int id_bits, int source_bits, const Each& each) {
   const size_t n = ids_.size();
   const Scratch<Word> words(static_cast<int64_t>(2 * n));
+  starts_.resize(n + 1);
   const auto each_word = [&](const auto& fn) {
     each([&](int64_t id, uint64_t source) {
       fn(static_cast<Word>(static_cast<uint64_t>(id) << source_bits | source));

@@ -7,15 +7,14 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "framework/kernels/gather.h"
 #include "framework/kernels/scratch.h"
 
 namespace keel::kernels {
 
-// Sources sorted by id and, of one id, in the order in which they came. Keeps its memory from use
-// to use.
+// Sources sorted by id and, of one id, in the order in which they came. What it holds keeps its
+// memory from use to use.
 class RowGroups {
  public:
   // Of a table of so many rows. Positions follow each other over all parts. Their source is the

@@ -39,6 +39,40 @@ TEST(GatherTest, SumsRowsOfEachSample) {
   expect_pooled(kIds, kSplits, kWeights, Combiner::kSum, {22, 24.5, 8, 12, 0, 0, 3.5, 3.75});
 }
 
+// With what belongs to each row after it.
+TEST(GatherTest, RowsMayBeApart) {
+  const Bags bags = {.ids = kIds.data(),
+                     .splits = kSplits.data(),
+                     .samples = std::ssize(kSplits) - 1,
+                     .weights = kWeights.data()};
+  const auto expect = [&]<class T>(T, int64_t gap) {
+    std::vector<T> apart;
+    for (size_t row = 0; row < kTable.size() / 2; ++row) {
+      apart.resize(apart.size() + 2);
+      round_to_nearest(kTable.data() + 2 * row, 2, apart.data() + apart.size() - 2);
+      apart.resize(apart.size() + gap);
+    }
+    std::vector<float> rows(2 * kIds.size()), pooled(2 * bags.samples);
+    gather_rows(apart.data(), 2, kIds.data(), std::ssize(kIds), rows.data(), 2 + gap);
+    EXPECT_EQ(rows, (std::vector<float>{4, 5, 10, 11, 2, 3, 2, 3, 14, 15}));
+    pooled_gather(apart.data(), 2, bags, Combiner::kSum, pooled.data(), 2 + gap);
+    EXPECT_EQ(pooled, (std::vector<float>{22, 24.5, 8, 12, 0, 0, 3.5, 3.75}));
+  };
+  for (const int64_t gap : {0, 1, 6}) {
+    expect(BFloat16{}, gap);
+    expect(Float16{}, gap);
+  }
+  std::vector<float> apart;
+  for (size_t row = 0; row < kTable.size() / 2; ++row) {
+    apart.insert(apart.end(), {kTable[2 * row], kTable[2 * row + 1], NAN, NAN, NAN});
+  }
+  std::vector<float> rows(2 * kIds.size()), pooled(2 * bags.samples);
+  gather_rows(apart.data(), 2, kIds.data(), std::ssize(kIds), rows.data(), 5);
+  EXPECT_EQ(rows, (std::vector<float>{4, 5, 10, 11, 2, 3, 2, 3, 14, 15}));
+  pooled_gather(apart.data(), 2, bags, Combiner::kSum, pooled.data(), 5);
+  EXPECT_EQ(pooled, (std::vector<float>{22, 24.5, 8, 12, 0, 0, 3.5, 3.75}));
+}
+
 TEST(GatherTest, AveragesRowsOfEachSample) {
   expect_pooled(kIds, kSplits, {}, Combiner::kMean, {7, 8, 2, 3, 0, 0, 14, 15});
   expect_pooled(kIds, kSplits, kWeights, Combiner::kMean, {8.8, 9.8, 2, 3, 0, 0, 14, 15});
