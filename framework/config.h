@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <utility>
@@ -60,6 +61,7 @@ class Config {
   void push_back(Config value);                            // to a list
 
   friend bool operator==(const Config&, const Config&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const Config& config);  // as to_json
 
  private:
   std::variant<std::monostate, bool, int64_t, double, std::string, List, Dict> value_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -272,6 +273,8 @@ class Builder final : public nlohmann::json_sax<nlohmann::ordered_json> {
 };
 
 }  // namespace
+
+std::ostream& operator<<(std::ostream& out, const Config& config) { return out << to_json(config); }
 
 std::string to_json(const Config& config) {
   std::string out;

@@ -163,7 +163,8 @@ KnownFunctions& known() {
   return instance;
 }
 
-// Layers that Keras's options hold in place of a function with arguments.
+// Layers that Keras's options hold in place of a function with arguments. Of several forms of a
+// function the first one is written.
 struct LayerForm {
   const char* class_name;
   const char* function;

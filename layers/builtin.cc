@@ -83,7 +83,9 @@ void add_models(Registry<Layer>& r) {
 
 // Every layer that files may name. A reader sees them all here; nothing registers itself. A new
 // layer is its header, source and test, listed in layers/ and tests/CMakeLists.txt, a line here,
-// and a case in tests/layers/conformance_test.cc.
+// and a case in tests/layers/conformance_test.cc. One whose call() has no `training` in Keras
+// stands in takes_training (keras_calls.cc) too, one that plans should run by themselves in
+// serving/planner.h or, if it is a function of each element, serving/row_function.h.
 void add_builtin_layers(Registry<Layer>& r) {
   add_models(r);
   r.add<ActivationLayer>();

@@ -14,7 +14,8 @@ constexpr char kIntroduction[] =
 
 The names of Keras 3's public API, and which of them are offered under the same names, with Keras's arguments and
 defaults. `replay_golden` compares what they compute with numbers that Keras computed. Aliases, base classes and
-what makes or reads objects (`get`, `serialize`) are not listed.
+what makes or reads objects (`get`, `serialize`) are not listed. Files of Keras 2 are read with the names that they
+have there; its ThresholdedReLU becomes a ReLU with a threshold.
 
 This page is written by a program, from the registries: `keras_coverage --write docs/keras_coverage.md`.
 )";
