@@ -18,7 +18,7 @@ constexpr int64_t kRowsPerBlock = 1024;  // of one worker at a time
 // what is asked for at once.
 constexpr int64_t kMostAtOnce = 64;
 int64_t rows_at_once(int64_t dim) {
-  return std::clamp<int64_t>((kernels::asks_into_l2 ? 512 : 4096) / dim, 4, kMostAtOnce);
+  return std::clamp<int64_t>((kernels::kAsksIntoL2 ? 512 : 4096) / dim, 4, kMostAtOnce);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ auto ask_ahead(const Rows& rows, int64_t dim, int64_t begin, int64_t end) {
 template <class Fn>
 void with_loop(int64_t dim, const Fn& fn) {
   with_constant_dim(dim, [&]<int64_t kDim>() {
-    asks_into_l2 ? fn.template operator()<kDim, true>() : fn.template operator()<kDim, false>();
+    kAsksIntoL2 ? fn.template operator()<kDim, true>() : fn.template operator()<kDim, false>();
   });
 }
 

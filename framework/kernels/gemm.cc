@@ -68,9 +68,9 @@ struct Block {
   bool spreads = spreads_rows(x, rows);
 
   void compute() const {
-    const int64_t most = packs_a                                ? kPackedDepth
-                         : x.transpose_a && misses_long_strides ? kStridedDepth
-                                                                : kBlockDepth;
+    const int64_t most = packs_a                               ? kPackedDepth
+                         : x.transpose_a && kMissesLongStrides ? kStridedDepth
+                                                               : kBlockDepth;
     const int64_t slices = std::max<int64_t>(1, blocks_of(x.k, most));
     const int64_t depth = blocks_of(blocks_of(x.k, slices), kWidth) * kWidth;
     const int64_t group = packs ? kGroup : kPanel;

@@ -70,7 +70,7 @@ void pack(const float* b, int64_t ldb, bool transpose_b, int64_t depth, int64_t 
 }
 
 bool pays_to_pack_tiles(int64_t rows, int64_t columns) {
-  return misses_long_strides && rows >= 2 * kMostRows && columns >= 4 * kPanel;
+  return kMissesLongStrides && rows >= 2 * kMostRows && columns >= 4 * kPanel;
 }
 
 void pack_tiles(const float* a, int64_t lda, int64_t depth, int64_t rows, int64_t readable,

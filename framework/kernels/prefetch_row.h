@@ -25,7 +25,7 @@ inline void prefetch_row(const void* row, int64_t bytes) {
 
 // Asks for a row that will be read.
 inline void prefetch_row_to_read(const void* row, int64_t bytes) {
-  asks_into_l2 ? prefetch_row<Into::kL2>(row, bytes) : prefetch_row<Into::kL1>(row, bytes);
+  kAsksIntoL2 ? prefetch_row<Into::kL2>(row, bytes) : prefetch_row<Into::kL1>(row, bytes);
 }
 
 // Asks for a row that will be read and written, perhaps with its slots beside it. Into the L2 cache
@@ -33,14 +33,14 @@ inline void prefetch_row_to_read(const void* row, int64_t bytes) {
 // write.
 inline void prefetch_row_to_write(const void* row, int64_t bytes) {
   constexpr int64_t kMostBytes = 2048;
-  asks_into_l2 ? prefetch_row<Into::kL2, kMostBytes>(row, bytes)
-               : prefetch_row<Into::kL1ToWrite, kMostBytes>(row, bytes);
+  kAsksIntoL2 ? prefetch_row<Into::kL2, kMostBytes>(row, bytes)
+              : prefetch_row<Into::kL1ToWrite, kMostBytes>(row, bytes);
 }
 
 // Rows of floats that are about to be written: into the L1 cache as many lines in flight for short
 // ones as for long ones.
 inline int64_t written_rows_ahead(int64_t dim) {
-  return asks_into_l2 ? 64 : std::clamp<int64_t>(1024 / std::max<int64_t>(dim, 1), 8, 64);
+  return kAsksIntoL2 ? 64 : std::clamp<int64_t>(1024 / std::max<int64_t>(dim, 1), 8, 64);
 }
 
 }  // namespace keel::kernels

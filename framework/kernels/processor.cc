@@ -17,10 +17,10 @@ bool is_intel() {
 // A request into the L1 cache of Intel's processors holds one of 10 to 16 line fill buffers until
 // the line comes from memory, which the loads and stores of the rows at hand need too; the L2 cache
 // has 32 to 48 requests of its own under way. AMD's L1 caches keep as many as the memory can take.
-const bool asks_into_l2 = is_intel();
+const bool kAsksIntoL2 = is_intel();
 
 // Intel's follow steps of 2 KiB at most, and not into the next page. With what AMD's follow the
 // same loops come near the peak.
-const bool misses_long_strides = is_intel();
+const bool kMissesLongStrides = is_intel();
 
 }  // namespace keel::kernels

@@ -6,10 +6,10 @@ namespace keel::kernels {
 
 // Whether rows are best asked for into the L2 cache rather than the L1: where that has many more
 // requests under way. False until the program's static objects are made.
-extern const bool asks_into_l2;
+extern const bool kAsksIntoL2;
 
 // Whether what a loop reads in long steps is not fetched ahead by the processor itself. False until
 // the program's static objects are made.
-extern const bool misses_long_strides;
+extern const bool kMissesLongStrides;
 
 }  // namespace keel::kernels
