@@ -20,7 +20,7 @@ constexpr auto kNumbers = [] {
   return out;
 }();
 
-// Slots, which are floats, follow them.
+// Whole floats.
 int64_t bytes_of_weights(int64_t dim, StorageType storage) {
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
   if (storage == StorageType::kFloat32) return dim * kFloat;
@@ -34,11 +34,11 @@ HeldTable::HeldTable(int64_t dim, const std::vector<Slot>& slots, const HeldRows
     : rows_(rows),
       dim_(dim),
       storage_(storage),
-      row_bytes_(bytes_of_weights(dim, storage) +
-                 std::ssize(slots) * dim * static_cast<int64_t>(sizeof(float))),
+      weight_bytes_(bytes_of_weights(dim, storage)),
+      row_bytes_(weight_bytes_ + std::ssize(slots) * dim * static_cast<int64_t>(sizeof(float))),
       data_(Tensor::zeros({rows.count(), row_bytes_}, DType::kUint8)),
       base_(reinterpret_cast<char*>(data_.mutable_data<uint8_t>().data())) {
-  auto* const first_slot = reinterpret_cast<float*>(base_ + bytes_of_weights(dim, storage));
+  auto* const first_slot = reinterpret_cast<float*>(base_ + weight_bytes_);
   pointers_.push_back(is_half(0) ? nullptr : weights<float>(0));
   for (int64_t i = 0; i < std::ssize(slots); ++i) pointers_.push_back(first_slot + i * dim);
   parallel_for(rows_.count(), kRowsPerBlock, [&](int64_t begin, int64_t end) {
@@ -51,8 +51,6 @@ HeldTable::HeldTable(int64_t dim, const std::vector<Slot>& slots, const HeldRows
     }
   });
 }
-
-int64_t HeldTable::weight_bytes() const { return bytes_of_weights(dim_, storage_); }
 
 void HeldTable::read(int part, int64_t row, float* out) const {
   const int64_t position = rows_.position(row);
@@ -88,11 +86,10 @@ void HeldTable::look_up(const kernels::Bags& bags, kernels::Combiner combiner, f
   kernels::visit_storage(storage_, [&](auto element) {
     using Element = decltype(element);
     const auto* table = weights<Element>(0);
-    const int64_t row_step = row_bytes_ / static_cast<int64_t>(sizeof(Element));
     if (bags.splits == nullptr) {
-      kernels::gather_rows(table, dim_, bags.ids, bags.samples, out, row_step);
+      kernels::gather_rows(table, dim_, bags.ids, bags.samples, out, row_step<Element>());
     } else {
-      kernels::pooled_gather(table, dim_, bags, combiner, out, row_step);
+      kernels::pooled_gather(table, dim_, bags, combiner, out, row_step<Element>());
     }
   });
 }
@@ -125,7 +122,7 @@ void HeldTable::step(const RowUpdate& update, std::span<const int64_t> ids, floa
       update.apply({.values = pointers_[0],
                     .slots = pointers_.data() + 1,
                     .dim = dim_,
-                    .row_step = row_step(),
+                    .row_step = row_step<float>(),
                     .rows = some},
                    gradients, step);
     } else {

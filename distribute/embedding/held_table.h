@@ -57,7 +57,7 @@ class HeldTable {
   void read_rows(std::span<const int64_t> rows, float* out) const;
   // A row that will soon be looked at, or written with its slots.
   void ask_for(int64_t row) const {
-    kernels::prefetch_row_to_read(memory().row(rows_.position(row)), weight_bytes());
+    kernels::prefetch_row_to_read(memory().row(rows_.position(row)), weight_bytes_);
   }
   void ask_to_write(int64_t row) const {
     kernels::prefetch_row_to_write(memory().row(rows_.position(row)), row_bytes_);
@@ -85,7 +85,6 @@ class HeldTable {
   template <class Half>
   void copy_in(std::span<const int64_t> positions, std::span<float* const> from,
                std::span<const uint64_t> keys);
-  int64_t weight_bytes() const;
   bool is_half(int part) const { return part == 0 && storage_ != kernels::StorageType::kFloat32; }
   template <class T>
   T* weights(int64_t position) const {
@@ -93,17 +92,21 @@ class HeldTable {
   }
   // Of a part that is kept as float32.
   float* floats(int part, int64_t position) const {
-    return pointers_[part] + position * row_step();
+    return pointers_[part] + position * row_step<float>();
   }
-  int64_t row_step() const { return row_bytes_ / static_cast<int64_t>(sizeof(float)); }
+  // From a row to the next, in elements of T.
+  template <class T>
+  int64_t row_step() const {
+    return row_bytes_ / static_cast<int64_t>(sizeof(T));
+  }
 
   const HeldRows rows_;
   const int64_t dim_;
   const kernels::StorageType storage_;
-  const int64_t row_bytes_;
-  Tensor data_;                   // [rows held, row_bytes_], of bytes
-  char* base_;                    // its elements
-  std::vector<float*> pointers_;  // by part, in the first row; null for 16-bit floats
+  const int64_t weight_bytes_, row_bytes_;  // slots, which are floats, follow the weights
+  Tensor data_;                             // [rows held, row_bytes_], of bytes
+  char* base_;                              // its elements
+  std::vector<float*> pointers_;            // by part, in the first row; null for 16-bit floats
 };
 
 }  // namespace keel::distribute

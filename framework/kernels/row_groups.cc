@@ -58,7 +58,7 @@ void RowGroups::build(std::span<const Bags> parts, int64_t rows, bool by_positio
     throw ValueError("RowGroups: ", n, " positions in a table of ", rows,
                      " rows are more than it can sort");
   }
-  starts_.resize(1);  // no groups, should there be no memory for them
+  starts_.assign(1, 0);  // no groups, should there be no memory for them
   ids_.resize(n);
   sources_.resize(n);
   const Scratch<uint32_t> steps(by_position ? 0 : n + 1);

@@ -38,10 +38,9 @@ class RowGroups {
   template <class Word, class Each>
   void sort(int id_bits, int source_bits, const Each& each);
 
-  ScratchVector<int64_t> ids_;  // by group
-  ScratchVector<uint32_t> starts_ =
-      ScratchVector<uint32_t>(1, 0);  // by group, and the end of the last
-  ScratchVector<uint32_t> sources_;   // by entry
+  ScratchVector<int64_t> ids_;            // by group
+  ScratchVector<uint32_t> starts_ = {0};  // by group, and the end of the last
+  ScratchVector<uint32_t> sources_;       // by entry
 };
 
 // What a source adds: gains[source] * rows[row_of[source]].

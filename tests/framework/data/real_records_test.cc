@@ -115,7 +115,7 @@ int left_over(const Rows& of, const Rows& without) {
 
 TEST(RealRecordsTest, TaxiRidesAreThoseOfTheTable) {
   if (!fs::exists(interop_folder() / "tfrecord") || !fs::exists(data_folder() / "chicago_taxi")) {
-    GTEST_SKIP() << "no data";
+    GTEST_SKIP() << "no data: " << interop_folder() << ", " << data_folder();
   }
   const Rows records = taxi_records(), table = taxi_table();
   int count = 0;
@@ -128,7 +128,7 @@ TEST(RealRecordsTest, TaxiRidesAreThoseOfTheTable) {
 
 TEST(RealRecordsTest, FilesOfDecisionForestsAreRead) {
   const fs::path folder = interop_folder() / "tfrecord";
-  if (!fs::exists(folder)) GTEST_SKIP() << "no data";
+  if (!fs::exists(folder)) GTEST_SKIP() << "no data: " << folder;
   const ExampleParser parse({{"Num_1", VarLenFeature{DType::kFloat32}}});
   for (const auto& [name, type] : std::map<std::string, std::string>{
            {"ydf_toy.nocompress-tfe-tfrecord", ""}, {"ydf_toy.tfe-tfrecord", "GZIP"}}) {
@@ -144,8 +144,11 @@ TEST(RealRecordsTest, FilesOfDecisionForestsAreRead) {
 }
 
 TEST(RealRecordsTest, EventFilesAreRead) {
-  if (!fs::exists(interop_folder() / "events")) GTEST_SKIP() << "no data";
-  for (const fs::path& file : files_in(interop_folder() / "events")) {
+  const fs::path folder = interop_folder() / "events";
+  if (!fs::exists(folder)) GTEST_SKIP() << "no data: " << folder;
+  const std::vector<fs::path> files = files_in(folder);
+  ASSERT_FALSE(files.empty());
+  for (const fs::path& file : files) {
     TFRecordReader reader(file);
     std::string record;
     ASSERT_TRUE(reader.next(record));

@@ -216,7 +216,7 @@ TEST(EventFileTest, TheReaderOfTheseTestsReadsFilesOfTensorFlow) {
   const fs::path folder =
       (data != nullptr ? fs::path(data) : fs::path(KEEL_SOURCE_DIR) / "../shared/data") /
       "../interop/events";
-  if (!fs::exists(folder)) GTEST_SKIP() << "no data";
+  if (!fs::exists(folder)) GTEST_SKIP() << "no data: " << folder;
   int histograms = 0, scalars = 0;
   for (const fs::path& file : files_in(folder)) {
     const std::vector<ReadEvent> events = read_events(file);
