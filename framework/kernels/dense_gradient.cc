@@ -15,9 +15,9 @@ using internal::kPanel;
 using internal::kWidth;
 using internal::PanelProduct;
 
-constexpr int64_t kPieceRows = 256;  // of all operands: they and a panel stay in the L2 cache
+constexpr int64_t kPieceRows = 192;  // of all operands: they and a panel stay in the L2 cache
 constexpr int64_t kRowsPerSum = 64;  // of the bias, added up as they are; sums of more, in double
-constexpr int64_t kAhead = 2048;     // elements fetched before they are masked
+constexpr int64_t kRowsMasked = 4;   // at once: sums are read and written once for all of them
 constexpr int64_t kFewPanels = 1 << 11;  // rows of w^T that one worker packs
 
 class Work {
@@ -29,7 +29,7 @@ class Work {
         step_(in_place_ ? args.out + kWidth : args.out),
         // It is read once for each panel, column by column.
         packs_x_(in_place_ && args.dw != nullptr &&
-                 internal::pays_to_pack_tiles(args.in, args.out)),
+                 internal::pays_to_pack_tiles(args.in, args.out, true)),
         panels_(args.dx == nullptr ? 0 : internal::panels_size(args.out, args.in)),
         masked_(args.y == nullptr ? 0 : (in_place_ ? kPieceRows : args.rows) * step_),
         sums_(args.db == nullptr ? 0 : blocks_of(args.rows, kRowsPerSum) * args.out) {}
@@ -104,43 +104,64 @@ class Work {
                  .accumulate = false,
                  .next = in_place_ && args_.dw != nullptr
                              ? internal::Upcoming{args_.x + row * args_.in, rows * args_.in}
-                             : internal::Upcoming{}}
+                             : piece_of(args_.dy, row + rows)}
         .compute();
+  }
+
+  // What dz of the piece from a row on will be made of.
+  internal::Upcoming piece_of(const float* outputs, int64_t row) const {
+    if (outputs == nullptr || row >= args_.rows) return {};
+    return {.from = outputs + row * args_.out, .floats = rows_from(row) * args_.out};
   }
 
   template <bool kRelu>
   void mask(int64_t row, int64_t row_of_piece, int64_t rows) const {
+    float* sums = nullptr;
+    if (args_.db != nullptr) {
+      sums = sums_.data() + row / kRowsPerSum * args_.out;
+      std::fill_n(sums, args_.out, 0.0F);
+    }
+    const int64_t to = in_place_ ? row_of_piece : row;
+    int64_t r = 0;
+    for (; r + kRowsMasked <= rows; r += kRowsMasked) {
+      mask_rows<kRelu, kRowsMasked>(row + r, to + r, sums);
+    }
+    for (; r < rows; ++r) mask_rows<kRelu, 1>(row + r, to + r, sums);
+  }
+
+  template <bool kRelu, int64_t kRows>
+  void mask_rows(int64_t row, int64_t row_of_mask, float* __restrict sums) const {
     const int64_t n = args_.out;
-    const bool adds = args_.db != nullptr;
-    float* __restrict sums = adds ? sums_.data() + row / kRowsPerSum * n : nullptr;
-    if (adds) std::fill_n(sums, n, 0.0F);
-    const float *y = args_.y + (kRelu ? row * n : 0), *dy = args_.dy + row * n;
-    float* __restrict to =
-        kRelu ? masked_.data() + (in_place_ ? row_of_piece : row) * step_ : nullptr;
-    for (int64_t r = 0; r < rows; ++r, y += kRelu ? n : 0, dy += n, to += kRelu ? step_ : 0) {
-      int64_t j = 0;
-      for (; j + kWidth <= n; j += kWidth) {
-        __builtin_prefetch(dy + j + kAhead);
-        internal::Vector g = internal::load(dy + j);
+    const float *y = kRelu ? args_.y + row * n : nullptr, *dy = args_.dy + row * n;
+    float* __restrict to = kRelu ? masked_.data() + row_of_mask * step_ : nullptr;
+    int64_t j = 0;
+    for (; j + kWidth <= n; j += kWidth) {
+      internal::Vector sum = sums == nullptr ? internal::Vector{} : internal::load(sums + j);
+#pragma GCC unroll 16
+      for (int64_t r = 0; r < kRows; ++r) {
+        internal::Vector g = internal::load(dy + r * n + j);
         if (kRelu) {
-          __builtin_prefetch(y + j + kAhead);
-          g = internal::load(y + j) > internal::Vector{} ? g : internal::Vector{};
-          internal::store(to + j, g);
+          g = internal::load(y + r * n + j) > internal::Vector{} ? g : internal::Vector{};
+          internal::store(to + r * step_ + j, g);
         }
-        if (adds) internal::store(sums + j, internal::load(sums + j) + g);
+        sum += g;
       }
-      for (; j < n; ++j) {
-        const float g = !kRelu || y[j] > 0 ? dy[j] : 0;
-        if (kRelu) to[j] = g;
-        if (adds) sums[j] += g;
+      if (sums != nullptr) internal::store(sums + j, sum);
+    }
+    for (; j < n; ++j) {
+      for (int64_t r = 0; r < kRows; ++r) {
+        const float g = !kRelu || y[r * n + j] > 0 ? dy[r * n + j] : 0;
+        if (kRelu) to[r * step_ + j] = g;
+        if (sums != nullptr) sums[j] += g;
       }
     }
   }
 
-  // dw += x^T dz, of a piece: a panel of dz at a time.
+  // dw += x^T dz, of a piece: a panel of dz at a time. What the next piece begins with is fetched.
   void add_to_kernel(int64_t row, float* panel, float* tiles) const {
     const int64_t rows = rows_from(row);
     const float* x = args_.x + row * args_.in;
+    const internal::Upcoming dy = piece_of(args_.dy, row + rows), y = piece_of(args_.y, row + rows);
     if (packs_x_) internal::pack_tiles(x, args_.in, rows, args_.in, args_.in, tiles);
     for (int64_t j = 0; j < args_.out; j += kPanel) {
       const int64_t columns = std::min(kPanel, args_.out - j);
@@ -157,7 +178,9 @@ class Work {
                    .rows = args_.in,
                    .columns = columns,
                    .accumulate = row > 0,
-                   .tile_step = packs_x_ ? internal::packed_tile_step(rows) : 0}
+                   .tile_step = packs_x_ ? internal::packed_tile_step(rows) : 0,
+                   .next = dy.parts(j, j + columns, args_.out),
+                   .next_at_last = y.parts(j, j + columns, args_.out)}
           .compute();
     }
   }

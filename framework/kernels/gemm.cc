@@ -128,10 +128,22 @@ struct Block {
         strip.tile.ldb = width;
         panel += depth * width;
       }
-      // Sums come and go once for each slice.
-      if (packs_a) strip.next_c = x.c + row * x.n + std::min(j + strip.columns, last - 1);
+      if (packs_a) fetch_ahead(from + depth, j, strip);
       finish(from + depth == x.k, j, strip);
     }
+  }
+
+  // Sums come and go once for each slice; of the next slice, `after`, all that is whole rows.
+  void fetch_ahead(int64_t after, int64_t j, Strip& strip) const {
+    const int64_t next = j + strip.columns, n = last - first;
+    strip.next_c = x.c + row * x.n + std::min(next, last - 1);
+    const int64_t depth = std::min(strip.tile.k, x.k - after);
+    const auto part = [&](const float* of, int64_t step) {
+      const internal::Upcoming slice = {.from = of + after * step, .floats = depth * step};
+      return slice.parts(j - first, next - first, n);
+    };
+    if (depth > 0 && rows == x.m) strip.ahead[0] = part(x.a, x.m);
+    if (depth > 0 && n == x.n) strip.ahead[1] = part(x.b, x.n);
   }
 
   void finish(bool ends, int64_t j, Strip& strip) const {
@@ -206,15 +218,16 @@ void multiply_many_rows(const Product& x) {
   }
 }
 
-// Cut by shape alone. Rows first, as then each worker reads its own of a; columns or smaller
-// pieces if that makes one piece.
+// Rows first, as then each worker reads its own of a; columns or smaller pieces if that makes one
+// piece, unless one worker would pack a for each of them.
 void multiply(const Product& x) {
   if (x.m >= kManyRows && !x.transpose_a) return multiply_many_rows(x);
   int64_t row_blocks = blocks_of(x.m, x.transpose_a || x.transpose_b ? 2 * kBlockRows : kBlockRows);
   int64_t column_blocks = 1;
   if (x.k * x.n <= kSmallPanels) {
     row_blocks = blocks_of(x.m, 4 * kMostRows);
-  } else if (row_blocks == 1 && x.m * x.n * std::max<int64_t>(x.k, 1) >= kSharedWork) {
+  } else if (row_blocks == 1 && x.m * x.n * std::max<int64_t>(x.k, 1) >= kSharedWork &&
+             !(packs_columns(x, x.m) && parallel_runs_in_place())) {
     if (!spreads_rows(x, x.m)) column_blocks = blocks_of(x.n, kGroup);
     if (column_blocks == 1) row_blocks = blocks_of(x.m, kBlockRows / 2);
   }

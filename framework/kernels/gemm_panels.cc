@@ -52,13 +52,13 @@ void pack_columns(const float* b, int64_t ldb, int64_t depth, int64_t columns, f
   }
 }
 
-// Where the part of one in `parts` begins.
-const float* part_of(const Upcoming& memory, int64_t part, int64_t parts) {
-  if (memory.from == nullptr) return nullptr;
-  return memory.from + memory.floats * part / parts / kLine * kLine;
-}
-
 }  // namespace
+
+Upcoming Upcoming::parts(int64_t first, int64_t end, int64_t count) const {
+  if (from == nullptr) return {};
+  const int64_t begin = floats * first / count / kLine * kLine;
+  return {.from = from + begin, .floats = floats * end / count / kLine * kLine - begin};
+}
 
 void pack(const float* b, int64_t ldb, bool transpose_b, int64_t depth, int64_t columns,
           float* to) {
@@ -69,8 +69,8 @@ void pack(const float* b, int64_t ldb, bool transpose_b, int64_t depth, int64_t 
   }
 }
 
-bool pays_to_pack_tiles(int64_t rows, int64_t columns) {
-  return kMissesLongStrides && rows >= 2 * kMostRows && columns >= 4 * kPanel;
+bool pays_to_pack_tiles(int64_t rows, int64_t columns, bool from_afar) {
+  return kMissesLongStrides && rows >= 2 * kMostRows && columns >= (from_afar ? 2 : 4) * kPanel;
 }
 
 void pack_tiles(const float* a, int64_t lda, int64_t depth, int64_t rows, int64_t readable,
@@ -113,7 +113,7 @@ void Strip::compute() {
     if (next_c != nullptr) {
       tile.next_c = t + 1 < tiles ? c + end * ldc : next_c;
       tile.next_step = ldc;
-      for (int i = 0; i < 2; ++i) tile.ahead[i] = part_of(ahead[i], t, tiles);
+      for (int i = 0; i < 2; ++i) tile.ahead[i] = ahead[i].parts(t, t + 1, tiles).from;
     }
     const auto function = tile_function(end - from, wide, transpose_a);
     if (columns == wide * kWidth) {
@@ -162,11 +162,10 @@ void PanelProduct::compute() const {
     if (i + 1 < count) {
       strip.ahead[0] = {.from = panels + (j + kPanel) * panel_depth + from * kPanel,
                         .floats = depth * kPanel};
+    } else {
+      strip.ahead[0] = next_at_last;
     }
-    if (next.from != nullptr) {
-      const float* part = part_of(next, i, count);
-      strip.ahead[1] = {.from = part, .floats = part_of(next, i + 1, count) - part};
-    }
+    strip.ahead[1] = next.parts(i, i + 1, count);
     alignas(64) float bias[kPanel];
     if (epilogue.bias != nullptr) {
       strip.tile.bias = epilogue.bias + j;

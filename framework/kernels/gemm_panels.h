@@ -32,8 +32,9 @@ inline int64_t tiles_size(int64_t rows, int64_t depth) {
 }
 
 // Whether a, transposed, is better read from such tiles: where the processor does not follow steps
-// from row to row of it, and so many columns are multiplied by it that the copy pays.
-bool pays_to_pack_tiles(int64_t rows, int64_t columns);
+// from row to row of it, and so many columns are multiplied by it that the copy pays. It takes
+// fewer if a has to be brought to the caches anyway.
+bool pays_to_pack_tiles(int64_t rows, int64_t columns, bool from_afar = false);
 
 // Of a transposed, [depth, rows], rows >= 2 kMostRows, whose rows are lda apart with `readable`
 // floats each: for every tile of at most kMostRows rows of op(a) its columns one after the other,
@@ -45,6 +46,9 @@ void pack_tiles(const float* a, int64_t lda, int64_t depth, int64_t rows, int64_
 struct Upcoming {
   const float* from = nullptr;
   int64_t floats = 0;
+
+  // Of `count` equal parts, in whole lines of the cache, those from `first` on up to `end`.
+  Upcoming parts(int64_t first, int64_t end, int64_t count) const;
 };
 
 // Rows of some columns of c: tile.b and what belongs to the columns is set; `columns` of `wide`
@@ -79,7 +83,8 @@ struct PanelProduct {
   bool accumulate;
   int64_t tile_step = 0;  // as of a strip
   GemmEpilogue epilogue = {};
-  Upcoming next = {};
+  // Fetched all along, and with the last panel.
+  Upcoming next = {}, next_at_last = {};
 
   void compute() const;
 };

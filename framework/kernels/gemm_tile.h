@@ -92,7 +92,11 @@ template <int kRows, int kWide>
 class Fetches {
  public:
   explicit Fetches(const Tile& t)
-      : c_(t.next_c), step_(t.next_step), first_(t.ahead[0]), second_(t.ahead[1]) {
+      : c_(t.next_c),
+        step_(t.next_step),
+        row_turn_(t.k < 16 * kRows ? 7 : 15),
+        first_(t.ahead[0]),
+        second_(t.ahead[1]) {
     if (t.k < kFewSums && c_ != nullptr) {
       for (int i = 0; i < kRows; ++i) fetch_row();
     }
@@ -101,7 +105,7 @@ class Fetches {
   // After step p, for every odd p.
   void pass(int64_t p) {
     if (p % 8 != 7 || c_ == nullptr) return;
-    if (p % 16 == 7) fetch_row();
+    if ((p & row_turn_) == 7) fetch_row();
     // To the L2 cache: it will be a while.
     if (first_ != nullptr) {
       __builtin_prefetch(first_, 0, 2);
@@ -125,6 +129,7 @@ class Fetches {
 
   const float* c_;
   const int64_t step_;
+  const int64_t row_turn_;  // a row every 8 or 16 steps: all of them by the end
   const float *first_, *second_;
 };
 
