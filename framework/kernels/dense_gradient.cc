@@ -162,12 +162,11 @@ class Work {
     const int64_t rows = rows_from(row);
     const float* x = args_.x + row * args_.in;
     const internal::Upcoming dy = piece_of(args_.dy, row + rows), y = piece_of(args_.y, row + rows);
-    if (packs_x_) internal::pack_tiles(x, args_.in, rows, args_.in, args_.in, tiles);
     for (int64_t j = 0; j < args_.out; j += kPanel) {
       const int64_t columns = std::min(kPanel, args_.out - j);
       internal::pack(dz(row) + j, dz_step(), false, rows, columns, panel);
-      PanelProduct{.a = packs_x_ ? tiles : x,
-                   .lda = packs_x_ ? internal::kPackedRows : args_.in,
+      PanelProduct{.a = x,
+                   .lda = args_.in,
                    .transpose_a = true,
                    .panels = panel,
                    .panel_depth = rows,
@@ -178,7 +177,9 @@ class Work {
                    .rows = args_.in,
                    .columns = columns,
                    .accumulate = row > 0,
-                   .tile_step = packs_x_ ? internal::packed_tile_step(rows) : 0,
+                   .tiles = packs_x_ ? tiles : nullptr,
+                   .readable = args_.in,
+                   .packs = packs_x_ && j == 0,
                    .next = dy.parts(j, j + columns, args_.out),
                    .next_at_last = y.parts(j, j + columns, args_.out)}
           .compute();

@@ -105,10 +105,8 @@ struct Block {
     }
     const Scratch<float> tiles(packs_a ? internal::tiles_size(rows, depth) : 0);
     if (packs_a) {
-      internal::pack_tiles(strip.a, strip.lda, depth, rows, x.m - row, tiles.data());
-      strip.a = tiles.data();
-      strip.lda = internal::kPackedRows;
-      strip.tile_step = internal::packed_tile_step(depth);
+      strip.tiles = tiles.data();
+      strip.readable = x.m - row;
     }
     int64_t packed = first;  // columns before this one are in panels
     float* panel = panels;
@@ -128,7 +126,10 @@ struct Block {
         strip.tile.ldb = width;
         panel += depth * width;
       }
-      if (packs_a) fetch_ahead(from + depth, j, strip);
+      if (packs_a) {
+        strip.packs = j == first;
+        fetch_ahead(from + depth, j, strip);
+      }
       finish(from + depth == x.k, j, strip);
     }
   }

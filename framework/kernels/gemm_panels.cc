@@ -10,7 +10,6 @@ namespace {
 
 constexpr int64_t kAhead = 8;  // rows fetched before they are packed
 constexpr int64_t kLine = 64 / sizeof(float);
-constexpr int64_t kTilesAtOnce = 4;  // of a: few enough are written at once for the L1 cache
 
 // Row by row, as memory has it.
 void pack_rows(const float* b, int64_t ldb, int64_t depth, int64_t columns, float* to) {
@@ -73,49 +72,41 @@ bool pays_to_pack_tiles(int64_t rows, int64_t columns, bool from_afar) {
   return kMissesLongStrides && rows >= 2 * kMostRows && columns >= (from_afar ? 2 : 4) * kPanel;
 }
 
-void pack_tiles(const float* a, int64_t lda, int64_t depth, int64_t rows, int64_t readable,
-                float* to) {
-  const int64_t tiles = blocks_of(rows, kMostRows);
-  const int64_t step = packed_tile_step(depth);
-  for (int64_t first = 0; first < tiles; first += kTilesAtOnce) {
-    const int64_t end = std::min(tiles, first + kTilesAtOnce);
-    std::array<int64_t, kTilesAtOnce + 1> from;
-    for (int64_t t = first; t <= end; ++t) from[t - first] = rows * t / tiles;
-    const int64_t count = end - first;
-    // Whole registers, but where the last ones would reach beyond the matrix.
-    const int64_t whole = from[count - 1] + kPackedRows <= readable ? count : count - 1;
-    float* tile = to + first * step;
-    for (int64_t p = 0; p < depth; ++p, tile += kPackedRows) {
-      const float* row = a + p * lda;
-      for (int64_t at = from[0]; at < from[count]; at += kLine) {
-        __builtin_prefetch(row + kAhead * lda + at);
-      }
-      for (int64_t t = 0; t < whole; ++t) {
-        for (int64_t i = 0; i < kPackedRows; i += kWidth) {
-          store(tile + t * step + i, load(row + from[t] + i));
-        }
-      }
-      if (whole < count) {
-        std::copy(row + from[whole], row + from[count], tile + whole * step);
-      }
-    }
+// Where registers would reach beyond the rows.
+void pack_tile(const Tile& tile, int64_t rows, float* to) {
+  for (int64_t p = 0; p < tile.k; ++p) {
+    std::copy_n(tile.a + p * tile.lda, rows, to + p * kPackedRows);
   }
+}
+
+TileFunction Strip::begin_tile(int64_t number, int64_t from, int64_t end) {
+  tile.a = a + (transpose_a ? from : from * lda);
+  tile.lda = lda;
+  if (tiles != nullptr) {
+    float* const packed = tiles + number * tile.k * kPackedRows;
+    if (packs && from + kPackedRows <= readable) {
+      tile.packed = packed;
+      return packing_tile_function(end - from);
+    }
+    if (packs) pack_tile(tile, end - from, packed);
+    tile.a = packed;
+    tile.lda = kPackedRows;
+  }
+  return tile_function(end - from, wide, transpose_a);
 }
 
 void Strip::compute() {
   const int64_t most = wide <= 2 ? kMostRows : 2 * kMostRows / wide;
-  const int64_t tiles = blocks_of(rows, most);
-  tile.lda = lda;
-  for (int64_t t = 0; t < tiles; ++t) {
-    const int64_t from = rows * t / tiles;
-    const int64_t end = rows * (t + 1) / tiles;
-    tile.a = a + (tile_step != 0 ? t * tile_step : transpose_a ? from : from * lda);
+  const int64_t count = blocks_of(rows, most);
+  for (int64_t t = 0; t < count; ++t) {
+    const int64_t from = rows * t / count;
+    const int64_t end = rows * (t + 1) / count;
+    const auto function = begin_tile(t, from, end);
     if (next_c != nullptr) {
-      tile.next_c = t + 1 < tiles ? c + end * ldc : next_c;
+      tile.next_c = t + 1 < count ? c + end * ldc : next_c;
       tile.next_step = ldc;
-      for (int i = 0; i < 2; ++i) tile.ahead[i] = ahead[i].parts(t, t + 1, tiles).from;
+      for (int i = 0; i < 2; ++i) tile.ahead[i] = ahead[i].parts(t, t + 1, count).from;
     }
-    const auto function = tile_function(end - from, wide, transpose_a);
     if (columns == wide * kWidth) {
       tile.c = c + from * ldc;
       tile.ldc = ldc;
@@ -157,7 +148,9 @@ void PanelProduct::compute() const {
                    .rows = rows,
                    .columns = std::min(width, columns - j),
                    .wide = wide,
-                   .tile_step = tile_step,
+                   .tiles = tiles,
+                   .readable = readable,
+                   .packs = packs && i == 0,
                    .next_c = c + (i + 1 < count ? j + kPanel : rows * ldc)};
     if (i + 1 < count) {
       strip.ahead[0] = {.from = panels + (j + kPanel) * panel_depth + from * kPanel,

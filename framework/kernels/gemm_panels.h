@@ -19,28 +19,16 @@ inline int64_t panels_size(int64_t depth, int64_t columns) {
 // zeros after the last column. Rows of b are ldb apart; if transposed, it is [columns, depth].
 void pack(const float* b, int64_t ldb, bool transpose_b, int64_t depth, int64_t columns, float* to);
 
-// Between columns of op(a) that are packed: what a tile has rows, filled up to whole registers.
-inline constexpr int64_t kPackedRows = (kMostRows + kWidth - 1) / kWidth * kWidth;
-
-// Floats from a tile of `depth` columns to the next: an odd number of columns, for several tiles
-// are written at once, in turns, and would fall into the same sets of a cache.
-inline int64_t packed_tile_step(int64_t depth) { return (depth + 1 + depth % 2) * kPackedRows; }
-
-// Floats of the tiles of `rows` rows and `depth` columns of op(a), which pack_tiles makes.
+// Floats of the tiles of `rows` rows and `depth` columns of op(a), which a strip packs: of every
+// tile of at most kMostRows rows its columns one after the other, kPackedRows apart.
 inline int64_t tiles_size(int64_t rows, int64_t depth) {
-  return blocks_of(rows, kMostRows) * packed_tile_step(depth);
+  return blocks_of(rows, kMostRows) * depth * kPackedRows;
 }
 
 // Whether a, transposed, is better read from such tiles: where the processor does not follow steps
 // from row to row of it, and so many columns are multiplied by it that the copy pays. It takes
 // fewer if a has to be brought to the caches anyway.
 bool pays_to_pack_tiles(int64_t rows, int64_t columns, bool from_afar = false);
-
-// Of a transposed, [depth, rows], rows >= 2 kMostRows, whose rows are lda apart with `readable`
-// floats each: for every tile of at most kMostRows rows of op(a) its columns one after the other,
-// kPackedRows apart. Tiles are packed_tile_step(depth) apart.
-void pack_tiles(const float* a, int64_t lda, int64_t depth, int64_t rows, int64_t readable,
-                float* to);
 
 // Memory that will be needed after this product, `floats` from `from`.
 struct Upcoming {
@@ -60,7 +48,12 @@ struct Strip {
   bool transpose_a;
   float* c;
   int64_t ldc, rows, columns, wide;
-  int64_t tile_step = 0;  // between the tiles of a, if pack_tiles has made them
+  // Memory of tiles_size, for a that is transposed, and the floats that may be read of each row of
+  // it from `a` on: a strip of two registers packs tiles there, or finds them there, and then `a`
+  // does not count.
+  float* tiles = nullptr;
+  int64_t readable = 0;
+  bool packs = false;
   // Fetched meanwhile, if next_c is set: what is written after these rows, and two more.
   const float* next_c = nullptr;
   Upcoming ahead[2] = {};
@@ -68,6 +61,8 @@ struct Strip {
   void compute();
 
  private:
+  // Sets up a tile of these rows, and says what computes it.
+  TileFunction begin_tile(int64_t number, int64_t from, int64_t end);
   void compute_narrow(TileFunction function, float* to, int64_t count);
 };
 
@@ -81,7 +76,9 @@ struct PanelProduct {
   float* c;
   int64_t ldc, rows, columns;
   bool accumulate;
-  int64_t tile_step = 0;  // as of a strip
+  float* tiles = nullptr;  // this and the next two as of strips
+  int64_t readable = 0;
+  bool packs = false;  // in the first strip
   GemmEpilogue epilogue = {};
   // Fetched all along, and with the last panel.
   Upcoming next = {}, next_at_last = {};

@@ -18,11 +18,15 @@ inline constexpr int kMostRows = 14;  // of a tile two registers wide: 28 sums, 
 inline constexpr int kMostRows = 6;
 #endif
 
+// Between columns of op(a) that are packed: what a tile has rows, filled up to whole registers.
+inline constexpr int64_t kPackedRows = (kMostRows + kWidth - 1) / kWidth * kWidth;
+
 struct Tile {
   const float* a = nullptr;  // [rows, k], or [k, rows] if transposed, lda apart
   const float* b = nullptr;  // [k, columns], ldb apart
   float* c = nullptr;        // [rows, columns], ldc apart
   int64_t lda = 0, ldb = 0, ldc = 0, k = 0;
+  float* packed = nullptr;      // [k, kPackedRows], for functions that pack
   bool accumulate = false;      // c += instead of c =
   const float* bias = nullptr;  // of the columns, added at last; or none
   bool relu = false;            // of all that
@@ -133,7 +137,26 @@ class Fetches {
   const float *first_, *second_;
 };
 
-template <int kRows, int kWide, bool kTransposed>
+// A column of a that a product comes by is copied, with what lies behind it up to kPackedRows.
+class Copies {
+ public:
+  explicit Copies(const Tile& t) : to_(t.packed) {}
+  template <int kRows>
+  void pass(const float* a, int64_t lda) {
+    // No processor follows such steps by itself far enough.
+    __builtin_prefetch(a + kAhead * lda);
+    __builtin_prefetch(a + kAhead * lda + kRows - 1);
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < kPackedRows; i += kWidth) store(to_ + i, load(a + i));
+    to_ += kPackedRows;
+  }
+
+ private:
+  static constexpr int64_t kAhead = 8;  // columns
+  float* to_;
+};
+
+template <int kRows, int kWide, bool kTransposed, bool kPacks = false>
 void compute_tile(const Tile& tile) {
   const Tile t = tile;  // stores to c cannot change it
   Sums<kRows, kWide> sums;
@@ -146,15 +169,21 @@ void compute_tile(const Tile& tile) {
   if constexpr (kTransposed) {
     const float* a = t.a;
     int64_t p = 0;
+    Copies copies(t);
     for (; p + 2 <= t.k; p += 2, a += t.lda, b += t.ldb) {
+      if constexpr (kPacks) copies.pass<kRows>(a, t.lda);
       sums.add(b, [&](int i) { return a[i]; });
       a += t.lda;
       b += t.ldb;
       asm("" : "+r"(a), "+r"(b));  // else GCC computes both from p
+      if constexpr (kPacks) copies.pass<kRows>(a, t.lda);
       sums.add(b, [&](int i) { return a[i]; });
       fetches.pass(p + 1);
     }
-    if (p < t.k) sums.add(b, [&](int i) { return a[i]; });
+    if (p < t.k) {
+      if constexpr (kPacks) copies.pass<kRows>(a, t.lda);
+      sums.add(b, [&](int i) { return a[i]; });
+    }
   } else {
     // An address is a pointer plus 0, 1 or 2 times lda: a pointer for each row would not fit the
     // registers.
@@ -178,10 +207,10 @@ void compute_tile(const Tile& tile) {
   sums.end(t);
 }
 
-template <int kWide, bool kTransposed, size_t... kRows>
+template <int kWide, bool kTransposed, bool kPacks = false, size_t... kRows>
 constexpr auto tiles_of(std::index_sequence<kRows...>) {
   return std::array<TileFunction, sizeof...(kRows)>{
-      &compute_tile<static_cast<int>(kRows) + 1, kWide, kTransposed>...};
+      &compute_tile<static_cast<int>(kRows) + 1, kWide, kTransposed, kPacks>...};
 }
 
 // Tiles of more registers in a row have fewer rows.
@@ -208,6 +237,13 @@ inline TileFunction tile_function(int64_t rows, int64_t wide, bool transposed) {
     default:
       return transposed ? tile_function<kWidest, true>(rows) : tile_function<kWidest, false>(rows);
   }
+}
+
+// Of tiles two registers wide that pack a, transposed: the columns of such a tile have kPackedRows
+// floats that may be read.
+inline TileFunction packing_tile_function(int64_t rows) {
+  static constexpr auto kTiles = tiles_of<2, true, true>(std::make_index_sequence<kMostRows>{});
+  return kTiles[static_cast<size_t>(rows - 1)];
 }
 
 }  // namespace keel::kernels::internal
