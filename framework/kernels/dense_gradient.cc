@@ -14,6 +14,7 @@ using internal::blocks_of;
 using internal::kPanel;
 using internal::kWidth;
 using internal::PanelProduct;
+using internal::Strip;
 
 constexpr int64_t kPieceRows = 192;  // of all operands: they and a panel stay in the L2 cache
 constexpr int64_t kRowsPerSum = 64;  // of the bias, added up as they are; sums of more, in double
@@ -164,25 +165,29 @@ class Work {
     const internal::Upcoming dy = piece_of(args_.dy, row + rows), y = piece_of(args_.y, row + rows);
     for (int64_t j = 0; j < args_.out; j += kPanel) {
       const int64_t columns = std::min(kPanel, args_.out - j);
-      internal::pack(dz(row) + j, dz_step(), false, rows, columns, panel);
-      PanelProduct{.a = x,
-                   .lda = args_.in,
-                   .transpose_a = true,
-                   .panels = panel,
-                   .panel_depth = rows,
-                   .from = 0,
-                   .depth = rows,
-                   .c = args_.dw + j,
-                   .ldc = args_.out,
-                   .rows = args_.in,
-                   .columns = columns,
-                   .accumulate = row > 0,
-                   .tiles = packs_x_ ? tiles : nullptr,
-                   .readable = args_.in,
-                   .packs = packs_x_ && j == 0,
-                   .next = dy.parts(j, j + columns, args_.out),
-                   .next_at_last = y.parts(j, j + columns, args_.out)}
-          .compute();
+      Strip strip = {
+          .tile = {.b = dz(row) + j, .ldb = dz_step(), .k = rows, .accumulate = row > 0},
+          .a = x,
+          .lda = args_.in,
+          .transpose_a = true,
+          .c = args_.dw + j,
+          .ldc = args_.out,
+          .rows = args_.in,
+          .columns = columns,
+          .wide = columns > kWidth ? 2 : 1,
+          .tiles = packs_x_ ? tiles : nullptr,
+          .readable = args_.in,
+          .packs = j == 0,
+          .panel = panel,
+          .next_c = args_.dw + std::min(j + kPanel, args_.out - 1),
+          .ahead = {dy.parts(j, j + columns, args_.out), y.parts(j, j + columns, args_.out)}};
+      if (columns < kPanel) {
+        internal::pack(strip.tile.b, strip.tile.ldb, false, rows, columns, panel);
+        strip.tile.b = panel;
+        strip.tile.ldb = strip.wide * kWidth;
+        strip.panel = nullptr;
+      }
+      strip.compute();
     }
   }
 

@@ -63,7 +63,7 @@ struct Block {
   int64_t row, rows, first, last;
   bool packs_a = packs_columns(x, rows);
   // b is brought to panels: always where it is transposed, and where reading it again for every
-  // tile of rows would miss the caches.
+  // tile of rows would miss the caches; then the first tile does it.
   bool packs = x.transpose_b || packs_a || (collides(x.ldb()) && rows >= 4 * kMostRows);
   bool spreads = spreads_rows(x, rows);
 
@@ -115,7 +115,10 @@ struct Block {
       strip.columns = std::min(strip.wide * kWidth, last - j);
       const int64_t width = strip.wide * kWidth;
       strip.tile = {.b = x.b + from * x.n + j, .ldb = x.n, .k = depth, .accumulate = from > 0};
-      if (packs || strip.columns < width) {
+      strip.panel = nullptr;
+      if (packs && !x.transpose_b && strip.columns == kPanel) {
+        strip.panel = panels;
+      } else if (packs || strip.columns < width) {
         if (j >= packed) {
           packed = packs ? std::min(last, j + kGroup) : last;
           internal::pack(x.b + (x.transpose_b ? j * x.k + from : from * x.n + j), x.ldb(),

@@ -82,17 +82,27 @@ void pack_tile(const Tile& tile, int64_t rows, float* to) {
 TileFunction Strip::begin_tile(int64_t number, int64_t from, int64_t end) {
   tile.a = a + (transpose_a ? from : from * lda);
   tile.lda = lda;
+  tile.packed_a = nullptr;
   if (tiles != nullptr) {
     float* const packed = tiles + number * tile.k * kPackedRows;
     if (packs && from + kPackedRows <= readable) {
-      tile.packed = packed;
-      return packing_tile_function(end - from);
+      tile.packed_a = packed;
+    } else {
+      if (packs) pack_tile(tile, end - from, packed);
+      tile.a = packed;
+      tile.lda = kPackedRows;
     }
-    if (packs) pack_tile(tile, end - from, packed);
-    tile.a = packed;
-    tile.lda = kPackedRows;
   }
-  return tile_function(end - from, wide, transpose_a);
+  tile.packed_b = number == 0 ? panel : nullptr;
+  if (number == 1 && panel != nullptr) {
+    tile.b = panel;
+    tile.ldb = wide * kWidth;
+  }
+  if (tile.packed_a == nullptr && tile.packed_b == nullptr) {
+    return tile_function(end - from, wide, transpose_a);
+  }
+  return packing_tile_function(end - from, transpose_a, tile.packed_a != nullptr,
+                               tile.packed_b != nullptr);
 }
 
 void Strip::compute() {
@@ -148,15 +158,10 @@ void PanelProduct::compute() const {
                    .rows = rows,
                    .columns = std::min(width, columns - j),
                    .wide = wide,
-                   .tiles = tiles,
-                   .readable = readable,
-                   .packs = packs && i == 0,
                    .next_c = c + (i + 1 < count ? j + kPanel : rows * ldc)};
     if (i + 1 < count) {
       strip.ahead[0] = {.from = panels + (j + kPanel) * panel_depth + from * kPanel,
                         .floats = depth * kPanel};
-    } else {
-      strip.ahead[0] = next_at_last;
     }
     strip.ahead[1] = next.parts(i, i + 1, count);
     alignas(64) float bias[kPanel];

@@ -39,8 +39,8 @@ struct Upcoming {
   Upcoming parts(int64_t first, int64_t end, int64_t count) const;
 };
 
-// Rows of some columns of c: tile.b and what belongs to the columns is set; `columns` of `wide`
-// registers count.
+// Rows of some columns of c: tile.b, tile.ldb and what belongs to the columns is set; `columns` of
+// `wide` registers count.
 struct Strip {
   Tile tile;
   const float* a;
@@ -54,6 +54,8 @@ struct Strip {
   float* tiles = nullptr;
   int64_t readable = 0;
   bool packs = false;
+  // Memory for b, of a strip that is two registers wide and whole: the first tile packs it.
+  float* panel = nullptr;
   // Fetched meanwhile, if next_c is set: what is written after these rows, and two more.
   const float* next_c = nullptr;
   Upcoming ahead[2] = {};
@@ -76,12 +78,8 @@ struct PanelProduct {
   float* c;
   int64_t ldc, rows, columns;
   bool accumulate;
-  float* tiles = nullptr;  // this and the next two as of strips
-  int64_t readable = 0;
-  bool packs = false;  // in the first strip
   GemmEpilogue epilogue = {};
-  // Fetched all along, and with the last panel.
-  Upcoming next = {}, next_at_last = {};
+  Upcoming next = {};
 
   void compute() const;
 };

@@ -26,7 +26,8 @@ struct Tile {
   const float* b = nullptr;  // [k, columns], ldb apart
   float* c = nullptr;        // [rows, columns], ldc apart
   int64_t lda = 0, ldb = 0, ldc = 0, k = 0;
-  float* packed = nullptr;      // [k, kPackedRows], for functions that pack
+  float* packed_a = nullptr;    // [k, kPackedRows], for functions that pack a
+  float* packed_b = nullptr;    // [k, columns], for functions that pack b
   bool accumulate = false;      // c += instead of c =
   const float* bias = nullptr;  // of the columns, added at last; or none
   bool relu = false;            // of all that
@@ -137,51 +138,57 @@ class Fetches {
   const float *first_, *second_;
 };
 
-// A column of a that a product comes by is copied, with what lies behind it up to kPackedRows.
-class Copies {
+// Copies what a product comes by, kFloats every so often, to where they lie together.
+template <int64_t kFloats>
+class Copy {
  public:
-  explicit Copies(const Tile& t) : to_(t.packed) {}
-  template <int kRows>
-  void pass(const float* a, int64_t lda) {
+  explicit Copy(float* to) : to_(to) {}
+
+  // The next floats, `step` after the last; `used` of them at least may be read later on.
+  void pass(const float* from, int64_t step, int64_t used = kFloats) {
     // No processor follows such steps by itself far enough.
-    __builtin_prefetch(a + kAhead * lda);
-    __builtin_prefetch(a + kAhead * lda + kRows - 1);
+    __builtin_prefetch(from + kAhead * step);
+    __builtin_prefetch(from + kAhead * step + used - 1);
 #pragma GCC unroll 16
-    for (int64_t i = 0; i < kPackedRows; i += kWidth) store(to_ + i, load(a + i));
-    to_ += kPackedRows;
+    for (int64_t i = 0; i < kFloats; i += kWidth) store(to_ + i, load(from + i));
+    to_ += kFloats;
   }
 
  private:
-  static constexpr int64_t kAhead = 8;  // columns
+  static constexpr int64_t kAhead = 8;
   float* to_;
 };
 
-template <int kRows, int kWide, bool kTransposed, bool kPacks = false>
+template <int kRows, int kWide, bool kTransposed, bool kPacksA = false, bool kPacksB = false>
 void compute_tile(const Tile& tile) {
   const Tile t = tile;  // stores to c cannot change it
   Sums<kRows, kWide> sums;
   sums.begin(t);
   Fetches<kRows, kWide> fetches(t);
   const float* b = t.b;
+  [[maybe_unused]] Copy<kPackedRows> copy_a(t.packed_a);
+  [[maybe_unused]] Copy<kWide * kWidth> copy_b(t.packed_b);
   // Two steps at once: what counts and addresses takes a port of the multiply-adds now and then.
   // All is written out, for GCC needs more addresses, not fewer, where it unrolls by itself, and
   // keeps pointers in memory where a function that is named holds them.
   if constexpr (kTransposed) {
     const float* a = t.a;
     int64_t p = 0;
-    Copies copies(t);
     for (; p + 2 <= t.k; p += 2, a += t.lda, b += t.ldb) {
-      if constexpr (kPacks) copies.pass<kRows>(a, t.lda);
+      if constexpr (kPacksA) copy_a.pass(a, t.lda, kRows);
+      if constexpr (kPacksB) copy_b.pass(b, t.ldb);
       sums.add(b, [&](int i) { return a[i]; });
       a += t.lda;
       b += t.ldb;
       asm("" : "+r"(a), "+r"(b));  // else GCC computes both from p
-      if constexpr (kPacks) copies.pass<kRows>(a, t.lda);
+      if constexpr (kPacksA) copy_a.pass(a, t.lda, kRows);
+      if constexpr (kPacksB) copy_b.pass(b, t.ldb);
       sums.add(b, [&](int i) { return a[i]; });
       fetches.pass(p + 1);
     }
     if (p < t.k) {
-      if constexpr (kPacks) copies.pass<kRows>(a, t.lda);
+      if constexpr (kPacksA) copy_a.pass(a, t.lda, kRows);
+      if constexpr (kPacksB) copy_b.pass(b, t.ldb);
       sums.add(b, [&](int i) { return a[i]; });
     }
   } else {
@@ -193,7 +200,9 @@ void compute_tile(const Tile& tile) {
     for (int g = 0; g < kGroups; ++g) group[g] = t.a + 3 * g * t.lda;
     int64_t p = 0;
     for (; p + 2 <= t.k; p += 2, b += 2 * t.ldb) {
+      if constexpr (kPacksB) copy_b.pass(b, t.ldb);
       sums.add(b, [&](int i) { return group[i / 3][i % 3 * t.lda]; });
+      if constexpr (kPacksB) copy_b.pass(b + t.ldb, t.ldb);
       sums.add(b + t.ldb, [&](int i) { return group[i / 3][i % 3 * t.lda + 1]; });
 #pragma GCC unroll 16
       for (int g = 0; g < kGroups; ++g) {
@@ -202,15 +211,18 @@ void compute_tile(const Tile& tile) {
       }
       fetches.pass(p + 1);
     }
-    if (p < t.k) sums.add(b, [&](int i) { return group[i / 3][i % 3 * t.lda]; });
+    if (p < t.k) {
+      if constexpr (kPacksB) copy_b.pass(b, t.ldb);
+      sums.add(b, [&](int i) { return group[i / 3][i % 3 * t.lda]; });
+    }
   }
   sums.end(t);
 }
 
-template <int kWide, bool kTransposed, bool kPacks = false, size_t... kRows>
+template <int kWide, bool kTransposed, bool kPacksA = false, bool kPacksB = false, size_t... kRows>
 constexpr auto tiles_of(std::index_sequence<kRows...>) {
   return std::array<TileFunction, sizeof...(kRows)>{
-      &compute_tile<static_cast<int>(kRows) + 1, kWide, kTransposed, kPacks>...};
+      &compute_tile<static_cast<int>(kRows) + 1, kWide, kTransposed, kPacksA, kPacksB>...};
 }
 
 // Tiles of more registers in a row have fewer rows.
@@ -239,11 +251,20 @@ inline TileFunction tile_function(int64_t rows, int64_t wide, bool transposed) {
   }
 }
 
-// Of tiles two registers wide that pack a, transposed: the columns of such a tile have kPackedRows
-// floats that may be read.
-inline TileFunction packing_tile_function(int64_t rows) {
-  static constexpr auto kTiles = tiles_of<2, true, true>(std::make_index_sequence<kMostRows>{});
+// Of tiles two registers wide that pack a, transposed, or b, or both. Of a, columns have
+// kPackedRows floats that may be read.
+template <bool kTransposed, bool kPacksA, bool kPacksB>
+TileFunction packing_tile_function(int64_t rows) {
+  static constexpr auto kTiles =
+      tiles_of<2, kTransposed, kPacksA, kPacksB>(std::make_index_sequence<kMostRows>{});
   return kTiles[static_cast<size_t>(rows - 1)];
+}
+inline TileFunction packing_tile_function(int64_t rows, bool transposed, bool packs_a,
+                                          bool packs_b) {
+  if (!transposed) return packing_tile_function<false, false, true>(rows);
+  if (!packs_a) return packing_tile_function<true, false, true>(rows);
+  return packs_b ? packing_tile_function<true, true, true>(rows)
+                 : packing_tile_function<true, true, false>(rows);
 }
 
 }  // namespace keel::kernels::internal
