@@ -85,7 +85,7 @@ TileFunction Strip::begin_tile(int64_t number, int64_t from, int64_t end) {
   tile.packed_a = nullptr;
   if (tiles != nullptr) {
     float* const packed = tiles + number * tile.k * kPackedRows;
-    if (packs && from + kPackedRows <= readable) {
+    if (packs && wide == 2 && from + kPackedRows <= readable) {
       tile.packed_a = packed;
     } else {
       if (packs) pack_tile(tile, end - from, packed);

@@ -49,8 +49,7 @@ struct Strip {
   float* c;
   int64_t ldc, rows, columns, wide;
   // Memory of tiles_size, for a that is transposed, and the floats that may be read of each row of
-  // it from `a` on: a strip of two registers packs tiles there, or finds them there, and then `a`
-  // does not count.
+  // it from `a` on: a strip packs tiles there, or finds them there, and then `a` does not count.
   float* tiles = nullptr;
   int64_t readable = 0;
   bool packs = false;

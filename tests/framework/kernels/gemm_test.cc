@@ -76,6 +76,7 @@ TEST(GemmTest, ManyRowsAgreeWithTheDefinition) {
 TEST(GemmTest, ManyColumnsOfATransposedOperandAgreeWithTheDefinition) {
   for (const bool transpose_b : {false, true}) {
     expect_product<float>(300, 150, 1000, true, transpose_b);
+    expect_product<float>(300, 140, 1000, true, transpose_b);
     expect_product<float>(520, 130, 515, true, transpose_b);
   }
 }
