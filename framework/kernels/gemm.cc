@@ -222,28 +222,36 @@ void multiply_many_rows(const Product& x) {
   }
 }
 
+// Columns of c that are one worker's. Each packs a again if that is packed.
+int64_t columns_of_block(const Product& x) {
+  if (!packs_columns(x, x.m)) return kGroup;
+  const int64_t workers = parallel_runs_in_place() ? 1 : num_workers();
+  return std::max(kGroup, blocks_of(blocks_of(x.n, workers), kPanel) * kPanel);
+}
+
 // Rows first, as then each worker reads its own of a; columns or smaller pieces if that makes one
-// piece, unless one worker would pack a for each of them.
+// piece.
 void multiply(const Product& x) {
   if (x.m >= kManyRows && !x.transpose_a) return multiply_many_rows(x);
   int64_t row_blocks = blocks_of(x.m, x.transpose_a || x.transpose_b ? 2 * kBlockRows : kBlockRows);
-  int64_t column_blocks = 1;
+  int64_t columns = x.n;
   if (x.k * x.n <= kSmallPanels) {
     row_blocks = blocks_of(x.m, 4 * kMostRows);
-  } else if (row_blocks == 1 && x.m * x.n * std::max<int64_t>(x.k, 1) >= kSharedWork &&
-             !(packs_columns(x, x.m) && parallel_runs_in_place())) {
-    if (!spreads_rows(x, x.m)) column_blocks = blocks_of(x.n, kGroup);
-    if (column_blocks == 1) row_blocks = blocks_of(x.m, kBlockRows / 2);
+  } else if (row_blocks == 1 && x.m * x.n * std::max<int64_t>(x.k, 1) >= kSharedWork) {
+    if (!spreads_rows(x, x.m)) columns = columns_of_block(x);
+    const bool alone = packs_columns(x, x.m) && parallel_runs_in_place();
+    if (columns >= x.n && !alone) row_blocks = blocks_of(x.m, kBlockRows / 2);
   }
+  const int64_t column_blocks = blocks_of(x.n, columns);
   parallel_for(row_blocks * column_blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
-      const int64_t i = block / column_blocks, j = block % column_blocks * kGroup;
+      const int64_t i = block / column_blocks, j = block % column_blocks * columns;
       const int64_t row = x.m * i / row_blocks;
       Block{.x = x,
             .row = row,
             .rows = x.m * (i + 1) / row_blocks - row,
             .first = j,
-            .last = column_blocks == 1 ? x.n : std::min(x.n, j + kGroup)}
+            .last = std::min(x.n, j + columns)}
           .compute();
     }
   });
