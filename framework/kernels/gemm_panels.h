@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "framework/kernels/gemm_product.h"
-#include "framework/kernels/gemm_tile.h"
+#include "framework/kernels/gemm_tile_functions.h"
 
 namespace keel::kernels::internal {
 

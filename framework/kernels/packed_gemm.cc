@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "framework/allocator.h"
-#include "framework/kernels/gemm_tile.h"
+#include "framework/kernels/gemm_tile_functions.h"
 
 namespace keel::kernels {
 namespace {
