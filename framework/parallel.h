@@ -1,8 +1,8 @@
 // Worker threads: how many cores compute at once, and loops cut into fixed blocks.
 //
-// The number of workers never changes a bit of any result: work is cut by the size of the
+// The number of workers never changes a bit of any result: loops are cut by the size of the
 // problem alone, and each block writes its own output. Sums over blocks are made by the
-// caller in block order.
+// caller in block order. Who cuts otherwise for one worker makes every sum as for many.
 #pragma once
 
 #include <cstdint>

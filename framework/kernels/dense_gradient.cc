@@ -19,6 +19,7 @@ using internal::Strip;
 constexpr int64_t kPieceRows = 192;  // of all operands: they and a panel stay in the L2 cache
 constexpr int64_t kRowsPerSum = 64;  // of the bias, added up as they are; sums of more, in double
 constexpr int64_t kRowsMasked = 4;   // at once: sums are read and written once for all of them
+static_assert(kPieceRows % kRowsPerSum == 0 && kRowsPerSum % kRowsMasked == 0);
 constexpr int64_t kFewPanels = 1 << 11;  // rows of w^T that one worker packs
 
 class Work {

@@ -43,8 +43,8 @@ bool spreads_rows(const Product& x, int64_t rows) {
 }
 
 // Whether a, transposed, is copied to tiles, and b to panels: not where the caches hold a.
-bool packs_columns(const Product& x, int64_t rows) {
-  return x.transpose_a && x.k * x.m >= kManyElements && internal::pays_to_pack_tiles(rows, x.n);
+bool packs_columns(const Product& x, int64_t rows, int64_t columns) {
+  return x.transpose_a && x.k * x.m >= kManyElements && internal::pays_to_pack_tiles(rows, columns);
 }
 
 // How many registers wide the next tiles are: few rows leave registers for more columns.
@@ -61,9 +61,9 @@ int64_t tile_width(int64_t rows, int64_t columns, bool packed) {
 struct Block {
   const Product& x;
   int64_t row, rows, first, last;
-  bool packs_a = packs_columns(x, rows);
+  bool packs_a = packs_columns(x, rows, last - first);
   // b is brought to panels: always where it is transposed, and where reading it again for every
-  // tile of rows would miss the caches; then the first tile does it.
+  // tile of rows would miss the caches. Whole panels of b as it is are made by the first tile.
   bool packs = x.transpose_b || packs_a || (collides(x.ldb()) && rows >= 4 * kMostRows);
   bool spreads = spreads_rows(x, rows);
 
@@ -147,7 +147,7 @@ struct Block {
       return slice.parts(j - first, next - first, n);
     };
     if (depth > 0 && rows == x.m) strip.ahead[0] = part(x.a, x.m);
-    if (depth > 0 && n == x.n) strip.ahead[1] = part(x.b, x.n);
+    if (depth > 0 && n == x.n && !x.transpose_b) strip.ahead[1] = part(x.b, x.n);
   }
 
   void finish(bool ends, int64_t j, Strip& strip) const {
@@ -224,7 +224,7 @@ void multiply_many_rows(const Product& x) {
 
 // Columns of c that are one worker's. Each packs a again if that is packed.
 int64_t columns_of_block(const Product& x) {
-  if (!packs_columns(x, x.m)) return kGroup;
+  if (!packs_columns(x, x.m, x.n)) return kGroup;
   const int64_t workers = parallel_runs_in_place() ? 1 : num_workers();
   return std::max(kGroup, blocks_of(blocks_of(x.n, workers), kPanel) * kPanel);
 }
@@ -239,7 +239,7 @@ void multiply(const Product& x) {
     row_blocks = blocks_of(x.m, 4 * kMostRows);
   } else if (row_blocks == 1 && x.m * x.n * std::max<int64_t>(x.k, 1) >= kSharedWork) {
     if (!spreads_rows(x, x.m)) columns = columns_of_block(x);
-    const bool alone = packs_columns(x, x.m) && parallel_runs_in_place();
+    const bool alone = packs_columns(x, x.m, x.n) && parallel_runs_in_place();
     if (columns >= x.n && !alone) row_blocks = blocks_of(x.m, kBlockRows / 2);
   }
   const int64_t column_blocks = blocks_of(x.n, columns);

@@ -1,7 +1,6 @@
 #include "framework/kernels/gemm_panels.h"
 
 #include <algorithm>
-#include <array>
 
 #include "framework/kernels/processor.h"
 
@@ -51,6 +50,13 @@ void pack_columns(const float* b, int64_t ldb, int64_t depth, int64_t columns, f
   }
 }
 
+// Where registers would reach beyond the rows.
+void pack_tile(const Tile& tile, int64_t rows, float* to) {
+  for (int64_t p = 0; p < tile.k; ++p) {
+    std::copy_n(tile.a + p * tile.lda, rows, to + p * kPackedRows);
+  }
+}
+
 }  // namespace
 
 Upcoming Upcoming::parts(int64_t first, int64_t end, int64_t count) const {
@@ -72,20 +78,13 @@ bool pays_to_pack_tiles(int64_t rows, int64_t columns, bool from_afar) {
   return kMissesLongStrides && rows >= 2 * kMostRows && columns >= (from_afar ? 2 : 4) * kPanel;
 }
 
-// Where registers would reach beyond the rows.
-void pack_tile(const Tile& tile, int64_t rows, float* to) {
-  for (int64_t p = 0; p < tile.k; ++p) {
-    std::copy_n(tile.a + p * tile.lda, rows, to + p * kPackedRows);
-  }
-}
-
 TileFunction Strip::begin_tile(int64_t number, int64_t from, int64_t end) {
   tile.a = a + (transpose_a ? from : from * lda);
   tile.lda = lda;
   tile.packed_a = nullptr;
   if (tiles != nullptr) {
     float* const packed = tiles + number * tile.k * kPackedRows;
-    if (packs && wide == 2 && from + kPackedRows <= readable) {
+    if (packs && from + kPackedRows <= readable) {
       tile.packed_a = packed;
     } else {
       if (packs) pack_tile(tile, end - from, packed);
@@ -93,7 +92,7 @@ TileFunction Strip::begin_tile(int64_t number, int64_t from, int64_t end) {
       tile.lda = kPackedRows;
     }
   }
-  tile.packed_b = number == 0 ? panel : nullptr;
+  tile.packed_b = number == 0 && end < rows ? panel : nullptr;  // for the tiles after it
   if (number == 1 && panel != nullptr) {
     tile.b = panel;
     tile.ldb = wide * kWidth;

@@ -30,7 +30,8 @@ inline int64_t tiles_size(int64_t rows, int64_t depth) {
 // fewer if a has to be brought to the caches anyway.
 bool pays_to_pack_tiles(int64_t rows, int64_t columns, bool from_afar = false);
 
-// Memory that will be needed after this product, `floats` from `from`.
+// Memory that will be needed after this product, `floats` from `from`. Each tile fetches a line in
+// every eighth step from where its part begins, be that less or more than the part.
 struct Upcoming {
   const float* from = nullptr;
   int64_t floats = 0;
@@ -49,7 +50,8 @@ struct Strip {
   float* c;
   int64_t ldc, rows, columns, wide;
   // Memory of tiles_size, for a that is transposed, and the floats that may be read of each row of
-  // it from `a` on: a strip packs tiles there, or finds them there, and then `a` does not count.
+  // it from `a` on: a strip of two registers packs tiles there, or one finds them there, and then
+  // `a` does not count.
   float* tiles = nullptr;
   int64_t readable = 0;
   bool packs = false;

@@ -4,6 +4,7 @@
 // whatever the tile's size, so how c is cut into tiles never changes a bit.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "framework/kernels/vector_register.h"
@@ -122,7 +123,7 @@ class Fetches {
 
  private:
   static constexpr int kLine = 64 / sizeof(float);
-  static constexpr int kFewSums = 64;  // too few to spread anything over
+  static constexpr int kFewSums = std::max(64, 8 * kRows);  // too few to spread rows over
 
   void fetch_row() {
 #pragma GCC unroll 16
@@ -132,7 +133,7 @@ class Fetches {
 
   const float* c_;
   const int64_t step_;
-  const int64_t row_turn_;  // a row every 8 or 16 steps: all of them by the end
+  const int64_t row_turn_;  // a row every 8 or 16 steps, so that all have come by the end
   const float *first_, *second_;
 };
 

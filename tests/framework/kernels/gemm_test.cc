@@ -137,7 +137,8 @@ TEST(GemmTest, BitsDoNotDependOnTheNumberOfWorkers) {
                                 {300, 200, 100},
                                 {2100, 3, 20},
                                 {70, 1, 90000},
-                                {600, 150, 500}}) {
+                                {600, 150, 500},
+                                {300, 140, 1000}}) {
     const std::vector<float> a = random_values(m * k, 1);
     const std::vector<float> b = random_values(k * n, 2);
     for (const bool transpose_a : {false, true}) {
