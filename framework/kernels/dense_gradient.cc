@@ -182,12 +182,6 @@ class Work {
           .panel = panel,
           .next_c = args_.dw + std::min(j + kPanel, args_.out - 1),
           .ahead = {dy.parts(j, j + columns, args_.out), y.parts(j, j + columns, args_.out)}};
-      if (columns < kPanel) {
-        internal::pack(strip.tile.b, strip.tile.ldb, false, rows, columns, panel);
-        strip.tile.b = panel;
-        strip.tile.ldb = strip.wide * kWidth;
-        strip.panel = nullptr;
-      }
       strip.compute();
     }
   }

@@ -63,7 +63,7 @@ struct Block {
   int64_t row, rows, first, last;
   bool packs_a = packs_columns(x, rows, last - first);
   // b is brought to panels: always where it is transposed, and where reading it again for every
-  // tile of rows would miss the caches. Whole panels of b as it is are made by the first tile.
+  // tile of rows would miss the caches.
   bool packs = x.transpose_b || packs_a || (collides(x.ldb()) && rows >= 4 * kMostRows);
   bool spreads = spreads_rows(x, rows);
 
@@ -116,7 +116,7 @@ struct Block {
       const int64_t width = strip.wide * kWidth;
       strip.tile = {.b = x.b + from * x.n + j, .ldb = x.n, .k = depth, .accumulate = from > 0};
       strip.panel = nullptr;
-      if (packs && !x.transpose_b && strip.columns == kPanel) {
+      if (packs && !x.transpose_b) {
         strip.panel = panels;
       } else if (packs || strip.columns < width) {
         if (j >= packed) {

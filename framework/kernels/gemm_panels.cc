@@ -1,6 +1,7 @@
 #include "framework/kernels/gemm_panels.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "framework/kernels/processor.h"
 
@@ -105,6 +106,11 @@ TileFunction Strip::begin_tile(int64_t number, int64_t from, int64_t end) {
 }
 
 void Strip::compute() {
+  if (panel != nullptr && columns < kPanel) {
+    pack(tile.b, tile.ldb, false, tile.k, columns, panel);
+    tile.b = std::exchange(panel, nullptr);
+    tile.ldb = wide * kWidth;
+  }
   const int64_t most = wide <= 2 ? kMostRows : 2 * kMostRows / wide;
   const int64_t count = blocks_of(rows, most);
   for (int64_t t = 0; t < count; ++t) {

@@ -55,7 +55,8 @@ struct Strip {
   float* tiles = nullptr;
   int64_t readable = 0;
   bool packs = false;
-  // Memory for b, of a strip that is two registers wide and whole: the first tile packs it.
+  // Memory of panels_size for b as it is, which is packed there: by the first tile, if the strip is
+  // a whole panel.
   float* panel = nullptr;
   // Fetched meanwhile, if next_c is set: what is written after these rows, and two more.
   const float* next_c = nullptr;
