@@ -274,6 +274,8 @@ bool GradientTape::any_active() {
   return paused_depth == 0 && std::ranges::any_of(Impl::active(), &Impl::records);
 }
 
+bool GradientTape::any_in_use() { return std::ranges::any_of(Impl::active(), &Impl::recording); }
+
 void GradientTape::record_all(const std::shared_ptr<const Op>& op, std::span<const Tensor> inputs,
                               std::span<const Tensor> outputs) {
   for (Impl* tape : Impl::active()) {

@@ -69,6 +69,9 @@ class GradientTape {
 
   // For ops and variables; not for users.
   static bool any_active();
+  // Whether what this thread computes is part of a training step: a tape records, paused or not, or
+  // goes back.
+  static bool any_in_use();
   static void record_all(const std::shared_ptr<const Op>& op, std::span<const Tensor> inputs,
                          std::span<const Tensor> outputs);
   static void on_read(uint64_t variable_id, const Tensor& value);

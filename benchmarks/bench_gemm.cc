@@ -1,6 +1,7 @@
 // Matrix products of a ranker's layers: forward with the bias, and both of backward. Ours, the
 // peer's and the peak of multiply-adds take turns. Those of bfloat16: ours rounds float32 operands
-// as it reads them and gives float32; the peer's operands and results are bfloat16.
+// as it reads them and gives float32; the peer's operands and results are bfloat16. Those of
+// bfloat16_x6 are of float32, in tile registers, and held against the peak of multiply-adds.
 #include <map>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "benchmarks/support/limits.h"
 #include "benchmarks/support/pages.h"
 #include "benchmarks/support/report.h"
+#include "framework/kernels/amx_tiles.h"
 #include "framework/kernels/gemm_bf16.h"
 
 namespace keel::bench {
@@ -45,12 +47,17 @@ std::vector<Product> products(const Layer& layer, int64_t batch, bool training) 
   return out;
 }
 
+enum class Arithmetic { kFloat32, kBfloat16, kBfloat16x6 };
+
 struct Batch {
   int64_t samples = 0;
   bool training = true;
-  bool bfloat16 = false;
+  Arithmetic arithmetic = Arithmetic::kFloat32;
 
-  const char* op() const { return bfloat16 ? "gemm_bf16" : "gemm"; }
+  const char* op() const {
+    if (arithmetic == Arithmetic::kFloat32) return "gemm";
+    return arithmetic == Arithmetic::kBfloat16 ? "gemm_bf16" : "gemm_bf16_x6";
+  }
 };
 
 struct Times {
@@ -81,7 +88,8 @@ void add_result(Report& report, const Options& options, const char* op, const st
 }
 
 Times measure(Report& report, const Options& options, const std::string& name,
-              const Product& product, bool bfloat16) {
+              const Product& product, Arithmetic arithmetic) {
+  const bool bfloat16 = arithmetic == Arithmetic::kBfloat16;
   const GemmShape& shape = product.shape;
   const bool forward = product.pass == "forward";
   const PagedMemory memory(
@@ -107,7 +115,9 @@ Times measure(Report& report, const Options& options, const std::string& name,
                          shape.transpose_b, epilogue);
     } else {
       kernels::gemm(a, b, ours, shape.m, shape.n, shape.k, shape.transpose_a, shape.transpose_b,
-                    epilogue);
+                    epilogue,
+                    arithmetic == Arithmetic::kBfloat16x6 ? Float32Products::kBfloat16x6
+                                                          : Float32Products::kMultiplyAdd);
     }
   };
   const PeakWork peak = bfloat16 ? peak_bfloat16_work(options.threads) : peak_work(options.threads);
@@ -136,7 +146,8 @@ void run_batch(Report& report, const Options& options, const Batch& batch) {
   std::map<std::string, std::pair<Times, double>> sums;
   std::map<std::string, Times> known;  // layers of one shape are measured once
   for (const Layer& layer : kLayers) {
-    if (batch.bfloat16 && std::string_view(layer.model) != "dlrm") continue;
+    if (batch.arithmetic != Arithmetic::kFloat32 && std::string_view(layer.model) != "dlrm")
+      continue;
     for (const Product& product : products(layer, batch.samples, batch.training)) {
       const GemmShape& shape = product.shape;
       const std::string sizes =
@@ -146,7 +157,7 @@ void run_batch(Report& report, const Options& options, const Batch& batch) {
       if (!options.wants(name)) continue;
       const auto [entry, is_new] = known.try_emplace(product.pass + sizes);
       if (is_new) {
-        entry->second = measure(report, options, name, product, batch.bfloat16);
+        entry->second = measure(report, options, name, product, batch.arithmetic);
         add_result(report, options, batch.op(), layer.model, product.pass, sizes, entry->second,
                    shape.flops());
       }
@@ -172,7 +183,10 @@ int run(const Options& options) {
     run_batch(report, options, {.samples = samples, .training = false});
   }
   if (peak_bfloat16_work(1).flops > 0) {
-    run_batch(report, options, {.samples = 2048, .bfloat16 = true});
+    run_batch(report, options, {.samples = 2048, .arithmetic = Arithmetic::kBfloat16});
+  }
+  if (kernels::internal::may_use_tiles()) {
+    run_batch(report, options, {.samples = 2048, .arithmetic = Arithmetic::kBfloat16x6});
   }
   return report.finish();
 }

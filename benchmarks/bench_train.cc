@@ -18,6 +18,8 @@
 #include "benchmarks/support/limits.h"
 #include "benchmarks/support/measure.h"
 #include "benchmarks/support/report.h"
+#include "framework/float32_products.h"
+#include "framework/kernels/amx_tiles.h"
 #include "framework/profile.h"
 
 namespace keel::bench {
@@ -70,6 +72,7 @@ std::unique_ptr<T> fastest(const std::vector<Candidate>& candidates, bool may_be
 struct Job {
   std::string name;
   ClickWork work;
+  Float32Products products = float32_products();
 };
 
 std::vector<Job> all_jobs(bool quick) {
@@ -99,6 +102,16 @@ std::vector<Job> all_jobs(bool quick) {
   };
   add_mixed(out[0]);
   if (!quick) add_mixed(out[2]);  // d64
+  if (!quick && kernels::internal::may_use_tiles()) {
+    std::vector<Job> without_tiles;
+    for (const Job& job : out) {
+      if (job.work.bfloat16) continue;
+      without_tiles.push_back({.name = str(job.name, "_", name_of(Float32Products::kMultiplyAdd)),
+                               .work = job.work,
+                               .products = Float32Products::kMultiplyAdd});
+    }
+    out.insert(out.end(), without_tiles.begin(), without_tiles.end());
+  }
   return out;
 }
 
@@ -205,6 +218,7 @@ class Bench {
   }
 
   void run(const Job& job) {
+    set_float32_products(job.products);
     const auto batches = make_click_batches(job.work, kBatches, kSamples, 5);
     const auto ours = fastest<ClickTrainer>(replica_counts(), false, [&](int replicas) {
       return std::make_unique<ClickTrainer>(job.work, batches, ClickCores{.cores = replicas});

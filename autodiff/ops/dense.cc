@@ -145,7 +145,8 @@ class DenseGradient final : public Op {
                                  .dy = dy,
                                  .dx = dx,
                                  .dw = dw,
-                                 .db = db});
+                                 .db = db,
+                                 .products = ops::internal::products_of_step()});
       } else {
         in_steps(sizes, x, w, y, dy, dx, dw, db);
       }
@@ -246,7 +247,8 @@ class Dense final : public Op {
         if (bfloat16_) {
           kernels::gemm_bf16(x, kernel, to, m, n, k, false, false, epilogue);
         } else {
-          kernels::gemm(x, kernel, to, m, n, k, false, false, epilogue);
+          kernels::gemm(x, kernel, to, m, n, k, false, false, epilogue,
+                        ops::internal::products_of_step());
         }
       } else {
         kernels::gemm(x, kernel, to, m, n, k, false, false);

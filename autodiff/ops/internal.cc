@@ -1,5 +1,7 @@
 #include "autodiff/ops/internal.h"
 
+#include "autodiff/tape.h"
+
 namespace keel::ops::internal {
 
 void check_floating(const char* who, const TensorSpec& x) {
@@ -18,6 +20,10 @@ void check_same_dtype(const char* who, const TensorSpec& a, const TensorSpec& b)
   if (a.dtype != b.dtype) {
     throw TypeError(who, ": operands need one dtype, received ", a.dtype, " and ", b.dtype);
   }
+}
+
+Float32Products products_of_step() {
+  return GradientTape::any_in_use() ? float32_products() : Float32Products::kMultiplyAdd;
 }
 
 BroadcastPlan plan_broadcast(const Shape& out, std::initializer_list<Shape> operands) {

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <span>
 
+#include "framework/float32_products.h"
 #include "framework/parallel.h"
 #include "framework/tensor.h"
 
@@ -16,6 +17,9 @@ inline constexpr int64_t kGrain = 16384;  // elements of one block of a parallel
 void check_floating(const char* who, const TensorSpec& x);
 void check_numeric(const char* who, const TensorSpec& x);
 void check_same_dtype(const char* who, const TensorSpec& a, const TensorSpec& b);
+
+// How a product of float32 matrices is made now: plainly where no tape is in use.
+Float32Products products_of_step();
 
 // x with its axes in another order: axis i of the result is axis permutation[i] of x.
 Tensor transposed(const Tensor& x, std::span<const int> permutation);

@@ -39,6 +39,7 @@ class MatMul final : public Op {
     int64_t count = c.shape().slice(0, c.rank() - 2).size();
     if (folds(a.rank(), b.rank())) m *= std::exchange(count, 1);
     const int64_t b_step = b.rank() == 2 ? 0 : k * n;
+    const Float32Products products = ops::internal::products_of_step();
     visit_floating(a.dtype(), "matmul", [&]<class T>(const T&) {
       const T *x = a.data<T>().data(), *y = b.data<T>().data();
       T* z = c.mutable_data<T>().data();
@@ -49,8 +50,10 @@ class MatMul final : public Op {
           if (bfloat16_) {
             return kernels::gemm_bf16(of_a, of_b, of_c, m, n, k, transpose_a_, transpose_b_);
           }
+          kernels::gemm(of_a, of_b, of_c, m, n, k, transpose_a_, transpose_b_, {}, products);
+        } else {
+          kernels::gemm(of_a, of_b, of_c, m, n, k, transpose_a_, transpose_b_);
         }
-        kernels::gemm(of_a, of_b, of_c, m, n, k, transpose_a_, transpose_b_);
       };
       if (count == 1) {
         multiply(0);

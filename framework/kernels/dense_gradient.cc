@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "framework/kernels/gemm_panels.h"
+#include "framework/kernels/gemm_ways.h"
 #include "framework/kernels/scratch.h"
 #include "framework/parallel.h"
 
@@ -26,18 +27,20 @@ class Work {
  public:
   explicit Work(const DenseGradientArgs& args)
       : args_(args),
-        in_place_(parallel_runs_in_place() && args.out >= kWidth),
+        in_tiles_(internal::multiplies_in_tiles(args.products, args.rows, args.in, args.out) &&
+                  internal::multiplies_in_tiles(args.products, args.in, args.out, args.rows)),
+        in_place_(parallel_runs_in_place() && args.out >= kWidth && !in_tiles_),
         // A step that is no power of two: else rows fall into the same sets of a cache.
         step_(in_place_ ? args.out + kWidth : args.out),
         // It is read once for each panel, column by column.
         packs_x_(in_place_ && args.dw != nullptr &&
                  internal::pays_to_pack_tiles(args.in, args.out, true)),
-        panels_(args.dx == nullptr ? 0 : internal::panels_size(args.out, args.in)),
+        panels_(makes_dx_by_piece() ? internal::panels_size(args.out, args.in) : 0),
         masked_(args.y == nullptr ? 0 : (in_place_ ? kPieceRows : args.rows) * step_),
         sums_(args.db == nullptr ? 0 : blocks_of(args.rows, kRowsPerSum) * args.out) {}
 
   void run() {
-    if (args_.dx != nullptr) pack_kernel();
+    if (makes_dx_by_piece()) pack_kernel();
     const int64_t pieces = blocks_of(args_.rows, kPieceRows);
     if (in_place_) {
       const Scratch<float> panel(kPieceRows * kPanel);
@@ -51,15 +54,20 @@ class Work {
       parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; ++p) start(p * kPieceRows);
       });
+      const float* const all = args_.y == nullptr ? args_.dy : masked_.data();
+      const auto products = in_tiles_ ? args_.products : Float32Products::kMultiplyAdd;
+      if (args_.dx != nullptr && in_tiles_) {
+        gemm(all, args_.w, args_.dx, args_.rows, args_.in, args_.out, false, true, {}, products);
+      }
       if (args_.dw != nullptr) {
-        gemm(args_.x, args_.y == nullptr ? args_.dy : masked_.data(), args_.dw, args_.in, args_.out,
-             args_.rows, true, false);
+        gemm(args_.x, all, args_.dw, args_.in, args_.out, args_.rows, true, false, {}, products);
       }
     }
     if (args_.db != nullptr) add_up();
   }
 
  private:
+  bool makes_dx_by_piece() const { return args_.dx != nullptr && !in_tiles_; }
   int64_t rows_from(int64_t row) const { return std::min(kPieceRows, args_.rows - row); }
   // Of z, from a row of the piece on, and how far its rows are apart.
   const float* dz(int64_t row) const {
@@ -91,7 +99,7 @@ class Work {
         }
       }
     }
-    if (args_.dx == nullptr) return;
+    if (!makes_dx_by_piece()) return;
     PanelProduct{.a = dz(row),
                  .lda = dz_step(),
                  .transpose_a = false,
@@ -196,6 +204,7 @@ class Work {
   }
 
   const DenseGradientArgs& args_;
+  const bool in_tiles_;  // all rows at once, by gemm
   const bool in_place_;
   const int64_t step_;
   const bool packs_x_;

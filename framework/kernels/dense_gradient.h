@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "framework/float32_products.h"
+
 namespace keel::kernels {
 
 struct DenseGradientArgs {
@@ -15,11 +17,12 @@ struct DenseGradientArgs {
   float* dx = nullptr;  // [rows, in]
   float* dw = nullptr;  // [in, out]
   float* db = nullptr;  // [out]
+  Float32Products products = Float32Products::kMultiplyAdd;
 };
 
 // On one thread, pieces of rows are taken through all steps while they are in the L2 cache; several
-// share each step. The bits are the same: each element of dx and dw is one sum in order, and db is
-// made of the sums of fixed blocks.
+// share each step, as do all of what is multiplied in tiles. The bits are the same: each element of
+// dx and dw is one sum in order, and db is made of the sums of fixed blocks.
 void dense_gradient(const DenseGradientArgs& args);
 
 }  // namespace keel::kernels

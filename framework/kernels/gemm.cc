@@ -5,6 +5,7 @@
 
 #include "framework/kernels/gemm_panels.h"
 #include "framework/kernels/gemm_product.h"
+#include "framework/kernels/gemm_ways.h"
 #include "framework/kernels/processor.h"
 #include "framework/kernels/scratch.h"
 #include "framework/parallel.h"
@@ -289,8 +290,16 @@ void multiply_block(const double* a, const double* b, double* c, int64_t m, int6
 
 }  // namespace
 
+// What packing them costs is in proportion to (m + n) k, what it gains to m n k.
+bool internal::multiplies_in_tiles(Float32Products products, int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t kLeastDepth = 48, kLeastWidth = 60;
+  return products == Float32Products::kBfloat16x6 && k >= kLeastDepth &&
+         m * n >= kLeastWidth * (m + n) && may_use_tiles();
+}
+
 void gemm(const float* a, const float* b, float* c, int64_t m, int64_t n, int64_t k,
-          bool transpose_a, bool transpose_b, const GemmEpilogue& epilogue) {
+          bool transpose_a, bool transpose_b, const GemmEpilogue& epilogue,
+          Float32Products products) {
   if (m == 0 || n == 0) return;
   const bool has_epilogue = epilogue.bias != nullptr || epilogue.relu;
   if (k == 1) transpose_b = false;  // a vector either way
@@ -299,7 +308,11 @@ void gemm(const float* a, const float* b, float* c, int64_t m, int64_t n, int64_
     return multiply({b, a, c, 1, m, k, false, false, {}});  // the row that is c's only column
   }
   if (m == 1 && transpose_b) return multiply_vector(b, a, c, n, k, epilogue, 1);
-  multiply({a, b, c, m, n, k, transpose_a, transpose_b, epilogue});
+  const Product x = {a, b, c, m, n, k, transpose_a, transpose_b, epilogue};
+#if KEEL_AMX
+  if (internal::multiplies_in_tiles(products, m, n, k)) return internal::gemm_in_tiles(x);
+#endif
+  multiply(x);
 }
 
 void gemm(const double* a, const double* b, double* c, int64_t m, int64_t n, int64_t k,

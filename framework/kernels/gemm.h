@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "framework/float32_products.h"
+
 namespace keel::kernels {
 
 // What becomes of the sums before they are stored.
@@ -16,8 +18,10 @@ struct GemmEpilogue {
 // overlaps neither. Each element of c is one sum in the order of p, except that products with
 // n == 1 (or m == 1 and b transposed) have several, fixed by k. So the bits depend neither on the
 // number of workers nor, for n > 1 and b not transposed, on how many rows are multiplied at once.
+// That is so of multiply-adds; for what else `products` may ask see framework/float32_products.h.
 void gemm(const float* a, const float* b, float* c, int64_t m, int64_t n, int64_t k,
-          bool transpose_a, bool transpose_b, const GemmEpilogue& epilogue = {});
+          bool transpose_a, bool transpose_b, const GemmEpilogue& epilogue = {},
+          Float32Products products = Float32Products::kMultiplyAdd);
 void gemm(const double* a, const double* b, double* c, int64_t m, int64_t n, int64_t k,
           bool transpose_a, bool transpose_b);
 

@@ -5,7 +5,7 @@
 
 #include "framework/kernels/amx_tiles.h"
 #include "framework/kernels/bf16_pairs.h"
-#include "framework/kernels/gemm_bf16_ways.h"
+#include "framework/kernels/gemm_ways.h"
 #include "framework/kernels/scratch.h"
 #include "framework/parallel.h"
 

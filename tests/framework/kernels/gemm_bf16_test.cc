@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 
 #include "framework/kernels/amx_tiles.h"
-#include "framework/kernels/gemm_bf16_ways.h"
+#include "framework/kernels/gemm_ways.h"
 #include "framework/parallel.h"
 #include "tests/framework/kernels/random_values.h"
 

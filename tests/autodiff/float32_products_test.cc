@@ -1,0 +1,85 @@
+// Which products of float32 are made as Float32Products says: those of training steps.
+#include "framework/float32_products.h"
+
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+#include "autodiff/ops.h"
+#include "autodiff/tape.h"
+#include "framework/kernels/gemm.h"
+
+namespace keel::autodiff_float32_products_test {
+
+constexpr auto kPlain = Float32Products::kMultiplyAdd;
+constexpr auto kParts = Float32Products::kBfloat16x6;
+
+Tensor random(const Shape& shape, uint32_t seed) {
+  std::mt19937 bits(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(shape.size());
+  for (float& v : values) v = normal(bits);
+  return Tensor::from(values, shape);
+}
+
+using Values = std::vector<float>;
+
+Values product(const Tensor& a, const Tensor& b, Float32Products products, bool transpose_a = false,
+               bool transpose_b = false) {
+  const int64_t m = a.dim(transpose_a ? 1 : 0), n = b.dim(transpose_b ? 0 : 1);
+  Values out(m * n);
+  kernels::gemm(a.data<float>().data(), b.data<float>().data(), out.data(), m, n,
+                a.dim(transpose_a ? 0 : 1), transpose_a, transpose_b, {}, products);
+  return out;
+}
+
+class Float32ProductsOfTrainingTest : public testing::Test {
+ protected:
+  ~Float32ProductsOfTrainingTest() override { set_float32_products(before_); }
+
+  const Float32Products before_ = float32_products();
+  const Tensor x = random({300, 200}, 1), w = random({200, 160}, 2), dy = random({300, 160}, 3);
+};
+
+TEST_F(Float32ProductsOfTrainingTest, HoldWhileATapeIsInUse) {
+  for (const Float32Products asked : {kParts, kPlain}) {
+    set_float32_products(asked);
+    const auto expect_all = [&](const Values& expected) {
+      EXPECT_EQ(ops::matmul(x, w).to_vector<float>(), expected);
+      EXPECT_EQ(ops::dense(x, w, {}, false).to_vector<float>(), expected);
+      EXPECT_EQ(ops::einsum("ab,bc->ac", x, w).to_vector<float>(), expected);
+    };
+    expect_all(product(x, w, kPlain));
+    {
+      GradientTape tape;
+      expect_all(product(x, w, asked));
+      const auto pause = tape.stop_recording();
+      expect_all(product(x, w, asked));
+    }
+    expect_all(product(x, w, kPlain));
+  }
+}
+
+TEST_F(Float32ProductsOfTrainingTest, HoldForGradients) {
+  using Product = Tensor (*)(const Tensor&, const Tensor&);
+  const std::vector<Product> all = {
+      [](const Tensor& a, const Tensor& b) { return ops::matmul(a, b); },
+      [](const Tensor& a, const Tensor& b) { return ops::dense(a, b, {}, false); }};
+  for (const Float32Products asked : {kParts, kPlain}) {
+    set_float32_products(asked);
+    for (const Product& multiply : all) {
+      GradientTape tape;
+      tape.watch(x);
+      tape.watch(w);
+      const Tensor y = multiply(x, w);
+      const std::vector<Gradient> found = tape.input_gradient(y, {x, w}, {.output_gradient = dy});
+      EXPECT_EQ(found[0].dense().to_vector<float>(), product(dy, w, asked, false, true));
+      EXPECT_EQ(found[1].dense().to_vector<float>(), product(x, dy, asked, true, false));
+      // The tape has done what it was for.
+      EXPECT_EQ(multiply(x, w).to_vector<float>(), product(x, w, kPlain));
+    }
+  }
+}
+
+}  // namespace keel::autodiff_float32_products_test
