@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "autodiff/ops.h"
+#include "framework/float32_products.h"
 #include "framework/profile.h"
 
 namespace keel {
@@ -18,7 +19,8 @@ struct Entry {
   std::vector<Tensor> inputs, outputs;  // those that vjp() reads; empty handles elsewhere
 };
 
-thread_local int paused_depth = 0;
+// Of NoGradient, and of RecordedAsOne.
+thread_local int paused_depth = 0, unrecorded_depth = 0;
 
 // Kernels take gradients as they come, by the sizes of what they are gradients of.
 void check_gradient(const Gradient& gradient, const Op& op, size_t input, const TensorSpec& spec) {
@@ -182,6 +184,7 @@ std::vector<Gradient> GradientTape::Impl::backward(
 }
 
 GradientTape::GradientTape(TapeOptions options) : impl_(std::make_unique<Impl>()) {
+  float32_products();  // a wrong name for them is an error before anything has changed
   impl_->options = options;
   Impl::active().push_back(impl_.get());
 }
@@ -271,10 +274,13 @@ GradientTape::Pause::Pause(GradientTape& tape) : tape_(tape) { ++tape_.impl_->pa
 GradientTape::Pause::~Pause() { --tape_.impl_->pauses; }
 
 bool GradientTape::any_active() {
-  return paused_depth == 0 && std::ranges::any_of(Impl::active(), &Impl::records);
+  return paused_depth + unrecorded_depth == 0 &&
+         std::ranges::any_of(Impl::active(), &Impl::records);
 }
 
-bool GradientTape::any_in_use() { return std::ranges::any_of(Impl::active(), &Impl::recording); }
+bool GradientTape::any_in_use() {
+  return paused_depth == 0 && std::ranges::any_of(Impl::active(), &Impl::recording);
+}
 
 void GradientTape::record_all(const std::shared_ptr<const Op>& op, std::span<const Tensor> inputs,
                               std::span<const Tensor> outputs) {
@@ -284,7 +290,7 @@ void GradientTape::record_all(const std::shared_ptr<const Op>& op, std::span<con
 }
 
 void GradientTape::on_read(uint64_t variable_id, const Tensor& value) {
-  if (paused_depth > 0) return;
+  if (paused_depth + unrecorded_depth > 0) return;
   for (Impl* tape : Impl::active()) {
     if (!tape->records()) continue;
     if (tape->options.watch_accessed_variables || tape->watched_variables.contains(variable_id)) {
@@ -295,5 +301,8 @@ void GradientTape::on_read(uint64_t variable_id, const Tensor& value) {
 
 NoGradient::NoGradient() { ++paused_depth; }
 NoGradient::~NoGradient() { --paused_depth; }
+
+RecordedAsOne::RecordedAsOne() { ++unrecorded_depth; }
+RecordedAsOne::~RecordedAsOne() { --unrecorded_depth; }
 
 }  // namespace keel

@@ -69,8 +69,8 @@ class GradientTape {
 
   // For ops and variables; not for users.
   static bool any_active();
-  // Whether what this thread computes is part of a training step: a tape records, paused or not, or
-  // goes back.
+  // Whether what this thread computes is part of a training step: there is a tape that still
+  // records, stop_recording() or not, or goes back, and no NoGradient.
   static bool any_in_use();
   static void record_all(const std::shared_ptr<const Op>& op, std::span<const Tensor> inputs,
                          std::span<const Tensor> outputs);
@@ -81,13 +81,23 @@ class GradientTape {
   std::unique_ptr<Impl> impl_;
 };
 
-// While alive, no tape of this thread records.
+// While alive, no tape of this thread records: what is computed is no part of a training step.
 class NoGradient {
  public:
   NoGradient();
   ~NoGradient();
   NoGradient(const NoGradient&) = delete;
   NoGradient& operator=(const NoGradient&) = delete;
+};
+
+// While alive, no tape of this thread records the ops that another op, which is recorded, is made
+// of: what is computed is part of a training step if the other op is.
+class RecordedAsOne {
+ public:
+  RecordedAsOne();
+  ~RecordedAsOne();
+  RecordedAsOne(const RecordedAsOne&) = delete;
+  RecordedAsOne& operator=(const RecordedAsOne&) = delete;
 };
 
 }  // namespace keel

@@ -1,6 +1,6 @@
 // Float32 matrices as bfloat16, laid out for tile registers (amx_tiles.h): rounded, or in kParts
 // parts whose sum they are: the bfloat16 nearest to an element, then the one nearest to what that
-// leaves, and so on. Three hold all 24 bits of a float.
+// leaves, and so on. Three hold all 24 bits of a float that is not close to subnormal.
 //
 // A tile of the left factor has a row for each row of c and pairs of neighbours along the sums; one
 // of the right factor has a row for each pair and a lane for each column of c. So one is the other

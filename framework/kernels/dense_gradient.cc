@@ -27,6 +27,7 @@ class Work {
  public:
   explicit Work(const DenseGradientArgs& args)
       : args_(args),
+        // Both: what one gradient is must not depend on whether the other is asked for.
         in_tiles_(internal::multiplies_in_tiles(args.products, args.rows, args.in, args.out) &&
                   internal::multiplies_in_tiles(args.products, args.in, args.out, args.rows)),
         in_place_(parallel_runs_in_place() && args.out >= kWidth && !in_tiles_),

@@ -21,8 +21,9 @@ struct DenseGradientArgs {
 };
 
 // On one thread, pieces of rows are taken through all steps while they are in the L2 cache; several
-// share each step, as do all of what is multiplied in tiles. The bits are the same: each element of
-// dx and dw is one sum in order, and db is made of the sums of fixed blocks.
+// threads share each step. The bits are the same: each element of dx and dw is one sum in order,
+// and db is made of the sums of fixed blocks. In tiles, if `products` asks for them and the shapes
+// of both products are worth it, every step is made of all rows, by gemm.
 void dense_gradient(const DenseGradientArgs& args);
 
 }  // namespace keel::kernels

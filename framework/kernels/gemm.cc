@@ -292,7 +292,7 @@ void multiply_block(const double* a, const double* b, double* c, int64_t m, int6
 
 // What packing them costs is in proportion to (m + n) k, what it gains to m n k.
 bool internal::multiplies_in_tiles(Float32Products products, int64_t m, int64_t n, int64_t k) {
-  constexpr int64_t kLeastDepth = 48, kLeastWidth = 60;
+  constexpr int64_t kLeastDepth = 64, kLeastWidth = 64;
   return products == Float32Products::kBfloat16x6 && k >= kLeastDepth &&
          m * n >= kLeastWidth * (m + n) && may_use_tiles();
 }

@@ -54,8 +54,13 @@ TEST_F(Float32ProductsOfTrainingTest, HoldWhileATapeIsInUse) {
     {
       GradientTape tape;
       expect_all(product(x, w, asked));
-      const auto pause = tape.stop_recording();
-      expect_all(product(x, w, asked));
+      {
+        const auto pause = tape.stop_recording();
+        expect_all(product(x, w, asked));
+      }
+      // As evaluation and prediction are, whoever has a tape.
+      const NoGradient no_step;
+      expect_all(product(x, w, kPlain));
     }
     expect_all(product(x, w, kPlain));
   }

@@ -23,8 +23,10 @@ TEST(Float32ProductsTest, AreKnownByName) {
     float32_products_named("tf32");
     FAIL() << "a name that there is not";
   } catch (const ValueError& error) {
-    EXPECT_STREQ(error.what(),
-                 "float32 products are 'multiply_add' or 'bfloat16_x6', received 'tf32'");
+    EXPECT_STREQ(
+        error.what(),
+        "float32 products (KEEL_FLOAT32_PRODUCTS) are 'multiply_add' or 'bfloat16_x6', received "
+        "'tf32'");
   }
 }
 

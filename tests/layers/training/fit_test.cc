@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 
 #include "autodiff/ops.h"
+#include "autodiff/tape.h"
 #include "distribute/tpu_strategy.h"
 #include "framework/parallel.h"
 #include "framework/random.h"
@@ -216,6 +217,20 @@ TEST(FitTest, PredictKeepsTheOrderOfRows) {
       EXPECT_NEAR(received.data<float>()[i], expected.data<float>()[i], 1e-6);
     }
   }
+}
+
+TEST(FitTest, PredictionsAreNoPartOfAStepWhoseTapeIsOpen) {
+  const Tensor x = normal({256, 200}, 2);
+  Sequential model({.layers = {layers::Dense({.units = 200})}});
+  model->compile({.loss = "mse"});
+  const auto predicted = [&] {
+    return model->predict(x, {.batch_size = 256, .verbose = Verbose::kSilent})
+        .tensor()
+        .to_vector<float>();
+  };
+  const std::vector<float> expected = predicted();
+  const GradientTape tape;
+  EXPECT_EQ(predicted(), expected);
 }
 
 TEST(FitTest, PredictTakesTheFirstItemOfTuples) {
