@@ -215,6 +215,9 @@ class Bench {
     peak_gflops_ = peak_gflops(options.threads);
     peak_bfloat16_gflops_ = peak_bfloat16_gflops(options.threads);
     set_peer_threads(options.threads);
+    if (kernels::internal::may_use_tiles()) {
+      report_.note(str("float32 products: ", name_of(float32_products())));
+    }
   }
 
   void run(const Job& job) {

@@ -11,8 +11,6 @@
 #include <unistd.h>
 
 #include "benchmarks/peer/peer.h"
-#include "framework/errors.h"
-#include "framework/float32_products.h"
 #include "framework/kernels/amx_tiles.h"
 
 namespace keel::bench {
@@ -131,14 +129,10 @@ double relative_difference(const float* a, const float* b, int64_t n) {
 Report::Report(const Options& options, std::string program)
     : options_(options), program_(std::move(program)) {
   if (!peer_available()) notes_.push_back("libtorch not found: not compared");
-  if (!options_.json) {
-    std::cout << program_ << " on " << machine() << "\n"
-              << (peer_available() ? "against " + peer_name() : notes_.back()) << "\n";
-  }
-  if (kernels::internal::may_use_tiles()) {
-    note(str("training's float32 products: ", name_of(float32_products())));
-  }
-  if (!options_.json) print_heading();
+  if (options_.json) return;
+  std::cout << program_ << " on " << machine() << "\n"
+            << (peer_available() ? "against " + peer_name() : notes_.back()) << "\n";
+  print_heading();
 }
 
 void Report::add(const Result& result) {

@@ -46,7 +46,7 @@ struct TileProduct {
 template <bool kTwoRows, bool kTwoColumns>
 struct TileStep {
   const uint32_t *a, *b;
-  int64_t second_a, second_b;  // from the tiles of the first row, or column, to those of the second
+  int64_t second;  // from the tiles of the first row, or column, to those of the second
 
   // Tiles of a serve the next columns, too, and stay in the L1 cache if those of b pass it by.
   void multiply() const {
@@ -55,7 +55,7 @@ struct TileStep {
     _tile_dpbf16ps(0, 4, 6);
     if constexpr (kTwoRows) _tile_dpbf16ps(2, 5, 6);
     if constexpr (kTwoColumns) {
-      _tile_stream_loadd(7, b + second_b, kTileRowBytes);
+      _tile_stream_loadd(7, b + second, kTileRowBytes);
       _tile_dpbf16ps(1, 4, 7);
     }
     if constexpr (kTwoRows && kTwoColumns) _tile_dpbf16ps(3, 5, 7);
@@ -82,11 +82,11 @@ struct TileStep {
  private:
   void load_a(int part) const {
     _tile_loadd(4, a + part * kTileSize, kTileRowBytes);
-    if constexpr (kTwoRows) _tile_loadd(5, a + second_a + part * kTileSize, kTileRowBytes);
+    if constexpr (kTwoRows) _tile_loadd(5, a + second + part * kTileSize, kTileRowBytes);
   }
   void load_b(int part) const {
     _tile_loadd(6, b + part * kTileSize, kTileRowBytes);
-    if constexpr (kTwoColumns) _tile_loadd(7, b + second_b + part * kTileSize, kTileRowBytes);
+    if constexpr (kTwoColumns) _tile_loadd(7, b + second + part * kTileSize, kTileRowBytes);
   }
   static void add_products() {
     _tile_dpbf16ps(0, 4, 6);
@@ -113,8 +113,7 @@ void multiply_tiles(const TileProduct& t) {
     if constexpr (kTwoRows) _tile_zero(2);
     if constexpr (kFour) _tile_zero(3);
   }
-  const int64_t second = t.steps * kStepSize<kParts>;
-  TileStep<kTwoRows, kTwoColumns> tiles = {t.a, t.b, second, second};
+  TileStep<kTwoRows, kTwoColumns> tiles = {t.a, t.b, t.steps * kStepSize<kParts>};
   const float* fetched = t.next;
   const int64_t fetches = fetched == nullptr ? 0 : blocks_of(kRows, std::max<int64_t>(1, t.steps));
   for (int64_t s = 0; s < t.steps; ++s) {

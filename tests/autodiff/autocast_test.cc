@@ -1,6 +1,5 @@
 #include "autodiff/autocast.h"
 
-#include <random>
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -9,16 +8,11 @@
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
 #include "framework/kernels/gemm_bf16.h"
+#include "tests/autodiff/small_tensors.h"
 
 namespace keel::autocast_test {
 
-Tensor random(const Shape& shape, uint32_t seed) {
-  std::mt19937 bits(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(shape.size());
-  for (float& v : values) v = normal(bits);
-  return Tensor::from(values, shape);
-}
+using testing_support::normal;
 
 // op(a) op(b) of matrices as the kernel has it.
 std::vector<float> rounded_product(const Tensor& a, const Tensor& b, bool transpose_a = false,
@@ -30,8 +24,8 @@ std::vector<float> rounded_product(const Tensor& a, const Tensor& b, bool transp
   return out;
 }
 
-const Tensor x = random({6, 5}, 1);
-const Tensor w = random({5, 4}, 2);
+const Tensor x = normal({6, 5}, 1);
+const Tensor w = normal({5, 4}, 2);
 
 TEST(AutocastTest, ScopesNestAndHoldForOneThread) {
   EXPECT_FALSE(AutocastScope::bfloat16_products());
@@ -64,7 +58,7 @@ TEST(AutocastTest, ProductsTakeRoundedOperands) {
 
 // Both gradients are products of rounded operands too, though the tape runs outside of the scope.
 TEST(AutocastTest, GradientsAreThoseOfTheScopeOfTheProduct) {
-  const Tensor dy = random({6, 4}, 3);
+  const Tensor dy = normal({6, 4}, 3);
   const auto expect_gradients = [&](const auto& product) {
     GradientTape tape;
     tape.watch(x);
@@ -93,7 +87,7 @@ TEST(AutocastTest, GradientsAreCloseToExactOnes) {
     Tensor y;
     {
       const AutocastScope scope(rounds);
-      y = ops::dense(ops::dense(x, w, Tensor::zeros({4}), true), random({4, 3}, 4), {}, false);
+      y = ops::dense(ops::dense(x, w, Tensor::zeros({4}), true), normal({4, 3}, 4), {}, false);
     }
     return tape.input_gradient(ops::sum(y * y), {w})[0].dense().to_vector<float>();
   };

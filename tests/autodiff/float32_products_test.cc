@@ -1,7 +1,6 @@
 // Which products of float32 are made as Float32Products says: those of training steps.
 #include "framework/float32_products.h"
 
-#include <random>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -9,19 +8,14 @@
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
 #include "framework/kernels/gemm.h"
+#include "tests/autodiff/small_tensors.h"
 
 namespace keel::autodiff_float32_products_test {
 
+using testing_support::normal;
+
 constexpr auto kPlain = Float32Products::kMultiplyAdd;
 constexpr auto kParts = Float32Products::kBfloat16x6;
-
-Tensor random(const Shape& shape, uint32_t seed) {
-  std::mt19937 bits(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(shape.size());
-  for (float& v : values) v = normal(bits);
-  return Tensor::from(values, shape);
-}
 
 using Values = std::vector<float>;
 
@@ -39,7 +33,7 @@ class Float32ProductsOfTrainingTest : public testing::Test {
   ~Float32ProductsOfTrainingTest() override { set_float32_products(before_); }
 
   const Float32Products before_ = float32_products();
-  const Tensor x = random({300, 200}, 1), w = random({200, 160}, 2), dy = random({300, 160}, 3);
+  const Tensor x = normal({300, 200}, 1), w = normal({200, 160}, 2), dy = normal({300, 160}, 3);
 };
 
 TEST_F(Float32ProductsOfTrainingTest, HoldWhileATapeIsInUse) {

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 
 #include "framework/tensor.h"
+#include "tests/framework/kernels/random_values.h"
 
 namespace keel::testing_support {
 
@@ -30,6 +31,11 @@ inline Tensor noise(const Shape& shape) {
     x = static_cast<float>(state >> 8) / static_cast<float>(1 << 23) - 1;
   }
   return out;
+}
+
+// Of the normal distribution.
+inline Tensor normal(const Shape& shape, uint32_t seed) {
+  return Tensor::from(random_values(shape.size(), seed), shape);
 }
 
 inline void expect_floats(const Tensor& found, const Shape& shape, std::vector<float> expected) {

@@ -2,10 +2,12 @@
 
 #include <array>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
 
+#include "framework/kernels/amx_tiles.h"
 #include "framework/parallel.h"
 #include "tests/framework/kernels/random_values.h"
 
@@ -14,8 +16,9 @@ namespace keel::kernels::dense_gradient_test {
 using testing_support::random_values;
 
 struct Layer {
-  Layer(int64_t m, int64_t k, int64_t n)
-      : rows(m),
+  Layer(int64_t m, int64_t k, int64_t n, Float32Products way)
+      : products(way),
+        rows(m),
         in(k),
         out(n),
         x(random_values(m * k, 1)),
@@ -44,23 +47,32 @@ struct Layer {
             .dy = dy.data(),
             .dx = dx,
             .dw = dw,
-            .db = db};
+            .db = db,
+            .products = products};
   }
   float dz(bool relu, int64_t i, int64_t j) const {
     return relu && y[i * out + j] <= 0 ? 0 : dy[i * out + j];
   }
 
+  Float32Products products;
   int64_t rows, in, out;
   std::vector<float> x, w, y, dy;
 };
 
-const std::vector<std::array<int64_t, 3>> kShapes = {{1, 1, 1},     {5, 3, 2},     {70, 13, 40},
-                                                     {257, 20, 16}, {600, 35, 50}, {300, 9, 1},
-                                                     {513, 1, 33},  {300, 45, 150}};
+const std::vector<std::array<int64_t, 3>> kShapes = {
+    {1, 1, 1},   {5, 3, 2},    {70, 13, 40},   {257, 20, 16},  {600, 35, 50},
+    {300, 9, 1}, {513, 1, 33}, {300, 45, 150}, {500, 130, 128}};
 
-TEST(DenseGradientTest, AgreesWithTheDefinition) {
+class DenseGradientTest : public testing::TestWithParam<Float32Products> {};
+
+INSTANTIATE_TEST_SUITE_P(Products, DenseGradientTest,
+                         testing::Values(Float32Products::kMultiplyAdd,
+                                         Float32Products::kBfloat16x6),
+                         [](const auto& way) { return std::string(name_of(way.param)); });
+
+TEST_P(DenseGradientTest, AgreesWithTheDefinition) {
   for (const auto& [m, k, n] : kShapes) {
-    const Layer layer(m, k, n);
+    const Layer layer(m, k, n, GetParam());
     for (const bool relu : {false, true}) {
       const Layer::Gradients g = layer.gradients(relu);
       const double close = 1e-4;
@@ -87,10 +99,10 @@ TEST(DenseGradientTest, AgreesWithTheDefinition) {
   }
 }
 
-TEST(DenseGradientTest, BitsDoNotDependOnTheNumberOfWorkers) {
+TEST_P(DenseGradientTest, BitsDoNotDependOnTheNumberOfWorkers) {
   const int before = num_workers();
   for (const auto& [m, k, n] : kShapes) {
-    const Layer layer(m, k, n);
+    const Layer layer(m, k, n, GetParam());
     for (const bool relu : {false, true}) {
       set_num_workers(1);
       const Layer::Gradients alone = layer.gradients(relu);
@@ -103,22 +115,41 @@ TEST(DenseGradientTest, BitsDoNotDependOnTheNumberOfWorkers) {
   set_num_workers(before);
 }
 
-TEST(DenseGradientTest, WhatIsNotAskedForChangesNothing) {
-  const Layer layer(300, 20, 33);
-  for (const bool relu : {false, true}) {
-    const Layer::Gradients all = layer.gradients(relu);
-    std::vector<float> dx(all.dx.size()), dw(all.dw.size()), db(all.db.size());
-    dense_gradient(layer.args(relu, dx.data(), nullptr, nullptr));
-    dense_gradient(layer.args(relu, nullptr, dw.data(), nullptr));
-    dense_gradient(layer.args(relu, nullptr, nullptr, db.data()));
-    EXPECT_EQ((Layer::Gradients{dx, dw, db}), all);
+TEST_P(DenseGradientTest, WhatIsNotAskedForChangesNothing) {
+  for (const auto& [m, k, n] : {std::array<int64_t, 3>{300, 20, 33}, {500, 130, 128}}) {
+    const Layer layer(m, k, n, GetParam());
+    for (const bool relu : {false, true}) {
+      const Layer::Gradients all = layer.gradients(relu);
+      std::vector<float> dx(all.dx.size()), dw(all.dw.size()), db(all.db.size());
+      dense_gradient(layer.args(relu, dx.data(), nullptr, nullptr));
+      dense_gradient(layer.args(relu, nullptr, dw.data(), nullptr));
+      dense_gradient(layer.args(relu, nullptr, nullptr, db.data()));
+      EXPECT_EQ((Layer::Gradients{dx, dw, db}), all);
+    }
   }
 }
 
-TEST(DenseGradientTest, NoRowsHaveNoGradientOfTheKernel) {
-  const Layer::Gradients g = Layer(0, 3, 20).gradients(true);
+TEST_P(DenseGradientTest, NoRowsHaveNoGradientOfTheKernel) {
+  const Layer::Gradients g = Layer(0, 3, 20, GetParam()).gradients(true);
   EXPECT_EQ(g.dw, std::vector<float>(60));
   EXPECT_EQ(g.db, std::vector<float>(20));
+}
+
+void expect_near(const std::vector<float>& found, const std::vector<float>& expected, float size) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-6F * size) << i;
+}
+
+TEST(DenseGradientInTilesTest, IsThatOfMultiplyAdds) {
+  const Layer plain(500, 130, 128, Float32Products::kMultiplyAdd);
+  const Layer in_tiles(500, 130, 128, Float32Products::kBfloat16x6);
+  for (const bool relu : {false, true}) {
+    const Layer::Gradients expected = plain.gradients(relu), found = in_tiles.gradients(relu);
+    expect_near(found.dx, expected.dx, 128);
+    expect_near(found.dw, expected.dw, 500);
+    EXPECT_EQ(found.db, expected.db);
+    EXPECT_EQ(found.dw == expected.dw, !internal::may_use_tiles());
+  }
 }
 
 }  // namespace keel::kernels::dense_gradient_test

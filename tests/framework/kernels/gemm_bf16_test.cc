@@ -11,10 +11,12 @@
 #include "framework/kernels/amx_tiles.h"
 #include "framework/kernels/gemm_ways.h"
 #include "framework/parallel.h"
+#include "tests/framework/kernels/nearest_bfloat16.h"
 #include "tests/framework/kernels/random_values.h"
 
 namespace keel::kernels::gemm_bf16_test {
 
+using testing_support::nearest_bfloat16;
 using testing_support::random_values;
 
 // gemm_bf16, and what it does on processors without tiles.
@@ -44,13 +46,6 @@ class GemmBf16Test : public testing::TestWithParam<Way> {
 
 INSTANTIATE_TEST_SUITE_P(Ways, GemmBf16Test, testing::Values(kAsTheProcessorDoes, kInVectors),
                          [](const auto& way) { return way.param.name; });
-
-// The nearest number of 8 significant bits, by arithmetic instead of bits.
-float nearest_bfloat16(float x) {
-  int exponent = 0;
-  const float fraction = std::frexp(x, &exponent);
-  return std::ldexp(std::nearbyint(fraction * 256), exponent - 8);
-}
 
 void GemmBf16Test::expect_product(int64_t m, int64_t n, int64_t k, bool transpose_a,
                                   bool transpose_b, const GemmEpilogue& epilogue) {

@@ -8,14 +8,15 @@
 #include "gtest/gtest.h"
 
 #include "framework/float32_products.h"
-#include "framework/kernels/dense_gradient.h"
 #include "framework/kernels/gemm.h"
 #include "framework/kernels/gemm_ways.h"
 #include "framework/parallel.h"
+#include "tests/framework/kernels/nearest_bfloat16.h"
 #include "tests/framework/kernels/random_values.h"
 
 namespace keel::kernels::gemm_tiles_test {
 
+using testing_support::nearest_bfloat16;
 using testing_support::random_values;
 
 class Workers {
@@ -131,58 +132,6 @@ TEST(GemmTilesTest, OnlyWhoAsksGetsItAndSmallProductsStayWhatTheyAre) {
   EXPECT_EQ(large.gemm() == large.gemm({}, plain), !internal::may_use_tiles());
 }
 
-struct Gradients {
-  std::vector<float> dx, dw, db;
-  bool operator==(const Gradients&) const = default;
-};
-
-struct Layer {
-  static constexpr int64_t kRows = 500, kIn = 130, kOut = 128;
-
-  Gradients gradients(bool relu, Float32Products products) const {
-    Gradients g = {std::vector<float>(kRows * kIn, 7), std::vector<float>(kIn * kOut, 7),
-                   std::vector<float>(kOut, 7)};
-    dense_gradient({.rows = kRows,
-                    .in = kIn,
-                    .out = kOut,
-                    .x = x.data(),
-                    .w = w.data(),
-                    .y = relu ? y.data() : nullptr,
-                    .dy = dy.data(),
-                    .dx = g.dx.data(),
-                    .dw = g.dw.data(),
-                    .db = g.db.data(),
-                    .products = products});
-    return g;
-  }
-
-  std::vector<float> x = random_values(kRows * kIn, 1), w = random_values(kIn * kOut, 2),
-                     y = random_values(kRows * kOut, 3), dy = random_values(kRows * kOut, 4);
-};
-
-void expect_near(const std::vector<float>& found, const std::vector<float>& expected, float size) {
-  ASSERT_EQ(found.size(), expected.size());
-  for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-6F * size) << i;
-}
-
-TEST(GemmTilesTest, GradientsOfALayerAreThoseOfMultiplyAdds) {
-  const Layer layer;
-  for (const bool relu : {false, true}) {
-    const Gradients expected = layer.gradients(relu, Float32Products::kMultiplyAdd);
-    Gradients found;
-    {
-      const Workers one(1);
-      found = layer.gradients(relu, Float32Products::kBfloat16x6);
-    }
-    const Workers three(3);
-    EXPECT_EQ(layer.gradients(relu, Float32Products::kBfloat16x6), found);
-    expect_near(found.dx, expected.dx, Layer::kOut);
-    expect_near(found.dw, expected.dw, Layer::kRows);
-    EXPECT_EQ(found.db, expected.db);
-    EXPECT_EQ(found.dw == expected.dw, !internal::may_use_tiles());
-  }
-}
-
 #if KEEL_AMX
 
 // What follows asks for tiles whatever the sizes.
@@ -215,13 +164,6 @@ TEST_F(GemmInTilesTest, EveryWidthHeightAndDepthAgreesWithTheDefinition) {
                   {.bias = bias.data(), .relu = across});
     }
   }
-}
-
-// The nearest number of 8 significant bits, by arithmetic instead of bits.
-float nearest_bfloat16(float x) {
-  int exponent = 0;
-  const float fraction = std::frexp(x, &exponent);
-  return std::ldexp(std::nearbyint(fraction * 256), exponent - 8);
 }
 
 std::array<float, 3> parts_of(float x) {
