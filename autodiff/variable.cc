@@ -102,7 +102,10 @@ Variable::Variable(Tensor initial, VariableOptions options) : state_(std::make_s
   s.path = options.name;
   s.options = std::move(options);
   s.spec = initial.spec();
-  if (s.on_read()) s.replicas = replicas_of_scope;
+  if (s.on_read()) {
+    initial = initial.contiguous();
+    s.replicas = replicas_of_scope;
+  }
   s.values.assign(s.replicas == nullptr ? 1 : s.replicas->local, initial);
 }
 
@@ -137,7 +140,7 @@ uint64_t Variable::id() const {
 
 Tensor Variable::read() const {
   bring_up_all();
-  return read_as_is();
+  return read_as_is().contiguous();
 }
 
 Tensor Variable::read_as_is() const {
@@ -206,8 +209,13 @@ Tensor& Variable::mutable_value() const {
 
 void Variable::make_value_unique() const {
   Tensor& value = mutable_value();
+  // Rows that wait in memory which the value leaves would be lost.
+  if (value.is_view()) bring_up_all();
   if (!value.unique()) value = value.clone();
 }
+
+const Tensor& Variable::value_in_place() const { return mutable_value(); }
+void Variable::move_value(Tensor value) const { mutable_value() = std::move(value); }
 
 ReplicatedVariables::ReplicatedVariables(int replicas)
     : ReplicatedVariables(std::make_shared<const VariableReplicas>(

@@ -75,7 +75,8 @@ class Variable {
   // replica that its strategy does not have.
   Tensor read() const;
   operator Tensor() const { return read(); }  // NOLINT: implicit
-  // The same for who looks up rows, int32 or int64: others may be behind in the result.
+  // The same for who looks up rows, int32 or int64: others may be behind in the result, which may
+  // be a view (Tensor::is_view). It is for ops::gather and ops::embedding_pool.
   Tensor read_rows(const Tensor& ids) const;
 
   // `value` must have this variable's shape and dtype (ValueError). In a replica of several,
@@ -94,6 +95,11 @@ class Variable {
   std::span<T> elements() const {
     return mutable_value().template mutable_data<T>();
   }
+
+  // For optimizers that keep a value in memory of theirs: as it stands, perhaps a view, and where
+  // it is from now on, of the same shape and dtype. read() copies it out.
+  const Tensor& value_in_place() const;
+  void move_value(Tensor value) const;
 
   // Null: no rows wait.
   void set_waiting_rows(std::shared_ptr<WaitingRows> rows) const;
@@ -116,7 +122,7 @@ class Variable {
  private:
   explicit Variable(std::shared_ptr<State> state) : state_(std::move(state)) {}
   State& state() const;           // RuntimeError if empty
-  Tensor read_as_is() const;      // rows that wait included
+  Tensor read_as_is() const;      // rows that wait included; perhaps a view
   Tensor& mutable_value() const;  // this replica's, or the shared one
   std::shared_ptr<State> state_;
 };

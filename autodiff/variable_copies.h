@@ -12,7 +12,8 @@ namespace keel {
 class VariableCopies {
  public:
   // Makes a copy of the value of now (that of Variable::read), unless there is one. Bytes are
-  // copied only once one of the two is assigned. A virtual variable has nothing to copy.
+  // copied only once one of the two is assigned, or at once if the value is a view. A virtual
+  // variable has nothing to copy.
   void add(const Variable& variable);
 
   // While alive, whatever this thread does with a variable that has a copy, it does with the copy;

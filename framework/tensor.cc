@@ -8,6 +8,7 @@
 #include <string>
 
 #include "framework/allocator.h"
+#include "framework/parallel.h"
 
 namespace keel {
 namespace {
@@ -56,6 +57,8 @@ struct Tensor::Impl {
 
   TensorSpec spec;
   std::shared_ptr<Buffer> buffer;  // null if symbolic
+  // Of a view; else row_bytes is negative.
+  int64_t first_byte = 0, row_bytes = -1;
   uint64_t id = next_id();
   std::shared_ptr<const GraphNode> producer = nullptr;
   int output = 0;
@@ -88,14 +91,25 @@ const TensorSpec& Tensor::spec() const {
   return impl_->spec;
 }
 
-const void* Tensor::elements(DType expected) const {
+int64_t Tensor::row_bytes() const { return impl_->row_bytes; }
+
+const void* Tensor::first_element(DType expected) const {
   if (dtype() != expected) {
     throw TypeError("Tensor.data: asked for ", expected, ", tensor is ", dtype());
   }
   if (is_symbolic()) {
     throw RuntimeError("Tensor.data: a symbolic tensor has no values; call the model on data");
   }
-  return impl_->buffer->data();
+  return static_cast<const std::byte*>(impl_->buffer->data()) + impl_->first_byte;
+}
+
+const void* Tensor::elements(DType expected) const {
+  const void* first = first_element(expected);
+  if (is_view()) {
+    throw RuntimeError("Tensor.data: the rows of this view, ", dtype(), shape(),
+                       ", do not follow each other; use contiguous(), or of a variable read()");
+  }
+  return first;
 }
 
 void* Tensor::mutable_elements(DType expected) {
@@ -104,8 +118,13 @@ void* Tensor::mutable_elements(DType expected) {
   return const_cast<void*>(data);
 }
 
-bool Tensor::unique() const {
-  return impl_.use_count() == 1 && impl_->buffer != nullptr && impl_->buffer.use_count() == 1;
+bool Tensor::unique() const { return impl_.use_count() == 1 && owners() == 1 && !is_view(); }
+
+bool Tensor::held_once() const { return impl_.use_count() == 1; }
+
+int Tensor::owners() const {
+  spec();
+  return static_cast<int>(impl_->buffer.use_count());
 }
 
 std::span<const std::byte> Tensor::raw() const {
@@ -129,7 +148,33 @@ Tensor Tensor::reshaped(const Shape& shape) const {
 
 Tensor Tensor::aliased() const {
   if (is_symbolic()) return symbolic(spec(), producer(), producer_output());
+  if (is_view()) return view(shape(), impl_->first_byte, impl_->row_bytes);
   return reshaped(shape());
+}
+
+Tensor Tensor::view(const Shape& shape, int64_t first_byte, int64_t row_bytes) const {
+  auto impl = std::make_shared<Impl>(TensorSpec{.shape = shape, .dtype = dtype()}, impl_->buffer);
+  impl->first_byte = first_byte;
+  impl->row_bytes = row_bytes;
+  return Tensor(std::move(impl));
+}
+
+Tensor Tensor::columns(int64_t begin, const Shape& shape) const {
+  raw();
+  const auto row_size = [](const Shape& of) { return of.slice(1, of.rank()).size(); };
+  if (rank() == 0 || shape.rank() == 0 || !shape.fully_defined() || shape[0] != dim(0) ||
+      begin < 0 || begin + row_size(shape) > row_size(this->shape())) {
+    throw ValueError("Tensor.columns: ", this->shape(), " has no ", shape, " from element ", begin,
+                     " of its rows on");
+  }
+  const auto bytes = static_cast<int64_t>(size_of(dtype()));
+  return view(shape, begin * bytes, row_size(this->shape()) * bytes);
+}
+
+Tensor Tensor::repeated(int64_t rows) const {
+  raw();
+  if (rows < 0) throw ValueError("Tensor.repeated: rows must not be negative, received ", rows);
+  return view(Shape{rows} + shape(), 0, 0);
 }
 
 Tensor Tensor::with_mask(const Tensor& mask) const {
@@ -147,9 +192,25 @@ Tensor Tensor::clone() const {
   Tensor out = uninitialized(shape(), dtype());
   if (dtype() == DType::kString) {
     std::ranges::copy(data<std::string>(), out.mutable_data<std::string>().begin());
+  } else if (is_view()) {
+    const auto* from = static_cast<const std::byte*>(first_element(dtype()));
+    std::byte* const to = out.mutable_raw().data();
+    const int64_t rows = dim(0), step = row_bytes();
+    const int64_t n = rows == 0 ? 0 : std::ssize(out.raw()) / rows;
+    constexpr int64_t kBytesAtOnce = 1 << 16;
+    parallel_for(rows, kBytesAtOnce / std::max<int64_t>(1, n) + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) std::copy_n(from + r * step, n, to + r * n);
+    });
   } else {
     std::ranges::copy(raw(), out.mutable_raw().begin());
   }
+  return out;
+}
+
+Tensor Tensor::contiguous() const {
+  if (!is_view()) return *this;
+  Tensor out = clone();
+  out.impl_->id = impl_->id;
   return out;
 }
 
@@ -177,6 +238,7 @@ To converted(From x) {
 Tensor Tensor::cast(DType dtype) const {
   const DType from = this->dtype();
   if (dtype == from) return *this;
+  if (is_view()) return clone().cast(dtype);
   if (dtype == DType::kString || from == DType::kString) {
     throw TypeError("Tensor.cast: no conversion from ", from, " to ", dtype);
   }
@@ -216,6 +278,7 @@ std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
   if (!tensor) return out << "Tensor()";
   out << "Tensor(shape=" << tensor.shape() << ", dtype=" << tensor.dtype();
   if (tensor.is_symbolic()) return out << ", symbolic)";
+  if (tensor.is_view()) return out << ", view)";
   out << ", [";
   visit_any(tensor.dtype(), [&]<class T>(const T&) {
     constexpr size_t kShown = 16;

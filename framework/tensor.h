@@ -5,6 +5,9 @@
 // mutable_data), so a Tensor kept by a tape, a graph or another thread stays
 // what it was. Const members may be called from any number of threads.
 //
+// The rows of a *view* (columns, repeated) do not follow each other in its buffer: it has rows()
+// and clone(), but no data().
+//
 // A *symbolic* Tensor (made by layers::input) has a spec and a producer but no
 // bytes. Every op and layer accepts one and returns symbolic results.
 #pragma once
@@ -23,6 +26,13 @@
 namespace keel {
 
 class GraphNode;  // autodiff/graph.h
+
+// The rows of a tensor along its first axis: row r begins `step` elements after row r - 1.
+template <class T>
+struct TensorRows {
+  const T* first;
+  int64_t step;
+};
 
 class Tensor {
  public:
@@ -56,9 +66,13 @@ class Tensor {
   int64_t dim(int axis) const { return shape()[axis]; }  // axis may be negative
   int64_t size() const { return shape().size(); }
 
-  // Values. TypeError if T is not dtype(); RuntimeError if symbolic.
+  // Values. TypeError if T is not dtype(); RuntimeError if symbolic, or a view, but for rows(),
+  // which is for who looks at some rows of a table.
   template <Element T>
   std::span<const T> data() const;
+  template <Element T>
+  TensorRows<T> rows() const;  // ValueError for a scalar
+  bool is_view() const { return impl_ != nullptr && row_bytes() >= 0; }
   template <Element T>
   T item() const;  // ValueError unless size() == 1
   template <Element T>
@@ -68,18 +82,27 @@ class Tensor {
   // RuntimeError if anyone else shares the buffer.
   template <Element T>
   std::span<T> mutable_data();
-  bool unique() const;  // true if this handle is the buffer's only owner
+  bool unique() const;     // true if this handle is the buffer's only owner, and no view
+  bool held_once() const;  // no other handle is a copy of this one
+  int owners() const;      // tensors, not counting copied handles, that share the buffer
 
   // The bytes without their type, for kernels that only move data. TypeError for strings.
   std::span<const std::byte> raw() const;
   std::span<std::byte> mutable_raw();
 
-  // Same bytes, other shape of the same size. Never copies.
+  // Same bytes, other shape of the same size. Never copies; RuntimeError for a view.
   Tensor reshaped(const Shape& shape) const;
   // Same bytes, new identity: a tape sees a different tensor.
   Tensor aliased() const;
-  // A copy of the bytes that nobody shares.
+  // Views of the same bytes. ValueError if they do not have them, TypeError for strings.
+  // Of each row, the elements from `begin` on that a row of `shape`, which has as many, needs.
+  Tensor columns(int64_t begin, const Shape& shape) const;
+  // [rows, this shape...], every row this tensor.
+  Tensor repeated(int64_t rows) const;
+  // A copy of the elements that nobody shares, row after row.
   Tensor clone() const;
+  // This tensor; of a view a clone with its identity, so that a tape sees one tensor.
+  Tensor contiguous() const;
   // The values converted as a C++ cast converts them (to bool: x != 0); what an integer cannot hold
   // becomes the nearest that it can, NaN becomes 0. TypeError to or from
   // string. Not differentiable: ops::cast is.
@@ -100,6 +123,9 @@ class Tensor {
  private:
   struct Impl;
   explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  int64_t row_bytes() const;  // from row to row of a view; negative for others
+  Tensor view(const Shape& shape, int64_t first_byte, int64_t row_bytes) const;
+  const void* first_element(DType expected) const;
   const void* elements(DType expected) const;
   void* mutable_elements(DType expected);
 
@@ -145,6 +171,13 @@ Tensor Tensor::from(const std::vector<T>& values, const Shape& shape) {
 template <Element T>
 std::span<const T> Tensor::data() const {
   return {static_cast<const T*>(elements(DTypeOf<T>::kValue)), static_cast<size_t>(size())};
+}
+template <Element T>
+TensorRows<T> Tensor::rows() const {
+  if (rank() == 0) throw ValueError("Tensor.rows: needs rows, has shape ", shape());
+  const auto* first = static_cast<const T*>(first_element(DTypeOf<T>::kValue));
+  if (is_view()) return {first, row_bytes() / static_cast<int64_t>(sizeof(T))};
+  return {first, shape().slice(1, rank()).size()};
 }
 template <Element T>
 T Tensor::item() const {

@@ -11,7 +11,7 @@ namespace {
 template <class T>
 void average(const StepPlan& plan, const UpdateRule& rule, const Variable& variable,
              const std::vector<Variable>& slots) {
-  const VariableUpdate<T> update(plan, rule, variable, slots, false);
+  const VariableUpdate<T> update(plan, rule, memory_of(variable, slots), false);
   parallel_for(variable.shape().size(), kUpdateGrain, [&](int64_t begin, int64_t end) {
     VariableUpdate<T>(update).average(begin, end - begin);
   });

@@ -33,12 +33,6 @@ class RowsOfSlot final : public WaitingRows {
   const std::weak_ptr<LaggingTable> table_;  // which keeps the slot
 };
 
-void* elements_of(const Variable& variable) {
-  return variable.dtype() == DType::kFloat64
-             ? static_cast<void*>(variable.elements<double>().data())
-             : variable.elements<float>().data();
-}
-
 }  // namespace
 
 LaggingTable::LaggingTable(std::shared_ptr<kernels::SkippedSteps> steps, const Variable& table,
@@ -70,6 +64,8 @@ void LaggingTable::take_part() {
   }
 }
 
+void LaggingTable::pack() { memory_ = packed_memory_of(table_.lock(), slots_); }
+
 void LaggingTable::begin_step(bool decays) {
   take_part();
   const int64_t step = steps_->size() - 1;
@@ -83,9 +79,6 @@ void LaggingTable::begin_step(bool decays) {
   }
   runs_.back().end = step + 1;
   due_ = static_cast<int32_t>(step + 1);
-  values_ = elements_of(table_.lock());
-  slot_values_.clear();
-  for (const Variable& slot : slots_) slot_values_.push_back(elements_of(slot));
 }
 
 bool LaggingTable::is_behind(int64_t row) const {
@@ -117,10 +110,9 @@ void LaggingTable::make_steps(int64_t row, int64_t from, int64_t to) const {
 template <class T>
 void LaggingTable::make_steps_of(int64_t row, const Run& run) const {
   std::array<T*, kMostSlots> slots = {};
-  for (size_t s = 0; s < slot_values_.size(); ++s) {
-    slots[s] = static_cast<T*>(slot_values_[s]) + row * dim_;
-  }
-  steps_->catch_up(static_cast<T*>(values_) + row * dim_, slots.data(), dim_, run.begin, run.end,
+  const int64_t at = row * memory_.row_step;
+  for (size_t s = 0; s < slots_.size(); ++s) slots[s] = static_cast<T*>(memory_.slots[s]) + at;
+  steps_->catch_up(static_cast<T*>(memory_.values) + at, slots.data(), dim_, run.begin, run.end,
                    run.decays);
 }
 
@@ -159,12 +151,9 @@ LaggingTable::ByStripe LaggingTable::by_stripe(std::span<const int64_t> ids) {
 
 // What a row is about to be needed for.
 void LaggingTable::ask_for(const RowBehind& row) const {
-  const auto bytes = static_cast<int64_t>(size_of(dtype_)) * dim_;
-  const auto of = [&](const void* values) {
-    kernels::prefetch_row_to_write(static_cast<const char*>(values) + row.row * bytes, bytes);
-  };
-  of(values_);
-  for (const void* slot : slot_values_) of(slot);
+  // All parts of a row are side by side.
+  const auto bytes = static_cast<int64_t>(size_of(dtype_)) * memory_.row_step;
+  kernels::prefetch_row_to_write(static_cast<const char*>(memory_.values) + row.row * bytes, bytes);
   dtype_ == DType::kFloat64 ? steps_->ask_for<double>(row.had, runs_.back().decays)
                             : steps_->ask_for<float>(row.had, runs_.back().decays);
 }
@@ -218,10 +207,11 @@ void LaggingTable::make_steps(Rows rows) const {
 template <class T>
 void LaggingTable::make_steps_of(Rows rows) const {
   std::array<T*, kMostSlots> slots = {};
-  for (size_t s = 0; s < slot_values_.size(); ++s) slots[s] = static_cast<T*>(slot_values_[s]);
-  steps_->catch_up_rows(kernels::RowsBehind<T>{.values = static_cast<T*>(values_),
-                                               .slots = {slots.data(), slot_values_.size()},
+  for (size_t s = 0; s < slots_.size(); ++s) slots[s] = static_cast<T*>(memory_.slots[s]);
+  steps_->catch_up_rows(kernels::RowsBehind<T>{.values = static_cast<T*>(memory_.values),
+                                               .slots = {slots.data(), slots_.size()},
                                                .dim = dim_,
+                                               .row_step = memory_.row_step,
                                                .rows = rows},
                         runs_.back().decays);
 }
@@ -245,19 +235,26 @@ LaggingTables::LaggingTables(const std::string& who, std::shared_ptr<const Updat
     : steps_(std::make_shared<kernels::SkippedSteps>(
           who, std::move(rule), kernels::SkippedStepsOptions{.closed_form = closed_form})) {}
 
-void LaggingTables::begin_step(const Step& step, double decay, const std::vector<Stepped>& tables) {
+void LaggingTables::pack(const std::vector<SteppedTable>& tables) {
+  for (const SteppedTable& s : tables) {
+    std::shared_ptr<LaggingTable>& table = tables_[s.table.id()];
+    if (table == nullptr) table = std::make_shared<LaggingTable>(steps_, s.table, s.slots);
+    table->pack();
+  }
+}
+
+void LaggingTables::begin_step(const Step& step, double decay,
+                               const std::vector<SteppedTable>& tables) {
   if (tables.empty()) return;
   // The history of a run would grow for ever.
   const auto waits = [](const auto& table) { return table.second->has_waiting_rows(); };
   if (std::ranges::none_of(tables_, waits)) steps_->forget();
-  for (const Stepped& s : tables) {
+  for (const SteppedTable& s : tables) {
     s.table.dtype() == DType::kFloat64 ? steps_->expect<double>(s.decays)
                                        : steps_->expect<float>(s.decays);
-    std::shared_ptr<LaggingTable>& table = tables_[s.table.id()];
-    if (table == nullptr) table = std::make_shared<LaggingTable>(steps_, s.table, s.slots);
   }
   steps_->add(step, decay);
-  for (const Stepped& s : tables) find(s.table)->begin_step(s.decays);
+  for (const SteppedTable& s : tables) find(s.table)->begin_step(s.decays);
 }
 
 bool LaggingTables::are_waited_for(const Variable& table) const {

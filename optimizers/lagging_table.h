@@ -16,6 +16,7 @@
 #include "autodiff/variable.h"
 #include "framework/kernels/scratch.h"
 #include "framework/kernels/skipped_steps.h"
+#include "optimizers/variable_memory.h"
 
 namespace keel {
 
@@ -25,8 +26,10 @@ class LaggingTable final : public WaitingRows, public std::enable_shared_from_th
   LaggingTable(std::shared_ptr<kernels::SkippedSteps> steps, const Variable& table,
                std::vector<Variable> slots);
 
-  // The last of the steps is one of this table by rows; all rows that it does not step wait. Nobody
-  // else holds the values or looks. What others made wait comes first.
+  // Before a step, when nobody looks and no rows wait for others: packs what is not packed.
+  void pack();
+  const VariableMemory& memory() const { return memory_; }
+  // The last of the steps is one of this table by rows; all rows that it does not step wait.
   void begin_step(bool decays);
   bool has_waiting_rows() const { return all_had_ != due_ && table_.lock(); }
   // Before they are stepped: gives rows what they missed before this step. Different rows may be
@@ -80,9 +83,13 @@ class LaggingTable final : public WaitingRows, public std::enable_shared_from_th
   std::array<std::mutex, kStripes> stripes_;  // of rows that are brought up
   int32_t due_ = 0;                           // that rows should have had
   std::vector<Run> runs_;
-  // Of the values, which stay where they are while rows wait.
-  void* values_ = nullptr;
-  std::vector<void*> slot_values_;
+  VariableMemory memory_;  // of the values while rows wait
+};
+
+struct SteppedTable {
+  Variable table;
+  std::vector<Variable> slots;
+  bool decays = false;
 };
 
 // The tables of one optimizer. Thread safe but for begin_step.
@@ -91,14 +98,10 @@ class LaggingTables {
   // ValueError as of SkippedSteps.
   LaggingTables(const std::string& who, std::shared_ptr<const UpdateRule> rule, bool closed_form);
 
-  // A step by rows of tables that are given with their slots and whether they decay, by so much
-  // times the value.
-  struct Stepped {
-    Variable table;
-    std::vector<Variable> slots;
-    bool decays = false;
-  };
-  void begin_step(const Step& step, double decay, const std::vector<Stepped>& tables);
+  // LaggingTable::pack of each.
+  void pack(const std::vector<SteppedTable>& tables);
+  // A step by rows of tables that are packed, some of which decay by so much times the value.
+  void begin_step(const Step& step, double decay, const std::vector<SteppedTable>& tables);
   // Whether it is these that the rows of a table ask, if anybody.
   bool are_waited_for(const Variable& table) const;
   // Of a table of the step.

@@ -288,6 +288,7 @@ void Optimizer::apply_alone(const std::vector<Gradient>& gradients,
   StepPlan plan = plan_after(calls_before, rate);
   Sorted all = sorted(plan, gradients, variables, forms);
   prepare(all.updated, all.touched);
+  pack_lazy_rows(all.updated);
   step_shared_slots(plan);
   const std::vector<double> shared = shared_values();
   plan.step.shared = shared;
@@ -331,6 +332,7 @@ void Optimizer::apply_together(const std::vector<Gradient>& gradients,
     if (!all.touched.empty()) {
       prepare(all.updated, all.touched);
       if (communicator.placement().processes() > 1) slots_.deal(all.dense, all.touched);
+      pack_lazy_rows(all.updated);
     }
     step_shared_slots(plan);
     const std::vector<double> shared = shared_values();
@@ -380,8 +382,9 @@ StepProposal Optimizer::proposal(const std::vector<Gradient>& gradients,
 void Optimizer::complete(std::vector<StepVariable>& variables) const {
   for (StepVariable& v : variables) {
     v.decays = decays(v.variable);
-    v.slots = slots_.slots(v.variable);
     if (may_wait(v.variable, v.form)) v.lagging = lagging_->find(v.variable);
+    v.memory = v.lagging != nullptr ? v.lagging->memory()
+                                    : memory_of(v.variable, slots_.slots(v.variable));
   }
 }
 
@@ -395,26 +398,37 @@ void Optimizer::prepare(const std::vector<StepVariable>& updated,
     if (may_wait(v.variable, v.form)) waiting.push_back(v.variable.id());
   }
   for (const Variable& variable : touched) {
+    const std::vector<Variable> slots = this->slots(variable);
+    const bool waits = std::ranges::find(waiting, variable.id()) != waiting.end();
     // Rows may wait on, but not for the steps of another optimizer: it knows the values where they
     // stand now.
-    const bool waits_on = std::ranges::find(waiting, variable.id()) != waiting.end() &&
-                          lagging_->are_waited_for(variable);
-    if (!waits_on) variable.bring_up_all();
+    if (!waits || !lagging_->are_waited_for(variable)) variable.bring_up_all();
+    if (waits) continue;  // pack_lazy_rows sees to it
     variable.make_value_unique();
-    for (const Variable& slot : slots(variable)) slot.make_value_unique();
+    for (const Variable& slot : slots) slot.make_value_unique();
   }
+}
+
+std::vector<SteppedTable> Optimizer::lazy_tables(const std::vector<StepVariable>& updated) const {
+  std::vector<SteppedTable> out;
+  for (const StepVariable& v : updated) {
+    if (!may_wait(v.variable, v.form)) continue;
+    out.push_back(
+        {.table = v.variable, .slots = slots_.slots(v.variable), .decays = decays(v.variable)});
+  }
+  return out;
+}
+
+// What prepare is to the others.
+void Optimizer::pack_lazy_rows(const std::vector<StepVariable>& updated) {
+  if (lagging_ != nullptr) lagging_->pack(lazy_tables(updated));
 }
 
 // Counts the step for rows that it leaves out.
 void Optimizer::begin_lazy_rows(const StepPlan& plan, const std::vector<StepVariable>& updated) {
   if (lagging_ == nullptr) return;
-  std::vector<LaggingTables::Stepped> tables;
-  for (const StepVariable& v : updated) {
-    if (!may_wait(v.variable, v.form)) continue;
-    tables.push_back(
-        {.table = v.variable, .slots = slots_.slots(v.variable), .decays = decays(v.variable)});
-  }
-  lagging_->begin_step(plan.step, plan.weight_decay * plan.step.learning_rate, tables);
+  lagging_->begin_step(plan.step, plan.weight_decay * plan.step.learning_rate,
+                       lazy_tables(updated));
 }
 
 void Optimizer::step_shared_slots(const StepPlan& plan) {

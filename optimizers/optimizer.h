@@ -21,6 +21,7 @@ namespace keel {
 
 class DecayExceptions;
 class LaggingTables;
+struct SteppedTable;
 struct StepProposal;
 enum class Form : int64_t;
 struct StepVariable;
@@ -142,6 +143,8 @@ class Optimizer {
   void check_lazy_rows(const std::vector<Gradient>& gradients,
                        const std::vector<Variable>& variables) const;
   void prepare(const std::vector<StepVariable>& updated, const std::vector<Variable>& touched);
+  std::vector<SteppedTable> lazy_tables(const std::vector<StepVariable>& updated) const;
+  void pack_lazy_rows(const std::vector<StepVariable>& updated);
   void begin_lazy_rows(const StepPlan& plan, const std::vector<StepVariable>& updated);
   void step_shared_slots(const StepPlan& plan);
   std::vector<double> shared_values() const;

@@ -49,8 +49,9 @@ struct OptimizerOptions {
   // is within 1e-8 of kOff after 10,000 steps; in float32 mostly nearer to that than the steps of
   // kOff, each of which rounds: its last bits depend on when somebody looks, so that several
   // processes refuse it (NotImplementedError). Costs 4 bytes a row, and 50 (kReplay) to 300 bytes a
-  // step since all rows were last up to date. Keras has no such option; its configs have the key if
-  // it is set.
+  // step since all rows were last up to date. The rows of a table and of its slots are kept side by
+  // side: reading all of one copies it. Keras has no such option; its configs have the key if it is
+  // set.
   LazyRows lazy_rows = LazyRows::kOff;
   std::string name = {};  // empty: the class name in snake case
 };

@@ -12,13 +12,22 @@ namespace {
 using distribute::Communicator;
 using distribute::Strategy;
 
+// One row, which stands for all: the first step decides where slots are kept.
+Tensor initial_value(const Variable& variable, double value) {
+  const Shape& shape = variable.shape();
+  const bool has_rows = shape.rank() > 0;
+  const Shape of_row = has_rows ? shape.slice(1, shape.rank()) : shape;
+  const Tensor row = variable.dtype() == DType::kFloat64
+                         ? Tensor::full<double>(of_row, value)
+                         : Tensor::full(of_row, static_cast<float>(value));
+  return has_rows ? row.repeated(shape[0]) : row;
+}
+
 std::vector<Variable> made(const Variable& variable, const std::vector<Slot>& specs) {
   std::vector<Variable> out;
   for (const Slot& slot : specs) {
-    Tensor initial = variable.dtype() == DType::kFloat64
-                         ? Tensor::full<double>(variable.shape(), slot.initial)
-                         : Tensor::full(variable.shape(), static_cast<float>(slot.initial));
-    out.emplace_back(std::move(initial), VariableOptions{.name = slot.name, .trainable = false});
+    out.emplace_back(initial_value(variable, slot.initial),
+                     VariableOptions{.name = slot.name, .trainable = false});
     out.back().set_path(variable.path() + "/" + slot.name);
   }
   return out;

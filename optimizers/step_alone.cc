@@ -12,7 +12,7 @@ namespace {
 
 template <class T>
 VariableUpdate<T> update_of(const StepPlan& plan, const UpdateRule& rule, const StepVariable& v) {
-  return VariableUpdate<T>(plan, rule, v.variable, v.slots, v.decays);
+  return VariableUpdate<T>(plan, rule, v.memory, v.decays);
 }
 
 template <class T>

@@ -26,7 +26,7 @@ Some with_form(Form form, const StepPlan& plan, const UpdateRule& rule,
   for (const StepVariable& v : variables) {
     if (v.form != form) continue;
     out.variables.push_back(&v);
-    out.updates.emplace_back(plan, rule, v.variable, v.slots, v.decays);
+    out.updates.emplace_back(plan, rule, v.memory, v.decays);
   }
   return out;
 }

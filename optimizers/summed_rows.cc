@@ -110,12 +110,6 @@ std::vector<OwnedRows> sum_rows_as_dense(distribute::Communicator& communicator,
   return out;
 }
 
-int64_t row_size(const Variable& variable) {
-  const Shape& shape = variable.shape();
-  const int64_t rows = shape.rank() == 0 ? 1 : shape[0];
-  return shape.size() / std::max<int64_t>(1, rows);
-}
-
 template SummedRows<float> sum_by_id(const IndexedSlices&, int64_t);
 template SummedRows<double> sum_by_id(const IndexedSlices&, int64_t);
 template void unscale(const StepPlan&, std::span<float>);

@@ -41,8 +41,4 @@ void add_to_zeros(std::span<T> values);
 // bit for bit the rows of those.
 std::vector<distribute::OwnedRows> sum_rows_as_dense(
     distribute::Communicator& communicator, std::span<const distribute::OutgoingRows> tables);
-
-// Elements of one row of a variable.
-int64_t row_size(const Variable& variable);
-
 }  // namespace keel

@@ -19,10 +19,12 @@ const LayerwiseRule& layerwise(const UpdateRule& rule) {
 
 template <class T>
 VariableUpdate<T>::VariableUpdate(const StepPlan& plan, const UpdateRule& rule,
-                                  const Variable& variable, const std::vector<Variable>& slots,
-                                  bool decays)
-    : plan_(&plan), rule_(&rule), value_(variable.elements<T>().data()) {
-  for (const Variable& slot : slots) slots_.push_back(slot.elements<T>().data());
+                                  const VariableMemory& memory, bool decays)
+    : plan_(&plan),
+      rule_(&rule),
+      value_(static_cast<T*>(memory.values)),
+      row_step_(memory.row_step) {
+  for (void* const slot : memory.slots) slots_.push_back(static_cast<T*>(slot));
   if (plan.accumulates()) {
     accumulator_ = slots_.back();
     slots_.pop_back();
@@ -103,18 +105,19 @@ void VariableUpdate<T>::change_rows(std::span<const int64_t> rows, T* gradient, 
   if (plan_->clipvalue > 0 || decay_ != 0) {
     T* at = gradient;
     for (const int64_t row : rows) {
-      clip_and_decay(row * dim, at, dim);
+      clip_and_decay(row * row_step_, at, dim);
       at += dim;
     }
   }
   if constexpr (std::is_same_v<T, float>) {
     // What a step needs of its own is worked out once.
     rule_->update_rows(
-        {.values = value_, .slots = slots_.data(), .dim = dim, .row_step = dim, .rows = rows},
+        {.values = value_, .slots = slots_.data(), .dim = dim, .row_step = row_step_, .rows = rows},
         gradient, plan_->step);
   } else {
     for (const int64_t row : rows) {
-      rule_->update(value_ + row * dim, gradient, slots_at(row * dim), dim, plan_->step);
+      const int64_t at = row * row_step_;
+      rule_->update(value_ + at, gradient, slots_at(at), dim, plan_->step);
       gradient += dim;
     }
   }

@@ -9,22 +9,22 @@
 #include <span>
 #include <vector>
 
-#include "autodiff/variable.h"
 #include "optimizers/step_plan.h"
+#include "optimizers/variable_memory.h"
 
 namespace keel {
 
 // Elements that one worker updates at a time.
 inline constexpr int64_t kUpdateGrain = 16384;
 
-// Runs of elements may come in any order. Not for several threads: each takes a copy. Plan and rule
-// outlive it, and the variable and its slots have values that nobody else holds.
+// Runs of elements may come in any order. Not for several threads: each takes a copy. Plan, rule
+// and elements outlive it. Where rows do not follow each other, only change_rows may be called.
 template <class T>
 class VariableUpdate {
  public:
   // Slots in the order of OptimizerSlots::slots.
-  VariableUpdate(const StepPlan& plan, const UpdateRule& rule, const Variable& variable,
-                 const std::vector<Variable>& slots, bool decays);
+  VariableUpdate(const StepPlan& plan, const UpdateRule& rule, const VariableMemory& memory,
+                 bool decays);
 
   const StepPlan& plan() const { return *plan_; }
 
@@ -35,7 +35,7 @@ class VariableUpdate {
   void receive(int64_t begin, const T* gradient, int64_t n, T* out);
   // Clips by value, decays, updates. May write to the gradient.
   void change(int64_t begin, T* gradient, int64_t n);
-  // The same for rows of a variable of rows of dim elements: rows[i] by gradient[i * dim], ...
+  // The same for rows of dim elements: rows[i] by gradient[i * dim], ...
   void change_rows(std::span<const int64_t> rows, T* gradient, int64_t dim);
   // Of layerwise rules instead: clips, decays, and makes directions of gradients; later moves.
   void direct(int64_t begin, T* gradient, int64_t n);
@@ -52,6 +52,7 @@ class VariableUpdate {
   const StepPlan* plan_;
   const UpdateRule* rule_;
   T* value_;
+  int64_t row_step_;
   T* average_ = nullptr;
   T* accumulator_ = nullptr;
   std::vector<T*> slots_, at_;  // of the rule

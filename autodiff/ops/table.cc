@@ -66,12 +66,12 @@ class Gather final : public Op {
     const auto n = static_cast<int64_t>(ids.size());
     if (out.size() == 0) return {out};
     visit_any(params.dtype(), [&]<class T>(const T&) {
-      const T* from = params.data<T>().data();
+      const auto [from, step] = params.rows<T>();
       T* to = out.mutable_data<T>().data();
       if constexpr (std::floating_point<T>) {
-        kernels::gather_rows(from, dim, ids.data(), n, to);
+        kernels::gather_rows(from, dim, ids.data(), n, to, step);
       } else {
-        for (int64_t i = 0; i < n; ++i) std::copy_n(from + ids[i] * dim, dim, to + i * dim);
+        for (int64_t i = 0; i < n; ++i) std::copy_n(from + ids[i] * step, dim, to + i * dim);
       }
     });
     return {out};
@@ -266,8 +266,8 @@ class EmbeddingPool final : public Op {
     const int64_t dim = table.dim(1);
     Tensor out = Tensor::uninitialized({bags.samples, dim}, table.dtype());
     visit_floating(table.dtype(), "embedding_pool", [&]<class T>(const T&) {
-      kernels::pooled_gather(table.data<T>().data(), dim, bags, combiner_,
-                             out.mutable_data<T>().data());
+      const auto [rows, step] = table.rows<T>();
+      kernels::pooled_gather(rows, dim, bags, combiner_, out.mutable_data<T>().data(), step);
     });
     return {out};
   }

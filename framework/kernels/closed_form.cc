@@ -266,9 +266,8 @@ template <class T>
 void ClosedForm::catch_up_rows(const RowsBehind<T>& behind, int64_t first,
                                std::vector<size_t>& left) const {
   with_constant_dim(behind.dim, [&]<int64_t kDim>() {
-    const int64_t dim = kDim > 0 ? kDim : behind.dim;
     for (size_t i = 0; i < behind.rows.size(); ++i) {
-      const int64_t at = behind.rows[i].row * dim;
+      const int64_t at = behind.rows[i].row * behind.row_step;
       const int64_t from = behind.rows[i].had - first;
       const double keeps = kept(from, size());
       if (!std::isfinite(keeps) || keeps == 0 ||

@@ -24,12 +24,13 @@ struct RowBehind {
   int32_t had = 0;  // steps
 };
 
-// Rows of a table that have had different numbers of steps.
+// Rows of a table that have had different numbers of steps: row r is the `dim` elements from
+// r * row_step on, of the values and of each slot.
 template <class T>
 struct RowsBehind {
   T* values;
   std::span<T* const> slots;  // at most kMostSlots
-  int64_t dim;
+  int64_t dim, row_step;
   std::span<const RowBehind> rows;
 };
 

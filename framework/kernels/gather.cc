@@ -21,7 +21,7 @@ int64_t samples_per_block(int64_t samples, int64_t positions, int64_t dim) {
   return std::max<int64_t>(1, kBlockElements * samples / std::max<int64_t>(1, positions * dim));
 }
 
-int64_t step_or(int64_t row_step, int64_t dim) { return row_step == 0 ? dim : row_step; }
+int64_t step_or(int64_t row_step, int64_t dim) { return row_step < 0 ? dim : row_step; }
 
 // Where the row of a position stands.
 template <class T>
@@ -171,8 +171,9 @@ void gather_rows(const float* table, int64_t dim, const int64_t* ids, int64_t n,
   gather(RowsOfTable{table, ids, step_or(row_step, dim)}, dim, n, out);
 }
 
-void gather_rows(const double* table, int64_t dim, const int64_t* ids, int64_t n, double* out) {
-  gather(RowsOfTable{table, ids, dim}, dim, n, out);
+void gather_rows(const double* table, int64_t dim, const int64_t* ids, int64_t n, double* out,
+                 int64_t row_step) {
+  gather(RowsOfTable{table, ids, step_or(row_step, dim)}, dim, n, out);
 }
 
 void gather_rows(const int8_t* codes, const float* scales, int64_t dim, const int64_t* ids,
@@ -214,8 +215,8 @@ void pooled_gather(const float* table, int64_t dim, const Bags& bags, Combiner c
 }
 
 void pooled_gather(const double* table, int64_t dim, const Bags& bags, Combiner combiner,
-                   double* out) {
-  pool(RowsOfTable{table, bags.ids, dim}, dim, bags, combiner, out);
+                   double* out, int64_t row_step) {
+  pool(RowsOfTable{table, bags.ids, step_or(row_step, dim)}, dim, bags, combiner, out);
 }
 
 void pooled_gather(const BFloat16* table, int64_t dim, const Bags& bags, Combiner combiner,

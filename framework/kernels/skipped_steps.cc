@@ -225,7 +225,7 @@ void SkippedSteps::catch_up_rows(const RowsBehind<T>& behind, bool decays) const
   std::array<T*, kMostSlots> slots;
   for (const size_t i : left) {
     const auto [row, had] = behind.rows[i];
-    const int64_t at = row * behind.dim;
+    const int64_t at = row * behind.row_step;
     for (size_t s = 0; s < behind.slots.size(); ++s) slots[s] = behind.slots[s] + at;
     catch_up(behind.values + at, slots.data(), behind.dim, had, size(), decays);
   }

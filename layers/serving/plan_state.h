@@ -52,8 +52,10 @@ struct Planner::State {
   std::shared_ptr<VariableCopies> copies = std::make_shared<VariableCopies>();
   // By the ids of kernel and bias.
   std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const kernels::PackedMatrix>> packed;
-  // What tables in 8 bits were made from; none if that is not wanted.
-  std::optional<std::map<const float*, Int8Table>> int8_tables;
+  // Of lookups, by their ids: values that were copied for each of several are kept once.
+  std::map<uint64_t, Tensor> tables;
+  // By the ids of what they were made from; none if they are not wanted.
+  std::optional<std::map<uint64_t, Int8Table>> int8_tables;
   std::vector<std::string> layers;  // those that are being planned, outermost first
 
   // Whether a value has one row for each of the batch; none if that cannot be told.

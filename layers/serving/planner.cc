@@ -199,9 +199,10 @@ std::optional<PlanValue> Planner::look_up(PlanLookup lookup) {
       (lookup.weights && spec(*lookup.weights).dtype != DType::kFloat32)) {
     return {};
   }
+  lookup.table = state_->tables.try_emplace(lookup.table.id(), lookup.table).first->second;
   const int64_t dim = lookup.table.dim(1);
   if (auto& tables = state_->int8_tables; tables && !lookup.scales) {
-    Int8Table& table = (*tables)[lookup.table.data<float>().data()];
+    Int8Table& table = (*tables)[lookup.table.id()];
     if (!table) table = Int8Table(lookup.table, lookup.who);
     lookup.int8 = table;
   }

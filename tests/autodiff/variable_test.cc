@@ -243,8 +243,30 @@ TEST(VariableTest, RowsThatWaitComeBeforeWhoeverLooks) {
               v.elements<float>();
             }),
             "");
+  v.move_value(Tensor::zeros({2}).repeated(4));
+  EXPECT_EQ(by([&] { v.make_value_unique(); }), " all");  // they would be left behind
   v.set_waiting_rows(nullptr);
   EXPECT_EQ(by([&] { v.read(); }), "");
+}
+
+// As optimizers keep tables.
+TEST(VariableTest, ReadsItsValueOutOfAView) {
+  const Tensor memory = Tensor::from<float>({1, 2, 0, 3, 4, 0}, {2, 3});
+  const Variable v(Tensor::zeros({2, 2}), {.name = "v"});
+  v.move_value(memory.columns(0, {2, 2}));
+  GradientTape tape({.persistent = true});
+  const Tensor ids = Tensor::from<int64_t>({1}, {1});
+  const Tensor rows = v.read_rows(ids), all = v.read();
+  EXPECT_TRUE(rows.is_view());
+  EXPECT_EQ(rows.rows<float>().first, memory.data<float>().data());
+  EXPECT_EQ(rows.id(), all.id());  // one tensor to the tape
+  expect_floats(all, {2, 2}, {1, 2, 3, 4});
+  const Tensor loss = ops::add(ops::sum(ops::gather(rows, ids)), ops::sum(all));
+  expect_floats(tape.gradient(loss, {v})[0].dense(), {2, 2}, {1, 1, 2, 2});
+  v.update(add_one);
+  EXPECT_FALSE(v.value_in_place().is_view());
+  expect_floats(v, {2, 2}, {2, 3, 4, 5});
+  expect_floats(rows.clone(), {2, 2}, {1, 2, 3, 4});
 }
 
 TEST(VariableTest, AWeakHandleDoesNotKeepTheVariable) {

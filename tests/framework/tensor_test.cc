@@ -94,6 +94,80 @@ TEST(TensorTest, AnAliasIsTheSameBytesUnderAnotherIdentity) {
   EXPECT_EQ(symbol.aliased().spec(), symbol.spec());
 }
 
+TEST(TensorTest, AViewHasSomeColumnsOfRows) {
+  const Tensor t = Tensor::from<float>({1, 2, 3, 4, 5, 6, 7, 8}, {2, 4});
+  const Tensor view = t.columns(1, {2, 3});
+  EXPECT_TRUE(view.is_view());
+  EXPECT_FALSE(t.is_view());
+  EXPECT_EQ(view.shape(), (Shape{2, 3}));
+  EXPECT_EQ(view.rows<float>().first, t.data<float>().data() + 1);
+  EXPECT_EQ(view.rows<float>().step, 4);
+  EXPECT_EQ(view.clone().to_vector<float>(), (std::vector<float>{2, 3, 4, 6, 7, 8}));
+  EXPECT_FALSE(view.clone().is_view());
+  EXPECT_EQ(view.cast(DType::kInt32).to_vector<int32_t>(),
+            (std::vector<int32_t>{2, 3, 4, 6, 7, 8}));
+  EXPECT_EQ(t.columns(0, {2, 2, 2}).clone().to_vector<float>(), t.to_vector<float>());
+  EXPECT_EQ(view.contiguous().id(), view.id());
+  EXPECT_EQ(view.contiguous().to_vector<float>(), view.clone().to_vector<float>());
+  EXPECT_EQ(t.contiguous().data<float>().data(), t.data<float>().data());
+  const Tensor alias = view.aliased();
+  EXPECT_NE(alias.id(), view.id());
+  EXPECT_EQ(alias.rows<float>().first, view.rows<float>().first);
+  EXPECT_EQ(t.owners(), 3);
+  EXPECT_TRUE(alias.held_once());
+  const Tensor copy = alias;
+  EXPECT_FALSE(alias.held_once());
+  EXPECT_EQ(t.owners(), 3);
+}
+
+TEST(TensorTest, AViewMayBeOneRowOverAndOver) {
+  const Tensor row = Tensor::from<double>({1, 2}, {2});
+  const Tensor view = row.repeated(3);
+  EXPECT_EQ(view.shape(), (Shape{3, 2}));
+  EXPECT_EQ(view.rows<double>().step, 0);
+  EXPECT_EQ(view.clone().to_vector<double>(), (std::vector<double>{1, 2, 1, 2, 1, 2}));
+  EXPECT_EQ(row.repeated(0).clone().size(), 0);
+  EXPECT_EQ(Tensor::scalar(5).repeated(2).clone().to_vector<int32_t>(),
+            (std::vector<int32_t>{5, 5}));
+}
+
+TEST(TensorTest, RowsOfOthersFollowEachOther) {
+  const Tensor t = Tensor::from<float>({1, 2, 3, 4, 5, 6, 7, 8}, {2, 2, 2});
+  EXPECT_EQ(t.rows<float>().first, t.data<float>().data());
+  EXPECT_EQ(t.rows<float>().step, 4);
+  EXPECT_THROW(Tensor::scalar(1.0F).rows<float>(), ValueError);
+  EXPECT_THROW(t.rows<double>(), TypeError);
+}
+
+TEST(TensorTest, AViewHasNoArrayOfItsElements) {
+  const Tensor t = Tensor::zeros({2, 4});
+  Tensor view = t.columns(0, {2, 3});
+  EXPECT_THROW(view.data<float>(), RuntimeError);
+  EXPECT_THROW(view.raw(), RuntimeError);
+  EXPECT_THROW(view.reshaped({3, 2}), RuntimeError);
+  EXPECT_THROW(view.columns(0, {2, 1}), RuntimeError);
+  EXPECT_THROW(view.repeated(2), RuntimeError);
+  EXPECT_EQ(str(view), "Tensor(shape=(2, 3), dtype=float32, view)");
+  // Not even alone.
+  Tensor alone = Tensor::zeros({2, 4}).columns(0, {2, 4});
+  EXPECT_EQ(alone.owners(), 1);
+  EXPECT_FALSE(alone.unique());
+  EXPECT_THROW(alone.mutable_data<float>(), RuntimeError);
+}
+
+TEST(TensorTest, RefusesColumnsThatRowsDoNotHave) {
+  const Tensor t = Tensor::zeros({2, 4});
+  for (const Shape& shape :
+       {Shape{2, 4}, Shape{3, 1}, Shape{2, 2, 2}, Shape{kUnknown, 1}, Shape{}}) {
+    EXPECT_THROW(t.columns(1, shape), ValueError) << shape;
+  }
+  EXPECT_THROW(t.columns(-1, {2, 1}), ValueError);
+  EXPECT_THROW(Tensor::scalar(1.0F).columns(0, {1}), ValueError);
+  EXPECT_THROW(t.repeated(-1), ValueError);
+  EXPECT_THROW(Tensor::zeros({2, 2}, DType::kString).columns(0, {2, 1}), TypeError);
+  EXPECT_THROW(Tensor::symbolic({.shape = {2, 2}}).columns(0, {2, 1}), RuntimeError);
+}
+
 TEST(TensorTest, CloneCopiesStringsToo) {
   const Tensor words = Tensor::from<std::string>({"one", "a rather longer word than that"}, {2});
   EXPECT_EQ(words.clone().to_vector<std::string>(), words.to_vector<std::string>());

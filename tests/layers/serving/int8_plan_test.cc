@@ -1,9 +1,13 @@
+#include <algorithm>
 #include <cmath>
 
 #include "gtest/gtest.h"
 
+#include "autodiff/ops.h"
+#include "autodiff/tape.h"
 #include "framework/int8_table.h"
 #include "layers/serving/serving_plan.h"
+#include "optimizers/adam.h"
 #include "tests/layers/serving/models.h"
 
 namespace keel::int8_plan_test {
@@ -52,6 +56,26 @@ TEST(Int8Plan, PoolsBagsAsAPlanOfTheRoundedTablesDoes) {
     round_tables(model);
     EXPECT_EQ(of_bytes, scores(ServingPlan(ModelHandle(model)), batch)) << combiner;
   }
+}
+
+// They lie beside their slots, and are copied out.
+TEST(Int8Plan, ServesTablesOfLazyRowsAsOthers) {
+  const Functional model = dlrm();
+  const Tensors batch = dlrm_batch(40);
+  const OptimizerHandle adam = optimizers::Adam({.lazy_rows = LazyRows::kReplay});
+  const std::vector<Variable> variables = model->trainable_variables();
+  for (int step = 0; step < 3; ++step) {
+    GradientTape tape;
+    const Tensor loss = ops::mean(ops::square(model(batch).tensor()));
+    adam->apply_gradients(tape.gradient(loss, variables), variables);
+  }
+  EXPECT_TRUE(std::ranges::any_of(variables,
+                                  [](const Variable& v) { return v.value_in_place().is_view(); }));
+  const auto predicted = model(batch).tensor().to_vector<float>();
+  EXPECT_EQ(scores(ServingPlan(ModelHandle(model)), batch), predicted);
+  const auto of_bytes = scores(ServingPlan(ModelHandle(model), {.table_dtype = "int8"}), batch);
+  round_tables(model);
+  EXPECT_EQ(of_bytes, scores(ServingPlan(ModelHandle(model)), batch));
 }
 
 TEST(Int8Plan, OtherDTypesAndTablesThatAreNotFiniteAreErrors) {
