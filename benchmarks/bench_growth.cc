@@ -42,7 +42,7 @@ struct Setting {
   int64_t vocabulary = 1'000'000;  // of each table
   int64_t samples = 2048;
   int tables = 1;
-  int replicas = 2;  // of the tpu strategy
+  int replicas = 1;  // of the tpu strategy
 };
 
 // Slots of a row, of as many columns as the table.
@@ -238,7 +238,9 @@ class Bench {
 
   void by_vocabulary() {
     for (const auto& [strategy, optimizer] : cases()) {
-      const Setting setting = {.strategy = strategy, .optimizer = optimizer};
+      // A replica for each core.
+      const Setting setting = {
+          .strategy = strategy, .optimizer = optimizer, .replicas = options_.threads};
       const std::string name = str("vocabulary_", strategy, "_", optimizer);
       if (!options_.wants(name)) continue;
       std::vector<int64_t> vocabularies = {10'000, 100'000, 1'000'000, 20'000'000};
@@ -262,7 +264,6 @@ class Bench {
     for (T value : values) {
       Setting& setting = settings.emplace_back();
       setting.optimizer = "adagrad";
-      setting.replicas = 1;
       if (unit == kPerTable) setting.vocabulary = 100'000;
       setting.*what = value;
     }
