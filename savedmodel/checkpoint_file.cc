@@ -38,9 +38,12 @@ void write_rows(Hdf5Writer& file, const std::string& dataset, const CheckpointVa
   file.write_attribute(dataset, "rows", value.spec.shape[0]);
 }
 
-// The rows that this process has and, in the first one, `whole`: what the values without rows are.
+// What the values without rows are, by number.
+using Whole = std::function<Tensor(size_t)>;
+
+// The rows that this process has and, in the first one, the values without rows.
 void write_values(Hdf5Writer& file, int64_t step, bool first_process,
-                  const std::vector<CheckpointValue>& values, const std::vector<Tensor>& whole) {
+                  const std::vector<CheckpointValue>& values, const Whole& whole) {
   file.create_group("/entries");
   int64_t entries = 0;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -51,7 +54,7 @@ void write_values(Hdf5Writer& file, int64_t step, bool first_process,
     if (value.rows) {
       write_rows(file, dataset, value);
     } else {
-      file.write(dataset, whole[i]);
+      file.write(dataset, whole(i));
     }
     file.write_attribute(dataset, "key", value.key, Hdf5Writer::Charset::kUtf8);
     if (!value.optimizer.empty()) {
@@ -65,12 +68,13 @@ void write_values(Hdf5Writer& file, int64_t step, bool first_process,
   file.write_attribute("/", "entries", entries);
 }
 
-// Reading a value may be a collective, so all processes do it before any may fail to write. Empty
-// for values by rows.
-std::vector<Tensor> read_whole(const std::vector<CheckpointValue>& values) {
-  std::vector<Tensor> out;
-  for (const CheckpointValue& value : values) out.push_back(value.rows ? Tensor() : value.get());
-  return out;
+// Reading a value may be a collective, so several processes do it before any may fail to write. One
+// alone reads each as it writes it: a value may be a copy.
+Whole read_whole(const std::vector<CheckpointValue>& values, bool alone) {
+  if (alone) return [&values](size_t i) { return values[i].get(); };
+  std::vector<Tensor> all;
+  for (const CheckpointValue& value : values) all.push_back(value.rows ? Tensor() : value.get());
+  return [all = std::move(all)](size_t i) { return all[i]; };
 }
 
 std::string part_prefix(const std::string& path) {
@@ -104,8 +108,7 @@ namespace {
 
 // The part of this process, under its name, which is returned.
 std::string write_part(const std::string& path, int rank, int64_t step,
-                       const std::vector<CheckpointValue>& values,
-                       const std::vector<Tensor>& whole) {
+                       const std::vector<CheckpointValue>& values, const Whole& whole) {
   const std::string provisional = str(path, ".part-", rank);
   {
     Hdf5Writer part(provisional);
@@ -135,7 +138,7 @@ void write_checkpoint(const std::string& path, int64_t step,
   const bool first = group.rank() == 0;
   const bool has_rows = std::ranges::any_of(
       values, [](const CheckpointValue& v) { return v.rows && v.rows->first != v.rows->end; });
-  const std::vector<Tensor> whole = read_whole(values);
+  const Whole whole = read_whole(values, group.size() == 1);
   std::optional<Hdf5Writer> main;
   std::string part;
   distribute::fail_together(group, kWho, [&] {

@@ -5,6 +5,7 @@
 #include "autodiff/ops.h"
 #include "autodiff/tape.h"
 #include "distribute/tpu_strategy.h"
+#include "framework/allocator.h"
 #include "framework/random.h"
 #include "layers/core/dense.h"
 #include "layers/embedding/tpu_embedding.h"
@@ -99,6 +100,23 @@ TEST(CheckpointTest, KeysFollowFromTheStructure) {
     EXPECT_NE(std::ranges::find(keys, key), keys.end()) << key;
   }
   EXPECT_EQ(file.integer_attribute("/", "entries"), static_cast<int64_t>(keys.size()));
+}
+
+// What is kept in memory of an optimizer's is copied to be read.
+TEST(CheckpointTest, ValuesAreReadOneAfterTheOther) {
+  const TempFolder folder;
+  std::map<std::string, Variable> variables;
+  for (const char* name : {"a", "b", "c"}) {
+    const Tensor row = normal({64}, static_cast<uint64_t>(name[0]));
+    variables.emplace(name, Variable(row.repeated(4096), {.name = name}));  // 1 MiB
+  }
+  {
+    const MemoryLimit limit(size_t{3} << 19);
+    Checkpoint({.variables = variables}).write(folder / "a.h5", 1);
+  }
+  const Hdf5File file(folder / "a.h5");
+  EXPECT_EQ(file.read("/entries/2").to_vector<float>(),
+            variables.at("c").read().to_vector<float>());
 }
 
 TEST(CheckpointTest, AScheduleOfTheRateIsNotInTheFile) {
