@@ -44,7 +44,12 @@ void pack(const std::vector<Variable>& parts, int64_t dim) {
 
 template <class T>
 VariableMemory packed(const std::vector<Variable>& parts, int64_t dim) {
-  if (!are_packed<T>(parts, dim)) pack<T>(parts, dim);
+  if (!are_packed<T>(parts, dim)) {
+    pack<T>(parts, dim);
+  } else {
+    // What was read before and what will be read are different tensors to a tape.
+    for (const Variable& part : parts) part.move_value(part.value_in_place().aliased());
+  }
   // Views cannot be written by themselves. Nobody else holds these.
   T* const first = const_cast<T*>(parts[0].value_in_place().rows<T>().first);
   VariableMemory out = {.values = first, .row_step = std::ssize(parts) * dim};

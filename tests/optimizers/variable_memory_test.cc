@@ -39,8 +39,10 @@ TEST(VariableMemoryTest, WhatIsPackedStaysWhereItIs) {
   const Variable table = of({1, 2, 3, 4}, {2, 2}), m = of({5, 6, 7, 8}, {2, 2});
   void* const first = packed_memory_of(table, {m}).values;
   EXPECT_EQ(packed_memory_of(table, {m}).values, first);
-  table.read();  // a copy
+  const Tensor copy = table.read();
+  EXPECT_EQ(copy.id(), table.read().id());
   EXPECT_EQ(packed_memory_of(table, {m}).values, first);
+  EXPECT_NE(copy.id(), table.read().id());  // it will change
 }
 
 // A tensor that looks at the rows keeps what it sees.
