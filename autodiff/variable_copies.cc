@@ -19,6 +19,8 @@ void VariableCopies::add(const Variable& variable) {
   copies_.emplace(variable.id(), std::move(copy));
 }
 
+bool VariableCopies::any_in_use() { return copies_of_scope != nullptr; }
+
 const Variable* VariableCopies::current(uint64_t id) {
   if (copies_of_scope == nullptr) return nullptr;
   const auto at = copies_of_scope->copies_.find(id);

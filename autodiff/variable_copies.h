@@ -1,5 +1,5 @@
 // VariableCopies: variables that stand in for others, so that layers run on values of a moment
-// while their own go on to change.
+// while their own go on to change. Optimizers step no copies (RuntimeError).
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,7 @@ class VariableCopies {
    private:
     const VariableCopies* const previous_;
   };
+  static bool any_in_use();  // by this thread
 
  private:
   friend class Variable;

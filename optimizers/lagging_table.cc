@@ -18,56 +18,33 @@ constexpr int32_t kBusy = -1;        // a row's steps are being made
 constexpr size_t kRowsAtOnce = 256;  // their values and slots fit the L2 cache
 constexpr size_t kHadAhead = 48;     // rows
 
-// What a slot asks before it is looked at.
-class RowsOfSlot final : public WaitingRows {
- public:
-  explicit RowsOfSlot(std::weak_ptr<LaggingTable> table) : table_(std::move(table)) {}
-  void bring_up(std::span<const int64_t> ids) override {
-    if (const auto table = table_.lock()) table->bring_up(ids);
-  }
-  void bring_up_all() override {
-    if (const auto table = table_.lock()) table->bring_up_all();
-  }
-
- private:
-  const std::weak_ptr<LaggingTable> table_;  // which keeps the slot
-};
-
 }  // namespace
 
-LaggingTable::LaggingTable(std::shared_ptr<kernels::SkippedSteps> steps, const Variable& table,
-                           std::vector<Variable> slots)
+LaggingTable::LaggingTable(std::shared_ptr<kernels::SkippedSteps> steps, const Variable& table)
     : steps_(std::move(steps)),
       table_(table),
-      slots_(std::move(slots)),
       rows_(table.shape()[0]),
       dim_(row_size(table)),
       dtype_(table.dtype()),
       steps_had_(Tensor::zeros({rows_}, DType::kInt32)),
       had_(steps_had_.mutable_data<int32_t>().data()),
       all_had_(static_cast<int32_t>(steps_->size())),
-      due_(all_had_) {
-  if (slots_.size() > kMostSlots) {
+      due_(all_had_) {}
+
+void LaggingTable::pack(const std::vector<Variable>& slots) {
+  if (slots.size() > kMostSlots) {
     throw NotImplementedError("lazy_rows: optimizers have at most ", kMostSlots,
-                              " slots, received ", slots_.size());
+                              " slots, received ", slots.size());
   }
-}
-
-// From now on the table asks here.
-void LaggingTable::take_part() {
   const Variable table = table_.lock();
-  if (table.waiting_rows().get() == this) return;
-  table.bring_up_all();
-  table.set_waiting_rows(shared_from_this());
-  for (const Variable& slot : slots_) {
-    slot.set_waiting_rows(std::make_shared<RowsOfSlot>(weak_from_this()));
+  if (table.waiting_rows().get() != this) {
+    table.set_waiting_rows(shared_from_this());
+    for (const Variable& slot : slots) slot.set_waiting_rows(shared_from_this());
   }
+  memory_ = packed_memory_of(table, slots);
 }
 
-void LaggingTable::pack() { memory_ = packed_memory_of(table_.lock(), slots_); }
-
-void LaggingTable::begin_step(bool decays) {
-  take_part();
+void LaggingTable::end_step(bool decays) {
   const int64_t step = steps_->size() - 1;
   // Without rows that wait, steps of others are none of this table's.
   if (all_had_ == due_) {
@@ -88,11 +65,12 @@ bool LaggingTable::is_behind(int64_t row) const {
 
 void LaggingTable::step_rows(std::span<const int64_t> rows) {
   const int32_t all_had = all_had_.load(std::memory_order_acquire);
+  const auto with_this = static_cast<int32_t>(steps_->size() + 1);
   for (size_t i = 0; i < rows.size(); ++i) {
     if (i + kHadAhead < rows.size()) __builtin_prefetch(had_ + rows[i + kHadAhead], 1);
     int32_t& had = had_[rows[i]];
-    make_steps(rows[i], std::max(had, all_had), due_ - 1);
-    had = due_;
+    make_steps(rows[i], std::max(had, all_had), due_);
+    had = with_this;
   }
 }
 
@@ -111,15 +89,15 @@ template <class T>
 void LaggingTable::make_steps_of(int64_t row, const Run& run) const {
   std::array<T*, kMostSlots> slots = {};
   const int64_t at = row * memory_.row_step;
-  for (size_t s = 0; s < slots_.size(); ++s) slots[s] = static_cast<T*>(memory_.slots[s]) + at;
+  for (size_t s = 0; s < memory_.slots.size(); ++s)
+    slots[s] = static_cast<T*>(memory_.slots[s]) + at;
   steps_->catch_up(static_cast<T*>(memory_.values) + at, slots.data(), dim_, run.begin, run.end,
                    run.decays);
 }
 
 // Rows are locked by stripes: a lock for each row would let none of them be read ahead.
 void LaggingTable::bring_up(std::span<const int64_t> ids) {
-  const Variable table = table_.lock();
-  if (!table || all_had_ == due_ || dim_ == 0) return;
+  if (all_had_ == due_ || dim_ == 0) return;
   const auto found =
       std::ranges::find_if(ids, [&](int64_t id) { return is_row(id) && is_behind(id); });
   ids = ids.subspan(found - ids.begin());
@@ -207,9 +185,9 @@ void LaggingTable::make_steps(Rows rows) const {
 template <class T>
 void LaggingTable::make_steps_of(Rows rows) const {
   std::array<T*, kMostSlots> slots = {};
-  for (size_t s = 0; s < slots_.size(); ++s) slots[s] = static_cast<T*>(memory_.slots[s]);
+  for (size_t s = 0; s < memory_.slots.size(); ++s) slots[s] = static_cast<T*>(memory_.slots[s]);
   steps_->catch_up_rows(kernels::RowsBehind<T>{.values = static_cast<T*>(memory_.values),
-                                               .slots = {slots.data(), slots_.size()},
+                                               .slots = {slots.data(), memory_.slots.size()},
                                                .dim = dim_,
                                                .row_step = memory_.row_step,
                                                .rows = rows},
@@ -217,8 +195,7 @@ void LaggingTable::make_steps_of(Rows rows) const {
 }
 
 void LaggingTable::bring_up_all() {
-  const Variable table = table_.lock();
-  if (!table || all_had_ == due_) return;
+  if (all_had_ == due_) return;
   if (dim_ > 0) {
     parallel_for(rows_, kRowsOfStripe, [&](int64_t begin, int64_t end) {
       std::array<int64_t, kRowsOfStripe> rows;
@@ -238,14 +215,15 @@ LaggingTables::LaggingTables(const std::string& who, std::shared_ptr<const Updat
 void LaggingTables::pack(const std::vector<SteppedTable>& tables) {
   for (const SteppedTable& s : tables) {
     std::shared_ptr<LaggingTable>& table = tables_[s.table.id()];
-    if (table == nullptr) table = std::make_shared<LaggingTable>(steps_, s.table, s.slots);
-    table->pack();
+    if (table == nullptr) table = std::make_shared<LaggingTable>(steps_, s.table);
+    table->pack(s.slots);
   }
 }
 
-void LaggingTables::begin_step(const Step& step, double decay,
-                               const std::vector<SteppedTable>& tables) {
+void LaggingTables::end_step(const Step& step, double decay,
+                             const std::vector<SteppedTable>& tables) {
   if (tables.empty()) return;
+  drop_tables_that_are_gone();
   // The history of a run would grow for ever.
   const auto waits = [](const auto& table) { return table.second->has_waiting_rows(); };
   if (std::ranges::none_of(tables_, waits)) steps_->forget();
@@ -254,7 +232,16 @@ void LaggingTables::begin_step(const Step& step, double decay,
                                        : steps_->expect<float>(s.decays);
   }
   steps_->add(step, decay);
-  for (const SteppedTable& s : tables) find(s.table)->begin_step(s.decays);
+  for (const SteppedTable& s : tables) find(s.table)->end_step(s.decays);
+}
+
+// Rows that wait would keep the history. Slots may be left of such a table.
+void LaggingTables::drop_tables_that_are_gone() {
+  std::erase_if(tables_, [](const auto& table) {
+    if (table.second->has_table()) return false;
+    table.second->bring_up_all();
+    return true;
+  });
 }
 
 bool LaggingTables::are_waited_for(const Variable& table) const {

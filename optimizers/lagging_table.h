@@ -2,7 +2,8 @@
 //
 // A step by IndexedSlices touches the rows that they name. The others are behind from then on, and
 // are brought up to date when they are stepped next or when somebody looks: the table and its slots
-// ask for it (Variable::set_waiting_rows). A row of zeros' state costs nothing but its number.
+// ask for it (Variable::set_waiting_rows) and keep this alive. A row of zeros' state costs nothing
+// but its number.
 #pragma once
 
 #include <array>
@@ -23,18 +24,18 @@ namespace keel {
 class LaggingTable final : public WaitingRows, public std::enable_shared_from_this<LaggingTable> {
  public:
   // Rows know all of `steps` so far.
-  LaggingTable(std::shared_ptr<kernels::SkippedSteps> steps, const Variable& table,
-               std::vector<Variable> slots);
+  LaggingTable(std::shared_ptr<kernels::SkippedSteps> steps, const Variable& table);
 
   // Before a step, when nobody looks and no rows wait for others: packs what is not packed.
-  void pack();
+  void pack(const std::vector<Variable>& slots);
   const VariableMemory& memory() const { return memory_; }
-  // The last of the steps is one of this table by rows; all rows that it does not step wait.
-  void begin_step(bool decays);
-  bool has_waiting_rows() const { return all_had_ != due_ && table_.lock(); }
   // Before they are stepped: gives rows what they missed before this step. Different rows may be
   // stepped at once.
   void step_rows(std::span<const int64_t> rows);
+  // The last of the steps is one of this table by rows; all rows that it did not step wait.
+  void end_step(bool decays);
+  bool has_waiting_rows() const { return all_had_ != due_; }
+  bool has_table() const { return static_cast<bool>(table_.lock()); }
 
   void bring_up(std::span<const int64_t> ids) override;
   void bring_up_all() override;
@@ -59,7 +60,6 @@ class LaggingTable final : public WaitingRows, public std::enable_shared_from_th
     bool decays = false;
   };
 
-  void take_part();
   bool is_row(int64_t id) const { return id >= 0 && id < rows_; }
   bool is_behind(int64_t row) const;
   void ask_for(const kernels::RowBehind& row) const;
@@ -73,7 +73,6 @@ class LaggingTable final : public WaitingRows, public std::enable_shared_from_th
 
   const std::shared_ptr<kernels::SkippedSteps> steps_;
   const Variable::Weak table_;
-  const std::vector<Variable> slots_;
   const int64_t rows_, dim_;
   const DType dtype_;
   // By row: the steps that it has had, or kBusy.
@@ -83,7 +82,8 @@ class LaggingTable final : public WaitingRows, public std::enable_shared_from_th
   std::array<std::mutex, kStripes> stripes_;  // of rows that are brought up
   int32_t due_ = 0;                           // that rows should have had
   std::vector<Run> runs_;
-  VariableMemory memory_;  // of the values while rows wait
+  // Of the values while rows wait; whoever of table and slots is left keeps all of it.
+  VariableMemory memory_;
 };
 
 struct SteppedTable {
@@ -92,22 +92,25 @@ struct SteppedTable {
   bool decays = false;
 };
 
-// The tables of one optimizer. Thread safe but for begin_step.
+// The tables of one optimizer. Thread safe but for pack and end_step.
 class LaggingTables {
  public:
   // ValueError as of SkippedSteps.
   LaggingTables(const std::string& who, std::shared_ptr<const UpdateRule> rule, bool closed_form);
 
-  // LaggingTable::pack of each.
+  // Before a step by rows of these tables: LaggingTable::pack of each. A step that fails after
+  // that has not been one: of its rows, those that it did step stay as they are.
   void pack(const std::vector<SteppedTable>& tables);
-  // A step by rows of tables that are packed, some of which decay by so much times the value.
-  void begin_step(const Step& step, double decay, const std::vector<SteppedTable>& tables);
+  // After it; some of the tables decay by so much times the value.
+  void end_step(const Step& step, double decay, const std::vector<SteppedTable>& tables);
   // Whether it is these that the rows of a table ask, if anybody.
   bool are_waited_for(const Variable& table) const;
   // Of a table of the step.
   LaggingTable* find(const Variable& table) const;
 
  private:
+  void drop_tables_that_are_gone();
+
   const std::shared_ptr<kernels::SkippedSteps> steps_;
   std::map<uint64_t, std::shared_ptr<LaggingTable>> tables_;  // by Variable::id
 };

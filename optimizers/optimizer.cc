@@ -6,6 +6,7 @@
 #include "autodiff/ops.h"
 #include "autodiff/replica_context.h"
 #include "autodiff/tape.h"
+#include "autodiff/variable_copies.h"
 #include "distribute/strategy.h"
 #include "framework/device.h"
 #include "framework/profile.h"
@@ -197,6 +198,11 @@ void Optimizer::apply_gradients(const std::vector<Gradient>& gradients,
                                 const std::vector<Variable>& variables) {
   const NoGradient pause;
   const profile::Scope scope(profile::Phase::kUpdate, class_name_, profile::Phase::kUpdate);
+  if (VariableCopies::any_in_use()) {
+    throw RuntimeError(class_name_,
+                       ".apply_gradients: must not be called in a VariableCopies::Scope, whose "
+                       "copies would take the step in place of the variables");
+  }
   check_gradients(class_name_ + ".apply_gradients", gradients, variables);
   check_variables(variables);
   check_lazy_rows(gradients, variables);
@@ -289,15 +295,11 @@ void Optimizer::apply_alone(const std::vector<Gradient>& gradients,
   Sorted all = sorted(plan, gradients, variables, forms);
   prepare(all.updated, all.touched);
   pack_lazy_rows(all.updated);
-  step_shared_slots(plan);
-  const std::vector<double> shared = shared_values();
+  const std::vector<double> shared = shared_values(plan);
   plan.step.shared = shared;
-  begin_lazy_rows(plan, all.updated);
   complete(all.updated);
   step_alone(plan, *rule_, all.updated);
-  for (const Variable& v : all.averaged) average_unchanged(plan, *rule_, v, slots_.slots(v));
-  apply_constraints(all.updated);
-  count_call();
+  finish(plan, all.updated, all.averaged);
 }
 
 void Optimizer::apply_together(const std::vector<Gradient>& gradients,
@@ -319,11 +321,6 @@ void Optimizer::apply_together(const std::vector<Gradient>& gradients,
     const NoGradient pause;
     fn();
   };
-  const auto finish = [&](const Sorted& all, const StepPlan& plan) {
-    for (const Variable& v : all.averaged) average_unchanged(plan, *rule_, v, slots_.slots(v));
-    apply_constraints(all.updated);
-    count_call();
-  };
   // All are here, so nobody reads the variables any more; and see the new slots when they go on.
   const auto begin = [&](const StepAgreement& agreed) {
     if (!agreed.refused.empty() || !any_gradient(agreed.forms)) return;
@@ -334,11 +331,10 @@ void Optimizer::apply_together(const std::vector<Gradient>& gradients,
       if (communicator.placement().processes() > 1) slots_.deal(all.dense, all.touched);
       pack_lazy_rows(all.updated);
     }
-    step_shared_slots(plan);
-    const std::vector<double> shared = shared_values();
+    if (!all.updated.empty()) return;
+    const std::vector<double> shared = shared_values(plan);
     plan.step.shared = shared;
-    begin_lazy_rows(plan, all.updated);
-    if (all.updated.empty()) finish(all, plan);
+    finish(plan, all.updated, all.averaged);
   };
   const StepAgreement agreement =
       agree_on_step(communicator, proposal(gradients, variables), variables,
@@ -349,11 +345,11 @@ void Optimizer::apply_together(const std::vector<Gradient>& gradients,
   StepPlan plan = plan_after(agreement.calls, agreement.learning_rate);
   Sorted all = sorted(plan, gradients, variables, agreement.forms);
   if (all.updated.empty()) return;
-  const std::vector<double> shared = shared_values();
+  const std::vector<double> shared = shared_values(plan);
   plan.step.shared = shared;
   complete(all.updated);
   step_together(communicator, plan, *rule_, all.updated,
-                [&] { as_leader([&] { finish(all, plan); }); });
+                [&] { as_leader([&] { finish(plan, all.updated, all.averaged); }); });
 }
 
 StepProposal Optimizer::proposal(const std::vector<Gradient>& gradients,
@@ -424,27 +420,20 @@ void Optimizer::pack_lazy_rows(const std::vector<StepVariable>& updated) {
   if (lagging_ != nullptr) lagging_->pack(lazy_tables(updated));
 }
 
-// Counts the step for rows that it leaves out.
-void Optimizer::begin_lazy_rows(const StepPlan& plan, const std::vector<StepVariable>& updated) {
-  if (lagging_ == nullptr) return;
-  lagging_->begin_step(plan.step, plan.weight_decay * plan.step.learning_rate,
-                       lazy_tables(updated));
-}
-
-void Optimizer::step_shared_slots(const StepPlan& plan) {
-  if (shared_slots_.empty() || !plan.updates) return;
-  std::vector<double> values = shared_values();
-  rule_->step_shared(values, plan.step);
-  for (size_t i = 0; i < values.size(); ++i) {
-    shared_slots_[i].make_value_unique();
-    shared_slots_[i].elements<double>()[0] = values[i];
-  }
-}
-
-std::vector<double> Optimizer::shared_values() const {
+// Of the shared slots, in and after the step.
+std::vector<double> Optimizer::shared_values(const StepPlan& plan) const {
   std::vector<double> out;
   for (const Variable& slot : shared_slots_) out.push_back(slot.read().item<double>());
+  if (!out.empty() && plan.updates) rule_->step_shared(out, plan.step);
   return out;
+}
+
+// What is left once all updated variables have had the step.
+void Optimizer::finish(const StepPlan& plan, const std::vector<StepVariable>& updated,
+                       const std::vector<Variable>& averaged) {
+  for (const Variable& v : averaged) average_unchanged(plan, *rule_, v, slots_.slots(v));
+  apply_constraints(updated);
+  count_call(plan, updated);
 }
 
 // What it takes to tell that processes start alike: 0 for a variable that has its state.
@@ -453,7 +442,16 @@ uint64_t Optimizer::checksum_of_start(const Variable& variable) const {
   return checksum(variable.read());
 }
 
-void Optimizer::count_call() {
+// The last thing that a step does: what fails before leaves no count behind that others lack.
+void Optimizer::count_call(const StepPlan& plan, const std::vector<StepVariable>& updated) {
+  if (lagging_ != nullptr) {
+    lagging_->end_step(plan.step, plan.weight_decay * plan.step.learning_rate,
+                       lazy_tables(updated));
+  }
+  for (size_t i = 0; i < plan.step.shared.size(); ++i) {
+    shared_slots_[i].make_value_unique();
+    shared_slots_[i].elements<double>()[0] = plan.step.shared[i];
+  }
   iterations_.make_value_unique();
   ++iterations_.elements<int64_t>()[0];
 }

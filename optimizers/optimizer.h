@@ -46,10 +46,10 @@ class Optimizer {
   // another shape or ids out of range, a constraint gives another shape, or a variable with one has
   // IndexedSlices that lazy_rows is for; TypeError if a variable
   // or gradient is not floating or their dtypes differ; RuntimeError outside the replicas of a
-  // strategy that has several; NotImplementedError for float64 in several replicas, and for
-  // loss_scale_factor with a virtual variable. Collective inside them: RuntimeError in all if their
-  // lists of variables do not agree, or if the variables of several processes differ when they are
-  // trained for the first time.
+  // strategy that has several, and in a VariableCopies::Scope; NotImplementedError for float64 in
+  // several replicas, and for loss_scale_factor with a virtual variable. Collective inside them:
+  // RuntimeError in all if their lists of variables do not agree, or if the variables of several
+  // processes differ when they are trained for the first time.
   void apply_gradients(const std::vector<Gradient>& gradients,
                        const std::vector<Variable>& variables);
 
@@ -145,11 +145,11 @@ class Optimizer {
   void prepare(const std::vector<StepVariable>& updated, const std::vector<Variable>& touched);
   std::vector<SteppedTable> lazy_tables(const std::vector<StepVariable>& updated) const;
   void pack_lazy_rows(const std::vector<StepVariable>& updated);
-  void begin_lazy_rows(const StepPlan& plan, const std::vector<StepVariable>& updated);
-  void step_shared_slots(const StepPlan& plan);
-  std::vector<double> shared_values() const;
+  std::vector<double> shared_values(const StepPlan& plan) const;
+  void finish(const StepPlan& plan, const std::vector<StepVariable>& updated,
+              const std::vector<Variable>& averaged);
+  void count_call(const StepPlan& plan, const std::vector<StepVariable>& updated);
   uint64_t checksum_of_start(const Variable& variable) const;
-  void count_call();
 
   const std::string class_name_;
   const OptimizerOptions options_;

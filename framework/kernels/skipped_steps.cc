@@ -42,6 +42,15 @@ void check(const std::string& who, const UpdateRule& rule, const SkippedStepsOpt
                    "which with these options they have not; replay serves");
 }
 
+template <class T>
+bool all_finite(const T* x, int64_t n) {
+  using Bits = std::conditional_t<sizeof(T) == sizeof(float), uint32_t, uint64_t>;
+  constexpr auto kInfinity = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
+  bool out = true;
+  for (int64_t i = 0; i < n; ++i) out &= (std::bit_cast<Bits>(x[i]) & kInfinity) != kInfinity;
+  return out;
+}
+
 // Times x -> factor x, rounded each time.
 template <class T>
 void shrink(T* x, int64_t n, T factor, int64_t times) {
@@ -108,6 +117,7 @@ SkippedSteps::SkippedSteps(const std::string& who, std::shared_ptr<const UpdateR
                            SkippedStepsOptions options)
     : rule_(std::move(rule)),
       options_(options),
+      slots_(rule_->slots().size()),
       shared_(rule_->shared_slots().size()),
       is_adam_(adam(*rule_) != nullptr) {
   check(who, *rule_, options_);
@@ -178,10 +188,28 @@ bool SkippedSteps::at_rest(T* const* slots, int64_t n) const {
   const ZeroGradient& formula = typed<T>().formula;
   if (!formula.rests) return false;
   Bits all = 0;
-  for (const int slot : formula.zero_at_rest) {
-    for (int64_t i = 0; i < n; ++i) all |= std::bit_cast<Bits>(slots[slot][i]);
+  bool finite = true;
+  for (size_t slot = 0; slot < slots_; ++slot) {
+    if (std::ranges::find(formula.zero_at_rest, static_cast<int>(slot)) ==
+        formula.zero_at_rest.end()) {
+      finite &= all_finite(slots[slot], n);
+    } else {
+      for (int64_t i = 0; i < n; ++i) all |= std::bit_cast<Bits>(slots[slot][i]);
+    }
   }
-  return all == 0;
+  return all == 0 && finite;
+}
+
+// Whether the last of many steps makes what all of them make.
+template <class T>
+bool SkippedSteps::forgets(const T* w, T* const* slots, int64_t n) const {
+  const ZeroGradient& formula = typed<T>().formula;
+  if (odd_ || formula.move != Move::kForgets) return false;
+  bool out = all_finite(w, n);
+  for (size_t slot = 0; slot < slots_; ++slot) out &= all_finite(slots[slot], n);
+  const T* spread = slots[formula.spread];
+  for (int64_t i = 0; i < n; ++i) out &= spread[i] != 0;
+  return out;
 }
 
 template <class T>
@@ -198,7 +226,7 @@ void SkippedSteps::catch_up(T* w, T* const* slots, int64_t n, int64_t from, int6
   from -= forgotten_;
   to -= forgotten_;
   if (n <= kPiece) return catch_up_piece(w, slots, n, from, to, decays);
-  std::vector<T*> at(slots, slots + rule_->slots().size());
+  std::vector<T*> at(slots, slots + slots_);
   for (int64_t i = 0; i < n; i += kPiece) {
     const int64_t some = std::min(kPiece, n - i);
     catch_up_piece(w + i, at.data(), some, from, to, decays);
@@ -236,7 +264,7 @@ void SkippedSteps::catch_up_piece(T* w, T* const* slots, int64_t n, int64_t from
                                   bool decays) const {
   const Typed& of = typed<T>();
   const bool formulas = !odd_;
-  if (formulas && of.formula.move == Move::kForgets) from = to - 1;
+  if (to - from > 1 && forgets(w, slots, n)) from = to - 1;
   const bool many = to - from > kFewSteps;
   if (formulas && many && at_rest(slots, n)) {
     const bool at_once =

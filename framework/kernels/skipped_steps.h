@@ -75,6 +75,8 @@ class SkippedSteps {
   template <class T>
   bool at_rest(T* const* slots, int64_t n) const;
   template <class T>
+  bool forgets(const T* w, T* const* slots, int64_t n) const;
+  template <class T>
   void decay(T* w, int64_t n, int64_t number) const;
   template <class T>
   void replay(T* w, T* const* slots, int64_t n, int64_t from, int64_t to, bool decays) const;
@@ -83,6 +85,7 @@ class SkippedSteps {
 
   const std::shared_ptr<const UpdateRule> rule_;
   const SkippedStepsOptions options_;
+  const size_t slots_;   // of a row
   const size_t shared_;  // values of a step
   const bool is_adam_;
   int64_t forgotten_ = 0;

@@ -78,7 +78,7 @@ ZeroGradient of(const AdamRule& rule) {
 
 template <class T>
 ZeroGradient of(const FtrlRule& rule) {
-  return {.move = rule.options.l2_shrinkage == 0 ? Move::kForgets : Move::kUnknown};
+  return {.move = rule.options.l2_shrinkage == 0 ? Move::kForgets : Move::kUnknown, .spread = 0};
 }
 
 template <class T>

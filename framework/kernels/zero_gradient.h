@@ -8,7 +8,8 @@
 
 namespace keel::kernels {
 
-// A step first shrinks slots, then moves the weight w by what they are then.
+// A step first shrinks slots, then moves the weight w by what they are then. All of it is said of
+// finite numbers.
 struct ZeroGradient {
   enum class Move {
     kStays,    // not at all
@@ -16,7 +17,8 @@ struct ZeroGradient {
                // which is raised to `spread` before
     kDivides,  // w -= rate m / (root(spread) + scale epsilon)
     kSigns,    // w -= rate sign(m)
-    kForgets,  // to a value that neither w nor earlier steps count in; slots stay
+    kForgets,  // to a value that neither w nor earlier steps count in; slots stay, of which
+               // `spread` must not be 0
     kUnknown,  // there is no formula
   };
   // slot *= factor.

@@ -1,0 +1,196 @@
+// OptimizerOptions::lazy_rows where steps fail, tables go and numbers are none: as without it.
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "gtest/gtest.h"
+
+#include "autodiff/replica_context.h"
+#include "autodiff/variable_copies.h"
+#include "distribute/tpu_strategy.h"
+#include "framework/allocator.h"
+#include "optimizers/adagrad.h"
+#include "optimizers/adam.h"
+#include "optimizers/ftrl.h"
+#include "optimizers/nadam.h"
+#include "optimizers/sgd.h"
+#include "tests/autodiff/small_tensors.h"
+
+namespace keel::lazy_rows_edges_test {
+
+using distribute::TPUStrategy;
+using testing_support::message_of;
+using Floats = std::vector<float>;
+using Make = std::function<OptimizerHandle(LazyRows)>;
+
+Variable table(int64_t rows, int64_t dim) {
+  return Variable(Tensor::full({rows, dim}, 1.0F), {.name = "table"});
+}
+
+IndexedSlices rows_from(const Variable& of, int64_t first, int64_t n, float gradient = 0.5F) {
+  std::vector<int64_t> ids(n);
+  std::iota(ids.begin(), ids.end(), first);
+  return {.ids = Tensor::from(ids, {n}),
+          .values = Tensor::full(of.shape().with(0, n), gradient),
+          .dense_shape = of.shape()};
+}
+IndexedSlices one_row(const Variable& of, int64_t id, float gradient = 0.5F) {
+  return rows_from(of, id, 1, gradient);
+}
+
+Floats values(const Variable& variable) { return variable.read().to_vector<float>(); }
+
+// The table behind its slots, which wait as well.
+Floats state_of(const Optimizer& optimizer, const Variable& of) {
+  Floats out;
+  for (const Variable& slot : optimizer.slots(of)) {
+    for (const float x : values(slot)) out.push_back(x);
+  }
+  for (const float x : values(of)) out.push_back(x);
+  return out;
+}
+
+// Which NaN it is says nothing.
+std::vector<uint32_t> bits(const Floats& of) {
+  std::vector<uint32_t> out;
+  for (const float x : of) out.push_back(std::isnan(x) ? 0x7FC00000U : std::bit_cast<uint32_t>(x));
+  return out;
+}
+
+// What `make` makes of it.
+void expect_alike(const std::function<Floats(LazyRows)>& make) {
+  EXPECT_EQ(bits(make(LazyRows::kReplay)), bits(make(LazyRows::kOff)));
+}
+
+TEST(LazyRowsEdgesTest, AStepThatFindsNoRoomIsNone) {
+  // That of Nadam has a state for all variables too.
+  const auto nadam = [](LazyRows lazy) { return optimizers::Nadam({.lazy_rows = lazy}); };
+  const auto adam = [](LazyRows lazy) { return optimizers::Adam({.lazy_rows = lazy}); };
+  for (const Make& make : std::vector<Make>{adam, nadam}) {
+    expect_alike([&](LazyRows lazy) {
+      const OptimizerHandle optimizer = make(lazy);
+      const Variable of = table(512, 16);
+      optimizer->apply_gradients({one_row(of, 0)}, {of});
+      const std::vector<Gradient> next = {rows_from(of, 1, 64)};  // of 4096 bytes
+      for (const int64_t bytes : {1, 600, 1500, 4000}) {
+        const MemoryLimit limit(bytes);
+        EXPECT_THROW(optimizer->apply_gradients(next, {of}), ValueError) << bytes;
+      }
+      EXPECT_EQ(optimizer->iterations(), 1);
+      Floats out = state_of(*optimizer, of);
+      optimizer->apply_gradients(next, {of});
+      for (const float x : state_of(*optimizer, of)) out.push_back(x);
+      return out;
+    });
+  }
+}
+
+TEST(LazyRowsEdgesTest, AStepOfReplicasThatFindsNoRoomIsNone) {
+  expect_alike([](LazyRows lazy) {
+    const OptimizerHandle nadam = optimizers::Nadam({.lazy_rows = lazy});
+    const Variable of = table(512, 16);
+    TPUStrategy strategy({.num_cores = 2});
+    const auto step = [&](int64_t id, std::optional<int64_t> bytes) {
+      strategy.run([&] {
+        const int replica = current_replica_context()->replica;
+        const Gradient gradient = one_row(of, id + replica);
+        std::optional<MemoryLimit> limit;
+        if (bytes && replica == 1) limit.emplace(*bytes);
+        nadam->apply_gradients({gradient}, {of});
+      });
+    };
+    step(0, std::nullopt);
+    EXPECT_THROW(step(2, 1), ValueError);
+    Floats out = state_of(*nadam, of);
+    step(2, std::nullopt);
+    EXPECT_EQ(nadam->iterations(), 2);
+    for (const float x : state_of(*nadam, of)) out.push_back(x);
+    return out;
+  });
+}
+
+TEST(LazyRowsEdgesTest, SlotsOutliveTheirTable) {
+  for (const bool trains_on : {false, true}) {
+    for (const bool optimizer_goes : {false, true}) {
+      expect_alike([&](LazyRows lazy) {
+        OptimizerHandle adam = optimizers::Adam({.learning_rate = 0.1, .lazy_rows = lazy});
+        Variable of = table(300, 3);
+        for (int64_t step = 0; step < 10; ++step) adam->apply_gradients({one_row(of, step)}, {of});
+        const Variable slot = adam->slots(of)[1];
+        of = Variable();
+        const Variable other = table(4, 2);
+        for (int64_t step = 0; trains_on && step < 3; ++step) {
+          adam->apply_gradients({one_row(other, step)}, {other});
+        }
+        if (optimizer_goes) adam = optimizers::Adam({});
+        Floats out = values(slot);
+        for (const float x : values(other)) out.push_back(x);
+        return out;
+      });
+    }
+  }
+}
+
+TEST(LazyRowsEdgesTest, CopiesOfVariablesAreNotStepped) {
+  for (const LazyRows lazy : {LazyRows::kOff, LazyRows::kReplay}) {
+    const OptimizerHandle adam = optimizers::Adam({.lazy_rows = lazy});
+    const Variable of = table(8, 2);
+    adam->apply_gradients({one_row(of, 0)}, {of});
+    const Floats before = values(of);
+    VariableCopies copies;
+    copies.add(of);
+    {
+      const VariableCopies::Scope scope(copies);
+      EXPECT_EQ(message_of<RuntimeError>([&] { adam->apply_gradients({one_row(of, 1)}, {of}); }),
+                "Adam.apply_gradients: must not be called in a VariableCopies::Scope, whose copies "
+                "would take the step in place of the variables");
+    }
+    EXPECT_EQ(values(of), before);
+    EXPECT_EQ(adam->iterations(), 1);
+  }
+}
+
+// Row 0 has a state that is no number, or that divides by zero; then others have steps.
+TEST(LazyRowsEdgesTest, WhatIsNoNumberBecomesWhatStepsOfAllRowsMakeOfIt) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto ftrl = [](LazyRows lazy) {
+    return optimizers::Ftrl({.learning_rate = 0.1, .lazy_rows = lazy});
+  };
+  const auto adagrad = [](LazyRows lazy) {
+    return optimizers::Adagrad({.learning_rate = 0.1, .weight_decay = 0.1, .lazy_rows = lazy});
+  };
+  const auto amsgrad = [](LazyRows lazy) {
+    return optimizers::Adam({.learning_rate = 0.1, .amsgrad = true, .lazy_rows = lazy});
+  };
+  const auto momentum = [](LazyRows lazy) {
+    return optimizers::SGD({.learning_rate = 0.1, .momentum = 0.9, .lazy_rows = lazy});
+  };
+  for (const Make& make : std::vector<Make>{ftrl, adagrad, amsgrad, momentum}) {
+    const auto slots = static_cast<int64_t>(make(LazyRows::kOff)->slot_specs().size());
+    for (int64_t part = -1; part < slots; ++part) {
+      for (const float value : {0.0F, NAN, kInfinity, -kInfinity, 1e38F}) {
+        for (const bool looks : {false, true}) {
+          SCOPED_TRACE(testing::Message() << make(LazyRows::kOff)->class_name() << " part " << part
+                                          << " value " << value << " looks " << looks);
+          expect_alike([&](LazyRows lazy) {
+            const OptimizerHandle optimizer = make(lazy);
+            const Variable of = table(2, 3);
+            optimizer->apply_gradients({one_row(of, 0, 2.0F)}, {of});
+            const Variable changed = part < 0 ? of : optimizer->slots(of)[part];
+            changed.assign(Tensor::full({2, 3}, value));
+            for (int64_t step = 0; step < 7; ++step) {
+              optimizer->apply_gradients({one_row(of, 1)}, {of});
+              if (looks) values(of);
+            }
+            return state_of(*optimizer, of);
+          });
+        }
+      }
+    }
+  }
+}
+
+}  // namespace keel::lazy_rows_edges_test
