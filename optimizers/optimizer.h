@@ -50,6 +50,8 @@ class Optimizer {
   // several replicas, and for loss_scale_factor with a virtual variable. Collective inside them:
   // RuntimeError in all if their lists of variables do not agree, or if the variables of several
   // processes differ when they are trained for the first time.
+  // A step that fails later, for want of memory say, does not count, but some of the variables may
+  // have had it.
   void apply_gradients(const std::vector<Gradient>& gradients,
                        const std::vector<Variable>& variables);
 

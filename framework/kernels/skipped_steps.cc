@@ -43,11 +43,24 @@ void check(const std::string& who, const UpdateRule& rule, const SkippedStepsOpt
 }
 
 template <class T>
+using BitsOf = std::conditional_t<sizeof(T) == sizeof(float), uint32_t, uint64_t>;
+template <class T>
+constexpr auto kInfinity = std::bit_cast<BitsOf<T>>(std::numeric_limits<T>::infinity());
+
+template <class T>
 bool all_finite(const T* x, int64_t n) {
-  using Bits = std::conditional_t<sizeof(T) == sizeof(float), uint32_t, uint64_t>;
-  constexpr auto kInfinity = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
   bool out = true;
-  for (int64_t i = 0; i < n; ++i) out &= (std::bit_cast<Bits>(x[i]) & kInfinity) != kInfinity;
+  for (int64_t i = 0; i < n; ++i) {
+    out &= (std::bit_cast<BitsOf<T>>(x[i]) & kInfinity<T>) != kInfinity<T>;
+  }
+  return out;
+}
+
+// Finite and not negative.
+template <class T>
+bool all_have_roots(const T* x, int64_t n) {
+  bool out = true;
+  for (int64_t i = 0; i < n; ++i) out &= std::bit_cast<BitsOf<T>>(x[i]) < kInfinity<T>;
   return out;
 }
 
@@ -184,20 +197,19 @@ Step SkippedSteps::step(int64_t number) const {
 
 template <class T>
 bool SkippedSteps::at_rest(T* const* slots, int64_t n) const {
-  using Bits = std::conditional_t<sizeof(T) == sizeof(float), uint32_t, uint64_t>;
   const ZeroGradient& formula = typed<T>().formula;
   if (!formula.rests) return false;
-  Bits all = 0;
-  bool finite = true;
+  BitsOf<T> all = 0;
+  bool have_roots = true;
   for (size_t slot = 0; slot < slots_; ++slot) {
     if (std::ranges::find(formula.zero_at_rest, static_cast<int>(slot)) ==
         formula.zero_at_rest.end()) {
-      finite &= all_finite(slots[slot], n);
+      have_roots &= all_have_roots(slots[slot], n);
     } else {
-      for (int64_t i = 0; i < n; ++i) all |= std::bit_cast<Bits>(slots[slot][i]);
+      for (int64_t i = 0; i < n; ++i) all |= std::bit_cast<BitsOf<T>>(slots[slot][i]);
     }
   }
-  return all == 0 && finite;
+  return all == 0 && have_roots;
 }
 
 // Whether the last of many steps makes what all of them make.
@@ -205,9 +217,9 @@ template <class T>
 bool SkippedSteps::forgets(const T* w, T* const* slots, int64_t n) const {
   const ZeroGradient& formula = typed<T>().formula;
   if (odd_ || formula.move != Move::kForgets) return false;
-  bool out = all_finite(w, n);
-  for (size_t slot = 0; slot < slots_; ++slot) out &= all_finite(slots[slot], n);
   const T* spread = slots[formula.spread];
+  bool out = all_finite(w, n) && all_have_roots(spread, n);
+  for (size_t slot = 0; slot < slots_; ++slot) out &= all_finite(slots[slot], n);
   for (int64_t i = 0; i < n; ++i) out &= spread[i] != 0;
   return out;
 }

@@ -18,7 +18,7 @@ struct ZeroGradient {
     kDivides,  // w -= rate m / (root(spread) + scale epsilon)
     kSigns,    // w -= rate sign(m)
     kForgets,  // to a value that neither w nor earlier steps count in; slots stay, of which
-               // `spread` must not be 0
+               // `spread` is positive
     kUnknown,  // there is no formula
   };
   // slot *= factor.
@@ -29,7 +29,8 @@ struct ZeroGradient {
 
   Move move = Move::kUnknown;
   std::vector<Shrinking> shrinking = {};
-  // A row whose slots of these numbers are all zero is what a step makes of it.
+  // A row whose slots of these numbers are all zero is what a step makes of it; the others stand
+  // under a root.
   bool rests = false;
   std::vector<int> zero_at_rest = {};
 

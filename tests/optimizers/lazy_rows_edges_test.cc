@@ -171,7 +171,7 @@ TEST(LazyRowsEdgesTest, WhatIsNoNumberBecomesWhatStepsOfAllRowsMakeOfIt) {
   for (const Make& make : std::vector<Make>{ftrl, adagrad, amsgrad, momentum}) {
     const auto slots = static_cast<int64_t>(make(LazyRows::kOff)->slot_specs().size());
     for (int64_t part = -1; part < slots; ++part) {
-      for (const float value : {0.0F, NAN, kInfinity, -kInfinity, 1e38F}) {
+      for (const float value : {0.0F, -1.0F, NAN, kInfinity, -kInfinity, 1e38F}) {
         for (const bool looks : {false, true}) {
           SCOPED_TRACE(testing::Message() << make(LazyRows::kOff)->class_name() << " part " << part
                                           << " value " << value << " looks " << looks);
