@@ -280,11 +280,18 @@ EmbeddingEngine::Activations EmbeddingEngine::lookup(Communicator& communicator,
   if (!training) s.run_pending(communicator);
   auto ticket = std::make_shared<Ticket>();
   ticket->features = features;
+  if (prepared != nullptr) {
+    ticket->groups = std::move(prepared->groups);
+  } else if (training) {
+    // Now, while others may still write rows, and not when the rows that are about to be read, and
+    // then stepped, are in the cache.
+    ticket->groups = scratch.memory_of_groups();
+    s.group(features, ticket->groups);
+  }
   communicator.wait_for_arrivals();  // of those that write rows
   if (communicator.placement().processes() > 1) s.fetch(communicator, features, scratch);
   if (prepared != nullptr) s.refresh(communicator, *prepared, scratch);
   std::vector<Tensor> values = s.pool(features, scratch, prepared.get());
-  if (prepared != nullptr) ticket->groups = std::move(prepared->groups);
   if (training) {
     ++scratch.lookups;
     s.run_pending(communicator);

@@ -24,7 +24,7 @@ kernels::Bags bags_of(const FeatureBatch& batch);
 class EmbeddingEngine::Ticket {
  public:
   std::vector<FeatureBatch> features;
-  std::vector<kernels::RowGroups> groups;  // by table, if they are known
+  std::vector<kernels::RowGroups> groups;  // by table; none if an update has used them
   bool used = false;
 };
 
@@ -95,6 +95,7 @@ struct EmbeddingEngine::State {
     BackgroundWorker worker;        // last: its thread uses what stands above
 
     void keep_memory(std::vector<kernels::RowGroups>& groups);
+    std::vector<kernels::RowGroups> memory_of_groups();
     void drop_first();
     void drop_all();
     void stop_pooling_ahead();
@@ -130,7 +131,12 @@ struct EmbeddingEngine::State {
                            Prepared* prepared) const;
   void pool_by_pointer(size_t feature, const FeatureBatch& batch, std::vector<int64_t>& next_remote,
                        Scratch& scratch, float* out) const;
-  void group(const Pending& p, Scratch& scratch) const;
+  // Of each table that is updated: which positions add to which rows.
+  void group(const std::vector<FeatureBatch>& features,
+             std::vector<kernels::RowGroups>& groups) const;
+  void group(const std::vector<FeatureBatch>& features, size_t table,
+             kernels::RowGroups& groups) const;
+  void fill_gradients(const Pending& p, Scratch& scratch) const;
   bool steps_as_it_sums(size_t table, const Communicator& communicator) const;
   void step_own_sums(const Pending& p, const Scratch& scratch, const Communicator& communicator);
   void list_sums(Communicator& communicator, Scratch& scratch);

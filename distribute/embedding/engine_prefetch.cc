@@ -40,6 +40,14 @@ void EmbeddingEngine::State::Scratch::keep_memory(std::vector<kernels::RowGroups
   groups.clear();
 }
 
+// Of groups that are not used any more, if there are such.
+std::vector<kernels::RowGroups> EmbeddingEngine::State::Scratch::memory_of_groups() {
+  if (spare_groups.empty()) return {};
+  std::vector<kernels::RowGroups> out = std::move(spare_groups.back());
+  spare_groups.pop_back();
+  return out;
+}
+
 void EmbeddingEngine::State::Scratch::drop_first() {
   worker.leave_out(0);
   keep_memory(ahead.front()->groups);
@@ -72,10 +80,7 @@ void EmbeddingEngine::State::begin_first(Communicator& communicator, Scratch& s)
   const std::shared_ptr<Prepared> p = s.ahead.front();
   p->begun = true;
   p->updates_seen = s.updates_done;
-  if (!s.spare_groups.empty()) {
-    p->groups = std::move(s.spare_groups.back());
-    s.spare_groups.pop_back();
-  }
+  p->groups = s.memory_of_groups();
   p->groups.resize(tables().size());
   for (size_t t = 0; t < tables().size(); ++t) {
     if (tables()[t].update.rule != nullptr) p->tables_to_group.push_back(static_cast<int>(t));
@@ -105,9 +110,7 @@ void EmbeddingEngine::State::begin_first(Communicator& communicator, Scratch& s)
 
 void EmbeddingEngine::State::group_ahead(Prepared& p, size_t table) const {
   const profile::Scope scope(profile::Phase::kUpdate, "group ids ahead");
-  std::vector<kernels::Bags> bags;
-  for (const int f : features_of(table)) bags.push_back(bags_of(p.features[f]));
-  group_rows(bags, tables()[table].rows, p.groups[table]);
+  group(p.features, table, p.groups[table]);
 }
 
 void EmbeddingEngine::State::pool_ahead(Prepared& p, size_t feature) const {

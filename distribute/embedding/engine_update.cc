@@ -31,35 +31,45 @@ RowKeys EmbeddingEngine::State::keys_of(const Scratch& s, size_t table) const {
   return RowKeys(kernels::mixed_key(key, static_cast<uint64_t>(update.since)));
 }
 
-// Of each table that is updated: which positions add to which rows.
-void EmbeddingEngine::State::group(const Pending& p, Scratch& s) const {
+void EmbeddingEngine::State::group(const std::vector<FeatureBatch>& features,
+                                   std::vector<kernels::RowGroups>& groups) const {
   const profile::Scope scope(profile::Phase::kUpdate, "group ids");
-  s.gradients.resize(tables().size());
-  // An update that fails is tried again, and then groups anew.
-  std::vector<kernels::RowGroups> known = std::exchange(p.ticket->groups, {});
+  groups.resize(tables().size());
   parallel_for(std::ssize(tables()), 1, [&](int64_t first, int64_t end) {
-    std::vector<kernels::Bags> bags;
+    for (int64_t t = first; t < end; ++t) {
+      if (tables()[t].update.rule != nullptr) group(features, t, groups[t]);
+    }
+  });
+}
+
+void EmbeddingEngine::State::group(const std::vector<FeatureBatch>& features, size_t table,
+                                   kernels::RowGroups& groups) const {
+  std::vector<kernels::Bags> bags;
+  for (const int f : features_of(table)) bags.push_back(bags_of(features[f]));
+  group_rows(bags, tables()[table].rows, groups);
+}
+
+void EmbeddingEngine::State::fill_gradients(const Pending& p, Scratch& s) const {
+  // An update that fails is tried again, and then groups anew.
+  std::vector<kernels::RowGroups> groups = std::exchange(p.ticket->groups, {});
+  if (groups.empty()) group(p.ticket->features, groups);
+  const profile::Scope scope(profile::Phase::kUpdate, "fill gradients");
+  s.gradients.resize(tables().size());
+  parallel_for(std::ssize(tables()), 1, [&](int64_t first, int64_t end) {
     std::vector<PooledGradient> features;
     for (int64_t t = first; t < end; ++t) {
       if (tables()[t].update.rule == nullptr) continue;
-      bags.clear();
       features.clear();
-      for (size_t f = 0; f < p.ticket->features.size(); ++f) {
-        if (table_of(f) != t) continue;
-        bags.push_back(bags_of(p.ticket->features[f]));
+      for (const int f : features_of(t)) {
         features.push_back(
-            {.bags = bags.back(),
+            {.bags = bags_of(p.ticket->features[f]),
              .gradient = p.gradients[f] ? p.gradients[f].data<float>().data() : nullptr});
       }
-      if (known.empty()) {
-        s.gradients[t].group(bags, tables()[t].rows);
-      } else {
-        s.gradients[t].exchange_groups(known[t]);
-      }
+      s.gradients[t].exchange_groups(groups[t]);
       s.gradients[t].fill(features, tables()[t].combiner, dims[t]);
     }
   });
-  s.keep_memory(known);
+  s.keep_memory(groups);
 }
 
 // Where no other replica has a part in a row its sum need not be kept.
@@ -236,7 +246,7 @@ void EmbeddingEngine::State::update(Communicator& communicator, Pending& p) {
   const profile::Scope scope(profile::Phase::kUpdate, "tables");
   Scratch& s = scratch[communicator.rank() - first_shard];
   s.stop_pooling_ahead();
-  group(p, s);
+  fill_gradients(p, s);
   // Some may still read what this replica has listed for the update before.
   communicator.wait_for_arrivals();
   list_sums(communicator, s);

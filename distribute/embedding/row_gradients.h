@@ -23,11 +23,7 @@ void group_rows(std::span<const kernels::Bags> features, int64_t rows, kernels::
 // Keeps its memory from step to step. Points into the gradients it was filled from.
 class RowGradients {
  public:
-  // First which rows, by group_rows() now or before, then what is added to them: by the same
-  // features.
-  void group(std::span<const kernels::Bags> features, int64_t rows) {
-    group_rows(features, rows, groups_);
-  }
+  // First which rows, of group_rows(), then what the same features add to them.
   void exchange_groups(kernels::RowGroups& groups) { std::swap(groups_, groups); }
   void fill(std::span<const PooledGradient> features, kernels::Combiner combiner, int64_t dim);
 
