@@ -1,0 +1,42 @@
+// What a step of bench_growth is of: its tables, and batches that look them up.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "benchmarks/support/data.h"
+
+namespace keel::bench {
+
+struct GrowthSetting {
+  std::string strategy = "tpu";
+  // Keras's: "sgd", "adagrad", "adam", "ftrl"; "adam_lazy_rows", "ftrl_lazy_rows" and
+  // "adam_replayed" give the same values as those and move the rows that somebody looks at.
+  std::string optimizer = "sgd";
+  int64_t vocabulary = 1'000'000;  // of each table
+  int64_t samples = 2048;
+  int tables = 1;
+  int replicas = 1;  // of the tpu strategy
+
+  // Of each row, of as many columns as the table.
+  int slots() const;
+};
+
+class GrowthBatches {
+ public:
+  explicit GrowthBatches(const GrowthSetting& setting);
+
+  std::vector<BagBatch> draw();  // by table
+  int64_t ids() const;           // of a batch
+
+ private:
+  const int64_t samples_;
+  const int tables_;
+  const RowIds rows_;
+  Random random_ = Random(3);
+};
+
+// Different rows that the ids of a batch name.
+int64_t rows_of_batch(const GrowthSetting& setting);
+
+}  // namespace keel::bench
