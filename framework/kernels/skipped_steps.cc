@@ -47,21 +47,21 @@ using BitsOf = std::conditional_t<sizeof(T) == sizeof(float), uint32_t, uint64_t
 template <class T>
 constexpr auto kInfinity = std::bit_cast<BitsOf<T>>(std::numeric_limits<T>::infinity());
 
-template <class T>
-bool all_finite(const T* x, int64_t n) {
-  bool out = true;
+// What numbers have to be, by their bits: one that is something else sets the first of `bad`, which
+// takes a loop without conditions.
+enum class Kind { kFinite, kNotNegative, kPositive };
+template <Kind kKind, class T>
+bool are_all(const T* x, int64_t n) {
+  using Bits = BitsOf<T>;
+  constexpr Bits kLastOfExponent = kInfinity<T> & (~kInfinity<T> + 1);
+  Bits bad = 0;
   for (int64_t i = 0; i < n; ++i) {
-    out &= (std::bit_cast<BitsOf<T>>(x[i]) & kInfinity<T>) != kInfinity<T>;
+    const auto bits = std::bit_cast<Bits>(x[i]);
+    bad |= (bits & kInfinity<T>)+kLastOfExponent;
+    if (kKind != Kind::kFinite) bad |= bits;
+    if (kKind == Kind::kPositive) bad |= bits - 1;
   }
-  return out;
-}
-
-// Finite and not negative.
-template <class T>
-bool all_have_roots(const T* x, int64_t n) {
-  bool out = true;
-  for (int64_t i = 0; i < n; ++i) out &= std::bit_cast<BitsOf<T>>(x[i]) < kInfinity<T>;
-  return out;
+  return bad >> (std::numeric_limits<Bits>::digits - 1) == 0;
 }
 
 // Times x -> factor x, rounded each time.
@@ -200,16 +200,16 @@ bool SkippedSteps::at_rest(T* const* slots, int64_t n) const {
   const ZeroGradient& formula = typed<T>().formula;
   if (!formula.rests) return false;
   BitsOf<T> all = 0;
-  bool have_roots = true;
+  bool others_stay = true;
   for (size_t slot = 0; slot < slots_; ++slot) {
     if (std::ranges::find(formula.zero_at_rest, static_cast<int>(slot)) ==
         formula.zero_at_rest.end()) {
-      have_roots &= all_have_roots(slots[slot], n);
+      others_stay &= are_all<Kind::kNotNegative>(slots[slot], n);
     } else {
       for (int64_t i = 0; i < n; ++i) all |= std::bit_cast<BitsOf<T>>(slots[slot][i]);
     }
   }
-  return all == 0 && have_roots;
+  return all == 0 && others_stay;
 }
 
 // Whether the last of many steps makes what all of them make.
@@ -217,10 +217,8 @@ template <class T>
 bool SkippedSteps::forgets(const T* w, T* const* slots, int64_t n) const {
   const ZeroGradient& formula = typed<T>().formula;
   if (odd_ || formula.move != Move::kForgets) return false;
-  const T* spread = slots[formula.spread];
-  bool out = all_finite(w, n) && all_have_roots(spread, n);
-  for (size_t slot = 0; slot < slots_; ++slot) out &= all_finite(slots[slot], n);
-  for (int64_t i = 0; i < n; ++i) out &= spread[i] != 0;
+  bool out = are_all<Kind::kFinite>(w, n) && are_all<Kind::kPositive>(slots[formula.spread], n);
+  for (size_t slot = 0; slot < slots_; ++slot) out = out && are_all<Kind::kFinite>(slots[slot], n);
   return out;
 }
 
