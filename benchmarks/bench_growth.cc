@@ -6,9 +6,8 @@
 // ("rows_times_2e7" says how many times as many). Keras's Adam and FTRL move every row in every
 // step; "adam_lazy_rows" gives the same values and moves those that somebody looks at: what a row
 // has missed since it was last met is part of its step. libtorch takes its sparse steps on such
-// batches beside ours
-// ("libtorch": how many times as long they get); to exact Adam and FTRL on large tables it has no
-// counterpart.
+// batches beside ours ("libtorch": how many times as long they get); to exact Adam and FTRL on
+// large tables it has no counterpart.
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -124,8 +123,9 @@ class Bench {
       }
     }
     std::vector<Contender> contenders;
-    for (const auto& steps : all) {
-      contenders.push_back({"", [&] { steps->step(); }, [&](int n) { steps->prepare(n); }});
+    for (const auto& made : all) {
+      GrowthSteps* const steps = made.get();
+      contenders.push_back({"", [steps] { steps->step(); }, [steps](int n) { steps->prepare(n); }});
     }
     const Comparison times =
         compare(contenders, {.seconds_per_slice = 0.03, .turns = options_.quick ? 7 : 15});

@@ -207,6 +207,10 @@ void LaggingTable::bring_up_all() {
   all_had_ = due_;
 }
 
+void LaggingTable::bring_up_slots() {
+  if (!memory_.slots.empty()) bring_up_all();
+}
+
 LaggingTables::LaggingTables(const std::string& who, std::shared_ptr<const UpdateRule> rule,
                              bool closed_form)
     : steps_(std::make_shared<kernels::SkippedSteps>(
@@ -214,9 +218,12 @@ LaggingTables::LaggingTables(const std::string& who, std::shared_ptr<const Updat
 
 void LaggingTables::pack(const std::vector<SteppedTable>& tables) {
   for (const SteppedTable& s : tables) {
-    std::shared_ptr<LaggingTable>& table = tables_[s.table.id()];
-    if (table == nullptr) table = std::make_shared<LaggingTable>(steps_, s.table);
-    table->pack(s.slots);
+    auto found = tables_.find(s.table.id());
+    if (found == tables_.end()) {
+      auto table = std::make_shared<LaggingTable>(steps_, s.table);
+      found = tables_.emplace(s.table.id(), std::move(table)).first;
+    }
+    found->second->pack(s.slots);
   }
 }
 
@@ -235,11 +242,11 @@ void LaggingTables::end_step(const Step& step, double decay,
   for (const SteppedTable& s : tables) find(s.table)->end_step(s.decays);
 }
 
-// Rows that wait would keep the history. Slots may be left of such a table.
+// Rows that wait would keep the history.
 void LaggingTables::drop_tables_that_are_gone() {
   std::erase_if(tables_, [](const auto& table) {
     if (table.second->has_table()) return false;
-    table.second->bring_up_all();
+    table.second->bring_up_slots();
     return true;
   });
 }

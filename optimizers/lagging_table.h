@@ -36,6 +36,9 @@ class LaggingTable final : public WaitingRows, public std::enable_shared_from_th
   void end_step(bool decays);
   bool has_waiting_rows() const { return all_had_ != due_; }
   bool has_table() const { return static_cast<bool>(table_.lock()); }
+  // Of a table that is gone: brings up the slots that it has left, in whose memory it was. Without
+  // slots there is no memory any more.
+  void bring_up_slots();
 
   void bring_up(std::span<const int64_t> ids) override;
   void bring_up_all() override;
@@ -82,7 +85,7 @@ class LaggingTable final : public WaitingRows, public std::enable_shared_from_th
   std::array<std::mutex, kStripes> stripes_;  // of rows that are brought up
   int32_t due_ = 0;                           // that rows should have had
   std::vector<Run> runs_;
-  // Of the values while rows wait; whoever of table and slots is left keeps all of it.
+  // Of the values while rows wait. The table keeps it and, if there are slots, each of them.
   VariableMemory memory_;
 };
 
@@ -99,7 +102,7 @@ class LaggingTables {
   LaggingTables(const std::string& who, std::shared_ptr<const UpdateRule> rule, bool closed_form);
 
   // Before a step by rows of these tables: LaggingTable::pack of each. A step that fails after
-  // that has not been one: of its rows, those that it did step stay as they are.
+  // that has not been one; rows that it did step take it for the next one.
   void pack(const std::vector<SteppedTable>& tables);
   // After it; some of the tables decay by so much times the value.
   void end_step(const Step& step, double decay, const std::vector<SteppedTable>& tables);

@@ -200,8 +200,8 @@ void Optimizer::apply_gradients(const std::vector<Gradient>& gradients,
   const profile::Scope scope(profile::Phase::kUpdate, class_name_, profile::Phase::kUpdate);
   if (VariableCopies::any_in_use()) {
     throw RuntimeError(class_name_,
-                       ".apply_gradients: must not be called in a VariableCopies::Scope, whose "
-                       "copies would take the step in place of the variables");
+                       ".apply_gradients: must not be called in a VariableCopies::Scope, where "
+                       "copies stand in for variables");
   }
   check_gradients(class_name_ + ".apply_gradients", gradients, variables);
   check_variables(variables);

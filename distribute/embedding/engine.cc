@@ -11,6 +11,10 @@
 namespace keel::distribute {
 namespace {
 
+// After so many lookups that no update has followed it is not expected any more: tables may be
+// frozen.
+constexpr int64_t kLookupsBeforeUpdates = 4;
+
 void quantize(const Quantization& q, std::span<float> values) {
   const double quantum = (q.upper - q.lower) / static_cast<double>(q.num_buckets - 1);
   for (float& x : values) {
@@ -282,7 +286,7 @@ EmbeddingEngine::Activations EmbeddingEngine::lookup(Communicator& communicator,
   ticket->features = features;
   if (prepared != nullptr) {
     ticket->groups = std::move(prepared->groups);
-  } else if (training) {
+  } else if (training && scratch.lookups < kLookupsBeforeUpdates) {
     // Now, while others may still write rows, and not when the rows that are about to be read, and
     // then stepped, are in the cache.
     ticket->groups = scratch.memory_of_groups();

@@ -136,6 +136,10 @@ SkippedSteps::SkippedSteps(const std::string& who, std::shared_ptr<const UpdateR
   check(who, *rule_, options_);
   typed_[0].formula = zero_gradient<float>(*rule_);
   typed_[1].formula = zero_gradient<double>(*rule_);
+  const std::vector<int>& zeros = typed_[0].formula.zero_at_rest;
+  for (int slot = 0; slot < static_cast<int>(slots_); ++slot) {
+    if (std::ranges::find(zeros, slot) == zeros.end()) others_at_rest_.push_back(slot);
+  }
 }
 
 SkippedSteps::~SkippedSteps() = default;
@@ -201,13 +205,11 @@ bool SkippedSteps::at_rest(T* const* slots, int64_t n) const {
   if (!formula.rests) return false;
   BitsOf<T> all = 0;
   bool others_stay = true;
-  for (size_t slot = 0; slot < slots_; ++slot) {
-    if (std::ranges::find(formula.zero_at_rest, static_cast<int>(slot)) ==
-        formula.zero_at_rest.end()) {
-      others_stay &= are_all<Kind::kNotNegative>(slots[slot], n);
-    } else {
-      for (int64_t i = 0; i < n; ++i) all |= std::bit_cast<BitsOf<T>>(slots[slot][i]);
-    }
+  for (const int slot : formula.zero_at_rest) {
+    for (int64_t i = 0; i < n; ++i) all |= std::bit_cast<BitsOf<T>>(slots[slot][i]);
+  }
+  for (const int slot : others_at_rest_) {
+    others_stay &= are_all<Kind::kNotNegative>(slots[slot], n);
   }
   return all == 0 && others_stay;
 }

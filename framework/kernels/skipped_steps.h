@@ -85,8 +85,9 @@ class SkippedSteps {
 
   const std::shared_ptr<const UpdateRule> rule_;
   const SkippedStepsOptions options_;
-  const size_t slots_;   // of a row
-  const size_t shared_;  // values of a step
+  const size_t slots_;               // of a row
+  std::vector<int> others_at_rest_;  // slots that need not be zero
+  const size_t shared_;              // values of a step
   const bool is_adam_;
   int64_t forgotten_ = 0;
   std::vector<Record> records_;

@@ -9,7 +9,7 @@
 namespace keel::kernels {
 
 // A step first shrinks slots, then moves the weight w by what they are then. All of it is said of
-// finite numbers.
+// finite numbers, which steps leave finite.
 struct ZeroGradient {
   enum class Move {
     kStays,    // not at all

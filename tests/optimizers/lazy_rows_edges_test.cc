@@ -134,6 +134,38 @@ TEST(LazyRowsEdgesTest, SlotsOutliveTheirTable) {
   }
 }
 
+// Their memory is gone with them, and may be somebody else's.
+TEST(LazyRowsEdgesTest, TablesWithoutSlotsLeaveNothing) {
+  const OptimizerHandle sgd =
+      optimizers::SGD({.learning_rate = 0.1, .weight_decay = 0.5, .lazy_rows = LazyRows::kReplay});
+  const Variable other = table(4, 2);
+  {
+    const Variable of = table(64, 16);
+    for (int64_t step = 0; step < 6; ++step) sgd->apply_gradients({one_row(of, step)}, {of});
+  }
+  const Tensor bystander = Tensor::full({64, 16}, 7.0F);
+  for (int64_t step = 0; step < 3; ++step) sgd->apply_gradients({one_row(other, step)}, {other});
+  EXPECT_EQ(bystander.to_vector<float>(), Floats(64 * 16, 7.0F));
+}
+
+TEST(LazyRowsEdgesTest, ATableThatFindsNoRoomLeavesOthersAlone) {
+  expect_alike([](LazyRows lazy) {
+    const OptimizerHandle adam = optimizers::Adam({.lazy_rows = lazy});
+    const Variable small = table(4, 2), large = table(512, 16);
+    adam->apply_gradients({one_row(small, 0)}, {small});
+    {
+      const std::vector<Gradient> gradient = {one_row(large, 1)};
+      const MemoryLimit limit(1);
+      EXPECT_THROW(adam->apply_gradients(gradient, {large}), ValueError);
+    }
+    adam->apply_gradients({one_row(small, 1)}, {small});
+    adam->apply_gradients({one_row(large, 1)}, {large});
+    Floats out = state_of(*adam, small);
+    for (const float x : state_of(*adam, large)) out.push_back(x);
+    return out;
+  });
+}
+
 TEST(LazyRowsEdgesTest, CopiesOfVariablesAreNotStepped) {
   for (const LazyRows lazy : {LazyRows::kOff, LazyRows::kReplay}) {
     const OptimizerHandle adam = optimizers::Adam({.lazy_rows = lazy});
@@ -145,8 +177,8 @@ TEST(LazyRowsEdgesTest, CopiesOfVariablesAreNotStepped) {
     {
       const VariableCopies::Scope scope(copies);
       EXPECT_EQ(message_of<RuntimeError>([&] { adam->apply_gradients({one_row(of, 1)}, {of}); }),
-                "Adam.apply_gradients: must not be called in a VariableCopies::Scope, whose copies "
-                "would take the step in place of the variables");
+                "Adam.apply_gradients: must not be called in a VariableCopies::Scope, where copies "
+                "stand in for variables");
     }
     EXPECT_EQ(values(of), before);
     EXPECT_EQ(adam->iterations(), 1);

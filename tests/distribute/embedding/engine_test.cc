@@ -1,5 +1,6 @@
 #include "distribute/embedding/engine.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <gtest/gtest.h>
@@ -9,6 +10,7 @@
 #include "distribute/embedding/tpu_system.h"
 #include "distribute/tpu_strategy.h"
 #include "framework/parallel.h"
+#include "framework/profile.h"
 #include "tests/distribute/fake_processes.h"
 
 namespace keel::distribute::engine_test {
@@ -115,6 +117,28 @@ TEST_P(EngineTest, GradientsAreSummedOverSamplesFeaturesAndReplicasThenAppliedOn
   EXPECT_FLOAT_EQ(engine.retrieve(0, 1).to_vector<float>()[5], g * g);
   EXPECT_FLOAT_EQ(engine.retrieve(0).to_vector<float>()[5], -0.5F);
   EXPECT_EQ(engine.retrieve(0).to_vector<float>()[4], 0);
+}
+
+// As of frozen tables: what only updates need is not made for ever. One may come all the same.
+TEST_P(EngineTest, LookupsThatNoUpdateFollowsCostNothingMore) {
+  EmbeddingEngine engine = engine_of({table(8, 1, Combiner::kSum)}, {0});
+  std::vector<std::shared_ptr<EmbeddingEngine::Ticket>> last(replicas());
+  const auto look_up = [&] {
+    strategy_.run([&] {
+      last[current_replica_context()->replica] =
+          engine.lookup(strategy_.communicator(), {bags({{5, 3}})}).ticket;
+    });
+  };
+  for (int i = 0; i < 20; ++i) look_up();
+  profile::start();
+  for (int i = 0; i < 5; ++i) look_up();
+  const profile::Report report = profile::stop();
+  EXPECT_EQ(std::ranges::count(report.rows, "group ids", &profile::Row::name), 0);
+  strategy_.run([&] {
+    engine.apply(strategy_.communicator(), last[current_replica_context()->replica],
+                 {Tensor::full<float>({1, 1}, 1)}, {{.learning_rate = 0.5, .iteration = 0}});
+  });
+  EXPECT_FLOAT_EQ(engine.retrieve(0).to_vector<float>()[5], -0.5F * static_cast<float>(replicas()));
 }
 
 TEST_P(EngineTest, WithoutAccumulationEachOccurrenceIsAStep) {
