@@ -24,7 +24,7 @@ kernels::Bags bags_of(const FeatureBatch& batch);
 class EmbeddingEngine::Ticket {
  public:
   std::vector<FeatureBatch> features;
-  std::vector<kernels::RowGroups> groups;  // by table; none if an update has used them
+  std::vector<kernels::RowGroups> groups;  // by table, if they are known
   bool used = false;
 };
 

@@ -50,7 +50,7 @@ void EmbeddingEngine::State::group(const std::vector<FeatureBatch>& features, si
 }
 
 void EmbeddingEngine::State::fill_gradients(const Pending& p, Scratch& s) const {
-  // An update that fails is tried again, and then groups anew.
+  // There are none if no update was expected, or if one that has failed had them.
   std::vector<kernels::RowGroups> groups = std::exchange(p.ticket->groups, {});
   if (groups.empty()) group(p.ticket->features, groups);
   const profile::Scope scope(profile::Phase::kUpdate, "fill gradients");

@@ -44,8 +44,6 @@ void check(const std::string& who, const UpdateRule& rule, const SkippedStepsOpt
 
 template <class T>
 using BitsOf = std::conditional_t<sizeof(T) == sizeof(float), uint32_t, uint64_t>;
-template <class T>
-constexpr auto kInfinity = std::bit_cast<BitsOf<T>>(std::numeric_limits<T>::infinity());
 
 // What numbers have to be, by their bits: one that is something else sets the first of `bad`, which
 // takes a loop without conditions.
@@ -53,11 +51,12 @@ enum class Kind { kFinite, kNotNegative, kPositive };
 template <Kind kKind, class T>
 bool are_all(const T* x, int64_t n) {
   using Bits = BitsOf<T>;
-  constexpr Bits kLastOfExponent = kInfinity<T> & (~kInfinity<T> + 1);
+  constexpr auto kExponent = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
+  constexpr Bits kLastOfExponent = kExponent & (~kExponent + 1);
   Bits bad = 0;
   for (int64_t i = 0; i < n; ++i) {
     const auto bits = std::bit_cast<Bits>(x[i]);
-    bad |= (bits & kInfinity<T>)+kLastOfExponent;
+    bad |= (bits & kExponent) + kLastOfExponent;
     if (kKind != Kind::kFinite) bad |= bits;
     if (kKind == Kind::kPositive) bad |= bits - 1;
   }
