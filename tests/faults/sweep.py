@@ -3,10 +3,13 @@
 end with an error that names a file it wrote, or with files that are right to the last bit. And kills
 them at each of these calls: the next run must end with the right files, and leave no others.
 
-usage: sweep.py BIN SHIM WORK [CASE ...] [--all]
+usage: sweep.py BIN SHIM WORK [--all] [--every N] [CASE ...]
 BIN is the folder of the programs, SHIM the library of io_faults.cc, WORK a folder to work in. Each
-call is tried with one kind of fault, in turn; --all tries every kind at each call."""
+call is tried with one kind of fault, in turn; --all tries every kind at each call, --every N each
+N-th call only. Two cases run at a time."""
+import argparse
 import collections
+import concurrent.futures
 import errno
 import filecmp
 import os
@@ -15,9 +18,17 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 
-BIN, SHIM, WORK = (pathlib.Path(p).resolve() for p in sys.argv[1:4])
-ALL = "--all" in sys.argv
+parser = argparse.ArgumentParser(usage=argparse.SUPPRESS, description=__doc__,
+                                 formatter_class=argparse.RawDescriptionHelpFormatter)
+for argument in ("bin", "shim", "work"):
+    parser.add_argument(argument, type=lambda path: pathlib.Path(path).resolve())
+parser.add_argument("--all", action="store_true")
+parser.add_argument("--every", type=int, default=1, metavar="N")
+parser.add_argument("case", nargs="*")
+arguments = parser.parse_intermixed_args()
+BIN, SHIM, WORK, ALL = arguments.bin, arguments.shim, arguments.work, arguments.all
 KINDS = [str(errno.ENOSPC), str(errno.EIO), "lost", "changed"]
 NAMES = {str(errno.ENOSPC): "ENOSPC", str(errno.EIO): "EIO"}
 failures = []
@@ -39,7 +50,7 @@ def write_data(folder):
 
 def run(folder, command, at=0, kind="0", last=0):
     """Status, what was said, and the calls that counted, of a command with a fault at call `at`."""
-    log = WORK / "calls"
+    log = WORK / f"calls-{threading.get_ident()}"
     log.write_text("")
     environment = dict(os.environ, LD_PRELOAD=str(SHIM), IO_FAULT_FOLDER=str(folder), IO_FAULT_AT=str(at),
                        IO_FAULT_LAST=str(last), IO_FAULT_KIND=kind, IO_FAULT_LOG=str(log))
@@ -125,8 +136,8 @@ class Case:
     def sweep(self):
         status, text, calls = run(self.fresh(self.reference), self.command(self.reference))
         if status != 0 or not calls:
-            sys.exit(f"{self.name}: {len(calls)} calls, status {status}: {text}")
-        for at, call in enumerate(calls, start=1):
+            raise RuntimeError(f"{self.name}: {len(calls)} calls, status {status}: {text}")
+        for at, call in list(enumerate(calls, start=1))[::arguments.every]:
             writes = "write" in call.split()[1]
             kinds = KINDS if writes else KINDS[:2]
             for kind in kinds if ALL else [kinds[at % len(kinds)]]:
@@ -135,12 +146,13 @@ class Case:
             status, _, _ = run(self.fresh(self.folder), self.command(self.folder), at, "killed")
             self.check_killed(at, status, call)
         # A disk that stays full from some call on.
-        for at in range(1, len(calls) + 1, 1 if ALL else 7):
+        for at in range(1, len(calls) + 1, arguments.every * (1 if ALL else 7)):
             status, text, _ = run(self.fresh(self.folder), self.command(self.folder), at, KINDS[0], 1 << 30)
             self.check(at, KINDS[0], status, text, calls[at - 1])
-        print(f"{self.name}: {len(calls)} calls")
+        lines = [f"{self.name}: {len(calls)} calls"]
         for (call, kind, outcome), count in sorted(self.counts.items()):
-            print(f"  {call:10} {kind:8} {outcome:18} {count}")
+            lines.append(f"  {call:10} {kind:8} {outcome:18} {count}")
+        print("\n".join(lines), flush=True)
 
 
 DATA = WORK / "data"
@@ -186,9 +198,11 @@ write_data(DATA)
 status, text, _ = run(WORK / "none", train("model.h5")(WORK))
 if status != 0:
     sys.exit(text)
-chosen = [a for a in sys.argv[4:] if a != "--all"]
-for case in CASES:
-    if not chosen or case.name in chosen:
-        case.sweep()
+chosen = [case for case in CASES if not arguments.case or case.name in arguments.case]
+if not chosen:
+    sys.exit(f"no such case; there are {', '.join(case.name for case in CASES)}")
+with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    for done in [pool.submit(case.sweep) for case in chosen]:
+        done.result()
 print(f"{len(failures)} failures")
 sys.exit(1 if failures else 0)
