@@ -80,38 +80,39 @@ int class_of(size_t bytes) {
   return (exponent - 6) * kClassesPerDoubling + static_cast<int>(above);
 }
 
-// Takes `count` blocks of a class out of the cache and gives them back to the system. Returns their
-// bytes.
-size_t release(int index, size_t count, FreeBlock* blocks) noexcept {
-  while (blocks != nullptr) std::free(std::exchange(blocks, blocks->next));
-  const size_t bytes = count * class_size(index);
-  cache().cached_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-  return bytes;
-}
-
-// Releases half of the blocks that have not been needed since the last trim: what a phase of a
-// program leaves behind goes soon, and a size that comes up now and then stays a while.
-void trim() noexcept {
+// Gives `count(size_class)` blocks of each class, at most those that it has, back to the system.
+// Returns their bytes.
+template <class Count>
+size_t release(const Count& count) noexcept {
   size_t released = 0;
   for (int index = 0; index < kClasses; ++index) {
     SizeClass& size_class = cache().classes[index];
     FreeBlock* blocks = nullptr;
-    size_t count = 0;
+    size_t taken = 0;
     {
       const std::lock_guard lock(size_class.mutex);
-      const size_t unneeded = (size_class.least + 1) / 2;
-      for (; count < unneeded; ++count) {
+      for (const size_t end = count(size_class); taken < end; ++taken) {
         FreeBlock* const block = size_class.free;
         size_class.free = block->next;
         block->next = blocks;
         blocks = block;
       }
-      size_class.count -= count;
+      size_class.count -= taken;
       size_class.least = size_class.count;
     }
-    released += release(index, count, blocks);
+    while (blocks != nullptr) std::free(std::exchange(blocks, blocks->next));
+    const size_t bytes = taken * class_size(index);
+    cache().cached_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    released += bytes;
   }
   if (released >= kMuchReleased) malloc_trim(0);
+  return released;
+}
+
+// Releases half of the blocks that have not been needed since the last trim: what a phase of a
+// program leaves behind goes soon, and a size that comes up now and then stays a while.
+void trim() noexcept {
+  release([](const SizeClass& size_class) { return (size_class.least + 1) / 2; });
 }
 
 void count_allocation(size_t bytes) noexcept {
@@ -195,21 +196,7 @@ void deallocate(void* block, size_t bytes) noexcept {
 }
 
 size_t release_cached_memory() noexcept {
-  size_t released = 0;
-  for (int index = 0; index < kClasses; ++index) {
-    SizeClass& size_class = cache().classes[index];
-    FreeBlock* blocks = nullptr;
-    size_t count = 0;
-    {
-      const std::lock_guard lock(size_class.mutex);
-      blocks = std::exchange(size_class.free, nullptr);
-      count = std::exchange(size_class.count, 0);
-      size_class.least = 0;
-    }
-    released += release(index, count, blocks);
-  }
-  if (released >= kMuchReleased) malloc_trim(0);
-  return released;
+  return release([](const SizeClass& size_class) { return size_class.count; });
 }
 
 AllocatorStats allocator_stats() {

@@ -54,6 +54,12 @@ std::string unique_layer_name(const std::string& class_name) {
   return number == 0 ? base : base + "_" + std::to_string(number);
 }
 
+std::string without_number(const std::string& name) {
+  const size_t end = name.find_last_not_of("0123456789");
+  const bool numbered = end != std::string::npos && end + 1 < name.size() && name[end] == '_';
+  return numbered ? name.substr(0, end) : name;
+}
+
 void clear_session() {
   const std::lock_guard lock(counters().mutex);
   counters().made.clear();

@@ -12,6 +12,9 @@ std::string to_snake_case(const std::string& class_name);
 // "dense_1", ... Thread safe.
 std::string unique_layer_name(const std::string& class_name);
 
+// The name that unique_layer_name has numbered: "dense_3" -> "dense", "dense" -> "dense".
+std::string without_number(const std::string& name);
+
 // Forgets the numbers given out (keras.backend.clear_session): names start anew.
 void clear_session();
 

@@ -59,11 +59,9 @@ std::optional<T> parse_number(std::string_view text) {
   const std::errc error = parse_all(text, value);
   if constexpr (std::is_floating_point_v<T>) {
     if (error == std::errc::result_out_of_range) {
-      // What is merely too small is rounded, not refused.
+      // What is merely too small is rounded to 0, not refused.
       if (!is_below_one(text)) return std::nullopt;
-      long double wide = 0;
-      if (parse_all(text, wide) != std::errc()) wide = text.starts_with('-') ? -0.0L : 0.0L;
-      return static_cast<T>(wide);
+      return text.starts_with('-') ? -T{0} : T{0};
     }
     if (!std::isfinite(value)) return std::nullopt;
   }

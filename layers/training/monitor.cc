@@ -7,6 +7,7 @@
 #include "distribute/process_group.h"
 #include "framework/errors.h"
 #include "layers/model.h"
+#include "layers/naming.h"
 
 namespace keel {
 namespace {
@@ -18,12 +19,6 @@ bool is_auto(const char* who, const std::string& mode) {
     throw ValueError(who, ": mode must be 'auto', 'min' or 'max', received '", mode, "'");
   }
   return mode == "auto";
-}
-
-std::string without_number(const std::string& name) {
-  const size_t end = name.find_last_not_of("0123456789");
-  const bool numbered = end != std::string::npos && end + 1 < name.size() && name[end] == '_';
-  return numbered ? name.substr(0, end) : name;
 }
 
 // Of the metric with the longest name that `name` is or ends in; unknown if several say different.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "distribute/fail_together.h"
+#include "layers/naming.h"
 #include "layers/training/trainer.h"
 
 namespace keel {
@@ -12,13 +13,6 @@ namespace {
 
 // "Dropout (layer 3): rate" and "0.5".
 using Setting = std::pair<std::string, std::string>;
-
-// "dense_3" becomes "dense".
-std::string unnumbered(const std::string& name) {
-  size_t end = name.size();
-  while (end > 0 && name[end - 1] >= '0' && name[end - 1] <= '9') --end;
-  return end > 0 && name[end - 1] == '_' ? name.substr(0, end - 1) : name;
-}
 
 // Names are not compared, and layers inside have settings of their own.
 bool is_compared(const std::string& key) {
@@ -36,7 +30,7 @@ void add_settings(const std::string& path, const Config& config, std::vector<Set
     size_t i = 0;
     for (const Config& item : config.items()) add_settings(str(path, '[', i++, ']'), item, out);
   } else {
-    out.emplace_back(path, config.is_string() ? unnumbered(config.string()) : to_json(config));
+    out.emplace_back(path, config.is_string() ? without_number(config.string()) : to_json(config));
   }
 }
 
