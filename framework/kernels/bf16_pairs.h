@@ -30,7 +30,11 @@ inline void store_pairs(float* to, Pairs v) { store(to, reinterpret_cast<Vector>
 inline Pairs broadcast_pair(const float* from) {
   uint32_t pair;
   std::memcpy(&pair, from, sizeof(pair));
-  return pair + Pairs{};
+  Pairs out = pair + Pairs{};
+#if defined(__AVX512BF16__) && defined(__clang__) && __clang_major__ < 17
+  asm("" : "+v"(out));  // Clang 16 crashes where it makes a broadcast an operand for bfloat16
+#endif
+  return out;
 }
 
 // The first `count` of a vector, zeros after them.
