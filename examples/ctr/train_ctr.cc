@@ -36,7 +36,7 @@ ABSL_FLAG(double, validation_split, 0.1,
 ABSL_FLAG(std::string, validation_csv, "",
           "file with validation rows, in place of --validation_split");
 ABSL_FLAG(int64_t, epochs, 50, "most passes over the training rows");
-ABSL_FLAG(int64_t, patience, 3,
+ABSL_FLAG(int64_t, patience, 6,
           "epochs without a lower validation loss before training ends; the best weights are "
           "restored");
 ABSL_FLAG(int64_t, batch_size, 0, "rows of the global batch; 0: 256, more from 500,000 rows on");
