@@ -142,6 +142,8 @@ make_system() {
       return 1
     }
     cp /etc/resolv.conf "$base/etc/resolv.conf"
+    # As Debian's installer does: Open MPI 4 looks up its own host and waits 5 s where it finds none.
+    printf '127.0.0.1 localhost\n127.0.1.1 %s\n' "$(hostname)" >"$base/etc/hosts"
     apt-config dump Acquire | grep -E '^Acquire::([a-z]+::([^"]*::)?Proxy|Retries|Check-Date|Check-Valid-Until)' \
       >"$base/etc/apt/apt.conf.d/90this-machine" || true
     : >"$base/complete"
