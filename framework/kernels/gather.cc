@@ -31,11 +31,16 @@ struct RowsOfTable {
   int64_t row_step;
   const T* operator()(int64_t position) const { return table + ids[position] * row_step; }
 };
+// Clang 16 deduces no arguments of aggregates.
+template <class T>
+RowsOfTable(const T*, const int64_t*, int64_t) -> RowsOfTable<T>;
 template <class T>
 struct RowsByPointer {
   const T* const* rows;
   const T* operator()(int64_t position) const { return rows[position]; }
 };
+template <class T>
+RowsByPointer(const T* const*) -> RowsByPointer<T>;
 
 // Asks for the row of a position.
 template <int64_t kDim, class Rows>
