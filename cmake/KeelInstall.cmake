@@ -27,8 +27,8 @@ if(BUILD_SHARED_LIBS)
     target_include_directories(keel INTERFACE $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include/${folder}>)
   endforeach()
   target_compile_features(keel INTERFACE cxx_std_20)
-  target_link_libraries(keel PUBLIC Threads::Threads PRIVATE keel_savedmodel)
-  target_link_options(keel INTERFACE ${KEEL_LINK_OPTIONS})
+  target_link_libraries(keel
+    PUBLIC Threads::Threads PRIVATE keel_savedmodel INTERFACE ${KEEL_CXX_RUNTIME})
   set_target_properties(keel PROPERTIES
     LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib
     VERSION ${PROJECT_VERSION} SOVERSION ${soversion})

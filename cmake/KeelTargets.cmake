@@ -14,12 +14,18 @@ endif()
 # are vectorized too, with the same results.
 add_compile_options(-Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
                     -ffp-contract=off -fno-math-errno -fno-trapping-math)
-# Of programs that link Keel.
-set(KEEL_LINK_OPTIONS)
+# Programs start with the newest libstdc++ of the system, which the libraries of Debian need. An older
+# GCC comes with one of its own version to link, so programs link the newest one, too.
+set(KEEL_CXX_RUNTIME)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # Libraries of Debian are built by its newest GCC. An older GCC links its own libstdc++, which lacks
-  # symbols of theirs; programs are started with the newest one, which has them.
-  set(KEEL_LINK_OPTIONS LINKER:--allow-shlib-undefined)
+  foreach(name so so.6)
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libstdc++.${name}
+                    OUTPUT_VARIABLE path OUTPUT_STRIP_TRAILING_WHITESPACE)
+    file(REAL_PATH "${path}" libstdcxx_${name})
+  endforeach()
+  if(EXISTS "${libstdcxx_so.6}" AND NOT libstdcxx_so STREQUAL "${libstdcxx_so.6}")
+    set(KEEL_CXX_RUNTIME "${path}")
+  endif()
   # GCC 12 at -O3 warns of its own std::string, std::variant and std::vector.
   add_compile_options(-Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow
                       -Wno-array-bounds -Wno-stringop-overread)
@@ -82,7 +88,7 @@ function(keel_library folder)
   cmake_parse_arguments(ARG "LIGHT" "" "SOURCES;LINK_PUBLIC;LINK_PRIVATE;PRECOMPILE;ALONE;FULL" ${ARGN})
   add_library(keel_${folder} STATIC ${ARG_SOURCES})
   add_library(keel::${folder} ALIAS keel_${folder})
-  target_link_options(keel_${folder} INTERFACE ${KEEL_LINK_OPTIONS})
+  target_link_libraries(keel_${folder} INTERFACE ${KEEL_CXX_RUNTIME})
   set(tree ${PROJECT_BINARY_DIR}/include/${folder})
   file(MAKE_DIRECTORY ${tree})
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${tree}/${folder} SYMBOLIC)
