@@ -59,8 +59,9 @@ void multiply_add_block() {
 void bfloat16_dot_block() {
   __m512 sums[24] = {};
   for (__m512& sum : sums) asm volatile("" : "+v"(sum));
-  __m512bh a = reinterpret_cast<__m512bh>(_mm512_set1_epi16(0x3f80));
-  asm volatile("" : "+v"(a));
+  __m512i ones = _mm512_set1_epi16(0x3f80);
+  asm volatile("" : "+v"(ones));
+  const auto a = reinterpret_cast<__m512bh>(ones);
   for (int64_t round = 0; round < kRounds; ++round) {
 #pragma GCC unroll 24
     for (__m512& sum : sums) sum = _mm512_dpbf16_ps(sum, a, a);
