@@ -193,14 +193,16 @@ CASES = [
     Case("convert_int8", convert("out.keras", "--table_dtype", "int8", "--for_keras"), recover=resume),
 ]
 
+unknown = set(arguments.case) - {case.name for case in CASES}
+if unknown or arguments.every < 1:
+    sys.exit(f"sweep.py: no case {', '.join(unknown)}; there are {', '.join(case.name for case in CASES)}"
+             if unknown else f"sweep.py: --every must be at least 1, received {arguments.every}")
 shutil.rmtree(WORK, ignore_errors=True)
 write_data(DATA)
 status, text, _ = run(WORK / "none", train("model.h5")(WORK))
 if status != 0:
     sys.exit(text)
 chosen = [case for case in CASES if not arguments.case or case.name in arguments.case]
-if not chosen:
-    sys.exit(f"no such case; there are {', '.join(case.name for case in CASES)}")
 with concurrent.futures.ThreadPoolExecutor(2) as pool:
     for done in [pool.submit(case.sweep) for case in chosen]:
         done.result()
