@@ -99,7 +99,7 @@ class Bench {
   }
 
   template <class T>
-  void by(T GrowthSetting::*what, const char* name, std::vector<T> values, Unit unit) {
+  void by(T GrowthSetting::* what, const char* name, std::vector<T> values, Unit unit) {
     if (!options_.wants(name)) return;
     if (options_.quick) values = {values.front(), values.back()};
     std::vector<GrowthSetting> settings;

@@ -195,7 +195,7 @@ class PeerSplit {
     splits_.push_back(peer.last_split());
   }
   Fields fields() const {
-    const auto of_all = [&](double StepSplit::*part) {
+    const auto of_all = [&](double StepSplit::* part) {
       std::vector<double> values;
       for (const StepSplit& split : splits_) values.push_back(split.*part * 1e3);
       return median(std::move(values));

@@ -61,9 +61,7 @@ struct DTypeOf<std::string> {
 
 // A C++ type that a Tensor can hold.
 template <class T>
-concept Element = requires {
-  DTypeOf<T>::kValue;
-};
+concept Element = requires { DTypeOf<T>::kValue; };
 
 // Calls fn(T{}) with the C++ type of a floating dtype. TypeError, naming `who`, for others.
 template <class Fn>

@@ -29,7 +29,8 @@ class Nest {
 
   Nest() : node_(List{}) {}  // the empty list
   template <std::convertible_to<T> U>
-  requires(!std::same_as<std::remove_cvref_t<U>, Nest>) Nest(U&& leaf)  // NOLINT: implicit
+    requires(!std::same_as<std::remove_cvref_t<U>, Nest>)
+  Nest(U&& leaf)  // NOLINT: implicit
       : node_(std::in_place_type<T>, std::forward<U>(leaf)) {}
   Nest(Dict entries) : node_(std::move(entries)) {}  // NOLINT: implicit
   Nest(std::initializer_list<std::pair<const std::string, Nest>> entries) : node_(Dict(entries)) {}
@@ -49,8 +50,11 @@ class Nest {
   T& leaf() & { return const_cast<T&>(std::as_const(*this).leaf()); }
   T leaf() && { return as<T>("a leaf"); }
   // For nests of TensorLike: the dense tensor of a single leaf.
-  auto tensor() const requires requires(const T& t) { t.tensor(); }
-  { return leaf().tensor(); }
+  auto tensor() const
+    requires requires(const T& t) { t.tensor(); }
+  {
+    return leaf().tensor();
+  }
 
   const Items& items() const& {  // of a list or tuple
     if (const auto* list = std::get_if<List>(&node_)) return list->items;

@@ -34,7 +34,8 @@ struct Loop {
     const SerialSection inner;
     for (int64_t block = next++; block < blocks; block = next++) {
       try {
-        (*fn)(block * grain, std::min(n, (block + 1) * grain));
+        const int64_t begin = block * grain;
+        (*fn)(begin, std::min(n, begin + grain));
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (block < failed_block) {

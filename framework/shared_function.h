@@ -27,8 +27,8 @@ class SharedFunction<Result(Args...)> {
   SharedFunction() = default;
   SharedFunction(std::nullptr_t) {}  // NOLINT: implicit
   template <class F>
-  requires(!std::is_same_v<F, SharedFunction> && std::is_invocable_r_v<Result, F&, Args...>)
-      SharedFunction(F callable)  // NOLINT: implicit
+    requires(!std::is_same_v<F, SharedFunction> && std::is_invocable_r_v<Result, F&, Args...>)
+  SharedFunction(F callable)  // NOLINT: implicit
   {
     const void* const known = identity_of(callable);
     Function made(std::move(callable));

@@ -36,7 +36,8 @@ class LearningRate {
       : LearningRate(schedule.shared()) {}
   // A function without arguments, called once for each step, before it.
   template <class F>
-  requires std::is_invocable_r_v<double, F&> LearningRate(F function)  // NOLINT: implicit
+    requires std::is_invocable_r_v<double, F&>
+  LearningRate(F function)  // NOLINT: implicit
       : LearningRate(nullptr, Callable(std::move(function))) {}
 
   // The rate of the step after `step` completed ones. ValueError for a rate that is negative,

@@ -63,8 +63,7 @@ inline Pairs interleaved(Vector first, Vector second) {
       uint16_t word[32];
     };
     return Order{{(kWord / 2 + kWord % 2 * 16)...}};
-  }
-  (std::make_integer_sequence<uint16_t, 32>{});
+  }(std::make_integer_sequence<uint16_t, 32>{});
   const __m512i halves = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(second, first));
   return reinterpret_cast<Pairs>(_mm512_permutexvar_epi16(_mm512_load_si512(kOrder.word), halves));
 #else

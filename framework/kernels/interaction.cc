@@ -73,8 +73,7 @@ template <int64_t kCount, class Fn>
 inline void unrolled(const Fn& fn) {
   [&]<int64_t... kAt>(std::integer_sequence<int64_t, kAt...>) {
     (fn(std::integral_constant<int64_t, kAt>()), ...);
-  }
-  (std::make_integer_sequence<int64_t, kCount>());
+  }(std::make_integer_sequence<int64_t, kCount>());
 }
 
 // Calls fn(first, constant) for blocks of at most `kMost` rows, of about one size, that make up
@@ -105,8 +104,7 @@ inline void transpose(std::array<Lanes<T>, kLanes<T>>& rows) {
               __builtin_shufflevector(a, b, ((k & kBlock) == 0 ? k : kLanes<T> + k - kBlock)...);
           rows[kRow + kBlock] =
               __builtin_shufflevector(a, b, ((k & kBlock) == 0 ? k + kBlock : kLanes<T> + k)...);
-        }
-        (std::make_integer_sequence<int64_t, kLanes<T>>());
+        }(std::make_integer_sequence<int64_t, kLanes<T>>());
       }
     });
     transpose<T, kBlock * 2>(rows);

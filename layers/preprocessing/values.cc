@@ -46,8 +46,7 @@ Tensor encode_sparse(const SparseTensor& x, const Rows& values, const Shape& sha
   std::vector<int64_t> splits(rows + 1, 0);
   for (int64_t i = 0; i < x.indices.dim(0); ++i) ++splits[indices[i * rank] + 1];
   for (int64_t row = 0; row < rows; ++row) splits[row + 1] += splits[row];
-  return encode_rows(
-      values, rows, [&](int64_t row) { return splits[row]; }, shape, mode);
+  return encode_rows(values, rows, [&](int64_t row) { return splits[row]; }, shape, mode);
 }
 
 // ValueError unless the weights lie as the categories do.
@@ -107,15 +106,13 @@ TensorLike encode_categories(const TensorLike& x, OutputMode mode, int64_t depth
   if (weights) values.weights = weights->values().data<float>();
   if (spec.layout == Layout::kRagged) {
     const auto splits = x.ragged().row_splits.data<int64_t>();
-    return encode_rows(
-        values, shape[0], [&](int64_t row) { return splits[row]; }, shape, mode);
+    return encode_rows(values, shape[0], [&](int64_t row) { return splits[row]; }, shape, mode);
   }
   if (spec.layout == Layout::kSparse) return encode_sparse(x.sparse(), values, shape, mode);
   const bool one_each = mode == OutputMode::kOneHot || spec.shape.rank() == 0;
   const int64_t width = one_each ? 1 : spec.shape[-1];
   const int64_t rows = shape.drop_last().size();
-  return encode_rows(
-      values, rows, [&](int64_t row) { return row * width; }, shape, mode);
+  return encode_rows(values, rows, [&](int64_t row) { return row * width; }, shape, mode);
 }
 
 void for_each_batch(const data::Dataset& batches, const std::string& who,

@@ -22,7 +22,8 @@ class ByOutput {
 
   ByOutput() = default;  // nothing
   template <std::convertible_to<T> U>
-  requires(!std::same_as<std::remove_cvref_t<U>, ByOutput>) ByOutput(U&& value)  // NOLINT: implicit
+    requires(!std::same_as<std::remove_cvref_t<U>, ByOutput>)
+  ByOutput(U&& value)  // NOLINT: implicit
       : one_(std::forward<U>(value)) {}
   ByOutput(std::initializer_list<T> values) : list_(values) {}             // NOLINT: implicit
   ByOutput(std::vector<T> values) : list_(std::move(values)) {}            // NOLINT: implicit

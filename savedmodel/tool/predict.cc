@@ -151,9 +151,7 @@ data::Dataset inputs_of(const std::string& path, const Signature& signature,
     case InputKind::kRecords:
       return data::TFRecordDataset(path, {.compression_type = path.ends_with(".gz") ? "GZIP" : ""})
           .batch(batch_size)
-          .map([](const Tensors& batch) {
-            return Tensors::dict({{kExamples, batch}});
-          });
+          .map([](const Tensors& batch) { return Tensors::dict({{kExamples, batch}}); });
     case InputKind::kCsv:
       if (!features.empty()) return csv_examples(path, features, batch_size);
       return csv_inputs(path, signature.inputs(), batch_size);

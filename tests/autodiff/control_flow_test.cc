@@ -9,8 +9,7 @@ namespace keel::control_flow_test {
 
 TEST(ControlFlowTest, CondRunsOneOfTwoFunctions) {
   const auto pick = [](const auto& pred) {
-    return ops::cond(
-        pred, [] { return 1; }, [] { return 2; });
+    return ops::cond(pred, [] { return 1; }, [] { return 2; });
   };
   EXPECT_EQ(pick(true), 1);
   EXPECT_EQ(pick(false), 2);
@@ -49,9 +48,8 @@ TEST(ControlFlowTest, ItsFunctionsKnowThatTheyAreInsideIt) {
   EXPECT_TRUE(ops::while_loop([](bool seen) { return !seen; },
                               [](bool) { return ControlFlowScope::active(); }, false));
   EXPECT_FALSE(ControlFlowScope::active());
-  EXPECT_THROW(ops::cond(
-                   true, []() -> int { throw ValueError("no"); }, [] { return 0; }),
-               ValueError);
+  EXPECT_THROW(
+      ops::cond(true, []() -> int { throw ValueError("no"); }, [] { return 0; }), ValueError);
   EXPECT_FALSE(ControlFlowScope::active());
 }
 

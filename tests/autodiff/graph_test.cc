@@ -66,7 +66,9 @@ TEST(GraphTest, RecordsNoNodesUnderNoNodes) {
   const Tensor x = source({kUnknown, 3});
   {
     const NoNodes outer;
-    { const NoNodes inner; }
+    {
+      const NoNodes inner;
+    }
     EXPECT_TRUE(NoNodes::active());
     const Tensor y = ops::relu(x);
     EXPECT_TRUE(y.is_symbolic());

@@ -153,10 +153,7 @@ std::vector<OpCase> shape_cases() {
     out.push_back({op, op + name, std::move(inputs), std::move(f), std::move(batched)});
   };
   with("reshape", "", {uniform({2, 6})},
-       [](const Inputs& in) {
-         return ops::reshape(in[0], {kUnknown, 3});
-       },
-       {0});
+       [](const Inputs& in) { return ops::reshape(in[0], {kUnknown, 3}); }, {0});
   with("expand_dims", "", {uniform({2, 3})},
        [](const Inputs& in) { return ops::expand_dims(in[0], -2); }, {0});
   with("squeeze", "", {uniform({2, 1, 3})}, [](const Inputs& in) { return ops::squeeze(in[0], 1); },
@@ -164,15 +161,9 @@ std::vector<OpCase> shape_cases() {
   with("transpose", "Reversed", {uniform({2, 3, 4})},
        [](const Inputs& in) { return ops::transpose(in[0]); }, {0});
   with("transpose", "Permuted", {uniform({2, 3, 4})},
-       [](const Inputs& in) {
-         return ops::transpose(in[0], {2, 0, 1});
-       },
-       {0});
+       [](const Inputs& in) { return ops::transpose(in[0], {2, 0, 1}); }, {0});
   with("broadcast_to", "", {uniform({3, 1})},
-       [](const Inputs& in) {
-         return ops::broadcast_to(in[0], {2, kUnknown, 4});
-       },
-       {0});
+       [](const Inputs& in) { return ops::broadcast_to(in[0], {2, kUnknown, 4}); }, {0});
   with("concat", "", {uniform({2, 3}), uniform({2, 1}), uniform({2, 2})},
        [](const Inputs& in) { return ops::concat(in); }, {0, 1, 2});
   with("concat", "Rows", {uniform({2, 3}), uniform({1, 3})},
@@ -255,9 +246,7 @@ std::vector<OpCase> product_cases() {
   out.push_back({"dot_interaction",
                  "dot_interactionOfFeatures",
                  {uniform({2, 3}), uniform({2, 3}, -2, 1), uniform({2, 3}, 0, 2)},
-                 [](const Inputs& in) {
-                   return ops::dot_interaction({in[0], in[1], in[2]});
-                 },
+                 [](const Inputs& in) { return ops::dot_interaction({in[0], in[1], in[2]}); },
                  {0, 1, 2}});
   out.push_back({"dot_interaction",
                  "dot_interactionWide",
@@ -324,9 +313,7 @@ std::vector<OpCase> table_cases() {
   out.push_back({"scatter_sum",
                  "scatter_sum",
                  {ids, uniform({5, 2})},
-                 [](const Inputs& in) {
-                   return ops::scatter_sum(in[0], in[1], {6, 2});
-                 },
+                 [](const Inputs& in) { return ops::scatter_sum(in[0], in[1], {6, 2}); },
                  {0, 1}});
   return out;
 }

@@ -43,9 +43,7 @@ TEST(MatMulTest, RefusesShapesThatDoNotFit) {
   const auto product = [](const Shape& a, const Shape& b) {
     ops::matmul(Tensor::zeros(a), Tensor::zeros(b));
   };
-  EXPECT_EQ(message_of<ValueError>([&] {
-              product({2, 3}, {2, 3});
-            }),
+  EXPECT_EQ(message_of<ValueError>([&] { product({2, 3}, {2, 3}); }),
             "matmul: (2, 3) and (2, 3) do not fit");
   EXPECT_THROW(product({3}, {3, 2}), ValueError);
   EXPECT_THROW(product({2, 3}, {2, 3, 4}), ValueError);
@@ -112,9 +110,7 @@ TEST(DenseOpTest, BitsOfGradientsDoNotDependOnTheNumberOfWorkers) {
 
 TEST(DenseOpTest, RefusesShapesAndDtypesThatDoNotFit) {
   const Tensor x = Tensor::zeros({2, 3}), kernel = Tensor::zeros({3, 4});
-  EXPECT_EQ(message_of<ValueError>([&] {
-              ops::dense(x, Tensor::zeros({2, 4}));
-            }),
+  EXPECT_EQ(message_of<ValueError>([&] { ops::dense(x, Tensor::zeros({2, 4})); }),
             "dense: (2, 3) and kernel (2, 4) do not fit");
   EXPECT_EQ(message_of<ValueError>([&] { ops::dense(x, kernel, Tensor::zeros({3})); }),
             "dense: kernel (3, 4) and bias (3,) do not fit");
@@ -202,9 +198,7 @@ TEST(DotInteractionTest, FeaturesNeedNotBeStacked) {
 
 TEST(DotInteractionTest, RefusesFeaturesOfDifferentShapes) {
   const Tensor x = Tensor::zeros({2, 3});
-  EXPECT_EQ(message_of<ValueError>([&] {
-              ops::dot_interaction({x, Tensor::zeros({2, 4})});
-            }),
+  EXPECT_EQ(message_of<ValueError>([&] { ops::dot_interaction({x, Tensor::zeros({2, 4})}); }),
             "dot_interaction: needs [batch, features, dim], or tensors of one shape [batch, dim], "
             "received (2, 3) and (2, 4)");
   EXPECT_THROW(ops::dot_interaction({x, Tensor::zeros({1, 3})}), ValueError);
@@ -231,9 +225,7 @@ TEST(GatherTest, TakesRows) {
 
 TEST(GatherTest, NamesTheIdThatIsOutside) {
   const Tensor table = Tensor::zeros({10, 2});
-  EXPECT_EQ(message_of<ValueError>([&] {
-              ops::gather(table, int64s({1, 2, 3, 12}));
-            }),
+  EXPECT_EQ(message_of<ValueError>([&] { ops::gather(table, int64s({1, 2, 3, 12})); }),
             "gather: id 12 is outside the table of 10 rows at position 3");
   EXPECT_EQ(message_of<ValueError>([&] { ops::gather(table, int64s({-1})); }),
             "gather: id -1 is outside the table of 10 rows at position 0");
@@ -262,9 +254,7 @@ TEST(EmbeddingPoolTest, RefusesBatchesThatAreNotRagged) {
   const auto pool = [&](const Tensor& i, const Tensor& splits, const Tensor& w) {
     ops::embedding_pool(table, i, splits, w, Combiner::kSum);
   };
-  EXPECT_EQ(message_of<ValueError>([&] {
-              pool(int64s({0, 4}), int64s({0, 2}), {});
-            }),
+  EXPECT_EQ(message_of<ValueError>([&] { pool(int64s({0, 4}), int64s({0, 2}), {}); }),
             "embedding_pool: id 4 is outside the table of 4 rows at position 1");
   EXPECT_THROW(pool(ids, int64s({0, 1}), {}), ValueError);
   EXPECT_THROW(pool(ids, int64s({1, 2}), {}), ValueError);
@@ -291,9 +281,7 @@ TEST(ScatterSumTest, AddsRowsOfOneId) {
 
 TEST(ScatterSumTest, RefusesWhatDoesNotFit) {
   const Tensor values = Tensor::zeros({2, 2});
-  EXPECT_EQ(message_of<ValueError>([&] {
-              ops::scatter_sum(int64s({0, 4}), values, {4, 2});
-            }),
+  EXPECT_EQ(message_of<ValueError>([&] { ops::scatter_sum(int64s({0, 4}), values, {4, 2}); }),
             "scatter_sum: id 4 is outside the table of 4 rows at position 1");
   EXPECT_THROW(ops::scatter_sum(int64s({0}), values, {4, 2}), ValueError);
   EXPECT_THROW(ops::scatter_sum(int64s({0, 1}), values, {4, 3}), ValueError);

@@ -44,9 +44,8 @@ TEST(ElementwiseTest, BroadcastsLongRowsCutIntoPieces) {
 }
 
 TEST(ElementwiseTest, RefusesShapesThatDoNotBroadcast) {
-  const std::string message = message_of<ValueError>([] {
-    ops::add(Tensor::zeros({2, 3}), Tensor::zeros({2}));
-  });
+  const std::string message =
+      message_of<ValueError>([] { ops::add(Tensor::zeros({2, 3}), Tensor::zeros({2})); });
   EXPECT_EQ(message, "add: shapes (2, 3) and (2,) do not broadcast");
 }
 
@@ -112,28 +111,19 @@ TEST(ElementwiseTest, GivesGradientsAtKinksAsPromised) {
   expect_floats(gradient(row({-2, -1, 0, 1, 2}),
                          [](const Tensor& x) { return ops::clip_by_value(x, -1, 1); }),
                 {5}, {0, 1, 1, 1, 0});
-  expect_floats(gradient(row({0, 1, 2}),
-                         [](const Tensor& x) {
-                           return ops::maximum(x, row({1, 1, 1}));
-                         }),
-                {3}, {0, .5, 1});
-  expect_floats(gradient(row({0, 1, 2}),
-                         [](const Tensor& x) {
-                           return ops::minimum(row({1, 1, 1}), x);
-                         }),
-                {3}, {1, .5, 0});
+  expect_floats(
+      gradient(row({0, 1, 2}), [](const Tensor& x) { return ops::maximum(x, row({1, 1, 1})); }),
+      {3}, {0, .5, 1});
+  expect_floats(
+      gradient(row({0, 1, 2}), [](const Tensor& x) { return ops::minimum(row({1, 1, 1}), x); }),
+      {3}, {1, .5, 0});
   expect_floats(gradient(row({3, 5, 5}), [](const Tensor& x) { return ops::max(x); }), {3},
                 {0, .5, .5});
-  expect_floats(gradient(row({0, 2}),
-                         [](const Tensor& x) {
-                           return ops::pow(x, row({0, 3}));
-                         }),
+  expect_floats(gradient(row({0, 2}), [](const Tensor& x) { return ops::pow(x, row({0, 3})); }),
                 {2}, {0, 12});
-  expect_floats(gradient(row({3, 4}),
-                         [](const Tensor& b) {
-                           return ops::divide_no_nan(row({1, 1}), b * 0);
-                         }),
-                {2}, {0, 0});
+  expect_floats(
+      gradient(row({3, 4}), [](const Tensor& b) { return ops::divide_no_nan(row({1, 1}), b * 0); }),
+      {2}, {0, 0});
 }
 
 TEST(ElementwiseTest, ClipRefusesAnEmptyInterval) {
@@ -331,9 +321,7 @@ TEST(ShapeOpsTest, JoinsStrings) {
 
 TEST(ShapeOpsTest, RefusesPartsThatDoNotFit) {
   const Tensor a = Tensor::zeros({2, 2});
-  EXPECT_EQ(message_of<ValueError>([&] {
-              ops::concat({a, Tensor::zeros({3, 2})});
-            }),
+  EXPECT_EQ(message_of<ValueError>([&] { ops::concat({a, Tensor::zeros({3, 2})}); }),
             "concat: shapes (2, 2) and (3, 2) differ in more than axis -1");
   EXPECT_THROW(ops::concat({a, Tensor::zeros({2})}), ValueError);
   EXPECT_THROW(ops::concat({a, Tensor::zeros({})}), ValueError);

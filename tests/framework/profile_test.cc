@@ -18,7 +18,9 @@ const Row* find(const Report& report, Phase phase, const std::string& name) {
 }
 
 TEST(ProfileTest, CountsNothingUnlessStarted) {
-  { const Scope scope(Phase::kLookup, "before"); }
+  {
+    const Scope scope(Phase::kLookup, "before");
+  }
   start();
   EXPECT_TRUE(is_running());
   const Report report = stop();
@@ -60,7 +62,9 @@ TEST(ProfileTest, WaitsAreNoWorkAndTheFrameworkIsNoKernel) {
 
 TEST(ProfileTest, OpsBelongToThePhaseThatTheEnclosingScopeSays) {
   start();
-  { const Scope op("MatMul"); }
+  {
+    const Scope op("MatMul");
+  }
   {
     const Scope tape(Phase::kFramework, "tape", Phase::kBackward);
     const Scope op("MatMul");
@@ -75,7 +79,9 @@ TEST(ProfileTest, SumsOverThreadsThoseThatHaveEndedIncluded) {
   for (int i = 0; i < 2; ++i) {
     std::thread([] { const Scope scope(Phase::kUpdate, "tables"); }).join();
   }
-  { const Scope scope(Phase::kUpdate, "tables"); }
+  {
+    const Scope scope(Phase::kUpdate, "tables");
+  }
   const Report report = stop();
   ASSERT_NE(find(report, Phase::kUpdate, "tables"), nullptr);
   EXPECT_EQ(find(report, Phase::kUpdate, "tables")->calls, 3);

@@ -183,9 +183,8 @@ TEST(TensorLikeTest, BatchesThatDifferDoNotJoin) {
   EXPECT_THROW(concat_rows({}), ValueError);
   const Tensors a = {{"x", Tensor::zeros({2, 3})}};
   const auto with = [](TensorLike t) { return Tensors{{"x", Tensors(std::move(t))}}; };
-  const std::string message = message_of<ValueError>([&] {
-    concat_rows({a, with(Tensor::zeros({2, 4}))});
-  });
+  const std::string message =
+      message_of<ValueError>([&] { concat_rows({a, with(Tensor::zeros({2, 4}))}); });
   EXPECT_NE(message.find("'x'"), std::string::npos) << message;
   EXPECT_THROW(concat_rows({a, with(Tensor::zeros({2}))}), ValueError);
   EXPECT_THROW(concat_rows({a, with(Tensor::zeros({2, 3}, DType::kInt64))}), TypeError);

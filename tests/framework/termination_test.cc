@@ -27,7 +27,9 @@ TEST(TerminationTest, HandlersAreRestored) {
   struct sigaction before = {};
   struct sigaction after = {};
   sigaction(SIGINT, nullptr, &before);
-  { const TerminationSignals signals; }
+  {
+    const TerminationSignals signals;
+  }
   sigaction(SIGINT, nullptr, &after);
   EXPECT_EQ(before.sa_handler, after.sa_handler);
 }

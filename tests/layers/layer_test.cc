@@ -115,9 +115,8 @@ TEST(LayerTest, ReplicasThatCallItFirstAtOnceShareOneBuild) {
   distribute::TPUStrategy strategy({.num_cores = 4});
   const auto scope = strategy.scope();
   const auto outer = make_layer<Outer>();
-  const auto x = strategy.distribute_values_from_function([](int r) {
-    return Tensor::full<float>({1, 2}, static_cast<float>(r));
-  });
+  const auto x = strategy.distribute_values_from_function(
+      [](int r) { return Tensor::full<float>({1, 2}, static_cast<float>(r)); });
   const auto y = strategy.run([&](const Tensor& t) { return outer(t); }, x);
   for (int r = 0; r < 4; ++r) EXPECT_EQ(y[r].data<float>()[0], static_cast<float>(r));
   EXPECT_EQ(outer->probe->builds, 1);

@@ -263,9 +263,7 @@ TEST(OptimizerTest, RefusesListsAndShapesThatDoNotFit) {
   EXPECT_THROW(sgd->apply_gradients({slices({-1}, rows, {2, 3})}, {a}), ValueError);
   EXPECT_EQ(values(a), std::vector<float>(6, 0));
   EXPECT_EQ(sgd->iterations(), 0);
-  EXPECT_NE(message_of([&] {
-              sgd->apply_gradients({{}, {}}, {a, b});
-            }).find("a, b"),
+  EXPECT_NE(message_of([&] { sgd->apply_gradients({{}, {}}, {a, b}); }).find("a, b"),
             std::string::npos);
 }
 

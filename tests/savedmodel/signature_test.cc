@@ -252,9 +252,8 @@ TEST(SignatureTest, FeaturesThatDoNotFitTheModelAreErrors) {
 
 TEST(SignatureTest, SavingASignatureThatDoesNotFitIsAnErrorThatNamesIt) {
   const TempFolder folder;
-  const std::string message = message_of<ValueError>([&] {
-    save_model(ranker(), folder / "a.keras", {.signatures = {{"wrong", {}}}});
-  });
+  const std::string message = message_of<ValueError>(
+      [&] { save_model(ranker(), folder / "a.keras", {.signatures = {{"wrong", {}}}}); });
   EXPECT_TRUE(message.starts_with("signature 'wrong'")) << message;
   ExampleFeatures bytes = ranker_features();
   bytes["user_id"].feature = FixedLenFeature{.dtype = DType::kFloat64};
@@ -266,9 +265,7 @@ TEST(SignatureTest, SavingASignatureThatDoesNotFitIsAnErrorThatNamesIt) {
 
 TEST(SignatureTest, WrongInputsAreErrors) {
   const Signature serve{ModelHandle(ranker())};
-  EXPECT_EQ(message_of<ValueError>([&] {
-              serve({{"age", kAges}});
-            }),
+  EXPECT_EQ(message_of<ValueError>([&] { serve({{"age", kAges}}); }),
             "Signature: needs the inputs {age, id}, received {age: *}");
   EXPECT_THROW(serve({{"age", kAges}, {"identity", kIds}}), ValueError);
   const Signature examples(ranker(), ranker_features());

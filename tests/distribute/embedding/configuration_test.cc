@@ -258,9 +258,8 @@ TEST(EngineConfigurationTest, NumbersThatDoNotFitEachOtherAreErrors) {
   EXPECT_TRUE(refused([](C& c) { c.tables[0].rows = std::numeric_limits<int64_t>::max() / 4; }));
   EXPECT_TRUE(refused([](C& c) { c.features[0].table_id = 1; }));
   EXPECT_TRUE(refused([](C& c) { c.features[0].table_id = -1; }));
-  EXPECT_TRUE(refused([](C& c) {
-    c.features[0].input_shape = {int64_t{1} << 40, int64_t{1} << 40};
-  }));
+  EXPECT_TRUE(
+      refused([](C& c) { c.features[0].input_shape = {int64_t{1} << 40, int64_t{1} << 40}; }));
   EXPECT_TRUE(refused([](C& c) { c.tables.push_back(c.tables[0]); }));
   EXPECT_TRUE(refused([](C& c) { c.tables[0].learning_rate_tag = 1; }));
   EXPECT_TRUE(refused([](C& c) { c.tables[0].learning_rate_tag = -1; }));

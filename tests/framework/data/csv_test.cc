@@ -397,9 +397,7 @@ TEST(CsvTest, TheFirstRowThatIsWrongIsNamedForAnyNumberOfWorkers) {
   const int workers = num_workers();
   for (const int count : {1, 2, 5}) {
     set_num_workers(count);
-    expect_contains(message_of([&] {
-                      read_csv(file, {ints("a"), ints("b")});
-                    }),
+    expect_contains(message_of([&] { read_csv(file, {ints("a"), ints("b")}); }),
                     "row 1500, column 'b'");
     expect_contains(message_of([&] { read_csv(file, {ints("a")}); }), "row 1501, column 'a'");
     expect_contains(message_of([&] { read_csv(file, {texts("b")}); }), "row 1900: a quote");

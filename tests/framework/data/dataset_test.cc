@@ -350,9 +350,8 @@ TEST(ShuffleTest, ShufflesRowsOfAllKinds) {
 }
 
 TEST(ShuffleTest, RefusesRowsOfDifferentShapes) {
-  const Dataset mixed = counting(3).map([](const Tensors& x) -> Tensors {
-    return Tensor::zeros({2, x.tensor().item<int64_t>()});
-  });
+  const Dataset mixed = counting(3).map(
+      [](const Tensors& x) -> Tensors { return Tensor::zeros({2, x.tensor().item<int64_t>()}); });
   EXPECT_THROW(numbers(mixed.unbatch().shuffle(6)), ValueError);
 }
 

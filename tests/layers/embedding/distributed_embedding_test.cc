@@ -426,10 +426,9 @@ TEST(DistributedEmbeddingTest, WrongConfigsAreRefusedWithTheirPath) {
     change(*table);
     keras_rs::FeatureConfig config = feature(table, {2, 3});
     change_feature(config);
-    return contains(message_of([&] {
-                      DistributedEmbedding({.feature_configs = Features({{"x", config}})});
-                    }),
-                    "'x'");
+    return contains(
+        message_of([&] { DistributedEmbedding({.feature_configs = Features({{"x", config}})}); }),
+        "'x'");
   };
   const auto table_is_refused = [&](const std::function<void(keras_rs::TableConfig&)>& change) {
     return refused(change, [](keras_rs::FeatureConfig&) {});

@@ -180,9 +180,8 @@ TEST(BatchSizeTest, AnOutputShapeThatDisagreesIsAnErrorWithThePath) {
       {.feature_config = {{"f", feature}}, .optimizer = "sgd", .batch_size = 8});
   const TensorSpec any = {
       .shape = {kUnknown, kUnknown}, .dtype = DType::kInt64, .layout = Layout::kRagged};
-  const std::string text = message_of<ValueError>([&] {
-    layer->build(Specs({{"f", Specs(any)}}));
-  });
+  const std::string text =
+      message_of<ValueError>([&] { layer->build(Specs({{"f", Specs(any)}})); });
   EXPECT_NE(text.find("'f'"), std::string::npos) << text;
 }
 

@@ -78,7 +78,7 @@ TEST(SpecRowsH, H08_RateFunctionsOfTheGlobalStepScaleTheirTables) {
   for (const auto& c : shared_embedding_columns(
            {column("e"), column("f")}, 2,
            {.initializer = initializers::ones(),
-           .learning_rate_fn = [](int64_t now) { return now == 0 ? 3.0 : 0.0; }})) {
+            .learning_rate_fn = [](int64_t now) { return now == 0 ? 3.0 : 0.0; }})) {
     columns.push_back(c);
   }
   const Configs configs = get_configs_from_feature_columns(columns);

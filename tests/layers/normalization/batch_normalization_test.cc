@@ -116,9 +116,8 @@ TEST(BatchNormalizationTest, OutsideTheReplicasTheAveragesAreTheirMean) {
   distribute::TPUStrategy strategy({.num_cores = 2});
   const auto scope = strategy.scope();
   const BatchNormalization layer({.momentum = 0.5});
-  const auto x = strategy.distribute_values_from_function([](int r) {
-    return Tensor::full<float>({3, 1}, static_cast<float>(4 * r));
-  });
+  const auto x = strategy.distribute_values_from_function(
+      [](int r) { return Tensor::full<float>({3, 1}, static_cast<float>(4 * r)); });
   strategy.run([&](const Tensor& t) { layer(t, {.training = true}); }, x);
   // 0 and 2 in the replicas.
   EXPECT_EQ(layer->moving_mean().read().item<float>(), 1);

@@ -134,9 +134,7 @@ TEST(ServingPlan, RefusesWhatDoesNotFitBeforeItWritesAnything) {
             "TPUEmbedding: feature 'id1': id 50 at position 1 is outside its table of 50 rows");
   EXPECT_EQ(error_of([](auto& in, auto&) { in.pop_back(); }),
             "ServingPlan: needs 6 inputs, received 5");
-  EXPECT_EQ(error_of([](auto& in, auto&) {
-              in[5].shape = {3, 8};
-            }),
+  EXPECT_EQ(error_of([](auto& in, auto&) { in[5].shape = {3, 8}; }),
             "ServingPlan: input 'numbers' has shape (?, 7), received (3, 8)");
   EXPECT_EQ(error_of([](auto& in, auto&) { in[5].dtype = DType::kInt32; }),
             "ServingPlan: input 'numbers' is float32, received int32");
@@ -156,19 +154,13 @@ TEST(ServingPlan, RefusesViewsThatContradictThemselves) {
   const std::string numbers = "ServingPlan: input 'numbers': ";
   EXPECT_EQ(error_of([](auto& in, auto&) { in[5].rows = 0; }),
             numbers + "shape (3, 7) has 3 rows, but TensorView::rows is 0");
-  EXPECT_EQ(error_of([](auto& in, auto&) {
-              in[5].shape = {1, 7};
-            }),
+  EXPECT_EQ(error_of([](auto& in, auto&) { in[5].shape = {1, 7}; }),
             numbers + "shape (1, 7) has 1 rows, but TensorView::rows is 3");
-  EXPECT_EQ(error_of([](auto& in, auto&) {
-              in[5].shape = {1, 7}, in[5].values = 7;
-            }),
+  EXPECT_EQ(error_of([](auto& in, auto&) { in[5].shape = {1, 7}, in[5].values = 7; }),
             numbers + "shape (1, 7) has 1 rows, but TensorView::rows is 3");
   EXPECT_EQ(error_of([](auto& in, auto&) { in[5].values = 20; }),
             numbers + "shape (3, 7) has 21 values, but TensorView::values is 20");
-  EXPECT_EQ(error_of([](auto& in, auto&) {
-              in[5].shape = {kUnknown, 7}, in[5].rows = -1;
-            }),
+  EXPECT_EQ(error_of([](auto& in, auto&) { in[5].shape = {kUnknown, 7}, in[5].rows = -1; }),
             numbers + "dimensions of (?, 7) are unknown");
   EXPECT_EQ(error_of([](auto& in, auto&) { in[0].values = 2; }),
             "ServingPlan: input 'id0': shape (3,) has 3 values, but TensorView::values is 2");
@@ -205,9 +197,7 @@ TEST(ServingPlan, RefusesRaggedAndSparseViewsThatContradictThemselves) {
             "ServingPlan: input 'bags': shape (2,) has 2 values, but TensorView::values is 3");
   EXPECT_EQ(error([](auto& in) { in[0].rows = -1; }),
             "ServingPlan: input 'bags': TensorView::rows is -1");
-  EXPECT_EQ(error([](auto& in) {
-              in[1].shape = {5, 3};
-            }),
+  EXPECT_EQ(error([](auto& in) { in[1].shape = {5, 3}; }),
             "ServingPlan: input 'words': shape (5, 3) has 5 rows, but TensorView::rows is 2");
   EXPECT_EQ(error([](auto& in) { in[1].rows = 5; }),
             "ServingPlan: input 'words': shape (2, 3) has 2 rows, but TensorView::rows is 5");

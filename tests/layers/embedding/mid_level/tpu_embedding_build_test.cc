@@ -175,11 +175,9 @@ TEST(SpecRowsE, E05_TheShapeOfTheConfigStandsAboveThatOfBuild) {
 TEST(SpecRowsE, E06_AShapeOfBuildThatDisagreesIsAnError) {
   FeatureConfig feature = on(table_of(8, 4));
   feature.output_shape = Shape{2, 4};
-  EXPECT_TRUE(throws<ValueError>(
-      [&] {
-        built_shapes(one_feature(feature), f_shape(Shape{1, 1, 1}));
-      },
-      {"'f'", "(2, 4)", "(1, 1)"}));
+  EXPECT_TRUE(
+      throws<ValueError>([&] { built_shapes(one_feature(feature), f_shape(Shape{1, 1, 1})); },
+                         {"'f'", "(2, 4)", "(1, 1)"}));
 }
 
 TEST(SpecRowsE, E07_AnInputThatDisagreesIsAnError) {
@@ -195,10 +193,7 @@ TEST(SpecRowsE, E08_ShapesMustBeDefinedByBuild) {
   const Nest<FeatureConfig> features = one_feature(on(table_of(8, 4)));
   EXPECT_TRUE(throws<ValueError>([&] { built_shapes(features, {}); }, {"'f'"}));
   EXPECT_TRUE(throws<ValueError>(
-      [&] {
-        built_shapes(features, f_shape(Shape{1, kUnknown, kUnknown}));
-      },
-      {"'f'"}));
+      [&] { built_shapes(features, f_shape(Shape{1, kUnknown, kUnknown})); }, {"'f'"}));
   EXPECT_TRUE(throws<ValueError>([&] { built_shapes(features, f_shape({})); }, {"'f'"}));
   EXPECT_TRUE(throws<ValueError>([&] { built_shapes(features, f_shape(Shape{})); }, {"'f'"}));
   EXPECT_TRUE(throws<ValueError>([&] { built_shapes(features, InputShapes()); }));

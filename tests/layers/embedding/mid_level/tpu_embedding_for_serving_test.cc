@@ -156,9 +156,8 @@ TEST(ServingLookupTest, StructuresMustAgree) {
 TEST(ServingLookupTest, AMissingTableIsNamed) {
   const Table table = make_table({.vocabulary_size = 16, .dim = 2, .name = "lost"});
   const Nest<FeatureConfig> config = {{"a", FeatureConfig{.table = table}}};
-  const std::string text = message_of<ValueError>([&] {
-    serving_embedding_lookup({{"a", ids({1}, {1})}}, {}, EmbeddingTables{}, config);
-  });
+  const std::string text = message_of<ValueError>(
+      [&] { serving_embedding_lookup({{"a", ids({1}, {1})}}, {}, EmbeddingTables{}, config); });
   EXPECT_NE(text.find("'a'"), std::string::npos) << text;
   EXPECT_NE(text.find("lost"), std::string::npos) << text;
 }

@@ -188,9 +188,8 @@ INSTANTIATE_TEST_SUITE_P(UpToSixCalls, TPUEmbeddingOrderTest, testing::ValuesIn(
 // The object after a failure: what was in flight is gone, and a step is as good as ever.
 void expect_usable(Pair& pair) {
   EXPECT_TRUE(throws<RuntimeError>([&] { pair.strategy.run([&] { pair.embedding->dequeue(); }); }));
-  EXPECT_TRUE(throws<RuntimeError>([&] {
-    pair.strategy.run([&] { pair.embedding->apply_gradients({{"f", Gradient()}}); });
-  }));
+  EXPECT_TRUE(throws<RuntimeError>(
+      [&] { pair.strategy.run([&] { pair.embedding->apply_gradients({{"f", Gradient()}}); }); }));
   pair.reset();
   EXPECT_EQ(pair.step(PerReplica<Calls>({"TDATD", "TDATD"}))[0].size(), 2u);
   pair.embedding->tracked()->state_entries();
@@ -232,10 +231,8 @@ TEST_P(TPUEmbeddingFailureTest, ACallThatOneReplicaLeavesOutIsAnError) {
                                                                           {"TDATDA", "TDATD"},
                                                                           {"TD", ""}}) {
     Pair pair(GetParam());
-    EXPECT_TRUE(throws<RuntimeError>([&] {
-      pair.step(PerReplica<Calls>({first, second}));
-    })) << first
-        << " and " << second;
+    EXPECT_TRUE(throws<RuntimeError>([&] { pair.step(PerReplica<Calls>({first, second})); }))
+        << first << " and " << second;
     expect_usable(pair);
   }
 }
@@ -260,11 +257,8 @@ INSTANTIATE_TEST_SUITE_P(Pipelined, TPUEmbeddingFailureTest, testing::Bool(),
 TEST(TPUEmbeddingReplicasTest, ReplicasMustBeAboutTheSameBatch) {
   const Quiet quiet;
   Pair pair;
-  EXPECT_TRUE(throws<RuntimeError>(
-      [&] {
-        pair.step(PerReplica<Calls>({"TD", "ID"}));
-      },
-      {"batch 0"}));
+  EXPECT_TRUE(
+      throws<RuntimeError>([&] { pair.step(PerReplica<Calls>({"TD", "ID"})); }, {"batch 0"}));
   EXPECT_TRUE(throws<RuntimeError>([&] {
     pair.strategy.run(
         [&](const Tensors& x) {
