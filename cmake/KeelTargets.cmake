@@ -76,17 +76,30 @@ function(keel_unity_build target)
     $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
-# keel_library(<folder> SOURCES ... [LINK_PUBLIC ...] [LINK_PRIVATE ...] [PRECOMPILE ...] [ALONE ...]
+# keel_sources(<variable> <pattern> [EXCEPT <prefix>...]): the files below the current folder whose
+# names match, without those whose paths begin with a prefix. A build finds new files by itself.
+function(keel_sources variable pattern)
+  cmake_parse_arguments(ARG "" "" "EXCEPT" ${ARGN})
+  file(GLOB_RECURSE sources RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS ${pattern})
+  foreach(prefix ${ARG_EXCEPT})
+    list(FILTER sources EXCLUDE REGEX "^${prefix}")
+  endforeach()
+  set(${variable} ${sources} PARENT_SCOPE)
+endfunction()
+
+# keel_library(<folder> [EXCEPT ...] [LINK_PUBLIC ...] [LINK_PRIVATE ...] [PRECOMPILE ...] [ALONE ...]
 #              [LIGHT [FULL ...]])
-# makes target keel_<folder>. A folder sees the headers of the folders it links and no others: its
-# include directory is a tree of links to itself and to the folders before it.
+# makes target keel_<folder> of the folder's sources. A folder sees the headers of the folders it
+# links and no others: its include directory is a tree of links to itself and to the folders before it.
+#   EXCEPT: prefixes of sources that do not belong to the library.
 #   ALONE: sources that a fast build compiles one by one.
 #   LIGHT: the folder's code prepares, describes and stores what others compute. A fast build compiles
-#     it at -O1, which takes a third less time, but for the sources of FULL.
+#     it at -O1, which takes a third less time, except sources with a prefix of FULL.
 set(KEEL_FOLDERS framework autodiff distribute optimizers layers savedmodel)
 function(keel_library folder)
-  cmake_parse_arguments(ARG "LIGHT" "" "SOURCES;LINK_PUBLIC;LINK_PRIVATE;PRECOMPILE;ALONE;FULL" ${ARGN})
-  add_library(keel_${folder} STATIC ${ARG_SOURCES})
+  cmake_parse_arguments(ARG "LIGHT" "" "EXCEPT;LINK_PUBLIC;LINK_PRIVATE;PRECOMPILE;ALONE;FULL" ${ARGN})
+  keel_sources(sources *.cc EXCEPT ${ARG_EXCEPT})
+  add_library(keel_${folder} STATIC ${sources})
   add_library(keel::${folder} ALIAS keel_${folder})
   target_link_libraries(keel_${folder} INTERFACE ${KEEL_CXX_RUNTIME})
   set(tree ${PROJECT_BINARY_DIR}/include/${folder})
@@ -106,10 +119,10 @@ function(keel_library folder)
   if(ARG_LIGHT AND KEEL_FAST_BUILD)
     set(precompiled_by keel_layers)
     target_compile_options(keel_${folder} PRIVATE $<$<CONFIG:Release>:-O1>)
-    foreach(source ${ARG_FULL})
-      set_source_files_properties(${source} PROPERTIES
-        COMPILE_OPTIONS $<$<CONFIG:Release>:-O3> SKIP_PRECOMPILE_HEADERS ON)
-    endforeach()
+    list(JOIN ARG_FULL "|" full)
+    list(FILTER sources INCLUDE REGEX "^(${full})")
+    set_source_files_properties(${sources} PROPERTIES
+      COMPILE_OPTIONS $<$<CONFIG:Release>:-O3> SKIP_PRECOMPILE_HEADERS ON)
   endif()
   # The project's own headers are precompiled only where another build checks that each source
   # includes what it uses. A fast build has so few units that folders share the standard headers.

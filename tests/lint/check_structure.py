@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Fails if a folder includes one to its right, if a third party is included where it may not be, or
-if a source or test is in no list of CMake, so that nothing builds it."""
+"""Fails if a folder includes one to its right, or if a third party is included where it may not be."""
 import pathlib
 import re
 import sys
@@ -38,18 +37,8 @@ def faults(root: pathlib.Path):
                     yield f"{name}: a public header may not include {header}"
 
 
-def unlisted(root: pathlib.Path):
-    for folder in ORDER + ["tests"]:
-        listed = (root / folder / "CMakeLists.txt").read_text().replace(")", " ").split()
-        pattern = "*_test.cc" if folder == "tests" else "*.cc"
-        for path in sorted((root / folder).rglob(pattern)):
-            name = path.relative_to(root / folder).as_posix()
-            if name not in listed:
-                yield f"{folder}/{name}: not listed in {folder}/CMakeLists.txt"
-
-
 if __name__ == "__main__":
     root_folder = pathlib.Path(sys.argv[1])
-    found = list(faults(root_folder)) + list(unlisted(root_folder))
-    print("\n".join(found) or "includes run one way, and every source is listed")
+    found = list(faults(root_folder))
+    print("\n".join(found) or "includes run one way")
     sys.exit(bool(found))
