@@ -1,4 +1,4 @@
-#include "autodiff/autocast.h"
+#include <keel/autodiff/autocast.h>
 
 namespace keel {
 namespace {

@@ -1,4 +1,4 @@
-#include "autodiff/control_flow.h"
+#include <keel/autodiff/control_flow.h>
 
 namespace keel {
 namespace {

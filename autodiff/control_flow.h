@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "framework/tensor.h"
+#include <keel/framework/tensor.h>
 
 namespace keel {
 

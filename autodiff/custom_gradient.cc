@@ -1,8 +1,8 @@
-#include "autodiff/custom_gradient.h"
+#include <keel/autodiff/custom_gradient.h>
 
 #include <algorithm>
 
-#include "autodiff/tape.h"
+#include <keel/autodiff/tape.h>
 
 namespace keel {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "autodiff/operation.h"
+#include <keel/autodiff/operation.h>
 
 namespace keel {
 

@@ -1,8 +1,8 @@
-#include "autodiff/gradient.h"
+#include <keel/autodiff/gradient.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "framework/parallel.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/framework/parallel.h>
 
 namespace keel {
 namespace {

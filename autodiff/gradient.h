@@ -3,7 +3,7 @@
 
 #include <variant>
 
-#include "framework/indexed_slices.h"
+#include <keel/framework/indexed_slices.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "autodiff/graph.h"
+#include <keel/autodiff/graph.h>
 
 #include <atomic>
 #include <unordered_set>

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "autodiff/operation.h"
+#include <keel/autodiff/operation.h>
 
 namespace keel {
 

@@ -1,10 +1,10 @@
-#include "autodiff/operation.h"
+#include <keel/autodiff/operation.h>
 
 #include <algorithm>
 
-#include "autodiff/graph.h"
-#include "autodiff/tape.h"
-#include "framework/profile.h"
+#include <keel/autodiff/graph.h>
+#include <keel/autodiff/tape.h>
+#include <keel/framework/profile.h>
 
 namespace keel {
 namespace {

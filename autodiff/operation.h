@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "autodiff/gradient.h"
-#include "framework/config.h"
-#include "framework/tensor_like.h"
+#include <keel/autodiff/gradient.h>
+#include <keel/framework/config.h>
+#include <keel/framework/tensor_like.h>
 
 namespace keel {
 

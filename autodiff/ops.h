@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/kernels/gather.h"
-#include "framework/tensor.h"
+#include <keel/framework/kernels/gather.h>
+#include <keel/framework/tensor.h>
 
 namespace keel::ops {
 

@@ -1,4 +1,4 @@
-#include "autodiff/replica_context.h"
+#include <keel/autodiff/replica_context.h>
 
 namespace keel {
 namespace {

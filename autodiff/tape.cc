@@ -1,11 +1,11 @@
-#include "autodiff/tape.h"
+#include <keel/autodiff/tape.h>
 
 #include <algorithm>
 
-#include "autodiff/ops.h"
-#include "framework/hash_map.h"
-#include "framework/matmul_precision.h"
-#include "framework/profile.h"
+#include <keel/autodiff/ops.h>
+#include <keel/framework/hash_map.h>
+#include <keel/framework/matmul_precision.h>
+#include <keel/framework/profile.h>
 
 namespace keel {
 namespace {

@@ -13,8 +13,8 @@
 #include <span>
 #include <vector>
 
-#include "autodiff/operation.h"
-#include "autodiff/variable.h"
+#include <keel/autodiff/operation.h>
+#include <keel/autodiff/variable.h>
 
 namespace keel {
 

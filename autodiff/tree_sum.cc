@@ -1,8 +1,8 @@
-#include "autodiff/tree_sum.h"
+#include <keel/autodiff/tree_sum.h>
 
 #include <bit>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 

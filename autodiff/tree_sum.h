@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "framework/tensor.h"
+#include <keel/framework/tensor.h>
 
 namespace keel {
 

@@ -1,14 +1,14 @@
-#include "autodiff/variable.h"
+#include <keel/autodiff/variable.h>
 
 #include <algorithm>
 #include <atomic>
 #include <utility>
 
-#include "autodiff/ops.h"
-#include "autodiff/replica_context.h"
-#include "autodiff/tape.h"
-#include "autodiff/tree_sum.h"
-#include "autodiff/variable_copies.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
+#include <keel/autodiff/tree_sum.h>
+#include <keel/autodiff/variable_copies.h>
 
 namespace keel {
 namespace {

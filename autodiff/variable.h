@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "autodiff/gradient.h"
+#include <keel/autodiff/gradient.h>
 
 namespace keel {
 

@@ -1,8 +1,8 @@
-#include "autodiff/variable_copies.h"
+#include <keel/autodiff/variable_copies.h>
 
 #include <utility>
 
-#include "autodiff/tape.h"
+#include <keel/autodiff/tape.h>
 
 namespace keel {
 namespace {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "autodiff/variable.h"
+#include <keel/autodiff/variable.h>
 
 namespace keel {
 

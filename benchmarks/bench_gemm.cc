@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
+#include <keel/framework/kernels/amx_tiles.h>
+#include <keel/framework/kernels/gemm_bf16.h>
+
 #include "benchmarks/peer/gemm_peer.h"
 #include "benchmarks/peer/peer.h"
 #include "benchmarks/support/limits.h"
 #include "benchmarks/support/pages.h"
 #include "benchmarks/support/report.h"
-#include "framework/kernels/amx_tiles.h"
-#include "framework/kernels/gemm_bf16.h"
 
 namespace keel::bench {
 namespace {

@@ -14,11 +14,12 @@
 #include <memory>
 #include <unistd.h>
 
+#include <keel/framework/errors.h>
+
 #include "benchmarks/growth/steps.h"
 #include "benchmarks/peer/peer.h"
 #include "benchmarks/support/measure.h"
 #include "benchmarks/support/report.h"
-#include "framework/errors.h"
 
 namespace keel::bench {
 namespace {

@@ -11,14 +11,15 @@
 #include <memory>
 #include <unistd.h>
 
+#include <keel/framework/data/csv.h>
+#include <keel/framework/data/example.h>
+#include <keel/framework/data/example_parser.h>
+#include <keel/framework/data/tfrecord.h>
+#include <keel/framework/parallel.h>
+
 #include "benchmarks/support/data.h"
 #include "benchmarks/support/measure.h"
 #include "benchmarks/support/report.h"
-#include "framework/data/csv.h"
-#include "framework/data/example.h"
-#include "framework/data/example_parser.h"
-#include "framework/data/tfrecord.h"
-#include "framework/parallel.h"
 
 namespace keel::bench {
 namespace {

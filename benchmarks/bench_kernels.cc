@@ -5,13 +5,14 @@
 #include <memory>
 #include <vector>
 
+#include <keel/framework/kernels/gather.h>
+#include <keel/framework/kernels/interaction.h>
+#include <keel/framework/kernels/row_groups.h>
+#include <keel/framework/kernels/update_rule.h>
+
 #include "benchmarks/support/data.h"
 #include "benchmarks/support/pages.h"
 #include "benchmarks/support/report.h"
-#include "framework/kernels/gather.h"
-#include "framework/kernels/interaction.h"
-#include "framework/kernels/row_groups.h"
-#include "framework/kernels/update_rule.h"
 
 namespace keel::bench {
 namespace {

@@ -4,10 +4,11 @@
 #include <cstdint>
 #include <thread>
 
+#include <keel/framework/parallel.h>
+
 #include "benchmarks/support/limits.h"
 #include "benchmarks/support/pages.h"
 #include "benchmarks/support/report.h"
-#include "framework/parallel.h"
 
 namespace keel::bench {
 namespace {

@@ -16,16 +16,17 @@
 #include <numeric>
 #include <unistd.h>
 
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/dtype_policy.h>
+#include <keel/layers/ctr/ctr_model.h>
+#include <keel/layers/metrics/exact_auc.h>
+#include <keel/layers/serving/serving_plan.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+#include <keel/savedmodel/saved_model.h>
+
 #include "benchmarks/precision/table_speed.h"
 #include "benchmarks/support/report.h"
-#include "distribute/tpu_strategy.h"
-#include "framework/dtype_policy.h"
-#include "layers/ctr/ctr_model.h"
-#include "layers/metrics/exact_auc.h"
-#include "layers/serving/serving_plan.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
-#include "savedmodel/saved_model.h"
 
 namespace keel::bench {
 namespace {

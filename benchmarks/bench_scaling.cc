@@ -20,13 +20,14 @@
 #include <string>
 #include <unistd.h>
 
+#include <keel/distribute/process_group.h>
+#include <keel/framework/errors.h>
+#include <keel/framework/parallel.h>
+
 #include "benchmarks/models/click_trainer.h"
 #include "benchmarks/support/data.h"
 #include "benchmarks/support/measure.h"
 #include "benchmarks/support/report.h"
-#include "distribute/process_group.h"
-#include "framework/errors.h"
-#include "framework/parallel.h"
 
 namespace keel::bench {
 namespace {

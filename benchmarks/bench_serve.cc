@@ -5,6 +5,8 @@
 // the first is the ratio to libtorch, that to the second is told beside.
 #include <algorithm>
 
+#include <keel/layers/serving/serving_plan.h>
+
 #include "benchmarks/models/click_model.h"
 #include "benchmarks/peer/model_peer.h"
 #include "benchmarks/peer/peer.h"
@@ -12,7 +14,6 @@
 #include "benchmarks/support/limits.h"
 #include "benchmarks/support/measure.h"
 #include "benchmarks/support/report.h"
-#include "layers/serving/serving_plan.h"
 
 namespace keel::bench {
 namespace {

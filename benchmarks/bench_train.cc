@@ -11,6 +11,10 @@
 #include <iostream>
 #include <memory>
 
+#include <keel/framework/kernels/amx_tiles.h>
+#include <keel/framework/matmul_precision.h>
+#include <keel/framework/profile.h>
+
 #include "benchmarks/models/click_trainer.h"
 #include "benchmarks/peer/model_peer.h"
 #include "benchmarks/peer/peer.h"
@@ -18,9 +22,6 @@
 #include "benchmarks/support/limits.h"
 #include "benchmarks/support/measure.h"
 #include "benchmarks/support/report.h"
-#include "framework/kernels/amx_tiles.h"
-#include "framework/matmul_precision.h"
-#include "framework/profile.h"
 
 namespace keel::bench {
 namespace {

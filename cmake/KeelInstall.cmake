@@ -16,8 +16,11 @@ foreach(folder ${KEEL_FOLDERS})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/keel
           COMPONENT development
           FILES_MATCHING PATTERN "*.h" PATTERN "*internal.h" EXCLUDE
-          PATTERN "savedmodel/tool" EXCLUDE)
+          PATTERN "savedmodel/tool" EXCLUDE PATTERN "savedmodel/umbrella" EXCLUDE)
 endforeach()
+file(GLOB umbrella_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/savedmodel/umbrella/*.h)
+install(FILES ${umbrella_headers} ${PROJECT_BINARY_DIR}/include/framework/keel/version.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/keel COMPONENT development)
 
 # What users link: keel::keel is everything. keel::c is for programs in C, and other languages load it.
 if(BUILD_SHARED_LIBS)

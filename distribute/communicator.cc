@@ -1,4 +1,4 @@
-#include "distribute/communicator.h"
+#include <keel/distribute/communicator.h>
 
 #include <algorithm>
 

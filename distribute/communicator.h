@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "distribute/placement.h"
-#include "distribute/process_group.h"
+#include <keel/distribute/placement.h>
+#include <keel/distribute/process_group.h>
 
 namespace keel::distribute {
 

@@ -1,4 +1,4 @@
-#include "distribute/distributed_dataset.h"
+#include <keel/distribute/distributed_dataset.h>
 
 namespace keel::distribute {
 

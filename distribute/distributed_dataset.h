@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
-#include "distribute/per_replica.h"
-#include "framework/data/dataset.h"
+#include <keel/distribute/per_replica.h>
+#include <keel/framework/data/dataset.h>
 
 namespace keel::distribute {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "distribute/process_group.h"
+#include <keel/distribute/process_group.h>
 
 namespace keel::distribute {
 

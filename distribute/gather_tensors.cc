@@ -1,4 +1,4 @@
-#include "distribute/gather_tensors.h"
+#include <keel/distribute/gather_tensors.h>
 
 #include <cstring>
 

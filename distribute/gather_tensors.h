@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "distribute/process_group.h"
-#include "framework/tensor.h"
+#include <keel/distribute/process_group.h>
+#include <keel/framework/tensor.h>
 
 namespace keel::distribute {
 

@@ -15,7 +15,7 @@
 #include <stop_token>
 #include <thread>
 
-#include "distribute/mpi_process_group_internal.h"
+#include <keel/distribute/mpi_process_group_internal.h>
 
 namespace keel::distribute {
 namespace {

@@ -1,4 +1,4 @@
-#include "distribute/mpi_process_group_internal.h"
+#include <keel/distribute/mpi_process_group_internal.h>
 
 namespace keel::distribute {
 

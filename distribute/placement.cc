@@ -1,4 +1,4 @@
-#include "distribute/placement.h"
+#include <keel/distribute/placement.h>
 
 #include <algorithm>
 

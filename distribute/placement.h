@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "distribute/process_group.h"
+#include <keel/distribute/process_group.h>
 
 namespace keel::distribute {
 

@@ -1,9 +1,9 @@
-#include "distribute/process_group.h"
+#include <keel/distribute/process_group.h>
 
 #include <algorithm>
 #include <cstdlib>
 
-#include "distribute/mpi_process_group_internal.h"
+#include <keel/distribute/mpi_process_group_internal.h>
 
 namespace keel::distribute {
 namespace {

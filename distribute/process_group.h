@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel::distribute {
 

@@ -1,4 +1,4 @@
-#include "distribute/replica_tree.h"
+#include <keel/distribute/replica_tree.h>
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "distribute/replica_turns.h"
+#include <keel/distribute/replica_turns.h>
 
 #include <algorithm>
 #include <array>

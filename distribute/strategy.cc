@@ -1,13 +1,13 @@
-#include "distribute/strategy.h"
+#include <keel/distribute/strategy.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "autodiff/ops.h"
-#include "autodiff/replica_context.h"
-#include "autodiff/tape.h"
-#include "autodiff/tree_sum.h"
-#include "distribute/gather_tensors.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
+#include <keel/autodiff/tree_sum.h>
+#include <keel/distribute/gather_tensors.h>
 
 namespace keel::distribute {
 

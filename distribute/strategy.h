@@ -20,11 +20,11 @@
 #include <type_traits>
 #include <vector>
 
-#include "autodiff/variable.h"
-#include "distribute/communicator.h"
-#include "distribute/distributed_dataset.h"
-#include "distribute/per_replica.h"
-#include "framework/tensor.h"
+#include <keel/autodiff/variable.h>
+#include <keel/distribute/communicator.h>
+#include <keel/distribute/distributed_dataset.h>
+#include <keel/distribute/per_replica.h>
+#include <keel/framework/tensor.h>
 
 namespace keel::distribute {
 

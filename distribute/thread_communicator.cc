@@ -1,4 +1,4 @@
-#include "distribute/thread_communicator.h"
+#include <keel/distribute/thread_communicator.h>
 
 #include <algorithm>
 #include <array>
@@ -7,8 +7,8 @@
 #include <limits>
 #include <map>
 
-#include "autodiff/replica_context.h"
-#include "framework/profile.h"
+#include <keel/autodiff/replica_context.h>
+#include <keel/framework/profile.h>
 
 namespace keel::distribute {
 namespace {

@@ -9,9 +9,9 @@
 #include <functional>
 #include <memory>
 
-#include "distribute/communicator.h"
-#include "distribute/replica_tree.h"
-#include "distribute/replica_turns.h"
+#include <keel/distribute/communicator.h>
+#include <keel/distribute/replica_tree.h>
+#include <keel/distribute/replica_turns.h>
 
 namespace keel::distribute {
 

@@ -1,4 +1,4 @@
-#include "distribute/thread_placement.h"
+#include <keel/distribute/thread_placement.h>
 
 #include <unistd.h>
 

@@ -1,12 +1,12 @@
-#include "distribute/tpu_strategy.h"
+#include <keel/distribute/tpu_strategy.h>
 
 #include <exception>
 #include <thread>
 
-#include "autodiff/replica_context.h"
-#include "distribute/embedding/tpu_system.h"
-#include "framework/parallel.h"
-#include "framework/profile.h"
+#include <keel/autodiff/replica_context.h>
+#include <keel/distribute/embedding/tpu_system.h>
+#include <keel/framework/parallel.h>
+#include <keel/framework/profile.h>
 
 namespace keel::distribute {
 

@@ -1,8 +1,8 @@
 // TPUStrategy: the replicas are the cores of a simulated accelerator.
 #pragma once
 
-#include "distribute/strategy.h"
-#include "distribute/thread_communicator.h"
+#include <keel/distribute/strategy.h>
+#include <keel/distribute/thread_communicator.h>
 
 namespace keel::distribute {
 

@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <iostream>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/losses/crossentropy.h>
+#include <keel/layers/model.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+
 #include "examples/flags.h"
-#include "layers/core/dense.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "layers/losses/crossentropy.h"
-#include "layers/model.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
 
 ABSL_FLAG(std::string, strategy, "tpu", "cpu or tpu");
 ABSL_FLAG(int, cores, 4, "replicas of the tpu strategy");

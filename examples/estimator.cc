@@ -5,16 +5,17 @@
 #include <string>
 #include <vector>
 
+#include <keel/layers/core/dense.h>
+#include <keel/layers/estimator/dense_features.h>
+#include <keel/layers/input_layer.h>
+#include <keel/layers/losses/crossentropy.h>
+#include <keel/layers/metrics/auc.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/tpu_parameters.h>
+#include <keel/savedmodel/estimator/tpu_estimator.h>
+#include <keel/savedmodel/saved_model.h>
+
 #include "examples/flags.h"
-#include "layers/core/dense.h"
-#include "layers/estimator/dense_features.h"
-#include "layers/input_layer.h"
-#include "layers/losses/crossentropy.h"
-#include "layers/metrics/auc.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/tpu_parameters.h"
-#include "savedmodel/estimator/tpu_estimator.h"
-#include "savedmodel/saved_model.h"
 
 ABSL_FLAG(std::string, model_dir, "", "folder of the checkpoints; made if it is not there");
 ABSL_FLAG(int64_t, steps, 200, "steps to train");

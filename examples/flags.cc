@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
-#include "distribute/process_group.h"
-#include "framework/errors.h"
+#include <keel/distribute/process_group.h>
+#include <keel/framework/errors.h>
 
 namespace keel::examples {
 namespace {

@@ -1,13 +1,13 @@
 // A click model as a functional graph, trained with fit under a TPUStrategy.
 #include <iostream>
 
-#include "distribute/tpu_strategy.h"
-#include "layers/core/dense.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "layers/functional.h"
-#include "layers/merging/concatenate.h"
-#include "layers/summary.h"
-#include "optimizers/adagrad.h"
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/summary.h>
+#include <keel/optimizers/adagrad.h>
 
 using namespace keel;
 

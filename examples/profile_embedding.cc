@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "layers/estimator/profile.h"
-#include "layers/text_table.h"
+#include <keel/layers/estimator/profile.h>
+#include <keel/layers/text_table.h>
 
 using namespace keel;
 

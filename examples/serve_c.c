@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "savedmodel/c_api.h"
+#include <keel/savedmodel/c_api.h>
 
 enum { kMaxInputs = 64 };
 

@@ -1,10 +1,10 @@
 // A two-tower model as a class of its own: sublayers as members, call() as the function.
 #include <iostream>
 
-#include "autodiff/ops.h"
-#include "layers/core/dense.h"
-#include "layers/model.h"
-#include "optimizers/adam.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/model.h>
+#include <keel/optimizers/adam.h>
 
 using namespace keel;
 using layers::Dense;

@@ -1,4 +1,4 @@
-#include "framework/allocator.h"
+#include <keel/framework/allocator.h>
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <utility>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel {
 namespace {

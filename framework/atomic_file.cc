@@ -1,4 +1,4 @@
-#include "framework/atomic_file.h"
+#include <keel/framework/atomic_file.h>
 
 #include <algorithm>
 #include <array>
@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "framework/checksum.h"
-#include "framework/errors.h"
+#include <keel/framework/checksum.h>
+#include <keel/framework/errors.h>
 
 namespace keel {
 namespace {

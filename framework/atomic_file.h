@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "framework/temporary_file.h"
+#include <keel/framework/temporary_file.h>
 
 namespace keel {
 

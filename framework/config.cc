@@ -1,4 +1,4 @@
-#include "framework/config.h"
+#include <keel/framework/config.h>
 
 #include <algorithm>
 #include <cmath>

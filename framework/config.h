@@ -13,9 +13,9 @@
 #include <variant>
 #include <vector>
 
-#include "framework/dtype.h"
-#include "framework/errors.h"
-#include "framework/shape.h"
+#include <keel/framework/dtype.h>
+#include <keel/framework/errors.h>
+#include <keel/framework/shape.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "framework/configured.h"
+#include <keel/framework/configured.h>
 
 #include <cctype>
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "framework/config.h"
-#include "framework/registry.h"
+#include <keel/framework/config.h>
+#include <keel/framework/registry.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "framework/cpu_quota.h"
+#include <keel/framework/cpu_quota.h>
 
 #include <algorithm>
 #include <cmath>

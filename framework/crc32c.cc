@@ -1,4 +1,4 @@
-#include "framework/crc32c.h"
+#include <keel/framework/crc32c.h>
 
 #include <array>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "framework/device.h"
+#include <keel/framework/device.h>
 
 namespace keel {
 namespace {

@@ -1,4 +1,4 @@
-#include "framework/dtype.h"
+#include <keel/framework/dtype.h>
 
 #include <array>
 #include <ostream>

@@ -1,4 +1,4 @@
-#include "framework/dtype_policy.h"
+#include <keel/framework/dtype_policy.h>
 
 #include <atomic>
 

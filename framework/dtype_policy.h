@@ -16,8 +16,8 @@
 
 #include <string>
 
-#include "framework/config.h"
-#include "framework/dtype.h"
+#include <keel/framework/config.h>
+#include <keel/framework/dtype.h>
 
 namespace keel {
 

@@ -1,7 +1,7 @@
 // IndexedSlices: the gradient of a table that touches few of its rows.
 #pragma once
 
-#include "framework/tensor.h"
+#include <keel/framework/tensor.h>
 
 namespace keel {
 

@@ -1,11 +1,11 @@
-#include "framework/initializers.h"
+#include <keel/framework/initializers.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
 
-#include "framework/configured.h"
+#include <keel/framework/configured.h>
 
 namespace keel {
 namespace {

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "framework/config.h"
-#include "framework/random.h"
-#include "framework/registry.h"
+#include <keel/framework/config.h>
+#include <keel/framework/random.h>
+#include <keel/framework/registry.h>
 
 namespace keel {
 

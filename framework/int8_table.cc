@@ -1,8 +1,8 @@
-#include "framework/int8_table.h"
+#include <keel/framework/int8_table.h>
 
 #include <vector>
 
-#include "framework/parallel.h"
+#include <keel/framework/parallel.h>
 
 namespace keel {
 namespace {

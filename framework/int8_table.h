@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "framework/kernels/gather.h"
-#include "framework/kernels/int8_rows.h"
-#include "framework/tensor.h"
+#include <keel/framework/kernels/gather.h>
+#include <keel/framework/kernels/int8_rows.h>
+#include <keel/framework/tensor.h>
 
 namespace keel {
 

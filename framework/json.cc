@@ -1,10 +1,11 @@
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -12,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/config.h"
+#include <keel/framework/config.h>
 
 namespace keel {
 namespace {

@@ -1,9 +1,9 @@
-#include "framework/matmul_precision.h"
+#include <keel/framework/matmul_precision.h>
 
 #include <atomic>
 #include <cstdlib>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel {
 namespace {

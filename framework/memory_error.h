@@ -5,8 +5,8 @@
 #include <new>
 #include <string>
 
-#include "framework/errors.h"
-#include "framework/shape.h"
+#include <keel/framework/errors.h>
+#include <keel/framework/shape.h>
 
 namespace keel {
 

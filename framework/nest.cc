@@ -1,4 +1,4 @@
-#include "framework/nest.h"
+#include <keel/framework/nest.h>
 
 #include <array>
 

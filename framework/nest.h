@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "framework/parallel.h"
+#include <keel/framework/parallel.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <vector>
 
-#include "framework/cpu_quota.h"
-#include "framework/errors.h"
+#include <keel/framework/cpu_quota.h>
+#include <keel/framework/errors.h>
 
 namespace keel {
 namespace {

@@ -1,4 +1,4 @@
-#include "framework/profile.h"
+#include <keel/framework/profile.h>
 
 #include <algorithm>
 #include <array>

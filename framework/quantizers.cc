@@ -1,9 +1,9 @@
-#include "framework/quantizers.h"
+#include <keel/framework/quantizers.h>
 
 #include <vector>
 
-#include "framework/kernels/abs_max_rows.h"
-#include "framework/parallel.h"
+#include <keel/framework/kernels/abs_max_rows.h>
+#include <keel/framework/parallel.h>
 
 namespace keel {
 

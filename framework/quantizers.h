@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "framework/tensor.h"
+#include <keel/framework/tensor.h>
 
 namespace keel {
 

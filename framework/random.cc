@@ -1,4 +1,4 @@
-#include "framework/random.h"
+#include <keel/framework/random.h>
 
 #include <Random123/philox.h>
 #include <algorithm>
@@ -6,9 +6,9 @@
 #include <mutex>
 #include <vector>
 
-#include "framework/errors.h"
-#include "framework/math.h"
-#include "framework/parallel.h"
+#include <keel/framework/errors.h>
+#include <keel/framework/math.h>
+#include <keel/framework/parallel.h>
 
 namespace keel {
 namespace {

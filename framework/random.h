@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "framework/tensor.h"
+#include <keel/framework/tensor.h>
 
 namespace keel {
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "framework/config.h"
+#include <keel/framework/config.h>
 
 namespace keel {
 

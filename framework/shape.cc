@@ -1,9 +1,9 @@
-#include "framework/shape.h"
+#include <keel/framework/shape.h>
 
 #include <algorithm>
 #include <ostream>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel {
 

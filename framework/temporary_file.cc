@@ -1,4 +1,4 @@
-#include "framework/temporary_file.h"
+#include <keel/framework/temporary_file.h>
 
 #include <algorithm>
 #include <array>
@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel {
 namespace {

@@ -1,4 +1,4 @@
-#include "framework/tensor.h"
+#include <keel/framework/tensor.h>
 
 #include <atomic>
 #include <concepts>
@@ -8,8 +8,8 @@
 #include <ostream>
 #include <string>
 
-#include "framework/allocator.h"
-#include "framework/parallel.h"
+#include <keel/framework/allocator.h>
+#include <keel/framework/parallel.h>
 
 namespace keel {
 namespace {

@@ -19,9 +19,9 @@
 #include <span>
 #include <vector>
 
-#include "framework/device.h"
-#include "framework/errors.h"
-#include "framework/tensor_spec.h"
+#include <keel/framework/device.h>
+#include <keel/framework/errors.h>
+#include <keel/framework/tensor_spec.h>
 
 namespace keel {
 

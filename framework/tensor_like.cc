@@ -1,4 +1,4 @@
-#include "framework/tensor_like.h"
+#include <keel/framework/tensor_like.h>
 
 #include <algorithm>
 #include <optional>

@@ -5,8 +5,8 @@
 #include <variant>
 #include <vector>
 
-#include "framework/nest.h"
-#include "framework/tensor.h"
+#include <keel/framework/nest.h>
+#include <keel/framework/tensor.h>
 
 namespace keel {
 

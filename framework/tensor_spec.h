@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "framework/dtype.h"
-#include "framework/shape.h"
+#include <keel/framework/dtype.h>
+#include <keel/framework/shape.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "framework/termination.h"
+#include <keel/framework/termination.h>
 
 #include <array>
 #include <atomic>
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel {
 namespace {

@@ -2,7 +2,7 @@
 #include <mutex>
 #include <utility>
 
-#include "layers/activations.h"
+#include <keel/layers/activations.h>
 
 namespace keel {
 namespace {

@@ -1,11 +1,11 @@
-#include "layers/activations.h"
+#include <keel/layers/activations.h>
 
 #include <cmath>
 #include <limits>
 #include <numbers>
 #include <utility>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel::activations {
 namespace {

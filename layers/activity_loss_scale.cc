@@ -1,4 +1,4 @@
-#include "layers/activity_loss_scale.h"
+#include <keel/layers/activity_loss_scale.h>
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "layers/axes.h"
+#include <keel/layers/axes.h>
 
 #include <algorithm>
 

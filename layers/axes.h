@@ -4,8 +4,8 @@
 #include <initializer_list>
 #include <vector>
 
-#include "framework/config.h"
-#include "framework/tensor.h"
+#include <keel/framework/config.h>
+#include <keel/framework/tensor.h>
 
 namespace keel {
 

@@ -1,7 +1,7 @@
 // How layers bring their inputs to the dtype they compute in.
 #pragma once
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 

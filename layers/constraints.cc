@@ -1,8 +1,8 @@
-#include "layers/constraints.h"
+#include <keel/layers/constraints.h>
 
 #include <limits>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 namespace {

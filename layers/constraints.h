@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "framework/configured.h"
-#include "layers/axes.h"
+#include <keel/framework/configured.h>
+#include <keel/layers/axes.h>
 
 namespace keel {
 

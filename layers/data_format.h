@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel {
 

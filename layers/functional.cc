@@ -1,12 +1,12 @@
-#include "layers/functional.h"
+#include <keel/layers/functional.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 #include <unordered_map>
 
-#include "layers/functional_order.h"
-#include "layers/serving/planner.h"
+#include <keel/layers/functional_order.h>
+#include <keel/layers/serving/planner.h>
 
 namespace keel {
 namespace {

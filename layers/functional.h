@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "layers/input_layer.h"
-#include "layers/model.h"
+#include <keel/layers/input_layer.h>
+#include <keel/layers/model.h>
 
 namespace keel {
 

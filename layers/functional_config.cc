@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "layers/functional.h"
-#include "layers/keras_calls.h"
-#include "layers/registry.h"
+#include <keel/layers/functional.h>
+#include <keel/layers/keras_calls.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 namespace {

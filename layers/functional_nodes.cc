@@ -1,9 +1,9 @@
-#include "layers/functional_nodes.h"
+#include <keel/layers/functional_nodes.h>
 
 #include <algorithm>
 #include <array>
 
-#include "layers/keras_calls.h"
+#include <keel/layers/keras_calls.h>
 
 namespace keel {
 namespace {

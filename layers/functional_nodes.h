@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "autodiff/operation.h"
-#include "framework/config.h"
-#include "framework/nest.h"
-#include "framework/tensor.h"
+#include <keel/autodiff/operation.h>
+#include <keel/framework/config.h>
+#include <keel/framework/nest.h>
+#include <keel/framework/tensor.h>
 
 namespace keel {
 

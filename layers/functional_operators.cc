@@ -1,11 +1,11 @@
-#include "layers/functional_operators.h"
+#include <keel/layers/functional_operators.h>
 
 #include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
 
-#include "layers/registry.h"
+#include <keel/layers/registry.h>
 
 namespace keel {
 namespace {

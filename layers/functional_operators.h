@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "framework/config.h"
-#include "framework/tensor_like.h"
+#include <keel/framework/config.h>
+#include <keel/framework/tensor_like.h>
 
 namespace keel {
 

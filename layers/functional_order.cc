@@ -1,11 +1,11 @@
-#include "layers/functional_order.h"
+#include <keel/layers/functional_order.h>
 
 #include <algorithm>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
 
-#include "layers/keras_calls.h"
+#include <keel/layers/keras_calls.h>
 
 namespace keel {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "autodiff/graph.h"
+#include <keel/autodiff/graph.h>
 
 namespace keel {
 

@@ -3,11 +3,11 @@
 #include <map>
 #include <set>
 
-#include "layers/functional.h"
-#include "layers/functional_nodes.h"
-#include "layers/functional_operators.h"
-#include "layers/keras_keys.h"
-#include "layers/registry.h"
+#include <keel/layers/functional.h>
+#include <keel/layers/functional_nodes.h>
+#include <keel/layers/functional_operators.h>
+#include <keel/layers/keras_keys.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 namespace {

@@ -1,4 +1,4 @@
-#include "layers/input_layer.h"
+#include <keel/layers/input_layer.h>
 
 namespace keel {
 namespace {

@@ -1,9 +1,9 @@
-#include "layers/keras_calls.h"
+#include <keel/layers/keras_calls.h>
 
 #include <map>
 #include <string_view>
 
-#include "layers/attention/attention_inputs.h"
+#include <keel/layers/attention/attention_inputs.h>
 
 namespace keel {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/tensor_like.h"
+#include <keel/framework/tensor_like.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/keras_keys.h"
+#include <keel/layers/keras_keys.h>
 
 #include <map>
 #include <vector>

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "framework/config.h"
+#include <keel/framework/config.h>
 
 namespace keel {
 

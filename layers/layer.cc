@@ -1,14 +1,14 @@
-#include "layers/layer.h"
+#include <keel/layers/layer.h>
 
 #include <algorithm>
 
-#include "autodiff/autocast.h"
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "framework/memory_error.h"
-#include "layers/activity_loss_scale.h"
-#include "layers/naming.h"
-#include "layers/serving/planner.h"
+#include <keel/autodiff/autocast.h>
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/framework/memory_error.h>
+#include <keel/layers/activity_loss_scale.h>
+#include <keel/layers/naming.h>
+#include <keel/layers/serving/planner.h>
 
 namespace keel {
 namespace {

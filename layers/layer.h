@@ -22,13 +22,13 @@
 #include <string>
 #include <vector>
 
-#include "autodiff/graph.h"
-#include "autodiff/variable.h"
-#include "framework/dtype_policy.h"
-#include "framework/initializers.h"
-#include "layers/constraints.h"
-#include "layers/layer_handle.h"
-#include "layers/regularizers.h"
+#include <keel/autodiff/graph.h>
+#include <keel/autodiff/variable.h>
+#include <keel/framework/dtype_policy.h>
+#include <keel/framework/initializers.h>
+#include <keel/layers/constraints.h>
+#include <keel/layers/layer_handle.h>
+#include <keel/layers/regularizers.h>
 
 namespace keel {
 

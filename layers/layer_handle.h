@@ -1,9 +1,9 @@
 // LayerHandle: what users hold and call. Copies share the layer; never null.
 #pragma once
 
-#include "autodiff/operation.h"
-#include "framework/handle.h"
-#include "framework/tensor_like.h"
+#include <keel/autodiff/operation.h>
+#include <keel/framework/handle.h>
+#include <keel/framework/tensor_like.h>
 
 namespace keel {
 

@@ -1,9 +1,9 @@
-#include "layers/layer_state.h"
+#include <keel/layers/layer_state.h>
 
 #include <algorithm>
 #include <map>
 
-#include "layers/naming.h"
+#include <keel/layers/naming.h>
 
 namespace keel {
 namespace {

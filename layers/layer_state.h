@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "layers/layer.h"
+#include <keel/layers/layer.h>
 
 namespace keel {
 

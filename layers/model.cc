@@ -1,10 +1,10 @@
-#include "layers/model.h"
+#include <keel/layers/model.h>
 
 #include <utility>
 
-#include "layers/training/compile_config.h"
-#include "layers/training/loop.h"
-#include "layers/training/predict_step.h"
+#include <keel/layers/training/compile_config.h>
+#include <keel/layers/training/loop.h>
+#include <keel/layers/training/predict_step.h>
 
 namespace keel {
 namespace {

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "layers/layer.h"
-#include "layers/training/resume_point.h"
-#include "layers/training/training_options.h"
+#include <keel/layers/layer.h>
+#include <keel/layers/training/resume_point.h>
+#include <keel/layers/training/training_options.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/naming.h"
+#include <keel/layers/naming.h>
 
 #include <cctype>
 #include <map>

@@ -1,4 +1,4 @@
-#include "layers/plot_model.h"
+#include <keel/layers/plot_model.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -8,11 +8,11 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
-#include "distribute/process_group.h"
-#include "framework/atomic_file.h"
-#include "layers/functional.h"
-#include "layers/sequential.h"
-#include "layers/shape_text.h"
+#include <keel/distribute/process_group.h>
+#include <keel/framework/atomic_file.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/sequential.h>
+#include <keel/layers/shape_text.h>
 
 namespace keel {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "layers/model.h"
+#include <keel/layers/model.h>
 
 namespace keel {
 

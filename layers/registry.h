@@ -1,8 +1,8 @@
 // Layers that files may name, and how one layer is written to and read from a config.
 #pragma once
 
-#include "framework/registry.h"
-#include "layers/layer.h"
+#include <keel/framework/registry.h>
+#include <keel/layers/layer.h>
 
 namespace keel {
 

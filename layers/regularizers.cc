@@ -1,9 +1,9 @@
-#include "layers/regularizers.h"
+#include <keel/layers/regularizers.h>
 
 #include <cmath>
 
-#include "autodiff/ops.h"
-#include "framework/initializers.h"
+#include <keel/autodiff/ops.h>
+#include <keel/framework/initializers.h>
 
 namespace keel {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "framework/configured.h"
-#include "framework/tensor.h"
+#include <keel/framework/configured.h>
+#include <keel/framework/tensor.h>
 
 namespace keel {
 

@@ -1,6 +1,6 @@
-#include "layers/seed_generator.h"
+#include <keel/layers/seed_generator.h>
 
-#include "autodiff/replica_context.h"
+#include <keel/autodiff/replica_context.h>
 
 namespace keel {
 namespace {

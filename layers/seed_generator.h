@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "autodiff/variable.h"
-#include "framework/random.h"
+#include <keel/autodiff/variable.h>
+#include <keel/framework/random.h>
 
 namespace keel {
 

@@ -1,10 +1,10 @@
-#include "layers/sequential.h"
+#include <keel/layers/sequential.h>
 
 #include <algorithm>
 
-#include "layers/input_layer.h"
-#include "layers/registry.h"
-#include "layers/serving/planner.h"
+#include <keel/layers/input_layer.h>
+#include <keel/layers/registry.h>
+#include <keel/layers/serving/planner.h>
 
 namespace keel {
 

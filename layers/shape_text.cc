@@ -1,4 +1,4 @@
-#include "layers/shape_text.h"
+#include <keel/layers/shape_text.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/summary.h"
+#include <keel/layers/summary.h>
 
 #include <algorithm>
 #include <array>
@@ -7,11 +7,11 @@
 #include <map>
 #include <optional>
 
-#include "layers/functional.h"
-#include "layers/layer_state.h"
-#include "layers/sequential.h"
-#include "layers/shape_text.h"
-#include "layers/text_table.h"
+#include <keel/layers/functional.h>
+#include <keel/layers/layer_state.h>
+#include <keel/layers/sequential.h>
+#include <keel/layers/shape_text.h>
+#include <keel/layers/text_table.h>
 
 namespace keel {
 namespace {

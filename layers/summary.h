@@ -3,7 +3,7 @@
 
 #include <iosfwd>
 
-#include "layers/model.h"
+#include <keel/layers/model.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/text_table.h"
+#include <keel/layers/text_table.h>
 
 #include <algorithm>
 #include <ostream>

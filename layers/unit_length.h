@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 

@@ -1,6 +1,6 @@
-#include "optimizers/adadelta.h"
+#include <keel/optimizers/adadelta.h>
 
-#include "framework/kernels/dense_update_rules.h"
+#include <keel/framework/kernels/dense_update_rules.h>
 
 namespace keel {
 

@@ -1,7 +1,7 @@
 // Adadelta (Zeiler 2012).
 #pragma once
 
-#include "optimizers/optimizer.h"
+#include <keel/optimizers/optimizer.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "optimizers/adagrad.h"
+#include <keel/optimizers/adagrad.h>
 
 namespace keel {
 

@@ -1,7 +1,7 @@
 // Adagrad (Duchi et al. 2011).
 #pragma once
 
-#include "optimizers/optimizer.h"
+#include <keel/optimizers/optimizer.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "optimizers/adam.h"
+#include <keel/optimizers/adam.h>
 
 namespace keel {
 

@@ -1,7 +1,7 @@
 // Adam (Kingma and Ba 2015), with bias correction.
 #pragma once
 
-#include "optimizers/optimizer.h"
+#include <keel/optimizers/optimizer.h>
 
 namespace keel {
 

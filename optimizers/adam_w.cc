@@ -1,4 +1,4 @@
-#include "optimizers/adam_w.h"
+#include <keel/optimizers/adam_w.h>
 
 namespace keel {
 

@@ -1,7 +1,7 @@
 // AdamW: Adam with decoupled weight decay (Loshchilov and Hutter 2019).
 #pragma once
 
-#include "optimizers/optimizer.h"
+#include <keel/optimizers/optimizer.h>
 
 namespace keel {
 

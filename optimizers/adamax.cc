@@ -1,6 +1,6 @@
-#include "optimizers/adamax.h"
+#include <keel/optimizers/adamax.h>
 
-#include "framework/kernels/dense_update_rules.h"
+#include <keel/framework/kernels/dense_update_rules.h>
 
 namespace keel {
 

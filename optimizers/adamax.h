@@ -1,7 +1,7 @@
 // Adamax: Adam by the maximum norm (Kingma and Ba 2015, section 7).
 #pragma once
 
-#include "optimizers/optimizer.h"
+#include <keel/optimizers/optimizer.h>
 
 namespace keel {
 

@@ -1,9 +1,9 @@
-#include "optimizers/after_step.h"
+#include <keel/optimizers/after_step.h>
 
 #include <algorithm>
 
-#include "framework/parallel.h"
-#include "optimizers/variable_update.h"
+#include <keel/framework/parallel.h>
+#include <keel/optimizers/variable_update.h>
 
 namespace keel {
 namespace {

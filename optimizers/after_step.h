@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "autodiff/variable.h"
-#include "optimizers/step_plan.h"
+#include <keel/autodiff/variable.h>
+#include <keel/optimizers/step_plan.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "optimizers/clip_value.h"
+#include <keel/optimizers/clip_value.h>
 
 namespace keel {
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "framework/config.h"
+#include <keel/framework/config.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "optimizers/decay_exceptions.h"
+#include <keel/optimizers/decay_exceptions.h>
 
 #include <algorithm>
 

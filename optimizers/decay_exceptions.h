@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "autodiff/variable.h"
+#include <keel/autodiff/variable.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "optimizers/ftrl.h"
+#include <keel/optimizers/ftrl.h>
 
 namespace keel {
 

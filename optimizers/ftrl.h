@@ -1,7 +1,7 @@
 // Follow the regularized leader, proximal (McMahan et al. 2013).
 #pragma once
 
-#include "optimizers/optimizer.h"
+#include <keel/optimizers/optimizer.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "optimizers/gradient_check.h"
+#include <keel/optimizers/gradient_check.h>
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "optimizers/gradient_clipping.h"
+#include <keel/optimizers/gradient_clipping.h>
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "optimizers/step_plan.h"
+#include <keel/optimizers/step_plan.h>
 
 namespace keel {
 

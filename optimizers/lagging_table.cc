@@ -1,12 +1,12 @@
-#include "optimizers/lagging_table.h"
+#include <keel/optimizers/lagging_table.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include "framework/errors.h"
-#include "framework/kernels/prefetch_row.h"
-#include "framework/parallel.h"
-#include "optimizers/summed_rows.h"
+#include <keel/framework/errors.h>
+#include <keel/framework/kernels/prefetch_row.h>
+#include <keel/framework/parallel.h>
+#include <keel/optimizers/summed_rows.h>
 
 namespace keel {
 namespace {

@@ -14,10 +14,10 @@
 #include <mutex>
 #include <vector>
 
-#include "autodiff/variable.h"
-#include "framework/kernels/scratch.h"
-#include "framework/kernels/skipped_steps.h"
-#include "optimizers/variable_memory.h"
+#include <keel/autodiff/variable.h>
+#include <keel/framework/kernels/scratch.h>
+#include <keel/framework/kernels/skipped_steps.h>
+#include <keel/optimizers/variable_memory.h>
 
 namespace keel {
 

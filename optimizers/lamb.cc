@@ -1,6 +1,6 @@
-#include "optimizers/lamb.h"
+#include <keel/optimizers/lamb.h>
 
-#include "framework/kernels/dense_update_rules.h"
+#include <keel/framework/kernels/dense_update_rules.h>
 
 namespace keel {
 

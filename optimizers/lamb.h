@@ -1,7 +1,7 @@
 // Lamb: Adam with steps in proportion to the norm of each variable (You et al. 2020).
 #pragma once
 
-#include "optimizers/optimizer.h"
+#include <keel/optimizers/optimizer.h>
 
 namespace keel {
 

@@ -1,8 +1,8 @@
-#include "optimizers/learning_rate.h"
+#include <keel/optimizers/learning_rate.h>
 
 #include <cmath>
 
-#include "optimizers/registry.h"
+#include <keel/optimizers/registry.h>
 
 namespace keel {
 

@@ -7,9 +7,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "framework/config.h"
-#include "framework/handle.h"
-#include "framework/shared_function.h"
+#include <keel/framework/config.h>
+#include <keel/framework/handle.h>
+#include <keel/framework/shared_function.h>
 
 namespace keel {
 

@@ -1,6 +1,6 @@
-#include "optimizers/lion.h"
+#include <keel/optimizers/lion.h>
 
-#include "framework/kernels/dense_update_rules.h"
+#include <keel/framework/kernels/dense_update_rules.h>
 
 namespace keel {
 

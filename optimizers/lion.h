@@ -1,7 +1,7 @@
 // Lion (Chen et al. 2023).
 #pragma once
 
-#include "optimizers/optimizer.h"
+#include <keel/optimizers/optimizer.h>
 
 namespace keel {
 

@@ -1,6 +1,6 @@
-#include "optimizers/nadam.h"
+#include <keel/optimizers/nadam.h>
 
-#include "framework/kernels/dense_update_rules.h"
+#include <keel/framework/kernels/dense_update_rules.h>
 
 namespace keel {
 

@@ -1,7 +1,7 @@
 // Nadam: Adam with Nesterov's momentum (Dozat 2016).
 #pragma once
 
-#include "optimizers/optimizer.h"
+#include <keel/optimizers/optimizer.h>
 
 namespace keel {
 

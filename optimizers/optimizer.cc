@@ -1,21 +1,21 @@
-#include "optimizers/optimizer.h"
+#include <keel/optimizers/optimizer.h>
 
 #include <algorithm>
 #include <cctype>
 #include <utility>
 
-#include "autodiff/ops.h"
-#include "autodiff/replica_context.h"
-#include "autodiff/tape.h"
-#include "autodiff/variable_copies.h"
-#include "distribute/strategy.h"
-#include "framework/device.h"
-#include "framework/profile.h"
-#include "optimizers/after_step.h"
-#include "optimizers/decay_exceptions.h"
-#include "optimizers/gradient_check.h"
-#include "optimizers/lagging_table.h"
-#include "optimizers/optimizer_step.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
+#include <keel/autodiff/variable_copies.h>
+#include <keel/distribute/strategy.h>
+#include <keel/framework/device.h>
+#include <keel/framework/profile.h>
+#include <keel/optimizers/after_step.h>
+#include <keel/optimizers/decay_exceptions.h>
+#include <keel/optimizers/gradient_check.h>
+#include <keel/optimizers/lagging_table.h>
+#include <keel/optimizers/optimizer_step.h>
 
 namespace keel {
 namespace {

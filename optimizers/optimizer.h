@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "autodiff/variable.h"
-#include "framework/handle.h"
-#include "framework/kernels/update_rule.h"
-#include "optimizers/optimizer_options.h"
-#include "optimizers/optimizer_slots.h"
-#include "optimizers/step_plan.h"
+#include <keel/autodiff/variable.h>
+#include <keel/framework/handle.h>
+#include <keel/framework/kernels/update_rule.h>
+#include <keel/optimizers/optimizer_options.h>
+#include <keel/optimizers/optimizer_slots.h>
+#include <keel/optimizers/step_plan.h>
 
 namespace keel {
 

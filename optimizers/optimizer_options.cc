@@ -1,6 +1,6 @@
-#include "optimizers/optimizer_options.h"
+#include <keel/optimizers/optimizer_options.h>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel {
 namespace {

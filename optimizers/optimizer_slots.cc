@@ -1,11 +1,11 @@
-#include "optimizers/optimizer_slots.h"
+#include <keel/optimizers/optimizer_slots.h>
 
 #include <algorithm>
 #include <set>
 #include <tuple>
 
-#include "distribute/strategy.h"
-#include "framework/memory_error.h"
+#include <keel/distribute/strategy.h>
+#include <keel/framework/memory_error.h>
 
 namespace keel {
 namespace {

@@ -6,10 +6,10 @@
 #include <span>
 #include <vector>
 
-#include "autodiff/variable.h"
-#include "distribute/communicator.h"
-#include "framework/kernels/update_rule.h"
-#include "optimizers/slot_deal.h"
+#include <keel/autodiff/variable.h>
+#include <keel/distribute/communicator.h>
+#include <keel/framework/kernels/update_rule.h>
+#include <keel/optimizers/slot_deal.h>
 
 namespace keel {
 

@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include "distribute/communicator.h"
-#include "optimizers/lagging_table.h"
-#include "optimizers/step_agreement.h"
-#include "optimizers/step_plan.h"
+#include <keel/distribute/communicator.h>
+#include <keel/optimizers/lagging_table.h>
+#include <keel/optimizers/step_agreement.h>
+#include <keel/optimizers/step_plan.h>
 
 namespace keel {
 

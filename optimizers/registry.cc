@@ -1,20 +1,20 @@
-#include "optimizers/registry.h"
+#include <keel/optimizers/registry.h>
 
 #include <algorithm>
 #include <cctype>
 
-#include "optimizers/adadelta.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
-#include "optimizers/adam_w.h"
-#include "optimizers/adamax.h"
-#include "optimizers/ftrl.h"
-#include "optimizers/lamb.h"
-#include "optimizers/lion.h"
-#include "optimizers/nadam.h"
-#include "optimizers/rmsprop.h"
-#include "optimizers/schedules.h"
-#include "optimizers/sgd.h"
+#include <keel/optimizers/adadelta.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+#include <keel/optimizers/adam_w.h>
+#include <keel/optimizers/adamax.h>
+#include <keel/optimizers/ftrl.h>
+#include <keel/optimizers/lamb.h>
+#include <keel/optimizers/lion.h>
+#include <keel/optimizers/nadam.h>
+#include <keel/optimizers/rmsprop.h>
+#include <keel/optimizers/schedules.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::optimizers {
 namespace {

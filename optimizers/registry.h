@@ -1,8 +1,8 @@
 // The optimizers and learning rate schedules that files and names may speak of.
 #pragma once
 
-#include "framework/registry.h"
-#include "optimizers/optimizer.h"
+#include <keel/framework/registry.h>
+#include <keel/optimizers/optimizer.h>
 
 namespace keel::optimizers {
 

@@ -1,6 +1,6 @@
-#include "optimizers/rmsprop.h"
+#include <keel/optimizers/rmsprop.h>
 
-#include "framework/kernels/dense_update_rules.h"
+#include <keel/framework/kernels/dense_update_rules.h>
 
 namespace keel {
 

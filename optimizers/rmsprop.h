@@ -1,7 +1,7 @@
 // RMSprop (Tieleman and Hinton 2012).
 #pragma once
 
-#include "optimizers/optimizer.h"
+#include <keel/optimizers/optimizer.h>
 
 namespace keel {
 

@@ -1,11 +1,11 @@
-#include "optimizers/schedules.h"
+#include <keel/optimizers/schedules.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numbers>
 
-#include "framework/math.h"
+#include <keel/framework/math.h>
 
 namespace keel::optimizers::schedules {
 namespace {

@@ -7,7 +7,7 @@
 // All: ValueError unless steps to decay over are positive.
 #pragma once
 
-#include "optimizers/learning_rate.h"
+#include <keel/optimizers/learning_rate.h>
 
 namespace keel::optimizers::schedules {
 

@@ -1,4 +1,4 @@
-#include "optimizers/sgd.h"
+#include <keel/optimizers/sgd.h>
 
 namespace keel {
 

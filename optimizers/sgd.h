@@ -1,7 +1,7 @@
 // SGD, with momentum or Nesterov's variant of it on request.
 #pragma once
 
-#include "optimizers/optimizer.h"
+#include <keel/optimizers/optimizer.h>
 
 namespace keel {
 

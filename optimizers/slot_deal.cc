@@ -1,4 +1,4 @@
-#include "optimizers/slot_deal.h"
+#include <keel/optimizers/slot_deal.h>
 
 #include <algorithm>
 

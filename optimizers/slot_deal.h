@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "autodiff/variable.h"
-#include "distribute/process_group.h"
+#include <keel/autodiff/variable.h>
+#include <keel/distribute/process_group.h>
 
 namespace keel {
 

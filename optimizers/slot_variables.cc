@@ -1,8 +1,8 @@
-#include "optimizers/slot_variables.h"
+#include <keel/optimizers/slot_variables.h>
 
 #include <algorithm>
 
-#include "optimizers/table_optimizer.h"
+#include <keel/optimizers/table_optimizer.h>
 
 namespace keel {
 namespace {

@@ -6,9 +6,9 @@
 #include <variant>
 #include <vector>
 
-#include "framework/initializers.h"
-#include "framework/shared_function.h"
-#include "framework/tensor.h"
+#include <keel/framework/initializers.h>
+#include <keel/framework/shared_function.h>
+#include <keel/framework/tensor.h>
 
 namespace keel {
 

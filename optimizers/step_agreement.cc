@@ -1,4 +1,4 @@
-#include "optimizers/step_agreement.h"
+#include <keel/optimizers/step_agreement.h>
 
 #include <algorithm>
 #include <bit>

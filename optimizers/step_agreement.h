@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "autodiff/variable.h"
-#include "distribute/communicator.h"
+#include <keel/autodiff/variable.h>
+#include <keel/distribute/communicator.h>
 
 namespace keel {
 

@@ -1,11 +1,11 @@
 #include <optional>
 #include <variant>
 
-#include "framework/kernels/sum_of_squares.h"
-#include "framework/parallel.h"
-#include "optimizers/gradient_clipping.h"
-#include "optimizers/optimizer_step.h"
-#include "optimizers/summed_rows.h"
+#include <keel/framework/kernels/sum_of_squares.h>
+#include <keel/framework/parallel.h>
+#include <keel/optimizers/gradient_clipping.h>
+#include <keel/optimizers/optimizer_step.h>
+#include <keel/optimizers/summed_rows.h>
 
 namespace keel {
 namespace {

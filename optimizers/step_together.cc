@@ -1,8 +1,8 @@
-#include "distribute/embedding/row_exchange.h"
-#include "framework/kernels/sum_of_squares.h"
-#include "optimizers/gradient_clipping.h"
-#include "optimizers/optimizer_step.h"
-#include "optimizers/summed_rows.h"
+#include <keel/distribute/embedding/row_exchange.h>
+#include <keel/framework/kernels/sum_of_squares.h>
+#include <keel/optimizers/gradient_clipping.h>
+#include <keel/optimizers/optimizer_step.h>
+#include <keel/optimizers/summed_rows.h>
 
 namespace keel {
 namespace {

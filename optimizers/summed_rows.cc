@@ -1,10 +1,10 @@
-#include "optimizers/summed_rows.h"
+#include <keel/optimizers/summed_rows.h>
 
 #include <algorithm>
 #include <bit>
 
-#include "framework/kernels/unique.h"
-#include "framework/parallel.h"
+#include <keel/framework/kernels/unique.h>
+#include <keel/framework/parallel.h>
 
 namespace keel {
 

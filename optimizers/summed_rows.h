@@ -5,11 +5,11 @@
 #include <span>
 #include <vector>
 
-#include "distribute/embedding/row_exchange.h"
-#include "framework/indexed_slices.h"
-#include "framework/kernels/scratch.h"
-#include "optimizers/lagging_table.h"
-#include "optimizers/variable_update.h"
+#include <keel/distribute/embedding/row_exchange.h>
+#include <keel/framework/indexed_slices.h>
+#include <keel/framework/kernels/scratch.h>
+#include <keel/optimizers/lagging_table.h>
+#include <keel/optimizers/variable_update.h>
 
 namespace keel {
 

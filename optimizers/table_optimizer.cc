@@ -1,8 +1,8 @@
-#include "optimizers/table_optimizer.h"
+#include <keel/optimizers/table_optimizer.h>
 
 #include <algorithm>
 
-#include "optimizers/table_optimizer_internal.h"
+#include <keel/optimizers/table_optimizer_internal.h>
 
 namespace keel {
 namespace {

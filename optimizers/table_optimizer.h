@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "distribute/embedding/row_update.h"
-#include "framework/kernels/embedding_update_rules.h"
-#include "optimizers/optimizer.h"
-#include "optimizers/slot_variables.h"
-#include "optimizers/tpu_optimizers.h"
+#include <keel/distribute/embedding/row_update.h>
+#include <keel/framework/kernels/embedding_update_rules.h>
+#include <keel/optimizers/optimizer.h>
+#include <keel/optimizers/slot_variables.h>
+#include <keel/optimizers/tpu_optimizers.h>
 
 namespace keel {
 

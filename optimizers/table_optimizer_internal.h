@@ -1,8 +1,8 @@
 // How the options of embedding optimizers become what engines see. Internal to TableOptimizer.
 #pragma once
 
-#include "optimizers/table_optimizer.h"
-#include "optimizers/tpu_parameters.h"
+#include <keel/optimizers/table_optimizer.h>
+#include <keel/optimizers/tpu_parameters.h>
 
 namespace keel::table_optimizer_internal {
 

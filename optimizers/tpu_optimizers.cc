@@ -1,6 +1,6 @@
-#include "optimizers/tpu_optimizers.h"
+#include <keel/optimizers/tpu_optimizers.h>
 
-#include "optimizers/table_optimizer_internal.h"
+#include <keel/optimizers/table_optimizer_internal.h>
 
 namespace keel::table_optimizer_internal {
 namespace {

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "framework/initializers.h"
-#include "framework/kernels/embedding_update_rules.h"
-#include "optimizers/clip_value.h"
-#include "optimizers/learning_rate.h"
-#include "optimizers/slot_variables.h"
+#include <keel/framework/initializers.h>
+#include <keel/framework/kernels/embedding_update_rules.h>
+#include <keel/optimizers/clip_value.h>
+#include <keel/optimizers/learning_rate.h>
+#include <keel/optimizers/slot_variables.h>
 
 namespace keel::tpu {
 

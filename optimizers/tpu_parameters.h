@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "framework/config.h"
+#include <keel/framework/config.h>
 
 namespace keel::tpu {
 

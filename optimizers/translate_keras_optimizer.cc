@@ -1,10 +1,10 @@
 #include <algorithm>
 
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
-#include "optimizers/ftrl.h"
-#include "optimizers/sgd.h"
-#include "optimizers/table_optimizer_internal.h"
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+#include <keel/optimizers/ftrl.h>
+#include <keel/optimizers/sgd.h>
+#include <keel/optimizers/table_optimizer_internal.h>
 
 namespace keel::table_optimizer_internal {
 namespace {

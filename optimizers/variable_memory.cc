@@ -1,8 +1,8 @@
-#include "optimizers/variable_memory.h"
+#include <keel/optimizers/variable_memory.h>
 
 #include <algorithm>
 
-#include "framework/parallel.h"
+#include <keel/framework/parallel.h>
 
 namespace keel {
 namespace {

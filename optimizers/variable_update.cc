@@ -1,10 +1,10 @@
-#include "optimizers/variable_update.h"
+#include <keel/optimizers/variable_update.h>
 
 #include <algorithm>
 #include <array>
 
-#include "framework/kernels/sum_of_squares.h"
-#include "framework/parallel.h"
+#include <keel/framework/kernels/sum_of_squares.h>
+#include <keel/framework/parallel.h>
 
 namespace keel {
 namespace {

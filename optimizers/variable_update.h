@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "optimizers/step_plan.h"
-#include "optimizers/variable_memory.h"
+#include <keel/optimizers/step_plan.h>
+#include <keel/optimizers/variable_memory.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "savedmodel/backup_and_restore.h"
+#include <keel/savedmodel/backup_and_restore.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -7,13 +7,13 @@
 #include <memory>
 #include <typeinfo>
 
-#include "distribute/fail_together.h"
-#include "framework/atomic_file.h"
-#include "layers/model.h"
-#include "layers/training/per_replica_values.h"
-#include "layers/training/terminate_on_signal.h"
-#include "savedmodel/checkpoint_file.h"
-#include "savedmodel/hdf5_file.h"
+#include <keel/distribute/fail_together.h>
+#include <keel/framework/atomic_file.h>
+#include <keel/layers/model.h>
+#include <keel/layers/training/per_replica_values.h>
+#include <keel/layers/training/terminate_on_signal.h>
+#include <keel/savedmodel/checkpoint_file.h>
+#include <keel/savedmodel/hdf5_file.h>
 
 namespace keel {
 namespace {

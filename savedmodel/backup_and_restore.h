@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "layers/training/callback.h"
-#include "savedmodel/checkpoint_manager.h"
+#include <keel/layers/training/callback.h>
+#include <keel/savedmodel/checkpoint_manager.h>
 
 namespace keel {
 

@@ -1,13 +1,14 @@
-#include "savedmodel/c_api.h"
+#include <keel/savedmodel/c_api.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <new>
 
-#include "framework/parallel.h"
-#include "savedmodel/saved_model.h"
-#include "savedmodel/signature.h"
+#include <keel/framework/parallel.h>
+#include <keel/savedmodel/saved_model.h>
+#include <keel/savedmodel/signature.h>
+#include <keel/version.h>
 
 namespace {
 

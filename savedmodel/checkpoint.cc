@@ -1,13 +1,13 @@
-#include "savedmodel/checkpoint.h"
+#include <keel/savedmodel/checkpoint.h>
 
 #include <algorithm>
 #include <functional>
 #include <set>
 
-#include "distribute/fail_together.h"
-#include "layers/layer_state.h"
-#include "savedmodel/checkpoint_file.h"
-#include "savedmodel/model_weights.h"
+#include <keel/distribute/fail_together.h>
+#include <keel/layers/layer_state.h>
+#include <keel/savedmodel/checkpoint_file.h>
+#include <keel/savedmodel/model_weights.h>
 
 namespace keel {
 namespace {

@@ -28,9 +28,9 @@
 #include <string>
 #include <vector>
 
-#include "layers/embedding/mid_level/tracked_tables.h"
-#include "layers/layer.h"
-#include "optimizers/optimizer.h"
+#include <keel/layers/embedding/mid_level/tracked_tables.h>
+#include <keel/layers/layer.h>
+#include <keel/optimizers/optimizer.h>
 
 namespace keel {
 

@@ -1,10 +1,10 @@
-#include "savedmodel/checkpoint_file.h"
+#include <keel/savedmodel/checkpoint_file.h>
 
 #include <algorithm>
 #include <filesystem>
 
-#include "distribute/fail_together.h"
-#include "framework/temporary_file.h"
+#include <keel/distribute/fail_together.h>
+#include <keel/framework/temporary_file.h>
 
 namespace keel {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "layers/layer.h"
-#include "savedmodel/hdf5_file.h"
+#include <keel/layers/layer.h>
+#include <keel/savedmodel/hdf5_file.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "savedmodel/checkpoint_manager.h"
+#include <keel/savedmodel/checkpoint_manager.h>
 
 #include <algorithm>
 #include <charconv>
@@ -9,11 +9,11 @@
 #include <string_view>
 #include <utility>
 
-#include "distribute/fail_together.h"
-#include "framework/atomic_file.h"
-#include "framework/config.h"
-#include "framework/temporary_file.h"
-#include "savedmodel/checkpoint_file.h"
+#include <keel/distribute/fail_together.h>
+#include <keel/framework/atomic_file.h>
+#include <keel/framework/config.h>
+#include <keel/framework/temporary_file.h>
+#include <keel/savedmodel/checkpoint_file.h>
 
 namespace keel {
 namespace {

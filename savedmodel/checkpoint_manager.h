@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "savedmodel/checkpoint.h"
+#include <keel/savedmodel/checkpoint.h>
 
 namespace keel {
 

@@ -1,16 +1,16 @@
-#include "savedmodel/for_keras.h"
+#include <keel/savedmodel/for_keras.h>
 
 #include <algorithm>
 #include <array>
 #include <map>
 
-#include "layers/core/embedding.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "layers/functional.h"
-#include "layers/registry.h"
-#include "savedmodel/keras_interactions.h"
-#include "savedmodel/model_weights.h"
-#include "savedmodel/node_results.h"
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/registry.h>
+#include <keel/savedmodel/keras_interactions.h>
+#include <keel/savedmodel/model_weights.h>
+#include <keel/savedmodel/node_results.h>
 
 namespace keel {
 namespace {

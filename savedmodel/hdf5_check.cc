@@ -1,4 +1,4 @@
-#include "savedmodel/hdf5_check.h"
+#include <keel/savedmodel/hdf5_check.h>
 
 #include <algorithm>
 #include <array>
@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "framework/errors.h"
-#include "savedmodel/hdf5_check_internal.h"
+#include <keel/framework/errors.h>
+#include <keel/savedmodel/hdf5_check_internal.h>
 
 namespace keel {
 

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "savedmodel/hdf5_check_internal.h"
+#include <keel/savedmodel/hdf5_check_internal.h>
 
 namespace keel::hdf5_check_internal {
 namespace {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <array>
 
-#include "framework/errors.h"
-#include "savedmodel/hdf5_check_internal.h"
+#include <keel/framework/errors.h>
+#include <keel/savedmodel/hdf5_check_internal.h>
 
 namespace keel::hdf5_check_internal {
 

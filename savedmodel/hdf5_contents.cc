@@ -1,9 +1,9 @@
-#include "savedmodel/hdf5_contents.h"
+#include <keel/savedmodel/hdf5_contents.h>
 
 #include <exception>
 #include <optional>
 
-#include "distribute/fail_together.h"
+#include <keel/distribute/fail_together.h>
 
 namespace keel {
 namespace {

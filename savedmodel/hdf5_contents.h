@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "savedmodel/hdf5_file.h"
+#include <keel/savedmodel/hdf5_file.h>
 
 namespace keel {
 

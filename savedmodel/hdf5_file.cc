@@ -1,4 +1,4 @@
-#include "savedmodel/hdf5_file.h"
+#include <keel/savedmodel/hdf5_file.h>
 
 #include <algorithm>
 #include <cstring>
@@ -6,9 +6,9 @@
 #include <hdf5.h>
 #include <optional>
 
-#include "framework/unpack_limit.h"
-#include "savedmodel/hdf5_check.h"
-#include "savedmodel/hdf5_internal.h"
+#include <keel/framework/unpack_limit.h>
+#include <keel/savedmodel/hdf5_check.h>
+#include <keel/savedmodel/hdf5_internal.h>
 
 namespace keel {
 

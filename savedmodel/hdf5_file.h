@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/atomic_file.h"
-#include "framework/tensor.h"
+#include <keel/framework/atomic_file.h>
+#include <keel/framework/tensor.h>
 
 namespace keel {
 

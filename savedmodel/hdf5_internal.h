@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "framework/errors.h"
-#include "framework/shape.h"
+#include <keel/framework/errors.h>
+#include <keel/framework/shape.h>
 
 namespace keel::hdf5_internal {
 

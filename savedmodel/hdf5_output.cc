@@ -8,8 +8,8 @@
 #include <H5FDdevelop.h>
 #endif
 
-#include "savedmodel/hdf5_internal.h"
-#include "savedmodel/hdf5_output_internal.h"
+#include <keel/savedmodel/hdf5_internal.h>
+#include <keel/savedmodel/hdf5_output_internal.h>
 
 namespace keel::hdf5_internal {
 namespace {

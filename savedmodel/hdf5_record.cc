@@ -1,10 +1,10 @@
-#include "savedmodel/hdf5_record.h"
+#include <keel/savedmodel/hdf5_record.h>
 
 #include <algorithm>
 #include <span>
 
-#include "framework/checksum.h"
-#include "framework/errors.h"
+#include <keel/framework/checksum.h>
+#include <keel/framework/errors.h>
 
 namespace keel {
 namespace {

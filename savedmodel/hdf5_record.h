@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "savedmodel/hdf5_file.h"
+#include <keel/savedmodel/hdf5_file.h>
 
 namespace keel {
 

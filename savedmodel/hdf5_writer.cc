@@ -4,10 +4,10 @@
 #include <optional>
 #include <utility>
 
-#include "savedmodel/hdf5_file.h"
-#include "savedmodel/hdf5_internal.h"
-#include "savedmodel/hdf5_output_internal.h"
-#include "savedmodel/hdf5_record.h"
+#include <keel/savedmodel/hdf5_file.h>
+#include <keel/savedmodel/hdf5_internal.h>
+#include <keel/savedmodel/hdf5_output_internal.h>
+#include <keel/savedmodel/hdf5_record.h>
 
 namespace keel {
 

@@ -1,17 +1,17 @@
-#include "savedmodel/int8_tables.h"
+#include <keel/savedmodel/int8_tables.h>
 
 #include <algorithm>
 #include <map>
 
-#include "autodiff/tape.h"
-#include "framework/quantizers.h"
-#include "layers/core/embedding.h"
-#include "layers/functional.h"
-#include "layers/registry.h"
-#include "layers/sequential.h"
-#include "savedmodel/for_keras.h"
-#include "savedmodel/model_weights.h"
-#include "savedmodel/node_results.h"
+#include <keel/autodiff/tape.h>
+#include <keel/framework/quantizers.h>
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/registry.h>
+#include <keel/layers/sequential.h>
+#include <keel/savedmodel/for_keras.h>
+#include <keel/savedmodel/model_weights.h>
+#include <keel/savedmodel/node_results.h>
 
 namespace keel {
 namespace {

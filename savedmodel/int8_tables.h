@@ -1,7 +1,7 @@
 // Models whose tables are in 8 bits.
 #pragma once
 
-#include "layers/model.h"
+#include <keel/layers/model.h>
 
 namespace keel {
 

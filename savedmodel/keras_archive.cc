@@ -1,16 +1,16 @@
-#include "savedmodel/keras_archive.h"
+#include <keel/savedmodel/keras_archive.h>
 
 #include <filesystem>
 #include <memory>
 
-#include "distribute/fail_together.h"
-#include "framework/allocator.h"
-#include "savedmodel/keras_compile.h"
-#include "savedmodel/keras_model_config.h"
-#include "savedmodel/keras_vocabularies.h"
-#include "savedmodel/keras_weights_h5.h"
-#include "savedmodel/signature_files.h"
-#include "savedmodel/zip_file.h"
+#include <keel/distribute/fail_together.h>
+#include <keel/framework/allocator.h>
+#include <keel/savedmodel/keras_compile.h>
+#include <keel/savedmodel/keras_model_config.h>
+#include <keel/savedmodel/keras_vocabularies.h>
+#include <keel/savedmodel/keras_weights_h5.h>
+#include <keel/savedmodel/signature_files.h>
+#include <keel/savedmodel/zip_file.h>
 
 namespace keel {
 namespace {

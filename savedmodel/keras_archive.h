@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "layers/model.h"
-#include "savedmodel/signature.h"
+#include <keel/layers/model.h>
+#include <keel/savedmodel/signature.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "savedmodel/keras_compile.h"
+#include <keel/savedmodel/keras_compile.h>
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "savedmodel/keras_dialect.h"
+#include <keel/savedmodel/keras_dialect.h>
 
 #include <algorithm>
 #include <charconv>

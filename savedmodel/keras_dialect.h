@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "framework/config.h"
-#include "savedmodel/hdf5_file.h"
+#include <keel/framework/config.h>
+#include <keel/savedmodel/hdf5_file.h>
 
 namespace keel {
 

@@ -1,13 +1,13 @@
-#include "savedmodel/keras_h5.h"
+#include <keel/savedmodel/keras_h5.h>
 
-#include "framework/allocator.h"
-#include "savedmodel/keras_compile.h"
-#include "savedmodel/keras_dialect.h"
-#include "savedmodel/keras_h5_optimizer.h"
-#include "savedmodel/keras_model_config.h"
-#include "savedmodel/legacy_weights.h"
-#include "savedmodel/model_weights.h"
-#include "savedmodel/signature_files.h"
+#include <keel/framework/allocator.h>
+#include <keel/savedmodel/keras_compile.h>
+#include <keel/savedmodel/keras_dialect.h>
+#include <keel/savedmodel/keras_h5_optimizer.h>
+#include <keel/savedmodel/keras_model_config.h>
+#include <keel/savedmodel/legacy_weights.h>
+#include <keel/savedmodel/model_weights.h>
+#include <keel/savedmodel/signature_files.h>
 
 namespace keel {
 namespace {

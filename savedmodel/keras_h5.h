@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "layers/model.h"
-#include "savedmodel/signature.h"
+#include <keel/layers/model.h>
+#include <keel/savedmodel/signature.h>
 
 namespace keel {
 

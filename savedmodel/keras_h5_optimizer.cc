@@ -1,4 +1,4 @@
-#include "savedmodel/keras_h5_optimizer.h"
+#include <keel/savedmodel/keras_h5_optimizer.h>
 
 #include <algorithm>
 #include <iostream>

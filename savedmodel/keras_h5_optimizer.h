@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "layers/model.h"
-#include "savedmodel/hdf5_file.h"
+#include <keel/layers/model.h>
+#include <keel/savedmodel/hdf5_file.h>
 
 namespace keel {
 

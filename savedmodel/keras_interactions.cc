@@ -1,13 +1,13 @@
-#include "savedmodel/keras_interactions.h"
+#include <keel/savedmodel/keras_interactions.h>
 
 #include <algorithm>
 
-#include "layers/merging/concatenate.h"
-#include "layers/merging/dot.h"
-#include "layers/merging/merge.h"
-#include "layers/normalization/rescaling.h"
-#include "layers/reshaping/cropping1d.h"
-#include "layers/reshaping/reshape.h"
+#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/merging/dot.h>
+#include <keel/layers/merging/merge.h>
+#include <keel/layers/normalization/rescaling.h>
+#include <keel/layers/reshaping/cropping1d.h>
+#include <keel/layers/reshaping/reshape.h>
 
 namespace keel {
 namespace {

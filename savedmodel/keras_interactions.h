@@ -5,10 +5,10 @@
 #include <map>
 #include <string>
 
-#include "layers/core/dense.h"
-#include "layers/functional.h"
-#include "layers/interaction/dot_interaction.h"
-#include "layers/interaction/feature_cross.h"
+#include <keel/layers/core/dense.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/interaction/dot_interaction.h>
+#include <keel/layers/interaction/feature_cross.h>
 
 namespace keel {
 

@@ -1,12 +1,12 @@
-#include "savedmodel/keras_model_config.h"
+#include <keel/savedmodel/keras_model_config.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
 
-#include "framework/unpack_limit.h"
-#include "layers/registry.h"
-#include "savedmodel/keras_dialect.h"
+#include <keel/framework/unpack_limit.h>
+#include <keel/layers/registry.h>
+#include <keel/savedmodel/keras_dialect.h>
 
 namespace keel {
 namespace {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "layers/model.h"
+#include <keel/layers/model.h>
 
 namespace keel {
 

@@ -1,11 +1,11 @@
-#include "savedmodel/keras_vocabularies.h"
+#include <keel/savedmodel/keras_vocabularies.h>
 
 #include <algorithm>
 #include <charconv>
 #include <map>
 #include <vector>
 
-#include "layers/naming.h"
+#include <keel/layers/naming.h>
 
 namespace keel {
 namespace {

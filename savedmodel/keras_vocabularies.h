@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "framework/config.h"
-#include "savedmodel/hdf5_file.h"
-#include "savedmodel/zip_file.h"
+#include <keel/framework/config.h>
+#include <keel/savedmodel/hdf5_file.h>
+#include <keel/savedmodel/zip_file.h>
 
 namespace keel {
 

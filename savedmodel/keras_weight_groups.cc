@@ -1,10 +1,10 @@
-#include "savedmodel/keras_weight_groups.h"
+#include <keel/savedmodel/keras_weight_groups.h>
 
 #include <algorithm>
 #include <map>
 
-#include "layers/naming.h"
-#include "layers/sublayer_attributes.h"
+#include <keel/layers/naming.h>
+#include <keel/layers/sublayer_attributes.h>
 
 namespace keel {
 namespace {

@@ -1,13 +1,13 @@
-#include "savedmodel/keras_weights_h5.h"
+#include <keel/savedmodel/keras_weights_h5.h>
 
 #include <algorithm>
 #include <map>
 
-#include "layers/preprocessing/integer_lookup.h"
-#include "layers/preprocessing/string_lookup.h"
-#include "savedmodel/keras_h5_optimizer.h"
-#include "savedmodel/keras_weight_groups.h"
-#include "savedmodel/model_weights.h"
+#include <keel/layers/preprocessing/integer_lookup.h>
+#include <keel/layers/preprocessing/string_lookup.h>
+#include <keel/savedmodel/keras_h5_optimizer.h>
+#include <keel/savedmodel/keras_weight_groups.h>
+#include <keel/savedmodel/model_weights.h>
 
 namespace keel {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "layers/model.h"
-#include "savedmodel/hdf5_contents.h"
-#include "savedmodel/legacy_weights.h"
+#include <keel/layers/model.h>
+#include <keel/savedmodel/hdf5_contents.h>
+#include <keel/savedmodel/legacy_weights.h>
 
 namespace keel {
 

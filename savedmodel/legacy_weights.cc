@@ -1,9 +1,9 @@
-#include "savedmodel/legacy_weights.h"
+#include <keel/savedmodel/legacy_weights.h>
 
 #include <algorithm>
 #include <map>
 
-#include "savedmodel/model_weights.h"
+#include <keel/savedmodel/model_weights.h>
 
 namespace keel {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "layers/model.h"
-#include "savedmodel/hdf5_contents.h"
+#include <keel/layers/model.h>
+#include <keel/savedmodel/hdf5_contents.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "savedmodel/model_checkpoint.h"
+#include <keel/savedmodel/model_checkpoint.h>
 
 #include <array>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <iostream>
 
-#include "distribute/fail_together.h"
-#include "savedmodel/saved_model.h"
+#include <keel/distribute/fail_together.h>
+#include <keel/savedmodel/saved_model.h>
 
 namespace keel {
 namespace {

@@ -1,11 +1,11 @@
-#include "savedmodel/model_weights.h"
+#include <keel/savedmodel/model_weights.h>
 
 #include <algorithm>
 #include <set>
 
-#include "autodiff/replica_context.h"
-#include "layers/functional.h"
-#include "layers/sequential.h"
+#include <keel/autodiff/replica_context.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/sequential.h>
 
 namespace keel {
 namespace {

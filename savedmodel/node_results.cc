@@ -1,4 +1,4 @@
-#include "savedmodel/node_results.h"
+#include <keel/savedmodel/node_results.h>
 
 namespace keel {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "autodiff/graph.h"
-#include "framework/tensor_like.h"
+#include <keel/autodiff/graph.h>
+#include <keel/framework/tensor_like.h>
 
 namespace keel {
 

@@ -1,17 +1,17 @@
-#include "savedmodel/saved_model.h"
+#include <keel/savedmodel/saved_model.h>
 
 #include <filesystem>
 
-#include "distribute/fail_together.h"
-#include "framework/atomic_file.h"
-#include "savedmodel/for_keras.h"
-#include "savedmodel/int8_tables.h"
-#include "savedmodel/keras_archive.h"
-#include "savedmodel/keras_h5.h"
-#include "savedmodel/keras_weights_h5.h"
-#include "savedmodel/legacy_weights.h"
-#include "savedmodel/model_weights.h"
-#include "savedmodel/signature_files.h"
+#include <keel/distribute/fail_together.h>
+#include <keel/framework/atomic_file.h>
+#include <keel/savedmodel/for_keras.h>
+#include <keel/savedmodel/int8_tables.h>
+#include <keel/savedmodel/keras_archive.h>
+#include <keel/savedmodel/keras_h5.h>
+#include <keel/savedmodel/keras_weights_h5.h>
+#include <keel/savedmodel/legacy_weights.h>
+#include <keel/savedmodel/model_weights.h>
+#include <keel/savedmodel/signature_files.h>
 
 namespace keel {
 namespace {

@@ -1,17 +1,17 @@
-#include "savedmodel/signature.h"
+#include <keel/savedmodel/signature.h>
 
 #include <algorithm>
 #include <optional>
 #include <set>
 
-#include "distribute/strategy.h"
-#include "layers/functional.h"
-#include "layers/sequential.h"
-#include "layers/serving/serving_plan.h"
-#include "layers/training/output_names.h"
-#include "savedmodel/keras_model_config.h"
-#include "savedmodel/saved_model.h"
-#include "savedmodel/signature_files.h"
+#include <keel/distribute/strategy.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/sequential.h>
+#include <keel/layers/serving/serving_plan.h>
+#include <keel/layers/training/output_names.h>
+#include <keel/savedmodel/keras_model_config.h>
+#include <keel/savedmodel/saved_model.h>
+#include <keel/savedmodel/signature_files.h>
 
 namespace keel {
 namespace {

@@ -16,8 +16,8 @@
 #include <memory>
 #include <string>
 
-#include "framework/data/example_parser.h"
-#include "layers/model.h"
+#include <keel/framework/data/example_parser.h>
+#include <keel/layers/model.h>
 
 namespace keel {
 

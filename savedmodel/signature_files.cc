@@ -1,7 +1,7 @@
-#include "savedmodel/signature_files.h"
+#include <keel/savedmodel/signature_files.h>
 
-#include "savedmodel/keras_model_config.h"
-#include "savedmodel/zip_file.h"
+#include <keel/savedmodel/keras_model_config.h>
+#include <keel/savedmodel/zip_file.h>
 
 namespace keel {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "framework/config.h"
-#include "savedmodel/hdf5_contents.h"
-#include "savedmodel/signature.h"
+#include <keel/framework/config.h>
+#include <keel/savedmodel/hdf5_contents.h>
+#include <keel/savedmodel/signature.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "savedmodel/zip_file.h"
+#include <keel/savedmodel/zip_file.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,9 +9,9 @@
 #include <vector>
 #include <zip.h>
 
-#include "framework/atomic_file.h"
-#include "framework/errors.h"
-#include "framework/unpack_limit.h"
+#include <keel/framework/atomic_file.h>
+#include <keel/framework/errors.h>
+#include <keel/framework/unpack_limit.h>
 
 namespace keel {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/temporary_file.h"
+#include <keel/framework/temporary_file.h>
 
 namespace keel {
 

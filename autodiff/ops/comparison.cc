@@ -1,8 +1,8 @@
 #include <cmath>
 
-#include "autodiff/operation.h"
-#include "autodiff/ops.h"
-#include "autodiff/ops/internal.h"
+#include <keel/autodiff/operation.h>
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/ops/internal.h>
 
 namespace keel {
 namespace {

@@ -1,11 +1,11 @@
 #include <algorithm>
 
-#include "autodiff/autocast.h"
-#include "autodiff/operation.h"
-#include "autodiff/ops.h"
-#include "autodiff/ops/internal.h"
-#include "framework/kernels/dense_gradient.h"
-#include "framework/kernels/gemm_bf16.h"
+#include <keel/autodiff/autocast.h>
+#include <keel/autodiff/operation.h>
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/ops/internal.h>
+#include <keel/framework/kernels/dense_gradient.h>
+#include <keel/framework/kernels/gemm_bf16.h>
 
 namespace keel {
 namespace {

@@ -2,11 +2,11 @@
 #include <cctype>
 #include <map>
 
-#include "autodiff/autocast.h"
-#include "autodiff/operation.h"
-#include "autodiff/ops.h"
-#include "autodiff/ops/internal.h"
-#include "autodiff/tape.h"
+#include <keel/autodiff/autocast.h>
+#include <keel/autodiff/operation.h>
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/ops/internal.h>
+#include <keel/autodiff/tape.h>
 
 namespace keel {
 namespace {

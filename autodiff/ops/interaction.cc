@@ -1,10 +1,10 @@
-#include "framework/kernels/interaction.h"
+#include <keel/framework/kernels/interaction.h>
 
 #include <algorithm>
 
-#include "autodiff/operation.h"
-#include "autodiff/ops.h"
-#include "autodiff/ops/internal.h"
+#include <keel/autodiff/operation.h>
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/ops/internal.h>
 
 namespace keel {
 namespace {

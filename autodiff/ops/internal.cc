@@ -1,6 +1,6 @@
-#include "autodiff/ops/internal.h"
+#include <keel/autodiff/ops/internal.h>
 
-#include "autodiff/tape.h"
+#include <keel/autodiff/tape.h>
 
 namespace keel::ops::internal {
 

@@ -5,9 +5,9 @@
 #include <initializer_list>
 #include <span>
 
-#include "framework/matmul_precision.h"
-#include "framework/parallel.h"
-#include "framework/tensor.h"
+#include <keel/framework/matmul_precision.h>
+#include <keel/framework/parallel.h>
+#include <keel/framework/tensor.h>
 
 namespace keel::ops::internal {
 

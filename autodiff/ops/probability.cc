@@ -3,10 +3,10 @@
 #include <functional>
 #include <numeric>
 
-#include "autodiff/operation.h"
-#include "autodiff/ops.h"
-#include "autodiff/ops/internal.h"
-#include "framework/math.h"
+#include <keel/autodiff/operation.h>
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/ops/internal.h>
+#include <keel/framework/math.h>
 
 namespace keel {
 namespace {

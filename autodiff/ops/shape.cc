@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "autodiff/operation.h"
-#include "autodiff/ops.h"
-#include "autodiff/ops/internal.h"
+#include <keel/autodiff/operation.h>
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/ops/internal.h>
 
 namespace keel {
 namespace {

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <numeric>
 
-#include "autodiff/operation.h"
-#include "autodiff/ops.h"
-#include "autodiff/ops/internal.h"
-#include "framework/kernels/id_range.h"
-#include "framework/kernels/unique.h"
+#include <keel/autodiff/operation.h>
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/ops/internal.h>
+#include <keel/framework/kernels/id_range.h>
+#include <keel/framework/kernels/unique.h>
 
 namespace keel {
 namespace {

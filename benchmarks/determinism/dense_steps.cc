@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "autodiff/replica_context.h"
+#include <keel/autodiff/replica_context.h>
+
 #include "benchmarks/support/pages.h"
 
 namespace keel::bench {

@@ -8,10 +8,11 @@
 #include <mutex>
 #include <vector>
 
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/kernels/update_rule.h>
+
 #include "benchmarks/determinism/order.h"
 #include "benchmarks/models/click_work.h"
-#include "distribute/tpu_strategy.h"
-#include "framework/kernels/update_rule.h"
 
 namespace keel::bench {
 

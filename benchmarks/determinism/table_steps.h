@@ -13,11 +13,12 @@
 #include <memory>
 #include <vector>
 
+#include <keel/distribute/embedding/engine.h>
+#include <keel/distribute/embedding/held_table.h>
+#include <keel/distribute/tpu_strategy.h>
+
 #include "benchmarks/determinism/order.h"
 #include "benchmarks/models/click_work.h"
-#include "distribute/embedding/engine.h"
-#include "distribute/embedding/held_table.h"
-#include "distribute/tpu_strategy.h"
 
 namespace keel::bench {
 

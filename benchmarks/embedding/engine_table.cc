@@ -2,7 +2,7 @@
 
 #include <sys/prctl.h>
 
-#include "autodiff/replica_context.h"
+#include <keel/autodiff/replica_context.h>
 
 namespace keel::bench {
 namespace {

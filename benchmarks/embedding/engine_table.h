@@ -6,11 +6,12 @@
 #include <memory>
 #include <vector>
 
+#include <keel/distribute/embedding/engine.h>
+#include <keel/distribute/tpu_strategy.h>
+
 #include "benchmarks/peer/embedding_peer.h"
 #include "benchmarks/support/data.h"
 #include "benchmarks/support/pages.h"
-#include "distribute/embedding/engine.h"
-#include "distribute/tpu_strategy.h"
 
 namespace keel::bench {
 

@@ -1,12 +1,13 @@
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+#include <keel/optimizers/ftrl.h>
+#include <keel/optimizers/sgd.h>
+
 #include "benchmarks/growth/steps.h"
-#include "distribute/tpu_strategy.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
-#include "optimizers/ftrl.h"
-#include "optimizers/sgd.h"
 
 namespace keel::bench {
 namespace {

@@ -1,12 +1,12 @@
 #include "benchmarks/models/click_model.h"
 
-#include "autodiff/ops.h"
-#include "layers/activation/activation.h"
-#include "layers/interaction/dot_interaction.h"
-#include "layers/merging/concatenate.h"
-#include "layers/merging/merge.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/sgd.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/activation/activation.h>
+#include <keel/layers/interaction/dot_interaction.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/merging/merge.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::bench {
 namespace {

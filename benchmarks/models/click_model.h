@@ -1,11 +1,12 @@
 // The models of click_work.h in Keel, by its public interface.
 #pragma once
 
+#include <keel/layers/core/dense.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/interaction/feature_cross.h>
+
 #include "benchmarks/models/click_work.h"
-#include "layers/core/dense.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "layers/functional.h"
-#include "layers/interaction/feature_cross.h"
 
 namespace keel::bench {
 

@@ -1,10 +1,10 @@
 #include "benchmarks/models/click_trainer.h"
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "layers/losses/crossentropy.h"
-#include "optimizers/sgd.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/losses/crossentropy.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::bench {
 namespace {

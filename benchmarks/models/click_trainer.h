@@ -4,9 +4,10 @@
 #include <memory>
 #include <vector>
 
+#include <keel/distribute/strategy.h>
+#include <keel/optimizers/optimizer.h>
+
 #include "benchmarks/models/click_model.h"
-#include "distribute/strategy.h"
-#include "optimizers/optimizer.h"
 
 namespace keel::bench {
 

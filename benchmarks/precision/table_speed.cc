@@ -2,11 +2,12 @@
 
 #include <memory>
 
+#include <keel/distribute/embedding/engine.h>
+#include <keel/distribute/thread_communicator.h>
+#include <keel/framework/kernels/update_rule.h>
+
 #include "benchmarks/support/data.h"
 #include "benchmarks/support/measure.h"
-#include "distribute/embedding/engine.h"
-#include "distribute/thread_communicator.h"
-#include "framework/kernels/update_rule.h"
 
 namespace keel::bench {
 namespace {

@@ -5,13 +5,14 @@
 #include <cstring>
 #include <memory>
 
+#include <keel/framework/errors.h>
+#include <keel/framework/kernels/amx_tiles.h>
+#include <keel/framework/kernels/processor.h>
+#include <keel/framework/parallel.h>
+
 #include "benchmarks/support/pages.h"
-#include "framework/errors.h"
-#include "framework/kernels/amx_tiles.h"
-#include "framework/kernels/processor.h"
-#include "framework/parallel.h"
 #if KEEL_AVX512
-#include "framework/kernels/bf16_tiles.h"
+#include <keel/framework/kernels/bf16_tiles.h>
 #endif
 
 namespace keel::bench {

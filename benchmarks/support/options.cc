@@ -5,7 +5,7 @@
 #include <iostream>
 #include <unistd.h>
 
-#include "framework/parallel.h"
+#include <keel/framework/parallel.h>
 
 namespace keel::bench {
 namespace {

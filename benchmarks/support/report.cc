@@ -10,8 +10,9 @@
 #include <sstream>
 #include <unistd.h>
 
+#include <keel/framework/kernels/amx_tiles.h>
+
 #include "benchmarks/peer/peer.h"
-#include "framework/kernels/amx_tiles.h"
 
 namespace keel::bench {
 namespace {

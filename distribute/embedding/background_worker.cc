@@ -1,11 +1,11 @@
-#include "distribute/embedding/background_worker.h"
+#include <keel/distribute/embedding/background_worker.h>
 
 #include <algorithm>
 #include <pthread.h>
 #include <sched.h>
 #include <utility>
 
-#include "framework/parallel.h"
+#include <keel/framework/parallel.h>
 
 namespace keel::distribute {
 

@@ -1,12 +1,13 @@
-#include "distribute/embedding/configuration.h"
+#include <keel/distribute/embedding/configuration.h>
 
 #include <google/protobuf/text_format.h>
 #include <limits>
 #include <set>
 
-#include "distribute/embedding/optimization_parameters_internal.h"
+#include <keel/distribute/embedding/optimization_parameters_internal.h>
+#include <keel/framework/errors.h>
+
 #include "distribute/embedding/tpu_embedding_configuration.pb.h"
-#include "framework/errors.h"
 
 namespace keel::distribute {
 namespace {

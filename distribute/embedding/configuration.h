@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "distribute/embedding/partition.h"
-#include "distribute/embedding/row_update.h"
-#include "framework/kernels/gather.h"
-#include "framework/shape.h"
+#include <keel/distribute/embedding/partition.h>
+#include <keel/distribute/embedding/row_update.h>
+#include <keel/framework/kernels/gather.h>
+#include <keel/framework/shape.h>
 
 namespace keel::distribute {
 

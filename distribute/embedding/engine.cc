@@ -1,15 +1,16 @@
-#include "distribute/embedding/engine.h"
+#include <keel/distribute/embedding/engine.h>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "distribute/embedding/engine_internal.h"
-#include "distribute/embedding/optimization_parameters_internal.h"
+#include <keel/distribute/embedding/engine_internal.h>
+#include <keel/distribute/embedding/optimization_parameters_internal.h>
+#include <keel/framework/kernels/id_range.h>
+#include <keel/framework/memory_error.h>
+#include <keel/framework/profile.h>
+
 #include "distribute/embedding/tpu_embedding_configuration.pb.h"
-#include "framework/kernels/id_range.h"
-#include "framework/memory_error.h"
-#include "framework/profile.h"
 
 namespace keel::distribute {
 namespace {

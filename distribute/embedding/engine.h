@@ -32,10 +32,10 @@
 #include <string>
 #include <vector>
 
-#include "distribute/communicator.h"
-#include "distribute/embedding/configuration.h"
-#include "framework/initializers.h"
-#include "framework/tensor.h"
+#include <keel/distribute/communicator.h>
+#include <keel/distribute/embedding/configuration.h>
+#include <keel/framework/initializers.h>
+#include <keel/framework/tensor.h>
 
 namespace keel::distribute {
 

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "distribute/embedding/background_worker.h"
-#include "distribute/embedding/engine.h"
-#include "distribute/embedding/held_table.h"
-#include "distribute/embedding/remote_rows.h"
-#include "distribute/embedding/row_gradients.h"
-#include "distribute/embedding/row_list.h"
+#include <keel/distribute/embedding/background_worker.h>
+#include <keel/distribute/embedding/engine.h>
+#include <keel/distribute/embedding/held_table.h>
+#include <keel/distribute/embedding/remote_rows.h>
+#include <keel/distribute/embedding/row_gradients.h>
+#include <keel/distribute/embedding/row_list.h>
 
 namespace keel::distribute {
 

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "distribute/embedding/engine_internal.h"
-#include "distribute/embedding/row_filter.h"
-#include "framework/parallel.h"
-#include "framework/profile.h"
+#include <keel/distribute/embedding/engine_internal.h>
+#include <keel/distribute/embedding/row_filter.h>
+#include <keel/framework/parallel.h>
+#include <keel/framework/profile.h>
 
 namespace keel::distribute {
 namespace {

@@ -3,10 +3,10 @@
 #include <limits>
 #include <utility>
 
-#include "distribute/embedding/engine_internal.h"
-#include "framework/kernels/processor.h"
-#include "framework/parallel.h"
-#include "framework/profile.h"
+#include <keel/distribute/embedding/engine_internal.h>
+#include <keel/framework/kernels/processor.h>
+#include <keel/framework/parallel.h>
+#include <keel/framework/profile.h>
 
 namespace keel::distribute {
 namespace {

@@ -1,11 +1,11 @@
-#include "distribute/embedding/held_table.h"
+#include <keel/distribute/embedding/held_table.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
-#include "framework/kernels/constant_dim.h"
-#include "framework/parallel.h"
+#include <keel/framework/kernels/constant_dim.h>
+#include <keel/framework/parallel.h>
 
 namespace keel::distribute {
 namespace {

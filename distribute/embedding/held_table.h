@@ -4,12 +4,12 @@
 #include <memory>
 #include <vector>
 
-#include "distribute/embedding/partition.h"
-#include "distribute/embedding/row_update.h"
-#include "framework/initializers.h"
-#include "framework/kernels/prefetch_row.h"
-#include "framework/kernels/row_groups.h"
-#include "framework/tensor.h"
+#include <keel/distribute/embedding/partition.h>
+#include <keel/distribute/embedding/row_update.h>
+#include <keel/framework/initializers.h>
+#include <keel/framework/kernels/prefetch_row.h>
+#include <keel/framework/kernels/row_groups.h>
+#include <keel/framework/tensor.h>
 
 namespace keel::distribute {
 

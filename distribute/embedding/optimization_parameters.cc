@@ -1,7 +1,8 @@
-#include "distribute/embedding/optimization_parameters_internal.h"
+#include <keel/distribute/embedding/optimization_parameters_internal.h>
+#include <keel/framework/errors.h>
+#include <keel/framework/kernels/embedding_update_rules.h>
+
 #include "distribute/embedding/tpu_embedding_configuration.pb.h"
-#include "framework/errors.h"
-#include "framework/kernels/embedding_update_rules.h"
 
 namespace keel::distribute {
 namespace {

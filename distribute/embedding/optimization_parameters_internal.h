@@ -1,7 +1,7 @@
 // What a record says of one table's updates. For configuration.cc alone.
 #pragma once
 
-#include "distribute/embedding/configuration.h"
+#include <keel/distribute/embedding/configuration.h>
 
 namespace keel::distribute {
 

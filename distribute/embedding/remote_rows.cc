@@ -1,4 +1,4 @@
-#include "distribute/embedding/remote_rows.h"
+#include <keel/distribute/embedding/remote_rows.h>
 
 #include <algorithm>
 

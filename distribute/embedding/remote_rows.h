@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "distribute/communicator.h"
-#include "distribute/embedding/held_table.h"
-#include "framework/kernels/unique.h"
+#include <keel/distribute/communicator.h>
+#include <keel/distribute/embedding/held_table.h>
+#include <keel/framework/kernels/unique.h>
 
 namespace keel::distribute {
 

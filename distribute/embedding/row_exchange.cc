@@ -1,8 +1,8 @@
-#include "distribute/embedding/row_exchange.h"
+#include <keel/distribute/embedding/row_exchange.h>
 
 #include <algorithm>
 
-#include "framework/kernels/unique.h"
+#include <keel/framework/kernels/unique.h>
 
 namespace keel::distribute {
 namespace {

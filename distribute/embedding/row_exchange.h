@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "distribute/communicator.h"
+#include <keel/distribute/communicator.h>
 
 namespace keel::distribute {
 

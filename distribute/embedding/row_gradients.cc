@@ -1,4 +1,4 @@
-#include "distribute/embedding/row_gradients.h"
+#include <keel/distribute/embedding/row_gradients.h>
 
 #include <algorithm>
 #include <cmath>

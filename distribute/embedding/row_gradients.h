@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/kernels/row_groups.h"
+#include <keel/framework/kernels/row_groups.h>
 
 namespace keel::distribute {
 

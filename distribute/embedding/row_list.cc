@@ -1,11 +1,11 @@
-#include "distribute/embedding/row_list.h"
+#include <keel/distribute/embedding/row_list.h>
 
 #include <algorithm>
 #include <bit>
 #include <limits>
 #include <tuple>
 
-#include "framework/kernels/row_sum.h"
+#include <keel/framework/kernels/row_sum.h>
 
 namespace keel::distribute {
 namespace {

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "distribute/embedding/held_table.h"
-#include "framework/kernels/row_groups.h"
-#include "framework/kernels/scratch.h"
+#include <keel/distribute/embedding/held_table.h>
+#include <keel/framework/kernels/row_groups.h>
+#include <keel/framework/kernels/scratch.h>
 
 namespace keel::distribute {
 

@@ -1,4 +1,4 @@
-#include "distribute/embedding/row_update.h"
+#include <keel/distribute/embedding/row_update.h>
 
 #include <algorithm>
 #include <limits>

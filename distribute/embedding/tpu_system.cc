@@ -1,9 +1,9 @@
-#include "distribute/embedding/tpu_system.h"
+#include <keel/distribute/embedding/tpu_system.h>
 
 #include <map>
 #include <mutex>
 
-#include "autodiff/replica_context.h"
+#include <keel/autodiff/replica_context.h>
 
 namespace keel::distribute {
 namespace {

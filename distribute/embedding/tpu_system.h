@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "distribute/embedding/engine.h"
-#include "distribute/strategy.h"
+#include <keel/distribute/embedding/engine.h>
+#include <keel/distribute/strategy.h>
 
 namespace keel::distribute {
 

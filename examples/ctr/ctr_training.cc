@@ -5,19 +5,19 @@
 #include <ostream>
 #include <unistd.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/fail_together.h"
-#include "distribute/process_group.h"
-#include "framework/atomic_file.h"
-#include "framework/termination.h"
-#include "layers/layer_state.h"
-#include "layers/losses/crossentropy.h"
-#include "layers/metrics/auc.h"
-#include "layers/metrics/crossentropy.h"
-#include "layers/training/terminal_progress.h"
-#include "optimizers/adam.h"
-#include "optimizers/registry.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/fail_together.h>
+#include <keel/distribute/process_group.h>
+#include <keel/framework/atomic_file.h>
+#include <keel/framework/termination.h>
+#include <keel/layers/layer_state.h>
+#include <keel/layers/losses/crossentropy.h>
+#include <keel/layers/metrics/auc.h>
+#include <keel/layers/metrics/crossentropy.h>
+#include <keel/layers/training/terminal_progress.h>
+#include <keel/optimizers/adam.h>
+#include <keel/optimizers/registry.h>
 
 namespace keel::examples {
 namespace {

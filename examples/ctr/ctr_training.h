@@ -7,13 +7,13 @@
 #include <optional>
 #include <string>
 
-#include "autodiff/tape.h"
-#include "distribute/strategy.h"
-#include "framework/config.h"
-#include "layers/ctr/ctr_model.h"
-#include "layers/training/early_stopping.h"
-#include "optimizers/optimizer.h"
-#include "savedmodel/checkpoint_manager.h"
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/strategy.h>
+#include <keel/framework/config.h>
+#include <keel/layers/ctr/ctr_model.h>
+#include <keel/layers/training/early_stopping.h>
+#include <keel/optimizers/optimizer.h>
+#include <keel/savedmodel/checkpoint_manager.h>
 
 namespace keel::examples {
 

@@ -5,7 +5,7 @@
 #include <ostream>
 #include <sstream>
 
-#include "framework/atomic_file.h"
+#include <keel/framework/atomic_file.h>
 
 namespace keel::examples {
 

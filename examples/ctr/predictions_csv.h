@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <iosfwd>
 
-#include "framework/tensor.h"
+#include <keel/framework/tensor.h>
 
 namespace keel::examples {
 

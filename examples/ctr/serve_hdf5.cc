@@ -1,13 +1,14 @@
 // Loads a model from an HDF5 file and predicts the rows of a CSV file.
 #include <iostream>
 
+#include <keel/framework/atomic_file.h>
+#include <keel/framework/data/csv.h>
+#include <keel/layers/ctr/ctr_schema.h>
+#include <keel/layers/functional.h>
+#include <keel/savedmodel/saved_model.h>
+
 #include "examples/ctr/predictions_csv.h"
 #include "examples/flags.h"
-#include "framework/atomic_file.h"
-#include "framework/data/csv.h"
-#include "layers/ctr/ctr_schema.h"
-#include "layers/functional.h"
-#include "savedmodel/saved_model.h"
 
 ABSL_FLAG(std::string, model, "", "HDF5 file, as train_ctr --export writes it");
 ABSL_FLAG(std::string, csv, "", "CSV file with a column for each input of the model");

@@ -7,9 +7,9 @@
 #include <numeric>
 #include <vector>
 
-#include "framework/errors.h"
-#include "framework/math.h"
-#include "framework/random.h"
+#include <keel/framework/errors.h>
+#include <keel/framework/math.h>
+#include <keel/framework/random.h>
 
 namespace keel::examples {
 namespace {

@@ -8,18 +8,19 @@
 #include <iostream>
 #include <string_view>
 
-#include "distribute/fail_together.h"
-#include "distribute/tpu_strategy.h"
+#include <keel/distribute/fail_together.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/atomic_file.h>
+#include <keel/framework/parallel.h>
+#include <keel/framework/temporary_file.h>
+#include <keel/framework/termination.h>
+#include <keel/layers/metrics/accuracy.h>
+#include <keel/savedmodel/saved_model.h>
+
 #include "examples/ctr/ctr_training.h"
 #include "examples/ctr/predictions_csv.h"
 #include "examples/ctr/synthetic.h"
 #include "examples/flags.h"
-#include "framework/atomic_file.h"
-#include "framework/parallel.h"
-#include "framework/temporary_file.h"
-#include "framework/termination.h"
-#include "layers/metrics/accuracy.h"
-#include "savedmodel/saved_model.h"
 
 ABSL_FLAG(std::string, data, "synthetic",
           "folder with schema.json, train.csv and test.csv, or 'synthetic'; schema.json may name "

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "framework/data/stage.h"
+#include <keel/framework/data/stage.h>
 
 namespace keel::data {
 namespace {

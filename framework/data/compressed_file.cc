@@ -1,4 +1,4 @@
-#include "framework/data/compressed_file.h"
+#include <keel/framework/data/compressed_file.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,8 +9,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "framework/errors.h"
-#include "framework/unpack_limit.h"
+#include <keel/framework/errors.h>
+#include <keel/framework/unpack_limit.h>
 
 namespace keel::data {
 namespace {

@@ -1,12 +1,12 @@
-#include "framework/data/csv.h"
+#include <keel/framework/data/csv.h>
 
 #include <algorithm>
 #include <limits>
 #include <memory>
 
-#include "framework/data/csv_column.h"
-#include "framework/data/csv_reader.h"
-#include "framework/parallel.h"
+#include <keel/framework/data/csv_column.h>
+#include <keel/framework/data/csv_reader.h>
+#include <keel/framework/parallel.h>
 
 namespace keel::data {
 namespace {

@@ -1,4 +1,4 @@
-#include "framework/data/csv_column.h"
+#include <keel/framework/data/csv_column.h>
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <memory>
 #include <type_traits>
 
-#include "framework/data/number_text.h"
-#include "framework/data/utf8.h"
+#include <keel/framework/data/number_text.h>
+#include <keel/framework/data/utf8.h>
 
 namespace keel::data {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "framework/data/csv.h"
-#include "framework/data/csv_splitter.h"
+#include <keel/framework/data/csv.h>
+#include <keel/framework/data/csv_splitter.h>
 
 namespace keel::data {
 

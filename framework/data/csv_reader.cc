@@ -1,4 +1,4 @@
-#include "framework/data/csv_reader.h"
+#include <keel/framework/data/csv_reader.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel::data {
 namespace {

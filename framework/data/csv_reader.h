@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/data/csv_splitter.h"
+#include <keel/framework/data/csv_splitter.h>
 
 namespace keel::data {
 

@@ -1,11 +1,11 @@
-#include "framework/data/csv_splitter.h"
+#include <keel/framework/data/csv_splitter.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-#include "framework/data/byte_bits.h"
-#include "framework/errors.h"
+#include <keel/framework/data/byte_bits.h>
+#include <keel/framework/errors.h>
 
 namespace keel::data {
 namespace {

@@ -1,6 +1,6 @@
-#include "framework/data/dataset.h"
+#include <keel/framework/data/dataset.h>
 
-#include "framework/data/stage.h"
+#include <keel/framework/data/stage.h>
 
 namespace keel::data {
 namespace {

@@ -15,7 +15,7 @@
 #include <memory>
 #include <optional>
 
-#include "framework/tensor_like.h"
+#include <keel/framework/tensor_like.h>
 
 namespace keel::data {
 

@@ -1,4 +1,4 @@
-#include "framework/data/example.h"
+#include <keel/framework/data/example.h>
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>

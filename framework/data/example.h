@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "framework/tensor.h"
+#include <keel/framework/tensor.h>
 
 namespace keel::data {
 

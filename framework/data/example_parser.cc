@@ -1,12 +1,12 @@
-#include "framework/data/example_parser.h"
+#include <keel/framework/data/example_parser.h>
 
 #include <algorithm>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "framework/data/example_wire.h"
-#include "framework/parallel.h"
+#include <keel/framework/data/example_wire.h>
+#include <keel/framework/parallel.h>
 
 namespace keel::data {
 namespace {

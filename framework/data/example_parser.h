@@ -10,7 +10,7 @@
 #include <string>
 #include <variant>
 
-#include "framework/tensor_like.h"
+#include <keel/framework/tensor_like.h>
 
 namespace keel::data {
 

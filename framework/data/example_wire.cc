@@ -1,4 +1,4 @@
-#include "framework/data/example_wire.h"
+#include <keel/framework/data/example_wire.h>
 
 #include <bit>
 #include <cstring>

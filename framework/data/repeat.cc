@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "framework/data/stage.h"
+#include <keel/framework/data/stage.h>
 
 namespace keel::data {
 namespace {

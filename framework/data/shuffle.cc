@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "framework/data/stage.h"
-#include "framework/random.h"
+#include <keel/framework/data/stage.h>
+#include <keel/framework/random.h>
 
 namespace keel::data {
 namespace {

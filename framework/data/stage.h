@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/data/dataset.h"
+#include <keel/framework/data/dataset.h>
 
 namespace keel::data {
 

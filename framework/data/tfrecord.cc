@@ -1,4 +1,4 @@
-#include "framework/data/tfrecord.h"
+#include <keel/framework/data/tfrecord.h>
 
 #include <algorithm>
 #include <array>
@@ -7,10 +7,10 @@
 #include <exception>
 #include <utility>
 
-#include "framework/crc32c.h"
-#include "framework/data/compressed_file.h"
-#include "framework/errors.h"
-#include "framework/unpack_limit.h"
+#include <keel/framework/crc32c.h>
+#include <keel/framework/data/compressed_file.h>
+#include <keel/framework/errors.h>
+#include <keel/framework/unpack_limit.h>
 
 namespace keel::data {
 namespace {

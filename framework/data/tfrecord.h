@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/data/dataset.h"
+#include <keel/framework/data/dataset.h>
 
 namespace keel::data {
 

@@ -3,7 +3,7 @@
 #include <exception>
 #include <utility>
 
-#include "framework/data/stage.h"
+#include <keel/framework/data/stage.h>
 
 namespace keel::data {
 namespace {

@@ -1,4 +1,4 @@
-#include "framework/data/utf8.h"
+#include <keel/framework/data/utf8.h>
 
 namespace keel::data {
 namespace {

@@ -1,4 +1,4 @@
-#include "framework/kernels/abs_max_rows.h"
+#include <keel/framework/kernels/abs_max_rows.h>
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "framework/kernels/half_parts.h"
+#include <keel/framework/kernels/half_parts.h>
 
 namespace keel::kernels {
 

@@ -1,4 +1,4 @@
-#include "framework/kernels/amx_tiles.h"
+#include <keel/framework/kernels/amx_tiles.h>
 
 #if KEEL_AVX512
 

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <utility>
 
-#include "framework/kernels/gemm_tile.h"
+#include <keel/framework/kernels/gemm_tile.h>
 
 #if defined(__AVX512BF16__)
 #define KEEL_BF16_NAMESPACE with_avx512_bf16

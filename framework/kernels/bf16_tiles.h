@@ -8,7 +8,7 @@
 // of the same elements follow each other.
 #pragma once
 
-#include "framework/kernels/amx_tiles.h"
+#include <keel/framework/kernels/amx_tiles.h>
 
 #if KEEL_AVX512
 
@@ -17,7 +17,7 @@
 #include <immintrin.h>
 #include <utility>
 
-#include "framework/kernels/bf16_pairs.h"
+#include <keel/framework/kernels/bf16_pairs.h>
 
 namespace keel::kernels::internal {
 inline namespace KEEL_BF16_NAMESPACE {

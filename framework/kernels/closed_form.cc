@@ -1,13 +1,13 @@
-#include "framework/kernels/closed_form.h"
+#include <keel/framework/kernels/closed_form.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 
-#include "framework/kernels/constant_dim.h"
-#include "framework/kernels/smallest_root.h"
-#include "framework/math.h"
+#include <keel/framework/kernels/constant_dim.h>
+#include <keel/framework/kernels/smallest_root.h>
+#include <keel/framework/math.h>
 
 namespace keel::kernels {
 namespace {

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "framework/kernels/zero_gradient.h"
+#include <keel/framework/kernels/zero_gradient.h>
 
 namespace keel::kernels {
 

@@ -1,12 +1,12 @@
-#include "framework/kernels/dense_gradient.h"
+#include <keel/framework/kernels/dense_gradient.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "framework/kernels/gemm_dispatch.h"
-#include "framework/kernels/gemm_panels.h"
-#include "framework/kernels/scratch.h"
-#include "framework/parallel.h"
+#include <keel/framework/kernels/gemm_dispatch.h>
+#include <keel/framework/kernels/gemm_panels.h>
+#include <keel/framework/kernels/scratch.h>
+#include <keel/framework/parallel.h>
 
 namespace keel::kernels {
 namespace {

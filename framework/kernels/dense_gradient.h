@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "framework/matmul_precision.h"
+#include <keel/framework/matmul_precision.h>
 
 namespace keel::kernels {
 

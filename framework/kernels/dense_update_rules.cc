@@ -1,10 +1,10 @@
-#include "framework/kernels/dense_update_rules.h"
+#include <keel/framework/kernels/dense_update_rules.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "framework/kernels/smallest_root.h"
-#include "framework/math.h"
+#include <keel/framework/kernels/smallest_root.h>
+#include <keel/framework/math.h>
 
 namespace keel {
 namespace {

@@ -5,7 +5,7 @@
 // give them. All of them move every element every step.
 #pragma once
 
-#include "framework/kernels/update_rule.h"
+#include <keel/framework/kernels/update_rule.h>
 
 namespace keel {
 

@@ -1,11 +1,11 @@
-#include "framework/kernels/embedding_update_rules.h"
+#include <keel/framework/kernels/embedding_update_rules.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "framework/errors.h"
-#include "framework/kernels/smallest_root.h"
-#include "framework/math.h"
+#include <keel/framework/errors.h>
+#include <keel/framework/kernels/smallest_root.h>
+#include <keel/framework/math.h>
 
 namespace keel {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <utility>
 
-#include "framework/kernels/update_rule.h"
-#include "framework/shared_function.h"
+#include <keel/framework/kernels/update_rule.h>
+#include <keel/framework/shared_function.h>
 
 namespace keel {
 

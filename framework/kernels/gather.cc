@@ -1,12 +1,12 @@
-#include "framework/kernels/gather.h"
+#include <keel/framework/kernels/gather.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "framework/kernels/abs_max_rows.h"
-#include "framework/kernels/row_sum.h"
-#include "framework/kernels/rows_ahead.h"
-#include "framework/parallel.h"
+#include <keel/framework/kernels/abs_max_rows.h>
+#include <keel/framework/kernels/row_sum.h>
+#include <keel/framework/kernels/rows_ahead.h>
+#include <keel/framework/parallel.h>
 
 namespace keel::kernels {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "framework/kernels/half.h"
+#include <keel/framework/kernels/half.h>
 
 namespace keel::kernels {
 

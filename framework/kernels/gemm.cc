@@ -1,14 +1,14 @@
-#include "framework/kernels/gemm.h"
+#include <keel/framework/kernels/gemm.h>
 
 #include <algorithm>
 
-#include "framework/kernels/gemm_dispatch.h"
-#include "framework/kernels/gemm_panels.h"
-#include "framework/kernels/gemm_product.h"
-#include "framework/kernels/processor.h"
-#include "framework/kernels/scratch.h"
-#include "framework/math.h"
-#include "framework/parallel.h"
+#include <keel/framework/kernels/gemm_dispatch.h>
+#include <keel/framework/kernels/gemm_panels.h>
+#include <keel/framework/kernels/gemm_product.h>
+#include <keel/framework/kernels/processor.h>
+#include <keel/framework/kernels/scratch.h>
+#include <keel/framework/math.h>
+#include <keel/framework/parallel.h>
 
 namespace keel::kernels {
 namespace {

@@ -1,11 +1,11 @@
-#include "framework/kernels/amx_tiles.h"
+#include <keel/framework/kernels/amx_tiles.h>
 
 #if KEEL_AVX512
 
-#include "framework/kernels/bf16_tiles.h"
-#include "framework/kernels/gemm_dispatch.h"
-#include "framework/kernels/scratch.h"
-#include "framework/parallel.h"
+#include <keel/framework/kernels/bf16_tiles.h>
+#include <keel/framework/kernels/gemm_dispatch.h>
+#include <keel/framework/kernels/scratch.h>
+#include <keel/framework/parallel.h>
 
 namespace keel::kernels::internal {
 namespace {

@@ -1,7 +1,7 @@
-#include "framework/kernels/gemm_bf16.h"
+#include <keel/framework/kernels/gemm_bf16.h>
 
-#include "framework/kernels/gemm_dispatch.h"
-#include "framework/kernels/processor.h"
+#include <keel/framework/kernels/gemm_dispatch.h>
+#include <keel/framework/kernels/processor.h>
 
 namespace keel::kernels {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "framework/kernels/gemm.h"
+#include <keel/framework/kernels/gemm.h>
 
 namespace keel::kernels {
 

@@ -1,9 +1,9 @@
 // Compiled for AVX512-BF16 whatever the target's processor (framework/CMakeLists.txt).
-#include "framework/kernels/gemm_dispatch.h"
+#include <keel/framework/kernels/gemm_dispatch.h>
 
 #if KEEL_AVX512
 
-#include "framework/kernels/gemm_bf16_vectors.h"
+#include <keel/framework/kernels/gemm_bf16_vectors.h>
 
 namespace keel::kernels::internal {
 

@@ -1,5 +1,5 @@
-#include "framework/kernels/gemm_bf16_vectors.h"
-#include "framework/kernels/gemm_dispatch.h"
+#include <keel/framework/kernels/gemm_bf16_vectors.h>
+#include <keel/framework/kernels/gemm_dispatch.h>
 
 namespace keel::kernels::internal {
 

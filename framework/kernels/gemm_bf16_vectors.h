@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <array>
 
-#include "framework/kernels/bf16_pairs.h"
-#include "framework/kernels/flush_subnormals.h"
-#include "framework/kernels/gemm_product.h"
-#include "framework/kernels/scratch.h"
-#include "framework/parallel.h"
+#include <keel/framework/kernels/bf16_pairs.h>
+#include <keel/framework/kernels/flush_subnormals.h>
+#include <keel/framework/kernels/gemm_product.h>
+#include <keel/framework/kernels/scratch.h>
+#include <keel/framework/parallel.h>
 
 namespace keel::kernels::internal {
 inline namespace KEEL_BF16_NAMESPACE {

@@ -2,8 +2,8 @@
 // by processor and precision. gemm's own multiply-adds are in gemm.cc.
 #pragma once
 
-#include "framework/kernels/amx_tiles.h"
-#include "framework/kernels/gemm_product.h"
+#include <keel/framework/kernels/amx_tiles.h>
+#include <keel/framework/kernels/gemm_product.h>
 
 namespace keel::kernels::internal {
 

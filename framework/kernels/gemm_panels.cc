@@ -1,9 +1,9 @@
-#include "framework/kernels/gemm_panels.h"
+#include <keel/framework/kernels/gemm_panels.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "framework/kernels/processor.h"
+#include <keel/framework/kernels/processor.h>
 
 namespace keel::kernels::internal {
 namespace {

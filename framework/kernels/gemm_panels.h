@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "framework/kernels/gemm_product.h"
-#include "framework/kernels/gemm_tile_functions.h"
+#include <keel/framework/kernels/gemm_product.h>
+#include <keel/framework/kernels/gemm_tile_functions.h>
 
 namespace keel::kernels::internal {
 

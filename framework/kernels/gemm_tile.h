@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "framework/kernels/vector_register.h"
+#include <keel/framework/kernels/vector_register.h>
 
 namespace keel::kernels::internal {
 

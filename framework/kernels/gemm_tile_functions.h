@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "framework/kernels/gemm_tile.h"
+#include <keel/framework/kernels/gemm_tile.h>
 
 namespace keel::kernels::internal {
 

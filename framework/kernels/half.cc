@@ -1,9 +1,9 @@
-#include "framework/kernels/half.h"
+#include <keel/framework/kernels/half.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "framework/kernels/half_parts.h"
+#include <keel/framework/kernels/half_parts.h>
 
 namespace keel::kernels {
 namespace {

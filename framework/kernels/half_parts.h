@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "framework/kernels/half.h"
+#include <keel/framework/kernels/half.h>
 
 #if defined(__AVX512F__)
 #include <immintrin.h>

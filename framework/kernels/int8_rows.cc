@@ -1,4 +1,4 @@
-#include "framework/kernels/int8_rows.h"
+#include <keel/framework/kernels/int8_rows.h>
 
 #include <algorithm>
 #include <cmath>

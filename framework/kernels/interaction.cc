@@ -1,13 +1,13 @@
-#include "framework/kernels/interaction.h"
+#include <keel/framework/kernels/interaction.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
 
-#include "framework/kernels/constant_dim.h"
-#include "framework/kernels/scratch.h"
-#include "framework/parallel.h"
+#include <keel/framework/kernels/constant_dim.h>
+#include <keel/framework/kernels/scratch.h>
+#include <keel/framework/parallel.h>
 
 #if defined(__AVX512F__) || defined(__FMA__)
 #include <immintrin.h>

@@ -1,12 +1,12 @@
-#include "framework/kernels/packed_gemm.h"
+#include <keel/framework/kernels/packed_gemm.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
 
-#include "framework/allocator.h"
-#include "framework/kernels/gemm_tile_functions.h"
+#include <keel/framework/allocator.h>
+#include <keel/framework/kernels/gemm_tile_functions.h>
 
 namespace keel::kernels {
 namespace {

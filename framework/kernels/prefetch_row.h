@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "framework/kernels/processor.h"
+#include <keel/framework/kernels/processor.h>
 
 namespace keel::kernels {
 

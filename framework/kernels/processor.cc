@@ -1,4 +1,4 @@
-#include "framework/kernels/processor.h"
+#include <keel/framework/kernels/processor.h>
 
 namespace keel::kernels {
 namespace {

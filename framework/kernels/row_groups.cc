@@ -1,13 +1,13 @@
-#include "framework/kernels/row_groups.h"
+#include <keel/framework/kernels/row_groups.h>
 
 #include <algorithm>
 #include <bit>
 #include <utility>
 
-#include "framework/errors.h"
-#include "framework/kernels/prefetch_row.h"
-#include "framework/kernels/radix_sort.h"
-#include "framework/kernels/row_sum.h"
+#include <keel/framework/errors.h>
+#include <keel/framework/kernels/prefetch_row.h>
+#include <keel/framework/kernels/radix_sort.h>
+#include <keel/framework/kernels/row_sum.h>
 
 namespace keel::kernels {
 namespace {

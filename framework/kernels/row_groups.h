@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <span>
 
-#include "framework/kernels/gather.h"
-#include "framework/kernels/scratch.h"
+#include <keel/framework/kernels/gather.h>
+#include <keel/framework/kernels/scratch.h>
 
 namespace keel::kernels {
 

@@ -3,9 +3,9 @@
 
 #include <array>
 
-#include "framework/kernels/constant_dim.h"
-#include "framework/kernels/prefetch_row.h"
-#include "framework/kernels/update_rule.h"
+#include <keel/framework/kernels/constant_dim.h>
+#include <keel/framework/kernels/prefetch_row.h>
+#include <keel/framework/kernels/update_rule.h>
 
 namespace keel::kernels {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "framework/kernels/constant_dim.h"
-#include "framework/kernels/half_parts.h"
-#include "framework/kernels/int8_rows.h"
+#include <keel/framework/kernels/constant_dim.h>
+#include <keel/framework/kernels/half_parts.h>
+#include <keel/framework/kernels/int8_rows.h>
 
 namespace keel::kernels {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "framework/kernels/prefetch_row.h"
+#include <keel/framework/kernels/prefetch_row.h>
 
 namespace keel::kernels {
 

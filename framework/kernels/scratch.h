@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/allocator.h"
+#include <keel/framework/allocator.h>
 
 namespace keel::kernels {
 

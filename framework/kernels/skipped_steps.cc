@@ -1,14 +1,14 @@
-#include "framework/kernels/skipped_steps.h"
+#include <keel/framework/kernels/skipped_steps.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 
-#include "framework/errors.h"
-#include "framework/kernels/embedding_update_rules.h"
-#include "framework/kernels/smallest_root.h"
-#include "framework/math.h"
+#include <keel/framework/errors.h>
+#include <keel/framework/kernels/embedding_update_rules.h>
+#include <keel/framework/kernels/smallest_root.h>
+#include <keel/framework/math.h>
 
 namespace keel::kernels {
 namespace {

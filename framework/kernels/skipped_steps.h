@@ -10,8 +10,8 @@
 #include <memory>
 #include <vector>
 
-#include "framework/kernels/closed_form.h"
-#include "framework/kernels/update_rule.h"
+#include <keel/framework/kernels/closed_form.h>
+#include <keel/framework/kernels/update_rule.h>
 
 namespace keel::kernels {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "framework/kernels/half.h"
-#include "framework/kernels/half_parts.h"
+#include <keel/framework/kernels/half.h>
+#include <keel/framework/kernels/half_parts.h>
 
 namespace keel::kernels {
 namespace {

@@ -1,10 +1,10 @@
-#include "framework/kernels/unique.h"
+#include <keel/framework/kernels/unique.h>
 
 #include <algorithm>
 #include <bit>
 
-#include "framework/kernels/gather.h"
-#include "framework/kernels/radix_sort.h"
+#include <keel/framework/kernels/gather.h>
+#include <keel/framework/kernels/radix_sort.h>
 
 namespace keel::kernels {
 namespace {

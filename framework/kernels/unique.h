@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "framework/kernels/scratch.h"
+#include <keel/framework/kernels/scratch.h>
 
 namespace keel::kernels {
 

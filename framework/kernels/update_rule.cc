@@ -1,13 +1,13 @@
-#include "framework/kernels/update_rule.h"
+#include <keel/framework/kernels/update_rule.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "framework/kernels/row_loop.h"
-#include "framework/kernels/smallest_root.h"
-#include "framework/kernels/sum_of_squares.h"
-#include "framework/math.h"
+#include <keel/framework/kernels/row_loop.h>
+#include <keel/framework/kernels/smallest_root.h>
+#include <keel/framework/kernels/sum_of_squares.h>
+#include <keel/framework/math.h>
 
 namespace keel {
 namespace {

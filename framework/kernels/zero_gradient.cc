@@ -1,10 +1,10 @@
-#include "framework/kernels/zero_gradient.h"
+#include <keel/framework/kernels/zero_gradient.h>
 
 #include <cmath>
 
-#include "framework/kernels/dense_update_rules.h"
-#include "framework/kernels/embedding_update_rules.h"
-#include "framework/math.h"
+#include <keel/framework/kernels/dense_update_rules.h>
+#include <keel/framework/kernels/embedding_update_rules.h>
+#include <keel/framework/math.h>
 
 namespace keel::kernels {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "framework/kernels/update_rule.h"
+#include <keel/framework/kernels/update_rule.h>
 
 namespace keel::kernels {
 

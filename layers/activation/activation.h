@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "layers/activations.h"
-#include "layers/layer.h"
+#include <keel/layers/activations.h>
+#include <keel/layers/layer.h>
 
 namespace keel {
 

@@ -1,6 +1,6 @@
-#include "layers/activation/prelu.h"
+#include <keel/layers/activation/prelu.h>
 
-#include "layers/cast.h"
+#include <keel/layers/cast.h>
 
 namespace keel {
 

@@ -1,8 +1,8 @@
-#include "layers/activation/relu.h"
+#include <keel/layers/activation/relu.h>
 
-#include "layers/activations.h"
-#include "layers/cast.h"
-#include "layers/serving/planner.h"
+#include <keel/layers/activations.h>
+#include <keel/layers/cast.h>
+#include <keel/layers/serving/planner.h>
 
 namespace keel {
 

@@ -1,6 +1,6 @@
-#include "layers/activation/softmax.h"
+#include <keel/layers/activation/softmax.h>
 
-#include "layers/cast.h"
+#include <keel/layers/cast.h>
 
 namespace keel {
 namespace {

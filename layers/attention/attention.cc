@@ -1,7 +1,7 @@
-#include "layers/attention/attention.h"
+#include <keel/layers/attention/attention.h>
 
-#include "layers/attention/attention_inputs.h"
-#include "layers/cast.h"
+#include <keel/layers/attention/attention_inputs.h>
+#include <keel/layers/cast.h>
 
 namespace keel {
 namespace {

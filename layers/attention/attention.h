@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "layers/layer.h"
-#include "layers/regularization/dropout.h"
+#include <keel/layers/layer.h>
+#include <keel/layers/regularization/dropout.h>
 
 namespace keel {
 

@@ -1,6 +1,6 @@
-#include "layers/attention/attention_inputs.h"
+#include <keel/layers/attention/attention_inputs.h>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 namespace {

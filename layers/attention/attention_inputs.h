@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "framework/tensor_like.h"
+#include <keel/framework/tensor_like.h>
 
 namespace keel {
 

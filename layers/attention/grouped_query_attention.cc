@@ -1,10 +1,10 @@
-#include "layers/attention/grouped_query_attention.h"
+#include <keel/layers/attention/grouped_query_attention.h>
 
 #include <cmath>
 
-#include "autodiff/ops.h"
-#include "layers/attention/heads.h"
-#include "layers/variable_paths.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/attention/heads.h>
+#include <keel/layers/variable_paths.h>
 
 namespace keel {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "layers/attention/head_projection.h"
-#include "layers/attention/multi_head_attention.h"
+#include <keel/layers/attention/head_projection.h>
+#include <keel/layers/attention/multi_head_attention.h>
 
 namespace keel {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "layers/core/einsum_dense.h"
+#include <keel/layers/core/einsum_dense.h>
 
 namespace keel {
 

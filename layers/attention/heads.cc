@@ -1,8 +1,8 @@
-#include "layers/attention/heads.h"
+#include <keel/layers/attention/heads.h>
 
 #include <algorithm>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "layers/attention/attention_inputs.h"
+#include <keel/layers/attention/attention_inputs.h>
 
 namespace keel {
 

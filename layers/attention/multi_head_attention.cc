@@ -1,10 +1,10 @@
-#include "layers/attention/multi_head_attention.h"
+#include <keel/layers/attention/multi_head_attention.h>
 
 #include <cmath>
 
-#include "layers/attention/heads.h"
-#include "layers/cast.h"
-#include "layers/variable_paths.h"
+#include <keel/layers/attention/heads.h>
+#include <keel/layers/cast.h>
+#include <keel/layers/variable_paths.h>
 
 namespace keel {
 

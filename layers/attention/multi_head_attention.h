@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "layers/attention/head_projection.h"
-#include "layers/axes.h"
-#include "layers/regularization/dropout.h"
-#include "layers/sublayer_attributes.h"
+#include <keel/layers/attention/head_projection.h>
+#include <keel/layers/axes.h>
+#include <keel/layers/regularization/dropout.h>
+#include <keel/layers/sublayer_attributes.h>
 
 namespace keel {
 

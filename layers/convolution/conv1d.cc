@@ -1,6 +1,6 @@
-#include "layers/convolution/conv1d.h"
+#include <keel/layers/convolution/conv1d.h>
 
-#include "layers/cast.h"
+#include <keel/layers/cast.h>
 
 namespace keel {
 namespace {

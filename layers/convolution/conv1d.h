@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "layers/activations.h"
-#include "layers/axes.h"
-#include "layers/convolution/windows.h"
-#include "layers/layer.h"
+#include <keel/layers/activations.h>
+#include <keel/layers/axes.h>
+#include <keel/layers/convolution/windows.h>
+#include <keel/layers/layer.h>
 
 namespace keel {
 

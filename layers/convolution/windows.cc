@@ -1,11 +1,11 @@
-#include "layers/convolution/windows.h"
+#include <keel/layers/convolution/windows.h>
 
 #include <algorithm>
 
-#include "autodiff/operation.h"
-#include "autodiff/ops.h"
-#include "framework/parallel.h"
-#include "layers/data_format.h"
+#include <keel/autodiff/operation.h>
+#include <keel/autodiff/ops.h>
+#include <keel/framework/parallel.h>
+#include <keel/layers/data_format.h>
 
 namespace keel {
 namespace {

@@ -1,7 +1,7 @@
-#include "layers/core/dense.h"
+#include <keel/layers/core/dense.h>
 
-#include "layers/cast.h"
-#include "layers/serving/planner.h"
+#include <keel/layers/cast.h>
+#include <keel/layers/serving/planner.h>
 
 namespace keel {
 

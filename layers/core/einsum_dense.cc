@@ -1,9 +1,9 @@
-#include "layers/core/einsum_dense.h"
+#include <keel/layers/core/einsum_dense.h>
 
 #include <algorithm>
 #include <cctype>
 
-#include "layers/cast.h"
+#include <keel/layers/cast.h>
 
 namespace keel {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "layers/activations.h"
-#include "layers/layer.h"
+#include <keel/layers/activations.h>
+#include <keel/layers/layer.h>
 
 namespace keel {
 

@@ -1,11 +1,11 @@
-#include "layers/core/embedding.h"
+#include <keel/layers/core/embedding.h>
 
 #include <cmath>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "framework/quantizers.h"
-#include "layers/serving/planner.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/framework/quantizers.h>
+#include <keel/layers/serving/planner.h>
 
 namespace keel {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "layers/layer.h"
-#include "layers/serving/plan_step.h"
+#include <keel/layers/layer.h>
+#include <keel/layers/serving/plan_step.h>
 
 namespace keel {
 

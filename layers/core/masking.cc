@@ -1,6 +1,6 @@
-#include "layers/core/masking.h"
+#include <keel/layers/core/masking.h>
 
-#include "layers/cast.h"
+#include <keel/layers/cast.h>
 
 namespace keel {
 

@@ -1,15 +1,15 @@
-#include "layers/ctr/ctr_features.h"
+#include <keel/layers/ctr/ctr_features.h>
 
 #include <algorithm>
 #include <functional>
 #include <limits>
 #include <map>
 
-#include "layers/input_layer.h"
-#include "layers/merging/concatenate.h"
-#include "layers/preprocessing/integer_lookup.h"
-#include "layers/preprocessing/string_lookup.h"
-#include "layers/reshaping/reshape.h"
+#include <keel/layers/input_layer.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/preprocessing/integer_lookup.h>
+#include <keel/layers/preprocessing/string_lookup.h>
+#include <keel/layers/reshaping/reshape.h>
 
 namespace keel {
 namespace {

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "framework/data/example_parser.h"
-#include "layers/ctr/ctr_schema.h"
-#include "layers/layer_handle.h"
-#include "layers/normalization/normalization.h"
-#include "layers/preprocessing/discretization.h"
+#include <keel/framework/data/example_parser.h>
+#include <keel/layers/ctr/ctr_schema.h>
+#include <keel/layers/layer_handle.h>
+#include <keel/layers/normalization/normalization.h>
+#include <keel/layers/preprocessing/discretization.h>
 
 namespace keel {
 

@@ -1,12 +1,12 @@
-#include "layers/ctr/ctr_model.h"
+#include <keel/layers/ctr/ctr_model.h>
 
-#include "layers/activation/activation.h"
-#include "layers/core/dense.h"
-#include "layers/interaction/dot_interaction.h"
-#include "layers/interaction/feature_cross.h"
-#include "layers/merging/concatenate.h"
-#include "layers/merging/merge.h"
-#include "layers/regularization/dropout.h"
+#include <keel/layers/activation/activation.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/interaction/dot_interaction.h>
+#include <keel/layers/interaction/feature_cross.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/merging/merge.h>
+#include <keel/layers/regularization/dropout.h>
 
 namespace keel {
 namespace {

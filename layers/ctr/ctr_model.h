@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "layers/ctr/ctr_features.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "layers/functional.h"
+#include <keel/layers/ctr/ctr_features.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/ctr/ctr_schema.h"
+#include <keel/layers/ctr/ctr_schema.h>
 
 #include <algorithm>
 #include <charconv>
@@ -7,8 +7,8 @@
 #include <map>
 #include <sstream>
 
-#include "framework/config.h"
-#include "framework/random.h"
+#include <keel/framework/config.h>
+#include <keel/framework/random.h>
 
 namespace keel {
 namespace {

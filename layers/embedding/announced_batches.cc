@@ -1,4 +1,4 @@
-#include "layers/embedding/announced_batches.h"
+#include <keel/layers/embedding/announced_batches.h>
 
 #include <algorithm>
 

@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
-#include "layers/embedding/engine_driver.h"
-#include "layers/embedding/host_lookup.h"
-#include "layers/embedding/mid_level/host_tables.h"
-#include "layers/embedding/tpu_embedding.h"
+#include <keel/layers/embedding/engine_driver.h>
+#include <keel/layers/embedding/host_lookup.h>
+#include <keel/layers/embedding/mid_level/host_tables.h>
+#include <keel/layers/embedding/tpu_embedding.h>
 
 namespace keel {
 

@@ -1,11 +1,11 @@
-#include "layers/embedding/bags.h"
+#include <keel/layers/embedding/bags.h>
 
 #include <algorithm>
 #include <iostream>
 #include <numeric>
 
-#include "framework/kernels/id_range.h"
-#include "layers/embedding/id_rows.h"
+#include <keel/framework/kernels/id_range.h>
+#include <keel/layers/embedding/id_rows.h>
 
 namespace keel {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/tensor_like.h"
-#include "layers/embedding/table_config.h"
+#include <keel/framework/tensor_like.h>
+#include <keel/layers/embedding/table_config.h>
 
 namespace keel {
 

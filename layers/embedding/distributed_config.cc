@@ -1,11 +1,11 @@
-#include "layers/embedding/distributed_config.h"
+#include <keel/layers/embedding/distributed_config.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <vector>
 
-#include "layers/embedding/table_config.h"
+#include <keel/layers/embedding/table_config.h>
 
 namespace keel::keras_rs {
 namespace {

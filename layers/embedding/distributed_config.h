@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "framework/initializers.h"
-#include "framework/nest.h"
-#include "optimizers/table_optimizer.h"
+#include <keel/framework/initializers.h>
+#include <keel/framework/nest.h>
+#include <keel/optimizers/table_optimizer.h>
 
 namespace keel::keras_rs {
 

@@ -1,12 +1,12 @@
-#include "layers/embedding/distributed_embedding.h"
+#include <keel/layers/embedding/distributed_embedding.h>
 
 #include <algorithm>
 #include <set>
 
-#include "autodiff/tape.h"
-#include "distribute/strategy.h"
-#include "layers/embedding/id_rows.h"
-#include "layers/embedding/sparse_core.h"
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/strategy.h>
+#include <keel/layers/embedding/id_rows.h>
+#include <keel/layers/embedding/sparse_core.h>
 
 namespace keel {
 namespace {

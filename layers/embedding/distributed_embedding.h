@@ -17,12 +17,12 @@
 #include <string>
 #include <vector>
 
-#include "layers/embedding/distributed_config.h"
-#include "layers/embedding/embed_reduce.h"
-#include "layers/embedding/id_limits.h"
-#include "layers/embedding/table_stacking.h"
-#include "layers/layer.h"
-#include "layers/sublayer_attributes.h"
+#include <keel/layers/embedding/distributed_config.h>
+#include <keel/layers/embedding/embed_reduce.h>
+#include <keel/layers/embedding/id_limits.h>
+#include <keel/layers/embedding/table_stacking.h>
+#include <keel/layers/layer.h>
+#include <keel/layers/sublayer_attributes.h>
 
 namespace keel {
 

@@ -1,8 +1,8 @@
-#include "layers/embedding/embed_reduce.h"
+#include <keel/layers/embedding/embed_reduce.h>
 
-#include "autodiff/ops.h"
-#include "layers/embedding/id_rows.h"
-#include "layers/embedding/table_config.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/embedding/id_rows.h>
+#include <keel/layers/embedding/table_config.h>
 
 namespace keel {
 namespace {

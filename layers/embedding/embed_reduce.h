@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "layers/layer.h"
+#include <keel/layers/layer.h>
 
 namespace keel {
 

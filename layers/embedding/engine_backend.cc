@@ -1,9 +1,9 @@
-#include "autodiff/custom_gradient.h"
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "framework/parallel.h"
-#include "layers/embedding/backend.h"
-#include "layers/embedding/bags.h"
+#include <keel/autodiff/custom_gradient.h>
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/framework/parallel.h>
+#include <keel/layers/embedding/backend.h>
+#include <keel/layers/embedding/bags.h>
 
 namespace keel {
 

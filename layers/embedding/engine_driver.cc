@@ -1,17 +1,17 @@
-#include "layers/embedding/engine_driver.h"
+#include <keel/layers/embedding/engine_driver.h>
 
 #include <algorithm>
 #include <atomic>
 #include <iostream>
 #include <numeric>
 
-#include "autodiff/replica_context.h"
-#include "distribute/embedding/tpu_system.h"
-#include "distribute/gather_tensors.h"
-#include "framework/parallel.h"
-#include "layers/embedding/announced_batches.h"
-#include "layers/embedding/bags.h"
-#include "optimizers/slot_variables.h"
+#include <keel/autodiff/replica_context.h>
+#include <keel/distribute/embedding/tpu_system.h>
+#include <keel/distribute/gather_tensors.h>
+#include <keel/framework/parallel.h>
+#include <keel/layers/embedding/announced_batches.h>
+#include <keel/layers/embedding/bags.h>
+#include <keel/optimizers/slot_variables.h>
 
 namespace keel {
 namespace {

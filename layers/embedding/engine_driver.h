@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "distribute/embedding/engine.h"
-#include "layers/embedding/id_tally.h"
-#include "layers/embedding/table_config.h"
-#include "layers/layer.h"
+#include <keel/distribute/embedding/engine.h>
+#include <keel/layers/embedding/id_tally.h>
+#include <keel/layers/embedding/table_config.h>
+#include <keel/layers/layer.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/embedding/feature_format.h"
+#include <keel/layers/embedding/feature_format.h>
 
 #include <map>
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "framework/config.h"
-#include "layers/embedding/table_config.h"
+#include <keel/framework/config.h>
+#include <keel/layers/embedding/table_config.h>
 
 namespace keel {
 

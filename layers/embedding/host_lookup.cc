@@ -1,7 +1,7 @@
-#include "layers/embedding/host_lookup.h"
+#include <keel/layers/embedding/host_lookup.h>
 
-#include "autodiff/graph.h"
-#include "autodiff/ops.h"
+#include <keel/autodiff/graph.h>
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 namespace {

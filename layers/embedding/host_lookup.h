@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "layers/embedding/id_tally.h"
+#include <keel/layers/embedding/id_tally.h>
 
 namespace keel {
 

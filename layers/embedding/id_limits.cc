@@ -1,9 +1,9 @@
-#include "layers/embedding/id_limits.h"
+#include <keel/layers/embedding/id_limits.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "framework/hash_map.h"
+#include <keel/framework/hash_map.h>
 
 namespace keel {
 namespace {

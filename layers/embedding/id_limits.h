@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
-#include "framework/config.h"
-#include "layers/embedding/id_rows.h"
+#include <keel/framework/config.h>
+#include <keel/layers/embedding/id_rows.h>
 
 namespace keel {
 

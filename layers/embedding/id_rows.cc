@@ -1,9 +1,9 @@
-#include "layers/embedding/id_rows.h"
+#include <keel/layers/embedding/id_rows.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include "framework/kernels/finite.h"
+#include <keel/framework/kernels/finite.h>
 
 namespace keel {
 namespace {

@@ -1,4 +1,4 @@
-#include "layers/embedding/id_tally.h"
+#include <keel/layers/embedding/id_tally.h>
 
 namespace keel {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "layers/embedding/bags.h"
+#include <keel/layers/embedding/bags.h>
 
 namespace keel {
 

@@ -1,7 +1,7 @@
-#include "layers/embedding/partial_tpu_embedding.h"
+#include <keel/layers/embedding/partial_tpu_embedding.h>
 
-#include "layers/embedding/feature_format.h"
-#include "layers/embedding/host_lookup.h"
+#include <keel/layers/embedding/feature_format.h>
+#include <keel/layers/embedding/host_lookup.h>
 
 namespace keel {
 namespace {

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "layers/core/embedding.h"
-#include "layers/embedding/id_tally.h"
-#include "layers/embedding/tpu_embedding.h"
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/embedding/id_tally.h>
+#include <keel/layers/embedding/tpu_embedding.h>
 
 namespace keel {
 

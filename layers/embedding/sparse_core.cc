@@ -1,9 +1,9 @@
-#include "layers/embedding/sparse_core.h"
+#include <keel/layers/embedding/sparse_core.h>
 
 #include <algorithm>
 
-#include "autodiff/ops.h"
-#include "distribute/strategy.h"
+#include <keel/autodiff/ops.h>
+#include <keel/distribute/strategy.h>
 
 namespace keel {
 namespace {

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "framework/random.h"
-#include "layers/embedding/distributed_config.h"
-#include "layers/embedding/id_limits.h"
-#include "layers/embedding/table_stacking.h"
-#include "layers/embedding/tpu_embedding.h"
+#include <keel/framework/random.h>
+#include <keel/layers/embedding/distributed_config.h>
+#include <keel/layers/embedding/id_limits.h>
+#include <keel/layers/embedding/table_stacking.h>
+#include <keel/layers/embedding/tpu_embedding.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/embedding/table_config.h"
+#include <keel/layers/embedding/table_config.h>
 
 #include <algorithm>
 #include <cmath>

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "framework/initializers.h"
-#include "framework/kernels/gather.h"
-#include "framework/nest.h"
-#include "optimizers/table_optimizer.h"
+#include <keel/framework/initializers.h>
+#include <keel/framework/kernels/gather.h>
+#include <keel/framework/nest.h>
+#include <keel/optimizers/table_optimizer.h>
 
 namespace keel {
 

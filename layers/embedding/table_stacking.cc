@@ -1,4 +1,4 @@
-#include "layers/embedding/table_stacking.h"
+#include <keel/layers/embedding/table_stacking.h>
 
 #include <algorithm>
 #include <set>

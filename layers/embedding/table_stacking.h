@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "optimizers/table_optimizer.h"
+#include <keel/optimizers/table_optimizer.h>
 
 namespace keel {
 

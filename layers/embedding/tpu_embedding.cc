@@ -1,10 +1,10 @@
-#include "layers/embedding/tpu_embedding.h"
+#include <keel/layers/embedding/tpu_embedding.h>
 
-#include "autodiff/tape.h"
-#include "distribute/strategy.h"
-#include "layers/embedding/backend.h"
-#include "layers/embedding/host_lookup.h"
-#include "layers/serving/planner.h"
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/strategy.h>
+#include <keel/layers/embedding/backend.h>
+#include <keel/layers/embedding/host_lookup.h>
+#include <keel/layers/serving/planner.h>
 
 namespace keel {
 namespace {

@@ -21,8 +21,8 @@
 #include <utility>
 #include <vector>
 
-#include "layers/embedding/bags.h"
-#include "layers/layer.h"
+#include <keel/layers/embedding/bags.h>
+#include <keel/layers/layer.h>
 
 namespace keel {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <array>
 
-#include "layers/embedding/feature_format.h"
-#include "layers/embedding/tpu_embedding.h"
+#include <keel/layers/embedding/feature_format.h>
+#include <keel/layers/embedding/tpu_embedding.h>
 
 namespace keel {
 namespace {

@@ -1,5 +1,5 @@
-#include "distribute/strategy.h"
-#include "layers/embedding/backend.h"
+#include <keel/distribute/strategy.h>
+#include <keel/layers/embedding/backend.h>
 
 namespace keel {
 

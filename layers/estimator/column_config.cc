@@ -1,6 +1,6 @@
-#include "layers/estimator/column_config.h"
+#include <keel/layers/estimator/column_config.h>
 
-#include "layers/estimator/tpu_embedding_column.h"
+#include <keel/layers/estimator/tpu_embedding_column.h>
 
 namespace keel::feature_column {
 namespace {

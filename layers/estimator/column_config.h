@@ -1,7 +1,7 @@
 // Feature columns as configs, for files of models whose layers take them.
 #pragma once
 
-#include "layers/estimator/feature_column.h"
+#include <keel/layers/estimator/feature_column.h>
 
 namespace keel::feature_column {
 

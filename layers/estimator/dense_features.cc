@@ -1,10 +1,10 @@
-#include "layers/estimator/dense_features.h"
+#include <keel/layers/estimator/dense_features.h>
 
 #include <algorithm>
 
-#include "autodiff/ops.h"
-#include "layers/embedding/host_lookup.h"
-#include "layers/estimator/tpu_embedding_column.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/embedding/host_lookup.h>
+#include <keel/layers/estimator/tpu_embedding_column.h>
 
 namespace keel {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "layers/estimator/column_config.h"
-#include "layers/layer.h"
+#include <keel/layers/estimator/column_config.h>
+#include <keel/layers/layer.h>
 
 namespace keel {
 

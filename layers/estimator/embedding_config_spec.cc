@@ -1,4 +1,4 @@
-#include "layers/estimator/embedding_config_spec.h"
+#include <keel/layers/estimator/embedding_config_spec.h>
 
 #include <algorithm>
 #include <array>

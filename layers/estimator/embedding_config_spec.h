@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "layers/estimator/tpu_embedding_v1_config.h"
+#include <keel/layers/estimator/tpu_embedding_v1_config.h>
 
 namespace keel::estimator {
 

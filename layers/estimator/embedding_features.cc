@@ -1,8 +1,8 @@
-#include "layers/estimator/embedding_features.h"
+#include <keel/layers/estimator/embedding_features.h>
 
 #include <algorithm>
 
-#include "layers/embedding/host_lookup.h"
+#include <keel/layers/embedding/host_lookup.h>
 
 namespace keel {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "layers/embedding/table_config.h"
-#include "layers/estimator/v1_input.h"
-#include "layers/layer.h"
+#include <keel/layers/embedding/table_config.h>
+#include <keel/layers/estimator/v1_input.h>
+#include <keel/layers/layer.h>
 
 namespace keel {
 

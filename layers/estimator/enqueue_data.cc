@@ -1,4 +1,4 @@
-#include "layers/estimator/enqueue_data.h"
+#include <keel/layers/estimator/enqueue_data.h>
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <variant>
 
-#include "layers/estimator/v1_input.h"
+#include <keel/layers/estimator/v1_input.h>
 
 namespace keel::tpu::v1 {
 

@@ -1,11 +1,11 @@
-#include "layers/estimator/feature_column.h"
+#include <keel/layers/estimator/feature_column.h>
 
 #include <fstream>
 #include <unordered_map>
 
-#include "autodiff/ops.h"
-#include "layers/embedding/table_config.h"
-#include "layers/preprocessing/hash.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/embedding/table_config.h>
+#include <keel/layers/preprocessing/hash.h>
 
 namespace keel::feature_column {
 namespace {

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/initializers.h"
-#include "framework/tensor_like.h"
+#include <keel/framework/initializers.h>
+#include <keel/framework/tensor_like.h>
 
 namespace keel::feature_column {
 

@@ -1,4 +1,4 @@
-#include "layers/estimator/profile.h"
+#include <keel/layers/estimator/profile.h>
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <numeric>
 
-#include "framework/atomic_file.h"
-#include "framework/random.h"
+#include <keel/framework/atomic_file.h>
+#include <keel/framework/random.h>
 
 namespace keel::tpu {
 namespace {

@@ -12,9 +12,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "distribute/embedding/partition.h"
-#include "framework/config.h"
-#include "framework/tensor_like.h"
+#include <keel/distribute/embedding/partition.h>
+#include <keel/framework/config.h>
+#include <keel/framework/tensor_like.h>
 
 namespace keel::tpu {
 

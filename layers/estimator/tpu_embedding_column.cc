@@ -1,9 +1,9 @@
-#include "layers/estimator/tpu_embedding_column.h"
+#include <keel/layers/estimator/tpu_embedding_column.h>
 
 #include <algorithm>
 #include <array>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel::tpu {
 namespace {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/shared_function.h"
-#include "layers/estimator/feature_column.h"
+#include <keel/framework/shared_function.h>
+#include <keel/layers/estimator/feature_column.h>
 
 namespace keel::tpu {
 

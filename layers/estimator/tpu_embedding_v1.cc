@@ -1,18 +1,18 @@
-#include "layers/estimator/tpu_embedding_v1.h"
+#include <keel/layers/estimator/tpu_embedding_v1.h>
 
 #include <algorithm>
 #include <atomic>
 #include <deque>
 #include <mutex>
 
-#include "autodiff/custom_gradient.h"
-#include "autodiff/ops.h"
-#include "autodiff/replica_context.h"
-#include "distribute/fail_together.h"
-#include "distribute/strategy.h"
-#include "framework/parallel.h"
-#include "layers/embedding/engine_driver.h"
-#include "optimizers/tpu_parameters.h"
+#include <keel/autodiff/custom_gradient.h>
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/distribute/fail_together.h>
+#include <keel/distribute/strategy.h>
+#include <keel/framework/parallel.h>
+#include <keel/layers/embedding/engine_driver.h>
+#include <keel/optimizers/tpu_parameters.h>
 
 namespace keel::tpu::v1 {
 namespace {

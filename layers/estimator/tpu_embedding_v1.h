@@ -21,10 +21,10 @@
 #include <string>
 #include <vector>
 
-#include "autodiff/variable.h"
-#include "layers/estimator/enqueue_data.h"
-#include "layers/estimator/profile.h"
-#include "layers/layer.h"
+#include <keel/autodiff/variable.h>
+#include <keel/layers/estimator/enqueue_data.h>
+#include <keel/layers/estimator/profile.h>
+#include <keel/layers/layer.h>
 
 namespace keel::tpu::v1 {
 

@@ -1,6 +1,6 @@
-#include "layers/estimator/tpu_embedding_v1_config.h"
+#include <keel/layers/estimator/tpu_embedding_v1_config.h>
 
-#include "layers/embedding/table_config.h"
+#include <keel/layers/embedding/table_config.h>
 
 namespace keel::tpu::v1 {
 namespace {

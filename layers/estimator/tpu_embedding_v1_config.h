@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "framework/initializers.h"
-#include "layers/estimator/tpu_embedding_column.h"
-#include "optimizers/table_optimizer.h"
+#include <keel/framework/initializers.h>
+#include <keel/layers/estimator/tpu_embedding_column.h>
+#include <keel/optimizers/table_optimizer.h>
 
 namespace keel::tpu::v1 {
 

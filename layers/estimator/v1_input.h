@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "framework/tensor_like.h"
-#include "layers/estimator/tpu_embedding_v1_config.h"
+#include <keel/framework/tensor_like.h>
+#include <keel/layers/estimator/tpu_embedding_v1_config.h>
 
 namespace keel::tpu::v1 {
 

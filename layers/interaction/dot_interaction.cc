@@ -1,10 +1,10 @@
-#include "layers/interaction/dot_interaction.h"
+#include <keel/layers/interaction/dot_interaction.h>
 
-#include "autodiff/autocast.h"
-#include "autodiff/ops.h"
-#include "framework/kernels/interaction.h"
-#include "layers/merging/merge.h"
-#include "layers/serving/planner.h"
+#include <keel/autodiff/autocast.h>
+#include <keel/autodiff/ops.h>
+#include <keel/framework/kernels/interaction.h>
+#include <keel/layers/merging/merge.h>
+#include <keel/layers/serving/planner.h>
 
 namespace keel {
 namespace {

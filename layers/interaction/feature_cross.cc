@@ -1,8 +1,8 @@
-#include "layers/interaction/feature_cross.h"
+#include <keel/layers/interaction/feature_cross.h>
 
-#include "layers/cast.h"
-#include "layers/merging/merge.h"
-#include "layers/serving/planner.h"
+#include <keel/layers/cast.h>
+#include <keel/layers/merging/merge.h>
+#include <keel/layers/serving/planner.h>
 
 namespace keel {
 namespace {

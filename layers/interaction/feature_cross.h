@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "layers/activations.h"
-#include "layers/layer.h"
-#include "layers/sublayer_attributes.h"
+#include <keel/layers/activations.h>
+#include <keel/layers/layer.h>
+#include <keel/layers/sublayer_attributes.h>
 
 namespace keel {
 

@@ -1,15 +1,15 @@
 #include <mutex>
 
-#include "layers/losses/crossentropy.h"
-#include "layers/losses/focal.h"
-#include "layers/losses/hinge.h"
-#include "layers/losses/list_mle.h"
-#include "layers/losses/overlap.h"
-#include "layers/losses/pairwise.h"
-#include "layers/losses/probabilistic.h"
-#include "layers/losses/regression.h"
-#include "layers/losses/similarity.h"
-#include "layers/naming.h"
+#include <keel/layers/losses/crossentropy.h>
+#include <keel/layers/losses/focal.h>
+#include <keel/layers/losses/hinge.h>
+#include <keel/layers/losses/list_mle.h>
+#include <keel/layers/losses/overlap.h>
+#include <keel/layers/losses/pairwise.h>
+#include <keel/layers/losses/probabilistic.h>
+#include <keel/layers/losses/regression.h>
+#include <keel/layers/losses/similarity.h>
+#include <keel/layers/naming.h>
 
 namespace keel {
 namespace {

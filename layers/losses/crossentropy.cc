@@ -1,9 +1,9 @@
-#include "layers/losses/crossentropy.h"
+#include <keel/layers/losses/crossentropy.h>
 
 #include <cmath>
 
-#include "autodiff/ops.h"
-#include "layers/losses/probabilities.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/losses/probabilities.h>
 
 namespace keel {
 namespace {

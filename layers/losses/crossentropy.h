@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "layers/losses/loss.h"
+#include <keel/layers/losses/loss.h>
 
 namespace keel {
 

@@ -1,7 +1,7 @@
-#include "layers/losses/focal.h"
+#include <keel/layers/losses/focal.h>
 
-#include "autodiff/ops.h"
-#include "layers/losses/probabilities.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/losses/probabilities.h>
 
 namespace keel {
 namespace {

@@ -1,8 +1,8 @@
 // Focal cross entropies (Lin et al. 2018), which weigh samples that are right already down.
 #pragma once
 
-#include "layers/axes.h"
-#include "layers/losses/loss.h"
+#include <keel/layers/axes.h>
+#include <keel/layers/losses/loss.h>
 
 namespace keel {
 

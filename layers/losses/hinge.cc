@@ -1,6 +1,6 @@
-#include "layers/losses/hinge.h"
+#include <keel/layers/losses/hinge.h>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 namespace {

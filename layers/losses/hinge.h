@@ -1,7 +1,7 @@
 // Hinge losses: how far predictions of either sign are from the right side of a margin.
 #pragma once
 
-#include "layers/losses/loss.h"
+#include <keel/layers/losses/loss.h>
 
 namespace keel {
 

@@ -1,6 +1,6 @@
-#include "layers/losses/item_lists.h"
+#include <keel/layers/losses/item_lists.h>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 namespace {

@@ -1,7 +1,7 @@
-#include "layers/losses/list_mle.h"
+#include <keel/layers/losses/list_mle.h>
 
-#include "autodiff/ops.h"
-#include "layers/losses/item_lists.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/losses/item_lists.h>
 
 namespace keel {
 namespace {

@@ -1,7 +1,7 @@
 // ListMLELoss: how unlikely the right order of a list is (keras_rs.losses.ListMLELoss).
 #pragma once
 
-#include "layers/losses/loss.h"
+#include <keel/layers/losses/loss.h>
 
 namespace keel {
 

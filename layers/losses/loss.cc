@@ -1,9 +1,9 @@
-#include "layers/losses/loss.h"
+#include <keel/layers/losses/loss.h>
 
 #include <algorithm>
 
-#include "autodiff/ops.h"
-#include "autodiff/replica_context.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
 
 namespace keel {
 namespace {

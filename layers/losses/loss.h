@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "framework/handle.h"
-#include "framework/registry.h"
-#include "framework/tensor.h"
+#include <keel/framework/handle.h>
+#include <keel/framework/registry.h>
+#include <keel/framework/tensor.h>
 
 namespace keel {
 

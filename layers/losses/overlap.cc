@@ -1,6 +1,6 @@
-#include "layers/losses/overlap.h"
+#include <keel/layers/losses/overlap.h>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 namespace {

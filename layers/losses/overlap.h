@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "layers/losses/loss.h"
+#include <keel/layers/losses/loss.h>
 
 namespace keel {
 

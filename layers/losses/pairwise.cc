@@ -1,8 +1,8 @@
-#include "layers/losses/pairwise.h"
+#include <keel/layers/losses/pairwise.h>
 
-#include "autodiff/ops.h"
-#include "layers/losses/item_lists.h"
-#include "layers/naming.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/losses/item_lists.h>
+#include <keel/layers/naming.h>
 
 namespace keel {
 namespace {

@@ -9,7 +9,7 @@
 // Time and memory grow with batch * items^2.
 #pragma once
 
-#include "layers/losses/loss.h"
+#include <keel/layers/losses/loss.h>
 
 namespace keel {
 

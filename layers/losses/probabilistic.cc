@@ -1,6 +1,6 @@
-#include "layers/losses/probabilistic.h"
+#include <keel/layers/losses/probabilistic.h>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 namespace {

@@ -1,7 +1,7 @@
 // Losses of distributions, besides the cross entropies.
 #pragma once
 
-#include "layers/losses/loss.h"
+#include <keel/layers/losses/loss.h>
 
 namespace keel {
 

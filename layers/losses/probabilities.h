@@ -1,7 +1,7 @@
 // What the cross entropies share.
 #pragma once
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel::loss_internal {
 

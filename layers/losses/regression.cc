@@ -1,9 +1,9 @@
-#include "layers/losses/regression.h"
+#include <keel/layers/losses/regression.h>
 
 #include <limits>
 #include <numbers>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 namespace {

@@ -1,7 +1,7 @@
 // Losses of numbers. Means are over the last axis; labels and predictions have one shape.
 #pragma once
 
-#include "layers/losses/loss.h"
+#include <keel/layers/losses/loss.h>
 
 namespace keel {
 

@@ -1,8 +1,8 @@
-#include "layers/losses/similarity.h"
+#include <keel/layers/losses/similarity.h>
 
 #include <limits>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 namespace {

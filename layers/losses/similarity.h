@@ -1,7 +1,7 @@
 // Losses of the directions of vectors.
 #pragma once
 
-#include "layers/losses/loss.h"
+#include <keel/layers/losses/loss.h>
 
 namespace keel {
 

@@ -1,10 +1,10 @@
-#include "layers/merging/concatenate.h"
+#include <keel/layers/merging/concatenate.h>
 
 #include <algorithm>
 
-#include "autodiff/ops.h"
-#include "layers/merging/merge.h"
-#include "layers/serving/planner.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/merging/merge.h>
+#include <keel/layers/serving/planner.h>
 
 namespace keel {
 

@@ -1,8 +1,8 @@
-#include "layers/merging/dot.h"
+#include <keel/layers/merging/dot.h>
 
-#include "autodiff/ops.h"
-#include "layers/merging/merge.h"
-#include "layers/unit_length.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/merging/merge.h>
+#include <keel/layers/unit_length.h>
 
 namespace keel {
 namespace {

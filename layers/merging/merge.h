@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "layers/layer.h"
+#include <keel/layers/layer.h>
 
 namespace keel {
 

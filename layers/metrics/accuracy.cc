@@ -1,4 +1,4 @@
-#include "layers/metrics/accuracy.h"
+#include <keel/layers/metrics/accuracy.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Accuracies: the part of samples, weighted by sample weights, that a model gets right.
 #pragma once
 
-#include "layers/metrics/mean.h"
+#include <keel/layers/metrics/mean.h>
 
 namespace keel {
 

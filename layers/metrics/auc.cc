@@ -1,9 +1,9 @@
-#include "layers/metrics/auc.h"
+#include <keel/layers/metrics/auc.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "framework/math.h"
+#include <keel/framework/math.h>
 
 namespace keel {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "layers/metrics/metric.h"
-#include "layers/metrics/threshold_histogram.h"
+#include <keel/layers/metrics/metric.h>
+#include <keel/layers/metrics/threshold_histogram.h>
 
 namespace keel {
 

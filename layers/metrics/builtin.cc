@@ -1,9 +1,23 @@
 #include <algorithm>
 #include <mutex>
 
-#include "layers/losses/loss.h"
-#include "layers/metrics.h"
-#include "layers/naming.h"
+#include <keel/layers/losses/loss.h>
+#include <keel/layers/metrics/accuracy.h>
+#include <keel/layers/metrics/auc.h>
+#include <keel/layers/metrics/calibration.h>
+#include <keel/layers/metrics/confusion.h>
+#include <keel/layers/metrics/correlation.h>
+#include <keel/layers/metrics/crossentropy.h>
+#include <keel/layers/metrics/exact_auc.h>
+#include <keel/layers/metrics/f_score.h>
+#include <keel/layers/metrics/hinge.h>
+#include <keel/layers/metrics/mean.h>
+#include <keel/layers/metrics/operating_point.h>
+#include <keel/layers/metrics/probabilistic.h>
+#include <keel/layers/metrics/r2_score.h>
+#include <keel/layers/metrics/ranking.h>
+#include <keel/layers/metrics/regression.h>
+#include <keel/layers/naming.h>
 
 namespace keel {
 namespace {

@@ -1,9 +1,9 @@
-#include "layers/metrics/calibration.h"
+#include <keel/layers/metrics/calibration.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "framework/math.h"
+#include <keel/framework/math.h>
 
 namespace keel {
 namespace {

@@ -3,7 +3,7 @@
 // Every element of y_pred counts, with its sample weight w. Labels are 0 or 1, or between.
 #pragma once
 
-#include "layers/metrics/metric.h"
+#include <keel/layers/metrics/metric.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/metrics/confusion.h"
+#include <keel/layers/metrics/confusion.h>
 
 #include <algorithm>
 #include <numeric>

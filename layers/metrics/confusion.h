@@ -4,9 +4,9 @@
 
 #include <optional>
 
-#include "layers/axes.h"
-#include "layers/metrics/metric.h"
-#include "layers/metrics/threshold_histogram.h"
+#include <keel/layers/axes.h>
+#include <keel/layers/metrics/metric.h>
+#include <keel/layers/metrics/threshold_histogram.h>
 
 namespace keel {
 

@@ -1,6 +1,6 @@
-#include "layers/metrics/correlation.h"
+#include <keel/layers/metrics/correlation.h>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 namespace {

@@ -1,7 +1,7 @@
 // How labels and predictions of a sample go together.
 #pragma once
 
-#include "layers/metrics/mean.h"
+#include <keel/layers/metrics/mean.h>
 
 namespace keel {
 

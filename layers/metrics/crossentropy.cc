@@ -1,6 +1,6 @@
-#include "layers/metrics/crossentropy.h"
+#include <keel/layers/metrics/crossentropy.h>
 
-#include "layers/losses/crossentropy.h"
+#include <keel/layers/losses/crossentropy.h>
 
 namespace keel {
 

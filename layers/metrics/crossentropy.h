@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "layers/metrics/mean.h"
+#include <keel/layers/metrics/mean.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/metrics/exact_auc.h"
+#include <keel/layers/metrics/exact_auc.h>
 
 #include <algorithm>
 #include <cmath>

@@ -11,8 +11,8 @@
 // batches that follow.
 #pragma once
 
-#include "layers/metrics/metric.h"
-#include "layers/metrics/scored_examples.h"
+#include <keel/layers/metrics/metric.h>
+#include <keel/layers/metrics/scored_examples.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/metrics/f_score.h"
+#include <keel/layers/metrics/f_score.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
-#include "layers/metrics/hinge.h"
+#include <keel/layers/metrics/hinge.h>
 
-#include "layers/losses/hinge.h"
+#include <keel/layers/losses/hinge.h>
 
 namespace keel {
 

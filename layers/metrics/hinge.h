@@ -1,7 +1,7 @@
 // Means over samples of the hinge losses of these names.
 #pragma once
 
-#include "layers/metrics/mean.h"
+#include <keel/layers/metrics/mean.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/metrics/mean.h"
+#include <keel/layers/metrics/mean.h>
 
 namespace keel {
 namespace {

@@ -1,8 +1,8 @@
 // Metrics that are a mean over samples, weighted by sample weights; and the sum.
 #pragma once
 
-#include "layers/losses/loss.h"
-#include "layers/metrics/metric.h"
+#include <keel/layers/losses/loss.h>
+#include <keel/layers/metrics/metric.h>
 
 namespace keel {
 

@@ -1,12 +1,12 @@
-#include "layers/metrics/metric.h"
+#include <keel/layers/metrics/metric.h>
 
 #include <tuple>
 
-#include "autodiff/ops.h"
-#include "autodiff/replica_context.h"
-#include "autodiff/tape.h"
-#include "distribute/strategy.h"
-#include "layers/losses/loss.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/strategy.h>
+#include <keel/layers/losses/loss.h>
 
 namespace keel {
 namespace {

@@ -7,9 +7,9 @@
 #include <span>
 #include <string>
 
-#include "autodiff/variable.h"
-#include "framework/handle.h"
-#include "framework/registry.h"
+#include <keel/autodiff/variable.h>
+#include <keel/framework/handle.h>
+#include <keel/framework/registry.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/metrics/operating_point.h"
+#include <keel/layers/metrics/operating_point.h>
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // The best of one rate where another is at least a given value: a model's operating point.
 #pragma once
 
-#include "layers/metrics/confusion.h"
+#include <keel/layers/metrics/confusion.h>
 
 namespace keel {
 

@@ -1,6 +1,6 @@
-#include "layers/metrics/probabilistic.h"
+#include <keel/layers/metrics/probabilistic.h>
 
-#include "layers/losses/probabilistic.h"
+#include <keel/layers/losses/probabilistic.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/metrics/r2_score.h"
+#include <keel/layers/metrics/r2_score.h>
 
 #include <cmath>
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "layers/metrics/metric.h"
+#include <keel/layers/metrics/metric.h>
 
 namespace keel {
 

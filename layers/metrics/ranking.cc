@@ -1,11 +1,11 @@
-#include "layers/metrics/ranking.h"
+#include <keel/layers/metrics/ranking.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "autodiff/replica_context.h"
-#include "framework/math.h"
-#include "layers/naming.h"
+#include <keel/autodiff/replica_context.h>
+#include <keel/framework/math.h>
+#include <keel/layers/naming.h>
 
 namespace keel {
 namespace {

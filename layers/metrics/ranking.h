@@ -17,8 +17,8 @@
 #include <string>
 #include <utility>
 
-#include "framework/random.h"
-#include "layers/metrics/metric.h"
+#include <keel/framework/random.h>
+#include <keel/layers/metrics/metric.h>
 
 namespace keel {
 

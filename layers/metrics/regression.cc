@@ -1,10 +1,10 @@
-#include "layers/metrics/regression.h"
+#include <keel/layers/metrics/regression.h>
 
 #include <cmath>
 
-#include "autodiff/ops.h"
-#include "layers/losses/regression.h"
-#include "layers/losses/similarity.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/losses/regression.h>
+#include <keel/layers/losses/similarity.h>
 
 namespace keel {
 

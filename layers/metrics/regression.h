@@ -1,7 +1,7 @@
 // Metrics of predicted numbers: means over samples of the losses of these names.
 #pragma once
 
-#include "layers/metrics/mean.h"
+#include <keel/layers/metrics/mean.h>
 
 namespace keel {
 

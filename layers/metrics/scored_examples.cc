@@ -1,7 +1,7 @@
-#include "layers/metrics/scored_examples.h"
+#include <keel/layers/metrics/scored_examples.h>
 
-#include "autodiff/replica_context.h"
-#include "distribute/gather_tensors.h"
+#include <keel/autodiff/replica_context.h>
+#include <keel/distribute/gather_tensors.h>
 
 namespace keel {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "distribute/strategy.h"
+#include <keel/distribute/strategy.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/metrics/threshold_histogram.h"
+#include <keel/layers/metrics/threshold_histogram.h>
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "framework/tensor.h"
+#include <keel/framework/tensor.h>
 
 namespace keel {
 

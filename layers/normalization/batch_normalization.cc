@@ -1,8 +1,8 @@
-#include "layers/normalization/batch_normalization.h"
+#include <keel/layers/normalization/batch_normalization.h>
 
-#include "autodiff/tape.h"
-#include "layers/cast.h"
-#include "layers/serving/planner.h"
+#include <keel/autodiff/tape.h>
+#include <keel/layers/cast.h>
+#include <keel/layers/serving/planner.h>
 
 namespace keel {
 

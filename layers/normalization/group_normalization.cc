@@ -1,9 +1,9 @@
-#include "layers/normalization/group_normalization.h"
+#include <keel/layers/normalization/group_normalization.h>
 
 #include <limits>
 
-#include "layers/axes.h"
-#include "layers/cast.h"
+#include <keel/layers/axes.h>
+#include <keel/layers/cast.h>
 
 namespace keel {
 

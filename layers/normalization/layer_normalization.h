@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "layers/axes.h"
-#include "layers/layer.h"
+#include <keel/layers/axes.h>
+#include <keel/layers/layer.h>
 
 namespace keel {
 

@@ -1,13 +1,13 @@
-#include "layers/normalization/normalization.h"
+#include <keel/layers/normalization/normalization.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "autodiff/tape.h"
-#include "framework/data/dataset.h"
-#include "layers/cast.h"
-#include "layers/serving/planner.h"
+#include <keel/autodiff/tape.h>
+#include <keel/framework/data/dataset.h>
+#include <keel/layers/cast.h>
+#include <keel/layers/serving/planner.h>
 
 namespace keel {
 namespace {

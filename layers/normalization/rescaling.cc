@@ -1,7 +1,7 @@
-#include "layers/normalization/rescaling.h"
+#include <keel/layers/normalization/rescaling.h>
 
-#include "layers/cast.h"
-#include "layers/serving/planner.h"
+#include <keel/layers/cast.h>
+#include <keel/layers/serving/planner.h>
 
 namespace keel {
 

@@ -1,8 +1,8 @@
-#include "layers/normalization/rms_normalization.h"
+#include <keel/layers/normalization/rms_normalization.h>
 
 #include <algorithm>
 
-#include "layers/cast.h"
+#include <keel/layers/cast.h>
 
 namespace keel {
 

@@ -1,7 +1,7 @@
-#include "layers/normalization/unit_normalization.h"
+#include <keel/layers/normalization/unit_normalization.h>
 
-#include "layers/cast.h"
-#include "layers/unit_length.h"
+#include <keel/layers/cast.h>
+#include <keel/layers/unit_length.h>
 
 namespace keel {
 

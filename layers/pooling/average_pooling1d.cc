@@ -1,8 +1,8 @@
-#include "layers/pooling/average_pooling1d.h"
+#include <keel/layers/pooling/average_pooling1d.h>
 
 #include <algorithm>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 

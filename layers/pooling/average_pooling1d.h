@@ -1,7 +1,7 @@
 // AveragePooling1D: the means of windows of a sequence (keras.layers.AveragePooling1D).
 #pragma once
 
-#include "layers/pooling/pooling1d.h"
+#include <keel/layers/pooling/pooling1d.h>
 
 namespace keel {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "layers/layer.h"
+#include <keel/layers/layer.h>
 
 namespace keel {
 

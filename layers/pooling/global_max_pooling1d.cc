@@ -1,7 +1,7 @@
-#include "layers/pooling/global_max_pooling1d.h"
+#include <keel/layers/pooling/global_max_pooling1d.h>
 
-#include "layers/cast.h"
-#include "layers/data_format.h"
+#include <keel/layers/cast.h>
+#include <keel/layers/data_format.h>
 
 namespace keel {
 

@@ -1,6 +1,6 @@
-#include "layers/pooling/max_pooling1d.h"
+#include <keel/layers/pooling/max_pooling1d.h>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 

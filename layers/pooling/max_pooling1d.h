@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "layers/pooling/pooling1d.h"
+#include <keel/layers/pooling/pooling1d.h>
 
 namespace keel {
 

@@ -1,9 +1,9 @@
-#include "layers/pooling/pooling1d.h"
+#include <keel/layers/pooling/pooling1d.h>
 
 #include <algorithm>
 
-#include "layers/cast.h"
-#include "layers/data_format.h"
+#include <keel/layers/cast.h>
+#include <keel/layers/data_format.h>
 
 namespace keel {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "layers/axes.h"
-#include "layers/layer.h"
+#include <keel/layers/axes.h>
+#include <keel/layers/layer.h>
 
 namespace keel {
 

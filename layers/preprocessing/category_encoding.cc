@@ -1,8 +1,8 @@
-#include "layers/preprocessing/category_encoding.h"
+#include <keel/layers/preprocessing/category_encoding.h>
 
 #include <algorithm>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "layers/layer.h"
-#include "layers/preprocessing/values.h"
+#include <keel/layers/layer.h>
+#include <keel/layers/preprocessing/values.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/preprocessing/discretization.h"
+#include <keel/layers/preprocessing/discretization.h>
 
 #include <algorithm>
 #include <cmath>

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "layers/layer.h"
-#include "layers/preprocessing/quantile_summary.h"
-#include "layers/preprocessing/values.h"
+#include <keel/layers/layer.h>
+#include <keel/layers/preprocessing/quantile_summary.h>
+#include <keel/layers/preprocessing/values.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/preprocessing/hash.h"
+#include <keel/layers/preprocessing/hash.h>
 
 #include <bit>
 #include <charconv>

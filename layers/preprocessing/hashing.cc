@@ -1,6 +1,6 @@
-#include "layers/preprocessing/hashing.h"
+#include <keel/layers/preprocessing/hashing.h>
 
-#include "framework/parallel.h"
+#include <keel/framework/parallel.h>
 
 namespace keel {
 namespace {

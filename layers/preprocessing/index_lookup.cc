@@ -1,4 +1,4 @@
-#include "layers/preprocessing/index_lookup.h"
+#include <keel/layers/preprocessing/index_lookup.h>
 
 #include <algorithm>
 #include <cmath>
@@ -6,10 +6,10 @@
 #include <numeric>
 #include <ranges>
 
-#include "autodiff/ops.h"
-#include "framework/hash_map.h"
-#include "framework/math.h"
-#include "framework/parallel.h"
+#include <keel/autodiff/ops.h>
+#include <keel/framework/hash_map.h>
+#include <keel/framework/math.h>
+#include <keel/framework/parallel.h>
 
 namespace keel {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "layers/layer.h"
-#include "layers/preprocessing/hash.h"
-#include "layers/preprocessing/values.h"
+#include <keel/layers/layer.h>
+#include <keel/layers/preprocessing/hash.h>
+#include <keel/layers/preprocessing/values.h>
 
 namespace keel {
 

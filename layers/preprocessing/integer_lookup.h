@@ -1,7 +1,7 @@
 // IntegerLookup: numbers without gaps for integers (keras.layers.IntegerLookup).
 #pragma once
 
-#include "layers/preprocessing/index_lookup.h"
+#include <keel/layers/preprocessing/index_lookup.h>
 
 namespace keel {
 

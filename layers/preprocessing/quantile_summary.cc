@@ -1,4 +1,4 @@
-#include "layers/preprocessing/quantile_summary.h"
+#include <keel/layers/preprocessing/quantile_summary.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // StringLookup: numbers for strings (keras.layers.StringLookup).
 #pragma once
 
-#include "layers/preprocessing/index_lookup.h"
+#include <keel/layers/preprocessing/index_lookup.h>
 
 namespace keel {
 

@@ -1,6 +1,6 @@
-#include "layers/preprocessing/values.h"
+#include <keel/layers/preprocessing/values.h>
 
-#include "autodiff/graph.h"
+#include <keel/autodiff/graph.h>
 
 namespace keel {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "framework/data/dataset.h"
-#include "framework/tensor_like.h"
+#include <keel/framework/data/dataset.h>
+#include <keel/framework/tensor_like.h>
 
 namespace keel {
 

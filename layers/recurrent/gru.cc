@@ -1,6 +1,6 @@
-#include "layers/recurrent/gru.h"
+#include <keel/layers/recurrent/gru.h>
 
-#include "layers/recurrent/gru_cell.h"
+#include <keel/layers/recurrent/gru_cell.h>
 
 namespace keel {
 namespace {

@@ -1,6 +1,6 @@
-#include "layers/recurrent/gru_cell.h"
+#include <keel/layers/recurrent/gru_cell.h>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "layers/activations.h"
-#include "layers/recurrent/recurrent_cell.h"
+#include <keel/layers/activations.h>
+#include <keel/layers/recurrent/recurrent_cell.h>
 
 namespace keel {
 

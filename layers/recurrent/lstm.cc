@@ -1,6 +1,6 @@
-#include "layers/recurrent/lstm.h"
+#include <keel/layers/recurrent/lstm.h>
 
-#include "layers/recurrent/lstm_cell.h"
+#include <keel/layers/recurrent/lstm_cell.h>
 
 namespace keel {
 namespace {

@@ -1,6 +1,6 @@
-#include "layers/recurrent/recurrent_cell.h"
+#include <keel/layers/recurrent/recurrent_cell.h>
 
-#include "layers/cast.h"
+#include <keel/layers/cast.h>
 
 namespace keel {
 namespace {

@@ -12,8 +12,8 @@
 #include <optional>
 #include <vector>
 
-#include "layers/layer.h"
-#include "layers/regularization/dropout.h"
+#include <keel/layers/layer.h>
+#include <keel/layers/regularization/dropout.h>
 
 namespace keel {
 

@@ -1,10 +1,10 @@
-#include "layers/recurrent/recurrent_layer.h"
+#include <keel/layers/recurrent/recurrent_layer.h>
 
 #include <algorithm>
 
-#include "autodiff/tape.h"
-#include "layers/cast.h"
-#include "layers/variable_paths.h"
+#include <keel/autodiff/tape.h>
+#include <keel/layers/cast.h>
+#include <keel/layers/variable_paths.h>
 
 namespace keel {
 namespace {

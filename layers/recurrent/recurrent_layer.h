@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "layers/recurrent/recurrent_cell.h"
-#include "layers/sublayer_attributes.h"
+#include <keel/layers/recurrent/recurrent_cell.h>
+#include <keel/layers/sublayer_attributes.h>
 
 namespace keel {
 

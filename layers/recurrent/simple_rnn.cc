@@ -1,6 +1,6 @@
-#include "layers/recurrent/simple_rnn.h"
+#include <keel/layers/recurrent/simple_rnn.h>
 
-#include "layers/recurrent/simple_rnn_cell.h"
+#include <keel/layers/recurrent/simple_rnn_cell.h>
 
 namespace keel {
 namespace {

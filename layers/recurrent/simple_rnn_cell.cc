@@ -1,6 +1,6 @@
-#include "layers/recurrent/simple_rnn_cell.h"
+#include <keel/layers/recurrent/simple_rnn_cell.h>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 

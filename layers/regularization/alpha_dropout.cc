@@ -1,8 +1,8 @@
-#include "layers/regularization/alpha_dropout.h"
+#include <keel/layers/regularization/alpha_dropout.h>
 
 #include <cmath>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/regularization/dropout.h"
+#include <keel/layers/regularization/dropout.h>
 
 namespace keel {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "layers/regularization/noise.h"
+#include <keel/layers/regularization/noise.h>
 
 namespace keel {
 

@@ -1,8 +1,8 @@
-#include "layers/regularization/gaussian_dropout.h"
+#include <keel/layers/regularization/gaussian_dropout.h>
 
 #include <cmath>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 

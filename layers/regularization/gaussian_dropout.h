@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "layers/regularization/noise.h"
+#include <keel/layers/regularization/noise.h>
 
 namespace keel {
 

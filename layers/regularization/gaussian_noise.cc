@@ -1,6 +1,6 @@
-#include "layers/regularization/gaussian_noise.h"
+#include <keel/layers/regularization/gaussian_noise.h>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 

@@ -1,11 +1,11 @@
-#include "layers/regularization/noise.h"
+#include <keel/layers/regularization/noise.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "autodiff/ops.h"
-#include "framework/parallel.h"
-#include "layers/serving/planner.h"
+#include <keel/autodiff/ops.h>
+#include <keel/framework/parallel.h>
+#include <keel/layers/serving/planner.h>
 
 namespace keel {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "layers/layer.h"
-#include "layers/seed_generator.h"
+#include <keel/layers/layer.h>
+#include <keel/layers/seed_generator.h>
 
 namespace keel {
 

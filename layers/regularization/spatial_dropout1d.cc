@@ -1,4 +1,4 @@
-#include "layers/regularization/spatial_dropout1d.h"
+#include <keel/layers/regularization/spatial_dropout1d.h>
 
 namespace keel {
 

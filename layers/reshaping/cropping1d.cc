@@ -1,6 +1,6 @@
-#include "layers/reshaping/cropping1d.h"
+#include <keel/layers/reshaping/cropping1d.h>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 

@@ -1,8 +1,8 @@
-#include "layers/reshaping/flatten.h"
+#include <keel/layers/reshaping/flatten.h>
 
-#include "autodiff/ops.h"
-#include "layers/data_format.h"
-#include "layers/serving/planner.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/data_format.h>
+#include <keel/layers/serving/planner.h>
 
 namespace keel {
 

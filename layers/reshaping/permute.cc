@@ -1,8 +1,8 @@
-#include "layers/reshaping/permute.h"
+#include <keel/layers/reshaping/permute.h>
 
 #include <algorithm>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 

@@ -1,6 +1,6 @@
-#include "layers/reshaping/repeat_vector.h"
+#include <keel/layers/reshaping/repeat_vector.h>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 

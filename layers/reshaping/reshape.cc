@@ -1,9 +1,9 @@
-#include "layers/reshaping/reshape.h"
+#include <keel/layers/reshaping/reshape.h>
 
 #include <algorithm>
 
-#include "autodiff/ops.h"
-#include "layers/serving/planner.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/serving/planner.h>
 
 namespace keel {
 namespace {

@@ -1,6 +1,6 @@
-#include "layers/reshaping/up_sampling1d.h"
+#include <keel/layers/reshaping/up_sampling1d.h>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 namespace keel {
 

@@ -1,7 +1,7 @@
-#include "layers/reshaping/zero_padding1d.h"
+#include <keel/layers/reshaping/zero_padding1d.h>
 
-#include "autodiff/ops.h"
-#include "layers/data_format.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/data_format.h>
 
 namespace keel {
 

@@ -1,10 +1,10 @@
-#include "layers/retrieval/brute_force_retrieval.h"
+#include <keel/layers/retrieval/brute_force_retrieval.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "layers/cast.h"
-#include "layers/retrieval/top_candidates.h"
+#include <keel/layers/cast.h>
+#include <keel/layers/retrieval/top_candidates.h>
 
 namespace keel {
 

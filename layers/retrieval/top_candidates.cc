@@ -1,11 +1,11 @@
-#include "layers/retrieval/top_candidates.h"
+#include <keel/layers/retrieval/top_candidates.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "framework/kernels/gemm.h"
-#include "framework/parallel.h"
+#include <keel/framework/kernels/gemm.h>
+#include <keel/framework/parallel.h>
 
 namespace keel {
 namespace {

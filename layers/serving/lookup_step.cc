@@ -1,11 +1,11 @@
-#include "layers/serving/lookup_step.h"
+#include <keel/layers/serving/lookup_step.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "framework/kernels/abs_max_rows.h"
-#include "framework/kernels/row_sum.h"
+#include <keel/framework/kernels/abs_max_rows.h>
+#include <keel/framework/kernels/row_sum.h>
 
 namespace keel {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "layers/serving/planner.h"
+#include <keel/layers/serving/planner.h>
 
 namespace keel {
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "autodiff/variable_copies.h"
-#include "framework/kernels/packed_gemm.h"
-#include "layers/serving/planner.h"
+#include <keel/autodiff/variable_copies.h>
+#include <keel/framework/kernels/packed_gemm.h>
+#include <keel/layers/serving/planner.h>
 
 namespace keel {
 

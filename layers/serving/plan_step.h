@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "layers/serving/tensor_view.h"
+#include <keel/layers/serving/tensor_view.h>
 
 namespace keel {
 

@@ -1,14 +1,14 @@
-#include "layers/serving/planner.h"
+#include <keel/layers/serving/planner.h>
 
 #include <algorithm>
 #include <array>
 
-#include "autodiff/graph.h"
-#include "autodiff/tape.h"
-#include "layers/layer.h"
-#include "layers/serving/lookup_step.h"
-#include "layers/serving/plan_state.h"
-#include "layers/serving/steps.h"
+#include <keel/autodiff/graph.h>
+#include <keel/autodiff/tape.h>
+#include <keel/layers/layer.h>
+#include <keel/layers/serving/lookup_step.h>
+#include <keel/layers/serving/plan_state.h>
+#include <keel/layers/serving/steps.h>
 
 namespace keel {
 namespace {

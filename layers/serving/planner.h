@@ -19,11 +19,11 @@
 #include <utility>
 #include <vector>
 
-#include "autodiff/operation.h"
-#include "autodiff/variable.h"
-#include "framework/int8_table.h"
-#include "layers/serving/plan_step.h"
-#include "layers/serving/row_function.h"
+#include <keel/autodiff/operation.h>
+#include <keel/autodiff/variable.h>
+#include <keel/framework/int8_table.h>
+#include <keel/layers/serving/plan_step.h>
+#include <keel/layers/serving/row_function.h>
 
 namespace keel {
 

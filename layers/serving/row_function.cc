@@ -1,4 +1,4 @@
-#include "layers/serving/row_function.h"
+#include <keel/layers/serving/row_function.h>
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <numbers>
 #include <utility>
 
-#include "framework/math.h"
+#include <keel/framework/math.h>
 
 namespace keel {
 namespace {

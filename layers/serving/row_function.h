@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "layers/activations.h"
+#include <keel/layers/activations.h>
 
 namespace keel {
 

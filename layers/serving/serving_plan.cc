@@ -1,12 +1,12 @@
-#include "layers/serving/serving_plan.h"
+#include <keel/layers/serving/serving_plan.h>
 
 #include <algorithm>
 
-#include "framework/parallel.h"
-#include "layers/functional.h"
-#include "layers/sequential.h"
-#include "layers/serving/plan_state.h"
-#include "layers/serving/workspace.h"
+#include <keel/framework/parallel.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/sequential.h>
+#include <keel/layers/serving/plan_state.h>
+#include <keel/layers/serving/workspace.h>
 
 namespace keel {
 namespace {

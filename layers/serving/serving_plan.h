@@ -33,8 +33,8 @@
 #include <string>
 #include <vector>
 
-#include "layers/model.h"
-#include "layers/serving/tensor_view.h"
+#include <keel/layers/model.h>
+#include <keel/layers/serving/tensor_view.h>
 
 namespace keel {
 

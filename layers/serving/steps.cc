@@ -1,8 +1,8 @@
-#include "layers/serving/steps.h"
+#include <keel/layers/serving/steps.h>
 
 #include <algorithm>
 
-#include "autodiff/tape.h"
+#include <keel/autodiff/tape.h>
 
 namespace keel {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "autodiff/operation.h"
-#include "autodiff/variable_copies.h"
-#include "framework/kernels/packed_gemm.h"
-#include "layers/serving/planner.h"
+#include <keel/autodiff/operation.h>
+#include <keel/autodiff/variable_copies.h>
+#include <keel/framework/kernels/packed_gemm.h>
+#include <keel/layers/serving/planner.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/serving/tensor_view.h"
+#include <keel/layers/serving/tensor_view.h>
 
 #include <algorithm>
 #include <cstring>

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "framework/tensor_like.h"
+#include <keel/framework/tensor_like.h>
 
 namespace keel {
 

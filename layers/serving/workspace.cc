@@ -1,9 +1,9 @@
-#include "layers/serving/workspace.h"
+#include <keel/layers/serving/workspace.h>
 
 #include <functional>
 #include <thread>
 
-#include "framework/allocator.h"
+#include <keel/framework/allocator.h>
 
 namespace keel {
 namespace {

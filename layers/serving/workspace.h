@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "layers/serving/plan_step.h"
+#include <keel/layers/serving/plan_step.h>
 
 namespace keel {
 

@@ -1,9 +1,9 @@
-#include "layers/training/batch_source.h"
+#include <keel/layers/training/batch_source.h>
 
 #include <iostream>
 
-#include "distribute/process_group.h"
-#include "framework/parallel.h"
+#include <keel/distribute/process_group.h>
+#include <keel/framework/parallel.h>
 
 namespace keel {
 namespace {

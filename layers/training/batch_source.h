@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "distribute/strategy.h"
+#include <keel/distribute/strategy.h>
 
 namespace keel {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel {
 

@@ -1,6 +1,6 @@
-#include "layers/training/callback.h"
+#include <keel/layers/training/callback.h>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/handle.h"
-#include "framework/tensor.h"
+#include <keel/framework/handle.h>
+#include <keel/framework/tensor.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/training/callback_list.h"
+#include <keel/layers/training/callback_list.h>
 
 #include <algorithm>
 

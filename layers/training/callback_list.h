@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "layers/training/callback.h"
+#include <keel/layers/training/callback.h>
 
 namespace keel {
 

@@ -1,9 +1,9 @@
-#include "layers/training/class_weight.h"
+#include <keel/layers/training/class_weight.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "layers/training/step_data.h"
+#include <keel/layers/training/step_data.h>
 
 namespace keel {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <map>
 
-#include "framework/tensor_like.h"
+#include <keel/framework/tensor_like.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/training/compile_config.h"
+#include <keel/layers/training/compile_config.h>
 
 namespace keel {
 namespace {

@@ -1,8 +1,8 @@
-#include "layers/training/compiled_loss.h"
+#include <keel/layers/training/compiled_loss.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "layers/cast.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/layers/cast.h>
 
 namespace keel {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "distribute/communicator.h"
-#include "layers/training/training_options.h"
+#include <keel/distribute/communicator.h>
+#include <keel/layers/training/training_options.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/training/compiled_metrics.h"
+#include <keel/layers/training/compiled_metrics.h>
 
 #include <map>
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "layers/training/callback.h"
-#include "layers/training/metrics_argument.h"
+#include <keel/layers/training/callback.h>
+#include <keel/layers/training/metrics_argument.h>
 
 namespace keel {
 

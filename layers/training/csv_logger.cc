@@ -1,8 +1,8 @@
-#include "layers/training/csv_logger.h"
+#include <keel/layers/training/csv_logger.h>
 
-#include "distribute/process_group.h"
-#include "framework/errors.h"
-#include "layers/training/number_text.h"
+#include <keel/distribute/process_group.h>
+#include <keel/framework/errors.h>
+#include <keel/layers/training/number_text.h>
 
 namespace keel {
 void CSVLoggerCallback::on_train_begin() {

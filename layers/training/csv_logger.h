@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "layers/training/callback.h"
+#include <keel/layers/training/callback.h>
 
 namespace keel {
 

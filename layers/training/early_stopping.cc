@@ -1,9 +1,9 @@
-#include "layers/training/early_stopping.h"
+#include <keel/layers/training/early_stopping.h>
 
 #include <cmath>
 
-#include "layers/layer_state.h"
-#include "layers/model.h"
+#include <keel/layers/layer_state.h>
+#include <keel/layers/model.h>
 
 namespace keel {
 EarlyStoppingCallback::EarlyStoppingCallback(Options options)

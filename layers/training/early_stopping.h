@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/tensor.h"
-#include "layers/training/monitor.h"
+#include <keel/framework/tensor.h>
+#include <keel/layers/training/monitor.h>
 
 namespace keel {
 

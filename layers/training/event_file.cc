@@ -1,4 +1,4 @@
-#include "layers/training/event_file.h"
+#include <keel/layers/training/event_file.h>
 
 #include <algorithm>
 #include <array>

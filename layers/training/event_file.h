@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "framework/data/tfrecord.h"
-#include "framework/tensor.h"
+#include <keel/framework/data/tfrecord.h>
+#include <keel/framework/tensor.h>
 
 namespace keel {
 

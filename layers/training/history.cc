@@ -1,11 +1,11 @@
-#include "layers/training/history.h"
+#include <keel/layers/training/history.h>
 
 #include <cmath>
 #include <limits>
 
-#include "framework/atomic_file.h"
-#include "framework/errors.h"
-#include "layers/training/number_text.h"
+#include <keel/framework/atomic_file.h>
+#include <keel/framework/errors.h>
+#include <keel/layers/training/number_text.h>
 
 namespace keel {
 namespace {

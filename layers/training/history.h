@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "layers/training/callback.h"
-#include "layers/training/history_plot.h"
+#include <keel/layers/training/callback.h>
+#include <keel/layers/training/history_plot.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/training/history_plot.h"
+#include <keel/layers/training/history_plot.h>
 
 #include <algorithm>
 #include <array>
@@ -7,8 +7,8 @@
 #include <limits>
 #include <span>
 
-#include "layers/training/history.h"
-#include "layers/training/plot_axis.h"
+#include <keel/layers/training/history.h>
+#include <keel/layers/training/plot_axis.h>
 
 namespace keel {
 namespace {

@@ -1,7 +1,7 @@
-#include "layers/training/learning_rate_scheduler.h"
+#include <keel/layers/training/learning_rate_scheduler.h>
 
-#include "layers/model.h"
-#include "layers/training/monitor.h"
+#include <keel/layers/model.h>
+#include <keel/layers/training/monitor.h>
 
 namespace keel {
 

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "layers/training/callback.h"
+#include <keel/layers/training/callback.h>
 
 namespace keel {
 

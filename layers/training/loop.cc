@@ -1,16 +1,16 @@
-#include "layers/training/loop.h"
+#include <keel/layers/training/loop.h>
 
 #include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <set>
 
-#include "layers/training/batch_source.h"
-#include "layers/training/callback_list.h"
-#include "layers/training/class_weight.h"
-#include "layers/training/predict_step.h"
-#include "layers/training/process_agreement.h"
-#include "layers/training/progbar_logger.h"
+#include <keel/layers/training/batch_source.h>
+#include <keel/layers/training/callback_list.h>
+#include <keel/layers/training/class_weight.h>
+#include <keel/layers/training/predict_step.h>
+#include <keel/layers/training/process_agreement.h>
+#include <keel/layers/training/progbar_logger.h>
 
 namespace keel {
 namespace {

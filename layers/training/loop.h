@@ -1,7 +1,7 @@
 // The loops of Model::fit, evaluate and predict.
 #pragma once
 
-#include "layers/training/trainer.h"
+#include <keel/layers/training/trainer.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/training/metrics_argument.h"
+#include <keel/layers/training/metrics_argument.h>
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 // MetricsArgument: what compile() takes as metrics, for one output or several.
 #pragma once
 
-#include "layers/metrics/metric.h"
-#include "layers/training/by_output.h"
+#include <keel/layers/metrics/metric.h>
+#include <keel/layers/training/by_output.h>
 
 namespace keel {
 

@@ -1,13 +1,13 @@
-#include "layers/training/monitor.h"
+#include <keel/layers/training/monitor.h>
 
 #include <algorithm>
 #include <cmath>
 #include <iostream>
 
-#include "distribute/process_group.h"
-#include "framework/errors.h"
-#include "layers/model.h"
-#include "layers/naming.h"
+#include <keel/distribute/process_group.h>
+#include <keel/framework/errors.h>
+#include <keel/layers/model.h>
+#include <keel/layers/naming.h>
 
 namespace keel {
 namespace {

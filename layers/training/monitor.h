@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "layers/training/callback.h"
+#include <keel/layers/training/callback.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/training/number_text.h"
+#include <keel/layers/training/number_text.h>
 
 #include <array>
 #include <charconv>

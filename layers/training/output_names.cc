@@ -1,10 +1,10 @@
-#include "layers/training/output_names.h"
+#include <keel/layers/training/output_names.h>
 
 #include <algorithm>
 
-#include "layers/functional.h"
-#include "layers/naming.h"
-#include "layers/sequential.h"
+#include <keel/layers/functional.h>
+#include <keel/layers/naming.h>
+#include <keel/layers/sequential.h>
 
 namespace keel {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "layers/model.h"
+#include <keel/layers/model.h>
 
 namespace keel {
 

@@ -1,8 +1,8 @@
-#include "layers/training/per_replica_values.h"
+#include <keel/layers/training/per_replica_values.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/gather_tensors.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/gather_tensors.h>
 
 namespace keel {
 

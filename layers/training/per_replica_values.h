@@ -1,7 +1,7 @@
 // What each replica has of a variable that is its own, brought together and dealt out.
 #pragma once
 
-#include "distribute/strategy.h"
+#include <keel/distribute/strategy.h>
 
 namespace keel {
 

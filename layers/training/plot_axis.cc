@@ -1,4 +1,4 @@
-#include "layers/training/plot_axis.h"
+#include <keel/layers/training/plot_axis.h>
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,9 @@
-#include "layers/training/predict_step.h"
+#include <keel/layers/training/predict_step.h>
 
-#include "autodiff/tape.h"
-#include "autodiff/variable_copies.h"
-#include "distribute/gather_tensors.h"
-#include "layers/training/trainer.h"
+#include <keel/autodiff/tape.h>
+#include <keel/autodiff/variable_copies.h>
+#include <keel/distribute/gather_tensors.h>
+#include <keel/layers/training/trainer.h>
 
 namespace keel {
 namespace {

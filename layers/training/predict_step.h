@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "distribute/strategy.h"
-#include "layers/model.h"
+#include <keel/distribute/strategy.h>
+#include <keel/layers/model.h>
 
 namespace keel {
 

@@ -1,12 +1,12 @@
-#include "layers/training/process_agreement.h"
+#include <keel/layers/training/process_agreement.h>
 
 #include <algorithm>
 #include <array>
 #include <set>
 
-#include "distribute/fail_together.h"
-#include "layers/naming.h"
-#include "layers/training/trainer.h"
+#include <keel/distribute/fail_together.h>
+#include <keel/layers/naming.h>
+#include <keel/layers/training/trainer.h>
 
 namespace keel {
 namespace {

@@ -1,10 +1,10 @@
 // Checks that the processes of a job train the same model with the same options.
 #pragma once
 
-#include "distribute/process_group.h"
-#include "framework/config.h"
-#include "layers/model.h"
-#include "layers/training/training_options.h"
+#include <keel/distribute/process_group.h>
+#include <keel/framework/config.h>
+#include <keel/layers/model.h>
+#include <keel/layers/training/training_options.h>
 
 namespace keel {
 

@@ -1,10 +1,10 @@
-#include "layers/training/progbar_logger.h"
+#include <keel/layers/training/progbar_logger.h>
 
 #include <iostream>
 #include <unistd.h>
 
-#include "distribute/process_group.h"
-#include "layers/training/terminal_progress.h"
+#include <keel/distribute/process_group.h>
+#include <keel/layers/training/terminal_progress.h>
 
 namespace keel {
 namespace {

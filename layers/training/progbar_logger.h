@@ -4,7 +4,7 @@
 #include <iosfwd>
 #include <memory>
 
-#include "layers/training/training_options.h"
+#include <keel/layers/training/training_options.h>
 
 namespace keel {
 

@@ -1,9 +1,9 @@
-#include "layers/training/reduce_lr_on_plateau.h"
+#include <keel/layers/training/reduce_lr_on_plateau.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "layers/model.h"
+#include <keel/layers/model.h>
 
 namespace keel {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "layers/training/monitor.h"
+#include <keel/layers/training/monitor.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/training/step_data.h"
+#include <keel/layers/training/step_data.h>
 
 #include <algorithm>
 

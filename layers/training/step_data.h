@@ -1,7 +1,7 @@
 // StepData: what one step is given: x, y and sample_weight.
 #pragma once
 
-#include "framework/tensor_like.h"
+#include <keel/framework/tensor_like.h>
 
 namespace keel {
 

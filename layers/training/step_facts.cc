@@ -1,10 +1,10 @@
-#include "layers/training/step_facts.h"
+#include <keel/layers/training/step_facts.h>
 
 #include <optional>
 #include <ostream>
 
-#include "distribute/gather_tensors.h"
-#include "layers/training/step_data.h"
+#include <keel/distribute/gather_tensors.h>
+#include <keel/layers/training/step_data.h>
 
 namespace keel {
 namespace {

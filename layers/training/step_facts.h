@@ -1,10 +1,10 @@
 // What is checked of a batch before a step, by all processes of a job together.
 #pragma once
 
-#include "distribute/per_replica.h"
-#include "distribute/process_group.h"
-#include "framework/tensor_like.h"
-#include "layers/training/trainer.h"
+#include <keel/distribute/per_replica.h>
+#include <keel/distribute/process_group.h>
+#include <keel/framework/tensor_like.h>
+#include <keel/layers/training/trainer.h>
 
 namespace keel {
 

@@ -1,9 +1,9 @@
-#include "layers/training/swap_ema_weights.h"
+#include <keel/layers/training/swap_ema_weights.h>
 
 #include <algorithm>
 
-#include "autodiff/tape.h"
-#include "layers/model.h"
+#include <keel/autodiff/tape.h>
+#include <keel/layers/model.h>
 
 namespace keel {
 namespace {

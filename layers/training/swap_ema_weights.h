@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "framework/tensor.h"
-#include "layers/training/callback.h"
+#include <keel/framework/tensor.h>
+#include <keel/layers/training/callback.h>
 
 namespace keel {
 

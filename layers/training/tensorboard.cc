@@ -1,9 +1,9 @@
-#include "layers/training/tensorboard.h"
+#include <keel/layers/training/tensorboard.h>
 
-#include "distribute/process_group.h"
-#include "layers/layer_state.h"
-#include "layers/model.h"
-#include "layers/training/monitor.h"
+#include <keel/distribute/process_group.h>
+#include <keel/layers/layer_state.h>
+#include <keel/layers/model.h>
+#include <keel/layers/training/monitor.h>
 
 namespace keel {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <variant>
 
-#include "layers/training/callback.h"
-#include "layers/training/event_file.h"
+#include <keel/layers/training/callback.h>
+#include <keel/layers/training/event_file.h>
 
 namespace keel {
 

@@ -1,4 +1,4 @@
-#include "layers/training/terminal_progress.h"
+#include <keel/layers/training/terminal_progress.h>
 
 #include <algorithm>
 #include <array>

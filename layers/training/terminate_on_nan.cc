@@ -1,9 +1,9 @@
-#include "layers/training/terminate_on_nan.h"
+#include <keel/layers/training/terminate_on_nan.h>
 
 #include <cmath>
 
-#include "layers/model.h"
-#include "layers/training/monitor.h"
+#include <keel/layers/model.h>
+#include <keel/layers/training/monitor.h>
 
 namespace keel {
 

@@ -1,7 +1,7 @@
 // TerminateOnNaN: ends training when the loss is no number (keras.callbacks).
 #pragma once
 
-#include "layers/training/callback.h"
+#include <keel/layers/training/callback.h>
 
 namespace keel {
 

@@ -1,12 +1,12 @@
-#include "layers/training/terminate_on_signal.h"
+#include <keel/layers/training/terminate_on_signal.h>
 
 #include <algorithm>
 #include <cstring>
 #include <span>
 
-#include "distribute/process_group.h"
-#include "layers/model.h"
-#include "layers/training/monitor.h"
+#include <keel/distribute/process_group.h>
+#include <keel/layers/model.h>
+#include <keel/layers/training/monitor.h>
 
 namespace keel {
 namespace {

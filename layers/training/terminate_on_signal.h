@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "framework/termination.h"
-#include "layers/training/callback.h"
+#include <keel/framework/termination.h>
+#include <keel/layers/training/callback.h>
 
 namespace keel {
 

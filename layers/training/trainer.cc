@@ -1,22 +1,22 @@
-#include "layers/training/trainer.h"
+#include <keel/layers/training/trainer.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <ostream>
 
-#include "autodiff/ops.h"
-#include "autodiff/replica_context.h"
-#include "autodiff/tape.h"
-#include "autodiff/tree_sum.h"
-#include "autodiff/variable_copies.h"
-#include "distribute/gather_tensors.h"
-#include "layers/activity_loss_scale.h"
-#include "layers/cast.h"
-#include "layers/training/compile_config.h"
-#include "layers/training/output_names.h"
-#include "layers/training/per_replica_values.h"
-#include "layers/training/step_facts.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
+#include <keel/autodiff/tree_sum.h>
+#include <keel/autodiff/variable_copies.h>
+#include <keel/distribute/gather_tensors.h>
+#include <keel/layers/activity_loss_scale.h>
+#include <keel/layers/cast.h>
+#include <keel/layers/training/compile_config.h>
+#include <keel/layers/training/output_names.h>
+#include <keel/layers/training/per_replica_values.h>
+#include <keel/layers/training/step_facts.h>
 
 namespace keel {
 

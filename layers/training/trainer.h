@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "distribute/strategy.h"
-#include "layers/model.h"
-#include "layers/training/compiled_loss.h"
-#include "layers/training/compiled_metrics.h"
+#include <keel/distribute/strategy.h>
+#include <keel/layers/model.h>
+#include <keel/layers/training/compiled_loss.h>
+#include <keel/layers/training/compiled_metrics.h>
 
 namespace keel {
 

@@ -6,15 +6,15 @@
 #include <variant>
 #include <vector>
 
-#include "framework/data/dataset.h"
-#include "layers/losses/loss.h"
-#include "layers/training/by_output.h"
-#include "layers/training/callback.h"
-#include "layers/training/class_weight.h"
-#include "layers/training/history.h"
-#include "layers/training/metrics_argument.h"
-#include "layers/training/step_data.h"
-#include "optimizers/optimizer.h"
+#include <keel/framework/data/dataset.h>
+#include <keel/layers/losses/loss.h>
+#include <keel/layers/training/by_output.h>
+#include <keel/layers/training/callback.h>
+#include <keel/layers/training/class_weight.h>
+#include <keel/layers/training/history.h>
+#include <keel/layers/training/metrics_argument.h>
+#include <keel/layers/training/step_data.h>
+#include <keel/optimizers/optimizer.h>
 
 namespace keel {
 

@@ -1,11 +1,11 @@
-#include "layers/wrappers/bidirectional.h"
+#include <keel/layers/wrappers/bidirectional.h>
 
 #include <algorithm>
 #include <array>
 
-#include "autodiff/ops.h"
-#include "layers/registry.h"
-#include "layers/variable_paths.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/registry.h>
+#include <keel/layers/variable_paths.h>
 
 namespace keel {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "layers/recurrent/recurrent_layer.h"
+#include <keel/layers/recurrent/recurrent_layer.h>
 
 namespace keel {
 

@@ -1,8 +1,8 @@
-#include "layers/wrappers/time_distributed.h"
+#include <keel/layers/wrappers/time_distributed.h>
 
-#include "autodiff/ops.h"
-#include "layers/registry.h"
-#include "layers/variable_paths.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/registry.h>
+#include <keel/layers/variable_paths.h>
 
 namespace keel {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "layers/layer.h"
-#include "layers/sublayer_attributes.h"
+#include <keel/layers/layer.h>
+#include <keel/layers/sublayer_attributes.h>
 
 namespace keel {
 

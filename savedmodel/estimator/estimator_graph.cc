@@ -1,9 +1,9 @@
-#include "savedmodel/estimator/estimator_graph.h"
+#include <keel/savedmodel/estimator/estimator_graph.h>
 
 #include <algorithm>
 #include <set>
 
-#include "layers/estimator/dense_features.h"
+#include <keel/layers/estimator/dense_features.h>
 
 namespace keel::estimator {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "layers/estimator/embedding_config_spec.h"
-#include "layers/functional.h"
-#include "savedmodel/estimator/estimator_spec.h"
+#include <keel/layers/estimator/embedding_config_spec.h>
+#include <keel/layers/functional.h>
+#include <keel/savedmodel/estimator/estimator_spec.h>
 
 namespace keel::estimator {
 

@@ -1,10 +1,10 @@
-#include "savedmodel/estimator/estimator_run.h"
+#include <keel/savedmodel/estimator/estimator_run.h>
 
 #include <cmath>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "framework/parallel.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/framework/parallel.h>
 
 namespace keel::estimator {
 namespace {

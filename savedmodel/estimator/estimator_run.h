@@ -6,11 +6,11 @@
 #include <optional>
 #include <string>
 
-#include "layers/estimator/embedding_features.h"
-#include "layers/estimator/tpu_embedding_v1.h"
-#include "savedmodel/checkpoint_manager.h"
-#include "savedmodel/estimator/estimator_graph.h"
-#include "savedmodel/estimator/tpu_estimator.h"
+#include <keel/layers/estimator/embedding_features.h>
+#include <keel/layers/estimator/tpu_embedding_v1.h>
+#include <keel/savedmodel/checkpoint_manager.h>
+#include <keel/savedmodel/estimator/estimator_graph.h>
+#include <keel/savedmodel/estimator/tpu_estimator.h>
 
 namespace keel::estimator {
 

@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
-#include "framework/data/dataset.h"
-#include "layers/training/training_options.h"
+#include <keel/framework/data/dataset.h>
+#include <keel/layers/training/training_options.h>
 
 namespace keel::estimator {
 

@@ -1,12 +1,12 @@
-#include "savedmodel/estimator/tpu_estimator.h"
+#include <keel/savedmodel/estimator/tpu_estimator.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <numeric>
 
-#include "savedmodel/estimator/estimator_run.h"
-#include "savedmodel/saved_model.h"
+#include <keel/savedmodel/estimator/estimator_run.h>
+#include <keel/savedmodel/saved_model.h>
 
 namespace keel::estimator {
 namespace {

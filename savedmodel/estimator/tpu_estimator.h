@@ -22,9 +22,9 @@
 #include <optional>
 #include <string>
 
-#include "distribute/tpu_strategy.h"
-#include "layers/estimator/embedding_config_spec.h"
-#include "savedmodel/estimator/estimator_spec.h"
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/estimator/embedding_config_spec.h>
+#include <keel/savedmodel/estimator/estimator_spec.h>
 
 namespace keel::estimator {
 

@@ -1,9 +1,9 @@
-#include "savedmodel/tool/arguments.h"
+#include <keel/savedmodel/tool/arguments.h>
 
 #include <algorithm>
 
-#include "framework/errors.h"
-#include "savedmodel/tool/number_text.h"
+#include <keel/framework/errors.h>
+#include <keel/savedmodel/tool/number_text.h>
 
 namespace keel::tool {
 namespace {

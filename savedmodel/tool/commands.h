@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "savedmodel/tool/arguments.h"
+#include <keel/savedmodel/tool/arguments.h>
 
 namespace keel::tool {
 

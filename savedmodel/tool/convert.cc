@@ -1,10 +1,10 @@
 // keel convert: the same model, or its weights, in another format.
 #include <iostream>
 
-#include "savedmodel/saved_model.h"
-#include "savedmodel/signature_files.h"
-#include "savedmodel/tool/commands.h"
-#include "savedmodel/tool/model_file.h"
+#include <keel/savedmodel/saved_model.h>
+#include <keel/savedmodel/signature_files.h>
+#include <keel/savedmodel/tool/commands.h>
+#include <keel/savedmodel/tool/model_file.h>
 
 namespace keel::tool {
 namespace {

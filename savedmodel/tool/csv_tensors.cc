@@ -1,11 +1,11 @@
-#include "savedmodel/tool/csv_tensors.h"
+#include <keel/savedmodel/tool/csv_tensors.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "framework/data/csv.h"
-#include "framework/data/example.h"
-#include "savedmodel/tool/number_text.h"
+#include <keel/framework/data/csv.h>
+#include <keel/framework/data/example.h>
+#include <keel/savedmodel/tool/number_text.h>
 
 namespace keel::tool {
 namespace {

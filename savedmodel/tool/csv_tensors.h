@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "framework/data/dataset.h"
-#include "savedmodel/signature.h"
-#include "savedmodel/tool/json_tensors.h"
+#include <keel/framework/data/dataset.h>
+#include <keel/savedmodel/signature.h>
+#include <keel/savedmodel/tool/json_tensors.h>
 
 namespace keel::tool {
 

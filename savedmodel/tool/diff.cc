@@ -3,13 +3,13 @@
 #include <iostream>
 #include <map>
 
-#include "savedmodel/keras_compile.h"
-#include "savedmodel/saved_model.h"
-#include "savedmodel/signature_files.h"
-#include "savedmodel/tool/commands.h"
-#include "savedmodel/tool/difference.h"
-#include "savedmodel/tool/model_file.h"
-#include "savedmodel/tool/number_text.h"
+#include <keel/savedmodel/keras_compile.h>
+#include <keel/savedmodel/saved_model.h>
+#include <keel/savedmodel/signature_files.h>
+#include <keel/savedmodel/tool/commands.h>
+#include <keel/savedmodel/tool/difference.h>
+#include <keel/savedmodel/tool/model_file.h>
+#include <keel/savedmodel/tool/number_text.h>
 
 namespace keel::tool {
 namespace {

@@ -1,4 +1,4 @@
-#include "savedmodel/tool/difference.h"
+#include <keel/savedmodel/tool/difference.h>
 
 #include <cmath>
 #include <limits>

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "framework/tensor_like.h"
+#include <keel/framework/tensor_like.h>
 
 namespace keel::tool {
 

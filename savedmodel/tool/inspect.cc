@@ -3,14 +3,14 @@
 #include <cstdio>
 #include <iostream>
 
-#include "framework/crc32c.h"
-#include "layers/summary.h"
-#include "savedmodel/checkpoint_file.h"
-#include "savedmodel/saved_model.h"
-#include "savedmodel/tool/commands.h"
-#include "savedmodel/tool/model_file.h"
-#include "savedmodel/tool/number_text.h"
-#include "savedmodel/zip_file.h"
+#include <keel/framework/crc32c.h>
+#include <keel/layers/summary.h>
+#include <keel/savedmodel/checkpoint_file.h>
+#include <keel/savedmodel/saved_model.h>
+#include <keel/savedmodel/tool/commands.h>
+#include <keel/savedmodel/tool/model_file.h>
+#include <keel/savedmodel/tool/number_text.h>
+#include <keel/savedmodel/zip_file.h>
 
 namespace keel::tool {
 namespace {

@@ -1,11 +1,11 @@
-#include "savedmodel/tool/json_tensors.h"
+#include <keel/savedmodel/tool/json_tensors.h>
 
 #include <cmath>
 #include <fstream>
 #include <limits>
 #include <sstream>
 
-#include "savedmodel/tool/number_text.h"
+#include <keel/savedmodel/tool/number_text.h>
 
 namespace keel::tool {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "framework/config.h"
-#include "framework/tensor_like.h"
+#include <keel/framework/config.h>
+#include <keel/framework/tensor_like.h>
 
 namespace keel::tool {
 

@@ -4,9 +4,9 @@
 #include <iostream>
 #include <new>
 
-#include "framework/errors.h"
-#include "savedmodel/c_api.h"
-#include "savedmodel/tool/commands.h"
+#include <keel/framework/errors.h>
+#include <keel/savedmodel/c_api.h>
+#include <keel/savedmodel/tool/commands.h>
 
 namespace keel::tool {
 namespace {

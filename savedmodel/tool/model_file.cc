@@ -1,14 +1,14 @@
-#include "savedmodel/tool/model_file.h"
+#include <keel/savedmodel/tool/model_file.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 
-#include "savedmodel/checkpoint_file.h"
-#include "savedmodel/checkpoint_manager.h"
-#include "savedmodel/keras_h5_optimizer.h"
-#include "savedmodel/model_weights.h"
-#include "savedmodel/saved_model.h"
+#include <keel/savedmodel/checkpoint_file.h>
+#include <keel/savedmodel/checkpoint_manager.h>
+#include <keel/savedmodel/keras_h5_optimizer.h>
+#include <keel/savedmodel/model_weights.h>
+#include <keel/savedmodel/saved_model.h>
 
 namespace keel::tool {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "layers/model.h"
-#include "savedmodel/signature.h"
+#include <keel/layers/model.h>
+#include <keel/savedmodel/signature.h>
 
 namespace keel::tool {
 

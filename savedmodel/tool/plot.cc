@@ -1,9 +1,9 @@
 // keel plot: a picture of a model.
 #include <iostream>
 
-#include "layers/plot_model.h"
-#include "savedmodel/tool/commands.h"
-#include "savedmodel/tool/model_file.h"
+#include <keel/layers/plot_model.h>
+#include <keel/savedmodel/tool/commands.h>
+#include <keel/savedmodel/tool/model_file.h>
 
 namespace keel::tool {
 namespace {

@@ -1,19 +1,19 @@
 // keel predict: what a model says of inputs in a file.
 #include <iostream>
 
-#include "framework/atomic_file.h"
-#include "framework/data/tfrecord.h"
-#include "layers/functional.h"
-#include "layers/training/output_names.h"
-#include "savedmodel/keras_model_config.h"
-#include "savedmodel/saved_model.h"
-#include "savedmodel/signature_files.h"
-#include "savedmodel/tool/commands.h"
-#include "savedmodel/tool/csv_tensors.h"
-#include "savedmodel/tool/difference.h"
-#include "savedmodel/tool/json_tensors.h"
-#include "savedmodel/tool/model_file.h"
-#include "savedmodel/tool/number_text.h"
+#include <keel/framework/atomic_file.h>
+#include <keel/framework/data/tfrecord.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/training/output_names.h>
+#include <keel/savedmodel/keras_model_config.h>
+#include <keel/savedmodel/saved_model.h>
+#include <keel/savedmodel/signature_files.h>
+#include <keel/savedmodel/tool/commands.h>
+#include <keel/savedmodel/tool/csv_tensors.h>
+#include <keel/savedmodel/tool/difference.h>
+#include <keel/savedmodel/tool/json_tensors.h>
+#include <keel/savedmodel/tool/model_file.h>
+#include <keel/savedmodel/tool/number_text.h>
 
 namespace keel::tool {
 namespace {

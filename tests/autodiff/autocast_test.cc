@@ -1,13 +1,14 @@
-#include "autodiff/autocast.h"
+#include <keel/autodiff/autocast.h>
 
 #include <thread>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/graph.h"
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "framework/kernels/gemm_bf16.h"
+#include <keel/autodiff/graph.h>
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/framework/kernels/gemm_bf16.h>
+
 #include "tests/autodiff/small_tensors.h"
 
 namespace keel::autocast_test {

@@ -1,9 +1,9 @@
-#include "autodiff/control_flow.h"
+#include <keel/autodiff/control_flow.h>
 
 #include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
 
 namespace keel::control_flow_test {
 

@@ -1,9 +1,10 @@
-#include "autodiff/gradient.h"
+#include <keel/autodiff/gradient.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+
 #include "tests/autodiff/small_tensors.h"
 
 namespace keel::gradient_test {

@@ -1,8 +1,9 @@
-#include "autodiff/graph.h"
+#include <keel/autodiff/graph.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
+
 #include "tests/autodiff/small_tensors.h"
 
 namespace keel::graph_test {

@@ -1,13 +1,14 @@
 // Which products of float32 are made as MatmulPrecision says: those of training steps.
-#include "framework/matmul_precision.h"
+#include <keel/framework/matmul_precision.h>
 
 #include <vector>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "framework/kernels/gemm.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/framework/kernels/gemm.h>
+
 #include "tests/autodiff/small_tensors.h"
 
 namespace keel::autodiff_matmul_precision_test {

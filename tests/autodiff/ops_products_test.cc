@@ -2,11 +2,12 @@
 #include <functional>
 #include <limits>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "framework/parallel.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/framework/parallel.h>
+
 #include "tests/autodiff/small_tensors.h"
 
 namespace keel::ops_products_test {

@@ -1,12 +1,13 @@
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
 
 #include <cmath>
 #include <functional>
 #include <limits>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/tape.h"
+#include <keel/autodiff/tape.h>
+
 #include "tests/autodiff/small_tensors.h"
 
 namespace keel::ops_test {

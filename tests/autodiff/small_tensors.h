@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/tensor.h"
+#include <keel/framework/tensor.h>
+
 #include "tests/framework/kernels/random_values.h"
 
 namespace keel::testing_support {

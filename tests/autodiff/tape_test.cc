@@ -1,10 +1,11 @@
-#include "autodiff/tape.h"
+#include <keel/autodiff/tape.h>
 
 #include <thread>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
+#include <keel/autodiff/ops.h>
+
 #include "tests/autodiff/small_tensors.h"
 
 namespace keel::tape_test {

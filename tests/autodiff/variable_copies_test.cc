@@ -1,8 +1,8 @@
-#include "autodiff/variable_copies.h"
+#include <keel/autodiff/variable_copies.h>
 
 #include <thread>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 #include "tests/autodiff/small_tensors.h"
 

@@ -1,10 +1,11 @@
-#include "autodiff/variable.h"
+#include <keel/autodiff/variable.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/replica_context.h"
-#include "autodiff/tape.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
+
 #include "tests/autodiff/small_tensors.h"
 
 namespace keel::variable_test {

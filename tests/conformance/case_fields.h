@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/config.h"
-#include "framework/tensor.h"
+#include <keel/framework/config.h>
+#include <keel/framework/tensor.h>
 
 namespace keel::conformance {
 

@@ -6,8 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "distribute/strategy.h"
-#include "layers/embedding/tpu_embedding.h"
+#include <keel/distribute/strategy.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+
 #include "tests/conformance/case_fields.h"
 
 namespace keel::conformance {

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "optimizers/tpu_parameters.h"
+#include <keel/optimizers/tpu_parameters.h>
 
 namespace keel::conformance {
 namespace {

@@ -3,7 +3,8 @@
 
 #include <functional>
 
-#include "optimizers/table_optimizer.h"
+#include <keel/optimizers/table_optimizer.h>
+
 #include "tests/conformance/case_fields.h"
 
 namespace keel::conformance {

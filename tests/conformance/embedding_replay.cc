@@ -4,8 +4,9 @@
 #include <limits>
 #include <set>
 
-#include "distribute/embedding/tpu_system.h"
-#include "distribute/tpu_strategy.h"
+#include <keel/distribute/embedding/tpu_system.h>
+#include <keel/distribute/tpu_strategy.h>
+
 #include "tests/conformance/case_inputs.h"
 #include "tests/conformance/training_replay.h"
 

@@ -1,8 +1,9 @@
 #include "tests/conformance/embedding_replay.h"
 
 #include <fstream>
-#include <gtest/gtest.h>
 #include <sstream>
+
+#include <gtest/gtest.h>
 
 namespace keel::conformance::embedding_replay_test {
 

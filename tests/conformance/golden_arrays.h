@@ -4,8 +4,9 @@
 
 #include <vector>
 
-#include "framework/config.h"
-#include "framework/tensor.h"
+#include <keel/framework/config.h>
+#include <keel/framework/tensor.h>
+
 #include "tests/conformance/case_fields.h"
 
 namespace keel::conformance {

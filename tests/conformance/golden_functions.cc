@@ -1,8 +1,9 @@
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "layers/activations.h"
-#include "layers/constraints.h"
-#include "layers/regularizers.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/layers/activations.h>
+#include <keel/layers/constraints.h>
+#include <keel/layers/regularizers.h>
+
 #include "tests/conformance/golden_arrays.h"
 #include "tests/conformance/golden_sections.h"
 

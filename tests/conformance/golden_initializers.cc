@@ -3,8 +3,9 @@
 #include <limits>
 #include <numbers>
 
-#include "framework/initializers.h"
-#include "framework/random.h"
+#include <keel/framework/initializers.h>
+#include <keel/framework/random.h>
+
 #include "tests/conformance/golden_arrays.h"
 #include "tests/conformance/golden_sections.h"
 

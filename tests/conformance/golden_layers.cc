@@ -1,9 +1,10 @@
 #include <algorithm>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "layers/attention/attention.h"
-#include "layers/registry.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/layers/attention/attention.h>
+#include <keel/layers/registry.h>
+
 #include "tests/conformance/golden_arrays.h"
 #include "tests/conformance/golden_sections.h"
 

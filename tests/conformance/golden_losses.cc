@@ -1,7 +1,8 @@
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "layers/losses/loss.h"
-#include "layers/metrics/metric.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/layers/losses/loss.h>
+#include <keel/layers/metrics/metric.h>
+
 #include "tests/conformance/golden_arrays.h"
 #include "tests/conformance/golden_sections.h"
 

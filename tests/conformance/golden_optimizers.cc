@@ -1,6 +1,7 @@
 #include <algorithm>
 
-#include "optimizers/registry.h"
+#include <keel/optimizers/registry.h>
+
 #include "tests/conformance/golden_arrays.h"
 #include "tests/conformance/golden_sections.h"
 

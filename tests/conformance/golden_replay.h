@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/config.h"
+#include <keel/framework/config.h>
 
 namespace keel::conformance {
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 #include "tests/conformance/known_classes.h"
 #include "tests/conformance/replay_program.h"

@@ -6,7 +6,7 @@
 #include <set>
 #include <sstream>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 #include "tests/conformance/keras_api.h"
 

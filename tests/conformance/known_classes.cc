@@ -1,13 +1,13 @@
 #include "tests/conformance/known_classes.h"
 
-#include "framework/initializers.h"
-#include "layers/activations.h"
-#include "layers/constraints.h"
-#include "layers/losses/loss.h"
-#include "layers/metrics/metric.h"
-#include "layers/registry.h"
-#include "layers/regularizers.h"
-#include "optimizers/registry.h"
+#include <keel/framework/initializers.h>
+#include <keel/layers/activations.h>
+#include <keel/layers/constraints.h>
+#include <keel/layers/losses/loss.h>
+#include <keel/layers/metrics/metric.h>
+#include <keel/layers/registry.h>
+#include <keel/layers/regularizers.h>
+#include <keel/optimizers/registry.h>
 
 namespace keel::conformance {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "framework/config.h"
+#include <keel/framework/config.h>
 
 namespace keel::conformance {
 

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
-#include "autodiff/ops.h"
-#include "autodiff/replica_context.h"
-#include "autodiff/tape.h"
-#include "layers/embedding/mid_level/tpu_embedding.h"
-#include "layers/estimator/tpu_embedding_v1.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
+#include <keel/layers/embedding/mid_level/tpu_embedding.h>
+#include <keel/layers/estimator/tpu_embedding_v1.h>
+
 #include "tests/conformance/case_optimizer.h"
 
 namespace keel::conformance {

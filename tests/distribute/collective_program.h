@@ -6,9 +6,9 @@
 #include <random>
 #include <vector>
 
-#include "autodiff/replica_context.h"
-#include "autodiff/variable.h"
-#include "distribute/strategy.h"
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/variable.h>
+#include <keel/distribute/strategy.h>
 
 namespace keel::distribute {
 

@@ -1,8 +1,8 @@
-#include "distribute/distributed_dataset.h"
+#include <keel/distribute/distributed_dataset.h>
 
 #include <gtest/gtest.h>
 
-#include "distribute/tpu_strategy.h"
+#include <keel/distribute/tpu_strategy.h>
 
 namespace keel::distribute::distributed_dataset_test {
 

@@ -1,4 +1,4 @@
-#include "distribute/fail_together.h"
+#include <keel/distribute/fail_together.h>
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "distribute/process_group.h"
+#include <keel/distribute/process_group.h>
 
 namespace keel::distribute {
 

@@ -1,9 +1,11 @@
 // Run by mpirun with several numbers of processes; see tests/CMakeLists.txt.
 #include <cstdlib>
+
 #include <gtest/gtest.h>
 
-#include "distribute/gather_tensors.h"
-#include "distribute/tpu_strategy.h"
+#include <keel/distribute/gather_tensors.h>
+#include <keel/distribute/tpu_strategy.h>
+
 #include "tests/distribute/collective_program.h"
 
 namespace keel::distribute::mpi_collectives_test {

@@ -4,9 +4,9 @@
 #include <thread>
 #include <unistd.h>
 
-#include "autodiff/replica_context.h"
-#include "distribute/fail_together.h"
-#include "distribute/tpu_strategy.h"
+#include <keel/autodiff/replica_context.h>
+#include <keel/distribute/fail_together.h>
+#include <keel/distribute/tpu_strategy.h>
 
 namespace keel::distribute {
 namespace {

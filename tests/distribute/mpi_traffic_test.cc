@@ -1,18 +1,19 @@
 // Run by mpirun with several numbers of processes: what a step sends is what docs/distributed.md
 // says.
 #include <algorithm>
+
 #include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "layers/core/dense.h"
-#include "layers/core/embedding.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "layers/functional.h"
-#include "layers/merging/concatenate.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
 
 namespace keel::mpi_traffic_test {
 

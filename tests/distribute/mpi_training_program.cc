@@ -7,22 +7,22 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "layers/core/dense.h"
-#include "layers/core/embedding.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "layers/functional.h"
-#include "layers/layer_state.h"
-#include "layers/losses/crossentropy.h"
-#include "layers/merging/concatenate.h"
-#include "layers/normalization/batch_normalization.h"
-#include "layers/regularization/dropout.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
-#include "savedmodel/checkpoint_manager.h"
-#include "savedmodel/saved_model.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/layer_state.h>
+#include <keel/layers/losses/crossentropy.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/normalization/batch_normalization.h>
+#include <keel/layers/regularization/dropout.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+#include <keel/savedmodel/checkpoint_manager.h>
+#include <keel/savedmodel/saved_model.h>
 
 namespace keel {
 namespace {

@@ -1,10 +1,12 @@
-#include "distribute/process_group.h"
+#include <keel/distribute/process_group.h>
 
 #include <atomic>
+
 #include <gtest/gtest.h>
 
-#include "autodiff/replica_context.h"
-#include "distribute/tpu_strategy.h"
+#include <keel/autodiff/replica_context.h>
+#include <keel/distribute/tpu_strategy.h>
+
 #include "tests/distribute/collective_program.h"
 #include "tests/distribute/fake_processes.h"
 

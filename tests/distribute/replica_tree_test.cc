@@ -1,8 +1,8 @@
-#include "distribute/replica_tree.h"
+#include <keel/distribute/replica_tree.h>
 
 #include <gtest/gtest.h>
 
-#include "autodiff/tree_sum.h"
+#include <keel/autodiff/tree_sum.h>
 
 namespace keel::distribute::replica_tree_test {
 

@@ -1,16 +1,17 @@
-#include "distribute/strategy.h"
+#include <keel/distribute/strategy.h>
 
 #include <atomic>
 #include <chrono>
-#include <gtest/gtest.h>
 #include <numeric>
 #include <sched.h>
 #include <thread>
 #include <vector>
 
-#include "autodiff/replica_context.h"
-#include "distribute/tpu_strategy.h"
-#include "framework/parallel.h"
+#include <gtest/gtest.h>
+
+#include <keel/autodiff/replica_context.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/parallel.h>
 
 namespace keel::distribute::strategy_test {
 

@@ -1,13 +1,13 @@
-#include "framework/allocator.h"
+#include <keel/framework/allocator.h>
 
 #include <cstdint>
 #include <cstring>
 #include <thread>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/tensor.h"
+#include <keel/framework/tensor.h>
 
 namespace keel::allocator_test {
 

@@ -1,8 +1,9 @@
-#include "framework/atomic_file.h"
+#include <keel/framework/atomic_file.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::atomic_file_test {

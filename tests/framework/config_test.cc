@@ -1,6 +1,6 @@
-#include "framework/config.h"
+#include <keel/framework/config.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::config_test {
 

@@ -1,9 +1,9 @@
-#include "framework/cpu_quota.h"
+#include <keel/framework/cpu_quota.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::cpu_quota_test {
 

@@ -1,8 +1,8 @@
-#include "framework/crc32c.h"
+#include <keel/framework/crc32c.h>
 
 #include <string>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::crc32c_test {
 

@@ -1,6 +1,6 @@
-#include "framework/dtype_policy.h"
+#include <keel/framework/dtype_policy.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::dtype_policy_test {
 

@@ -1,10 +1,10 @@
-#include "framework/hash_map.h"
+#include <keel/framework/hash_map.h>
 
 #include <map>
 #include <random>
 #include <string>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::hash_map_test {
 

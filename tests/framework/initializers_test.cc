@@ -1,9 +1,9 @@
-#include "framework/initializers.h"
+#include <keel/framework/initializers.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::initializers_test {
 

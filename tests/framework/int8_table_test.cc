@@ -1,12 +1,12 @@
-#include "framework/int8_table.h"
+#include <keel/framework/int8_table.h>
 
 #include <cmath>
 #include <limits>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/kernels/row_sum.h"
-#include "framework/random.h"
+#include <keel/framework/kernels/row_sum.h>
+#include <keel/framework/random.h>
 
 namespace keel::int8_table_test {
 

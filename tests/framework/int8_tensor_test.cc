@@ -1,8 +1,8 @@
 // Tensors of int8: kept, cast and moved about, and nothing more.
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "framework/initializers.h"
+#include <keel/autodiff/ops.h>
+#include <keel/framework/initializers.h>
 
 namespace keel::int8_tensor_test {
 

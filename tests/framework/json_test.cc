@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/config.h"
+#include <keel/framework/config.h>
 
 namespace keel::json_test {
 

@@ -1,4 +1,4 @@
-#include "framework/math.h"
+#include <keel/framework/math.h>
 
 #include <bit>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::math_test {
 

@@ -1,8 +1,8 @@
-#include "framework/matmul_precision.h"
+#include <keel/framework/matmul_precision.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel::matmul_precision_test {
 

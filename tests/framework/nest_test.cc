@@ -1,6 +1,6 @@
-#include "framework/nest.h"
+#include <keel/framework/nest.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::nest_test {
 

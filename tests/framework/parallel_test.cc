@@ -1,4 +1,4 @@
-#include "framework/parallel.h"
+#include <keel/framework/parallel.h>
 
 #include <atomic>
 #include <mutex>
@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel::parallel_test {
 

@@ -1,9 +1,10 @@
-#include "framework/profile.h"
+#include <keel/framework/profile.h>
 
 #include <algorithm>
-#include <gtest/gtest.h>
 #include <sstream>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 namespace keel::profile::framework_profile_test {
 

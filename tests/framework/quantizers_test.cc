@@ -1,13 +1,13 @@
-#include "framework/quantizers.h"
+#include <keel/framework/quantizers.h>
 
 #include <cmath>
 #include <limits>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/kernels/abs_max_rows.h"
-#include "framework/kernels/gather.h"
-#include "framework/random.h"
+#include <keel/framework/kernels/abs_max_rows.h>
+#include <keel/framework/kernels/gather.h>
+#include <keel/framework/random.h>
 
 namespace keel::quantizers_test {
 

@@ -1,4 +1,4 @@
-#include "framework/random.h"
+#include <keel/framework/random.h>
 
 #include <algorithm>
 #include <cmath>
@@ -6,10 +6,10 @@
 #include <set>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/errors.h"
-#include "framework/parallel.h"
+#include <keel/framework/errors.h>
+#include <keel/framework/parallel.h>
 
 namespace keel::random_test {
 

@@ -1,8 +1,8 @@
-#include "framework/shape.h"
+#include <keel/framework/shape.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel::shape_test {
 

@@ -1,4 +1,4 @@
-#include "framework/shared_function.h"
+#include <keel/framework/shared_function.h>
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,14 @@
-#include "framework/temporary_file.h"
+#include <keel/framework/temporary_file.h>
 
 #include <csignal>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/atomic_file.h"
-#include "framework/errors.h"
+#include <keel/framework/atomic_file.h>
+#include <keel/framework/errors.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::temporary_file_test {

@@ -1,6 +1,6 @@
-#include "framework/tensor_like.h"
+#include <keel/framework/tensor_like.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::tensor_like_test {
 

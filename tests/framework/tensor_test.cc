@@ -1,4 +1,4 @@
-#include "framework/tensor.h"
+#include <keel/framework/tensor.h>
 
 #include <cmath>
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <thread>
 #include <unordered_set>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::tensor_test {
 

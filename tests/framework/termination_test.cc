@@ -1,10 +1,10 @@
-#include "framework/termination.h"
+#include <keel/framework/termination.h>
 
 #include <csignal>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::termination_test {
 

@@ -2,8 +2,9 @@
 #include <algorithm>
 #include <array>
 
-#include "framework/data/csv.h"
-#include "framework/parallel.h"
+#include <keel/framework/data/csv.h>
+#include <keel/framework/parallel.h>
+
 #include "tests/fuzz/fuzz_input.h"
 
 namespace {

@@ -1,7 +1,8 @@
 // Batches of tf.Example. The input is a batch: of each example its length in two bytes, then it.
 #include <algorithm>
 
-#include "framework/data/example_parser.h"
+#include <keel/framework/data/example_parser.h>
+
 #include "tests/fuzz/fuzz_input.h"
 
 namespace keel::fuzz {

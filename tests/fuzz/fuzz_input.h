@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel::fuzz {
 

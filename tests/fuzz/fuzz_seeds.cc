@@ -6,11 +6,12 @@
 #include <hdf5.h>
 #include <iterator>
 
-#include "framework/data/example.h"
-#include "framework/data/tfrecord.h"
-#include "savedmodel/hdf5_file.h"
-#include "savedmodel/saved_model.h"
-#include "savedmodel/zip_file.h"
+#include <keel/framework/data/example.h>
+#include <keel/framework/data/tfrecord.h>
+#include <keel/savedmodel/hdf5_file.h>
+#include <keel/savedmodel/saved_model.h>
+#include <keel/savedmodel/zip_file.h>
+
 #include "tests/fuzz/compressed.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/models.h"

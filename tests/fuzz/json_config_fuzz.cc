@@ -1,11 +1,12 @@
 // JSON text, and models and layers that it describes.
 #include <algorithm>
 
-#include "framework/allocator.h"
-#include "framework/config.h"
-#include "layers/registry.h"
-#include "savedmodel/keras_compile.h"
-#include "savedmodel/keras_model_config.h"
+#include <keel/framework/allocator.h>
+#include <keel/framework/config.h>
+#include <keel/layers/registry.h>
+#include <keel/savedmodel/keras_compile.h>
+#include <keel/savedmodel/keras_model_config.h>
+
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/mutate.h"
 

@@ -1,8 +1,9 @@
 // .keras archives: the zip around them, and a configuration and weights that do not fit each other.
 #include <algorithm>
 
-#include "savedmodel/keras_archive.h"
-#include "savedmodel/signature_files.h"
+#include <keel/savedmodel/keras_archive.h>
+#include <keel/savedmodel/signature_files.h>
+
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/models.h"
 #include "tests/fuzz/mutate.h"

@@ -1,10 +1,10 @@
 #include "tests/fuzz/models.h"
 
-#include "framework/config.h"
-#include "layers/core/dense.h"
-#include "layers/functional.h"
-#include "layers/merging/merge.h"
-#include "savedmodel/keras_model_config.h"
+#include <keel/framework/config.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/merging/merge.h>
+#include <keel/savedmodel/keras_model_config.h>
 
 namespace keel::fuzz {
 namespace {

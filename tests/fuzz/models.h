@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "framework/config.h"
-#include "layers/model.h"
+#include <keel/framework/config.h>
+#include <keel/layers/model.h>
 
 namespace keel::fuzz {
 

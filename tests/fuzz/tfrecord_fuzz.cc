@@ -4,8 +4,9 @@
 #include <array>
 #include <cstring>
 
-#include "framework/crc32c.h"
-#include "framework/data/tfrecord.h"
+#include <keel/framework/crc32c.h>
+#include <keel/framework/data/tfrecord.h>
+
 #include "tests/fuzz/compressed.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/mutate.h"

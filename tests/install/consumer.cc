@@ -1,9 +1,9 @@
 // Proves that an installed Keel can be found, compiled against, linked and run.
 #include <iostream>
 
-#include "layers/core/dense.h"
-#include "layers/ctr/ctr_model.h"
-#include "layers/sequential.h"
+#include <keel/layers/core/dense.h>
+#include <keel/layers/ctr/ctr_model.h>
+#include <keel/layers/sequential.h>
 
 int main() {
   using namespace keel;

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "savedmodel/c_api.h"
+#include <keel/savedmodel/c_api.h>
 
 int main(void) {
   keel_model* model = NULL;

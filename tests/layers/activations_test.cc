@@ -1,11 +1,11 @@
-#include "layers/activations.h"
+#include <keel/layers/activations.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
 
 namespace keel::activations_test {
 

@@ -1,6 +1,6 @@
-#include "layers/axes.h"
+#include <keel/layers/axes.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::axes_test {
 

@@ -5,12 +5,12 @@
 #include <map>
 #include <set>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "layers/registry.h"
-#include "layers/retrieval/brute_force_retrieval.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/layers/registry.h>
+#include <keel/layers/retrieval/brute_force_retrieval.h>
 
 namespace keel::conformance_test {
 

@@ -1,23 +1,24 @@
 #include <algorithm>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "layers/attention/attention.h"
-#include "layers/attention/grouped_query_attention.h"
-#include "layers/attention/multi_head_attention.h"
-#include "layers/core/dense.h"
-#include "layers/core/identity.h"
-#include "layers/functional.h"
-#include "layers/interaction/feature_cross.h"
-#include "layers/merging/merge.h"
-#include "layers/preprocessing/category_encoding.h"
-#include "layers/recurrent/gru.h"
-#include "layers/recurrent/gru_cell.h"
-#include "layers/recurrent/lstm.h"
-#include "layers/registry.h"
-#include "layers/regularization/dropout.h"
-#include "layers/sequential.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/attention/attention.h>
+#include <keel/layers/attention/grouped_query_attention.h>
+#include <keel/layers/attention/multi_head_attention.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/core/identity.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/interaction/feature_cross.h>
+#include <keel/layers/merging/merge.h>
+#include <keel/layers/preprocessing/category_encoding.h>
+#include <keel/layers/recurrent/gru.h>
+#include <keel/layers/recurrent/gru_cell.h>
+#include <keel/layers/recurrent/lstm.h>
+#include <keel/layers/registry.h>
+#include <keel/layers/regularization/dropout.h>
+#include <keel/layers/sequential.h>
+
 #include "tests/layers/small_graphs.h"
 
 namespace keel::functional_config_test {

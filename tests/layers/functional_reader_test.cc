@@ -1,8 +1,9 @@
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/core/dense.h"
-#include "layers/functional.h"
-#include "layers/registry.h"
+#include <keel/layers/core/dense.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/registry.h>
+
 #include "tests/layers/small_graphs.h"
 
 namespace keel::functional_reader_test {

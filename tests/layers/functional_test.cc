@@ -1,14 +1,14 @@
-#include "layers/functional.h"
+#include <keel/layers/functional.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "layers/core/dense.h"
-#include "layers/core/identity.h"
-#include "layers/merging/concatenate.h"
-#include "layers/merging/merge.h"
-#include "layers/regularization/dropout.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/core/identity.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/merging/merge.h>
+#include <keel/layers/regularization/dropout.h>
 
 namespace keel::functional_test {
 

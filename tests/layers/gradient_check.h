@@ -4,11 +4,11 @@
 #include <cmath>
 #include <string>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "layers/layer.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/layers/layer.h>
 
 namespace keel::testing_support {
 

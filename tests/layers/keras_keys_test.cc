@@ -1,10 +1,10 @@
-#include "layers/keras_keys.h"
+#include <keel/layers/keras_keys.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/core/dense.h"
-#include "layers/input_layer.h"
-#include "layers/registry.h"
+#include <keel/layers/core/dense.h>
+#include <keel/layers/input_layer.h>
+#include <keel/layers/registry.h>
 
 namespace keel::keras_keys_test {
 

@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "layers/core/dense.h"
-#include "layers/core/embedding.h"
-#include "layers/sequential.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/sequential.h>
 
 namespace keel::layer_losses_test {
 

@@ -1,9 +1,9 @@
-#include "layers/layer_state.h"
+#include <keel/layers/layer_state.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/core/dense.h"
-#include "layers/sequential.h"
+#include <keel/layers/core/dense.h>
+#include <keel/layers/sequential.h>
 
 namespace keel::layer_state_test {
 

@@ -1,13 +1,13 @@
-#include "layers/layer.h"
+#include <keel/layers/layer.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "layers/core/dense.h"
-#include "layers/input_layer.h"
-#include "layers/regularization/dropout.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/input_layer.h>
+#include <keel/layers/regularization/dropout.h>
 
 namespace keel::layer_test {
 

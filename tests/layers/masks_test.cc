@@ -1,12 +1,12 @@
 #include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "layers/core/dense.h"
-#include "layers/core/embedding.h"
-#include "layers/core/masking.h"
-#include "layers/functional.h"
-#include "layers/reshaping/flatten.h"
-#include "layers/sequential.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/core/masking.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/reshaping/flatten.h>
+#include <keel/layers/sequential.h>
 
 namespace keel::masks_test {
 

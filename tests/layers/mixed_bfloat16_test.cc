@@ -1,20 +1,20 @@
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/autocast.h"
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "layers/attention/multi_head_attention.h"
-#include "layers/core/dense.h"
-#include "layers/core/einsum_dense.h"
-#include "layers/functional.h"
-#include "layers/interaction/dot_interaction.h"
-#include "layers/interaction/feature_cross.h"
-#include "layers/registry.h"
-#include "layers/sequential.h"
-#include "layers/serving/serving_plan.h"
-#include "optimizers/adam.h"
+#include <keel/autodiff/autocast.h>
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/layers/attention/multi_head_attention.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/core/einsum_dense.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/interaction/dot_interaction.h>
+#include <keel/layers/interaction/feature_cross.h>
+#include <keel/layers/registry.h>
+#include <keel/layers/sequential.h>
+#include <keel/layers/serving/serving_plan.h>
+#include <keel/optimizers/adam.h>
 
 namespace keel::mixed_bfloat16_test {
 

@@ -1,9 +1,9 @@
-#include "layers/naming.h"
+#include <keel/layers/naming.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/core/dense.h"
-#include "layers/normalization/batch_normalization.h"
+#include <keel/layers/core/dense.h>
+#include <keel/layers/normalization/batch_normalization.h>
 
 namespace keel::naming_test {
 

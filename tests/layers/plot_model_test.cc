@@ -1,4 +1,4 @@
-#include "layers/plot_model.h"
+#include <keel/layers/plot_model.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -6,12 +6,12 @@
 #include <sstream>
 #include <sys/stat.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "layers/core/dense.h"
-#include "layers/functional.h"
-#include "layers/sequential.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/sequential.h>
 
 namespace keel::plot_model_test {
 

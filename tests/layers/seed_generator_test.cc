@@ -1,6 +1,6 @@
-#include "layers/seed_generator.h"
+#include <keel/layers/seed_generator.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::seed_generator_test {
 

@@ -1,12 +1,12 @@
-#include "layers/sequential.h"
+#include <keel/layers/sequential.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/core/dense.h"
-#include "layers/input_layer.h"
-#include "layers/registry.h"
-#include "layers/regularization/dropout.h"
-#include "layers/reshaping/reshape.h"
+#include <keel/layers/core/dense.h>
+#include <keel/layers/input_layer.h>
+#include <keel/layers/registry.h>
+#include <keel/layers/regularization/dropout.h>
+#include <keel/layers/reshaping/reshape.h>
 
 namespace keel::sequential_test {
 

@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/functional.h"
+#include <keel/layers/functional.h>
 
 namespace keel {
 

@@ -1,14 +1,14 @@
-#include "layers/summary.h"
+#include <keel/layers/summary.h>
 
 #include <set>
 #include <sstream>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "layers/core/dense.h"
-#include "layers/functional.h"
-#include "layers/sequential.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/sequential.h>
 
 namespace keel::summary_test {
 

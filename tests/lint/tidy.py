@@ -19,7 +19,7 @@ ARGUMENTS = ["--quiet", "--extra-arg=-Wno-unknown-warning-option",
              "--extra-arg=-Wno-deprecated-declarations",
              "--extra-arg=-Wno-invalid-feature-combination"]
 # Headers are seen through the links of the build (cmake/KeelTargets.cmake).
-PLACE = re.compile(rf"^{re.escape(os.getcwd())}/(build/\w+/include/\w+/)?", re.MULTILINE)
+PLACE = re.compile(rf"^{re.escape(os.getcwd())}/(build/\w+/include/\w+/keel/)?", re.MULTILINE)
 FINDING = re.compile(r"^\S[^:]*:\d+:\d+: (warning|error): |^error: ")
 
 

@@ -9,29 +9,30 @@
 #include <execinfo.h>
 #include <filesystem>
 #include <functional>
-#include <gtest/gtest.h>
 #include <new>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "framework/parallel.h"
-#include "layers/core/dense.h"
-#include "layers/core/embedding.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "layers/functional.h"
-#include "layers/merging/concatenate.h"
-#include "layers/normalization/batch_normalization.h"
-#include "layers/normalization/normalization.h"
-#include "layers/preprocessing/discretization.h"
-#include "layers/preprocessing/string_lookup.h"
-#include "layers/sequential.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
-#include "savedmodel/checkpoint.h"
-#include "savedmodel/saved_model.h"
+#include <gtest/gtest.h>
+
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/parallel.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/normalization/batch_normalization.h>
+#include <keel/layers/normalization/normalization.h>
+#include <keel/layers/preprocessing/discretization.h>
+#include <keel/layers/preprocessing/string_lookup.h>
+#include <keel/layers/sequential.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+#include <keel/savedmodel/checkpoint.h>
+#include <keel/savedmodel/saved_model.h>
 
 namespace {
 

@@ -1,6 +1,6 @@
-#include "optimizers/adadelta.h"
+#include <keel/optimizers/adadelta.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 #include "tests/optimizers/golden.h"
 

@@ -1,6 +1,6 @@
-#include "optimizers/adagrad.h"
+#include <keel/optimizers/adagrad.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 #include "tests/optimizers/golden.h"
 

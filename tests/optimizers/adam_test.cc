@@ -1,8 +1,9 @@
-#include "optimizers/adam.h"
+#include <keel/optimizers/adam.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "optimizers/schedules.h"
+#include <keel/optimizers/schedules.h>
+
 #include "tests/optimizers/golden.h"
 
 namespace keel::adam_test {

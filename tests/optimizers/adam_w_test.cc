@@ -1,8 +1,9 @@
-#include "optimizers/adam_w.h"
+#include <keel/optimizers/adam_w.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "optimizers/adam.h"
+#include <keel/optimizers/adam.h>
+
 #include "tests/optimizers/golden.h"
 
 namespace keel::adam_w_test {

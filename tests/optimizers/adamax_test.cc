@@ -1,6 +1,6 @@
-#include "optimizers/adamax.h"
+#include <keel/optimizers/adamax.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 #include "tests/optimizers/golden.h"
 

@@ -1,8 +1,8 @@
-#include "optimizers/clip_value.h"
+#include <keel/optimizers/clip_value.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::clip_value_test {
 

@@ -1,6 +1,6 @@
-#include "optimizers/ftrl.h"
+#include <keel/optimizers/ftrl.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 #include "tests/optimizers/golden.h"
 

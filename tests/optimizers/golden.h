@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "optimizers/optimizer.h"
+#include <keel/optimizers/optimizer.h>
 
 namespace keel::testing_support {
 

@@ -1,6 +1,6 @@
-#include "optimizers/lamb.h"
+#include <keel/optimizers/lamb.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 #include "tests/optimizers/golden.h"
 

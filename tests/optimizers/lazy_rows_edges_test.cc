@@ -6,17 +6,18 @@
 #include <numeric>
 #include <optional>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/replica_context.h"
-#include "autodiff/variable_copies.h"
-#include "distribute/tpu_strategy.h"
-#include "framework/allocator.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
-#include "optimizers/ftrl.h"
-#include "optimizers/nadam.h"
-#include "optimizers/sgd.h"
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/variable_copies.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/allocator.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+#include <keel/optimizers/ftrl.h>
+#include <keel/optimizers/nadam.h>
+#include <keel/optimizers/sgd.h>
+
 #include "tests/autodiff/small_tensors.h"
 
 namespace keel::lazy_rows_edges_test {

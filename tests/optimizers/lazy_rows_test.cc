@@ -6,25 +6,26 @@
 #include <random>
 #include <thread>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/replica_context.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "framework/parallel.h"
-#include "optimizers/adadelta.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
-#include "optimizers/adam_w.h"
-#include "optimizers/adamax.h"
-#include "optimizers/ftrl.h"
-#include "optimizers/lamb.h"
-#include "optimizers/lion.h"
-#include "optimizers/nadam.h"
-#include "optimizers/rmsprop.h"
-#include "optimizers/schedules.h"
-#include "optimizers/sgd.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/parallel.h>
+#include <keel/optimizers/adadelta.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+#include <keel/optimizers/adam_w.h>
+#include <keel/optimizers/adamax.h>
+#include <keel/optimizers/ftrl.h>
+#include <keel/optimizers/lamb.h>
+#include <keel/optimizers/lion.h>
+#include <keel/optimizers/nadam.h>
+#include <keel/optimizers/rmsprop.h>
+#include <keel/optimizers/schedules.h>
+#include <keel/optimizers/sgd.h>
+
 #include "tests/autodiff/small_tensors.h"
 #include "tests/distribute/fake_processes.h"
 

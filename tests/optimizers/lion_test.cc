@@ -1,6 +1,6 @@
-#include "optimizers/lion.h"
+#include <keel/optimizers/lion.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 #include "tests/optimizers/golden.h"
 

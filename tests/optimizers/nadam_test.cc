@@ -1,6 +1,6 @@
-#include "optimizers/nadam.h"
+#include <keel/optimizers/nadam.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 #include "tests/optimizers/golden.h"
 

@@ -1,19 +1,20 @@
 // What all optimizers can do, in the replicas of a strategy and in those of several processes.
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/replica_context.h"
-#include "distribute/tpu_strategy.h"
-#include "framework/parallel.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
-#include "optimizers/adam_w.h"
-#include "optimizers/lamb.h"
-#include "optimizers/nadam.h"
-#include "optimizers/rmsprop.h"
-#include "optimizers/sgd.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/parallel.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+#include <keel/optimizers/adam_w.h>
+#include <keel/optimizers/lamb.h>
+#include <keel/optimizers/nadam.h>
+#include <keel/optimizers/rmsprop.h>
+#include <keel/optimizers/sgd.h>
+
 #include "tests/distribute/fake_processes.h"
 
 namespace keel::optimizer_options_replicas_test {

@@ -1,19 +1,19 @@
 // What all optimizers can do, in one replica.
-#include "optimizers/optimizer_options.h"
+#include <keel/optimizers/optimizer_options.h>
 
 #include <cmath>
 #include <limits>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
-#include "optimizers/lamb.h"
-#include "optimizers/rmsprop.h"
-#include "optimizers/schedules.h"
-#include "optimizers/sgd.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+#include <keel/optimizers/lamb.h>
+#include <keel/optimizers/rmsprop.h>
+#include <keel/optimizers/schedules.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::optimizer_options_test {
 

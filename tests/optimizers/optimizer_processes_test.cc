@@ -1,11 +1,13 @@
 // Optimizers of replicas in several processes, which are threads of this one.
-#include <gtest/gtest.h>
 #include <numeric>
 
-#include "autodiff/replica_context.h"
-#include "distribute/tpu_strategy.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
+#include <gtest/gtest.h>
+
+#include <keel/autodiff/replica_context.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+
 #include "tests/distribute/fake_processes.h"
 
 namespace keel::optimizer_processes_test {

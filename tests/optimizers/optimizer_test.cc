@@ -1,18 +1,18 @@
-#include "optimizers/optimizer.h"
+#include <keel/optimizers/optimizer.h>
 
 #include <atomic>
 #include <cmath>
 #include <functional>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/replica_context.h"
-#include "distribute/tpu_strategy.h"
-#include "framework/parallel.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
-#include "optimizers/schedules.h"
-#include "optimizers/sgd.h"
+#include <keel/autodiff/replica_context.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/parallel.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+#include <keel/optimizers/schedules.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::optimizer_test {
 

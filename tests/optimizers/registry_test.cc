@@ -1,10 +1,11 @@
-#include "optimizers/registry.h"
+#include <keel/optimizers/registry.h>
 
 #include <functional>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "optimizers/sgd.h"
+#include <keel/optimizers/sgd.h>
+
 #include "tests/optimizers/golden.h"
 
 namespace keel::registry_test {

@@ -1,6 +1,6 @@
-#include "optimizers/rmsprop.h"
+#include <keel/optimizers/rmsprop.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 #include "tests/optimizers/golden.h"
 

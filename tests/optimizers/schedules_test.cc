@@ -1,12 +1,12 @@
-#include "optimizers/schedules.h"
+#include <keel/optimizers/schedules.h>
 
 #include <array>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "optimizers/registry.h"
-#include "optimizers/sgd.h"
+#include <keel/optimizers/registry.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::optimizers::schedules::schedules_test {
 

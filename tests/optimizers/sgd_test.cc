@@ -1,6 +1,6 @@
-#include "optimizers/sgd.h"
+#include <keel/optimizers/sgd.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 #include "tests/optimizers/golden.h"
 

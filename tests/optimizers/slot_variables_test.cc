@@ -1,8 +1,8 @@
-#include "optimizers/slot_variables.h"
+#include <keel/optimizers/slot_variables.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "optimizers/table_optimizer.h"
+#include <keel/optimizers/table_optimizer.h>
 
 namespace keel::slot_variables_test {
 

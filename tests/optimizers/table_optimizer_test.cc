@@ -1,10 +1,10 @@
-#include "optimizers/table_optimizer.h"
+#include <keel/optimizers/table_optimizer.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "optimizers/tpu_parameters.h"
+#include <keel/optimizers/tpu_parameters.h>
 
 namespace keel::table_optimizer_test {
 

@@ -1,13 +1,14 @@
 // What each embedding optimizer makes of a table in an engine of one core.
 #include <cmath>
+
 #include <gtest/gtest.h>
 
-#include "autodiff/variable.h"
-#include "distribute/embedding/engine.h"
-#include "distribute/tpu_strategy.h"
-#include "optimizers/adam.h"
-#include "optimizers/table_optimizer.h"
-#include "optimizers/tpu_parameters.h"
+#include <keel/autodiff/variable.h>
+#include <keel/distribute/embedding/engine.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/optimizers/adam.h>
+#include <keel/optimizers/table_optimizer.h>
+#include <keel/optimizers/tpu_parameters.h>
 
 namespace keel::table_optimizer_training_test {
 

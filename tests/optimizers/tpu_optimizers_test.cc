@@ -1,10 +1,10 @@
-#include "optimizers/tpu_optimizers.h"
+#include <keel/optimizers/tpu_optimizers.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "optimizers/schedules.h"
-#include "optimizers/table_optimizer.h"
-#include "optimizers/tpu_parameters.h"
+#include <keel/optimizers/schedules.h>
+#include <keel/optimizers/table_optimizer.h>
+#include <keel/optimizers/tpu_parameters.h>
 
 namespace keel::tpu_optimizers_test {
 

@@ -1,8 +1,8 @@
-#include "optimizers/tpu_parameters.h"
+#include <keel/optimizers/tpu_parameters.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "optimizers/table_optimizer.h"
+#include <keel/optimizers/table_optimizer.h>
 
 namespace keel::tpu_parameters_test {
 

@@ -1,14 +1,14 @@
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/variable.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
-#include "optimizers/adam_w.h"
-#include "optimizers/ftrl.h"
-#include "optimizers/rmsprop.h"
-#include "optimizers/schedules.h"
-#include "optimizers/sgd.h"
-#include "optimizers/table_optimizer.h"
+#include <keel/autodiff/variable.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+#include <keel/optimizers/adam_w.h>
+#include <keel/optimizers/ftrl.h>
+#include <keel/optimizers/rmsprop.h>
+#include <keel/optimizers/schedules.h>
+#include <keel/optimizers/sgd.h>
+#include <keel/optimizers/table_optimizer.h>
 
 namespace keel::translate_keras_optimizer_test {
 

@@ -1,13 +1,13 @@
 // Where tables and their slots lie, and what becomes of tensors that share the memory.
-#include "optimizers/variable_memory.h"
+#include <keel/optimizers/variable_memory.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "framework/allocator.h"
-#include "optimizers/adam.h"
-#include "optimizers/sgd.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/framework/allocator.h>
+#include <keel/optimizers/adam.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::variable_memory_test {
 

@@ -1,26 +1,27 @@
-#include "savedmodel/backup_and_restore.h"
+#include <keel/savedmodel/backup_and_restore.h>
 
 #include <csignal>
 #include <filesystem>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "distribute/tpu_strategy.h"
-#include "framework/random.h"
-#include "layers/core/dense.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "layers/functional.h"
-#include "layers/layer_state.h"
-#include "layers/losses.h"
-#include "layers/merging/concatenate.h"
-#include "layers/metrics.h"
-#include "layers/normalization/batch_normalization.h"
-#include "layers/regularization/dropout.h"
-#include "layers/sequential.h"
-#include "layers/training/callbacks.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
-#include "savedmodel/model_checkpoint.h"
+#include <keel/callbacks.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/random.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/layer_state.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/normalization/batch_normalization.h>
+#include <keel/layers/regularization/dropout.h>
+#include <keel/layers/sequential.h>
+#include <keel/losses.h>
+#include <keel/metrics.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+#include <keel/savedmodel/model_checkpoint.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::backup_and_restore_test {

@@ -1,19 +1,20 @@
-#include "savedmodel/c_api.h"
+#include <keel/savedmodel/c_api.h>
 
 #include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <thread>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/data/example.h"
-#include "layers/core/dense.h"
-#include "layers/embedding/embed_reduce.h"
-#include "layers/functional.h"
-#include "layers/merging/concatenate.h"
-#include "layers/sequential.h"
-#include "savedmodel/saved_model.h"
+#include <keel/framework/data/example.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/embedding/embed_reduce.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/sequential.h>
+#include <keel/savedmodel/saved_model.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::c_api_test {

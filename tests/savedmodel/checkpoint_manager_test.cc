@@ -1,13 +1,14 @@
-#include "savedmodel/checkpoint_manager.h"
+#include <keel/savedmodel/checkpoint_manager.h>
 
 #include <algorithm>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/config.h"
-#include "framework/temporary_file.h"
+#include <keel/framework/config.h>
+#include <keel/framework/temporary_file.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::checkpoint_manager_test {

@@ -1,24 +1,25 @@
-#include "savedmodel/checkpoint.h"
+#include <keel/savedmodel/checkpoint.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "framework/allocator.h"
-#include "framework/random.h"
-#include "layers/core/dense.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "layers/functional.h"
-#include "layers/naming.h"
-#include "layers/normalization/batch_normalization.h"
-#include "layers/regularization/dropout.h"
-#include "layers/sequential.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
-#include "optimizers/schedules.h"
-#include "optimizers/sgd.h"
-#include "savedmodel/hdf5_file.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/allocator.h>
+#include <keel/framework/random.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/naming.h>
+#include <keel/layers/normalization/batch_normalization.h>
+#include <keel/layers/regularization/dropout.h>
+#include <keel/layers/sequential.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+#include <keel/optimizers/schedules.h>
+#include <keel/optimizers/sgd.h>
+#include <keel/savedmodel/hdf5_file.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::checkpoint_test {

@@ -1,14 +1,15 @@
 // Checkpoints of embedding tables move between every way to hold them.
 #include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "layers/layer_state.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
-#include "savedmodel/checkpoint.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/layer_state.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+#include <keel/savedmodel/checkpoint.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::embedding_checkpoint_test {

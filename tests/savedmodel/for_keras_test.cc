@@ -1,15 +1,16 @@
-#include "savedmodel/for_keras.h"
+#include <keel/savedmodel/for_keras.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/core/dense.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "layers/functional.h"
-#include "layers/interaction/dot_interaction.h"
-#include "layers/interaction/feature_cross.h"
-#include "layers/merging/concatenate.h"
-#include "layers/sequential.h"
-#include "savedmodel/saved_model.h"
+#include <keel/layers/core/dense.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/interaction/dot_interaction.h>
+#include <keel/layers/interaction/feature_cross.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/sequential.h>
+#include <keel/savedmodel/saved_model.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::for_keras_test {

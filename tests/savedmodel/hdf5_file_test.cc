@@ -1,4 +1,4 @@
-#include "savedmodel/hdf5_file.h"
+#include <keel/savedmodel/hdf5_file.h>
 
 #include <array>
 #include <csignal>
@@ -7,7 +7,7 @@
 #include <hdf5.h>
 #include <sys/resource.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 #include "tests/savedmodel/temp_folder.h"
 

@@ -1,26 +1,27 @@
 // Files of models whose tables are in int8, as Keras lays them out.
-#include "savedmodel/int8_tables.h"
+#include <keel/savedmodel/int8_tables.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/quantizers.h"
-#include "layers/core/dense.h"
-#include "layers/core/embedding.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "layers/functional.h"
-#include "layers/registry.h"
-#include "layers/reshaping/flatten.h"
-#include "layers/sequential.h"
-#include "layers/serving/serving_plan.h"
-#include "layers/wrappers/time_distributed.h"
-#include "optimizers/adam.h"
-#include "savedmodel/checkpoint.h"
-#include "savedmodel/hdf5_file.h"
-#include "savedmodel/saved_model.h"
-#include "savedmodel/zip_file.h"
+#include <keel/framework/quantizers.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/registry.h>
+#include <keel/layers/reshaping/flatten.h>
+#include <keel/layers/sequential.h>
+#include <keel/layers/serving/serving_plan.h>
+#include <keel/layers/wrappers/time_distributed.h>
+#include <keel/optimizers/adam.h>
+#include <keel/savedmodel/checkpoint.h>
+#include <keel/savedmodel/hdf5_file.h>
+#include <keel/savedmodel/saved_model.h>
+#include <keel/savedmodel/zip_file.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::int8_tables_test {

@@ -1,20 +1,21 @@
-#include "savedmodel/keras_archive.h"
+#include <keel/savedmodel/keras_archive.h>
 
 #include <map>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "layers/core/dense.h"
-#include "layers/functional.h"
-#include "layers/preprocessing/integer_lookup.h"
-#include "layers/preprocessing/string_lookup.h"
-#include "layers/registry.h"
-#include "layers/sequential.h"
-#include "optimizers/adam.h"
-#include "savedmodel/hdf5_file.h"
-#include "savedmodel/saved_model.h"
-#include "savedmodel/zip_file.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/preprocessing/integer_lookup.h>
+#include <keel/layers/preprocessing/string_lookup.h>
+#include <keel/layers/registry.h>
+#include <keel/layers/sequential.h>
+#include <keel/optimizers/adam.h>
+#include <keel/savedmodel/hdf5_file.h>
+#include <keel/savedmodel/saved_model.h>
+#include <keel/savedmodel/zip_file.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::keras_archive_test {

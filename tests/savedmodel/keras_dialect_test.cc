@@ -1,20 +1,21 @@
 // Files as Keras 1 and 2 wrote them: configs in their exact form, and the numbers that follow from
 // the formulas of those versions.
-#include "savedmodel/keras_dialect.h"
+#include <keel/savedmodel/keras_dialect.h>
 
 #include <cmath>
 #include <hdf5.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/core/dense.h"
-#include "layers/functional.h"
-#include "layers/metrics.h"
-#include "layers/reshaping/flatten.h"
-#include "layers/sequential.h"
-#include "savedmodel/hdf5_contents.h"
-#include "savedmodel/saved_model.h"
-#include "savedmodel/zip_file.h"
+#include <keel/layers/core/dense.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/reshaping/flatten.h>
+#include <keel/layers/sequential.h>
+#include <keel/metrics.h>
+#include <keel/savedmodel/hdf5_contents.h>
+#include <keel/savedmodel/saved_model.h>
+#include <keel/savedmodel/zip_file.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::keras_dialect_test {

@@ -4,14 +4,15 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/core/dense.h"
-#include "layers/core/embedding.h"
-#include "layers/functional.h"
-#include "layers/registry.h"
-#include "savedmodel/hdf5_file.h"
-#include "savedmodel/saved_model.h"
+#include <keel/layers/core/dense.h>
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/registry.h>
+#include <keel/savedmodel/hdf5_file.h>
+#include <keel/savedmodel/saved_model.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::keras_files_test {

@@ -1,14 +1,15 @@
-#include "savedmodel/keras_h5_optimizer.h"
+#include <keel/savedmodel/keras_h5_optimizer.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/random.h"
-#include "layers/core/dense.h"
-#include "layers/input_layer.h"
-#include "layers/sequential.h"
-#include "optimizers/registry.h"
-#include "savedmodel/checkpoint.h"
-#include "savedmodel/saved_model.h"
+#include <keel/framework/random.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/input_layer.h>
+#include <keel/layers/sequential.h>
+#include <keel/optimizers/registry.h>
+#include <keel/savedmodel/checkpoint.h>
+#include <keel/savedmodel/saved_model.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::keras_h5_optimizer_test {

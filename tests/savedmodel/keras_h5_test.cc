@@ -1,30 +1,31 @@
-#include "savedmodel/keras_h5.h"
+#include <keel/savedmodel/keras_h5.h>
 
 #include <map>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/random.h"
-#include "layers/attention/attention.h"
-#include "layers/attention/grouped_query_attention.h"
-#include "layers/core/dense.h"
-#include "layers/core/embedding.h"
-#include "layers/functional.h"
-#include "layers/interaction/feature_cross.h"
-#include "layers/losses.h"
-#include "layers/merging/concatenate.h"
-#include "layers/metrics.h"
-#include "layers/normalization/batch_normalization.h"
-#include "layers/normalization/layer_normalization.h"
-#include "layers/regularization/dropout.h"
-#include "layers/reshaping/flatten.h"
-#include "layers/sequential.h"
-#include "layers/wrappers/time_distributed.h"
-#include "optimizers/adam.h"
-#include "optimizers/sgd.h"
-#include "savedmodel/hdf5_file.h"
-#include "savedmodel/keras_compile.h"
-#include "savedmodel/model_weights.h"
+#include <keel/framework/random.h>
+#include <keel/layers/attention/attention.h>
+#include <keel/layers/attention/grouped_query_attention.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/interaction/feature_cross.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/normalization/batch_normalization.h>
+#include <keel/layers/normalization/layer_normalization.h>
+#include <keel/layers/regularization/dropout.h>
+#include <keel/layers/reshaping/flatten.h>
+#include <keel/layers/sequential.h>
+#include <keel/layers/wrappers/time_distributed.h>
+#include <keel/losses.h>
+#include <keel/metrics.h>
+#include <keel/optimizers/adam.h>
+#include <keel/optimizers/sgd.h>
+#include <keel/savedmodel/hdf5_file.h>
+#include <keel/savedmodel/keras_compile.h>
+#include <keel/savedmodel/model_weights.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::keras_h5_test {

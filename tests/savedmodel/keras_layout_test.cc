@@ -1,13 +1,14 @@
 // The exact HDF5 types of what files hold, which h5py and Keras read by.
 #include <hdf5.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/core/dense.h"
-#include "layers/core/identity.h"
-#include "layers/input_layer.h"
-#include "layers/sequential.h"
-#include "savedmodel/saved_model.h"
+#include <keel/layers/core/dense.h>
+#include <keel/layers/core/identity.h>
+#include <keel/layers/input_layer.h>
+#include <keel/layers/sequential.h>
+#include <keel/savedmodel/saved_model.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::keras_layout_test {

@@ -1,20 +1,21 @@
 // save_weights and load_weights: weights alone, in the legacy layout and in Keras 3's.
 #include <filesystem>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/attention/grouped_query_attention.h"
-#include "layers/core/dense.h"
-#include "layers/functional.h"
-#include "layers/interaction/feature_cross.h"
-#include "layers/merging/concatenate.h"
-#include "layers/normalization/batch_normalization.h"
-#include "layers/sequential.h"
-#include "layers/sublayer_attributes.h"
-#include "optimizers/adam.h"
-#include "savedmodel/hdf5_file.h"
-#include "savedmodel/saved_model.h"
-#include "savedmodel/zip_file.h"
+#include <keel/layers/attention/grouped_query_attention.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/interaction/feature_cross.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/normalization/batch_normalization.h>
+#include <keel/layers/sequential.h>
+#include <keel/layers/sublayer_attributes.h>
+#include <keel/optimizers/adam.h>
+#include <keel/savedmodel/hdf5_file.h>
+#include <keel/savedmodel/saved_model.h>
+#include <keel/savedmodel/zip_file.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::keras_weights_test {

@@ -2,17 +2,18 @@
 #include <cmath>
 #include <cstring>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "framework/random.h"
-#include "layers/core/embedding.h"
-#include "layers/embedding/embed_reduce.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "optimizers/adam_w.h"
-#include "optimizers/sgd.h"
-#include "savedmodel/checkpoint.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/framework/random.h>
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/embedding/embed_reduce.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/optimizers/adam_w.h>
+#include <keel/optimizers/sgd.h>
+#include <keel/savedmodel/checkpoint.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::lazy_rows_training_test {

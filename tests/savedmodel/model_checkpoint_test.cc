@@ -1,17 +1,18 @@
-#include "savedmodel/model_checkpoint.h"
+#include <keel/savedmodel/model_checkpoint.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/core/dense.h"
-#include "layers/losses.h"
-#include "layers/metrics.h"
-#include "layers/sequential.h"
-#include "layers/training/lambda_callback.h"
-#include "optimizers/sgd.h"
-#include "savedmodel/saved_model.h"
+#include <keel/layers/core/dense.h>
+#include <keel/layers/sequential.h>
+#include <keel/layers/training/lambda_callback.h>
+#include <keel/losses.h>
+#include <keel/metrics.h>
+#include <keel/optimizers/sgd.h>
+#include <keel/savedmodel/saved_model.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::model_checkpoint_test {

@@ -1,19 +1,20 @@
-#include "savedmodel/saved_model.h"
+#include <keel/savedmodel/saved_model.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "distribute/tpu_strategy.h"
-#include "framework/random.h"
-#include "layers/core/dense.h"
-#include "layers/core/embedding.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "layers/functional.h"
-#include "layers/merging/concatenate.h"
-#include "layers/normalization/batch_normalization.h"
-#include "layers/registry.h"
-#include "layers/reshaping/flatten.h"
-#include "layers/sequential.h"
-#include "savedmodel/hdf5_file.h"
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/random.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/normalization/batch_normalization.h>
+#include <keel/layers/registry.h>
+#include <keel/layers/reshaping/flatten.h>
+#include <keel/layers/sequential.h>
+#include <keel/savedmodel/hdf5_file.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::saved_model_test {

@@ -1,19 +1,20 @@
-#include "savedmodel/signature.h"
+#include <keel/savedmodel/signature.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/data/example.h"
-#include "layers/core/dense.h"
-#include "layers/core/embedding.h"
-#include "layers/embedding/embed_reduce.h"
-#include "layers/functional.h"
-#include "layers/merging/concatenate.h"
-#include "layers/reshaping/flatten.h"
-#include "layers/sequential.h"
-#include "savedmodel/hdf5_file.h"
-#include "savedmodel/saved_model.h"
-#include "savedmodel/signature_files.h"
-#include "savedmodel/zip_file.h"
+#include <keel/framework/data/example.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/embedding/embed_reduce.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/reshaping/flatten.h>
+#include <keel/layers/sequential.h>
+#include <keel/savedmodel/hdf5_file.h>
+#include <keel/savedmodel/saved_model.h>
+#include <keel/savedmodel/signature_files.h>
+#include <keel/savedmodel/zip_file.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::signature_test {

@@ -7,7 +7,7 @@
 #include <string>
 #include <unistd.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel {
 

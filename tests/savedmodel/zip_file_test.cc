@@ -1,8 +1,9 @@
-#include "savedmodel/zip_file.h"
+#include <keel/savedmodel/zip_file.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::zip_file_test {

@@ -1,11 +1,12 @@
 #include "tests/support/embedding_fixture.h"
 
 #include <cmath>
-#include <gtest/gtest.h>
 #include <numeric>
 
-#include "autodiff/ops.h"
-#include "distribute/tpu_strategy.h"
+#include <gtest/gtest.h>
+
+#include <keel/autodiff/ops.h>
+#include <keel/distribute/tpu_strategy.h>
 
 namespace keel::fixture {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "distribute/strategy.h"
-#include "layers/embedding/tpu_embedding.h"
+#include <keel/distribute/strategy.h>
+#include <keel/layers/embedding/tpu_embedding.h>
 
 namespace keel::fixture {
 

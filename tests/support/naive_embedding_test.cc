@@ -3,10 +3,11 @@
 
 #include <cmath>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <sstream>
 
-#include "framework/config.h"
+#include <gtest/gtest.h>
+
+#include <keel/framework/config.h>
 
 namespace keel::naive::naive_embedding_test {
 

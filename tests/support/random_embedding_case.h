@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "framework/nest.h"
-#include "framework/tensor_like.h"
-#include "layers/embedding/tpu_embedding.h"
+#include <keel/framework/nest.h>
+#include <keel/framework/tensor_like.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+
 #include "tests/support/naive_embedding.h"
 
 namespace keel::naive {

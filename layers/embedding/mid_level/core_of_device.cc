@@ -1,4 +1,4 @@
-#include "layers/embedding/mid_level/core_of_device.h"
+#include <keel/layers/embedding/mid_level/core_of_device.h>
 
 #include <algorithm>
 #include <cctype>
@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel {
 namespace {

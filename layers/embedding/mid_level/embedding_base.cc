@@ -1,4 +1,4 @@
-#include "layers/embedding/mid_level/embedding_base.h"
+#include <keel/layers/embedding/mid_level/embedding_base.h>
 
 namespace keel::tpu {
 namespace {

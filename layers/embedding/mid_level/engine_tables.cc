@@ -1,4 +1,4 @@
-#include "layers/embedding/mid_level/engine_tables.h"
+#include <keel/layers/embedding/mid_level/engine_tables.h>
 
 namespace keel {
 

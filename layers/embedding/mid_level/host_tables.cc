@@ -1,7 +1,7 @@
-#include "layers/embedding/mid_level/host_tables.h"
+#include <keel/layers/embedding/mid_level/host_tables.h>
 
-#include "framework/memory_error.h"
-#include "optimizers/slot_variables.h"
+#include <keel/framework/memory_error.h>
+#include <keel/optimizers/slot_variables.h>
 
 namespace keel {
 namespace {

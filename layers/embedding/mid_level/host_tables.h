@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "autodiff/variable.h"
-#include "layers/embedding/mid_level/tracked_tables.h"
-#include "layers/embedding/table_config.h"
+#include <keel/autodiff/variable.h>
+#include <keel/layers/embedding/mid_level/tracked_tables.h>
+#include <keel/layers/embedding/table_config.h>
 
 namespace keel {
 

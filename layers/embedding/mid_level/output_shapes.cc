@@ -1,4 +1,4 @@
-#include "layers/embedding/mid_level/output_shapes.h"
+#include <keel/layers/embedding/mid_level/output_shapes.h>
 
 #include <algorithm>
 #include <iostream>

@@ -1,17 +1,17 @@
-#include "layers/embedding/mid_level/tpu_embedding.h"
+#include <keel/layers/embedding/mid_level/tpu_embedding.h>
 
 #include <atomic>
 #include <deque>
 #include <functional>
 #include <iostream>
 
-#include "autodiff/control_flow.h"
-#include "autodiff/replica_context.h"
-#include "autodiff/tape.h"
-#include "distribute/embedding/tpu_system.h"
-#include "layers/embedding/mid_level/call_order.h"
-#include "layers/embedding/mid_level/core_of_device.h"
-#include "layers/embedding/mid_level/engine_tables.h"
+#include <keel/autodiff/control_flow.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/embedding/tpu_system.h>
+#include <keel/layers/embedding/mid_level/call_order.h>
+#include <keel/layers/embedding/mid_level/core_of_device.h>
+#include <keel/layers/embedding/mid_level/engine_tables.h>
 
 namespace keel::tpu {
 namespace {

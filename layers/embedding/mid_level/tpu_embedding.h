@@ -28,10 +28,10 @@
 #include <optional>
 #include <string>
 
-#include "distribute/per_replica.h"
-#include "layers/embedding/engine_driver.h"
-#include "layers/embedding/mid_level/embedding_base.h"
-#include "layers/embedding/mid_level/output_shapes.h"
+#include <keel/distribute/per_replica.h>
+#include <keel/layers/embedding/engine_driver.h>
+#include <keel/layers/embedding/mid_level/embedding_base.h>
+#include <keel/layers/embedding/mid_level/output_shapes.h>
 
 namespace keel::tpu {
 

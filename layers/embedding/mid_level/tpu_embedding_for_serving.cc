@@ -1,8 +1,8 @@
-#include "layers/embedding/mid_level/tpu_embedding_for_serving.h"
+#include <keel/layers/embedding/mid_level/tpu_embedding_for_serving.h>
 
 #include <algorithm>
 
-#include "distribute/strategy.h"
+#include <keel/distribute/strategy.h>
 
 namespace keel::tpu {
 namespace {

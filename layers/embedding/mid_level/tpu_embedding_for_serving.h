@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "layers/embedding/mid_level/variable_embedding.h"
+#include <keel/layers/embedding/mid_level/variable_embedding.h>
 
 namespace keel::tpu {
 

@@ -1,6 +1,6 @@
-#include "layers/embedding/mid_level/tpu_embedding_v0.h"
+#include <keel/layers/embedding/mid_level/tpu_embedding_v0.h>
 
-#include "distribute/strategy.h"
+#include <keel/distribute/strategy.h>
 
 namespace keel::tpu {
 namespace {

@@ -2,7 +2,7 @@
 // (tf.tpu.experimental.embedding.TPUEmbeddingV0).
 #pragma once
 
-#include "layers/embedding/mid_level/variable_embedding.h"
+#include <keel/layers/embedding/mid_level/variable_embedding.h>
 
 namespace keel::tpu {
 

@@ -1,6 +1,6 @@
-#include "layers/embedding/mid_level/variable_embedding.h"
+#include <keel/layers/embedding/mid_level/variable_embedding.h>
 
-#include "autodiff/tape.h"
+#include <keel/autodiff/tape.h>
 
 namespace keel::tpu {
 

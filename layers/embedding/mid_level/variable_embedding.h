@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "layers/embedding/host_lookup.h"
-#include "layers/embedding/mid_level/embedding_base.h"
+#include <keel/layers/embedding/host_lookup.h>
+#include <keel/layers/embedding/mid_level/embedding_base.h>
 
 namespace keel::tpu {
 

@@ -1,12 +1,13 @@
-#include "distribute/embedding/configuration.h"
+#include <keel/distribute/embedding/configuration.h>
 
-#include <gtest/gtest.h>
 #include <limits>
 #include <numeric>
 
-#include "framework/errors.h"
-#include "framework/kernels/embedding_update_rules.h"
-#include "framework/random.h"
+#include <gtest/gtest.h>
+
+#include <keel/framework/errors.h>
+#include <keel/framework/kernels/embedding_update_rules.h>
+#include <keel/framework/random.h>
 
 namespace keel::distribute::configuration_test {
 

@@ -1,13 +1,15 @@
-#include <gtest/gtest.h>
 #include <map>
 #include <random>
 
-#include "autodiff/replica_context.h"
-#include "distribute/embedding/background_worker.h"
-#include "distribute/embedding/engine.h"
-#include "distribute/embedding/tpu_system.h"
-#include "distribute/tpu_strategy.h"
-#include "framework/parallel.h"
+#include <gtest/gtest.h>
+
+#include <keel/autodiff/replica_context.h>
+#include <keel/distribute/embedding/background_worker.h>
+#include <keel/distribute/embedding/engine.h>
+#include <keel/distribute/embedding/tpu_system.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/parallel.h>
+
 #include "tests/distribute/fake_processes.h"
 
 namespace keel::distribute::engine_prefetch_test {

@@ -1,16 +1,18 @@
-#include "distribute/embedding/engine.h"
+#include <keel/distribute/embedding/engine.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <gtest/gtest.h>
 #include <numeric>
 
-#include "autodiff/replica_context.h"
-#include "distribute/embedding/tpu_system.h"
-#include "distribute/tpu_strategy.h"
-#include "framework/parallel.h"
-#include "framework/profile.h"
+#include <gtest/gtest.h>
+
+#include <keel/autodiff/replica_context.h>
+#include <keel/distribute/embedding/tpu_system.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/parallel.h>
+#include <keel/framework/profile.h>
+
 #include "tests/distribute/fake_processes.h"
 
 namespace keel::distribute::engine_test {

@@ -1,11 +1,13 @@
 #include <cmath>
+
 #include <gtest/gtest.h>
 
-#include "autodiff/replica_context.h"
-#include "distribute/embedding/engine.h"
-#include "distribute/tpu_strategy.h"
-#include "framework/kernels/embedding_update_rules.h"
-#include "framework/parallel.h"
+#include <keel/autodiff/replica_context.h>
+#include <keel/distribute/embedding/engine.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/kernels/embedding_update_rules.h>
+#include <keel/framework/parallel.h>
+
 #include "tests/distribute/fake_processes.h"
 
 namespace keel::distribute::half_tables_test {

@@ -1,7 +1,8 @@
-#include "distribute/embedding/partition.h"
+#include <keel/distribute/embedding/partition.h>
+
+#include <vector>
 
 #include <gtest/gtest.h>
-#include <vector>
 
 namespace keel::distribute::partition_test {
 

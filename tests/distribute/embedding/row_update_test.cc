@@ -1,8 +1,9 @@
-#include "distribute/embedding/row_update.h"
+#include <keel/distribute/embedding/row_update.h>
 
 #include <cmath>
-#include <gtest/gtest.h>
 #include <limits>
+
+#include <gtest/gtest.h>
 
 namespace keel::distribute::row_update_test {
 

@@ -1,4 +1,4 @@
-#include "framework/data/csv.h"
+#include <keel/framework/data/csv.h>
 
 #include <algorithm>
 #include <cmath>
@@ -7,9 +7,9 @@
 #include <sstream>
 #include <string>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/parallel.h"
+#include <keel/framework/parallel.h>
 
 namespace keel::data::csv_test {
 

@@ -1,4 +1,4 @@
-#include "framework/data/dataset.h"
+#include <keel/framework/data/dataset.h>
 
 #include <algorithm>
 #include <array>
@@ -7,9 +7,9 @@
 #include <numeric>
 #include <set>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/random.h"
+#include <keel/framework/random.h>
 
 namespace keel::data::dataset_test {
 

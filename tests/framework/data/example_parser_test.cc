@@ -1,14 +1,15 @@
-#include "framework/data/example_parser.h"
+#include <keel/framework/data/example_parser.h>
 
 #include <cmath>
 #include <limits>
 #include <random>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/data/example.h"
-#include "framework/data/tfrecord.h"
-#include "framework/parallel.h"
+#include <keel/framework/data/example.h>
+#include <keel/framework/data/tfrecord.h>
+#include <keel/framework/parallel.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::data::example_parser_test {

@@ -1,9 +1,9 @@
-#include "framework/data/number_text.h"
+#include <keel/framework/data/number_text.h>
 
 #include <cstring>
 #include <string>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::data::number_text_test {
 

@@ -7,11 +7,11 @@
 #include <map>
 #include <sstream>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/data/csv.h"
-#include "framework/data/example_parser.h"
-#include "framework/data/tfrecord.h"
+#include <keel/framework/data/csv.h>
+#include <keel/framework/data/example_parser.h>
+#include <keel/framework/data/tfrecord.h>
 
 namespace keel::data::real_records_test {
 

@@ -1,10 +1,11 @@
-#include "framework/data/tfrecord.h"
+#include <keel/framework/data/tfrecord.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/crc32c.h"
-#include "framework/data/compressed_file.h"
-#include "framework/errors.h"
+#include <keel/framework/crc32c.h>
+#include <keel/framework/data/compressed_file.h>
+#include <keel/framework/errors.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::data::tfrecord_test {

@@ -1,8 +1,8 @@
-#include "framework/data/utf8.h"
+#include <keel/framework/data/utf8.h>
 
 #include <string>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::data::utf8_test {
 

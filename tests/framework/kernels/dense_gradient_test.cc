@@ -1,14 +1,15 @@
-#include "framework/kernels/dense_gradient.h"
+#include <keel/framework/kernels/dense_gradient.h>
 
 #include <array>
 #include <cmath>
 #include <string>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/kernels/amx_tiles.h"
-#include "framework/parallel.h"
+#include <keel/framework/kernels/amx_tiles.h>
+#include <keel/framework/parallel.h>
+
 #include "tests/framework/kernels/random_values.h"
 
 namespace keel::kernels::dense_gradient_test {

@@ -1,10 +1,11 @@
-#include "framework/kernels/embedding_update_rules.h"
+#include <keel/framework/kernels/embedding_update_rules.h>
 
 #include <cmath>
-#include <gtest/gtest.h>
 #include <limits>
 
-#include "framework/errors.h"
+#include <gtest/gtest.h>
+
+#include <keel/framework/errors.h>
 
 namespace keel::embedding_update_rules_test {
 

@@ -1,13 +1,13 @@
-#include "framework/kernels/gather.h"
+#include <keel/framework/kernels/gather.h>
 
 #include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/parallel.h"
+#include <keel/framework/parallel.h>
 
 namespace keel::kernels::gather_test {
 

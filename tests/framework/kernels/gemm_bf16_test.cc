@@ -1,4 +1,4 @@
-#include "framework/kernels/gemm_bf16.h"
+#include <keel/framework/kernels/gemm_bf16.h>
 
 #include <array>
 #include <bit>
@@ -6,11 +6,12 @@
 #include <limits>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/kernels/amx_tiles.h"
-#include "framework/kernels/gemm_dispatch.h"
-#include "framework/parallel.h"
+#include <keel/framework/kernels/amx_tiles.h>
+#include <keel/framework/kernels/gemm_dispatch.h>
+#include <keel/framework/parallel.h>
+
 #include "tests/framework/kernels/nearest_bfloat16.h"
 #include "tests/framework/kernels/random_values.h"
 

@@ -1,4 +1,4 @@
-#include "framework/kernels/gemm.h"
+#include <keel/framework/kernels/gemm.h>
 
 #include <Eigen/Core>
 #include <algorithm>
@@ -6,9 +6,10 @@
 #include <cmath>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/parallel.h"
+#include <keel/framework/parallel.h>
+
 #include "tests/framework/kernels/random_values.h"
 
 namespace keel::kernels::gemm_test {

@@ -5,12 +5,13 @@
 #include <limits>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/kernels/gemm.h"
-#include "framework/kernels/gemm_dispatch.h"
-#include "framework/matmul_precision.h"
-#include "framework/parallel.h"
+#include <keel/framework/kernels/gemm.h>
+#include <keel/framework/kernels/gemm_dispatch.h>
+#include <keel/framework/matmul_precision.h>
+#include <keel/framework/parallel.h>
+
 #include "tests/framework/kernels/nearest_bfloat16.h"
 #include "tests/framework/kernels/random_values.h"
 

@@ -1,4 +1,4 @@
-#include "framework/kernels/half.h"
+#include <keel/framework/kernels/half.h>
 
 #include <bit>
 #include <cmath>
@@ -6,10 +6,10 @@
 #include <numeric>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/kernels/gather.h"
-#include "framework/random.h"
+#include <keel/framework/kernels/gather.h>
+#include <keel/framework/random.h>
 
 namespace keel::kernels::half_test {
 

@@ -1,11 +1,11 @@
-#include "framework/kernels/interaction.h"
+#include <keel/framework/kernels/interaction.h>
 
 #include <cmath>
 #include <limits>
 #include <random>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::kernels::interaction_test {
 

@@ -1,4 +1,4 @@
-#include "framework/kernels/packed_gemm.h"
+#include <keel/framework/kernels/packed_gemm.h>
 
 #include <bit>
 #include <cmath>
@@ -6,9 +6,9 @@
 #include <random>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/kernels/gemm.h"
+#include <keel/framework/kernels/gemm.h>
 
 namespace keel::kernels::packed_gemm_test {
 

@@ -1,12 +1,12 @@
-#include "framework/kernels/row_groups.h"
+#include <keel/framework/kernels/row_groups.h>
 
 #include <map>
 #include <random>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel::kernels::row_groups_test {
 

@@ -1,4 +1,4 @@
-#include "framework/kernels/skipped_steps.h"
+#include <keel/framework/kernels/skipped_steps.h>
 
 #include <algorithm>
 #include <cmath>
@@ -6,11 +6,11 @@
 #include <limits>
 #include <random>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/errors.h"
-#include "framework/kernels/dense_update_rules.h"
-#include "framework/kernels/embedding_update_rules.h"
+#include <keel/framework/errors.h>
+#include <keel/framework/kernels/dense_update_rules.h>
+#include <keel/framework/kernels/embedding_update_rules.h>
 
 namespace keel::kernels::skipped_steps_test {
 

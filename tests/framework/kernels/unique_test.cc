@@ -1,12 +1,12 @@
-#include "framework/kernels/unique.h"
+#include <keel/framework/kernels/unique.h>
 
 #include <limits>
 #include <map>
 #include <random>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/parallel.h"
+#include <keel/framework/parallel.h>
 
 namespace keel::kernels::unique_test {
 

@@ -1,9 +1,9 @@
-#include "framework/kernels/update_rule.h"
+#include <keel/framework/kernels/update_rule.h>
 
 #include <cmath>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::update_rule_test {
 

@@ -1,6 +1,6 @@
-#include "layers/activation/activation.h"
+#include <keel/layers/activation/activation.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::activation_test {
 

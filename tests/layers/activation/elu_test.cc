@@ -1,8 +1,8 @@
-#include "layers/activation/elu.h"
+#include <keel/layers/activation/elu.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 #include "tests/layers/gradient_check.h"
 

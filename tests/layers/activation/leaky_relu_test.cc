@@ -1,8 +1,9 @@
-#include "layers/activation/leaky_relu.h"
+#include <keel/layers/activation/leaky_relu.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/registry.h"
+#include <keel/layers/registry.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::leaky_relu_test {

@@ -1,8 +1,9 @@
-#include "layers/activation/prelu.h"
+#include <keel/layers/activation/prelu.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/input_layer.h"
+#include <keel/layers/input_layer.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::prelu_test {

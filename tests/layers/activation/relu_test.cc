@@ -1,15 +1,16 @@
-#include "layers/activation/relu.h"
+#include <keel/layers/activation/relu.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "layers/input_layer.h"
-#include "layers/registry.h"
-#include "layers/sequential.h"
-#include "savedmodel/saved_model.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/layers/input_layer.h>
+#include <keel/layers/registry.h>
+#include <keel/layers/sequential.h>
+#include <keel/savedmodel/saved_model.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::relu_test {

@@ -1,6 +1,6 @@
-#include "layers/activation/softmax.h"
+#include <keel/layers/activation/softmax.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 #include "tests/layers/gradient_check.h"
 

@@ -1,11 +1,12 @@
-#include "layers/attention/attention.h"
+#include <keel/layers/attention/attention.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "layers/functional.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/functional.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::attention_test {

@@ -1,9 +1,9 @@
-#include "layers/attention/grouped_query_attention.h"
+#include <keel/layers/attention/grouped_query_attention.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "layers/input_layer.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/input_layer.h>
 
 namespace keel::grouped_query_attention_test {
 

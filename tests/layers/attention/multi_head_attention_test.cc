@@ -1,12 +1,13 @@
-#include "layers/attention/multi_head_attention.h"
+#include <keel/layers/attention/multi_head_attention.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "layers/functional.h"
-#include "layers/registry.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/registry.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::multi_head_attention_test {

@@ -1,9 +1,10 @@
-#include "layers/convolution/conv1d.h"
+#include <keel/layers/convolution/conv1d.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/functional.h"
-#include "layers/registry.h"
+#include <keel/layers/functional.h>
+#include <keel/layers/registry.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::conv1d_test {

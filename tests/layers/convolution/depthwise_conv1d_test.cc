@@ -1,9 +1,10 @@
-#include "layers/convolution/depthwise_conv1d.h"
+#include <keel/layers/convolution/depthwise_conv1d.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/convolution/conv1d.h"
-#include "layers/input_layer.h"
+#include <keel/layers/convolution/conv1d.h>
+#include <keel/layers/input_layer.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::depthwise_conv1d_test {

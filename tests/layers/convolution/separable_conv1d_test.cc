@@ -1,10 +1,11 @@
-#include "layers/convolution/separable_conv1d.h"
+#include <keel/layers/convolution/separable_conv1d.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/convolution/conv1d.h"
-#include "layers/convolution/depthwise_conv1d.h"
-#include "layers/input_layer.h"
+#include <keel/layers/convolution/conv1d.h>
+#include <keel/layers/convolution/depthwise_conv1d.h>
+#include <keel/layers/input_layer.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::separable_conv1d_test {

@@ -1,9 +1,9 @@
-#include "layers/convolution/windows.h"
+#include <keel/layers/convolution/windows.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
 
 namespace keel::windows_test {
 

@@ -1,10 +1,10 @@
-#include "layers/core/dense.h"
+#include <keel/layers/core/dense.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "layers/input_layer.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/layers/input_layer.h>
 
 namespace keel::dense_test {
 

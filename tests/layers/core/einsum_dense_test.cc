@@ -1,9 +1,10 @@
-#include "layers/core/einsum_dense.h"
+#include <keel/layers/core/einsum_dense.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/input_layer.h"
-#include "layers/registry.h"
+#include <keel/layers/input_layer.h>
+#include <keel/layers/registry.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::einsum_dense_test {

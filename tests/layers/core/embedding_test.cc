@@ -1,11 +1,11 @@
-#include "layers/core/embedding.h"
+#include <keel/layers/core/embedding.h>
 
 #include <algorithm>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
 
 namespace keel::embedding_test {
 

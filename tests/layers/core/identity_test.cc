@@ -1,6 +1,6 @@
-#include "layers/core/identity.h"
+#include <keel/layers/core/identity.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::identity_test {
 

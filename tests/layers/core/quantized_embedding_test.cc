@@ -1,16 +1,16 @@
 // Embedding.quantize: tables in int8.
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "framework/quantizers.h"
-#include "layers/core/dense.h"
-#include "layers/core/embedding.h"
-#include "layers/registry.h"
-#include "layers/sequential.h"
-#include "optimizers/sgd.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/framework/quantizers.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/registry.h>
+#include <keel/layers/sequential.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::quantized_embedding_test {
 

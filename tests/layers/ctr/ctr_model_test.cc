@@ -1,10 +1,10 @@
-#include "layers/ctr/ctr_model.h"
+#include <keel/layers/ctr/ctr_model.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "distribute/tpu_strategy.h"
-#include "framework/random.h"
-#include "optimizers/adam.h"
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/random.h>
+#include <keel/optimizers/adam.h>
 
 namespace keel::ctr_model_test {
 

@@ -1,11 +1,11 @@
-#include "layers/ctr/ctr_schema.h"
+#include <keel/layers/ctr/ctr_schema.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::ctr_schema_test {
 

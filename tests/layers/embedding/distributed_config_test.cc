@@ -1,13 +1,13 @@
-#include "layers/embedding/distributed_config.h"
+#include <keel/layers/embedding/distributed_config.h>
 
 #include <set>
 #include <string>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/embedding/distributed_embedding.h"
-#include "layers/registry.h"
-#include "optimizers/tpu_optimizers.h"
+#include <keel/layers/embedding/distributed_embedding.h>
+#include <keel/layers/registry.h>
+#include <keel/optimizers/tpu_optimizers.h>
 
 namespace keel::distributed_config_test {
 

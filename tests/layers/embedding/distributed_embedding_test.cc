@@ -1,13 +1,13 @@
-#include "layers/embedding/distributed_embedding.h"
+#include <keel/layers/embedding/distributed_embedding.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/replica_context.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "layers/functional.h"
-#include "layers/registry.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/registry.h>
 
 namespace keel::distributed_embedding_test {
 

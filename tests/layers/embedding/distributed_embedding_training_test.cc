@@ -1,21 +1,22 @@
 // Training, saving and loading of models with a DistributedEmbedding: tables give the same bits
 // however they are stacked, and files fit every placement and stacking.
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/replica_context.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "layers/core/dense.h"
-#include "layers/embedding/distributed_embedding.h"
-#include "layers/functional.h"
-#include "layers/merging/concatenate.h"
-#include "layers/naming.h"
-#include "layers/training/training_options.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/sgd.h"
-#include "savedmodel/checkpoint.h"
-#include "savedmodel/saved_model.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/embedding/distributed_embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/naming.h>
+#include <keel/layers/training/training_options.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/sgd.h>
+#include <keel/savedmodel/checkpoint.h>
+#include <keel/savedmodel/saved_model.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::distributed_embedding_training_test {

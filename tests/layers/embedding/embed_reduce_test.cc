@@ -1,14 +1,14 @@
-#include "layers/embedding/embed_reduce.h"
+#include <keel/layers/embedding/embed_reduce.h>
 
 #include <cmath>
 #include <limits>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "layers/functional.h"
-#include "layers/registry.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/registry.h>
 
 namespace keel::embed_reduce_test {
 

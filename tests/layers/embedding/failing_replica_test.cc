@@ -1,15 +1,16 @@
 // Whatever goes wrong in one replica is an error in all of them at once, and the strategy and the
 // layer are of use afterwards.
 #include <chrono>
+
 #include <gtest/gtest.h>
 
-#include "autodiff/custom_gradient.h"
-#include "autodiff/ops.h"
-#include "autodiff/replica_context.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "optimizers/sgd.h"
+#include <keel/autodiff/custom_gradient.h>
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::failing_replica_test {
 

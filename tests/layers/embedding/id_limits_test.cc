@@ -1,6 +1,6 @@
-#include "layers/embedding/id_limits.h"
+#include <keel/layers/embedding/id_limits.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::id_limits_test {
 

@@ -1,11 +1,12 @@
 // FeatureConfig::id_policy on every path: host, engine and V0, for every kind of input.
 #include <gtest/gtest.h>
 
-#include "distribute/tpu_strategy.h"
-#include "layers/core/dense.h"
-#include "layers/functional.h"
-#include "layers/training/training_options.h"
-#include "optimizers/sgd.h"
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/training/training_options.h>
+#include <keel/optimizers/sgd.h>
+
 #include "tests/support/embedding_fixture.h"
 
 namespace keel::id_policy_test {

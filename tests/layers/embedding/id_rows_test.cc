@@ -1,6 +1,6 @@
-#include "layers/embedding/id_rows.h"
+#include <keel/layers/embedding/id_rows.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::id_rows_test {
 

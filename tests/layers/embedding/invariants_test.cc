@@ -1,16 +1,18 @@
 // Laws of embedding tables that hold whatever the numbers are.
 #include <cmath>
-#include <gtest/gtest.h>
 #include <numeric>
 
-#include "autodiff/ops.h"
-#include "autodiff/replica_context.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/ftrl.h"
-#include "optimizers/sgd.h"
-#include "savedmodel/checkpoint.h"
+#include <gtest/gtest.h>
+
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/ftrl.h>
+#include <keel/optimizers/sgd.h>
+#include <keel/savedmodel/checkpoint.h>
+
 #include "tests/support/embedding_fixture.h"
 #include "tests/support/random_embedding_case.h"
 

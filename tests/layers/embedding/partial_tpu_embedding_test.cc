@@ -1,11 +1,12 @@
-#include "layers/embedding/partial_tpu_embedding.h"
+#include <keel/layers/embedding/partial_tpu_embedding.h>
 
 #include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "optimizers/sgd.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/optimizers/sgd.h>
+
 #include "tests/support/embedding_fixture.h"
 
 namespace keel::partial_tpu_embedding_test {

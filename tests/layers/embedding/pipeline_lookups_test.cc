@@ -1,13 +1,14 @@
 // Lookups that a training loop announces.
 #include <gtest/gtest.h>
 
-#include "autodiff/replica_context.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "framework/allocator.h"
-#include "framework/parallel.h"
-#include "framework/profile.h"
-#include "optimizers/adagrad.h"
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/allocator.h>
+#include <keel/framework/parallel.h>
+#include <keel/framework/profile.h>
+#include <keel/optimizers/adagrad.h>
+
 #include "tests/support/embedding_fixture.h"
 
 namespace keel::pipeline_lookups_test {

@@ -6,14 +6,16 @@
 #include <cmath>
 #include <cstdlib>
 #include <deque>
-#include <gtest/gtest.h>
 #include <sstream>
 
-#include "autodiff/ops.h"
-#include "autodiff/replica_context.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "framework/parallel.h"
+#include <gtest/gtest.h>
+
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/parallel.h>
+
 #include "tests/support/random_embedding_case.h"
 
 namespace keel::property_test {

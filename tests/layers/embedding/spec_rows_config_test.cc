@@ -1,8 +1,9 @@
 // Rows A01-A07: what configs refuse and what they start from.
 #include <cmath>
+
 #include <gtest/gtest.h>
 
-#include "layers/embedding/tpu_embedding.h"
+#include <keel/layers/embedding/tpu_embedding.h>
 
 namespace keel::spec_rows_config_test {
 

@@ -1,9 +1,10 @@
 #include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "optimizers/sgd.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/optimizers/sgd.h>
+
 #include "tests/support/embedding_fixture.h"
 
 namespace keel::spec_rows_gradient_test {

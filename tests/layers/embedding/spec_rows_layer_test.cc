@@ -1,15 +1,16 @@
 // Rows F01-F09 and F13-F16: the Keras layer.
 #include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
-#include "optimizers/ftrl.h"
-#include "optimizers/schedules.h"
-#include "optimizers/sgd.h"
-#include "savedmodel/checkpoint.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+#include <keel/optimizers/ftrl.h>
+#include <keel/optimizers/schedules.h>
+#include <keel/optimizers/sgd.h>
+#include <keel/savedmodel/checkpoint.h>
+
 #include "tests/savedmodel/temp_folder.h"
 #include "tests/support/embedding_fixture.h"
 

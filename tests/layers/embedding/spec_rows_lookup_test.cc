@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "distribute/tpu_strategy.h"
+#include <keel/distribute/tpu_strategy.h>
+
 #include "tests/support/embedding_fixture.h"
 
 namespace keel::spec_rows_lookup_test {

@@ -1,12 +1,13 @@
 #include <cmath>
+
 #include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/sgd.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::storage_dtype_test {
 

@@ -1,10 +1,10 @@
-#include "layers/embedding/table_stacking.h"
+#include <keel/layers/embedding/table_stacking.h>
 
 #include <set>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "optimizers/sgd.h"
+#include <keel/optimizers/sgd.h>
 
 namespace keel::table_stacking_test {
 

@@ -1,13 +1,14 @@
 // What the layer's options choose: the way its tables are held, batch shapes, slots, files.
 #include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/embedding/tpu_system.h"
-#include "distribute/tpu_strategy.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/sgd.h"
-#include "optimizers/tpu_parameters.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/embedding/tpu_system.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/sgd.h>
+#include <keel/optimizers/tpu_parameters.h>
+
 #include "tests/savedmodel/temp_folder.h"
 #include "tests/support/embedding_fixture.h"
 

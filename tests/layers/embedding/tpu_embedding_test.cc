@@ -1,18 +1,19 @@
-#include "layers/embedding/tpu_embedding.h"
+#include <keel/layers/embedding/tpu_embedding.h>
 
 #include <cmath>
-#include <gtest/gtest.h>
 #include <numeric>
 
-#include "autodiff/ops.h"
-#include "autodiff/replica_context.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "layers/input_layer.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
-#include "optimizers/schedules.h"
-#include "optimizers/sgd.h"
+#include <gtest/gtest.h>
+
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/input_layer.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+#include <keel/optimizers/schedules.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::embedding_tpu_embedding_test {
 

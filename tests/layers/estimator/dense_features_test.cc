@@ -1,12 +1,12 @@
-#include "layers/estimator/dense_features.h"
+#include <keel/layers/estimator/dense_features.h>
 
 #include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "layers/estimator/tpu_embedding_column.h"
-#include "layers/functional.h"
-#include "layers/registry.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/layers/estimator/tpu_embedding_column.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/registry.h>
 
 namespace keel::dense_features_test {
 

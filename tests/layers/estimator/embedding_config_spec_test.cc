@@ -1,8 +1,8 @@
-#include "layers/estimator/embedding_config_spec.h"
+#include <keel/layers/estimator/embedding_config_spec.h>
 
 #include <gtest/gtest.h>
 
-#include "optimizers/tpu_parameters.h"
+#include <keel/optimizers/tpu_parameters.h>
 
 namespace keel::estimator::embedding_config_spec_test {
 

@@ -1,11 +1,11 @@
-#include "layers/estimator/embedding_features.h"
+#include <keel/layers/estimator/embedding_features.h>
 
 #include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "layers/input_layer.h"
-#include "layers/registry.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/layers/input_layer.h>
+#include <keel/layers/registry.h>
 
 namespace keel::embedding_features_test {
 

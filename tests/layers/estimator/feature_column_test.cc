@@ -1,10 +1,11 @@
-#include "layers/estimator/feature_column.h"
+#include <keel/layers/estimator/feature_column.h>
 
 #include <fstream>
+
 #include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "layers/input_layer.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/input_layer.h>
 
 namespace keel::feature_column::feature_column_test {
 

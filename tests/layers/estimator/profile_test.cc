@@ -1,10 +1,11 @@
-#include "layers/estimator/profile.h"
+#include <keel/layers/estimator/profile.h>
 
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <set>
+
+#include <gtest/gtest.h>
 
 namespace keel::tpu::estimator_profile_test {
 

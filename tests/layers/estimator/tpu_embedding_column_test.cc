@@ -1,10 +1,11 @@
-#include "layers/estimator/tpu_embedding_column.h"
+#include <keel/layers/estimator/tpu_embedding_column.h>
 
 #include <cmath>
+
 #include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
 
 namespace keel::tpu::tpu_embedding_column_test {
 

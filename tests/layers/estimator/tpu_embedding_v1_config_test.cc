@@ -1,8 +1,8 @@
-#include "layers/estimator/tpu_embedding_v1_config.h"
+#include <keel/layers/estimator/tpu_embedding_v1_config.h>
 
 #include <gtest/gtest.h>
 
-#include "optimizers/tpu_parameters.h"
+#include <keel/optimizers/tpu_parameters.h>
 
 namespace keel::tpu::v1::tpu_embedding_v1_config_test {
 

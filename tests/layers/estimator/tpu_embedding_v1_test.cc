@@ -1,13 +1,15 @@
-#include "layers/estimator/tpu_embedding_v1.h"
+#include <keel/layers/estimator/tpu_embedding_v1.h>
 
 #include <filesystem>
+
 #include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "layers/estimator/embedding_features.h"
-#include "optimizers/tpu_parameters.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/estimator/embedding_features.h>
+#include <keel/optimizers/tpu_parameters.h>
+
 #include "tests/distribute/fake_processes.h"
 
 namespace keel::tpu::v1::tpu_embedding_v1_test {

@@ -1,4 +1,4 @@
-#include "layers/estimator/v1_input.h"
+#include <keel/layers/estimator/v1_input.h>
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "layers/interaction/dot_interaction.h"
+#include <keel/layers/interaction/dot_interaction.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "layers/input_layer.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/layers/input_layer.h>
 
 namespace keel::dot_interaction_test {
 

@@ -1,9 +1,9 @@
-#include "layers/interaction/feature_cross.h"
+#include <keel/layers/interaction/feature_cross.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
 
 namespace keel::feature_cross_test {
 

@@ -1,10 +1,10 @@
-#include "layers/losses/crossentropy.h"
+#include <keel/layers/losses/crossentropy.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/tape.h"
+#include <keel/autodiff/tape.h>
 
 namespace keel::crossentropy_test {
 

@@ -1,10 +1,10 @@
-#include "layers/losses/focal.h"
+#include <keel/layers/losses/focal.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/losses/crossentropy.h"
+#include <keel/layers/losses/crossentropy.h>
 
 namespace keel::focal_test {
 

@@ -1,6 +1,6 @@
-#include "layers/losses/hinge.h"
+#include <keel/layers/losses/hinge.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::hinge_test {
 

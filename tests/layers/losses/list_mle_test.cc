@@ -1,11 +1,11 @@
-#include "layers/losses/list_mle.h"
+#include <keel/layers/losses/list_mle.h>
 
 #include <cmath>
 #include <limits>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/tape.h"
+#include <keel/autodiff/tape.h>
 
 namespace keel::list_mle_test {
 

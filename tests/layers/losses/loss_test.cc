@@ -1,12 +1,12 @@
-#include "layers/losses/loss.h"
+#include <keel/layers/losses/loss.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "layers/losses.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/losses.h>
 
 namespace keel::loss_test {
 

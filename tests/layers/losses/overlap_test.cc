@@ -1,6 +1,6 @@
-#include "layers/losses/overlap.h"
+#include <keel/layers/losses/overlap.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::overlap_test {
 

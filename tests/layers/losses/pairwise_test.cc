@@ -1,13 +1,13 @@
-#include "layers/losses/pairwise.h"
+#include <keel/layers/losses/pairwise.h>
 
 #include <cmath>
 #include <functional>
 #include <limits>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
 
 namespace keel::pairwise_test {
 

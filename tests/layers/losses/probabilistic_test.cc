@@ -1,8 +1,8 @@
-#include "layers/losses/probabilistic.h"
+#include <keel/layers/losses/probabilistic.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::probabilistic_test {
 

@@ -1,8 +1,8 @@
-#include "layers/losses/regression.h"
+#include <keel/layers/losses/regression.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::regression_test {
 

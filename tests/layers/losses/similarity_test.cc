@@ -1,10 +1,10 @@
-#include "layers/losses/similarity.h"
+#include <keel/layers/losses/similarity.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/tape.h"
+#include <keel/autodiff/tape.h>
 
 namespace keel::similarity_test {
 

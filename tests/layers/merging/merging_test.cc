@@ -1,13 +1,13 @@
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "layers/input_layer.h"
-#include "layers/merging/concatenate.h"
-#include "layers/merging/dot.h"
-#include "layers/merging/merge.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/layers/input_layer.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/merging/dot.h>
+#include <keel/layers/merging/merge.h>
 
 namespace keel::merging_test {
 

@@ -1,8 +1,8 @@
-#include "layers/metrics/accuracy.h"
+#include <keel/layers/metrics/accuracy.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::accuracy_test {
 

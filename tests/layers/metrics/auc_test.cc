@@ -1,6 +1,6 @@
-#include "layers/metrics/auc.h"
+#include <keel/layers/metrics/auc.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::auc_test {
 

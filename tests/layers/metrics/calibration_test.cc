@@ -1,8 +1,8 @@
-#include "layers/metrics/calibration.h"
+#include <keel/layers/metrics/calibration.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::calibration_test {
 

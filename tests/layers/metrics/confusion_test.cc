@@ -1,8 +1,8 @@
-#include "layers/metrics/confusion.h"
+#include <keel/layers/metrics/confusion.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/metrics/operating_point.h"
+#include <keel/layers/metrics/operating_point.h>
 
 namespace keel::confusion_test {
 

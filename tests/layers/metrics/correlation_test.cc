@@ -1,6 +1,6 @@
-#include "layers/metrics/correlation.h"
+#include <keel/layers/metrics/correlation.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::correlation_test {
 

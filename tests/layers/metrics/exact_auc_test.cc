@@ -1,13 +1,13 @@
-#include "layers/metrics/exact_auc.h"
+#include <keel/layers/metrics/exact_auc.h>
 
 #include <map>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "distribute/tpu_strategy.h"
-#include "framework/random.h"
-#include "layers/metrics/auc.h"
-#include "layers/training/per_replica_values.h"
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/random.h>
+#include <keel/layers/metrics/auc.h>
+#include <keel/layers/training/per_replica_values.h>
 
 namespace keel::exact_auc_test {
 

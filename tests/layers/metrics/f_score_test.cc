@@ -1,6 +1,6 @@
-#include "layers/metrics/f_score.h"
+#include <keel/layers/metrics/f_score.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::f_score_test {
 

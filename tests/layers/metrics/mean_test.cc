@@ -1,12 +1,12 @@
-#include "layers/metrics/mean.h"
+#include <keel/layers/metrics/mean.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/losses/regression.h"
-#include "layers/metrics/crossentropy.h"
-#include "layers/metrics/regression.h"
+#include <keel/layers/losses/regression.h>
+#include <keel/layers/metrics/crossentropy.h>
+#include <keel/layers/metrics/regression.h>
 
 namespace keel::mean_test {
 

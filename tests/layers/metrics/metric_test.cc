@@ -1,13 +1,13 @@
-#include "layers/metrics/metric.h"
+#include <keel/layers/metrics/metric.h>
 
 #include <limits>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "layers/losses.h"
-#include "layers/metrics.h"
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/losses.h>
+#include <keel/metrics.h>
 
 namespace keel::metric_test {
 

@@ -1,6 +1,6 @@
-#include "layers/metrics/r2_score.h"
+#include <keel/layers/metrics/r2_score.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::r2_score_test {
 

@@ -1,12 +1,12 @@
-#include "layers/metrics/ranking.h"
+#include <keel/layers/metrics/ranking.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "distribute/tpu_strategy.h"
+#include <keel/distribute/tpu_strategy.h>
 
 namespace keel::ranking_test {
 

@@ -1,8 +1,9 @@
-#include "layers/metrics/scored_examples.h"
+#include <keel/layers/metrics/scored_examples.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "distribute/tpu_strategy.h"
+#include <keel/distribute/tpu_strategy.h>
+
 #include "tests/distribute/fake_processes.h"
 
 namespace keel::scored_examples_test {

@@ -1,14 +1,15 @@
-#include "layers/normalization/batch_normalization.h"
+#include <keel/layers/normalization/batch_normalization.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "distribute/tpu_strategy.h"
-#include "layers/core/identity.h"
-#include "layers/functional.h"
-#include "layers/input_layer.h"
-#include "layers/merging/merge.h"
-#include "layers/sequential.h"
-#include "savedmodel/saved_model.h"
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/core/identity.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/input_layer.h>
+#include <keel/layers/merging/merge.h>
+#include <keel/layers/sequential.h>
+#include <keel/savedmodel/saved_model.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::batch_normalization_test {

@@ -1,8 +1,9 @@
-#include "layers/normalization/group_normalization.h"
+#include <keel/layers/normalization/group_normalization.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/input_layer.h"
+#include <keel/layers/input_layer.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::group_normalization_test {

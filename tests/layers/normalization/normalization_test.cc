@@ -1,10 +1,10 @@
-#include "layers/normalization/normalization.h"
+#include <keel/layers/normalization/normalization.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/data/dataset.h"
-#include "layers/input_layer.h"
-#include "layers/registry.h"
+#include <keel/framework/data/dataset.h>
+#include <keel/layers/input_layer.h>
+#include <keel/layers/registry.h>
 
 namespace keel::normalization_test {
 

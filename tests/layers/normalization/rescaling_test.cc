@@ -1,6 +1,6 @@
-#include "layers/normalization/rescaling.h"
+#include <keel/layers/normalization/rescaling.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::rescaling_test {
 

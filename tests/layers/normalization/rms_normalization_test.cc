@@ -1,8 +1,9 @@
-#include "layers/normalization/rms_normalization.h"
+#include <keel/layers/normalization/rms_normalization.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/input_layer.h"
+#include <keel/layers/input_layer.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::rms_normalization_test {

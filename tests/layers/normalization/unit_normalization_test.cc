@@ -1,8 +1,8 @@
-#include "layers/normalization/unit_normalization.h"
+#include <keel/layers/normalization/unit_normalization.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 #include "tests/layers/gradient_check.h"
 

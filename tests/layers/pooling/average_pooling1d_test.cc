@@ -1,9 +1,10 @@
-#include "layers/pooling/average_pooling1d.h"
+#include <keel/layers/pooling/average_pooling1d.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/input_layer.h"
-#include "layers/registry.h"
+#include <keel/layers/input_layer.h>
+#include <keel/layers/registry.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::average_pooling1d_test {

@@ -1,10 +1,11 @@
-#include "layers/pooling/global_average_pooling1d.h"
+#include <keel/layers/pooling/global_average_pooling1d.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/input_layer.h"
+#include <keel/layers/input_layer.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::global_average_pooling1d_test {

@@ -1,8 +1,9 @@
-#include "layers/pooling/global_max_pooling1d.h"
+#include <keel/layers/pooling/global_max_pooling1d.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/input_layer.h"
+#include <keel/layers/input_layer.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::global_max_pooling1d_test {

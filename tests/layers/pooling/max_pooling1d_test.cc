@@ -1,8 +1,8 @@
-#include "layers/pooling/max_pooling1d.h"
+#include <keel/layers/pooling/max_pooling1d.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 #include "tests/layers/gradient_check.h"
 

@@ -1,9 +1,9 @@
-#include "layers/preprocessing/category_encoding.h"
+#include <keel/layers/preprocessing/category_encoding.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/functional.h"
-#include "layers/input_layer.h"
+#include <keel/layers/functional.h>
+#include <keel/layers/input_layer.h>
 
 namespace keel::category_encoding_test {
 

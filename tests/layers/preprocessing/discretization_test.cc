@@ -1,10 +1,10 @@
-#include "layers/preprocessing/discretization.h"
+#include <keel/layers/preprocessing/discretization.h>
 
 #include <limits>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/registry.h"
+#include <keel/layers/registry.h>
 
 namespace keel::discretization_test {
 

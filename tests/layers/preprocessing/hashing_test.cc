@@ -1,11 +1,11 @@
-#include "layers/preprocessing/hashing.h"
+#include <keel/layers/preprocessing/hashing.h>
 
 #include <algorithm>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/input_layer.h"
-#include "layers/preprocessing/hash.h"
+#include <keel/layers/input_layer.h>
+#include <keel/layers/preprocessing/hash.h>
 
 namespace keel::hashing_test {
 

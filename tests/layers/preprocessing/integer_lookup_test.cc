@@ -1,6 +1,6 @@
-#include "layers/preprocessing/integer_lookup.h"
+#include <keel/layers/preprocessing/integer_lookup.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::integer_lookup_test {
 

@@ -1,8 +1,8 @@
-#include "layers/preprocessing/quantile_summary.h"
+#include <keel/layers/preprocessing/quantile_summary.h>
 
 #include <algorithm>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace keel::quantile_summary_test {
 

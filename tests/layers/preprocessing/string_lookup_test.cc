@@ -1,12 +1,12 @@
-#include "layers/preprocessing/string_lookup.h"
+#include <keel/layers/preprocessing/string_lookup.h>
 
 #include <cmath>
 #include <set>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/input_layer.h"
-#include "layers/registry.h"
+#include <keel/layers/input_layer.h>
+#include <keel/layers/registry.h>
 
 namespace keel::string_lookup_test {
 

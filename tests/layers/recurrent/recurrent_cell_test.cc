@@ -1,15 +1,15 @@
-#include "layers/recurrent/recurrent_cell.h"
+#include <keel/layers/recurrent/recurrent_cell.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "layers/recurrent/gru.h"
-#include "layers/recurrent/gru_cell.h"
-#include "layers/recurrent/lstm.h"
-#include "layers/recurrent/lstm_cell.h"
-#include "layers/recurrent/simple_rnn_cell.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/recurrent/gru.h>
+#include <keel/layers/recurrent/gru_cell.h>
+#include <keel/layers/recurrent/lstm.h>
+#include <keel/layers/recurrent/lstm_cell.h>
+#include <keel/layers/recurrent/simple_rnn_cell.h>
 
 namespace keel::recurrent_cell_test {
 

@@ -1,15 +1,16 @@
-#include "layers/recurrent/recurrent_layer.h"
+#include <keel/layers/recurrent/recurrent_layer.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "layers/core/embedding.h"
-#include "layers/functional.h"
-#include "layers/recurrent/gru.h"
-#include "layers/recurrent/lstm.h"
-#include "layers/recurrent/simple_rnn.h"
-#include "layers/sequential.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/recurrent/gru.h>
+#include <keel/layers/recurrent/lstm.h>
+#include <keel/layers/recurrent/simple_rnn.h>
+#include <keel/layers/sequential.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::recurrent_layer_test {

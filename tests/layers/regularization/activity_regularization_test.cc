@@ -1,10 +1,10 @@
-#include "layers/regularization/activity_regularization.h"
+#include <keel/layers/regularization/activity_regularization.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "distribute/tpu_strategy.h"
-#include "layers/input_layer.h"
-#include "layers/sequential.h"
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/input_layer.h>
+#include <keel/layers/sequential.h>
 
 namespace keel::activity_regularization_test {
 

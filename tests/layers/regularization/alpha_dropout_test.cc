@@ -1,11 +1,11 @@
-#include "layers/regularization/alpha_dropout.h"
+#include <keel/layers/regularization/alpha_dropout.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
 
 namespace keel::alpha_dropout_test {
 

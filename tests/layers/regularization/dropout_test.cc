@@ -1,15 +1,15 @@
-#include "layers/regularization/dropout.h"
+#include <keel/layers/regularization/dropout.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "framework/parallel.h"
-#include "layers/input_layer.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/parallel.h>
+#include <keel/layers/input_layer.h>
 
 namespace keel::dropout_test {
 

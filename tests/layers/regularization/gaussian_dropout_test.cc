@@ -1,9 +1,9 @@
-#include "layers/regularization/gaussian_dropout.h"
+#include <keel/layers/regularization/gaussian_dropout.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
 
 namespace keel::gaussian_dropout_test {
 

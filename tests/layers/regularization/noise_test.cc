@@ -1,16 +1,16 @@
 // What the layers that add noise have in common.
-#include "layers/regularization/noise.h"
+#include <keel/layers/regularization/noise.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "distribute/tpu_strategy.h"
-#include "framework/parallel.h"
-#include "layers/input_layer.h"
-#include "layers/regularization/alpha_dropout.h"
-#include "layers/regularization/dropout.h"
-#include "layers/regularization/gaussian_dropout.h"
-#include "layers/regularization/gaussian_noise.h"
-#include "layers/regularization/spatial_dropout1d.h"
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/parallel.h>
+#include <keel/layers/input_layer.h>
+#include <keel/layers/regularization/alpha_dropout.h>
+#include <keel/layers/regularization/dropout.h>
+#include <keel/layers/regularization/gaussian_dropout.h>
+#include <keel/layers/regularization/gaussian_noise.h>
+#include <keel/layers/regularization/spatial_dropout1d.h>
 
 namespace keel::noise_test {
 

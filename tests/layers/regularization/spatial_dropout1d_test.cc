@@ -1,8 +1,8 @@
-#include "layers/regularization/spatial_dropout1d.h"
+#include <keel/layers/regularization/spatial_dropout1d.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/registry.h"
+#include <keel/layers/registry.h>
 
 namespace keel::spatial_dropout1d_test {
 

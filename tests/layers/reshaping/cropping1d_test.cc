@@ -1,9 +1,10 @@
-#include "layers/reshaping/cropping1d.h"
+#include <keel/layers/reshaping/cropping1d.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/input_layer.h"
-#include "layers/registry.h"
+#include <keel/layers/input_layer.h>
+#include <keel/layers/registry.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::cropping1d_test {

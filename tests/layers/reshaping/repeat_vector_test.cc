@@ -1,8 +1,9 @@
-#include "layers/reshaping/repeat_vector.h"
+#include <keel/layers/reshaping/repeat_vector.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/input_layer.h"
+#include <keel/layers/input_layer.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::repeat_vector_test {

@@ -1,8 +1,8 @@
-#include "layers/reshaping/reshape.h"
+#include <keel/layers/reshaping/reshape.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/input_layer.h"
+#include <keel/layers/input_layer.h>
 
 namespace keel::reshape_test {
 

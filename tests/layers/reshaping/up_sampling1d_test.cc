@@ -1,8 +1,9 @@
-#include "layers/reshaping/up_sampling1d.h"
+#include <keel/layers/reshaping/up_sampling1d.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/input_layer.h"
+#include <keel/layers/input_layer.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::up_sampling1d_test {

@@ -1,8 +1,9 @@
-#include "layers/reshaping/zero_padding1d.h"
+#include <keel/layers/reshaping/zero_padding1d.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/input_layer.h"
+#include <keel/layers/input_layer.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::zero_padding1d_test {

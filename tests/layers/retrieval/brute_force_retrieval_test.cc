@@ -1,8 +1,8 @@
-#include "layers/retrieval/brute_force_retrieval.h"
+#include <keel/layers/retrieval/brute_force_retrieval.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/registry.h"
+#include <keel/layers/registry.h>
 
 namespace keel::brute_force_retrieval_test {
 

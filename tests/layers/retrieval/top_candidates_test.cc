@@ -1,14 +1,14 @@
-#include "layers/retrieval/top_candidates.h"
+#include <keel/layers/retrieval/top_candidates.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/parallel.h"
-#include "framework/random.h"
+#include <keel/framework/parallel.h>
+#include <keel/framework/random.h>
 
 namespace keel::top_candidates_test {
 

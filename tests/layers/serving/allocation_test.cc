@@ -3,11 +3,12 @@
 #include <cstdlib>
 #include <new>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/allocator.h"
-#include "framework/parallel.h"
-#include "layers/serving/serving_plan.h"
+#include <keel/framework/allocator.h>
+#include <keel/framework/parallel.h>
+#include <keel/layers/serving/serving_plan.h>
+
 #include "tests/layers/serving/models.h"
 
 namespace {

@@ -2,20 +2,21 @@
 #include <atomic>
 #include <thread>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "distribute/tpu_strategy.h"
-#include "layers/attention/multi_head_attention.h"
-#include "layers/core/embedding.h"
-#include "layers/merging/merge.h"
-#include "layers/normalization/layer_normalization.h"
-#include "layers/recurrent/gru.h"
-#include "layers/regularization/dropout.h"
-#include "layers/reshaping/flatten.h"
-#include "layers/sequential.h"
-#include "layers/serving/serving_plan.h"
-#include "layers/wrappers/time_distributed.h"
+#include <keel/autodiff/ops.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/attention/multi_head_attention.h>
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/merging/merge.h>
+#include <keel/layers/normalization/layer_normalization.h>
+#include <keel/layers/recurrent/gru.h>
+#include <keel/layers/regularization/dropout.h>
+#include <keel/layers/reshaping/flatten.h>
+#include <keel/layers/sequential.h>
+#include <keel/layers/serving/serving_plan.h>
+#include <keel/layers/wrappers/time_distributed.h>
+
 #include "tests/layers/serving/models.h"
 
 namespace keel::called_layers_test {

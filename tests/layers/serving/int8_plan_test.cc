@@ -1,13 +1,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "framework/int8_table.h"
-#include "layers/serving/serving_plan.h"
-#include "optimizers/adam.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/framework/int8_table.h>
+#include <keel/layers/serving/serving_plan.h>
+#include <keel/optimizers/adam.h>
+
 #include "tests/layers/serving/models.h"
 
 namespace keel::int8_plan_test {

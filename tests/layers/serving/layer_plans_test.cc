@@ -1,25 +1,26 @@
 // What layers say of plans (Layer::plan): each gives what its call() gives.
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "layers/activation/activation.h"
-#include "layers/activation/elu.h"
-#include "layers/activation/leaky_relu.h"
-#include "layers/activation/relu.h"
-#include "layers/core/embedding.h"
-#include "layers/core/identity.h"
-#include "layers/interaction/feature_cross.h"
-#include "layers/merging/merge.h"
-#include "layers/normalization/batch_normalization.h"
-#include "layers/normalization/layer_normalization.h"
-#include "layers/normalization/normalization.h"
-#include "layers/normalization/rescaling.h"
-#include "layers/preprocessing/integer_lookup.h"
-#include "layers/regularization/dropout.h"
-#include "layers/reshaping/flatten.h"
-#include "layers/reshaping/reshape.h"
-#include "layers/sequential.h"
-#include "layers/serving/serving_plan.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/activation/activation.h>
+#include <keel/layers/activation/elu.h>
+#include <keel/layers/activation/leaky_relu.h>
+#include <keel/layers/activation/relu.h>
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/core/identity.h>
+#include <keel/layers/interaction/feature_cross.h>
+#include <keel/layers/merging/merge.h>
+#include <keel/layers/normalization/batch_normalization.h>
+#include <keel/layers/normalization/layer_normalization.h>
+#include <keel/layers/normalization/normalization.h>
+#include <keel/layers/normalization/rescaling.h>
+#include <keel/layers/preprocessing/integer_lookup.h>
+#include <keel/layers/regularization/dropout.h>
+#include <keel/layers/reshaping/flatten.h>
+#include <keel/layers/reshaping/reshape.h>
+#include <keel/layers/sequential.h>
+#include <keel/layers/serving/serving_plan.h>
+
 #include "tests/layers/serving/models.h"
 
 namespace keel::layer_plans_test {

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "layers/core/dense.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "layers/functional.h"
-#include "layers/interaction/dot_interaction.h"
-#include "layers/merging/concatenate.h"
+#include <keel/layers/core/dense.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/interaction/dot_interaction.h>
+#include <keel/layers/merging/concatenate.h>
 
 namespace keel::serving_test {
 

@@ -1,9 +1,10 @@
 // Plans of models whose Embedding layers are in int8.
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/core/embedding.h"
-#include "layers/reshaping/flatten.h"
-#include "layers/serving/serving_plan.h"
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/reshaping/flatten.h>
+#include <keel/layers/serving/serving_plan.h>
+
 #include "tests/layers/serving/models.h"
 
 namespace keel::quantized_plan_test {

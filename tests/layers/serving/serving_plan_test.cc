@@ -1,13 +1,14 @@
-#include "layers/serving/serving_plan.h"
+#include <keel/layers/serving/serving_plan.h>
 
 #include <atomic>
 #include <thread>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "distribute/tpu_strategy.h"
-#include "framework/parallel.h"
-#include "layers/sequential.h"
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/parallel.h>
+#include <keel/layers/sequential.h>
+
 #include "tests/layers/serving/models.h"
 
 namespace keel::serving_plan_test {

@@ -1,12 +1,12 @@
-#include "layers/training/batch_source.h"
+#include <keel/layers/training/batch_source.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "layers/core/dense.h"
-#include "layers/sequential.h"
-#include "layers/training/callbacks.h"
-#include "optimizers/sgd.h"
+#include <keel/autodiff/ops.h>
+#include <keel/callbacks.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/sequential.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::batch_source_test {
 

@@ -1,13 +1,13 @@
-#include "layers/training/class_weight.h"
+#include <keel/layers/training/class_weight.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "distribute/tpu_strategy.h"
-#include "layers/core/dense.h"
-#include "layers/sequential.h"
-#include "optimizers/sgd.h"
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/sequential.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::class_weight_test {
 

@@ -1,12 +1,12 @@
-#include "layers/training/csv_logger.h"
+#include <keel/layers/training/csv_logger.h>
 
 #include <fstream>
 #include <limits>
 #include <sstream>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel::csv_logger_test {
 

@@ -1,16 +1,16 @@
 // Models that override what a step does.
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "layers/core/dense.h"
-#include "layers/losses.h"
-#include "layers/metrics.h"
-#include "layers/sequential.h"
-#include "optimizers/sgd.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/sequential.h>
+#include <keel/losses.h>
+#include <keel/metrics.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::custom_step_test {
 

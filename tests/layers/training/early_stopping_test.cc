@@ -1,14 +1,14 @@
-#include "layers/training/early_stopping.h"
+#include <keel/layers/training/early_stopping.h>
 
 #include <limits>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/core/dense.h"
-#include "layers/metrics.h"
-#include "layers/sequential.h"
-#include "layers/training/lambda_callback.h"
-#include "optimizers/sgd.h"
+#include <keel/layers/core/dense.h>
+#include <keel/layers/sequential.h>
+#include <keel/layers/training/lambda_callback.h>
+#include <keel/metrics.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::early_stopping_test {
 

@@ -1,11 +1,11 @@
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "distribute/tpu_strategy.h"
-#include "layers/core/dense.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "layers/functional.h"
-#include "layers/training/training_options.h"
-#include "optimizers/sgd.h"
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/training/training_options.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::fit_embedding_test {
 

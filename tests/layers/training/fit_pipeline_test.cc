@@ -1,18 +1,18 @@
 // fit with lookups that run ahead of their step.
 #include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "distribute/tpu_strategy.h"
-#include "framework/parallel.h"
-#include "framework/profile.h"
-#include "layers/core/dense.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "layers/functional.h"
-#include "layers/sequential.h"
-#include "layers/training/lambda_callback.h"
-#include "layers/training/training_options.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
+#include <keel/autodiff/ops.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/parallel.h>
+#include <keel/framework/profile.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/sequential.h>
+#include <keel/layers/training/lambda_callback.h>
+#include <keel/layers/training/training_options.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
 
 namespace keel::fit_pipeline_test {
 

@@ -2,19 +2,19 @@
 #include <functional>
 #include <limits>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "framework/parallel.h"
-#include "framework/random.h"
-#include "layers/core/dense.h"
-#include "layers/losses.h"
-#include "layers/metrics.h"
-#include "layers/sequential.h"
-#include "layers/training/callbacks.h"
-#include "optimizers/sgd.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/callbacks.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/parallel.h>
+#include <keel/framework/random.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/sequential.h>
+#include <keel/losses.h>
+#include <keel/metrics.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::fit_test {
 

@@ -1,15 +1,15 @@
-#include "layers/training/history_plot.h"
+#include <keel/layers/training/history_plot.h>
 
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/errors.h"
-#include "layers/training/history.h"
-#include "layers/training/plot_axis.h"
+#include <keel/framework/errors.h>
+#include <keel/layers/training/history.h>
+#include <keel/layers/training/plot_axis.h>
 
 namespace keel::history_plot_test {
 

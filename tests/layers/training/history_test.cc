@@ -1,10 +1,10 @@
-#include "layers/training/history.h"
+#include <keel/layers/training/history.h>
 
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel::history_test {
 

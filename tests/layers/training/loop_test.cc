@@ -1,15 +1,15 @@
-#include "layers/training/loop.h"
+#include <keel/layers/training/loop.h>
 
 #include <thread>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "distribute/tpu_strategy.h"
-#include "layers/core/dense.h"
-#include "layers/metrics.h"
-#include "layers/sequential.h"
-#include "layers/training/callbacks.h"
-#include "optimizers/sgd.h"
+#include <keel/callbacks.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/sequential.h>
+#include <keel/metrics.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::loop_test {
 

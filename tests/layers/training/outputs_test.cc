@@ -1,14 +1,14 @@
 // Models of several outputs: losses, weights, metrics, labels and logs by output.
 #include <cmath>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "distribute/tpu_strategy.h"
-#include "layers/core/dense.h"
-#include "layers/functional.h"
-#include "layers/losses.h"
-#include "layers/metrics.h"
-#include "optimizers/sgd.h"
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/functional.h>
+#include <keel/losses.h>
+#include <keel/metrics.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::outputs_test {
 

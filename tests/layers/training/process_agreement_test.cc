@@ -1,14 +1,15 @@
 // Processes of a job, which are threads of this one, that do not train alike.
-#include "layers/training/process_agreement.h"
+#include <keel/layers/training/process_agreement.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "distribute/tpu_strategy.h"
-#include "layers/core/dense.h"
-#include "layers/losses/regression.h"
-#include "layers/regularization/dropout.h"
-#include "layers/sequential.h"
-#include "optimizers/adam.h"
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/losses/regression.h>
+#include <keel/layers/regularization/dropout.h>
+#include <keel/layers/sequential.h>
+#include <keel/optimizers/adam.h>
+
 #include "tests/distribute/fake_processes.h"
 
 namespace keel::process_agreement_test {

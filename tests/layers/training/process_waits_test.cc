@@ -1,18 +1,19 @@
 // How often a process waits for others in one training step: each wait costs the delay of the link
 // between the machines.
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "layers/core/dense.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "layers/functional.h"
-#include "layers/losses/regression.h"
-#include "layers/merging/concatenate.h"
-#include "layers/training/callbacks.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/adam.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/callbacks.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/losses/regression.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+
 #include "tests/distribute/fake_processes.h"
 
 namespace keel::process_waits_test {

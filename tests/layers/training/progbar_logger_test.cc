@@ -1,11 +1,11 @@
-#include "layers/training/progbar_logger.h"
+#include <keel/layers/training/progbar_logger.h>
 
 #include <regex>
 #include <sstream>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/training/terminal_progress.h"
+#include <keel/layers/training/terminal_progress.h>
 
 namespace keel::progbar_logger_test {
 

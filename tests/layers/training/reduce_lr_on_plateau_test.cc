@@ -1,14 +1,14 @@
-#include "layers/training/reduce_lr_on_plateau.h"
+#include <keel/layers/training/reduce_lr_on_plateau.h>
 
 #include <limits>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/core/dense.h"
-#include "layers/sequential.h"
-#include "layers/training/lambda_callback.h"
-#include "optimizers/schedules.h"
-#include "optimizers/sgd.h"
+#include <keel/layers/core/dense.h>
+#include <keel/layers/sequential.h>
+#include <keel/layers/training/lambda_callback.h>
+#include <keel/optimizers/schedules.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::reduce_lr_on_plateau_test {
 

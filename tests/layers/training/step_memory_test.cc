@@ -1,13 +1,13 @@
 // Memory of training steps: in their steady state they take nothing from the system.
 #include <gtest/gtest.h>
 
-#include "distribute/tpu_strategy.h"
-#include "framework/allocator.h"
-#include "framework/parallel.h"
-#include "layers/core/dense.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "layers/functional.h"
-#include "optimizers/adagrad.h"
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/allocator.h>
+#include <keel/framework/parallel.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/optimizers/adagrad.h>
 
 namespace keel::step_memory_test {
 

@@ -1,13 +1,13 @@
-#include "layers/training/swap_ema_weights.h"
+#include <keel/layers/training/swap_ema_weights.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "distribute/tpu_strategy.h"
-#include "layers/core/dense.h"
-#include "layers/losses.h"
-#include "layers/sequential.h"
-#include "layers/training/lambda_callback.h"
-#include "optimizers/sgd.h"
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/sequential.h>
+#include <keel/layers/training/lambda_callback.h>
+#include <keel/losses.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::swap_ema_weights_test {
 

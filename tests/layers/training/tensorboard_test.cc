@@ -1,14 +1,15 @@
-#include "layers/training/tensorboard.h"
+#include <keel/layers/training/tensorboard.h>
 
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/core/dense.h"
-#include "layers/sequential.h"
-#include "optimizers/sgd.h"
+#include <keel/layers/core/dense.h>
+#include <keel/layers/sequential.h>
+#include <keel/optimizers/sgd.h>
+
 #include "tests/savedmodel/temp_folder.h"
 #include "tests/support/event_reader.h"
 

@@ -1,15 +1,15 @@
-#include "layers/training/terminate_on_nan.h"
+#include <keel/layers/training/terminate_on_nan.h>
 
 #include <cmath>
 #include <limits>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "distribute/tpu_strategy.h"
-#include "layers/core/dense.h"
-#include "layers/sequential.h"
-#include "optimizers/sgd.h"
+#include <keel/autodiff/ops.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/sequential.h>
+#include <keel/optimizers/sgd.h>
 
 namespace keel::terminate_on_nan_test {
 

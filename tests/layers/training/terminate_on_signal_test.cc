@@ -1,12 +1,12 @@
-#include "layers/training/terminate_on_signal.h"
+#include <keel/layers/training/terminate_on_signal.h>
 
 #include <csignal>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/core/dense.h"
-#include "layers/sequential.h"
-#include "layers/training/lambda_callback.h"
+#include <keel/layers/core/dense.h>
+#include <keel/layers/sequential.h>
+#include <keel/layers/training/lambda_callback.h>
 
 namespace keel::terminate_on_signal_test {
 

@@ -1,14 +1,15 @@
-#include "layers/wrappers/bidirectional.h"
+#include <keel/layers/wrappers/bidirectional.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "layers/core/dense.h"
-#include "layers/functional.h"
-#include "layers/recurrent/gru.h"
-#include "layers/recurrent/lstm.h"
-#include "layers/recurrent/simple_rnn.h"
-#include "layers/registry.h"
+#include <keel/autodiff/ops.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/recurrent/gru.h>
+#include <keel/layers/recurrent/lstm.h>
+#include <keel/layers/recurrent/simple_rnn.h>
+#include <keel/layers/registry.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::bidirectional_test {

@@ -1,12 +1,13 @@
-#include "layers/wrappers/time_distributed.h"
+#include <keel/layers/wrappers/time_distributed.h>
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
-#include "layers/core/dense.h"
-#include "layers/functional.h"
-#include "layers/normalization/batch_normalization.h"
-#include "layers/recurrent/simple_rnn.h"
-#include "layers/registry.h"
+#include <keel/layers/core/dense.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/normalization/batch_normalization.h>
+#include <keel/layers/recurrent/simple_rnn.h>
+#include <keel/layers/registry.h>
+
 #include "tests/layers/gradient_check.h"
 
 namespace keel::time_distributed_test {

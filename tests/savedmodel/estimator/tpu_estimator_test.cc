@@ -1,21 +1,23 @@
-#include "savedmodel/estimator/tpu_estimator.h"
+#include <keel/savedmodel/estimator/tpu_estimator.h>
 
 #include <cmath>
 #include <filesystem>
-#include <gtest/gtest.h>
 #include <limits>
 
-#include "autodiff/ops.h"
-#include "layers/core/dense.h"
-#include "layers/estimator/dense_features.h"
-#include "layers/input_layer.h"
-#include "layers/losses/crossentropy.h"
-#include "layers/metrics/auc.h"
-#include "optimizers/adagrad.h"
-#include "optimizers/sgd.h"
-#include "optimizers/tpu_parameters.h"
-#include "savedmodel/hdf5_file.h"
-#include "savedmodel/saved_model.h"
+#include <gtest/gtest.h>
+
+#include <keel/autodiff/ops.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/estimator/dense_features.h>
+#include <keel/layers/input_layer.h>
+#include <keel/layers/losses/crossentropy.h>
+#include <keel/layers/metrics/auc.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/sgd.h>
+#include <keel/optimizers/tpu_parameters.h>
+#include <keel/savedmodel/hdf5_file.h>
+#include <keel/savedmodel/saved_model.h>
+
 #include "tests/savedmodel/temp_folder.h"
 
 namespace keel::estimator::tpu_estimator_test {

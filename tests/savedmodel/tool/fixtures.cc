@@ -11,21 +11,21 @@
 #include <fstream>
 #include <iostream>
 
-#include "distribute/tpu_strategy.h"
-#include "framework/data/example.h"
-#include "framework/data/tfrecord.h"
-#include "layers/core/dense.h"
-#include "layers/core/embedding.h"
-#include "layers/core/identity.h"
-#include "layers/embedding/embed_reduce.h"
-#include "layers/embedding/tpu_embedding.h"
-#include "layers/functional.h"
-#include "layers/merging/concatenate.h"
-#include "layers/reshaping/flatten.h"
-#include "optimizers/adam.h"
-#include "savedmodel/checkpoint_manager.h"
-#include "savedmodel/saved_model.h"
-#include "savedmodel/zip_file.h"
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/framework/data/example.h>
+#include <keel/framework/data/tfrecord.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/core/identity.h>
+#include <keel/layers/embedding/embed_reduce.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/reshaping/flatten.h>
+#include <keel/optimizers/adam.h>
+#include <keel/savedmodel/checkpoint_manager.h>
+#include <keel/savedmodel/saved_model.h>
+#include <keel/savedmodel/zip_file.h>
 
 namespace keel {
 namespace {

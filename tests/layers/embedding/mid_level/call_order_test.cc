@@ -1,8 +1,8 @@
-#include "layers/embedding/mid_level/call_order.h"
+#include <keel/layers/embedding/mid_level/call_order.h>
 
 #include <gtest/gtest.h>
 
-#include "framework/errors.h"
+#include <keel/framework/errors.h>
 
 namespace keel::call_order_test {
 

@@ -1,9 +1,9 @@
-#include "layers/embedding/mid_level/core_of_device.h"
+#include <keel/layers/embedding/mid_level/core_of_device.h>
 
 #include <gtest/gtest.h>
 
-#include "framework/device.h"
-#include "framework/errors.h"
+#include <keel/framework/device.h>
+#include <keel/framework/errors.h>
 
 namespace keel::core_of_device_test {
 

@@ -1,13 +1,15 @@
 // What the tests of the mid-level embedding objects share.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <string>
 #include <vector>
 
-#include "autodiff/replica_context.h"
-#include "distribute/tpu_strategy.h"
-#include "layers/embedding/mid_level/tpu_embedding.h"
+#include <gtest/gtest.h>
+
+#include <keel/autodiff/replica_context.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/embedding/mid_level/tpu_embedding.h>
+
 #include "tests/support/embedding_fixture.h"
 
 namespace keel::mid_level {

@@ -1,9 +1,10 @@
 // Making the object: tables, optimizers, shapes and the record.
 #include <gtest/gtest.h>
 
-#include "distribute/embedding/tpu_system.h"
-#include "optimizers/sgd.h"
-#include "optimizers/tpu_parameters.h"
+#include <keel/distribute/embedding/tpu_system.h>
+#include <keel/optimizers/sgd.h>
+#include <keel/optimizers/tpu_parameters.h>
+
 #include "tests/layers/embedding/mid_level/mid_level_testing.h"
 
 namespace keel::mid_level::tpu_embedding_build_test {

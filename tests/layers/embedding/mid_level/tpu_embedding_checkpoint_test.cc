@@ -1,12 +1,13 @@
 // Checkpoints of mid-level objects: between engines, and between engine and host.
 #include <gtest/gtest.h>
 
-#include "distribute/embedding/tpu_system.h"
-#include "layers/embedding/mid_level/tpu_embedding_for_serving.h"
-#include "layers/embedding/mid_level/tpu_embedding_v0.h"
-#include "optimizers/adagrad.h"
-#include "savedmodel/checkpoint.h"
-#include "savedmodel/checkpoint_file.h"
+#include <keel/distribute/embedding/tpu_system.h>
+#include <keel/layers/embedding/mid_level/tpu_embedding_for_serving.h>
+#include <keel/layers/embedding/mid_level/tpu_embedding_v0.h>
+#include <keel/optimizers/adagrad.h>
+#include <keel/savedmodel/checkpoint.h>
+#include <keel/savedmodel/checkpoint_file.h>
+
 #include "tests/layers/embedding/mid_level/mid_level_testing.h"
 
 namespace keel::mid_level::tpu_embedding_checkpoint_test {

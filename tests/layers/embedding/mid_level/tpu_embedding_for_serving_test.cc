@@ -1,10 +1,11 @@
-#include "layers/embedding/mid_level/tpu_embedding_for_serving.h"
+#include <keel/layers/embedding/mid_level/tpu_embedding_for_serving.h>
 
 #include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "optimizers/sgd.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/optimizers/sgd.h>
+
 #include "tests/savedmodel/temp_folder.h"
 #include "tests/support/embedding_fixture.h"
 

@@ -1,10 +1,11 @@
 // Every order of calls of two replicas, against a model of what should come of it: a legal one
 // gives the model's numbers, an illegal one is a RuntimeError and never a wait, and the object can
 // be used afterwards.
-#include <gtest/gtest.h>
 #include <iostream>
 #include <stdexcept>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "tests/layers/embedding/mid_level/mid_level_testing.h"
 

@@ -1,11 +1,12 @@
-#include "layers/embedding/mid_level/tpu_embedding.h"
+#include <keel/layers/embedding/mid_level/tpu_embedding.h>
 
 #include <gtest/gtest.h>
 
-#include "autodiff/control_flow.h"
-#include "autodiff/ops.h"
-#include "autodiff/tape.h"
-#include "distribute/embedding/tpu_system.h"
+#include <keel/autodiff/control_flow.h>
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/embedding/tpu_system.h>
+
 #include "tests/layers/embedding/mid_level/mid_level_testing.h"
 
 namespace keel::mid_level::mid_level_tpu_embedding_test {

@@ -1,14 +1,15 @@
-#include "layers/embedding/mid_level/tpu_embedding_v0.h"
+#include <keel/layers/embedding/mid_level/tpu_embedding_v0.h>
 
 #include <gtest/gtest.h>
 
-#include "autodiff/ops.h"
-#include "autodiff/replica_context.h"
-#include "autodiff/tape.h"
-#include "distribute/tpu_strategy.h"
-#include "layers/embedding/mid_level/tpu_embedding_for_serving.h"
-#include "optimizers/sgd.h"
-#include "savedmodel/checkpoint.h"
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu_strategy.h>
+#include <keel/layers/embedding/mid_level/tpu_embedding_for_serving.h>
+#include <keel/optimizers/sgd.h>
+#include <keel/savedmodel/checkpoint.h>
+
 #include "tests/savedmodel/temp_folder.h"
 #include "tests/support/embedding_fixture.h"
 

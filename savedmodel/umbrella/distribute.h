@@ -1,0 +1,8 @@
+// Strategies: one device, several replicas, several processes.
+#pragma once
+
+#include <keel/distribute/distributed_dataset.h>
+#include <keel/distribute/per_replica.h>
+#include <keel/distribute/process_group.h>
+#include <keel/distribute/strategy.h>
+#include <keel/distribute/tpu_strategy.h>

@@ -1,0 +1,19 @@
+// Very large embedding tables: the TPUEmbedding and DistributedEmbedding layers, the mid-level API
+// and the API of estimators.
+#pragma once
+
+#include <keel/distribute/embedding/tpu_system.h>
+#include <keel/layers/embedding/distributed_embedding.h>
+#include <keel/layers/embedding/embed_reduce.h>
+#include <keel/layers/embedding/mid_level/tpu_embedding.h>
+#include <keel/layers/embedding/mid_level/tpu_embedding_for_serving.h>
+#include <keel/layers/embedding/mid_level/tpu_embedding_v0.h>
+#include <keel/layers/embedding/partial_tpu_embedding.h>
+#include <keel/layers/embedding/table_config.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/estimator/dense_features.h>
+#include <keel/layers/estimator/embedding_config_spec.h>
+#include <keel/layers/estimator/embedding_features.h>
+#include <keel/layers/estimator/feature_column.h>
+#include <keel/layers/estimator/tpu_embedding_column.h>
+#include <keel/layers/estimator/tpu_embedding_v1.h>

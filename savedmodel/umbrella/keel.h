@@ -1,0 +1,31 @@
+// Keel: everything that programs use. The headers included here can be included one by one, too.
+#pragma once
+
+#include <keel/autodiff/autocast.h>
+#include <keel/autodiff/control_flow.h>
+#include <keel/autodiff/custom_gradient.h>
+#include <keel/autodiff/gradient.h>
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
+#include <keel/autodiff/variable.h>
+#include <keel/callbacks.h>
+#include <keel/data.h>
+#include <keel/distribute.h>
+#include <keel/embedding.h>
+#include <keel/framework/errors.h>
+#include <keel/framework/matmul_precision.h>
+#include <keel/framework/nest.h>
+#include <keel/framework/profile.h>
+#include <keel/framework/random.h>
+#include <keel/framework/tensor.h>
+#include <keel/framework/termination.h>
+#include <keel/layers.h>
+#include <keel/layers/ctr/ctr_model.h>
+#include <keel/layers/serving/serving_plan.h>
+#include <keel/losses.h>
+#include <keel/metrics.h>
+#include <keel/optimizers.h>
+#include <keel/saved_model.h>
+#include <keel/savedmodel/estimator/tpu_estimator.h>
+#include <keel/version.h>
