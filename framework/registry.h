@@ -19,11 +19,16 @@ class Registry {
 
   explicit Registry(std::string what) : what_(std::move(what)) {}
 
-  // T needs T::kClassName, T::Options with `fields`, and T(T::Options).
+  // T has T::kClassName and either a static T::from_config(config) that returns a shared pointer,
+  // or T::Options with `fields` and a constructor from T::Options.
   template <class T>
   void add() {
     add(T::kClassName, [](const Config& config) -> std::shared_ptr<Base> {
-      return std::make_shared<T>(from_config<typename T::Options>(config, T::kClassName));
+      if constexpr (requires { T::from_config(config); }) {
+        return T::from_config(config);
+      } else {
+        return std::make_shared<T>(from_config<typename T::Options>(config, T::kClassName));
+      }
     });
   }
   // Replaces a class of the same name.
@@ -60,3 +65,13 @@ class Registry {
 };
 
 }  // namespace keel
+
+// Stands in the source of a built-in class and defines keel::internal::register_<Class>(registry),
+// which the list of built-in classes of that Base calls. The list needs no header of the class, and
+// no static initializer that a linker may drop is involved.
+#define KEEL_REGISTER(Base, Class)                                                    \
+  namespace internal {                                                                \
+  void register_##Class(Registry<Base>& registry);                                    \
+  void register_##Class(Registry<Base>& registry) { registry.template add<Class>(); } \
+  }
+#define KEEL_DECLARE_REGISTRATION(Base, Class) void register_##Class(Registry<Base>& registry);

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include <keel/layers/functional_order.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/serving/planner.h>
 
 namespace keel {
@@ -331,4 +332,16 @@ std::optional<PlanValues> FunctionalModel::plan(Planner& planner, const PlanValu
   return map_structure(plan_->outputs, result);
 }
 
+namespace internal {
+
+void register_FunctionalModel(Registry<Layer>& registry);
+void register_FunctionalModel(Registry<Layer>& registry) {
+  const auto make = [](const Config& config) {
+    return FunctionalModel::from_config(config).shared();
+  };
+  registry.add(FunctionalModel::kClassName, make);
+  registry.add("Model", make);  // the name that files of Keras have
+}
+
+}  // namespace internal
 }  // namespace keel

@@ -1,5 +1,7 @@
 #include <keel/layers/input_layer.h>
 
+#include <keel/layers/registry.h>
+
 namespace keel {
 namespace {
 
@@ -47,4 +49,7 @@ SparseTensor sparse_input(const InputOptions& options) {
 }
 
 }  // namespace layers
+
+KEEL_REGISTER(Layer, InputLayer)
+
 }  // namespace keel

@@ -128,4 +128,15 @@ std::optional<PlanValues> SequentialModel::plan(Planner& planner, const PlanValu
   return x;
 }
 
+namespace internal {
+
+void register_SequentialModel(Registry<Layer>& registry);
+void register_SequentialModel(Registry<Layer>& registry) {
+  const auto make = [](const Config& config) {
+    return SequentialModel::from_config(config).shared();
+  };
+  registry.add(SequentialModel::kClassName, make);
+}
+
+}  // namespace internal
 }  // namespace keel

@@ -1,6 +1,7 @@
 #include <keel/layers/activation/activation.h>
 
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/serving/planner.h>
 
 namespace keel {
@@ -16,5 +17,7 @@ std::optional<PlanValues> ActivationLayer::plan(Planner& planner, const PlanValu
   if (!x) return {};
   return planner.map((*x)[0], *function);
 }
+
+KEEL_REGISTER(Layer, ActivationLayer)
 
 }  // namespace keel

@@ -2,6 +2,7 @@
 
 #include <keel/layers/activations.h>
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/serving/planner.h>
 
 namespace keel {
@@ -16,5 +17,7 @@ std::optional<PlanValues> ELULayer::plan(Planner& planner, const PlanValues& inp
   if (!x) return {};
   return planner.map((*x)[0], {RowFunction::Kind::kElu, options_.alpha});
 }
+
+KEEL_REGISTER(Layer, ELULayer)
 
 }  // namespace keel

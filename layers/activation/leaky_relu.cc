@@ -2,6 +2,7 @@
 
 #include <keel/layers/activations.h>
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/serving/planner.h>
 
 namespace keel {
@@ -16,5 +17,7 @@ std::optional<PlanValues> LeakyReLULayer::plan(Planner& planner, const PlanValue
   if (!x) return {};
   return planner.map((*x)[0], {RowFunction::Kind::kLeakyRelu, options_.negative_slope});
 }
+
+KEEL_REGISTER(Layer, LeakyReLULayer)
 
 }  // namespace keel

@@ -1,6 +1,7 @@
 #include <keel/layers/activation/prelu.h>
 
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -32,5 +33,7 @@ Tensor PReLULayer::call(const Tensor& input, const CallContext&) {
   const Tensor x = as_dtype(input, dtype());
   return ops::relu(x) - ops::multiply(alpha_, ops::relu(-x));
 }
+
+KEEL_REGISTER(Layer, PReLULayer)
 
 }  // namespace keel

@@ -2,6 +2,7 @@
 
 #include <keel/layers/activations.h>
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/serving/planner.h>
 
 namespace keel {
@@ -28,5 +29,7 @@ std::optional<PlanValues> ReLULayer::plan(Planner& planner, const PlanValues& in
   if (!x) return {};
   return planner.map((*x)[0], RowFunction::Kind::kRelu);
 }
+
+KEEL_REGISTER(Layer, ReLULayer)
 
 }  // namespace keel

@@ -1,6 +1,7 @@
 #include <keel/layers/activation/softmax.h>
 
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 namespace {
@@ -24,5 +25,7 @@ Tensor SoftmaxLayer::call(const Tensor& input, const CallContext&) {
   const Tensor y = softmax_over(ops::where(mask, x, constant(kFarBelow)), axes);
   return ops::where(mask, y, constant(0));
 }
+
+KEEL_REGISTER(Layer, SoftmaxLayer)
 
 }  // namespace keel

@@ -2,6 +2,7 @@
 
 #include <keel/layers/attention/attention_inputs.h>
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 namespace {
@@ -110,5 +111,8 @@ Tensor AdditiveAttentionLayer::scores(const Tensor& query, const Tensor& key) co
   const Tensor answers = ops::tanh(sums_of_pairs(query, key));
   return ops::sum(options_.use_scale ? answers * scale_ : answers, {-1});
 }
+
+KEEL_REGISTER(Layer, AdditiveAttentionLayer)
+KEEL_REGISTER(Layer, AttentionLayer)
 
 }  // namespace keel

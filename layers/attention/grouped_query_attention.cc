@@ -4,6 +4,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/attention/heads.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/variable_paths.h>
 
 namespace keel {
@@ -103,5 +104,7 @@ Tensors GroupedQueryAttentionLayer::call(const Tensors& inputs, const CallContex
              repeated((*value_)(parts.value.tensor())), how);
   return attention_results((*output_)(result.output), result.scores, with_scores);
 }
+
+KEEL_REGISTER(Layer, GroupedQueryAttentionLayer)
 
 }  // namespace keel

@@ -4,6 +4,7 @@
 
 #include <keel/layers/attention/heads.h>
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/variable_paths.h>
 
 namespace keel {
@@ -137,5 +138,7 @@ Tensors MultiHeadAttentionLayer::call(const Tensors& inputs, const CallContext&)
   return attention_results((*output_)(result.output), result.scores,
                            is_set(parts.return_attention_scores));
 }
+
+KEEL_REGISTER(Layer, MultiHeadAttentionLayer)
 
 }  // namespace keel

@@ -1,6 +1,7 @@
 #include <keel/layers/convolution/conv1d.h>
 
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 namespace {
@@ -75,5 +76,7 @@ Tensor Conv1DLayer::call(const Tensor& input, const CallContext&) {
   if (options_.use_bias) y = y + bias_;
   return options_.activation(from_channels_last(y, windows_));
 }
+
+KEEL_REGISTER(Layer, Conv1DLayer)
 
 }  // namespace keel

@@ -1,6 +1,7 @@
 #include <keel/layers/convolution/depthwise_conv1d.h>
 
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -50,5 +51,7 @@ Tensor DepthwiseConv1DLayer::call(const Tensor& input, const CallContext&) {
   if (options_.use_bias) y = y + bias_;
   return options_.activation(from_channels_last(y, windows_));
 }
+
+KEEL_REGISTER(Layer, DepthwiseConv1DLayer)
 
 }  // namespace keel

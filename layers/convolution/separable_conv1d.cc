@@ -1,6 +1,7 @@
 #include <keel/layers/convolution/separable_conv1d.h>
 
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -59,5 +60,7 @@ Tensor SeparableConv1DLayer::call(const Tensor& input, const CallContext&) {
   if (options_.use_bias) y = y + bias_;
   return options_.activation(from_channels_last(y, windows_));
 }
+
+KEEL_REGISTER(Layer, SeparableConv1DLayer)
 
 }  // namespace keel

@@ -1,6 +1,7 @@
 #include <keel/layers/core/dense.h>
 
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/serving/planner.h>
 
 namespace keel {
@@ -50,5 +51,7 @@ std::optional<PlanValues> DenseLayer::plan(Planner& planner, const PlanValues& i
   if (!x) return {};
   return planner.product((*x)[0], kernel_, bias_, *function);
 }
+
+KEEL_REGISTER(Layer, DenseLayer)
 
 }  // namespace keel

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 namespace {
@@ -154,5 +155,7 @@ Tensor EinsumDenseLayer::call(const Tensor& x, const CallContext&) {
   if (bias_) y = y + bias_;
   return options_.activation(y);
 }
+
+KEEL_REGISTER(Layer, EinsumDenseLayer)
 
 }  // namespace keel

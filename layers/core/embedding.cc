@@ -5,6 +5,7 @@
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/framework/quantizers.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/serving/planner.h>
 
 namespace keel {
@@ -92,5 +93,7 @@ std::optional<PlanValues> EmbeddingLayer::plan(Planner& planner, const PlanValue
   if (!out) return {};
   return *out;
 }
+
+KEEL_REGISTER(Layer, EmbeddingLayer)
 
 }  // namespace keel

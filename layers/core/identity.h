@@ -4,7 +4,6 @@
 #include <string>
 
 #include <keel/layers/layer.h>
-#include <keel/layers/serving/plan_step.h>
 
 namespace keel {
 
@@ -24,9 +23,7 @@ class IdentityLayer final : public Layer {
   explicit IdentityLayer(Options options)
       : Layer(kClassName, options), options_(std::move(options)) {}
   bool supports_masking() const override { return true; }
-  std::optional<PlanValues> plan(Planner&, const PlanValues& inputs) const override {
-    return inputs;
-  }
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }
 
  private:

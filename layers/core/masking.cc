@@ -1,6 +1,7 @@
 #include <keel/layers/core/masking.h>
 
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -25,5 +26,7 @@ Tensor MaskingLayer::call(const Tensor& input, const CallContext&) {
   const Tensor x = as_dtype(input, dtype());
   return x * ops::cast(steps_that_count(x, true), dtype());
 }
+
+KEEL_REGISTER(Layer, MaskingLayer)
 
 }  // namespace keel

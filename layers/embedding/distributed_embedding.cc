@@ -7,6 +7,7 @@
 #include <keel/distribute/strategy.h>
 #include <keel/layers/embedding/id_rows.h>
 #include <keel/layers/embedding/sparse_core.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 namespace {
@@ -475,5 +476,7 @@ std::shared_ptr<DistributedEmbeddingLayer> DistributedEmbeddingLayer::from_confi
   read("id_limit_policy", options.id_limit_policy);
   return std::make_shared<DistributedEmbeddingLayer>(std::move(options));
 }
+
+KEEL_REGISTER(Layer, DistributedEmbeddingLayer)
 
 }  // namespace keel

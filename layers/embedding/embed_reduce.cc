@@ -3,6 +3,7 @@
 #include <keel/autodiff/ops.h>
 #include <keel/layers/embedding/id_rows.h>
 #include <keel/layers/embedding/table_config.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 namespace {
@@ -123,5 +124,7 @@ Tensor EmbedReduceLayer::reduce_weighted(const Tensor& ids, const Tensor& weight
   const Tensor absent = ops::cast(ops::equal(squares, Tensor::zeros({}, dtype())), dtype());
   return ops::divide_no_nan(sum, ops::sqrt(squares + absent) - absent);
 }
+
+KEEL_REGISTER(Layer, EmbedReduceLayer)
 
 }  // namespace keel

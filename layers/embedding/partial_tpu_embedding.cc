@@ -2,6 +2,7 @@
 
 #include <keel/layers/embedding/feature_format.h>
 #include <keel/layers/embedding/host_lookup.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 namespace {
@@ -152,5 +153,7 @@ std::shared_ptr<PartialTPUEmbeddingLayer> PartialTPUEmbeddingLayer::from_config(
   }
   return std::make_shared<PartialTPUEmbeddingLayer>(std::move(options));
 }
+
+KEEL_REGISTER(Layer, PartialTPUEmbeddingLayer)
 
 }  // namespace keel

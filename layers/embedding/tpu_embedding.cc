@@ -4,6 +4,7 @@
 #include <keel/distribute/strategy.h>
 #include <keel/layers/embedding/backend.h>
 #include <keel/layers/embedding/host_lookup.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/serving/planner.h>
 
 namespace keel {
@@ -275,5 +276,7 @@ std::optional<PlanValues> TPUEmbeddingLayer::plan(Planner& planner,
   }
   return pack_sequence_as(features, out);
 }
+
+KEEL_REGISTER(Layer, TPUEmbeddingLayer)
 
 }  // namespace keel

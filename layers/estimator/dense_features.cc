@@ -5,6 +5,7 @@
 #include <keel/autodiff/ops.h>
 #include <keel/layers/embedding/host_lookup.h>
 #include <keel/layers/estimator/tpu_embedding_column.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 namespace {
@@ -181,5 +182,8 @@ Tensors SequenceFeaturesLayer::call(const Tensors& inputs, const CallContext&) {
   const TensorLike& lengths = feature(inputs.entries(), lengths_key, who);
   return Tensors::tuple({parts.size() == 1 ? parts[0] : ops::concat(parts, -1), lengths.tensor()});
 }
+
+KEEL_REGISTER(Layer, DenseFeaturesLayer)
+KEEL_REGISTER(Layer, SequenceFeaturesLayer)
 
 }  // namespace keel

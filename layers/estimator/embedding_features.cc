@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <keel/layers/embedding/host_lookup.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 namespace {
@@ -151,5 +152,7 @@ std::shared_ptr<EmbeddingFeaturesLayer> EmbeddingFeaturesLayer::from_config(cons
   }
   return std::make_shared<EmbeddingFeaturesLayer>(std::move(options));
 }
+
+KEEL_REGISTER(Layer, EmbeddingFeaturesLayer)
 
 }  // namespace keel

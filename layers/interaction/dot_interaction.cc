@@ -4,6 +4,7 @@
 #include <keel/autodiff/ops.h>
 #include <keel/framework/kernels/interaction.h>
 #include <keel/layers/merging/merge.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/serving/planner.h>
 
 namespace keel {
@@ -99,5 +100,7 @@ std::optional<PlanValues> DotInteractionLayer::plan(Planner& planner,
   planner.add(std::move(step), *x, {y});
   return y;
 }
+
+KEEL_REGISTER(Layer, DotInteractionLayer)
 
 }  // namespace keel

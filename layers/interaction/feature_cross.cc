@@ -2,6 +2,7 @@
 
 #include <keel/layers/cast.h>
 #include <keel/layers/merging/merge.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/serving/planner.h>
 
 namespace keel {
@@ -120,5 +121,7 @@ std::optional<PlanValues> FeatureCrossLayer::plan(Planner& planner,
               {x0, last, product}, {y});
   return y;
 }
+
+KEEL_REGISTER(Layer, FeatureCrossLayer)
 
 }  // namespace keel

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <keel/autodiff/ops.h>
+#include <keel/framework/registry.h>
 #include <keel/layers/losses/probabilities.h>
 
 namespace keel {
@@ -168,5 +169,11 @@ Tensor AutoCrossentropyLoss::per_sample(const Tensor& y_true, const Tensor& y_pr
       return losses::categorical_crossentropy(y_true, y_pred);
   }
 }
+
+KEEL_REGISTER(Loss, AutoCrossentropyLoss)
+KEEL_REGISTER(Loss, BinaryCrossentropyLoss)
+KEEL_REGISTER(Loss, CategoricalCrossentropyLoss)
+KEEL_REGISTER(Loss, CategoricalGeneralizedCrossEntropyLoss)
+KEEL_REGISTER(Loss, SparseCategoricalCrossentropyLoss)
 
 }  // namespace keel

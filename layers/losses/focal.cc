@@ -1,6 +1,7 @@
 #include <keel/layers/losses/focal.h>
 
 #include <keel/autodiff/ops.h>
+#include <keel/framework/registry.h>
 #include <keel/layers/losses/probabilities.h>
 
 namespace keel {
@@ -86,5 +87,8 @@ Tensor CategoricalFocalCrossentropyLoss::per_sample(const Tensor& y_true,
                                                 options_.from_logits, options_.label_smoothing,
                                                 options_.axis);
 }
+
+KEEL_REGISTER(Loss, BinaryFocalCrossentropyLoss)
+KEEL_REGISTER(Loss, CategoricalFocalCrossentropyLoss)
 
 }  // namespace keel

@@ -1,6 +1,7 @@
 #include <keel/layers/losses/hinge.h>
 
 #include <keel/autodiff/ops.h>
+#include <keel/framework/registry.h>
 
 namespace keel {
 namespace {
@@ -53,5 +54,9 @@ Tensor SquaredHingeLoss::per_sample(const Tensor& y_true, const Tensor& y_pred) 
 Tensor CategoricalHingeLoss::per_sample(const Tensor& y_true, const Tensor& y_pred) const {
   return losses::categorical_hinge(y_true, y_pred);
 }
+
+KEEL_REGISTER(Loss, CategoricalHingeLoss)
+KEEL_REGISTER(Loss, HingeLoss)
+KEEL_REGISTER(Loss, SquaredHingeLoss)
 
 }  // namespace keel

@@ -1,6 +1,7 @@
 #include <keel/layers/losses/list_mle.h>
 
 #include <keel/autodiff/ops.h>
+#include <keel/framework/registry.h>
 #include <keel/layers/losses/item_lists.h>
 
 namespace keel {
@@ -56,5 +57,7 @@ Tensor ListMLELoss::per_sample(const Tensor& y_true, const Tensor& y_pred) const
       ops::log(ops::where(lists.valid, sum, ops::ones_like(sum))) + ops::squeeze(top, -1);
   return ops::sum(ops::where(lists.valid, log_sum - scores, zero), {-1});
 }
+
+KEEL_REGISTER(Loss, ListMLELoss)
 
 }  // namespace keel

@@ -1,6 +1,7 @@
 #include <keel/layers/losses/overlap.h>
 
 #include <keel/autodiff/ops.h>
+#include <keel/framework/registry.h>
 
 namespace keel {
 namespace {
@@ -40,5 +41,8 @@ Tensor TverskyLoss::per_sample(const Tensor& y_true, const Tensor& y_pred) const
   return losses::tversky(y_true, y_pred, options_.alpha, options_.beta,
                          options_.axis.value_or(std::vector<int>()));
 }
+
+KEEL_REGISTER(Loss, DiceLoss)
+KEEL_REGISTER(Loss, TverskyLoss)
 
 }  // namespace keel

@@ -1,6 +1,7 @@
 #include <keel/layers/losses/pairwise.h>
 
 #include <keel/autodiff/ops.h>
+#include <keel/framework/registry.h>
 #include <keel/layers/losses/item_lists.h>
 #include <keel/layers/naming.h>
 
@@ -55,5 +56,10 @@ Tensor PairwiseMeanSquaredErrorLoss::loss_of_pairs(const Tensor& labels,
                                                    const Tensor& scores) const {
   return ops::square(labels - scores);
 }
+
+KEEL_REGISTER(Loss, PairwiseHingeLoss)
+KEEL_REGISTER(Loss, PairwiseLogisticLoss)
+KEEL_REGISTER(Loss, PairwiseMeanSquaredErrorLoss)
+KEEL_REGISTER(Loss, PairwiseSoftZeroOneLoss)
 
 }  // namespace keel

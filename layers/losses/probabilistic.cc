@@ -1,6 +1,7 @@
 #include <keel/layers/losses/probabilistic.h>
 
 #include <keel/autodiff/ops.h>
+#include <keel/framework/registry.h>
 
 namespace keel {
 namespace {
@@ -32,5 +33,8 @@ Tensor KLDivergenceLoss::per_sample(const Tensor& y_true, const Tensor& y_pred) 
 Tensor PoissonLoss::per_sample(const Tensor& y_true, const Tensor& y_pred) const {
   return losses::poisson(y_true, y_pred);
 }
+
+KEEL_REGISTER(Loss, KLDivergenceLoss)
+KEEL_REGISTER(Loss, PoissonLoss)
 
 }  // namespace keel

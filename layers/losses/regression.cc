@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include <keel/autodiff/ops.h>
+#include <keel/framework/registry.h>
 
 namespace keel {
 namespace {
@@ -89,5 +90,12 @@ Tensor HuberLoss::per_sample(const Tensor& y_true, const Tensor& y_pred) const {
 Tensor LogCoshLoss::per_sample(const Tensor& y_true, const Tensor& y_pred) const {
   return losses::log_cosh(y_true, y_pred);
 }
+
+KEEL_REGISTER(Loss, HuberLoss)
+KEEL_REGISTER(Loss, LogCoshLoss)
+KEEL_REGISTER(Loss, MeanAbsoluteErrorLoss)
+KEEL_REGISTER(Loss, MeanAbsolutePercentageErrorLoss)
+KEEL_REGISTER(Loss, MeanSquaredErrorLoss)
+KEEL_REGISTER(Loss, MeanSquaredLogarithmicErrorLoss)
 
 }  // namespace keel

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include <keel/autodiff/ops.h>
+#include <keel/framework/registry.h>
 
 namespace keel {
 namespace {
@@ -93,5 +94,8 @@ Tensor CosineSimilarityLoss::per_sample(const Tensor& y_true, const Tensor& y_pr
 Tensor CircleLoss::per_sample(const Tensor& y_true, const Tensor& y_pred) const {
   return losses::circle(y_true, y_pred, options_.remove_diagonal, options_.gamma, options_.margin);
 }
+
+KEEL_REGISTER(Loss, CircleLoss)
+KEEL_REGISTER(Loss, CosineSimilarityLoss)
 
 }  // namespace keel

@@ -4,6 +4,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/merging/merge.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/serving/planner.h>
 
 namespace keel {
@@ -46,5 +47,7 @@ std::optional<PlanValues> ConcatenateLayer::plan(Planner& planner, const PlanVal
   }
   return planner.joined(*parts, row.with(0, length));
 }
+
+KEEL_REGISTER(Layer, ConcatenateLayer)
 
 }  // namespace keel

@@ -2,6 +2,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/merging/merge.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/unit_length.h>
 
 namespace keel {
@@ -70,5 +71,7 @@ Tensors DotLayer::call(const Tensors& inputs, const CallContext&) {
   const Tensor b = ops::reshape(moved(y, y_axis, 1), {batch, length, columns.size()});
   return ops::reshape(ops::matmul(a, b), out);
 }
+
+KEEL_REGISTER(Layer, DotLayer)
 
 }  // namespace keel

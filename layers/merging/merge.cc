@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/serving/planner.h>
 
 namespace keel {
@@ -184,5 +185,12 @@ Tensor MaximumLayer::merge(const std::vector<Tensor>& inputs) const {
 Tensor MinimumLayer::merge(const std::vector<Tensor>& inputs) const {
   return fold_what_counts(inputs, ops::minimum);
 }
+
+KEEL_REGISTER(Layer, AddLayer)
+KEEL_REGISTER(Layer, AverageLayer)
+KEEL_REGISTER(Layer, MaximumLayer)
+KEEL_REGISTER(Layer, MinimumLayer)
+KEEL_REGISTER(Layer, MultiplyLayer)
+KEEL_REGISTER(Layer, SubtractLayer)
 
 }  // namespace keel

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <keel/framework/registry.h>
+
 namespace keel {
 namespace {
 
@@ -140,5 +142,13 @@ Tensor SparseTopKCategoricalAccuracyMetric::values(const MetricBatch& batch) con
   const Tensor labels = class_numbers(name(), batch);
   return top_k_hits(batch, options_.k, [&](int64_t row) { return labels.data<int64_t>()[row]; });
 }
+
+KEEL_REGISTER(Metric, AccuracyMetric)
+KEEL_REGISTER(Metric, AutoAccuracyMetric)
+KEEL_REGISTER(Metric, BinaryAccuracyMetric)
+KEEL_REGISTER(Metric, CategoricalAccuracyMetric)
+KEEL_REGISTER(Metric, SparseCategoricalAccuracyMetric)
+KEEL_REGISTER(Metric, SparseTopKCategoricalAccuracyMetric)
+KEEL_REGISTER(Metric, TopKCategoricalAccuracyMetric)
 
 }  // namespace keel

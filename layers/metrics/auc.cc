@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <keel/framework/math.h>
+#include <keel/framework/registry.h>
 
 namespace keel {
 namespace {
@@ -168,5 +169,7 @@ Tensor AUCMetric::compute(std::span<const double> state) const {
   }
   return Tensor::scalar(ratio(sum, all));
 }
+
+KEEL_REGISTER(Metric, AUCMetric)
 
 }  // namespace keel

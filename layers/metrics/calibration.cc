@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <keel/framework/math.h>
+#include <keel/framework/registry.h>
 
 namespace keel {
 namespace {
@@ -66,5 +67,8 @@ void CalibrationMetric::accumulate(const MetricBatch& batch, std::span<double> s
 Tensor CalibrationMetric::compute(std::span<const double> state) const {
   return Tensor::scalar(state[kLabel] > 0 ? state[kPrediction] / state[kLabel] : 0.0);
 }
+
+KEEL_REGISTER(Metric, CalibrationMetric)
+KEEL_REGISTER(Metric, NormalizedEntropyMetric)
 
 }  // namespace keel

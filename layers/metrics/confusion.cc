@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include <keel/framework/registry.h>
+
 namespace keel {
 namespace {
 
@@ -106,5 +108,12 @@ ConfusionCountMetric::ConfusionCountMetric(const char* class_name, const char* n
 Tensor ConfusionCountMetric::compute(std::span<const double> state) const {
   return by_threshold(counts(state).*count_);
 }
+
+KEEL_REGISTER(Metric, FalseNegativesMetric)
+KEEL_REGISTER(Metric, FalsePositivesMetric)
+KEEL_REGISTER(Metric, PrecisionMetric)
+KEEL_REGISTER(Metric, RecallMetric)
+KEEL_REGISTER(Metric, TrueNegativesMetric)
+KEEL_REGISTER(Metric, TruePositivesMetric)
 
 }  // namespace keel

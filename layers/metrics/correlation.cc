@@ -1,6 +1,7 @@
 #include <keel/layers/metrics/correlation.h>
 
 #include <keel/autodiff/ops.h>
+#include <keel/framework/registry.h>
 
 namespace keel {
 namespace {
@@ -30,5 +31,8 @@ Tensor ConcordanceCorrelationMetric::values(const MetricBatch& batch) const {
       ops::mean(ops::square(y), {axis}) + ops::mean(ops::square(p), {axis}) + ops::square(distance);
   return ops::scale(ops::mean(y * p, {axis}), 2) / ops::shift(spread, kEpsilon);
 }
+
+KEEL_REGISTER(Metric, ConcordanceCorrelationMetric)
+KEEL_REGISTER(Metric, PearsonCorrelationMetric)
 
 }  // namespace keel

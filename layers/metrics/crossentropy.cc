@@ -1,5 +1,6 @@
 #include <keel/layers/metrics/crossentropy.h>
 
+#include <keel/framework/registry.h>
 #include <keel/layers/losses/crossentropy.h>
 
 namespace keel {
@@ -26,5 +27,10 @@ bool AutoCrossentropyMetric::sparse_labels(const Tensor& y_true, const Tensor& y
 Tensor AutoCrossentropyMetric::values(const MetricBatch& batch) const {
   return AutoCrossentropyLoss({}).per_sample(batch.y_true, batch.y_pred);
 }
+
+KEEL_REGISTER(Metric, AutoCrossentropyMetric)
+KEEL_REGISTER(Metric, BinaryCrossentropyMetric)
+KEEL_REGISTER(Metric, CategoricalCrossentropyMetric)
+KEEL_REGISTER(Metric, SparseCategoricalCrossentropyMetric)
 
 }  // namespace keel

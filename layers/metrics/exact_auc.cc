@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <keel/framework/registry.h>
+
 namespace keel {
 namespace {
 
@@ -174,4 +176,8 @@ Tensor labels_of_users(const Tensor& labels, const Tensor& users) {
 }
 
 }  // namespace metrics
+
+KEEL_REGISTER(Metric, ExactAUCMetric)
+KEEL_REGISTER(Metric, GAUCMetric)
+
 }  // namespace keel

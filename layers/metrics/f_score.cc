@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <keel/framework/registry.h>
+
 namespace keel {
 namespace {
 
@@ -80,5 +82,8 @@ Tensor FScoreMetric::compute(std::span<const double> state) const {
   if (*rule_.average == "weighted") return Tensor::scalar(weighted / (label_sum + kEpsilon));
   return Tensor::scalar(scores.empty() ? 0.0 : score_sum / static_cast<double>(scores.size()));
 }
+
+KEEL_REGISTER(Metric, F1ScoreMetric)
+KEEL_REGISTER(Metric, FBetaScoreMetric)
 
 }  // namespace keel

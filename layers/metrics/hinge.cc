@@ -1,5 +1,6 @@
 #include <keel/layers/metrics/hinge.h>
 
+#include <keel/framework/registry.h>
 #include <keel/layers/losses/hinge.h>
 
 namespace keel {
@@ -15,5 +16,9 @@ Tensor SquaredHingeMetric::values(const MetricBatch& batch) const {
 Tensor CategoricalHingeMetric::values(const MetricBatch& batch) const {
   return losses::categorical_hinge(batch.y_true, batch.y_pred);
 }
+
+KEEL_REGISTER(Metric, CategoricalHingeMetric)
+KEEL_REGISTER(Metric, HingeMetric)
+KEEL_REGISTER(Metric, SquaredHingeMetric)
 
 }  // namespace keel

@@ -1,5 +1,7 @@
 #include <keel/layers/metrics/mean.h>
 
+#include <keel/framework/registry.h>
+
 namespace keel {
 namespace {
 
@@ -47,5 +49,8 @@ Config MeanMetricWrapperMetric::get_config() const {
 Tensor MeanMetricWrapperMetric::values(const MetricBatch& batch) const {
   return options_.fn.shared()->weighted(batch.y_true, batch.y_pred.with_mask({}));
 }
+
+KEEL_REGISTER(Metric, MeanMetric)
+KEEL_REGISTER(Metric, SumMetric)
 
 }  // namespace keel

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <keel/framework/registry.h>
+
 namespace keel {
 
 ThresholdHistogram OperatingPointMetric::histogram_of(const char* who, int64_t num_thresholds,
@@ -50,5 +52,10 @@ OperatingPointMetric::Rates RecallAtPrecisionMetric::rates(double tp, double fp,
                                                            double fn) const {
   return {.constrained = ratio(tp, tp + fp), .dependent = ratio(tp, tp + fn)};
 }
+
+KEEL_REGISTER(Metric, PrecisionAtRecallMetric)
+KEEL_REGISTER(Metric, RecallAtPrecisionMetric)
+KEEL_REGISTER(Metric, SensitivityAtSpecificityMetric)
+KEEL_REGISTER(Metric, SpecificityAtSensitivityMetric)
 
 }  // namespace keel

@@ -1,5 +1,6 @@
 #include <keel/layers/metrics/probabilistic.h>
 
+#include <keel/framework/registry.h>
 #include <keel/layers/losses/probabilistic.h>
 
 namespace keel {
@@ -11,5 +12,8 @@ Tensor KLDivergenceMetric::values(const MetricBatch& batch) const {
 Tensor PoissonMetric::values(const MetricBatch& batch) const {
   return losses::poisson(batch.y_true, batch.y_pred);
 }
+
+KEEL_REGISTER(Metric, KLDivergenceMetric)
+KEEL_REGISTER(Metric, PoissonMetric)
 
 }  // namespace keel

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include <keel/framework/registry.h>
+
 namespace keel {
 namespace {
 
@@ -79,5 +81,7 @@ Tensor R2ScoreMetric::compute(std::span<const double> state) const {
                            : weighted / total_sum;
   return Tensor::scalar(adjusted(score, samples));
 }
+
+KEEL_REGISTER(Metric, R2ScoreMetric)
 
 }  // namespace keel

@@ -5,6 +5,7 @@
 
 #include <keel/autodiff/replica_context.h>
 #include <keel/framework/math.h>
+#include <keel/framework/registry.h>
 #include <keel/layers/naming.h>
 
 namespace keel {
@@ -214,5 +215,12 @@ double NDCGMetric::value(const RankedList& list) const {
                            [this](const Item& item) { return item.weight * relevance(item); });
   return discounted_gains(list.top) / discounted_gains(first_k(ideal));
 }
+
+KEEL_REGISTER(Metric, DCGMetric)
+KEEL_REGISTER(Metric, MeanAveragePrecisionMetric)
+KEEL_REGISTER(Metric, MeanReciprocalRankMetric)
+KEEL_REGISTER(Metric, NDCGMetric)
+KEEL_REGISTER(Metric, PrecisionAtKMetric)
+KEEL_REGISTER(Metric, RecallAtKMetric)
 
 }  // namespace keel

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <keel/autodiff/ops.h>
+#include <keel/framework/registry.h>
 #include <keel/layers/losses/regression.h>
 #include <keel/layers/losses/similarity.h>
 
@@ -45,5 +46,13 @@ Config CosineSimilarityMetric::get_config() const {
   if (options_.axis == -1) out.erase("axis");  // as Keras
   return out;
 }
+
+KEEL_REGISTER(Metric, CosineSimilarityMetric)
+KEEL_REGISTER(Metric, LogCoshErrorMetric)
+KEEL_REGISTER(Metric, MeanAbsoluteErrorMetric)
+KEEL_REGISTER(Metric, MeanAbsolutePercentageErrorMetric)
+KEEL_REGISTER(Metric, MeanSquaredErrorMetric)
+KEEL_REGISTER(Metric, MeanSquaredLogarithmicErrorMetric)
+KEEL_REGISTER(Metric, RootMeanSquaredErrorMetric)
 
 }  // namespace keel

@@ -2,6 +2,7 @@
 
 #include <keel/autodiff/tape.h>
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/serving/planner.h>
 
 namespace keel {
@@ -136,5 +137,7 @@ std::optional<PlanValues> BatchNormalizationLayer::plan(Planner& planner,
   if (!y) return {};
   return *y;
 }
+
+KEEL_REGISTER(Layer, BatchNormalizationLayer)
 
 }  // namespace keel

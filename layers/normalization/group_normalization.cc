@@ -4,6 +4,7 @@
 
 #include <keel/layers/axes.h>
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -74,5 +75,7 @@ Tensor GroupNormalizationLayer::call(const Tensor& input, const CallContext&) {
   if (options_.center) y = y + ops::reshape(beta_, broadcast);
   return y;
 }
+
+KEEL_REGISTER(Layer, GroupNormalizationLayer)
 
 }  // namespace keel

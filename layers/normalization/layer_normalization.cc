@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -55,5 +56,7 @@ Tensor LayerNormalizationLayer::call(const Tensor& input, const CallContext&) {
   if (beta_) y = y + ops::reshape(beta_, broadcast);
   return y;
 }
+
+KEEL_REGISTER(Layer, LayerNormalizationLayer)
 
 }  // namespace keel

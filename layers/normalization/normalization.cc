@@ -7,6 +7,7 @@
 #include <keel/autodiff/tape.h>
 #include <keel/framework/data/dataset.h>
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/serving/planner.h>
 
 namespace keel {
@@ -179,5 +180,7 @@ void NormalizationLayer::adapt(const data::Dataset& batches) {
   variance_.assign(moments->variance(dtype()));
   count_.assign(Tensor::scalar<int64_t>(moments->count()));
 }
+
+KEEL_REGISTER(Layer, NormalizationLayer)
 
 }  // namespace keel

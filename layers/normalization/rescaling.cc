@@ -1,6 +1,7 @@
 #include <keel/layers/normalization/rescaling.h>
 
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/serving/planner.h>
 
 namespace keel {
@@ -19,5 +20,7 @@ std::optional<PlanValues> RescalingLayer::plan(Planner& planner, const PlanValue
   if (!y) return {};
   return *y;
 }
+
+KEEL_REGISTER(Layer, RescalingLayer)
 
 }  // namespace keel

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -36,5 +37,7 @@ Tensor RMSNormalizationLayer::call(const Tensor& input, const CallContext&) {
   const Tensor squares = ops::mean(ops::square(x), axes, true);
   return x * ops::rsqrt(squares + options_.epsilon) * ops::reshape(scale_, broadcast);
 }
+
+KEEL_REGISTER(Layer, RMSNormalizationLayer)
 
 }  // namespace keel

@@ -1,6 +1,7 @@
 #include <keel/layers/normalization/unit_normalization.h>
 
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/unit_length.h>
 
 namespace keel {
@@ -11,5 +12,7 @@ Tensor UnitNormalizationLayer::call(const Tensor& input, const CallContext&) {
   return unit_length(x, options_.axis.normalized(x.shape(), "UnitNormalization " + name()),
                      kLeastLength);
 }
+
+KEEL_REGISTER(Layer, UnitNormalizationLayer)
 
 }  // namespace keel

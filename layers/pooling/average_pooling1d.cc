@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -18,5 +19,7 @@ Tensor AveragePooling1DLayer::pool(const std::vector<Tensor>& elements,
   }
   return sum / Tensor::from(counts, {1, windows.count, 1}).cast(sum.dtype());
 }
+
+KEEL_REGISTER(Layer, AveragePooling1DLayer)
 
 }  // namespace keel

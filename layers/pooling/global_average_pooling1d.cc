@@ -2,6 +2,7 @@
 
 #include <keel/layers/cast.h>
 #include <keel/layers/data_format.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -25,5 +26,7 @@ Tensor GlobalAveragePooling1DLayer::call(const Tensor& input, const CallContext&
   const Tensor sum = ops::sum(kept, {steps_axis_}, options_.keepdims);
   return sum / ops::sum(ops::cast(counts, x.dtype()), {steps_axis_}, options_.keepdims);
 }
+
+KEEL_REGISTER(Layer, GlobalAveragePooling1DLayer)
 
 }  // namespace keel

@@ -2,6 +2,7 @@
 
 #include <keel/layers/cast.h>
 #include <keel/layers/data_format.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -18,5 +19,7 @@ Tensor GlobalMaxPooling1DLayer::call(const Tensor& input, const CallContext&) {
   }
   return ops::max(x, {steps_axis_}, options_.keepdims);
 }
+
+KEEL_REGISTER(Layer, GlobalMaxPooling1DLayer)
 
 }  // namespace keel

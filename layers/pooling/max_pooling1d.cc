@@ -1,6 +1,7 @@
 #include <keel/layers/pooling/max_pooling1d.h>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -13,5 +14,7 @@ Tensor MaxPooling1DLayer::pool(const std::vector<Tensor>& elements, const Window
   }
   return greatest;
 }
+
+KEEL_REGISTER(Layer, MaxPooling1DLayer)
 
 }  // namespace keel

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -60,5 +61,7 @@ Tensors CategoryEncodingLayer::call(const Tensors& inputs, const CallContext&) {
                                                "CategoryEncoding " + name(), weights);
   return ops::cast(encoded.tensor(), dtype());
 }
+
+KEEL_REGISTER(Layer, CategoryEncodingLayer)
 
 }  // namespace keel

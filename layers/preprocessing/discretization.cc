@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <keel/layers/registry.h>
+
 namespace keel {
 DiscretizationLayer::DiscretizationLayer(Options options)
     : Layer(kClassName, options),
@@ -96,5 +98,7 @@ void DiscretizationLayer::take(const QuantileSummary& summary) {
   boundaries_ = summary.boundaries(static_cast<double>(*options_.num_bins));
   has_boundaries_ = true;
 }
+
+KEEL_REGISTER(Layer, DiscretizationLayer)
 
 }  // namespace keel

@@ -1,6 +1,7 @@
 #include <keel/layers/preprocessing/hashing.h>
 
 #include <keel/framework/parallel.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 namespace {
@@ -88,5 +89,7 @@ Tensors HashingLayer::call(const Tensors& inputs, const CallContext&) {
       map_values(inputs.leaf(), DType::kInt64, [this](const Tensor& t) { return bins(t); });
   return encode_categories(numbers, mode_, options_.num_bins, "Hashing " + name());
 }
+
+KEEL_REGISTER(Layer, HashingLayer)
 
 }  // namespace keel

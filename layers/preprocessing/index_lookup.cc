@@ -10,6 +10,9 @@
 #include <keel/framework/hash_map.h>
 #include <keel/framework/math.h>
 #include <keel/framework/parallel.h>
+#include <keel/layers/preprocessing/integer_lookup.h>
+#include <keel/layers/preprocessing/string_lookup.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 namespace {
@@ -345,5 +348,8 @@ void IndexLookupLayer<T>::take(const Counts& counts) {
 
 template class IndexLookupLayer<std::string>;
 template class IndexLookupLayer<int64_t>;
+
+KEEL_REGISTER(Layer, IntegerLookupLayer)
+KEEL_REGISTER(Layer, StringLookupLayer)
 
 }  // namespace keel

@@ -1,6 +1,7 @@
 #include <keel/layers/recurrent/gru.h>
 
 #include <keel/layers/recurrent/gru_cell.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 namespace {
@@ -19,5 +20,7 @@ layers::GRUCell make_cell(const GRUOptions& options) {
 
 GRULayer::GRULayer(Options options)
     : RecurrentLayer(kClassName, options, make_cell(options)), options_(std::move(options)) {}
+
+KEEL_REGISTER(Layer, GRULayer)
 
 }  // namespace keel

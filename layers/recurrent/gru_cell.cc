@@ -1,6 +1,7 @@
 #include <keel/layers/recurrent/gru_cell.h>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 namespace {
@@ -54,5 +55,7 @@ RecurrentCell::Step GRUCellLayer::make_step_before(const Masks& masks) const {
     return {mix(update, state, options_.activation(candidate))};
   };
 }
+
+KEEL_REGISTER(Layer, GRUCellLayer)
 
 }  // namespace keel

@@ -1,6 +1,7 @@
 #include <keel/layers/recurrent/lstm.h>
 
 #include <keel/layers/recurrent/lstm_cell.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 namespace {
@@ -19,5 +20,7 @@ layers::LSTMCell make_cell(const LSTMOptions& options) {
 
 LSTMLayer::LSTMLayer(Options options)
     : RecurrentLayer(kClassName, options, make_cell(options)), options_(std::move(options)) {}
+
+KEEL_REGISTER(Layer, LSTMLayer)
 
 }  // namespace keel

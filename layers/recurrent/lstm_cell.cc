@@ -1,6 +1,7 @@
 #include <keel/layers/recurrent/lstm_cell.h>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -27,5 +28,7 @@ RecurrentCell::Step LSTMCellLayer::make_step(const Masks& masks) const {
     return {out * options_.activation(carry), carry};
   };
 }
+
+KEEL_REGISTER(Layer, LSTMCellLayer)
 
 }  // namespace keel

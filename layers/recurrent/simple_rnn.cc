@@ -1,6 +1,7 @@
 #include <keel/layers/recurrent/simple_rnn.h>
 
 #include <keel/layers/recurrent/simple_rnn_cell.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 namespace {
@@ -17,5 +18,7 @@ layers::SimpleRNNCell make_cell(const SimpleRNNOptions& options) {
 
 SimpleRNNLayer::SimpleRNNLayer(Options options)
     : RecurrentLayer(kClassName, options, make_cell(options)), options_(std::move(options)) {}
+
+KEEL_REGISTER(Layer, SimpleRNNLayer)
 
 }  // namespace keel

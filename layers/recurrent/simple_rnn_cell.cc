@@ -1,6 +1,7 @@
 #include <keel/layers/recurrent/simple_rnn_cell.h>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -10,5 +11,7 @@ RecurrentCell::Step SimpleRNNCellLayer::make_step(const Masks& masks) const {
     return {options_.activation(projected + recur(states[0], kernels, masks))};
   };
 }
+
+KEEL_REGISTER(Layer, SimpleRNNCellLayer)
 
 }  // namespace keel

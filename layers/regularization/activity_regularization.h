@@ -5,7 +5,6 @@
 #include <string>
 
 #include <keel/layers/layer.h>
-#include <keel/layers/serving/plan_step.h>
 
 namespace keel {
 
@@ -33,9 +32,7 @@ class ActivityRegularizationLayer final : public TensorLayer {
     set_activity_regularizer(regularizers::l1_l2(options_.l1, options_.l2));
   }
   bool supports_masking() const override { return true; }
-  std::optional<PlanValues> plan(Planner&, const PlanValues& inputs) const override {
-    return inputs;
-  }
+  std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }
 
  private:

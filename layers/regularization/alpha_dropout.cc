@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -23,5 +24,7 @@ Tensor AlphaDropoutLayer::disturb(const Tensor& x, const RandomNumbers& random) 
   const Tensor offset = ops::shift(ops::scale(kept, -a * kLeastOfSelu), a * kLeastOfSelu + b);
   return x * ops::scale(kept, a) + offset;
 }
+
+KEEL_REGISTER(Layer, AlphaDropoutLayer)
 
 }  // namespace keel

@@ -1,5 +1,7 @@
 #include <keel/layers/regularization/dropout.h>
 
+#include <keel/layers/registry.h>
+
 namespace keel {
 
 DropoutLayer::DropoutLayer(Options options)
@@ -13,5 +15,7 @@ Tensor DropoutLayer::disturb(const Tensor& x, const RandomNumbers& random) const
   const Shape shape = noise::shape_for(x.shape(), *options_.noise_shape, who());
   return noise::dropout(x, options_.rate, shape, random);
 }
+
+KEEL_REGISTER(Layer, DropoutLayer)
 
 }  // namespace keel

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -15,5 +16,7 @@ Tensor GaussianDropoutLayer::disturb(const Tensor& x, const RandomNumbers& rando
   const double stddev = std::sqrt(options_.rate / (1 - options_.rate));
   return x * noise::normal(x.shape(), x.dtype(), 1, stddev, random);
 }
+
+KEEL_REGISTER(Layer, GaussianDropoutLayer)
 
 }  // namespace keel

@@ -1,6 +1,7 @@
 #include <keel/layers/regularization/gaussian_noise.h>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -14,5 +15,7 @@ GaussianNoiseLayer::GaussianNoiseLayer(Options options)
 Tensor GaussianNoiseLayer::disturb(const Tensor& x, const RandomNumbers& random) const {
   return x + noise::normal(x.shape(), x.dtype(), 0, options_.stddev, random);
 }
+
+KEEL_REGISTER(Layer, GaussianNoiseLayer)
 
 }  // namespace keel

@@ -1,5 +1,7 @@
 #include <keel/layers/regularization/spatial_dropout1d.h>
 
+#include <keel/layers/registry.h>
+
 namespace keel {
 
 SpatialDropout1DLayer::SpatialDropout1DLayer(Options options)
@@ -13,5 +15,7 @@ Tensor SpatialDropout1DLayer::disturb(const Tensor& x, const RandomNumbers& rand
   }
   return noise::dropout(x, options_.rate, x.shape().with(1, 1), random);
 }
+
+KEEL_REGISTER(Layer, SpatialDropout1DLayer)
 
 }  // namespace keel

@@ -1,6 +1,7 @@
 #include <keel/layers/reshaping/cropping1d.h>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -29,5 +30,7 @@ Tensor Cropping1DLayer::call(const Tensor& x, const CallContext&) {
   }
   return ops::slice(x, 1, before, steps - before - after);
 }
+
+KEEL_REGISTER(Layer, Cropping1DLayer)
 
 }  // namespace keel

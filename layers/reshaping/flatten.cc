@@ -2,6 +2,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/data_format.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/serving/planner.h>
 
 namespace keel {
@@ -31,5 +32,7 @@ std::optional<PlanValues> FlattenLayer::plan(Planner& planner, const PlanValues&
   if (!channels_last_ && row.rank() > 1) return {};
   return planner.reshaped((*x)[0], {row.size()});
 }
+
+KEEL_REGISTER(Layer, FlattenLayer)
 
 }  // namespace keel

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -27,5 +28,7 @@ Tensor PermuteLayer::call(const Tensor& x, const CallContext&) {
   }
   return ops::transpose(x, permutation);
 }
+
+KEEL_REGISTER(Layer, PermuteLayer)
 
 }  // namespace keel

@@ -1,6 +1,7 @@
 #include <keel/layers/reshaping/repeat_vector.h>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -18,5 +19,7 @@ Tensor RepeatVectorLayer::call(const Tensor& x, const CallContext&) {
   }
   return ops::broadcast_to(ops::expand_dims(x, 1), {x.dim(0), options_.n, x.dim(1)});
 }
+
+KEEL_REGISTER(Layer, RepeatVectorLayer)
 
 }  // namespace keel

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/serving/planner.h>
 
 namespace keel {
@@ -56,5 +57,7 @@ std::optional<PlanValues> ReshapeLayer::plan(Planner& planner, const PlanValues&
   const Shape row = planner.row_shape((*x)[0]);
   return planner.reshaped((*x)[0], resolve("Reshape " + name(), Shape(options_.target_shape), row));
 }
+
+KEEL_REGISTER(Layer, ReshapeLayer)
 
 }  // namespace keel

@@ -1,6 +1,7 @@
 #include <keel/layers/reshaping/up_sampling1d.h>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -23,5 +24,7 @@ Tensor UpSampling1DLayer::call(const Tensor& x, const CallContext&) {
       ops::broadcast_to(ops::expand_dims(x, 2), {x.dim(0), x.dim(1), options_.size, x.dim(2)});
   return ops::reshape(repeated, shape);
 }
+
+KEEL_REGISTER(Layer, UpSampling1DLayer)
 
 }  // namespace keel

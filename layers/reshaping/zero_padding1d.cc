@@ -2,6 +2,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/data_format.h>
+#include <keel/layers/registry.h>
 
 namespace keel {
 
@@ -22,5 +23,7 @@ Tensor ZeroPadding1DLayer::call(const Tensor& x, const CallContext&) {
   }
   return ops::pad(x, steps_axis_, options_.padding.before, options_.padding.after);
 }
+
+KEEL_REGISTER(Layer, ZeroPadding1DLayer)
 
 }  // namespace keel

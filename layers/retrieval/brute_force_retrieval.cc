@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <keel/layers/cast.h>
+#include <keel/layers/registry.h>
 #include <keel/layers/retrieval/top_candidates.h>
 
 namespace keel {
@@ -77,5 +78,7 @@ Tensors BruteForceRetrievalLayer::call(const Tensors& inputs, const CallContext&
                           : Tensor::from(positions, {std::ssize(positions)}).cast(DType::kInt32);
   return result(std::move(scores), ids.reshaped(shape));
 }
+
+KEEL_REGISTER(Layer, BruteForceRetrievalLayer)
 
 }  // namespace keel

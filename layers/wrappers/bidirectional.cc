@@ -202,4 +202,6 @@ std::shared_ptr<Layer> BidirectionalLayer::from_config(const Config& config) {
   return std::make_shared<BidirectionalLayer>(std::move(options));
 }
 
+KEEL_REGISTER(Layer, BidirectionalLayer)
+
 }  // namespace keel

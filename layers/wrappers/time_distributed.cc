@@ -86,4 +86,6 @@ std::shared_ptr<Layer> TimeDistributedLayer::from_config(const Config& config) {
   return std::make_shared<TimeDistributedLayer>(std::move(options));
 }
 
+KEEL_REGISTER(Layer, TimeDistributedLayer)
+
 }  // namespace keel

@@ -1,48 +1,51 @@
 #include <mutex>
 
-#include <keel/layers/losses/crossentropy.h>
-#include <keel/layers/losses/focal.h>
-#include <keel/layers/losses/hinge.h>
-#include <keel/layers/losses/list_mle.h>
-#include <keel/layers/losses/overlap.h>
-#include <keel/layers/losses/pairwise.h>
-#include <keel/layers/losses/probabilistic.h>
-#include <keel/layers/losses/regression.h>
-#include <keel/layers/losses/similarity.h>
+#include <keel/layers/losses/loss.h>
 #include <keel/layers/naming.h>
 
-namespace keel {
-namespace {
+// Every loss that files may name. A new loss is a header, a source with
+// KEEL_REGISTER(Loss, MyLoss), a test, and a line here.
+// clang-format off
+#define KEEL_BUILTIN_LOSSES(X) \
+  X(AutoCrossentropyLoss) \
+  X(BinaryCrossentropyLoss) \
+  X(BinaryFocalCrossentropyLoss) \
+  X(CategoricalCrossentropyLoss) \
+  X(CategoricalFocalCrossentropyLoss) \
+  X(CategoricalGeneralizedCrossEntropyLoss) \
+  X(CategoricalHingeLoss) \
+  X(CircleLoss) \
+  X(CosineSimilarityLoss) \
+  X(DiceLoss) \
+  X(HingeLoss) \
+  X(HuberLoss) \
+  X(KLDivergenceLoss) \
+  X(ListMLELoss) \
+  X(LogCoshLoss) \
+  X(MeanAbsoluteErrorLoss) \
+  X(MeanAbsolutePercentageErrorLoss) \
+  X(MeanSquaredErrorLoss) \
+  X(MeanSquaredLogarithmicErrorLoss) \
+  X(PairwiseHingeLoss) \
+  X(PairwiseLogisticLoss) \
+  X(PairwiseMeanSquaredErrorLoss) \
+  X(PairwiseSoftZeroOneLoss) \
+  X(PoissonLoss) \
+  X(SparseCategoricalCrossentropyLoss) \
+  X(SquaredHingeLoss) \
+  X(TverskyLoss)
+// clang-format on
 
-void add_builtin_losses(Registry<Loss>& registry) {
-  registry.add<AutoCrossentropyLoss>();
-  registry.add<BinaryCrossentropyLoss>();
-  registry.add<BinaryFocalCrossentropyLoss>();
-  registry.add<CategoricalCrossentropyLoss>();
-  registry.add<CategoricalFocalCrossentropyLoss>();
-  registry.add<CategoricalGeneralizedCrossEntropyLoss>();
-  registry.add<CategoricalHingeLoss>();
-  registry.add<CircleLoss>();
-  registry.add<CosineSimilarityLoss>();
-  registry.add<DiceLoss>();
-  registry.add<HingeLoss>();
-  registry.add<HuberLoss>();
-  registry.add<KLDivergenceLoss>();
-  registry.add<ListMLELoss>();
-  registry.add<LogCoshLoss>();
-  registry.add<MeanAbsoluteErrorLoss>();
-  registry.add<MeanAbsolutePercentageErrorLoss>();
-  registry.add<MeanSquaredErrorLoss>();
-  registry.add<MeanSquaredLogarithmicErrorLoss>();
-  registry.add<PairwiseHingeLoss>();
-  registry.add<PairwiseLogisticLoss>();
-  registry.add<PairwiseMeanSquaredErrorLoss>();
-  registry.add<PairwiseSoftZeroOneLoss>();
-  registry.add<PoissonLoss>();
-  registry.add<SparseCategoricalCrossentropyLoss>();
-  registry.add<SquaredHingeLoss>();
-  registry.add<TverskyLoss>();
-}
+namespace keel {
+namespace internal {
+
+#define DECLARE(name) KEEL_DECLARE_REGISTRATION(Loss, name)
+KEEL_BUILTIN_LOSSES(DECLARE)
+#undef DECLARE
+
+}  // namespace internal
+
+namespace {
 
 // Names that are not the class name in snake case.
 std::string class_of_alias(const std::string& name) {
@@ -90,7 +93,11 @@ std::string function_name(const Config& config) {
 Registry<Loss>& loss_registry() {
   static Registry<Loss> registry("loss");
   static std::once_flag filled;
-  std::call_once(filled, [] { add_builtin_losses(registry); });
+  std::call_once(filled, [] {
+#define ADD(name) internal::register_##name(registry);
+    KEEL_BUILTIN_LOSSES(ADD)
+#undef ADD
+  });
   return registry;
 }
 

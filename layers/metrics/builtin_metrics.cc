@@ -2,24 +2,75 @@
 #include <mutex>
 
 #include <keel/layers/losses/loss.h>
-#include <keel/layers/metrics/accuracy.h>
-#include <keel/layers/metrics/auc.h>
-#include <keel/layers/metrics/calibration.h>
-#include <keel/layers/metrics/confusion.h>
-#include <keel/layers/metrics/correlation.h>
-#include <keel/layers/metrics/crossentropy.h>
-#include <keel/layers/metrics/exact_auc.h>
-#include <keel/layers/metrics/f_score.h>
-#include <keel/layers/metrics/hinge.h>
 #include <keel/layers/metrics/mean.h>
-#include <keel/layers/metrics/operating_point.h>
-#include <keel/layers/metrics/probabilistic.h>
-#include <keel/layers/metrics/r2_score.h>
-#include <keel/layers/metrics/ranking.h>
-#include <keel/layers/metrics/regression.h>
 #include <keel/layers/naming.h>
 
+// Every metric that files may name. A new metric is a header, a source with
+// KEEL_REGISTER(Metric, MyMetric), a test, and a line here.
+// clang-format off
+#define KEEL_BUILTIN_METRICS(X) \
+  X(AccuracyMetric) \
+  X(AUCMetric) \
+  X(AutoAccuracyMetric) \
+  X(AutoCrossentropyMetric) \
+  X(BinaryAccuracyMetric) \
+  X(BinaryCrossentropyMetric) \
+  X(CalibrationMetric) \
+  X(CategoricalAccuracyMetric) \
+  X(CategoricalCrossentropyMetric) \
+  X(CategoricalHingeMetric) \
+  X(ConcordanceCorrelationMetric) \
+  X(CosineSimilarityMetric) \
+  X(DCGMetric) \
+  X(ExactAUCMetric) \
+  X(F1ScoreMetric) \
+  X(FalseNegativesMetric) \
+  X(FalsePositivesMetric) \
+  X(FBetaScoreMetric) \
+  X(GAUCMetric) \
+  X(HingeMetric) \
+  X(KLDivergenceMetric) \
+  X(LogCoshErrorMetric) \
+  X(MeanAbsoluteErrorMetric) \
+  X(MeanAbsolutePercentageErrorMetric) \
+  X(MeanAveragePrecisionMetric) \
+  X(MeanMetric) \
+  X(MeanReciprocalRankMetric) \
+  X(MeanSquaredErrorMetric) \
+  X(MeanSquaredLogarithmicErrorMetric) \
+  X(NDCGMetric) \
+  X(NormalizedEntropyMetric) \
+  X(PearsonCorrelationMetric) \
+  X(PoissonMetric) \
+  X(PrecisionAtKMetric) \
+  X(PrecisionAtRecallMetric) \
+  X(PrecisionMetric) \
+  X(R2ScoreMetric) \
+  X(RecallAtKMetric) \
+  X(RecallAtPrecisionMetric) \
+  X(RecallMetric) \
+  X(RootMeanSquaredErrorMetric) \
+  X(SensitivityAtSpecificityMetric) \
+  X(SparseCategoricalAccuracyMetric) \
+  X(SparseCategoricalCrossentropyMetric) \
+  X(SparseTopKCategoricalAccuracyMetric) \
+  X(SpecificityAtSensitivityMetric) \
+  X(SquaredHingeMetric) \
+  X(SumMetric) \
+  X(TopKCategoricalAccuracyMetric) \
+  X(TrueNegativesMetric) \
+  X(TruePositivesMetric)
+// clang-format on
+
 namespace keel {
+namespace internal {
+
+#define DECLARE(name) KEEL_DECLARE_REGISTRATION(Metric, name)
+KEEL_BUILTIN_METRICS(DECLARE)
+#undef DECLARE
+
+}  // namespace internal
+
 namespace {
 
 // Names that are not the class name in snake case.
@@ -89,76 +140,16 @@ std::shared_ptr<Metric> make_wrapper(const Config& config) {
   return std::make_shared<MeanMetricWrapperMetric>(std::move(options));
 }
 
-void add_means(Registry<Metric>& registry) {
-  registry.add<AutoCrossentropyMetric>();
-  registry.add<BinaryCrossentropyMetric>();
-  registry.add<CategoricalCrossentropyMetric>();
-  registry.add<CategoricalHingeMetric>();
-  registry.add<ConcordanceCorrelationMetric>();
-  registry.add<CosineSimilarityMetric>();
-  registry.add<HingeMetric>();
-  registry.add<KLDivergenceMetric>();
-  registry.add<LogCoshErrorMetric>();
-  registry.add<MeanAbsoluteErrorMetric>();
-  registry.add<MeanAbsolutePercentageErrorMetric>();
-  registry.add<MeanMetric>();
-  registry.add("MeanMetricWrapper", make_wrapper);
-  registry.add<MeanSquaredErrorMetric>();
-  registry.add<MeanSquaredLogarithmicErrorMetric>();
-  registry.add<PearsonCorrelationMetric>();
-  registry.add<PoissonMetric>();
-  registry.add<R2ScoreMetric>();
-  registry.add<RootMeanSquaredErrorMetric>();
-  registry.add<SparseCategoricalCrossentropyMetric>();
-  registry.add<SquaredHingeMetric>();
-  registry.add<SumMetric>();
-}
-
-void add_decisions(Registry<Metric>& registry) {
-  registry.add<AccuracyMetric>();
-  registry.add<AUCMetric>();
-  registry.add<AutoAccuracyMetric>();
-  registry.add<BinaryAccuracyMetric>();
-  registry.add<CategoricalAccuracyMetric>();
-  registry.add<F1ScoreMetric>();
-  registry.add<FalseNegativesMetric>();
-  registry.add<FalsePositivesMetric>();
-  registry.add<FBetaScoreMetric>();
-  registry.add<PrecisionAtRecallMetric>();
-  registry.add<PrecisionMetric>();
-  registry.add<RecallAtPrecisionMetric>();
-  registry.add<RecallMetric>();
-  registry.add<SensitivityAtSpecificityMetric>();
-  registry.add<SparseCategoricalAccuracyMetric>();
-  registry.add<SparseTopKCategoricalAccuracyMetric>();
-  registry.add<SpecificityAtSensitivityMetric>();
-  registry.add<TopKCategoricalAccuracyMetric>();
-  registry.add<TrueNegativesMetric>();
-  registry.add<TruePositivesMetric>();
-}
-
-void add_ranking(Registry<Metric>& registry) {
-  registry.add<CalibrationMetric>();
-  registry.add<DCGMetric>();
-  registry.add<ExactAUCMetric>();
-  registry.add<GAUCMetric>();
-  registry.add<MeanAveragePrecisionMetric>();
-  registry.add<MeanReciprocalRankMetric>();
-  registry.add<NDCGMetric>();
-  registry.add<NormalizedEntropyMetric>();
-  registry.add<PrecisionAtKMetric>();
-  registry.add<RecallAtKMetric>();
-}
-
 }  // namespace
 
 Registry<Metric>& metric_registry() {
   static Registry<Metric> registry("metric");
   static std::once_flag filled;
   std::call_once(filled, [] {
-    add_means(registry);
-    add_decisions(registry);
-    add_ranking(registry);
+#define ADD(name) internal::register_##name(registry);
+    KEEL_BUILTIN_METRICS(ADD)
+#undef ADD
+    registry.add("MeanMetricWrapper", make_wrapper);
   });
   return registry;
 }

@@ -1,0 +1,122 @@
+#include <keel/layers/keras_keys.h>
+#include <keel/layers/registry.h>
+
+// Every layer and model that files may name. A new layer is a header, a source with
+// KEEL_REGISTER(Layer, MyLayer), a test, and a line here.
+// clang-format off
+#define KEEL_BUILTIN_LAYERS(X) \
+  X(ActivationLayer) \
+  X(ActivityRegularizationLayer) \
+  X(AdditiveAttentionLayer) \
+  X(AddLayer) \
+  X(AlphaDropoutLayer) \
+  X(AttentionLayer) \
+  X(AverageLayer) \
+  X(AveragePooling1DLayer) \
+  X(BatchNormalizationLayer) \
+  X(BidirectionalLayer) \
+  X(BruteForceRetrievalLayer) \
+  X(CategoryEncodingLayer) \
+  X(ConcatenateLayer) \
+  X(Conv1DLayer) \
+  X(Cropping1DLayer) \
+  X(DenseFeaturesLayer) \
+  X(DenseLayer) \
+  X(DepthwiseConv1DLayer) \
+  X(DiscretizationLayer) \
+  X(DistributedEmbeddingLayer) \
+  X(DotInteractionLayer) \
+  X(DotLayer) \
+  X(DropoutLayer) \
+  X(EinsumDenseLayer) \
+  X(ELULayer) \
+  X(EmbeddingFeaturesLayer) \
+  X(EmbeddingLayer) \
+  X(EmbedReduceLayer) \
+  X(FeatureCrossLayer) \
+  X(FlattenLayer) \
+  X(FunctionalModel) \
+  X(GaussianDropoutLayer) \
+  X(GaussianNoiseLayer) \
+  X(GlobalAveragePooling1DLayer) \
+  X(GlobalMaxPooling1DLayer) \
+  X(GroupedQueryAttentionLayer) \
+  X(GroupNormalizationLayer) \
+  X(GRUCellLayer) \
+  X(GRULayer) \
+  X(HashingLayer) \
+  X(IdentityLayer) \
+  X(InputLayer) \
+  X(IntegerLookupLayer) \
+  X(LayerNormalizationLayer) \
+  X(LeakyReLULayer) \
+  X(LSTMCellLayer) \
+  X(LSTMLayer) \
+  X(MaskingLayer) \
+  X(MaximumLayer) \
+  X(MaxPooling1DLayer) \
+  X(MinimumLayer) \
+  X(MultiHeadAttentionLayer) \
+  X(MultiplyLayer) \
+  X(NormalizationLayer) \
+  X(PartialTPUEmbeddingLayer) \
+  X(PermuteLayer) \
+  X(PReLULayer) \
+  X(ReLULayer) \
+  X(RepeatVectorLayer) \
+  X(RescalingLayer) \
+  X(ReshapeLayer) \
+  X(RMSNormalizationLayer) \
+  X(SeparableConv1DLayer) \
+  X(SequenceFeaturesLayer) \
+  X(SequentialModel) \
+  X(SimpleRNNCellLayer) \
+  X(SimpleRNNLayer) \
+  X(SoftmaxLayer) \
+  X(SpatialDropout1DLayer) \
+  X(StringLookupLayer) \
+  X(SubtractLayer) \
+  X(TimeDistributedLayer) \
+  X(TPUEmbeddingLayer) \
+  X(UnitNormalizationLayer) \
+  X(UpSampling1DLayer) \
+  X(ZeroPadding1DLayer)
+// clang-format on
+
+namespace keel {
+namespace internal {
+
+#define DECLARE(name) KEEL_DECLARE_REGISTRATION(Layer, name)
+KEEL_BUILTIN_LAYERS(DECLARE)
+#undef DECLARE
+
+}  // namespace internal
+
+Registry<Layer>& layer_registry() {
+  static Registry<Layer>& registry = []() -> Registry<Layer>& {
+    static Registry<Layer> all("layer");
+#define ADD(name) internal::register_##name(all);
+    KEEL_BUILTIN_LAYERS(ADD)
+#undef ADD
+    return all;
+  }();
+  return registry;
+}
+
+namespace layers {
+
+Config serialize(const Layer& layer) {
+  Config config = layer.get_config();
+  if (config.find("trainable") != nullptr) config.set("trainable", layer.trainable());
+  return Config::dict({{"class_name", layer.class_name()},
+                       {"config", to_keras(layer.class_name(), std::move(config))}});
+}
+
+LayerHandle<Layer> deserialize(const Config& config) {
+  const std::string class_name = class_from_keras(config["class_name"].string());
+  return LayerHandle<Layer>(
+      kAdopt, layer_registry().make(class_name, from_keras(class_name, config["config"])));
+}
+
+}  // namespace layers
+}  // namespace keel
