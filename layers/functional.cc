@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include <keel/layers/functional_order.h>
+#include <keel/layers/naming.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/planner.h>
 
@@ -312,6 +313,25 @@ void FunctionalModel::look_ahead(const Tensors& inputs) {
     if (!layer->looks_ahead()) continue;
     layer->look_ahead(map_structure(numbers, [&](int number) { return *results[number]; }));
   }
+}
+
+std::optional<ModelInputs> FunctionalModel::symbolic_inputs() const {
+  ModelInputs out{.tensors = inputs_};
+  for (const TensorLike& input : flatten(inputs_)) {
+    out.names.push_back(
+        dynamic_cast<const Layer&>(*input.values().producer()->operation).name());
+  }
+  return out;
+}
+
+std::vector<std::string> FunctionalModel::output_layer_names() const {
+  std::vector<std::string> out;
+  for (const TensorLike& output : flatten(outputs_)) {
+    const Operation& operation = *output.values().producer()->operation;
+    const auto* layer = dynamic_cast<const Layer*>(&operation);
+    out.push_back(layer != nullptr ? layer->name() : to_snake_case(operation.class_name()));
+  }
+  return out;
 }
 
 std::optional<PlanValues> FunctionalModel::plan(Planner& planner, const PlanValues& inputs) const {

@@ -36,6 +36,8 @@ class FunctionalModel final : public Model {
   // Nodes in running order, those of input layers first.
   const std::vector<std::shared_ptr<const GraphNode>>& nodes() const { return nodes_; }
 
+  std::optional<ModelInputs> symbolic_inputs() const override;
+  std::vector<std::string> output_layer_names() const override;
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   // Of the layers that are called once, on inputs of the model alone.
   bool looks_ahead() const override;

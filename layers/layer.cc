@@ -8,7 +8,6 @@
 #include <keel/framework/memory_error.h>
 #include <keel/layers/activity_loss_scale.h>
 #include <keel/layers/naming.h>
-#include <keel/layers/serving/planner.h>
 
 namespace keel {
 namespace {
@@ -359,8 +358,6 @@ std::vector<StateEntry> Layer::state_entries() const {
   for (const Variable& v : states_) add(v, StateEntry::Kind::kRandomState);
   return out;
 }
-
-std::optional<PlanValues> Layer::plan(Planner&, const PlanValues&) const { return {}; }
 
 Config Layer::get_config() const {
   throw NotImplementedError(class_name_, ": has no get_config(), so a file cannot describe it");

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <keel/layers/layer.h>
+#include <keel/layers/training/compile/compile_options.h>
 #include <keel/layers/training/resume_point.h>
 #include <keel/layers/training/training_options.h>
 
@@ -21,9 +22,21 @@ namespace distribute {
 class Strategy;
 }
 
+// The inputs of a model whose graph is known.
+struct ModelInputs {
+  Tensors tensors = {};                 // symbolic, in the structure that the model takes
+  std::vector<std::string> names = {};  // of the input layers, by leaf of `tensors`
+};
+
 class Model : public Layer {
  public:
   ~Model() override;
+
+  // Of functional models, and of sequential models once built; else nothing.
+  virtual std::optional<ModelInputs> symbolic_inputs() const { return {}; }
+  // The layers (or, in snake case, the ops) that make the outputs of a functional or sequential
+  // model, by leaf; empty for other models.
+  virtual std::vector<std::string> output_layer_names() const { return {}; }
 
   // The layers in the order that files and summary() list them: for a functional model Keras's
   // order by depth, else the order in which they were tracked.

@@ -122,6 +122,17 @@ LayerHandle<SequentialModel> SequentialModel::from_config(const Config& config) 
   return model;
 }
 
+std::optional<ModelInputs> SequentialModel::symbolic_inputs() const {
+  if (!input_spec_) return {};
+  return ModelInputs{.tensors = make_symbolic(*input_spec_, nullptr, 0), .names = {input_name()}};
+}
+
+std::vector<std::string> SequentialModel::output_layer_names() const {
+  const auto all = layers();
+  if (all.empty()) return {};
+  return {all.back()->name()};
+}
+
 std::optional<PlanValues> SequentialModel::plan(Planner& planner, const PlanValues& inputs) const {
   PlanValues x = inputs;
   for (const auto& layer : sublayers()) x = planner.call(layer.shared(), x);

@@ -30,6 +30,8 @@ class SequentialModel final : public Model {
   // Of the InputLayer, or what one would be called.
   std::string input_name() const { return input_name_.empty() ? "input_" + name() : input_name_; }
 
+  std::optional<ModelInputs> symbolic_inputs() const override;
+  std::vector<std::string> output_layer_names() const override;
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   // Of the first layer.
   bool looks_ahead() const override;

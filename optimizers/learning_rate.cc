@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include <keel/optimizers/registry.h>
+#include <keel/optimizers/schedule_registry.h>
 
 namespace keel {
 

@@ -13,7 +13,7 @@
 #include <keel/optimizers/lion.h>
 #include <keel/optimizers/nadam.h>
 #include <keel/optimizers/rmsprop.h>
-#include <keel/optimizers/schedules.h>
+#include <keel/optimizers/schedule_registry.h>
 #include <keel/optimizers/sgd.h>
 
 namespace keel::optimizers {
@@ -71,7 +71,6 @@ std::shared_ptr<Optimizer> make(const Config& config) {
 template <class... T>
 struct Classes {
   static void add_to(Registry<Optimizer>& registry) { (registry.add(T::kClassName, make<T>), ...); }
-  static void add_to(Registry<LearningRateSchedule>& registry) { (registry.add<T>(), ...); }
   static bool contain(const std::string& name) { return ((name == T::kClassName) || ...); }
   static std::vector<std::string> names() { return {T::kClassName...}; }
 };
@@ -79,16 +78,6 @@ struct Classes {
 using Optimizers = Classes<AdadeltaOptimizer, AdagradOptimizer, AdamOptimizer, AdamWOptimizer,
                            AdamaxOptimizer, FtrlOptimizer, LambOptimizer, LionOptimizer,
                            NadamOptimizer, RMSpropOptimizer, SGDOptimizer>;
-using Schedules =
-    Classes<schedules::CosineDecaySchedule, schedules::CosineDecayRestartsSchedule,
-            schedules::ExponentialDecaySchedule, schedules::InverseTimeDecaySchedule,
-            schedules::PiecewiseConstantDecaySchedule, schedules::PolynomialDecaySchedule>;
-
-// The registry of Base with the classes of All.
-template <class Base, class All>
-struct Filled : Registry<Base> {
-  explicit Filled(const char* what) : Registry<Base>(what) { All::add_to(*this); }
-};
 
 std::string lower(std::string text) {
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -108,19 +97,14 @@ std::string registered(std::string name) {
   return name;
 }
 
-Config serialized(const char* module, const std::string& class_name, Config config) {
-  Config out = Config::dict();
-  if (module != nullptr) out.set("module", module);
-  out.set("class_name", class_name);
-  out.set("config", std::move(config));
-  if (module != nullptr) out.set("registered_name", {});
-  return out;
-}
-
 }  // namespace
 
 Registry<Optimizer>& optimizer_registry() {
-  static Filled<Optimizer, Optimizers> registry("optimizer");
+  static Registry<Optimizer>& registry = []() -> Registry<Optimizer>& {
+    static Registry<Optimizer> all("optimizer");
+    Optimizers::add_to(all);
+    return all;
+  }();
   return registry;
 }
 
@@ -142,27 +126,9 @@ Config serialize(const Optimizer& optimizer) {
   if (const Config* found = own.find(kLazyRows)) lazy = *found;
   if (lazy) own.erase(kLazyRows);
   Config out =
-      serialized(Optimizers::contain(name) ? "keras.optimizers" : nullptr, name, std::move(own));
+      schedules::serialized(Optimizers::contain(name) ? "keras.optimizers" : nullptr, name, std::move(own));
   if (lazy) out.set(kLazyRows, *lazy);
   return out;
 }
 
-namespace schedules {
-
-Registry<LearningRateSchedule>& schedule_registry() {
-  static Filled<LearningRateSchedule, Schedules> registry("learning rate schedule");
-  return registry;
-}
-
-std::shared_ptr<const LearningRateSchedule> deserialize(const Config& config) {
-  return schedule_registry().make(config["class_name"].string(), config["config"]);
-}
-
-Config serialize(const LearningRateSchedule& schedule) {
-  const std::string name = schedule.class_name();
-  return serialized(Schedules::contain(name) ? "keras.optimizers.schedules" : nullptr, name,
-                    schedule.get_config());
-}
-
-}  // namespace schedules
 }  // namespace keel::optimizers

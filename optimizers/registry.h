@@ -1,4 +1,4 @@
-// The optimizers and learning rate schedules that files and names may speak of.
+// The optimizers that files and names may speak of.
 #pragma once
 
 #include <keel/framework/registry.h>
@@ -14,13 +14,4 @@ namespace keel::optimizers {
 // otherwise.
 Registry<Optimizer>& optimizer_registry();
 
-namespace schedules {
-
-Registry<LearningRateSchedule>& schedule_registry();
-
-// {"class_name", "config"}. ValueError if the class is unknown or a key is missing.
-std::shared_ptr<const LearningRateSchedule> deserialize(const Config& config);
-Config serialize(const LearningRateSchedule& schedule);
-
-}  // namespace schedules
 }  // namespace keel::optimizers

@@ -134,4 +134,8 @@ std::vector<std::string> load_weights(const Model& model, const std::string& pat
                              {.by_name = options.by_name, .skip_mismatch = options.skip_mismatch});
 }
 
+Signatures signatures(const std::string& path) {
+  return planned_signatures(load_model(path, {.compile = false}), path);
+}
+
 }  // namespace keel

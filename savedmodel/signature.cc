@@ -10,7 +10,6 @@
 #include <keel/layers/serving/serving_plan.h>
 #include <keel/layers/training/output_names.h>
 #include <keel/savedmodel/keras_model_config.h>
-#include <keel/savedmodel/saved_model.h>
 #include <keel/savedmodel/signature_files.h>
 
 namespace keel {
@@ -270,8 +269,7 @@ Signatures signatures(const ModelHandle& model, const std::string& path) {
   });
 }
 
-Signatures signatures(const std::string& path) {
-  const ModelHandle model = load_model(path, {.compile = false});
+Signatures planned_signatures(const ModelHandle& model, const std::string& path) {
   Signatures out = signatures(model, path);
   // Nobody else has the model, so its weights stay as they are. Tables that an engine holds, as
   // under a TPUStrategy, can only be reached through it.

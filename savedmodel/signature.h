@@ -58,7 +58,8 @@ class Signature {
   Tensors operator()(const Tensors& inputs) const;
 
  private:
-  friend std::map<std::string, Signature> signatures(const std::string& path);
+  friend std::map<std::string, Signature> planned_signatures(const ModelHandle& model,
+                                                             const std::string& path);
   struct Plan;
   std::shared_ptr<const Plan> plan_;
 };
@@ -71,6 +72,9 @@ using Signatures = std::map<std::string, Signature>;
 // as of one user and many items, go to the model itself. Throws what load_model throws; ValueError,
 // naming the file, for signatures that do not fit the model.
 Signatures signatures(const ModelHandle& model, const std::string& path);
-Signatures signatures(const std::string& path);
+Signatures signatures(const std::string& path);  // defined in saved_model.cc
+
+// The signatures of a model that has just been loaded from `path` and that nobody else has.
+Signatures planned_signatures(const ModelHandle& model, const std::string& path);
 
 }  // namespace keel

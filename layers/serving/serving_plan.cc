@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include <keel/framework/parallel.h>
-#include <keel/layers/functional.h>
-#include <keel/layers/sequential.h>
 #include <keel/layers/serving/plan_state.h>
 #include <keel/layers/serving/workspace.h>
 
@@ -95,24 +93,15 @@ ServingPlan::ServingPlan(ModelHandle model, const ServingPlanOptions& options)
                      "'");
   }
   std::vector<PlanValue> inputs;
-  if (const auto* functional = dynamic_cast<const FunctionalModel*>(&*s.model)) {
-    s.structure = functional->inputs();
-    for (const TensorLike& input : flatten(functional->inputs())) {
-      const auto& layer = dynamic_cast<const Layer&>(*input.values().producer()->operation);
-      s.input_names.push_back(layer.name());
-      s.input_specs.push_back(input.spec());
-    }
-  } else if (const auto* sequential = dynamic_cast<const SequentialModel*>(&*s.model)) {
-    if (!sequential->input_spec()) {
-      throw ValueError(kWho, ": model ", s.model->name(), " does not know its input yet");
-    }
-    s.structure = make_symbolic(*sequential->input_spec(), nullptr, 0);
-    s.input_names = {sequential->input_name()};
-    s.input_specs = {*sequential->input_spec()};
-  } else {
-    throw ValueError(kWho, ": needs a functional or sequential model, received ",
-                     s.model->class_name(), " ", s.model->name());
+  const std::optional<ModelInputs> known = s.model->symbolic_inputs();
+  if (!known) {
+    throw ValueError(kWho, ": ", s.model->class_name(), " ", s.model->name(),
+                     " has no known inputs; use a functional model, or a sequential one that has "
+                     "an Input layer or has been called");
   }
+  s.structure = known->tensors;
+  s.input_names = known->names;
+  for (const TensorLike& input : flatten(s.structure)) s.input_specs.push_back(input.spec());
   for (size_t i = 0; i < s.input_specs.size(); ++i) {
     inputs.push_back(s.planner.add_input(s.input_names[i], s.input_specs[i]));
   }

@@ -11,13 +11,11 @@
 
 #include <keel/framework/handle.h>
 #include <keel/framework/tensor.h>
+#include <keel/layers/training/compile/logs.h>
 
 namespace keel {
 
 class Model;
-
-// Values by name, in the order of the names: {"auc": 0.91, "loss": 0.31, "val_loss": 0.33}.
-using Logs = std::map<std::string, double>;
 
 class Callback;
 

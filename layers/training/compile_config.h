@@ -1,7 +1,7 @@
 // What compile() was given, as Keras's files have it.
 #pragma once
 
-#include <keel/layers/training/training_options.h>
+#include <keel/layers/training/compile/compile_options.h>
 
 namespace keel {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <keel/distribute/communicator.h>
-#include <keel/layers/training/training_options.h>
+#include <keel/layers/training/compile/compile_options.h>
 
 namespace keel {
 

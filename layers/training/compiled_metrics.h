@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <keel/layers/training/callback.h>
+#include <keel/layers/training/compile/logs.h>
 #include <keel/layers/training/metrics_argument.h>
 
 namespace keel {

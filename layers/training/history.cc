@@ -59,8 +59,4 @@ void History::save_csv(const std::filesystem::path& path) const {
   write_file(path, text);
 }
 
-void History::plot_svg(const std::filesystem::path& path, const HistoryPlotOptions& options) const {
-  write_file(path, history_svg(*this, options));
-}
-
 }  // namespace keel

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <keel/layers/training/callback.h>
-#include <keel/layers/training/history_plot.h>
 
 namespace keel {
 
@@ -27,8 +26,6 @@ class History {
   // A line for each epoch: "epoch", counted from 0 as CSVLogger does, and the values, "NA" for one
   // that is missing. IoError if the file cannot be written.
   void save_csv(const std::filesystem::path& path) const;
-  // The learning curves as a picture (history_plot.h). ValueError as there, IoError as above.
-  void plot_svg(const std::filesystem::path& path, const HistoryPlotOptions& options = {}) const;
 
  private:
   std::vector<int64_t> epochs_;

@@ -7,7 +7,7 @@
 #include <limits>
 #include <span>
 
-#include <keel/layers/training/history.h>
+#include <keel/framework/atomic_file.h>
 #include <keel/layers/training/plot_axis.h>
 
 namespace keel {
@@ -68,7 +68,7 @@ std::string line_from(Place a, Place b, const char* color) {
 
 // The names of panels: as asked, else the loss and then all others.
 std::vector<std::string> panel_names(const History& history, const HistoryPlotOptions& options) {
-  if (history.epochs().empty()) throw ValueError("History.plot_svg: there are no epochs to plot");
+  if (history.epochs().empty()) throw ValueError("plot_history: there are no epochs to plot");
   std::vector<std::string> all;
   for (const std::string& name : history.names()) {
     const std::string base = name.starts_with("val_") ? name.substr(4) : name;
@@ -79,7 +79,7 @@ std::vector<std::string> panel_names(const History& history, const HistoryPlotOp
     if (std::ranges::find(all, name) != all.end()) continue;
     std::string known;
     for (const std::string& other : all) known += (known.empty() ? "" : ", ") + other;
-    throw ValueError("History.plot_svg: no values of '", name, "', it has: ", known);
+    throw ValueError("plot_history: no values of '", name, "', it has: ", known);
   }
   return options.names.empty() ? all : options.names;
 }
@@ -220,6 +220,16 @@ std::string history_svg(const History& history, const HistoryPlotOptions& option
     out += Panel(history, names[i], corner, options.log_scale).svg();
   }
   return out + "</svg>\n";
+}
+
+void plot_history(const History& history, const std::filesystem::path& path,
+                  const HistoryPlotOptions& options) {
+  const std::string svg = history_svg(history, options);
+  try {
+    write_text_file(path.string(), svg);
+  } catch (const IoError& error) {
+    throw IoError("plot_history: cannot write the file ", error.what());
+  }
 }
 
 }  // namespace keel

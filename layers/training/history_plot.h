@@ -1,12 +1,13 @@
 // Learning curves: a picture of a History.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
-namespace keel {
+#include <keel/layers/training/history.h>
 
-class History;
+namespace keel {
 
 struct HistoryPlotOptions {
   std::string title = {};
@@ -18,5 +19,8 @@ struct HistoryPlotOptions {
 // line, and those of the validation as another. ValueError, listing the names, for one that the
 // history lacks, and for a history without epochs.
 std::string history_svg(const History& history, const HistoryPlotOptions& options = {});
+// Writes history_svg() to a file. Throws what it throws, and IoError if the file cannot be written.
+void plot_history(const History& history, const std::filesystem::path& path,
+                  const HistoryPlotOptions& options = {});
 
 }  // namespace keel

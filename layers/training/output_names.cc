@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include <keel/layers/functional.h>
-#include <keel/layers/naming.h>
-#include <keel/layers/sequential.h>
 
 namespace keel {
 namespace {
@@ -15,21 +12,8 @@ std::string unused(const std::string& name, const std::vector<std::string>& used
   return out;
 }
 
-// Of the layer or op that made an output of a graph.
-std::string maker_of(const TensorLike& output) {
-  const Operation& operation = *output.values().producer()->operation;
-  if (const auto* layer = dynamic_cast<const Layer*>(&operation)) return layer->name();
-  return to_snake_case(operation.class_name());
-}
-
 std::vector<std::string> candidates(const Model& model, size_t count) {
-  std::vector<std::string> out;
-  if (const auto* functional = dynamic_cast<const FunctionalModel*>(&model)) {
-    for (const TensorLike& output : flatten(functional->outputs())) out.push_back(maker_of(output));
-  } else if (const auto* sequential = dynamic_cast<const SequentialModel*>(&model)) {
-    const auto layers = sequential->layers();
-    if (!layers.empty()) out.push_back(layers.back()->name());
-  }
+  std::vector<std::string> out = model.output_layer_names();
   if (out.size() == count) return out;
   out.clear();
   for (size_t i = 1; i <= count; ++i) out.push_back(str("output_", i));

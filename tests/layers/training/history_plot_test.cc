@@ -76,11 +76,11 @@ TEST(HistoryPlotTest, FilesHaveTheNumbersAndThePicture) {
   std::ostringstream csv;
   csv << std::ifstream(folder + "/history_plot.csv").rdbuf();
   EXPECT_EQ(csv.str(), "epoch,auc,loss,val_loss\n0,0.7,0.5,0.75\n1,0.8,0.25,NA\n");
-  two_epochs().plot_svg(folder + "/history_plot.svg");
+  plot_history(two_epochs(), folder + "/history_plot.svg");
   EXPECT_EQ(std::filesystem::file_size(folder + "/history_plot.svg"),
             history_svg(two_epochs()).size());
   EXPECT_THROW(two_epochs().save_csv(folder + "/no_such_folder/a.csv"), IoError);
-  EXPECT_THROW(two_epochs().plot_svg(folder + "/no_such_folder/a.svg"), IoError);
+  EXPECT_THROW(plot_history(two_epochs(), folder + "/no_such_folder/a.svg"), IoError);
 }
 
 using Labels = std::vector<std::string>;

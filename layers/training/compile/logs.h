@@ -1,0 +1,12 @@
+// Logs: what a step, an epoch or an evaluation reports.
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace keel {
+
+// Values by name, in the order of the names: {"auc": 0.91, "loss": 0.31, "val_loss": 0.33}.
+using Logs = std::map<std::string, double>;
+
+}  // namespace keel
