@@ -2,7 +2,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 
 namespace keel {
 namespace {

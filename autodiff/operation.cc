@@ -4,7 +4,7 @@
 
 #include <keel/autodiff/graph.h>
 #include <keel/autodiff/tape.h>
-#include <keel/framework/profile.h>
+#include <keel/framework/base/profile.h>
 
 namespace keel {
 namespace {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <keel/autodiff/gradient.h>
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 #include <keel/framework/tensor_like.h>
 
 namespace keel {

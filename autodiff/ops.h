@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <keel/framework/kernels/gather.h>
+#include <keel/framework/kernels/embedding/gather.h>
 #include <keel/framework/tensor.h>
 
 namespace keel::ops {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include <keel/autodiff/ops.h>
-#include <keel/framework/hash_map.h>
+#include <keel/framework/base/hash_map.h>
+#include <keel/framework/base/profile.h>
 #include <keel/framework/matmul_precision.h>
-#include <keel/framework/profile.h>
 
 namespace keel {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <keel/framework/kernels/amx_tiles.h>
-#include <keel/framework/kernels/gemm_bf16.h>
+#include <keel/framework/kernels/gemm/amx_tiles.h>
+#include <keel/framework/kernels/gemm/gemm_bf16.h>
 
 #include "benchmarks/peer/gemm_peer.h"
 #include "benchmarks/peer/peer.h"

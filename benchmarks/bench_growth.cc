@@ -14,7 +14,7 @@
 #include <memory>
 #include <unistd.h>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 
 #include "benchmarks/growth/steps.h"
 #include "benchmarks/peer/peer.h"

@@ -11,11 +11,11 @@
 #include <memory>
 #include <unistd.h>
 
-#include <keel/framework/data/csv.h>
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/data/csv/csv.h>
 #include <keel/framework/data/example.h>
 #include <keel/framework/data/example_parser.h>
 #include <keel/framework/data/tfrecord.h>
-#include <keel/framework/parallel.h>
 
 #include "benchmarks/support/data.h"
 #include "benchmarks/support/measure.h"

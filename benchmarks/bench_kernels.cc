@@ -5,10 +5,10 @@
 #include <memory>
 #include <vector>
 
-#include <keel/framework/kernels/gather.h>
-#include <keel/framework/kernels/interaction.h>
-#include <keel/framework/kernels/row_groups.h>
-#include <keel/framework/kernels/update_rule.h>
+#include <keel/framework/kernels/embedding/gather.h>
+#include <keel/framework/kernels/embedding/interaction.h>
+#include <keel/framework/kernels/embedding/row_groups.h>
+#include <keel/framework/kernels/update_rules/update_rule.h>
 
 #include "benchmarks/support/data.h"
 #include "benchmarks/support/pages.h"

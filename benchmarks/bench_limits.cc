@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <thread>
 
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 
 #include "benchmarks/support/limits.h"
 #include "benchmarks/support/pages.h"

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include <keel/distribute/tpu_strategy.h>
-#include <keel/framework/dtype_policy.h>
+#include <keel/framework/config/dtype_policy.h>
 #include <keel/layers/ctr/ctr_model.h>
 #include <keel/layers/metrics/exact_auc.h>
 #include <keel/layers/serving/serving_plan.h>

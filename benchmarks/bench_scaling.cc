@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include <keel/distribute/process_group.h>
-#include <keel/framework/errors.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/errors.h>
+#include <keel/framework/base/parallel.h>
 
 #include "benchmarks/models/click_trainer.h"
 #include "benchmarks/support/data.h"

@@ -11,9 +11,9 @@
 #include <iostream>
 #include <memory>
 
-#include <keel/framework/kernels/amx_tiles.h>
+#include <keel/framework/base/profile.h>
+#include <keel/framework/kernels/gemm/amx_tiles.h>
 #include <keel/framework/matmul_precision.h>
-#include <keel/framework/profile.h>
 
 #include "benchmarks/models/click_trainer.h"
 #include "benchmarks/peer/model_peer.h"

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 
 namespace keel::distribute {
 

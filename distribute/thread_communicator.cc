@@ -8,7 +8,7 @@
 #include <map>
 
 #include <keel/autodiff/replica_context.h>
-#include <keel/framework/profile.h>
+#include <keel/framework/base/profile.h>
 
 namespace keel::distribute {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <keel/autodiff/replica_context.h>
 #include <keel/distribute/embedding/tpu_system.h>
-#include <keel/framework/parallel.h>
-#include <keel/framework/profile.h>
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/base/profile.h>
 
 namespace keel::distribute {
 

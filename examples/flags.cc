@@ -7,7 +7,7 @@
 #include <string>
 
 #include <keel/distribute/process_group.h>
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 
 namespace keel::examples {
 namespace {

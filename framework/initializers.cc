@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include <keel/framework/configured.h>
+#include <keel/framework/config/configured.h>
 
 namespace keel {
 namespace {

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
+#include <keel/framework/config/registry.h>
 #include <keel/framework/random.h>
-#include <keel/framework/registry.h>
 
 namespace keel {
 

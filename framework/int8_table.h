@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include <keel/framework/kernels/gather.h>
-#include <keel/framework/kernels/int8_rows.h>
+#include <keel/framework/kernels/embedding/gather.h>
+#include <keel/framework/kernels/embedding/int8_rows.h>
 #include <keel/framework/tensor.h>
 
 namespace keel {

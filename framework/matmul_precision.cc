@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstdlib>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 
 namespace keel {
 namespace {

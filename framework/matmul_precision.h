@@ -7,7 +7,8 @@ namespace keel {
 
 enum class MatmulPrecision {
   // "highest", the default. A float32 product is one chain of fused multiply-adds for each element,
-  // a product of bfloat16 (the policy mixed_bfloat16) the chain that framework/kernels/gemm_bf16.h
+  // a product of bfloat16 (the policy mixed_bfloat16) the chain that
+  // framework/kernels/gemm/gemm_bf16.h
   // describes. The bits are the same on every machine.
   kHighest,
   // "high". Products use the tile registers of processors with AMX where Linux lets the process use

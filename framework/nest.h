@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 
 namespace keel {
 

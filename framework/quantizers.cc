@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include <keel/framework/kernels/abs_max_rows.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/kernels/embedding/abs_max_rows.h>
 
 namespace keel {
 

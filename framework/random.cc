@@ -6,9 +6,9 @@
 #include <mutex>
 #include <vector>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
+#include <keel/framework/base/parallel.h>
 #include <keel/framework/math.h>
-#include <keel/framework/parallel.h>
 
 namespace keel {
 namespace {

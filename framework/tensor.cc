@@ -8,8 +8,8 @@
 #include <ostream>
 #include <string>
 
-#include <keel/framework/allocator.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/allocator.h>
+#include <keel/framework/base/parallel.h>
 
 namespace keel {
 namespace {

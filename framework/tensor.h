@@ -19,8 +19,8 @@
 #include <span>
 #include <vector>
 
+#include <keel/framework/base/errors.h>
 #include <keel/framework/device.h>
-#include <keel/framework/errors.h>
 #include <keel/framework/tensor_spec.h>
 
 namespace keel {

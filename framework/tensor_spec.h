@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include <keel/framework/dtype.h>
-#include <keel/framework/shape.h>
+#include <keel/framework/base/dtype.h>
+#include <keel/framework/base/shape.h>
 
 namespace keel {
 

@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <vector>
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 #include <keel/framework/tensor.h>
 
 namespace keel {

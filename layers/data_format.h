@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 
 namespace keel {
 

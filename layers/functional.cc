@@ -318,8 +318,7 @@ void FunctionalModel::look_ahead(const Tensors& inputs) {
 std::optional<ModelInputs> FunctionalModel::symbolic_inputs() const {
   ModelInputs out{.tensors = inputs_};
   for (const TensorLike& input : flatten(inputs_)) {
-    out.names.push_back(
-        dynamic_cast<const Layer&>(*input.values().producer()->operation).name());
+    out.names.push_back(dynamic_cast<const Layer&>(*input.values().producer()->operation).name());
   }
   return out;
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <keel/autodiff/operation.h>
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 #include <keel/framework/nest.h>
 #include <keel/framework/tensor.h>
 

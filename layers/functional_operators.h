@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 #include <keel/framework/tensor_like.h>
 
 namespace keel {

@@ -5,7 +5,7 @@
 #include <keel/autodiff/autocast.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/framework/memory_error.h>
+#include <keel/framework/base/memory_error.h>
 #include <keel/layers/activity_loss_scale.h>
 #include <keel/layers/naming.h>
 

@@ -24,7 +24,7 @@
 
 #include <keel/autodiff/graph.h>
 #include <keel/autodiff/variable.h>
-#include <keel/framework/dtype_policy.h>
+#include <keel/framework/config/dtype_policy.h>
 #include <keel/framework/initializers.h>
 #include <keel/layers/constraints.h>
 #include <keel/layers/layer_handle.h>

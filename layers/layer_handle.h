@@ -2,7 +2,7 @@
 #pragma once
 
 #include <keel/autodiff/operation.h>
-#include <keel/framework/handle.h>
+#include <keel/framework/base/handle.h>
 #include <keel/framework/tensor_like.h>
 
 namespace keel {

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include <keel/distribute/process_group.h>
-#include <keel/framework/atomic_file.h>
+#include <keel/framework/base/atomic_file.h>
 #include <keel/layers/functional.h>
 #include <keel/layers/sequential.h>
 #include <keel/layers/shape_text.h>

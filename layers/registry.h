@@ -1,7 +1,7 @@
 // Layers that files may name, and how one layer is written to and read from a config.
 #pragma once
 
-#include <keel/framework/registry.h>
+#include <keel/framework/config/registry.h>
 #include <keel/layers/layer.h>
 
 namespace keel {

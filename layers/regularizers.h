@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include <keel/framework/configured.h>
+#include <keel/framework/config/configured.h>
 #include <keel/framework/tensor.h>
 
 namespace keel {

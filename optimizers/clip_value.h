@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 
 namespace keel {
 

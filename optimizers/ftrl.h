@@ -35,9 +35,9 @@ struct FtrlOptions {
   }
 };
 
-// The formula is FtrlRule's (framework/kernels/update_rule.h), with l1, l2 and l2_shrinkage as
-// named above. Slots "accumulator", "linear". A weight comes from its slots alone: a fresh one
-// becomes 0 in its first step if its gradient is 0.
+// The formula is FtrlRule's (framework/kernels/update_rules/update_rule.h), with l1, l2 and
+// l2_shrinkage as named above. Slots "accumulator", "linear". A weight comes from its slots alone:
+// a fresh one becomes 0 in its first step if its gradient is 0.
 class FtrlOptimizer final : public Optimizer {
  public:
   static constexpr char kClassName[] = "Ftrl";

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include <keel/framework/errors.h>
-#include <keel/framework/kernels/prefetch_row.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/errors.h>
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/kernels/embedding/prefetch_row.h>
 #include <keel/optimizers/summed_rows.h>
 
 namespace keel {

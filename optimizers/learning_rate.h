@@ -7,9 +7,9 @@
 #include <type_traits>
 #include <utility>
 
-#include <keel/framework/config.h>
-#include <keel/framework/handle.h>
-#include <keel/framework/shared_function.h>
+#include <keel/framework/base/handle.h>
+#include <keel/framework/base/shared_function.h>
+#include <keel/framework/config/config.h>
 
 namespace keel {
 

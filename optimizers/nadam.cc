@@ -1,6 +1,6 @@
 #include <keel/optimizers/nadam.h>
 
-#include <keel/framework/kernels/dense_update_rules.h>
+#include <keel/framework/kernels/update_rules/dense_update_rules.h>
 
 namespace keel {
 

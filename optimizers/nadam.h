@@ -29,8 +29,8 @@ struct NadamOptions {
   }
 };
 
-// The formula is NadamRule's (framework/kernels/dense_update_rules.h). Slots "momentum", "velocity"
-// as Adam's; the scalar "u_product" among shared_slots().
+// The formula is NadamRule's (framework/kernels/update_rules/dense_update_rules.h). Slots
+// "momentum", "velocity" as Adam's; the scalar "u_product" among shared_slots().
 class NadamOptimizer final : public Optimizer {
  public:
   static constexpr char kClassName[] = "Nadam";

@@ -9,8 +9,8 @@
 #include <keel/autodiff/tape.h>
 #include <keel/autodiff/variable_copies.h>
 #include <keel/distribute/strategy.h>
+#include <keel/framework/base/profile.h>
 #include <keel/framework/device.h>
-#include <keel/framework/profile.h>
 #include <keel/optimizers/after_step.h>
 #include <keel/optimizers/decay_exceptions.h>
 #include <keel/optimizers/gradient_check.h>

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <keel/autodiff/variable.h>
-#include <keel/framework/handle.h>
-#include <keel/framework/kernels/update_rule.h>
+#include <keel/framework/base/handle.h>
+#include <keel/framework/kernels/update_rules/update_rule.h>
 #include <keel/optimizers/optimizer_options.h>
 #include <keel/optimizers/optimizer_slots.h>
 #include <keel/optimizers/step_plan.h>

@@ -1,6 +1,6 @@
 #include <keel/optimizers/optimizer_options.h>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 
 namespace keel {
 namespace {

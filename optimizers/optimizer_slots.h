@@ -8,7 +8,7 @@
 
 #include <keel/autodiff/variable.h>
 #include <keel/distribute/communicator.h>
-#include <keel/framework/kernels/update_rule.h>
+#include <keel/framework/kernels/update_rules/update_rule.h>
 #include <keel/optimizers/slot_deal.h>
 
 namespace keel {

@@ -125,8 +125,8 @@ Config serialize(const Optimizer& optimizer) {
   std::optional<Config> lazy;
   if (const Config* found = own.find(kLazyRows)) lazy = *found;
   if (lazy) own.erase(kLazyRows);
-  Config out =
-      schedules::serialized(Optimizers::contain(name) ? "keras.optimizers" : nullptr, name, std::move(own));
+  Config out = schedules::serialized(Optimizers::contain(name) ? "keras.optimizers" : nullptr, name,
+                                     std::move(own));
   if (lazy) out.set(kLazyRows, *lazy);
   return out;
 }

@@ -1,7 +1,7 @@
 // The optimizers that files and names may speak of.
 #pragma once
 
-#include <keel/framework/registry.h>
+#include <keel/framework/config/registry.h>
 #include <keel/optimizers/optimizer.h>
 
 namespace keel::optimizers {

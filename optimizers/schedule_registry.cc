@@ -11,9 +11,9 @@ struct Classes {
   static bool contain(const std::string& name) { return ((name == T::kClassName) || ...); }
 };
 
-using Builtin = Classes<CosineDecaySchedule, CosineDecayRestartsSchedule, ExponentialDecaySchedule,
-                        InverseTimeDecaySchedule, PiecewiseConstantDecaySchedule,
-                        PolynomialDecaySchedule>;
+using Builtin =
+    Classes<CosineDecaySchedule, CosineDecayRestartsSchedule, ExponentialDecaySchedule,
+            InverseTimeDecaySchedule, PiecewiseConstantDecaySchedule, PolynomialDecaySchedule>;
 
 }  // namespace
 

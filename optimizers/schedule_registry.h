@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include <keel/framework/registry.h>
+#include <keel/framework/config/registry.h>
 #include <keel/optimizers/learning_rate.h>
 
 namespace keel::optimizers::schedules {

@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
+#include <keel/framework/base/shared_function.h>
 #include <keel/framework/initializers.h>
-#include <keel/framework/shared_function.h>
 #include <keel/framework/tensor.h>
 
 namespace keel {

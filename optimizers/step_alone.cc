@@ -1,8 +1,8 @@
 #include <optional>
 #include <variant>
 
-#include <keel/framework/kernels/sum_of_squares.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/kernels/update_rules/sum_of_squares.h>
 #include <keel/optimizers/gradient_clipping.h>
 #include <keel/optimizers/optimizer_step.h>
 #include <keel/optimizers/summed_rows.h>

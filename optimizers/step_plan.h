@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <keel/framework/kernels/update_rule.h>
+#include <keel/framework/kernels/update_rules/update_rule.h>
 
 namespace keel {
 

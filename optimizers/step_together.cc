@@ -1,5 +1,5 @@
 #include <keel/distribute/embedding/row_exchange.h>
-#include <keel/framework/kernels/sum_of_squares.h>
+#include <keel/framework/kernels/update_rules/sum_of_squares.h>
 #include <keel/optimizers/gradient_clipping.h>
 #include <keel/optimizers/optimizer_step.h>
 #include <keel/optimizers/summed_rows.h>

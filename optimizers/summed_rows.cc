@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include <keel/framework/kernels/unique.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/kernels/embedding/unique.h>
 
 namespace keel {
 

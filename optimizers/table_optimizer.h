@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <keel/distribute/embedding/row_update.h>
-#include <keel/framework/kernels/embedding_update_rules.h>
+#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 #include <keel/optimizers/optimizer.h>
 #include <keel/optimizers/slot_variables.h>
 #include <keel/optimizers/tpu_optimizers.h>

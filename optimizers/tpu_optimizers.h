@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <keel/framework/initializers.h>
-#include <keel/framework/kernels/embedding_update_rules.h>
+#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 #include <keel/optimizers/clip_value.h>
 #include <keel/optimizers/learning_rate.h>
 #include <keel/optimizers/slot_variables.h>
@@ -101,8 +101,8 @@ struct Adam {
   }
 };
 
-// FtrlRule's formula (framework/kernels/update_rule.h). A fresh row that is stepped by a gradient
-// of zero becomes 0. Slots "accumulators", "linears".
+// FtrlRule's formula (framework/kernels/update_rules/update_rule.h). A fresh row that is stepped by
+// a gradient of zero becomes 0. Slots "accumulators", "linears".
 struct FTRL {
   LearningRate learning_rate = 0.001;
   double learning_rate_power = -0.5;                                                // <= 0
@@ -131,8 +131,9 @@ struct FTRL {
   }
 };
 
-// AdagradMomentumRule's formula (framework/kernels/embedding_update_rules.h). epsilon is part of
-// the root, not what the accumulators start from: that is 0. Slots "accumulators", "momenta".
+// AdagradMomentumRule's formula (framework/kernels/update_rules/embedding_update_rules.h). epsilon
+// is part of the root, not what the accumulators start from: that is 0. Slots "accumulators",
+// "momenta".
 struct AdagradMomentum {
   LearningRate learning_rate = 0.001;
   double momentum = 0;

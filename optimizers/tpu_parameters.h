@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 
 namespace keel::tpu {
 
@@ -111,7 +111,7 @@ struct FtrlParameters {
 };
 
 // The formulas of the classes below are those of the rules of the same names in
-// framework/kernels/embedding_update_rules.h. Variable "<table>/ProximalAdagrad".
+// framework/kernels/update_rules/embedding_update_rules.h. Variable "<table>/ProximalAdagrad".
 struct ProximalAdagradParameters {
   std::optional<double> learning_rate = {};
   double initial_accumulator = 0.1;                                       // > 0

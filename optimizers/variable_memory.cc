@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 
 namespace keel {
 namespace {

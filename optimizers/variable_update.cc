@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include <keel/framework/kernels/sum_of_squares.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/kernels/update_rules/sum_of_squares.h>
 
 namespace keel {
 namespace {

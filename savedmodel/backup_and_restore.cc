@@ -8,7 +8,7 @@
 #include <typeinfo>
 
 #include <keel/distribute/fail_together.h>
-#include <keel/framework/atomic_file.h>
+#include <keel/framework/base/atomic_file.h>
 #include <keel/layers/model.h>
 #include <keel/layers/training/per_replica_values.h>
 #include <keel/layers/training/terminate_on_signal.h>

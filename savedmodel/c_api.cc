@@ -5,7 +5,7 @@
 #include <cstring>
 #include <new>
 
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 #include <keel/savedmodel/saved_model.h>
 #include <keel/savedmodel/signature.h>
 #include <keel/version.h>

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include <keel/distribute/fail_together.h>
-#include <keel/framework/temporary_file.h>
+#include <keel/framework/base/temporary_file.h>
 
 namespace keel {
 namespace {

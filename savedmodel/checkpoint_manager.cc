@@ -10,9 +10,9 @@
 #include <utility>
 
 #include <keel/distribute/fail_together.h>
-#include <keel/framework/atomic_file.h>
-#include <keel/framework/config.h>
-#include <keel/framework/temporary_file.h>
+#include <keel/framework/base/atomic_file.h>
+#include <keel/framework/base/temporary_file.h>
+#include <keel/framework/config/config.h>
 #include <keel/savedmodel/checkpoint_file.h>
 
 namespace keel {

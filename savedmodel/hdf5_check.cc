@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 #include <keel/savedmodel/hdf5_check_internal.h>
 
 namespace keel {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 #include <keel/savedmodel/hdf5_check_internal.h>
 
 namespace keel::hdf5_check_internal {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include <keel/framework/errors.h>
-#include <keel/framework/shape.h>
+#include <keel/framework/base/errors.h>
+#include <keel/framework/base/shape.h>
 
 namespace keel::hdf5_internal {
 

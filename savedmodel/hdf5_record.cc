@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <span>
 
-#include <keel/framework/checksum.h>
-#include <keel/framework/errors.h>
+#include <keel/framework/base/checksum.h>
+#include <keel/framework/base/errors.h>
 
 namespace keel {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include <keel/distribute/fail_together.h>
-#include <keel/framework/allocator.h>
+#include <keel/framework/base/allocator.h>
 #include <keel/savedmodel/keras_compile.h>
 #include <keel/savedmodel/keras_model_config.h>
 #include <keel/savedmodel/keras_vocabularies.h>

@@ -2,7 +2,7 @@
 // Model::get_compile_config and compile_from_config.
 #pragma once
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 
 namespace keel {
 

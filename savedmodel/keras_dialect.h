@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 #include <keel/savedmodel/hdf5_file.h>
 
 namespace keel {

@@ -1,6 +1,6 @@
 #include <keel/savedmodel/keras_h5.h>
 
-#include <keel/framework/allocator.h>
+#include <keel/framework/base/allocator.h>
 #include <keel/savedmodel/keras_compile.h>
 #include <keel/savedmodel/keras_dialect.h>
 #include <keel/savedmodel/keras_h5_optimizer.h>

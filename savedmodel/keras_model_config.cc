@@ -4,7 +4,7 @@
 #include <array>
 #include <filesystem>
 
-#include <keel/framework/unpack_limit.h>
+#include <keel/framework/base/unpack_limit.h>
 #include <keel/layers/registry.h>
 #include <keel/savedmodel/keras_dialect.h>
 

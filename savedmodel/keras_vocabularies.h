@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 #include <keel/savedmodel/hdf5_file.h>
 #include <keel/savedmodel/zip_file.h>
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include <keel/distribute/fail_together.h>
-#include <keel/framework/atomic_file.h>
+#include <keel/framework/base/atomic_file.h>
 #include <keel/savedmodel/for_keras.h>
 #include <keel/savedmodel/int8_tables.h>
 #include <keel/savedmodel/keras_archive.h>

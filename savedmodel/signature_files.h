@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 #include <keel/savedmodel/hdf5_contents.h>
 #include <keel/savedmodel/signature.h>
 

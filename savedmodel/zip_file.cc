@@ -9,9 +9,9 @@
 #include <vector>
 #include <zip.h>
 
-#include <keel/framework/atomic_file.h>
-#include <keel/framework/errors.h>
-#include <keel/framework/unpack_limit.h>
+#include <keel/framework/base/atomic_file.h>
+#include <keel/framework/base/errors.h>
+#include <keel/framework/base/unpack_limit.h>
 
 namespace keel {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include <keel/framework/temporary_file.h>
+#include <keel/framework/base/temporary_file.h>
 
 namespace keel {
 

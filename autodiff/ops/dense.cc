@@ -4,8 +4,8 @@
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/ops/internal.h>
-#include <keel/framework/kernels/dense_gradient.h>
-#include <keel/framework/kernels/gemm_bf16.h>
+#include <keel/framework/kernels/gemm/dense_gradient.h>
+#include <keel/framework/kernels/gemm/gemm_bf16.h>
 
 namespace keel {
 namespace {

@@ -1,4 +1,4 @@
-#include <keel/framework/kernels/interaction.h>
+#include <keel/framework/kernels/embedding/interaction.h>
 
 #include <algorithm>
 

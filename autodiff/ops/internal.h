@@ -5,8 +5,8 @@
 #include <initializer_list>
 #include <span>
 
+#include <keel/framework/base/parallel.h>
 #include <keel/framework/matmul_precision.h>
-#include <keel/framework/parallel.h>
 #include <keel/framework/tensor.h>
 
 namespace keel::ops::internal {

@@ -4,7 +4,7 @@
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/ops/internal.h>
-#include <keel/framework/kernels/gemm_bf16.h>
+#include <keel/framework/kernels/gemm/gemm_bf16.h>
 
 namespace keel {
 namespace {

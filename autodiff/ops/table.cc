@@ -4,8 +4,8 @@
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/ops/internal.h>
-#include <keel/framework/kernels/id_range.h>
-#include <keel/framework/kernels/unique.h>
+#include <keel/framework/kernels/embedding/id_range.h>
+#include <keel/framework/kernels/embedding/unique.h>
 
 namespace keel {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <keel/distribute/tpu_strategy.h>
-#include <keel/framework/kernels/update_rule.h>
+#include <keel/framework/kernels/update_rules/update_rule.h>
 
 #include "benchmarks/determinism/order.h"
 #include "benchmarks/models/click_work.h"

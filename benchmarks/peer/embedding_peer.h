@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include <keel/framework/kernels/gather.h>
+#include <keel/framework/kernels/embedding/gather.h>
 
 namespace keel::bench {
 

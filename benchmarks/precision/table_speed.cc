@@ -4,7 +4,7 @@
 
 #include <keel/distribute/embedding/engine.h>
 #include <keel/distribute/thread_communicator.h>
-#include <keel/framework/kernels/update_rule.h>
+#include <keel/framework/kernels/update_rules/update_rule.h>
 
 #include "benchmarks/support/data.h"
 #include "benchmarks/support/measure.h"

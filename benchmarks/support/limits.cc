@@ -5,14 +5,14 @@
 #include <cstring>
 #include <memory>
 
-#include <keel/framework/errors.h>
-#include <keel/framework/kernels/amx_tiles.h>
+#include <keel/framework/base/errors.h>
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/kernels/gemm/amx_tiles.h>
 #include <keel/framework/kernels/processor.h>
-#include <keel/framework/parallel.h>
 
 #include "benchmarks/support/pages.h"
 #if KEEL_AVX512
-#include <keel/framework/kernels/bf16_tiles.h>
+#include <keel/framework/kernels/gemm/bf16_tiles.h>
 #endif
 
 namespace keel::bench {

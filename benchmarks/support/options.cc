@@ -5,7 +5,7 @@
 #include <iostream>
 #include <unistd.h>
 
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 
 namespace keel::bench {
 namespace {

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <unistd.h>
 
-#include <keel/framework/kernels/amx_tiles.h>
+#include <keel/framework/kernels/gemm/amx_tiles.h>
 
 #include "benchmarks/peer/peer.h"
 

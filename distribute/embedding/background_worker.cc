@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <utility>
 
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 
 namespace keel::distribute {
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include <keel/distribute/embedding/optimization_parameters_internal.h>
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 
 #include "distribute/embedding/tpu_embedding_configuration.pb.h"
 

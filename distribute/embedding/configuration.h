@@ -7,8 +7,8 @@
 
 #include <keel/distribute/embedding/partition.h>
 #include <keel/distribute/embedding/row_update.h>
-#include <keel/framework/kernels/gather.h>
-#include <keel/framework/shape.h>
+#include <keel/framework/base/shape.h>
+#include <keel/framework/kernels/embedding/gather.h>
 
 namespace keel::distribute {
 

@@ -6,9 +6,9 @@
 
 #include <keel/distribute/embedding/engine_internal.h>
 #include <keel/distribute/embedding/optimization_parameters_internal.h>
-#include <keel/framework/kernels/id_range.h>
-#include <keel/framework/memory_error.h>
-#include <keel/framework/profile.h>
+#include <keel/framework/base/memory_error.h>
+#include <keel/framework/base/profile.h>
+#include <keel/framework/kernels/embedding/id_range.h>
 
 #include "distribute/embedding/tpu_embedding_configuration.pb.h"
 

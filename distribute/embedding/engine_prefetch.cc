@@ -3,8 +3,8 @@
 
 #include <keel/distribute/embedding/engine_internal.h>
 #include <keel/distribute/embedding/row_filter.h>
-#include <keel/framework/parallel.h>
-#include <keel/framework/profile.h>
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/base/profile.h>
 
 namespace keel::distribute {
 namespace {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include <keel/distribute/embedding/engine_internal.h>
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/base/profile.h>
 #include <keel/framework/kernels/processor.h>
-#include <keel/framework/parallel.h>
-#include <keel/framework/profile.h>
 
 namespace keel::distribute {
 namespace {

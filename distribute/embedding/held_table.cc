@@ -4,8 +4,8 @@
 #include <array>
 #include <cstring>
 
+#include <keel/framework/base/parallel.h>
 #include <keel/framework/kernels/constant_dim.h>
-#include <keel/framework/parallel.h>
 
 namespace keel::distribute {
 namespace {

@@ -7,8 +7,8 @@
 #include <keel/distribute/embedding/partition.h>
 #include <keel/distribute/embedding/row_update.h>
 #include <keel/framework/initializers.h>
-#include <keel/framework/kernels/prefetch_row.h>
-#include <keel/framework/kernels/row_groups.h>
+#include <keel/framework/kernels/embedding/prefetch_row.h>
+#include <keel/framework/kernels/embedding/row_groups.h>
 #include <keel/framework/tensor.h>
 
 namespace keel::distribute {

@@ -1,6 +1,6 @@
 #include <keel/distribute/embedding/optimization_parameters_internal.h>
-#include <keel/framework/errors.h>
-#include <keel/framework/kernels/embedding_update_rules.h>
+#include <keel/framework/base/errors.h>
+#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 
 #include "distribute/embedding/tpu_embedding_configuration.pb.h"
 

@@ -8,7 +8,7 @@
 
 #include <keel/distribute/communicator.h>
 #include <keel/distribute/embedding/held_table.h>
-#include <keel/framework/kernels/unique.h>
+#include <keel/framework/kernels/embedding/unique.h>
 
 namespace keel::distribute {
 

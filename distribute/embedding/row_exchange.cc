@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <keel/framework/kernels/unique.h>
+#include <keel/framework/kernels/embedding/unique.h>
 
 namespace keel::distribute {
 namespace {

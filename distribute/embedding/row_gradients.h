@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <keel/framework/kernels/row_groups.h>
+#include <keel/framework/kernels/embedding/row_groups.h>
 
 namespace keel::distribute {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <tuple>
 
-#include <keel/framework/kernels/row_sum.h>
+#include <keel/framework/kernels/embedding/row_sum.h>
 
 namespace keel::distribute {
 namespace {

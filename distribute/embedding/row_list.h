@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <keel/distribute/embedding/held_table.h>
-#include <keel/framework/kernels/row_groups.h>
+#include <keel/framework/kernels/embedding/row_groups.h>
 #include <keel/framework/kernels/scratch.h>
 
 namespace keel::distribute {

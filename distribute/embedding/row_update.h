@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include <keel/framework/kernels/update_rule.h>
+#include <keel/framework/kernels/update_rules/update_rule.h>
 
 namespace keel::distribute {
 

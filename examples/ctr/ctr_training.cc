@@ -9,8 +9,8 @@
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/fail_together.h>
 #include <keel/distribute/process_group.h>
-#include <keel/framework/atomic_file.h>
-#include <keel/framework/termination.h>
+#include <keel/framework/base/atomic_file.h>
+#include <keel/framework/base/termination.h>
 #include <keel/layers/layer_state.h>
 #include <keel/layers/losses/crossentropy.h>
 #include <keel/layers/metrics/auc.h>

@@ -9,7 +9,7 @@
 
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/strategy.h>
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 #include <keel/layers/ctr/ctr_model.h>
 #include <keel/layers/training/early_stopping.h>
 #include <keel/optimizers/optimizer.h>

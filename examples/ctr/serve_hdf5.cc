@@ -1,8 +1,8 @@
 // Loads a model from an HDF5 file and predicts the rows of a CSV file.
 #include <iostream>
 
-#include <keel/framework/atomic_file.h>
-#include <keel/framework/data/csv.h>
+#include <keel/framework/base/atomic_file.h>
+#include <keel/framework/data/csv/csv.h>
 #include <keel/layers/ctr/ctr_schema.h>
 #include <keel/layers/functional.h>
 #include <keel/savedmodel/saved_model.h>

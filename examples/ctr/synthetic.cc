@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 #include <keel/framework/math.h>
 #include <keel/framework/random.h>
 

@@ -10,10 +10,10 @@
 
 #include <keel/distribute/fail_together.h>
 #include <keel/distribute/tpu_strategy.h>
-#include <keel/framework/atomic_file.h>
-#include <keel/framework/parallel.h>
-#include <keel/framework/temporary_file.h>
-#include <keel/framework/termination.h>
+#include <keel/framework/base/atomic_file.h>
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/base/temporary_file.h>
+#include <keel/framework/base/termination.h>
 #include <keel/layers/metrics/accuracy.h>
 #include <keel/savedmodel/saved_model.h>
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include <keel/framework/errors.h>
-#include <keel/framework/unpack_limit.h>
+#include <keel/framework/base/errors.h>
+#include <keel/framework/base/unpack_limit.h>
 
 namespace keel::data {
 namespace {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include <keel/framework/base/parallel.h>
 #include <keel/framework/data/example_wire.h>
-#include <keel/framework/parallel.h>
 
 namespace keel::data {
 namespace {

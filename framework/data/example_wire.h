@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include <keel/framework/base/dtype.h>
 #include <keel/framework/data/wire_reader.h>
-#include <keel/framework/dtype.h>
 
 namespace keel::data {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <keel/framework/allocator.h>
+#include <keel/framework/base/allocator.h>
 
 namespace keel::kernels {
 

@@ -4,7 +4,7 @@
 
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 #include <keel/layers/data_format.h>
 
 namespace keel {

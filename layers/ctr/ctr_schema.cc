@@ -7,7 +7,7 @@
 #include <map>
 #include <sstream>
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 #include <keel/framework/random.h>
 
 namespace keel {

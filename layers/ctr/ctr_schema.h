@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-#include <keel/framework/data/csv.h>
+#include <keel/framework/data/csv/csv.h>
 
 namespace keel {
 

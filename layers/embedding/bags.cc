@@ -4,7 +4,7 @@
 #include <iostream>
 #include <numeric>
 
-#include <keel/framework/kernels/id_range.h>
+#include <keel/framework/kernels/embedding/id_range.h>
 #include <keel/layers/embedding/id_rows.h>
 
 namespace keel {

@@ -1,7 +1,7 @@
 #include <keel/autodiff/custom_gradient.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 #include <keel/layers/embedding/backend.h>
 #include <keel/layers/embedding/bags.h>
 

@@ -8,7 +8,7 @@
 #include <keel/autodiff/replica_context.h>
 #include <keel/distribute/embedding/tpu_system.h>
 #include <keel/distribute/gather_tensors.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 #include <keel/layers/embedding/announced_batches.h>
 #include <keel/layers/embedding/bags.h>
 #include <keel/optimizers/slot_variables.h>

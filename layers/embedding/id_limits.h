@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 #include <keel/layers/embedding/id_rows.h>
 
 namespace keel {

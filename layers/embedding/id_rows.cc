@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include <keel/framework/kernels/finite.h>
+#include <keel/framework/kernels/update_rules/finite.h>
 
 namespace keel {
 namespace {

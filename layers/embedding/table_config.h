@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <keel/framework/initializers.h>
-#include <keel/framework/kernels/gather.h>
+#include <keel/framework/kernels/embedding/gather.h>
 #include <keel/framework/nest.h>
 #include <keel/optimizers/table_optimizer.h>
 

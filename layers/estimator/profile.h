@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <keel/distribute/embedding/partition.h>
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 #include <keel/framework/tensor_like.h>
 
 namespace keel::tpu {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include <keel/framework/shared_function.h>
+#include <keel/framework/base/shared_function.h>
 #include <keel/layers/estimator/feature_column.h>
 
 namespace keel::tpu {

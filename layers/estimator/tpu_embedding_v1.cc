@@ -10,7 +10,7 @@
 #include <keel/autodiff/replica_context.h>
 #include <keel/distribute/fail_together.h>
 #include <keel/distribute/strategy.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 #include <keel/layers/embedding/engine_driver.h>
 #include <keel/optimizers/tpu_parameters.h>
 

@@ -2,7 +2,7 @@
 
 #include <keel/autodiff/autocast.h>
 #include <keel/autodiff/ops.h>
-#include <keel/framework/kernels/interaction.h>
+#include <keel/framework/kernels/embedding/interaction.h>
 #include <keel/layers/merging/merge.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/planner.h>

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include <keel/autodiff/ops.h>
-#include <keel/framework/registry.h>
+#include <keel/framework/config/registry.h>
 #include <keel/layers/losses/probabilities.h>
 
 namespace keel {

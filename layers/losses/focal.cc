@@ -1,7 +1,7 @@
 #include <keel/layers/losses/focal.h>
 
 #include <keel/autodiff/ops.h>
-#include <keel/framework/registry.h>
+#include <keel/framework/config/registry.h>
 #include <keel/layers/losses/probabilities.h>
 
 namespace keel {

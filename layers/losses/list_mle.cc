@@ -1,7 +1,7 @@
 #include <keel/layers/losses/list_mle.h>
 
 #include <keel/autodiff/ops.h>
-#include <keel/framework/registry.h>
+#include <keel/framework/config/registry.h>
 #include <keel/layers/losses/item_lists.h>
 
 namespace keel {

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include <keel/framework/handle.h>
-#include <keel/framework/registry.h>
+#include <keel/framework/base/handle.h>
+#include <keel/framework/config/registry.h>
 #include <keel/framework/tensor.h>
 
 namespace keel {

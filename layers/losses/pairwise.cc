@@ -1,7 +1,7 @@
 #include <keel/layers/losses/pairwise.h>
 
 #include <keel/autodiff/ops.h>
-#include <keel/framework/registry.h>
+#include <keel/framework/config/registry.h>
 #include <keel/layers/losses/item_lists.h>
 #include <keel/layers/naming.h>
 

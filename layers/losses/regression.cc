@@ -4,7 +4,7 @@
 #include <numbers>
 
 #include <keel/autodiff/ops.h>
-#include <keel/framework/registry.h>
+#include <keel/framework/config/registry.h>
 
 namespace keel {
 namespace {

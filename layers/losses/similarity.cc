@@ -3,7 +3,7 @@
 #include <limits>
 
 #include <keel/autodiff/ops.h>
-#include <keel/framework/registry.h>
+#include <keel/framework/config/registry.h>
 
 namespace keel {
 namespace {

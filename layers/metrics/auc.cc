@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <keel/framework/config/registry.h>
 #include <keel/framework/math.h>
-#include <keel/framework/registry.h>
 
 namespace keel {
 namespace {

@@ -1,7 +1,7 @@
 #include <keel/layers/metrics/correlation.h>
 
 #include <keel/autodiff/ops.h>
-#include <keel/framework/registry.h>
+#include <keel/framework/config/registry.h>
 
 namespace keel {
 namespace {

@@ -1,6 +1,6 @@
 #include <keel/layers/metrics/crossentropy.h>
 
-#include <keel/framework/registry.h>
+#include <keel/framework/config/registry.h>
 #include <keel/layers/losses/crossentropy.h>
 
 namespace keel {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <keel/framework/registry.h>
+#include <keel/framework/config/registry.h>
 
 namespace keel {
 namespace {

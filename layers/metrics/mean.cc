@@ -1,6 +1,6 @@
 #include <keel/layers/metrics/mean.h>
 
-#include <keel/framework/registry.h>
+#include <keel/framework/config/registry.h>
 
 namespace keel {
 namespace {

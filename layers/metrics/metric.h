@@ -8,8 +8,8 @@
 #include <string>
 
 #include <keel/autodiff/variable.h>
-#include <keel/framework/handle.h>
-#include <keel/framework/registry.h>
+#include <keel/framework/base/handle.h>
+#include <keel/framework/config/registry.h>
 
 namespace keel {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <keel/framework/registry.h>
+#include <keel/framework/config/registry.h>
 
 namespace keel {
 

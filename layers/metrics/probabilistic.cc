@@ -1,6 +1,6 @@
 #include <keel/layers/metrics/probabilistic.h>
 
-#include <keel/framework/registry.h>
+#include <keel/framework/config/registry.h>
 #include <keel/layers/losses/probabilistic.h>
 
 namespace keel {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include <keel/framework/registry.h>
+#include <keel/framework/config/registry.h>
 
 namespace keel {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include <keel/autodiff/replica_context.h>
+#include <keel/framework/config/registry.h>
 #include <keel/framework/math.h>
-#include <keel/framework/registry.h>
 #include <keel/layers/naming.h>
 
 namespace keel {

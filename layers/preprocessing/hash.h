@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 
 namespace keel {
 

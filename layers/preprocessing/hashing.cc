@@ -1,6 +1,6 @@
 #include <keel/layers/preprocessing/hashing.h>
 
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 #include <keel/layers/registry.h>
 
 namespace keel {

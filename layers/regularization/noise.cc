@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include <keel/autodiff/ops.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 #include <keel/layers/serving/planner.h>
 
 namespace keel {

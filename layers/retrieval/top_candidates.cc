@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include <keel/framework/kernels/gemm.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/kernels/gemm/gemm.h>
 
 namespace keel {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include <keel/framework/kernels/abs_max_rows.h>
-#include <keel/framework/kernels/row_sum.h>
+#include <keel/framework/kernels/embedding/abs_max_rows.h>
+#include <keel/framework/kernels/embedding/row_sum.h>
 
 namespace keel {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <keel/autodiff/variable_copies.h>
-#include <keel/framework/kernels/packed_gemm.h>
+#include <keel/framework/kernels/gemm/packed_gemm.h>
 #include <keel/layers/serving/planner.h>
 
 namespace keel {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 #include <keel/layers/serving/plan_state.h>
 #include <keel/layers/serving/workspace.h>
 

@@ -25,7 +25,8 @@
 // the vocabulary of a lookup, is the model's: adapt() comes before the plan.
 //
 // Large batches are cut into pieces of kPieceRows, so that what lies between the layers stays in
-// the cache; the workers (framework/parallel.h) share the pieces unless a SerialSection forbids it.
+// the cache; the workers (framework/base/parallel.h) share the pieces unless a SerialSection
+// forbids it.
 #pragma once
 
 #include <memory>

@@ -8,7 +8,7 @@
 
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/variable_copies.h>
-#include <keel/framework/kernels/packed_gemm.h>
+#include <keel/framework/kernels/gemm/packed_gemm.h>
 #include <keel/layers/serving/planner.h>
 
 namespace keel {

@@ -3,7 +3,7 @@
 #include <functional>
 #include <thread>
 
-#include <keel/framework/allocator.h>
+#include <keel/framework/base/allocator.h>
 
 namespace keel {
 namespace {

@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include <keel/distribute/process_group.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 
 namespace keel {
 namespace {

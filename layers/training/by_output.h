@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 
 namespace keel {
 

@@ -1,6 +1,6 @@
 #include <keel/layers/training/callback.h>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 
 namespace keel {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <keel/framework/handle.h>
+#include <keel/framework/base/handle.h>
 #include <keel/framework/tensor.h>
 #include <keel/layers/training/compile/logs.h>
 

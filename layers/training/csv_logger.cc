@@ -1,7 +1,7 @@
 #include <keel/layers/training/csv_logger.h>
 
 #include <keel/distribute/process_group.h>
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 #include <keel/layers/training/number_text.h>
 
 namespace keel {

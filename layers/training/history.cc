@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include <keel/framework/atomic_file.h>
-#include <keel/framework/errors.h>
+#include <keel/framework/base/atomic_file.h>
+#include <keel/framework/base/errors.h>
 #include <keel/layers/training/number_text.h>
 
 namespace keel {

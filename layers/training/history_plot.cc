@@ -7,7 +7,7 @@
 #include <limits>
 #include <span>
 
-#include <keel/framework/atomic_file.h>
+#include <keel/framework/base/atomic_file.h>
 #include <keel/layers/training/plot_axis.h>
 
 namespace keel {

@@ -5,7 +5,7 @@
 #include <iostream>
 
 #include <keel/distribute/process_group.h>
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 #include <keel/layers/model.h>
 #include <keel/layers/naming.h>
 

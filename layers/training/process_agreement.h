@@ -2,7 +2,7 @@
 #pragma once
 
 #include <keel/distribute/process_group.h>
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 #include <keel/layers/model.h>
 #include <keel/layers/training/training_options.h>
 

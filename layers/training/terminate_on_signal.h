@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include <keel/framework/termination.h>
+#include <keel/framework/base/termination.h>
 #include <keel/layers/training/callback.h>
 
 namespace keel {

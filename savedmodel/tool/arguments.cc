@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 #include <keel/savedmodel/tool/number_text.h>
 
 namespace keel::tool {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <keel/framework/data/csv.h>
+#include <keel/framework/data/csv/csv.h>
 #include <keel/framework/data/example.h>
 #include <keel/savedmodel/tool/number_text.h>
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <iostream>
 
-#include <keel/framework/crc32c.h>
+#include <keel/framework/base/crc32c.h>
 #include <keel/layers/summary.h>
 #include <keel/savedmodel/checkpoint_file.h>
 #include <keel/savedmodel/saved_model.h>

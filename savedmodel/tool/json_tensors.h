@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 #include <keel/framework/tensor_like.h>
 
 namespace keel::tool {

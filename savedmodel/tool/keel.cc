@@ -4,7 +4,7 @@
 #include <iostream>
 #include <new>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 #include <keel/savedmodel/c_api.h>
 #include <keel/savedmodel/tool/commands.h>
 

@@ -1,7 +1,7 @@
 // keel predict: what a model says of inputs in a file.
 #include <iostream>
 
-#include <keel/framework/atomic_file.h>
+#include <keel/framework/base/atomic_file.h>
 #include <keel/framework/data/tfrecord.h>
 #include <keel/layers/functional.h>
 #include <keel/layers/training/output_names.h>

@@ -1,7 +1,7 @@
 // Input data: datasets, and readers of CSV and TFRecord files.
 #pragma once
 
-#include <keel/framework/data/csv.h>
+#include <keel/framework/data/csv/csv.h>
 #include <keel/framework/data/dataset.h>
 #include <keel/framework/data/example.h>
 #include <keel/framework/data/example_parser.h>

@@ -13,13 +13,13 @@
 #include <keel/data.h>
 #include <keel/distribute.h>
 #include <keel/embedding.h>
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
+#include <keel/framework/base/profile.h>
+#include <keel/framework/base/termination.h>
 #include <keel/framework/matmul_precision.h>
 #include <keel/framework/nest.h>
-#include <keel/framework/profile.h>
 #include <keel/framework/random.h>
 #include <keel/framework/tensor.h>
-#include <keel/framework/termination.h>
 #include <keel/layers.h>
 #include <keel/layers/ctr/ctr_model.h>
 #include <keel/layers/serving/serving_plan.h>

@@ -7,7 +7,7 @@
 #include <keel/autodiff/graph.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/framework/kernels/gemm_bf16.h>
+#include <keel/framework/kernels/gemm/gemm_bf16.h>
 
 #include "tests/autodiff/small_tensors.h"
 

@@ -7,7 +7,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/framework/kernels/gemm.h>
+#include <keel/framework/kernels/gemm/gemm.h>
 
 #include "tests/autodiff/small_tensors.h"
 

@@ -6,7 +6,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 
 #include "tests/autodiff/small_tensors.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 #include <keel/framework/tensor.h>
 
 namespace keel::conformance {

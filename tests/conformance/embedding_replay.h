@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 
 namespace keel::conformance {
 

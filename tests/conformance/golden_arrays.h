@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 #include <keel/framework/tensor.h>
 
 #include "tests/conformance/case_fields.h"

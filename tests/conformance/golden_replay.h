@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 
 namespace keel::conformance {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 
 namespace keel::conformance {
 

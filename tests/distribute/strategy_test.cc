@@ -11,7 +11,7 @@
 
 #include <keel/autodiff/replica_context.h>
 #include <keel/distribute/tpu_strategy.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 
 namespace keel::distribute::strategy_test {
 

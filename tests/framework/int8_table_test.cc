@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/framework/kernels/row_sum.h>
+#include <keel/framework/kernels/embedding/row_sum.h>
 #include <keel/framework/random.h>
 
 namespace keel::int8_table_test {

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/framework/kernels/abs_max_rows.h>
-#include <keel/framework/kernels/gather.h>
+#include <keel/framework/kernels/embedding/abs_max_rows.h>
+#include <keel/framework/kernels/embedding/gather.h>
 #include <keel/framework/random.h>
 
 namespace keel::quantizers_test {

@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/framework/errors.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/errors.h>
+#include <keel/framework/base/parallel.h>
 
 namespace keel::random_test {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <array>
 
-#include <keel/framework/data/csv.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/data/csv/csv.h>
 
 #include "tests/fuzz/fuzz_input.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 
 namespace keel::fuzz {
 

@@ -1,8 +1,8 @@
 // JSON text, and models and layers that it describes.
 #include <algorithm>
 
-#include <keel/framework/allocator.h>
-#include <keel/framework/config.h>
+#include <keel/framework/base/allocator.h>
+#include <keel/framework/config/config.h>
 #include <keel/layers/registry.h>
 #include <keel/savedmodel/keras_compile.h>
 #include <keel/savedmodel/keras_model_config.h>

@@ -1,6 +1,6 @@
 #include "tests/fuzz/models.h"
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional.h>
 #include <keel/layers/merging/merge.h>

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 #include <keel/layers/model.h>
 
 namespace keel::fuzz {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 

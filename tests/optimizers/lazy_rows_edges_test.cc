@@ -11,7 +11,7 @@
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/variable_copies.h>
 #include <keel/distribute/tpu_strategy.h>
-#include <keel/framework/allocator.h>
+#include <keel/framework/base/allocator.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
 #include <keel/optimizers/ftrl.h>

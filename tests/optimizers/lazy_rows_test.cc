@@ -12,7 +12,7 @@
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/tpu_strategy.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 #include <keel/optimizers/adadelta.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>

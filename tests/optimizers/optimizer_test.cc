@@ -8,7 +8,7 @@
 
 #include <keel/autodiff/replica_context.h>
 #include <keel/distribute/tpu_strategy.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
 #include <keel/optimizers/schedules.h>

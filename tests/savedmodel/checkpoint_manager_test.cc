@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/framework/config.h>
-#include <keel/framework/temporary_file.h>
+#include <keel/framework/base/temporary_file.h>
+#include <keel/framework/config/config.h>
 
 #include "tests/savedmodel/temp_folder.h"
 

@@ -5,7 +5,7 @@
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/tpu_strategy.h>
-#include <keel/framework/allocator.h>
+#include <keel/framework/base/allocator.h>
 #include <keel/framework/random.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/framework/config.h>
+#include <keel/framework/config/config.h>
 
 namespace keel::naive::naive_embedding_test {
 

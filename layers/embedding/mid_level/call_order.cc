@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 
 namespace keel {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 
 namespace keel {
 namespace {

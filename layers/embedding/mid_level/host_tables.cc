@@ -1,6 +1,6 @@
 #include <keel/layers/embedding/mid_level/host_tables.h>
 
-#include <keel/framework/memory_error.h>
+#include <keel/framework/base/memory_error.h>
 #include <keel/optimizers/slot_variables.h>
 
 namespace keel {

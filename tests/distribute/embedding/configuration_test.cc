@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/framework/errors.h>
-#include <keel/framework/kernels/embedding_update_rules.h>
+#include <keel/framework/base/errors.h>
+#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 #include <keel/framework/random.h>
 
 namespace keel::distribute::configuration_test {

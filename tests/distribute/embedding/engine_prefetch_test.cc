@@ -8,7 +8,7 @@
 #include <keel/distribute/embedding/engine.h>
 #include <keel/distribute/embedding/tpu_system.h>
 #include <keel/distribute/tpu_strategy.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 
 #include "tests/distribute/fake_processes.h"
 

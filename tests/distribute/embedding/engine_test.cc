@@ -10,8 +10,8 @@
 #include <keel/autodiff/replica_context.h>
 #include <keel/distribute/embedding/tpu_system.h>
 #include <keel/distribute/tpu_strategy.h>
-#include <keel/framework/parallel.h>
-#include <keel/framework/profile.h>
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/base/profile.h>
 
 #include "tests/distribute/fake_processes.h"
 

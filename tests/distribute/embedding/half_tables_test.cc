@@ -5,8 +5,8 @@
 #include <keel/autodiff/replica_context.h>
 #include <keel/distribute/embedding/engine.h>
 #include <keel/distribute/tpu_strategy.h>
-#include <keel/framework/kernels/embedding_update_rules.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 
 #include "tests/distribute/fake_processes.h"
 

@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <keel/framework/base/parallel.h>
 #include <keel/framework/data/example.h>
 #include <keel/framework/data/tfrecord.h>
-#include <keel/framework/parallel.h>
 
 #include "tests/savedmodel/temp_folder.h"
 

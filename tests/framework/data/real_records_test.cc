@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/framework/data/csv.h>
+#include <keel/framework/data/csv/csv.h>
 #include <keel/framework/data/example_parser.h>
 #include <keel/framework/data/tfrecord.h>
 

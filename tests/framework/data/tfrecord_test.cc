@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/framework/crc32c.h>
+#include <keel/framework/base/crc32c.h>
+#include <keel/framework/base/errors.h>
 #include <keel/framework/data/compressed_file.h>
-#include <keel/framework/errors.h>
 
 #include "tests/savedmodel/temp_folder.h"
 

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/framework/kernels/gather.h>
+#include <keel/framework/kernels/embedding/gather.h>
 #include <keel/framework/random.h>
 
 namespace keel::kernels::half_test {

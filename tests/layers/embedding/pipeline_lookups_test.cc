@@ -4,9 +4,9 @@
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/tpu_strategy.h>
-#include <keel/framework/allocator.h>
-#include <keel/framework/parallel.h>
-#include <keel/framework/profile.h>
+#include <keel/framework/base/allocator.h>
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/base/profile.h>
 #include <keel/optimizers/adagrad.h>
 
 #include "tests/support/embedding_fixture.h"

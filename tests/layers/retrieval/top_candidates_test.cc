@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 #include <keel/framework/random.h>
 
 namespace keel::top_candidates_test {

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/framework/allocator.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/allocator.h>
+#include <keel/framework/base/parallel.h>
 #include <keel/layers/serving/serving_plan.h>
 
 #include "tests/layers/serving/models.h"

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/distribute/tpu_strategy.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 #include <keel/layers/sequential.h>
 
 #include "tests/layers/serving/models.h"

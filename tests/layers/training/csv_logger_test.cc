@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 
 namespace keel::csv_logger_test {
 

@@ -3,8 +3,8 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/distribute/tpu_strategy.h>
-#include <keel/framework/parallel.h>
-#include <keel/framework/profile.h>
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/base/profile.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional.h>

@@ -8,7 +8,7 @@
 #include <keel/autodiff/tape.h>
 #include <keel/callbacks.h>
 #include <keel/distribute/tpu_strategy.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/parallel.h>
 #include <keel/framework/random.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/sequential.h>

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 #include <keel/layers/training/history.h>
 #include <keel/layers/training/plot_axis.h>
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 
 namespace keel::history_test {
 

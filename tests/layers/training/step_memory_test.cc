@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <keel/distribute/tpu_strategy.h>
-#include <keel/framework/allocator.h>
-#include <keel/framework/parallel.h>
+#include <keel/framework/base/allocator.h>
+#include <keel/framework/base/parallel.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional.h>

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/framework/errors.h>
+#include <keel/framework/base/errors.h>
 
 namespace keel::call_order_test {
 

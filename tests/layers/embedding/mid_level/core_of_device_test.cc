@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <keel/framework/base/errors.h>
 #include <keel/framework/device.h>
-#include <keel/framework/errors.h>
 
 namespace keel::core_of_device_test {
 

@@ -1,0 +1,122 @@
+// DType: the element types a Tensor can hold.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <keel/framework/base/errors.h>
+
+namespace keel {
+
+// Without arithmetic are kString, which feeds StringLookup, Hashing and files, and kInt8, the codes
+// of quantized tables: kept, cast, compared for equality, copied, gathered and written to files.
+enum class DType : uint8_t { kFloat32, kFloat64, kInt32, kInt64, kBool, kUint8, kString, kInt8 };
+
+size_t size_of(DType dtype);                   // bytes per element
+std::string_view name_of(DType dtype);         // "float32", "float64", "int32", ...
+DType dtype_from_name(std::string_view name);  // ValueError if unknown
+inline bool is_floating(DType d) { return d == DType::kFloat32 || d == DType::kFloat64; }
+// With arithmetic.
+inline bool is_integer(DType d) {
+  return d == DType::kInt32 || d == DType::kInt64 || d == DType::kUint8;
+}
+std::ostream& operator<<(std::ostream& out, DType dtype);
+
+template <class T>
+struct DTypeOf;
+template <>
+struct DTypeOf<float> {
+  static constexpr DType kValue = DType::kFloat32;
+};
+template <>
+struct DTypeOf<double> {
+  static constexpr DType kValue = DType::kFloat64;
+};
+template <>
+struct DTypeOf<int32_t> {
+  static constexpr DType kValue = DType::kInt32;
+};
+template <>
+struct DTypeOf<int64_t> {
+  static constexpr DType kValue = DType::kInt64;
+};
+template <>
+struct DTypeOf<bool> {
+  static constexpr DType kValue = DType::kBool;
+};
+template <>
+struct DTypeOf<uint8_t> {
+  static constexpr DType kValue = DType::kUint8;
+};
+template <>
+struct DTypeOf<int8_t> {
+  static constexpr DType kValue = DType::kInt8;
+};
+template <>
+struct DTypeOf<std::string> {
+  static constexpr DType kValue = DType::kString;
+};
+
+// A C++ type that a Tensor can hold.
+template <class T>
+concept Element = requires { DTypeOf<T>::kValue; };
+
+// Calls fn(T{}) with the C++ type of a floating dtype. TypeError, naming `who`, for others.
+template <class Fn>
+decltype(auto) visit_floating(DType dtype, const char* who, Fn&& fn) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return fn(float{});
+    case DType::kFloat64:
+      return fn(double{});
+    default:
+      throw TypeError(who, ": needs float32 or float64, received ", dtype);
+  }
+}
+
+// The same for every dtype with arithmetic (bool, int8 and string are refused).
+template <class Fn>
+decltype(auto) visit_numeric(DType dtype, const char* who, Fn&& fn) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return fn(float{});
+    case DType::kFloat64:
+      return fn(double{});
+    case DType::kInt32:
+      return fn(int32_t{});
+    case DType::kInt64:
+      return fn(int64_t{});
+    case DType::kUint8:
+      return fn(uint8_t{});
+    default:
+      throw TypeError(who, ": needs a numeric dtype, received ", dtype);
+  }
+}
+
+// The same for every dtype.
+template <class Fn>
+decltype(auto) visit_any(DType dtype, Fn&& fn) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return fn(float{});
+    case DType::kFloat64:
+      return fn(double{});
+    case DType::kInt32:
+      return fn(int32_t{});
+    case DType::kInt64:
+      return fn(int64_t{});
+    case DType::kBool:
+      return fn(bool{});
+    case DType::kUint8:
+      return fn(uint8_t{});
+    case DType::kInt8:
+      return fn(int8_t{});
+    case DType::kString:
+      break;
+  }
+  return fn(std::string{});
+}
+
+}  // namespace keel

@@ -1,0 +1,203 @@
+#include <keel/framework/base/profile.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace keel::profile {
+
+// What a thread has counted. The mutex is free but when a report is made.
+struct Scope::Log {
+  struct Count {
+    int64_t calls = 0;
+    Clock::duration time = {};
+  };
+  using Counts = std::map<std::string, Count, std::less<>>;
+
+  std::mutex mutex;
+  std::array<Counts, kPhases> counts;  // by phase, by name
+  Scope* innermost = nullptr;          // only its thread looks
+};
+
+// Of all threads, those that have ended included: their work counts too.
+struct Logs {
+  std::mutex mutex;  // guards `all`, `began`
+  std::vector<std::shared_ptr<Scope::Log>> all;
+  Scope::Clock::time_point began;
+  std::atomic<uint64_t> run = 0;  // grows with every start and stop
+
+  static Logs& instance() {
+    static Logs* logs = new Logs;  // threads may end after main has
+    return *logs;
+  }
+  static Scope::Log& of_this_thread() {
+    thread_local const std::shared_ptr<Scope::Log> kMine = [] {
+      auto log = std::make_shared<Scope::Log>();
+      Logs& logs = instance();
+      const std::lock_guard lock(logs.mutex);
+      logs.all.push_back(log);
+      return log;
+    }();
+    return *kMine;
+  }
+  Report report();
+  void clear();
+};
+
+namespace {
+
+double in_seconds(std::chrono::steady_clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+// KEEL_PROFILE set and neither empty nor 0: profiles the program from here to its end.
+struct WholeProgram {
+  bool on = false;
+  WholeProgram() {
+    const char* value = std::getenv("KEEL_PROFILE");
+    on = value != nullptr && *value != '\0' && std::string_view(value) != "0";
+    if (on) start();
+  }
+  ~WholeProgram() {
+    if (on) print(stop(), std::cerr);
+  }
+};
+const WholeProgram kWholeProgram;
+
+}  // namespace
+
+std::string_view name_of(Phase phase) {
+  constexpr std::array<std::string_view, kPhases> kNames = {
+      "input", "lookup", "forward", "backward", "update", "reduce", "framework", "wait"};
+  return kNames[static_cast<size_t>(phase)];
+}
+
+double Report::seconds(Phase phase) const {
+  double sum = 0;
+  for (const Row& row : rows) sum += row.phase == phase ? row.seconds : 0;
+  return sum;
+}
+
+double Report::kernel_seconds() const { return busy_seconds() - seconds(Phase::kFramework); }
+
+double Report::busy_seconds() const {
+  double sum = 0;
+  for (const Row& row : rows) sum += row.phase == Phase::kWait ? 0 : row.seconds;
+  return sum;
+}
+
+Report Logs::report() {
+  std::array<Scope::Log::Counts, kPhases> sums;
+  for (const auto& log : all) {
+    const std::lock_guard lock(log->mutex);
+    for (int p = 0; p < kPhases; ++p) {
+      for (const auto& [name, count] : log->counts[p]) {
+        sums[p][name].calls += count.calls;
+        sums[p][name].time += count.time;
+      }
+    }
+  }
+  Report out{.wall_seconds = in_seconds(Scope::Clock::now() - began)};
+  for (int p = 0; p < kPhases; ++p) {
+    for (const auto& [name, count] : sums[p]) {
+      out.rows.push_back({.phase = static_cast<Phase>(p),
+                          .name = name,
+                          .calls = count.calls,
+                          .seconds = in_seconds(count.time)});
+    }
+  }
+  std::ranges::sort(out.rows, [](const Row& a, const Row& b) {
+    if (a.phase != b.phase) return a.phase < b.phase;
+    return a.seconds != b.seconds ? a.seconds > b.seconds : a.name < b.name;
+  });
+  return out;
+}
+
+// Those of threads that have ended go.
+void Logs::clear() {
+  std::erase_if(all, [](const auto& log) { return log.use_count() == 1; });
+  for (const auto& log : all) {
+    const std::lock_guard lock(log->mutex);
+    for (auto& counts : log->counts) counts.clear();
+  }
+}
+
+void start() {
+  Logs& logs = Logs::instance();
+  const std::lock_guard lock(logs.mutex);
+  logs.run.fetch_add(1);
+  logs.clear();
+  logs.began = std::chrono::steady_clock::now();
+  internal::running.store(true);
+}
+
+Report stop() {
+  Logs& logs = Logs::instance();
+  const std::lock_guard lock(logs.mutex);
+  internal::running.store(false);
+  logs.run.fetch_add(1);
+  return logs.report();
+}
+
+void print(const Report& report, std::ostream& out) {
+  const double busy = std::max(report.busy_seconds(), 1e-12);
+  char line[160];
+  std::snprintf(line, sizeof line, "%.3f s, %.3f s of work in all threads\n", report.wall_seconds,
+                report.busy_seconds());
+  out << line;
+  for (int p = 0; p < kPhases; ++p) {
+    const auto phase = static_cast<Phase>(p);
+    const double all = report.seconds(phase);
+    if (all == 0) continue;
+    std::snprintf(line, sizeof line, "%-34.*s %22.3f ms %5.1f %%\n",
+                  static_cast<int>(name_of(phase).size()), name_of(phase).data(), all * 1e3,
+                  100 * all / busy);
+    out << line;
+    for (const Row& row : report.rows) {
+      if (row.phase != phase) continue;
+      std::snprintf(line, sizeof line, "  %-32.60s %9lld calls %10.3f ms %5.1f %%\n",
+                    row.name.c_str(), static_cast<long long>(row.calls), row.seconds * 1e3,
+                    100 * row.seconds / busy);
+      out << line;
+    }
+  }
+}
+
+void Scope::open(Phase phase, std::string_view name, Phase phase_of_ops) {
+  Log& log = Logs::of_this_thread();
+  outer_ = log.innermost;
+  phase_ = phase;
+  phase_of_ops_ = phase_of_ops;
+  run_ = Logs::instance().run.load(std::memory_order_relaxed);
+  name_ = name;
+  inside_ = {};
+  log.innermost = this;
+  log_ = &log;
+  begin_ = Clock::now();
+}
+
+void Scope::open_op(std::string_view name) {
+  const Scope* outer = Logs::of_this_thread().innermost;
+  const Phase phase = outer == nullptr ? Phase::kForward : outer->phase_of_ops_;
+  open(phase, name, phase);
+}
+
+void Scope::close() {
+  const Clock::duration all = Clock::now() - begin_;
+  log_->innermost = outer_;
+  if (outer_ != nullptr) outer_->inside_ += all;
+  const std::lock_guard lock(log_->mutex);
+  if (run_ != Logs::instance().run.load(std::memory_order_relaxed)) return;
+  auto& counts = log_->counts[static_cast<size_t>(phase_)];
+  auto found = counts.find(name_);
+  if (found == counts.end()) found = counts.try_emplace(std::string(name_)).first;
+  ++found->second.calls;
+  found->second.time += all - inside_;
+}
+
+}  // namespace keel::profile

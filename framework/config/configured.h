@@ -1,0 +1,58 @@
+// Configured: what options hold where Keras takes None, a name or an object (regularizers,
+// constraints).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <keel/framework/config/config.h>
+#include <keel/framework/config/registry.h>
+
+namespace keel {
+
+// "unit_norm" -> "UnitNorm", "l1_l2" -> "L1L2"; class names stay what they are.
+std::string class_name_of(const std::string& name);
+
+// Nothing, or an immutable object that copies share. Base has virtual class_name() and
+// get_config(), and a static registry() of the classes that files may name.
+template <class Base>
+class Configured {
+ public:
+  Configured() = default;                                                    // nothing
+  Configured(const char* name) : Configured(std::string(name)) {}            // NOLINT: implicit
+  Configured(const std::string& name) : Configured(name, Config::dict()) {}  // NOLINT: implicit
+  explicit Configured(std::shared_ptr<const Base> object) : object_(std::move(object)) {}
+  // ValueError if no class has this name; whatever its constructor throws.
+  Configured(const std::string& name, const Config& config)
+      : object_(Base::registry().make(class_name_of(name), config)) {}
+
+  explicit operator bool() const { return object_ != nullptr; }
+  const Base& operator*() const { return *object_; }
+  const Base* operator->() const { return object_.get(); }
+
+ private:
+  std::shared_ptr<const Base> object_;
+};
+
+// Null, or {"class_name": ..., "config": ...}.
+template <class Base>
+Config encode(const Configured<Base>& value) {
+  if (!value) return {};
+  return Config::dict({{"class_name", value->class_name()}, {"config", value->get_config()}});
+}
+
+// Those, or a name.
+template <class Base>
+void decode(const Config& config, Configured<Base>& value) {
+  if (config.is_null()) {
+    value = {};
+  } else if (config.is_string()) {
+    value = Configured<Base>(config.string());
+  } else {
+    const Config* inner = config.find("config");
+    value = Configured<Base>(config["class_name"].string(),
+                             inner == nullptr || inner->is_null() ? Config::dict() : *inner);
+  }
+}
+
+}  // namespace keel

@@ -1,0 +1,199 @@
+#include <keel/framework/data/csv/csv.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/data/csv/csv_column.h>
+#include <keel/framework/data/csv/csv_reader.h>
+
+namespace keel::data {
+namespace {
+
+constexpr const char* kWho = "csv_dataset";
+constexpr size_t kShownColumns = 20;
+constexpr int64_t kRowsOfBlock = 256;
+constexpr int64_t kRowsAtFirst = int64_t{1} << 12;  // what a batch that may be short gets room for
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string out;
+  for (size_t i = 0; i < std::min(names.size(), kShownColumns); ++i) {
+    out += str(i == 0 ? "'" : ", '", names[i], "'");
+  }
+  if (names.size() > kShownColumns) out += str(" and ", names.size() - kShownColumns, " more");
+  return out;
+}
+
+// The columns asked for, of a file that is open at its first row.
+class TableReader {
+ public:
+  TableReader(const std::filesystem::path& file, const CsvOptions& options, const std::string& who)
+      : delimiter_(options.delimiter),
+        reader_(file, options.delimiter, who),
+        splitter_(reader_.place(), options.delimiter) {
+    if (options.columns.empty()) throw ValueError(who, ": needs a column to read, received none");
+    const std::vector<std::string> header = names(options, file, who);
+    splitter_.expect_fields(header.size());
+    for (const CsvColumn& column : options.columns) {
+      const auto found = std::ranges::find(header, column.name);
+      if (found == header.end()) {
+        throw ValueError(who, ": '", file.string(), "' has no column '", column.name, "'; it has ",
+                         listed(header));
+      }
+      if (std::find(found + 1, header.end(), column.name) != header.end()) {
+        throw ValueError(who, ": '", file.string(), "' has several columns '", column.name, "'");
+      }
+      if (std::ranges::any_of(columns_, [&](auto& c) { return c.name() == column.name; })) {
+        throw ValueError(who, ": needs each column once, received '", column.name, "' twice");
+      }
+      columns_.emplace_back(column, static_cast<size_t>(found - header.begin()), who);
+    }
+  }
+
+  // Up to `most` rows. Returns how many.
+  int64_t read(int64_t most) {
+    int64_t rows = 0;
+    while (rows < most) {
+      const int64_t more =
+          num_workers() > 1 ? read_blocks(rows, most - rows) : read_on(rows, most - rows);
+      rows += more;
+      if (more > 0) continue;
+      if (reader_.text().last) break;
+      reader_.refill();
+    }
+    return rows;
+  }
+
+  Tensors finish(int64_t rows) {
+    Tensors::Dict out;
+    for (CsvColumnReader& column : columns_) out.emplace(column.name(), column.finish(rows));
+    return out;
+  }
+
+ private:
+  // Of all columns. Moves behind the header, if there is one.
+  std::vector<std::string> names(const CsvOptions& options, const std::filesystem::path& file,
+                                 const std::string& who) {
+    if (!options.has_header) {
+      if (options.column_names.empty()) {
+        throw ValueError(who, ": has_header is false; pass column_names");
+      }
+      reader_.begin_without_header();
+      return options.column_names;
+    }
+    std::vector<std::string> header = reader_.header();
+    if (options.column_names.empty()) return header;
+    if (options.column_names.size() != header.size()) {
+      throw ValueError(who, ": '", file.string(), "' has ", header.size(),
+                       " columns, column_names ", options.column_names.size(),
+                       "; pass one name for each column");
+    }
+    return options.column_names;
+  }
+
+  // Room for rows behind `rows`; for `more` of them, if that is not too much to begin with. Returns
+  // for how many.
+  int64_t reserve(int64_t rows, int64_t more) {
+    const int64_t room = columns_.front().room();
+    if (rows == room) {
+      const int64_t further = std::min(more, std::max(kRowsAtFirst, room));
+      for (CsvColumnReader& column : columns_) column.reserve(rows + further);
+    }
+    return std::min(more, columns_.front().room() - rows);
+  }
+
+  // Reads `records` records, if there are so many, from `text` on into rows from `at` on.
+  int64_t parse(CsvSplitter& splitter, CsvText& text, int64_t records, int64_t at,
+                int64_t first) const {
+    int64_t done = 0;
+    while (done < records) {
+      const int64_t some = splitter.split(text, first + done, records - done);
+      if (some == 0) break;
+      // The first record that is no good is the one to tell of, whichever column is.
+      int64_t good = some;
+      const CsvColumnReader* failed = nullptr;
+      for (const CsvColumnReader& column : columns_) {
+        const int64_t read = column.read(splitter, good, at + done);
+        if (read < good) failed = &column;
+        good = read;
+      }
+      if (failed != nullptr) {
+        failed->fail(reader_.place().of_row(first + done + good), splitter, good);
+      }
+      done += some;
+    }
+    return done;
+  }
+
+  // One after the other.
+  int64_t read_on(int64_t rows, int64_t most) {
+    CsvText text = reader_.text();
+    const int64_t done = parse(splitter_, text, reserve(rows, most), rows, reader_.row());
+    reader_.take(text.begin, done);
+    return done;
+  }
+
+  // Blocks of rows at once, of what is in the buffer.
+  int64_t read_blocks(int64_t rows, int64_t most) {
+    CsvText text = reader_.text();
+    most = reserve(rows, most);
+    std::vector<CsvText> blocks;
+    int64_t done = 0;
+    while (done < most) {
+      CsvText block = text;
+      const int64_t more = splitter_.skip(text, std::min(kRowsOfBlock, most - done));
+      if (more == 0) break;
+      blocks.push_back(block);
+      done += more;
+    }
+    parallel_for(done, kRowsOfBlock, [&](int64_t begin, int64_t end) {
+      CsvSplitter splitter(reader_.place(), delimiter_);
+      splitter.expect_fields(splitter_.stride());
+      CsvText block = blocks[static_cast<size_t>(begin / kRowsOfBlock)];
+      parse(splitter, block, end - begin, rows + begin, reader_.row() + begin);
+    });
+    reader_.take(text.begin, done);
+    return done;
+  }
+
+  const char delimiter_;
+  CsvReader reader_;
+  CsvSplitter splitter_;
+  std::vector<CsvColumnReader> columns_;
+};
+
+}  // namespace
+
+Dataset csv_dataset(const std::filesystem::path& file, CsvOptions options) {
+  if (options.batch_size < 1) {
+    throw ValueError(kWho, ": needs a batch size of at least 1, received ", options.batch_size);
+  }
+  const TableReader checks_the_header(file, options, kWho);
+  return Dataset::from_generator([file, options = std::move(options)]() -> Dataset::Generator {
+    // Shared, because functions are copied.
+    auto table = std::make_shared<TableReader>(file, options, kWho);
+    return [table, options]() -> std::optional<Tensors> {
+      const int64_t rows = table->read(options.batch_size);
+      if (rows == 0 || (rows < options.batch_size && options.drop_remainder)) return std::nullopt;
+      return table->finish(rows);
+    };
+  });
+}
+
+Tensors read_csv_table(const std::filesystem::path& file, const CsvOptions& options) {
+  TableReader table(file, options, "read_csv");
+  return table.finish(table.read(std::numeric_limits<int64_t>::max()));
+}
+
+Tensors read_csv(const std::filesystem::path& file, std::vector<CsvColumn> columns,
+                 char delimiter) {
+  return read_csv_table(file, CsvOptions{.columns = std::move(columns), .delimiter = delimiter});
+}
+
+std::vector<std::string> csv_header(const std::filesystem::path& file, char delimiter) {
+  CsvReader reader(file, delimiter, "csv_header");
+  return reader.header();
+}
+
+}  // namespace keel::data

@@ -1,0 +1,356 @@
+#include <keel/framework/kernels/gemm/gemm.h>
+
+#include <algorithm>
+
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/kernels/gemm/gemm_dispatch.h>
+#include <keel/framework/kernels/gemm/gemm_panels.h>
+#include <keel/framework/kernels/gemm/gemm_product.h>
+#include <keel/framework/kernels/processor.h>
+#include <keel/framework/kernels/scratch.h>
+#include <keel/framework/math.h>
+
+namespace keel::kernels {
+namespace {
+
+using internal::blocks_of;
+using internal::finish;
+using internal::kMostRows;
+using internal::kPanel;
+using internal::kWidth;
+using internal::PanelProduct;
+using internal::Product;
+using internal::Strip;
+
+constexpr int64_t kBlockRows = 256;     // of c; what they need of a stays in the L2 cache
+constexpr int64_t kBlockDepth = 512;    // sums go on from c after as many; a panel of b fits in L2
+constexpr int64_t kPackedDepth = 256;   // likewise, if both a and b are packed
+constexpr int64_t kStridedDepth = 128;  // likewise, if neither is and their steps are not followed
+constexpr int64_t kManyElements = 1 << 18;         // of a, from which it may be packed
+constexpr int64_t kGroup = 4 * kPanel;             // columns of b that are packed at once
+constexpr int64_t kSmallPanels = 1 << 13;          // elements of b that stay in the L1 cache
+constexpr int64_t kManyRows = 2 * kBlockRows;      // of c, for which op(b) is packed as a whole
+constexpr int64_t kStreamedRows = 128;             // that are then multiplied at once
+constexpr int64_t kMostPacked = int64_t{1} << 21;  // elements of b
+constexpr int64_t kFewElements = 1 << 16;          // of b that one worker packs
+constexpr int64_t kSharedWork = 1 << 22;  // multiplications from which workers share a product
+
+// Rows that are a multiple of 4 KiB apart fall into the same few sets of a cache.
+bool collides(int64_t step) { return step % 1024 == 0; }
+
+// Whether rows of a are better copied than read where they are.
+bool spreads_rows(const Product& x, int64_t rows) {
+  return !x.transpose_a && collides(x.k) && rows > 8 && x.n >= 128;
+}
+
+// Whether a, transposed, is copied to tiles, and b to panels: not where the caches hold a.
+bool packs_columns(const Product& x, int64_t rows, int64_t columns) {
+  return x.transpose_a && x.k * x.m >= kManyElements && internal::pays_to_pack_tiles(rows, columns);
+}
+
+// How many registers wide the next tiles are: few rows leave registers for more columns.
+int64_t tile_width(int64_t rows, int64_t columns, bool packed) {
+  if (!packed && kMostRows * 2 / internal::kWidest >= rows &&
+      columns >= internal::kWidest * kWidth) {
+    return internal::kWidest;
+  }
+  if (!packed && kMostRows / 2 >= rows && columns >= 4 * kWidth) return 4;
+  return columns > kWidth ? 2 : 1;
+}
+
+// The part of c in rows [row, row + rows) and columns [first, last).
+struct Block {
+  const Product& x;
+  int64_t row, rows, first, last;
+  bool packs_a = packs_columns(x, rows, last - first);
+  // b is brought to panels: always where it is transposed, and where reading it again for every
+  // tile of rows would miss the caches.
+  bool packs = x.transpose_b || packs_a || (collides(x.ldb()) && rows >= 4 * kMostRows);
+  bool spreads = spreads_rows(x, rows);
+
+  void compute() const {
+    const int64_t most = packs_a                               ? kPackedDepth
+                         : x.transpose_a && kMissesLongStrides ? kStridedDepth
+                                                               : kBlockDepth;
+    const int64_t slices = std::max<int64_t>(1, blocks_of(x.k, most));
+    const int64_t depth = blocks_of(blocks_of(x.k, slices), kWidth) * kWidth;
+    const int64_t group = packs ? kGroup : kPanel;
+    const Scratch<float> panels(std::min(depth, x.k) * group);
+    int64_t from = 0;
+    do {
+      compute_slice(from, std::min(depth, x.k - from), panels.data());
+      from += depth;
+    } while (from < x.k);
+  }
+
+ private:
+  // What the rows [from, from + depth) of b contribute.
+  void compute_slice(int64_t from, int64_t depth, float* panels) const {
+    Strip strip = {.tile = {},
+                   .a = x.a + (x.transpose_a ? from * x.m + row : row * x.k + from),
+                   .lda = x.lda(),
+                   .transpose_a = x.transpose_a,
+                   .c = nullptr,
+                   .ldc = x.n,
+                   .rows = rows,
+                   .columns = 0,
+                   .wide = 0};
+    const int64_t step = depth + kWidth;
+    const Scratch<float> spread(spreads ? rows * step : 0);
+    if (spreads) {
+      for (int64_t i = 0; i < rows; ++i) {
+        std::copy_n(strip.a + i * strip.lda, depth, spread.data() + i * step);
+      }
+      strip.a = spread.data();
+      strip.lda = step;
+    }
+    const Scratch<float> tiles(packs_a ? internal::tiles_size(rows, depth) : 0);
+    if (packs_a) {
+      strip.tiles = tiles.data();
+      strip.readable = x.m - row;
+    }
+    int64_t packed = first;  // columns before this one are in panels
+    float* panel = panels;
+    for (int64_t j = first; j < last; j += strip.columns) {
+      strip.wide = tile_width(rows, last - j, packs);
+      strip.columns = std::min(strip.wide * kWidth, last - j);
+      const int64_t width = strip.wide * kWidth;
+      strip.tile = {.b = x.b + from * x.n + j, .ldb = x.n, .k = depth, .accumulate = from > 0};
+      strip.panel = nullptr;
+      if (packs && !x.transpose_b) {
+        strip.panel = panels;
+      } else if (packs || strip.columns < width) {
+        if (j >= packed) {
+          packed = packs ? std::min(last, j + kGroup) : last;
+          internal::pack(x.b + (x.transpose_b ? j * x.k + from : from * x.n + j), x.ldb(),
+                         x.transpose_b, depth, packed - j, panels);
+          panel = panels;
+        }
+        strip.tile.b = panel;
+        strip.tile.ldb = width;
+        panel += depth * width;
+      }
+      if (packs_a) {
+        strip.packs = j == first;
+        fetch_ahead(from + depth, j, strip);
+      }
+      finish(from + depth == x.k, j, strip);
+    }
+  }
+
+  // Sums come and go once for each slice; of the next slice, `after`, all that is whole rows.
+  void fetch_ahead(int64_t after, int64_t j, Strip& strip) const {
+    const int64_t next = j + strip.columns, n = last - first;
+    strip.next_c = x.c + row * x.n + std::min(next, last - 1);
+    const int64_t depth = std::min(strip.tile.k, x.k - after);
+    const auto part = [&](const float* of, int64_t step) {
+      const internal::Upcoming slice = {.from = of + after * step, .floats = depth * step};
+      return slice.parts(j - first, next - first, n);
+    };
+    if (depth > 0 && rows == x.m) strip.ahead[0] = part(x.a, x.m);
+    if (depth > 0 && n == x.n && !x.transpose_b) strip.ahead[1] = part(x.b, x.n);
+  }
+
+  void finish(bool ends, int64_t j, Strip& strip) const {
+    alignas(64) float bias[kPanel];
+    if (ends && x.epilogue.bias != nullptr) {
+      strip.tile.bias = x.epilogue.bias + j;
+      const int64_t width = strip.wide * kWidth;
+      if (strip.columns < width) {
+        std::fill(std::copy_n(strip.tile.bias, strip.columns, bias), bias + width, 0.0F);
+        strip.tile.bias = bias;
+      }
+    }
+    strip.tile.relu = ends && x.epilogue.relu;
+    strip.c = x.c + row * x.n + j;
+    strip.compute();
+  }
+};
+
+// Rows [begin, end) of c, in the columns of the panels.
+void multiply_rows(const Product& x, const float* panels, int64_t first, int64_t columns,
+                   int64_t begin, int64_t end) {
+  const int64_t slices = std::max<int64_t>(1, blocks_of(x.k, kBlockDepth));
+  for (int64_t s = 0; s < slices; ++s) {
+    const int64_t from = x.k * s / slices;
+    const int64_t depth = x.k * (s + 1) / slices - from;
+    const bool last = s + 1 == slices;
+    PanelProduct product = {.a = x.a + begin * x.k + from,
+                            .lda = x.k,
+                            .transpose_a = false,
+                            .panels = panels,
+                            .panel_depth = x.k,
+                            .from = from,
+                            .depth = depth,
+                            .c = x.c + begin * x.n + first,
+                            .ldc = x.n,
+                            .rows = end - begin,
+                            .columns = columns,
+                            .accumulate = s > 0};
+    if (last) {
+      product.epilogue.relu = x.epilogue.relu;
+      if (x.epilogue.bias != nullptr) product.epilogue.bias = x.epilogue.bias + first;
+    }
+    // The rows after these, a part of them in each slice.
+    const int64_t rows = std::min(end - begin, x.m - end);
+    if (rows > 0) {
+      product.next = {.from = x.a + end * x.k + rows * from, .floats = rows * depth};
+    }
+    product.compute();
+  }
+}
+
+// op(b) is packed as a whole for all the rows of a, which stream through the caches in blocks.
+void multiply_many_rows(const Product& x) {
+  const int64_t most = std::max(kGroup, kMostPacked / std::max<int64_t>(x.k, 1) / kGroup * kGroup);
+  const Scratch<float> panels(internal::panels_size(x.k, std::min(most, x.n)));
+  for (int64_t first = 0; first < x.n; first += most) {
+    const int64_t columns = std::min(most, x.n - first);
+    const int64_t grain = std::max<int64_t>(1, kFewElements / (std::max<int64_t>(x.k, 1) * kGroup));
+    parallel_for(blocks_of(columns, kGroup), grain, [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin * kGroup; j < std::min(columns, end * kGroup); j += kGroup) {
+        internal::pack(x.b + (first + j) * (x.transpose_b ? x.k : 1), x.ldb(), x.transpose_b, x.k,
+                       std::min(kGroup, columns - j), panels.data() + j * x.k);
+      }
+    });
+    const int64_t blocks = blocks_of(x.m, kStreamedRows);
+    parallel_for(blocks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t block = begin; block < end; ++block) {
+        multiply_rows(x, panels.data(), first, columns, x.m * block / blocks,
+                      x.m * (block + 1) / blocks);
+      }
+    });
+  }
+}
+
+// Columns of c that are one worker's. Each packs a again if that is packed.
+int64_t columns_of_block(const Product& x) {
+  if (!packs_columns(x, x.m, x.n)) return kGroup;
+  const int64_t workers = parallel_runs_in_place() ? 1 : num_workers();
+  return std::max(kGroup, blocks_of(blocks_of(x.n, workers), kPanel) * kPanel);
+}
+
+// Rows first, as then each worker reads its own of a; columns or smaller pieces if that makes one
+// piece.
+void multiply(const Product& x) {
+  if (x.m >= kManyRows && !x.transpose_a) return multiply_many_rows(x);
+  int64_t row_blocks = blocks_of(x.m, x.transpose_a || x.transpose_b ? 2 * kBlockRows : kBlockRows);
+  int64_t columns = x.n;
+  if (x.k * x.n <= kSmallPanels) {
+    row_blocks = blocks_of(x.m, 4 * kMostRows);
+  } else if (row_blocks == 1 && x.m * x.n * std::max<int64_t>(x.k, 1) >= kSharedWork) {
+    if (!spreads_rows(x, x.m)) columns = columns_of_block(x);
+    const bool alone = packs_columns(x, x.m, x.n) && parallel_runs_in_place();
+    if (columns >= x.n && !alone) row_blocks = blocks_of(x.m, kBlockRows / 2);
+  }
+  const int64_t column_blocks = blocks_of(x.n, columns);
+  parallel_for(row_blocks * column_blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t i = block / column_blocks, j = block % column_blocks * columns;
+      const int64_t row = x.m * i / row_blocks;
+      Block{.x = x,
+            .row = row,
+            .rows = x.m * (i + 1) / row_blocks - row,
+            .first = j,
+            .last = std::min(x.n, j + columns)}
+          .compute();
+    }
+  });
+}
+
+// out[i] = rows[i] . vector; the bias of out[i] is bias[i * bias_step].
+void multiply_vector(const float* rows, const float* vector, float* out, int64_t count, int64_t k,
+                     const GemmEpilogue& epilogue, int64_t bias_step) {
+  const int64_t grain = std::max<int64_t>(1, kSharedWork / 8 / std::max<int64_t>(k, 1));
+  parallel_for(count, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      out[i] = finish(internal::dot(rows + i * k, vector, k), epilogue, i * bias_step);
+    }
+  });
+}
+
+// Products of double: gradients are checked in it, models rarely train in it. Each element is one
+// chain of fused multiply-adds over p = 0, 1, ..., like those of float.
+struct DoubleProduct {
+  static constexpr int64_t kRows = 4, kColumns = 8;  // of a tile whose sums stay in registers
+
+  const double *a, *b;
+  double* c;
+  int64_t m, n, k;
+  bool transpose_a, transpose_b;
+
+  // Columns [first, first + kColumns) of op(b) as [k, kColumns], zeros after the last column.
+  void pack(int64_t first, double* to) const {
+    const int64_t columns = std::min(kColumns, n - first);
+    for (int64_t p = 0; p < k; ++p, to += kColumns) {
+      for (int64_t j = 0; j < kColumns; ++j) {
+        const int64_t at = transpose_b ? (first + j) * k + p : p * n + first + j;
+        to[j] = j < columns ? b[at] : 0.0;
+      }
+    }
+  }
+
+  void multiply_rows(int64_t begin, int64_t end, int64_t first, const double* panel) const {
+    for (int64_t row = begin; row < end; row += kRows) {
+      const int64_t rows = std::min(kRows, end - row);
+      double sums[kRows][kColumns] = {};
+      for (int64_t p = 0; p < k; ++p) {
+        const double* const y = panel + p * kColumns;
+        for (int64_t i = 0; i < kRows; ++i) {
+          const int64_t in_range = row + std::min(i, rows - 1);  // a sum that nobody stores
+          const double x = a[transpose_a ? p * m + in_range : in_range * k + p];
+          for (int64_t j = 0; j < kColumns; ++j) {
+            sums[i][j] = math::multiply_add(x, y[j], sums[i][j]);
+          }
+        }
+      }
+      for (int64_t i = 0; i < rows; ++i) {
+        std::copy_n(sums[i], std::min(kColumns, n - first), c + (row + i) * n + first);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+// What packing them costs is in proportion to (m + n) k, what it gains to m n k.
+bool internal::multiplies_in_tiles(MatmulPrecision precision, int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t kLeastDepth = 64, kLeastWidth = 64;
+  return precision == MatmulPrecision::kHigh && k >= kLeastDepth &&
+         m * n >= kLeastWidth * (m + n) && may_use_tiles();
+}
+
+void gemm(const float* a, const float* b, float* c, int64_t m, int64_t n, int64_t k,
+          bool transpose_a, bool transpose_b, const GemmEpilogue& epilogue,
+          [[maybe_unused]] MatmulPrecision precision) {
+  if (m == 0 || n == 0) return;
+  const bool has_epilogue = epilogue.bias != nullptr || epilogue.relu;
+  if (k == 1) transpose_b = false;  // a vector either way
+  if (n == 1 && !transpose_a) return multiply_vector(a, b, c, m, k, epilogue, 0);
+  if (n == 1 && !has_epilogue) {
+    return multiply({b, a, c, 1, m, k, false, false, {}});  // the row that is c's only column
+  }
+  if (m == 1 && transpose_b) return multiply_vector(b, a, c, n, k, epilogue, 1);
+  const Product x = {a, b, c, m, n, k, transpose_a, transpose_b, epilogue};
+#if KEEL_AVX512
+  if (internal::multiplies_in_tiles(precision, m, n, k)) return internal::gemm_in_tiles(x);
+#endif
+  multiply(x);
+}
+
+void gemm(const double* a, const double* b, double* c, int64_t m, int64_t n, int64_t k,
+          bool transpose_a, bool transpose_b) {
+  const DoubleProduct x = {a, b, c, m, n, k, transpose_a, transpose_b};
+  const int64_t panels = blocks_of(n, DoubleProduct::kColumns);
+  const int64_t work = std::max<int64_t>(1, m * k * DoubleProduct::kColumns);
+  parallel_for(panels, std::max<int64_t>(1, kSharedWork / 8 / work),
+               [&](int64_t begin, int64_t end) {
+                 const Scratch<double> panel(k * DoubleProduct::kColumns);
+                 for (int64_t i = begin; i < end; ++i) {
+                   x.pack(i * DoubleProduct::kColumns, panel.data());
+                   x.multiply_rows(0, m, i * DoubleProduct::kColumns, panel.data());
+                 }
+               });
+}
+
+}  // namespace keel::kernels

@@ -1,0 +1,341 @@
+#include <keel/framework/kernels/update_rules/skipped_steps.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include <keel/framework/base/errors.h>
+#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
+#include <keel/framework/kernels/update_rules/smallest_root.h>
+#include <keel/framework/math.h>
+
+namespace keel::kernels {
+namespace {
+
+using Move = ZeroGradient::Move;
+
+constexpr int64_t kPiece = 256;        // elements that are stepped together
+constexpr int64_t kFewSteps = 4;       // are made faster one by one
+constexpr int64_t kBetweenLooks = 32;  // steps, at whether one still changes anything
+
+const AdamRule* adam(const UpdateRule& rule) {
+  if (const auto* engine = dynamic_cast<const EngineRule*>(&rule)) return adam(*engine->base);
+  const auto* found = dynamic_cast<const AdamRule*>(&rule);
+  return found != nullptr && !found->options.amsgrad ? found : nullptr;
+}
+
+void check(const std::string& who, const UpdateRule& rule, const SkippedStepsOptions& options) {
+  if (dynamic_cast<const LayerwiseRule*>(&rule) != nullptr) {
+    throw ValueError(who,
+                     ": lazy_rows needs an optimizer whose steps look at one row at a time; "
+                     "its steps look at whole variables");
+  }
+  if (dynamic_cast<const CustomRule*>(&rule) != nullptr) {
+    throw ValueError(who, ": lazy_rows needs a rule that is known, received a custom computation");
+  }
+  if (!options.closed_form || ClosedForm::exists(zero_gradient<float>(rule)) ||
+      zero_gradient<float>(rule).move == Move::kForgets) {
+    return;
+  }
+  throw ValueError(who,
+                   ": lazy_rows closed_form needs steps without gradient that have a formula, "
+                   "which with these options they have not; replay serves");
+}
+
+template <class T>
+using BitsOf = std::conditional_t<sizeof(T) == sizeof(float), uint32_t, uint64_t>;
+
+// What numbers have to be, by their bits: one that is something else sets the first of `bad`, which
+// takes a loop without conditions.
+enum class Kind { kFinite, kNotNegative, kPositive };
+template <Kind kKind, class T>
+bool are_all(const T* x, int64_t n) {
+  using Bits = BitsOf<T>;
+  constexpr auto kExponent = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
+  constexpr Bits kLastOfExponent = kExponent & (~kExponent + 1);
+  Bits bad = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto bits = std::bit_cast<Bits>(x[i]);
+    bad |= (bits & kExponent) + kLastOfExponent;
+    if (kKind != Kind::kFinite) bad |= bits;
+    if (kKind == Kind::kPositive) bad |= bits - 1;
+  }
+  return bad >> (std::numeric_limits<Bits>::digits - 1) == 0;
+}
+
+// Times x -> factor x, rounded each time.
+template <class T>
+void shrink(T* x, int64_t n, T factor, int64_t times) {
+  while (times > 0) {
+    const int64_t some = std::min(times, kBetweenLooks);
+    for (int64_t t = 1; t < some; ++t) {
+      for (int64_t i = 0; i < n; ++i) x[i] = factor * x[i] + T{0};
+    }
+    bool changed = false;
+    for (int64_t i = 0; i < n; ++i) {
+      const T next = factor * x[i] + T{0};
+      changed |= next != x[i];
+      x[i] = next;
+    }
+    // Zeros, and numbers so small that rounding brings them back.
+    if (!changed) return;
+    times -= some;
+  }
+}
+
+template <class T>
+struct Adam {
+  explicit Adam(const AdamOptionsOfRule& o)
+      : b1(static_cast<T>(o.beta_1)),
+        b2(static_cast<T>(o.beta_2)),
+        epsilon(static_cast<T>(o.sum_inside_sqrt ? o.epsilon * o.epsilon : o.epsilon)),
+        inside(o.sum_inside_sqrt) {}
+
+  // UpdateRule::update with gradient zero.
+  template <bool kInside>
+  void step(T* __restrict w, T* __restrict m, T* __restrict v, int64_t n, T alpha) const {
+    const T smallest = smallest_root<T>();
+    for (int64_t i = 0; i < n; ++i) {
+      m[i] = b1 * m[i] + T{0};
+      v[i] = b2 * v[i] + T{0};
+      const T root = kInside ? std::sqrt(v[i] + epsilon) : std::sqrt(v[i]) + epsilon;
+      w[i] -= alpha * m[i] / std::max(root, smallest);
+    }
+  }
+
+  // Whether `steps` more steps with rates up to `rate` surely leave weights as they are, which
+  // may decay to `kept` of themselves in that time: what is taken is far below half a unit in the
+  // last place. Of the root it is known that v does not fall faster than b2^steps says.
+  bool stands(const T* w, const T* m, const T* v, int64_t n, double rate, double kept,
+              int64_t steps) const {
+    const double least = std::numeric_limits<T>::epsilon() / 16;
+    const double root_left = std::sqrt(math::pow(static_cast<double>(b2), steps));
+    const double e = inside ? std::sqrt(static_cast<double>(epsilon)) : epsilon;
+    bool out = true;
+    for (int64_t i = 0; i < n; ++i) {
+      const double root = (std::sqrt(static_cast<double>(v[i])) * root_left + e) / 4;
+      out &= rate * std::abs(m[i]) <= std::abs(w[i]) * kept * least / 2 * root;
+    }
+    return out;
+  }
+
+  T b1, b2, epsilon;
+  bool inside;
+};
+
+}  // namespace
+
+SkippedSteps::SkippedSteps(const std::string& who, std::shared_ptr<const UpdateRule> rule,
+                           SkippedStepsOptions options)
+    : rule_(std::move(rule)),
+      options_(options),
+      slots_(rule_->slots().size()),
+      shared_(rule_->shared_slots().size()),
+      is_adam_(adam(*rule_) != nullptr) {
+  check(who, *rule_, options_);
+  typed_[0].formula = zero_gradient<float>(*rule_);
+  typed_[1].formula = zero_gradient<double>(*rule_);
+  const std::vector<int>& zeros = typed_[0].formula.zero_at_rest;
+  for (int slot = 0; slot < static_cast<int>(slots_); ++slot) {
+    if (std::ranges::find(zeros, slot) == zeros.end()) others_at_rest_.push_back(slot);
+  }
+}
+
+SkippedSteps::~SkippedSteps() = default;
+
+void SkippedSteps::add(const Step& step, double decay) {
+  records_.push_back(
+      {.learning_rate = step.learning_rate, .decay = decay, .iteration = step.iteration});
+  shared_values_.insert(shared_values_.end(), step.shared.begin(), step.shared.end());
+  log_kept_.push_back(log_kept_.back() + math::log1p(-decay));
+  odd_ |= !(step.learning_rate >= 0) || !std::isfinite(step.learning_rate);
+  odd_ |= step.learning_rate == 0 && typed_[0].formula.move == Move::kForgets;
+  if (is_adam_) {
+    rates_.push_back(adam(*rule_)->alpha(step));
+    largest_rate_ = std::max(largest_rate_, rates_.back());
+  }
+  for (Typed& typed : typed_) {
+    for (const bool decays : {false, true}) add_to(typed, decays, std::ssize(records_) - 1);
+  }
+}
+
+void SkippedSteps::forget() {
+  forgotten_ = size();
+  records_.clear();
+  shared_values_.clear();
+  rates_.clear();
+  log_kept_ = {0};
+  largest_rate_ = 0;
+  odd_ = false;
+  for (Typed& typed : typed_) {
+    for (auto& closed : typed.closed) {
+      if (closed != nullptr) closed = std::make_unique<ClosedForm>(typed.formula);
+    }
+  }
+}
+
+void SkippedSteps::add_to(Typed& typed, bool decays, int64_t number) {
+  ClosedForm* form = typed.closed[decays].get();
+  if (form == nullptr) return;
+  const ZeroGradient::Pace pace =
+      typed.formula.pace ? typed.formula.pace(step(number)) : ZeroGradient::Pace{};
+  const double exact = decays ? records_[number].decay : 0;
+  form->add(pace, &typed == &typed_[0] ? static_cast<float>(exact) : exact);
+}
+
+template <class T>
+void SkippedSteps::expect(bool decays) {
+  Typed& typed = typed_[sizeof(T) == sizeof(double)];
+  if (!options_.closed_form || typed.closed[decays] != nullptr) return;
+  typed.closed[decays] = std::make_unique<ClosedForm>(typed.formula);
+  for (int64_t i = 0; i < std::ssize(records_); ++i) add_to(typed, decays, i);
+}
+
+Step SkippedSteps::step(int64_t number) const {
+  const Record& record = records_[number];
+  return {.learning_rate = record.learning_rate,
+          .iteration = record.iteration,
+          .shared = std::span(shared_values_).subspan(number * shared_, shared_)};
+}
+
+template <class T>
+bool SkippedSteps::at_rest(T* const* slots, int64_t n) const {
+  const ZeroGradient& formula = typed<T>().formula;
+  if (!formula.rests) return false;
+  BitsOf<T> all = 0;
+  bool others_stay = true;
+  for (const int slot : formula.zero_at_rest) {
+    for (int64_t i = 0; i < n; ++i) all |= std::bit_cast<BitsOf<T>>(slots[slot][i]);
+  }
+  for (const int slot : others_at_rest_) {
+    others_stay &= are_all<Kind::kNotNegative>(slots[slot], n);
+  }
+  return all == 0 && others_stay;
+}
+
+// Whether the last of many steps makes what all of them make.
+template <class T>
+bool SkippedSteps::forgets(const T* w, T* const* slots, int64_t n) const {
+  const ZeroGradient& formula = typed<T>().formula;
+  if (odd_ || formula.move != Move::kForgets) return false;
+  bool out = are_all<Kind::kFinite>(w, n) && are_all<Kind::kPositive>(slots[formula.spread], n);
+  for (size_t slot = 0; slot < slots_; ++slot) out = out && are_all<Kind::kFinite>(slots[slot], n);
+  return out;
+}
+
+template <class T>
+void SkippedSteps::decay(T* w, int64_t n, int64_t number) const {
+  if (records_[number].decay == 0) return;
+  const T decay = static_cast<T>(records_[number].decay);
+  for (int64_t i = 0; i < n; ++i) w[i] -= decay * w[i];
+}
+
+template <class T>
+void SkippedSteps::catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64_t to,
+                            bool decays) const {
+  if (from >= to) return;
+  from -= forgotten_;
+  to -= forgotten_;
+  if (n <= kPiece) return catch_up_piece(w, slots, n, from, to, decays);
+  std::vector<T*> at(slots, slots + slots_);
+  for (int64_t i = 0; i < n; i += kPiece) {
+    const int64_t some = std::min(kPiece, n - i);
+    catch_up_piece(w + i, at.data(), some, from, to, decays);
+    for (T*& slot : at) slot += some;
+  }
+}
+
+template <class T>
+void SkippedSteps::ask_for(int64_t had, bool decays) const {
+  const ClosedForm* closed = typed<T>().closed[decays].get();
+  if (closed != nullptr && had >= forgotten_ && had < size()) closed->ask_for(had - forgotten_);
+}
+
+template <class T>
+void SkippedSteps::catch_up_rows(const RowsBehind<T>& behind, bool decays) const {
+  thread_local std::vector<size_t> left;
+  left.clear();
+  const ClosedForm* closed = odd_ ? nullptr : typed<T>().closed[decays].get();
+  if (closed != nullptr && typed<T>().formula.move == Move::kDivides) {
+    closed->catch_up_rows(behind, forgotten_, left);
+  } else {
+    for (size_t i = 0; i < behind.rows.size(); ++i) left.push_back(i);
+  }
+  std::array<T*, kMostSlots> slots;
+  for (const size_t i : left) {
+    const auto [row, had] = behind.rows[i];
+    const int64_t at = row * behind.row_step;
+    for (size_t s = 0; s < behind.slots.size(); ++s) slots[s] = behind.slots[s] + at;
+    catch_up(behind.values + at, slots.data(), behind.dim, had, size(), decays);
+  }
+}
+
+template <class T>
+void SkippedSteps::catch_up_piece(T* w, T* const* slots, int64_t n, int64_t from, int64_t to,
+                                  bool decays) const {
+  const Typed& of = typed<T>();
+  const bool formulas = !odd_;
+  if (to - from > 1 && forgets(w, slots, n)) from = to - 1;
+  const bool many = to - from > kFewSteps;
+  if (formulas && many && at_rest(slots, n)) {
+    const bool at_once =
+        of.closed[decays] != nullptr && of.closed[decays]->catch_up(w, slots, n, from, to);
+    for (int64_t i = from; decays && !at_once && i < to; ++i) decay(w, n, i);
+    // One step does what many do: it may take the sign from zeros.
+    if (std::any_of(w, w + n, [](T x) { return x == 0; })) {
+      replay(w, slots, n, to - 1, to, false);
+    }
+    return;
+  }
+  if (formulas && many && of.closed[decays] != nullptr &&
+      of.closed[decays]->catch_up(w, slots, n, from, to)) {
+    return;
+  }
+  is_adam_&& formulas ? replay_adam(w, slots, n, from, to, decays)
+                      : replay(w, slots, n, from, to, decays);
+}
+
+template <class T>
+void SkippedSteps::replay(T* w, T* const* slots, int64_t n, int64_t from, int64_t to,
+                          bool decays) const {
+  static constexpr std::array<T, kPiece> kZeros = {};
+  for (int64_t i = from; i < to; ++i) {
+    if (decays) decay(w, n, i);
+    rule_->update(w, kZeros.data(), slots, n, step(i));
+  }
+}
+
+template <class T>
+void SkippedSteps::replay_adam(T* w, T* const* slots, int64_t n, int64_t from, int64_t to,
+                               bool decays) const {
+  const Adam<T> adam_of(adam(*rule_)->options);
+  T* m = slots[0];
+  T* v = slots[1];
+  for (int64_t i = from; i < to; ++i) {
+    const double kept = decays ? math::exp(log_kept_[to] - log_kept_[i]) : 1;
+    if ((i - from) % kBetweenLooks == kBetweenLooks - 1 &&
+        adam_of.stands(w, m, v, n, largest_rate_, kept, to - i)) {
+      shrink(m, n, adam_of.b1, to - i);
+      shrink(v, n, adam_of.b2, to - i);
+      for (; decays && i < to; ++i) decay(w, n, i);
+      return;
+    }
+    if (decays) decay(w, n, i);
+    const T alpha = static_cast<T>(rates_[i]);
+    adam_of.inside ? adam_of.template step<true>(w, m, v, n, alpha)
+                   : adam_of.template step<false>(w, m, v, n, alpha);
+  }
+}
+
+template void SkippedSteps::expect<float>(bool);
+template void SkippedSteps::expect<double>(bool);
+template void SkippedSteps::ask_for<float>(int64_t, bool) const;
+template void SkippedSteps::ask_for<double>(int64_t, bool) const;
+template void SkippedSteps::catch_up_rows(const RowsBehind<float>&, bool) const;
+template void SkippedSteps::catch_up_rows(const RowsBehind<double>&, bool) const;
+template void SkippedSteps::catch_up(float*, float* const*, int64_t, int64_t, int64_t, bool) const;
+template void SkippedSteps::catch_up(double*, double* const*, int64_t, int64_t, int64_t,
+                                     bool) const;
+
+}  // namespace keel::kernels

@@ -1,0 +1,204 @@
+#include <keel/framework/kernels/update_rules/zero_gradient.h>
+
+#include <cmath>
+
+#include <keel/framework/kernels/update_rules/dense_update_rules.h>
+#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
+#include <keel/framework/math.h>
+
+namespace keel::kernels {
+namespace {
+
+using Move = ZeroGradient::Move;
+using Pace = ZeroGradient::Pace;
+
+template <class T>
+double rounded(double x) {
+  return static_cast<double>(static_cast<T>(x));
+}
+
+template <class T>
+std::function<Pace(const Step&)> rates() {
+  return [](const Step& step) { return Pace{.rate = rounded<T>(step.learning_rate)}; };
+}
+std::function<Pace(const Step&)> ones() {
+  return [](const Step&) { return Pace{.rate = 1}; };
+}
+
+// The values follow a momentum that shrinks.
+ZeroGradient coasting(double momentum, double factor, std::function<Pace(const Step&)> pace) {
+  return {.move = Move::kFollows,
+          .shrinking = {{0, momentum}},
+          .rests = true,
+          .zero_at_rest = {0},
+          .m = 0,
+          .factor = factor,
+          .pace = std::move(pace)};
+}
+
+template <class T>
+ZeroGradient of(const SGDRule& rule) {
+  if (rule.momentum == 0) return {.move = Move::kStays, .rests = true};
+  const double momentum = rounded<T>(rule.momentum);
+  return coasting(momentum, rule.nesterov ? -momentum : -1, ones());
+}
+
+template <class T>
+ZeroGradient of(const MomentumRule& rule) {
+  const double momentum = rounded<T>(rule.momentum);
+  return coasting(momentum, rule.nesterov ? momentum : 1, rates<T>());
+}
+
+template <class T>
+ZeroGradient of(const AdagradRule&) {
+  return {.move = Move::kStays, .rests = true};
+}
+
+template <class T>
+ZeroGradient of(const AdamRule& rule) {
+  const AdamOptionsOfRule& o = rule.options;
+  ZeroGradient out = {.move = Move::kDivides,
+                      .shrinking = {{0, rounded<T>(o.beta_1)}, {1, rounded<T>(o.beta_2)}},
+                      .rests = true,
+                      .zero_at_rest = {0, 1},
+                      .m = 0,
+                      .spread = 1,
+                      .root = true,
+                      .epsilon = rounded<T>(o.epsilon),
+                      .pace = [rule = AdamRule(o)](const Step& step) {
+                        return Pace{.rate = rounded<T>(rule.alpha(step))};
+                      }};
+  if (o.amsgrad) {
+    out.move = Move::kFollows;
+    out.still = 2;
+  } else if (o.sum_inside_sqrt) {
+    out.move = Move::kUnknown;
+  }
+  return out;
+}
+
+template <class T>
+ZeroGradient of(const FtrlRule& rule) {
+  return {.move = rule.options.l2_shrinkage == 0 ? Move::kForgets : Move::kUnknown, .spread = 0};
+}
+
+template <class T>
+ZeroGradient of(const KerasRMSpropRule& rule) {
+  const double rho = rounded<T>(rule.options.rho);
+  const int slots = static_cast<int>(rule.slots().size());
+  ZeroGradient out = {.move = Move::kStays, .rests = true, .pace = ones()};
+  const bool momentum = rule.options.momentum > 0;
+  for (int slot = 0; slot < slots; ++slot) {
+    out.zero_at_rest.push_back(slot);
+    const bool is_momentum = momentum && slot == 1;
+    out.shrinking.push_back({slot, is_momentum ? rounded<T>(rule.options.momentum) : rho});
+  }
+  if (momentum) {
+    out.move = Move::kFollows;
+    out.m = 1;
+  }
+  return out;
+}
+
+template <class T>
+ZeroGradient of(const RMSPropRule& rule) {
+  return {.move = Move::kFollows,
+          .shrinking = {{0, 1 - rounded<T>(1 - rule.rho)}, {1, rounded<T>(rule.momentum)}},
+          .rests = true,
+          .zero_at_rest = {0, 1},
+          .m = 1,
+          .pace = ones()};
+}
+
+template <class T>
+ZeroGradient of(const AdadeltaRule& rule) {
+  const double rho = rounded<T>(rule.rho);
+  return {.move = Move::kStays,
+          .shrinking = {{0, rho}, {1, rho}},
+          .rests = true,
+          .zero_at_rest = {0, 1}};
+}
+
+double count_of(const Step& step) { return static_cast<double>(step.iteration) + 1; }
+
+template <class T>
+ZeroGradient moments(const MomentOptionsOfRule& o) {
+  return {.move = Move::kDivides,
+          .shrinking = {{0, rounded<T>(o.beta_1)}, {1, rounded<T>(o.beta_2)}},
+          .rests = true,
+          .zero_at_rest = {0, 1},
+          .m = 0,
+          .spread = 1,
+          .epsilon = rounded<T>(o.epsilon)};
+}
+
+template <class T>
+ZeroGradient of(const AdamaxRule& rule) {
+  ZeroGradient out = moments<T>(rule.options);
+  out.pace = [b1 = rule.options.beta_1](const Step& step) {
+    return Pace{.rate = rounded<T>(step.learning_rate / (1 - math::pow(b1, count_of(step))))};
+  };
+  return out;
+}
+
+template <class T>
+ZeroGradient of(const NadamRule& rule) {
+  ZeroGradient out = moments<T>(rule.options);
+  out.root = true;
+  // x m / (sqrt(v / c) + epsilon), times sqrt(c) in both parts.
+  out.pace = [rule = NadamRule(rule.options)](const Step& step) {
+    const double scale = std::sqrt(rounded<T>(1 - math::pow(rule.options.beta_2, count_of(step))));
+    return Pace{.rate = rounded<T>(rule.rate_of_momentum(step)) * scale, .scale = scale};
+  };
+  return out;
+}
+
+template <class T>
+ZeroGradient of(const LionRule& rule) {
+  return {.move = Move::kSigns,
+          .shrinking = {{0, rounded<T>(rule.beta_2)}},
+          .rests = true,
+          .zero_at_rest = {0},
+          .m = 0,
+          // In this format a product by more than a half does not round the last bit away.
+          .signs_stay = rule.beta_1 > 0.5 && rule.beta_2 > 0.5,
+          .pace = rates<T>()};
+}
+
+template <class T>
+ZeroGradient of(const EngineRule& rule) {
+  return zero_gradient<T>(*rule.base);
+}
+
+// As the first of the classes that the rule is of.
+template <class T, class... Rules>
+ZeroGradient as_one_of(const UpdateRule& rule) {
+  ZeroGradient out;
+  const auto is = [&]<class R>(const R* found) {
+    if (found == nullptr) return false;
+    out = of<T>(*found);
+    return true;
+  };
+  (is(dynamic_cast<const Rules*>(&rule)) || ...);
+  return out;
+}
+
+}  // namespace
+
+double ZeroGradient::factor_of(int slot) const {
+  for (const Shrinking& s : shrinking) {
+    if (s.slot == slot) return s.factor;
+  }
+  return 1;
+}
+
+template <class T>
+ZeroGradient zero_gradient(const UpdateRule& rule) {
+  return as_one_of<T, SGDRule, AdagradRule, AdamRule, FtrlRule, KerasRMSpropRule, AdadeltaRule,
+                   AdamaxRule, NadamRule, LionRule, MomentumRule, RMSPropRule, EngineRule>(rule);
+}
+
+template ZeroGradient zero_gradient<float>(const UpdateRule&);
+template ZeroGradient zero_gradient<double>(const UpdateRule&);
+
+}  // namespace keel::kernels

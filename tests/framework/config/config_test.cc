@@ -1,0 +1,130 @@
+#include <keel/framework/config/config.h>
+
+#include <gtest/gtest.h>
+
+namespace keel::config_test {
+
+TEST(ConfigTest, HoldsOneValueOfItsKind) {
+  EXPECT_TRUE(Config().is_null());
+  EXPECT_TRUE(Config(true).boolean());
+  EXPECT_EQ(Config(3).integer(), 3);
+  EXPECT_EQ(Config(2.5).number(), 2.5);
+  EXPECT_EQ(Config("x").string(), "x");
+  EXPECT_EQ(Config::list({1, "a"}).items().size(), 2U);
+  EXPECT_TRUE(Config::dict().is_dict());
+  EXPECT_TRUE(Config(3).is_number());
+  EXPECT_FALSE(Config(3.0).is_integer());
+  EXPECT_FALSE(Config(true).is_number());
+}
+
+TEST(ConfigTest, NumbersAndIntegersMeetWhereTheyCan) {
+  EXPECT_EQ(Config(3).number(), 3.0);
+  EXPECT_EQ(Config(3.0).integer(), 3);
+  EXPECT_THROW(Config(3.5).integer(), TypeError);
+  EXPECT_NE(Config(3), Config(3.0));
+}
+
+TEST(ConfigTest, AWrongKindIsATypeErrorThatNamesWhatWasFound) {
+  EXPECT_THROW(Config("x").boolean(), TypeError);
+  EXPECT_THROW(Config(true).integer(), TypeError);
+  EXPECT_THROW(Config().number(), TypeError);
+  EXPECT_THROW(Config(1).string(), TypeError);
+  EXPECT_THROW(Config::dict().items(), TypeError);
+  EXPECT_THROW(Config::list({}).entries(), TypeError);
+  EXPECT_THROW(Config(1).find("x"), TypeError);
+  EXPECT_THROW(Config::list({}).set("x", 1), TypeError);
+  EXPECT_THROW(Config::list({}).erase("x"), TypeError);
+  EXPECT_THROW(Config::dict().push_back(1), TypeError);
+  try {
+    Config::list({}).string();
+  } catch (const TypeError& error) {
+    EXPECT_NE(std::string(error.what()).find("a list"), std::string::npos);
+  }
+}
+
+TEST(ConfigTest, KeysKeepTheirOrder) {
+  Config config = Config::dict({{"b", 1}, {"a", 2}});
+  config.set("c", 3);
+  config.set("b", 4);
+  EXPECT_EQ(config, Config::dict({{"b", 4}, {"a", 2}, {"c", 3}}));
+  EXPECT_NE(config, Config::dict({{"a", 2}, {"b", 4}, {"c", 3}}));
+  config.erase("a");
+  config.erase("not there");
+  EXPECT_EQ(config, Config::dict({{"b", 4}, {"c", 3}}));
+  EXPECT_EQ(config.find("a"), nullptr);
+  EXPECT_THROW(config["a"], ValueError);
+}
+
+TEST(ConfigTest, ListsGrow) {
+  Config list = Config::list({});
+  list.push_back("x");
+  EXPECT_EQ(list, Config::list({"x"}));
+}
+
+TEST(ConfigTest, ValuesOfOptionsAreEncodedAndDecoded) {
+  std::optional<int64_t> number = 7;
+  decode(Config(), number);
+  EXPECT_EQ(number, std::nullopt);
+  decode(Config(9), number);
+  EXPECT_EQ(number, 9);
+  EXPECT_TRUE(encode(std::optional<int64_t>()).is_null());
+  std::vector<std::string> words;
+  decode(Config::list({"a", "b"}), words);
+  EXPECT_EQ(words, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(encode(words), Config::list({"a", "b"}));
+  Shape shape;
+  decode(Config::list({Config(), 3}), shape);
+  EXPECT_EQ(shape, (Shape{kUnknown, 3}));
+  EXPECT_EQ(encode(shape), Config::list({Config(), 3}));
+}
+
+TEST(ConfigTest, ADtypeIsANameOrAPolicyOfKeras) {
+  DType dtype = DType::kFloat32;
+  decode(Config("int64"), dtype);
+  EXPECT_EQ(dtype, DType::kInt64);
+  decode(Config::dict(
+             {{"class_name", "DTypePolicy"}, {"config", Config::dict({{"name", "float64"}})}}),
+         dtype);
+  EXPECT_EQ(dtype, DType::kFloat64);
+  EXPECT_EQ(encode(dtype), Config("float64"));
+  EXPECT_THROW(decode(Config("float7"), dtype), ValueError);
+}
+
+struct PointOptions {
+  int64_t x = 1;
+  double y = 2.0;
+  std::string name = "p";
+  static void fields(auto& self, auto&& field) {
+    field("x", self.x);
+    field("y", self.y);
+    field("name", self.name);
+  }
+};
+
+TEST(ConfigTest, OptionsComeBackFromTheirConfig) {
+  const Config config = to_config(PointOptions{.x = 5, .name = "q"});
+  EXPECT_EQ(config, Config::dict({{"x", 5}, {"y", 2.0}, {"name", "q"}}));
+  EXPECT_EQ(to_config(from_config<PointOptions>(config, "Point")), config);
+  EXPECT_EQ(from_config<PointOptions>(Config::dict(), "Point").y, 2.0);
+}
+
+TEST(ConfigTest, UnknownKeysAndWrongKindsNameTheClassAndTheKey) {
+  const auto message_of = [](const Config& config) -> std::string {
+    try {
+      from_config<PointOptions>(config, "Point");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THROW(from_config<PointOptions>(Config::dict({{"z", 1}}), "Point"), ValueError);
+  EXPECT_THROW(from_config<PointOptions>(Config::dict({{"x", "1"}}), "Point"), TypeError);
+  const std::string unknown = message_of(Config::dict({{"z", 1}}));
+  EXPECT_NE(unknown.find("Point"), std::string::npos);
+  EXPECT_NE(unknown.find("'z'"), std::string::npos);
+  const std::string wrong = message_of(Config::dict({{"y", "1"}}));
+  EXPECT_NE(wrong.find("Point"), std::string::npos);
+  EXPECT_NE(wrong.find("'y'"), std::string::npos);
+}
+
+}  // namespace keel::config_test

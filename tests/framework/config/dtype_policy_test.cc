@@ -1,0 +1,109 @@
+#include <keel/framework/config/dtype_policy.h>
+
+#include <gtest/gtest.h>
+
+namespace keel::dtype_policy_test {
+
+// Leaves the global policy as it was.
+class DTypePolicyTest : public testing::Test {
+ protected:
+  ~DTypePolicyTest() override { set_dtype_policy(before_); }
+
+ private:
+  const DTypePolicy before_ = dtype_policy();
+};
+
+TEST_F(DTypePolicyTest, NamesAreKerass) {
+  const DTypePolicy mixed = "mixed_bfloat16";
+  EXPECT_EQ(mixed.name(), "mixed_bfloat16");
+  EXPECT_EQ(mixed.variable_dtype(), DType::kFloat32);
+  EXPECT_TRUE(mixed.bfloat16_products());
+  const DTypePolicy plain = "float64";
+  EXPECT_EQ(plain.name(), "float64");
+  EXPECT_EQ(plain, DType::kFloat64);
+  EXPECT_FALSE(plain.bfloat16_products());
+  EXPECT_NE(mixed, DType::kFloat32);
+}
+
+TEST_F(DTypePolicyTest, PoliciesNotOfferedSaySo) {
+  for (const char* name : {"mixed_float16", "float16", "bfloat16"}) {
+    try {
+      (void)DTypePolicy(name);
+      FAIL() << name;
+    } catch (const NotImplementedError& error) {
+      EXPECT_NE(std::string(error.what()).find(name), std::string::npos);
+    }
+  }
+  EXPECT_THROW(DTypePolicy("mixed"), ValueError);
+}
+
+TEST_F(DTypePolicyTest, WeightsInInt8AreAPolicyBeforeAnother) {
+  for (const char* name : {"int8_from_float32", "int8_from_mixed_bfloat16"}) {
+    const DTypePolicy policy = name;
+    EXPECT_EQ(policy.name(), name);
+    EXPECT_TRUE(policy.int8_weights());
+    EXPECT_EQ(policy.variable_dtype(), DType::kFloat32);
+    EXPECT_NE(policy, DType::kFloat32);
+    DTypePolicy read = DType::kFloat64;
+    decode(encode(policy), read);
+    EXPECT_EQ(read, policy);
+    decode(Config(name), read);
+    EXPECT_EQ(read, policy);
+    EXPECT_THROW((void)policy.with_int8_weights(), NotImplementedError);
+    EXPECT_THROW(set_dtype_policy(policy), ValueError);
+  }
+  EXPECT_TRUE(DTypePolicy("int8_from_mixed_bfloat16").bfloat16_products());
+  EXPECT_EQ(DTypePolicy("mixed_bfloat16").with_int8_weights().name(), "int8_from_mixed_bfloat16");
+  EXPECT_EQ(dtype_policy(), DType::kFloat32);
+  for (const char* name : {"int4_from_float32", "float8_from_float32", "int8_from_float64",
+                           "int8_from_int8_from_float32", "int8_from_float16"}) {
+    EXPECT_THROW((void)DTypePolicy(name), NotImplementedError) << name;
+  }
+  EXPECT_THROW((void)DTypePolicy("int8_from_"), ValueError);
+}
+
+TEST_F(DTypePolicyTest, ConfigsOfWeightsInInt8AreKerass) {
+  EXPECT_EQ(to_json(encode(DTypePolicy("int8_from_float32"))),
+            R"({"module": "keras.dtype_policies", "class_name": "QuantizedDTypePolicy", )"
+            R"("config": {"mode": "int8", "source_name": "float32"}, "registered_name": null})");
+  // Without a source it is the global policy; before Keras 3.4 the config was the name.
+  for (const char* config : {R"({"mode": "int8", "source_name": null})", R"({"mode": "int8"})",
+                             R"({"name": "int8_from_float32"})"}) {
+    DTypePolicy read = DType::kFloat64;
+    decode(Config::dict({{"class_name", "QuantizedDTypePolicy"}, {"config", parse_json(config)}}),
+           read);
+    EXPECT_EQ(read.name(), "int8_from_float32") << config;
+  }
+}
+
+TEST_F(DTypePolicyTest, TheGlobalOneIsWhatPoliciesAreByDefault) {
+  EXPECT_EQ(dtype_policy(), DType::kFloat32);
+  set_dtype_policy("mixed_bfloat16");
+  EXPECT_EQ(dtype_policy().name(), "mixed_bfloat16");
+  EXPECT_EQ(DTypePolicy().name(), "mixed_bfloat16");
+  EXPECT_EQ(DTypePolicy(DType::kFloat32).name(), "float32");
+  EXPECT_THROW(set_dtype_policy(DType::kInt64), ValueError);
+  EXPECT_EQ(dtype_policy().name(), "mixed_bfloat16");
+}
+
+TEST_F(DTypePolicyTest, ConfigsAreKerass) {
+  const Config mixed = encode(DTypePolicy("mixed_bfloat16"));
+  EXPECT_EQ(to_json(mixed), R"({"module": "keras", "class_name": "DTypePolicy", )"
+                            R"("config": {"name": "mixed_bfloat16"}, "registered_name": null})");
+  EXPECT_EQ(encode(DTypePolicy(DType::kFloat64)), Config("float64"));
+  for (const Config& config :
+       {mixed, Config("mixed_bfloat16"),
+        parse_json(R"({"class_name": "Policy", "config": {"name": "mixed_bfloat16"}})")}) {
+    DTypePolicy read = DType::kFloat64;
+    decode(config, read);
+    EXPECT_EQ(read.name(), "mixed_bfloat16");
+  }
+  DTypePolicy read;
+  EXPECT_THROW(decode(parse_json(R"({"config": {"name": "mixed_float16"}})"), read),
+               NotImplementedError);
+  set_dtype_policy("mixed_bfloat16");
+  decode(Config(), read);
+  EXPECT_EQ(read.name(), "mixed_bfloat16");
+}
+
+}  // namespace keel::dtype_policy_test
