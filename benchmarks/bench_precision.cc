@@ -16,7 +16,7 @@
 #include <numeric>
 #include <unistd.h>
 
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/config/dtype_policy.h>
 #include <keel/layers/ctr/ctr_model.h>
 #include <keel/layers/metrics/exact_auc.h>

@@ -1,7 +1,7 @@
 // A click model as a functional graph, trained with fit under a TPUStrategy.
 #include <iostream>
 
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional.h>

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/kernels/update_rules/update_rule.h>
 
 #include "benchmarks/determinism/order.h"

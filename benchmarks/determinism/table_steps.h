@@ -15,7 +15,7 @@
 
 #include <keel/distribute/embedding/engine.h>
 #include <keel/distribute/embedding/held_table.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 
 #include "benchmarks/determinism/order.h"
 #include "benchmarks/models/click_work.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <keel/distribute/embedding/engine.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 
 #include "benchmarks/peer/embedding_peer.h"
 #include "benchmarks/support/data.h"

@@ -2,7 +2,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/losses/crossentropy.h>
 #include <keel/optimizers/sgd.h>
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include <keel/distribute/fail_together.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/atomic_file.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/base/temporary_file.h>

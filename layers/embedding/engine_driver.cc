@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include <keel/autodiff/replica_context.h>
-#include <keel/distribute/embedding/tpu_system.h>
 #include <keel/distribute/gather_tensors.h>
+#include <keel/distribute/tpu/tpu_system.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/layers/embedding/announced_batches.h>
 #include <keel/layers/embedding/bags.h>

@@ -22,7 +22,7 @@
 #include <optional>
 #include <string>
 
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/estimator/embedding_config_spec.h>
 #include <keel/savedmodel/estimator/estimator_spec.h>
 

@@ -5,4 +5,4 @@
 #include <keel/distribute/per_replica.h>
 #include <keel/distribute/process_group.h>
 #include <keel/distribute/strategy.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>

@@ -2,7 +2,7 @@
 // and the API of estimators.
 #pragma once
 
-#include <keel/distribute/embedding/tpu_system.h>
+#include <keel/distribute/tpu/tpu_system.h>
 #include <keel/layers/embedding/distributed_embedding.h>
 #include <keel/layers/embedding/embed_reduce.h>
 #include <keel/layers/embedding/mid_level/tpu_embedding.h>

@@ -1,6 +1,6 @@
 #include "tests/conformance/case_inputs.h"
 
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 
 namespace keel::conformance {
 namespace {

@@ -4,8 +4,8 @@
 #include <limits>
 #include <set>
 
-#include <keel/distribute/embedding/tpu_system.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_system.h>
 
 #include "tests/conformance/case_inputs.h"
 #include "tests/conformance/training_replay.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 
 namespace keel::distribute::distributed_dataset_test {
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/distribute/gather_tensors.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 
 #include "tests/distribute/collective_program.h"
 

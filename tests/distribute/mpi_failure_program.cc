@@ -6,7 +6,7 @@
 
 #include <keel/autodiff/replica_context.h>
 #include <keel/distribute/fail_together.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 
 namespace keel::distribute {
 namespace {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/replica_context.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 
 #include "tests/distribute/collective_program.h"
 #include "tests/distribute/fake_processes.h"

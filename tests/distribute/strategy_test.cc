@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/replica_context.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/parallel.h>
 
 namespace keel::distribute::strategy_test {

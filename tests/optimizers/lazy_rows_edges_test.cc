@@ -10,7 +10,7 @@
 
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/variable_copies.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/allocator.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>

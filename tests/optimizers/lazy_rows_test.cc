@@ -11,7 +11,7 @@
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/optimizers/adadelta.h>
 #include <keel/optimizers/adagrad.h>

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/replica_context.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>

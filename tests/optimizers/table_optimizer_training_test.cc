@@ -5,7 +5,7 @@
 
 #include <keel/autodiff/variable.h>
 #include <keel/distribute/embedding/engine.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/optimizers/adam.h>
 #include <keel/optimizers/table_optimizer.h>
 #include <keel/optimizers/tpu_parameters.h>

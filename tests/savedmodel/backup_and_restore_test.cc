@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/callbacks.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/random.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>

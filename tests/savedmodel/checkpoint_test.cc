@@ -4,7 +4,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/allocator.h>
 #include <keel/framework/random.h>
 #include <keel/layers/core/dense.h>

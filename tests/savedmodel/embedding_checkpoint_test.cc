@@ -3,7 +3,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/layer_state.h>
 #include <keel/optimizers/adagrad.h>

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 
 namespace keel::fixture {
 namespace {

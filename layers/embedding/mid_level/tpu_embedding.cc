@@ -8,7 +8,7 @@
 #include <keel/autodiff/control_flow.h>
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
-#include <keel/distribute/embedding/tpu_system.h>
+#include <keel/distribute/tpu/tpu_system.h>
 #include <keel/layers/embedding/mid_level/call_order.h>
 #include <keel/layers/embedding/mid_level/core_of_device.h>
 #include <keel/layers/embedding/mid_level/engine_tables.h>

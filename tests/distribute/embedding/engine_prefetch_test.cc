@@ -6,8 +6,8 @@
 #include <keel/autodiff/replica_context.h>
 #include <keel/distribute/embedding/background_worker.h>
 #include <keel/distribute/embedding/engine.h>
-#include <keel/distribute/embedding/tpu_system.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_system.h>
 #include <keel/framework/base/parallel.h>
 
 #include "tests/distribute/fake_processes.h"

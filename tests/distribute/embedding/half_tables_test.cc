@@ -4,7 +4,7 @@
 
 #include <keel/autodiff/replica_context.h>
 #include <keel/distribute/embedding/engine.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 

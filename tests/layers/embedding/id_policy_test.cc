@@ -1,7 +1,7 @@
 // FeatureConfig::id_policy on every path: host, engine and V0, for every kind of input.
 #include <gtest/gtest.h>
 
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional.h>
 #include <keel/layers/training/training_options.h>

@@ -7,7 +7,7 @@
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/ftrl.h>
 #include <keel/optimizers/sgd.h>

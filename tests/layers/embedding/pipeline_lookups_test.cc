@@ -3,7 +3,7 @@
 
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/allocator.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/base/profile.h>

@@ -3,7 +3,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
 #include <keel/optimizers/ftrl.h>

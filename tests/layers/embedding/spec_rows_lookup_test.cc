@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 
 #include "tests/support/embedding_fixture.h"
 

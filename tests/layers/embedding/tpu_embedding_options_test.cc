@@ -3,8 +3,8 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/distribute/embedding/tpu_system.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_system.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/sgd.h>
 #include <keel/optimizers/tpu_parameters.h>

@@ -6,7 +6,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/estimator/embedding_features.h>
 #include <keel/optimizers/tpu_parameters.h>
 

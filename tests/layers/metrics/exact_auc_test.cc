@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/random.h>
 #include <keel/layers/metrics/auc.h>
 #include <keel/layers/training/per_replica_values.h>

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/tape.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/losses.h>
 #include <keel/metrics.h>
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 
 #include "tests/distribute/fake_processes.h"
 

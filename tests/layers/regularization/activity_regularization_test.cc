@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/input_layer.h>
 #include <keel/layers/sequential.h>
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/layers/input_layer.h>
 #include <keel/layers/regularization/alpha_dropout.h>

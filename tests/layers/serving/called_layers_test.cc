@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/attention/multi_head_attention.h>
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/merging/merge.h>

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/layers/sequential.h>
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional.h>

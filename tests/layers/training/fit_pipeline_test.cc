@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/base/profile.h>
 #include <keel/layers/core/dense.h>

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional.h>
 #include <keel/losses.h>

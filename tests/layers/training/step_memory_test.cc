@@ -1,7 +1,7 @@
 // Memory of training steps: in their steady state they take nothing from the system.
 #include <gtest/gtest.h>
 
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/allocator.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/layers/core/dense.h>

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/sequential.h>
 #include <keel/layers/training/lambda_callback.h>

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <iostream>
 
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/data/example.h>
 #include <keel/framework/data/tfrecord.h>
 #include <keel/layers/core/dense.h>

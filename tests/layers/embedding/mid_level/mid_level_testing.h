@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/replica_context.h>
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/embedding/mid_level/tpu_embedding.h>
 
 #include "tests/support/embedding_fixture.h"

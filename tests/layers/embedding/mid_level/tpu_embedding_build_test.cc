@@ -1,7 +1,7 @@
 // Making the object: tables, optimizers, shapes and the record.
 #include <gtest/gtest.h>
 
-#include <keel/distribute/embedding/tpu_system.h>
+#include <keel/distribute/tpu/tpu_system.h>
 #include <keel/optimizers/sgd.h>
 #include <keel/optimizers/tpu_parameters.h>
 

@@ -1,7 +1,7 @@
 // Checkpoints of mid-level objects: between engines, and between engine and host.
 #include <gtest/gtest.h>
 
-#include <keel/distribute/embedding/tpu_system.h>
+#include <keel/distribute/tpu/tpu_system.h>
 #include <keel/layers/embedding/mid_level/tpu_embedding_for_serving.h>
 #include <keel/layers/embedding/mid_level/tpu_embedding_v0.h>
 #include <keel/optimizers/adagrad.h>

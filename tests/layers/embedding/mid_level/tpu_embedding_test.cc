@@ -5,7 +5,7 @@
 #include <keel/autodiff/control_flow.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/distribute/embedding/tpu_system.h>
+#include <keel/distribute/tpu/tpu_system.h>
 
 #include "tests/layers/embedding/mid_level/mid_level_testing.h"
 

@@ -1,4 +1,4 @@
-#include <keel/distribute/embedding/tpu_system.h>
+#include <keel/distribute/tpu/tpu_system.h>
 
 #include <map>
 #include <mutex>

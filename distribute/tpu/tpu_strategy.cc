@@ -1,10 +1,10 @@
-#include <keel/distribute/tpu_strategy.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 
 #include <exception>
 #include <thread>
 
 #include <keel/autodiff/replica_context.h>
-#include <keel/distribute/embedding/tpu_system.h>
+#include <keel/distribute/tpu/tpu_system.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/base/profile.h>
 
