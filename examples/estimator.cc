@@ -11,7 +11,7 @@
 #include <keel/layers/losses/crossentropy.h>
 #include <keel/layers/metrics/auc.h>
 #include <keel/optimizers/adagrad.h>
-#include <keel/optimizers/tpu_parameters.h>
+#include <keel/optimizers/embedding/tpu_parameters.h>
 #include <keel/savedmodel/estimator/tpu_estimator.h>
 #include <keel/savedmodel/saved_model.h>
 

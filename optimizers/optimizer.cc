@@ -11,11 +11,11 @@
 #include <keel/distribute/strategy.h>
 #include <keel/framework/base/profile.h>
 #include <keel/framework/device.h>
-#include <keel/optimizers/after_step.h>
-#include <keel/optimizers/decay_exceptions.h>
-#include <keel/optimizers/gradient_check.h>
-#include <keel/optimizers/lagging_table.h>
-#include <keel/optimizers/optimizer_step.h>
+#include <keel/optimizers/step/after_step.h>
+#include <keel/optimizers/step/decay_exceptions.h>
+#include <keel/optimizers/step/gradient_check.h>
+#include <keel/optimizers/step/lagging_table.h>
+#include <keel/optimizers/step/optimizer_step.h>
 
 namespace keel {
 namespace {

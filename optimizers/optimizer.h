@@ -14,8 +14,8 @@
 #include <keel/framework/base/handle.h>
 #include <keel/framework/kernels/update_rules/update_rule.h>
 #include <keel/optimizers/optimizer_options.h>
-#include <keel/optimizers/optimizer_slots.h>
-#include <keel/optimizers/step_plan.h>
+#include <keel/optimizers/step/optimizer_slots.h>
+#include <keel/optimizers/step/step_plan.h>
 
 namespace keel {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include <keel/optimizers/learning_rate.h>
+#include <keel/optimizers/schedules/learning_rate.h>
 
 namespace keel {
 

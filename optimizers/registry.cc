@@ -13,7 +13,7 @@
 #include <keel/optimizers/lion.h>
 #include <keel/optimizers/nadam.h>
 #include <keel/optimizers/rmsprop.h>
-#include <keel/optimizers/schedule_registry.h>
+#include <keel/optimizers/schedules/schedule_registry.h>
 #include <keel/optimizers/sgd.h>
 
 namespace keel::optimizers {

@@ -11,7 +11,7 @@
 #include <keel/framework/base/parallel.h>
 #include <keel/layers/embedding/announced_batches.h>
 #include <keel/layers/embedding/bags.h>
-#include <keel/optimizers/slot_variables.h>
+#include <keel/optimizers/embedding/slot_variables.h>
 
 namespace keel {
 namespace {

@@ -12,7 +12,7 @@
 #include <keel/distribute/strategy.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/layers/embedding/engine_driver.h>
-#include <keel/optimizers/tpu_parameters.h>
+#include <keel/optimizers/embedding/tpu_parameters.h>
 
 namespace keel::tpu::v1 {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <keel/framework/initializers.h>
 #include <keel/layers/estimator/tpu_embedding_column.h>
-#include <keel/optimizers/table_optimizer.h>
+#include <keel/optimizers/embedding/table_optimizer.h>
 
 namespace keel::tpu::v1 {
 
@@ -33,7 +33,7 @@ class TableConfig {
  public:
   // ValueError unless vocabulary_size and dimension are positive and the combiner is known; for
   // both a learning_rate and a learning_rate_fn; for optimization parameters that are none of the
-  // classes of optimizers/tpu_parameters.h.
+  // classes of optimizers/embedding/tpu_parameters.h.
   TableConfig(TableOptions options);  // NOLINT: implicit
   const TableOptions* operator->() const { return &options_; }
   const TableOptions& operator*() const { return options_; }
@@ -72,7 +72,7 @@ struct Configs {
 // feature key that two columns have.
 Configs get_configs_from_feature_columns(const std::vector<Column>& columns);
 
-// True for the classes of optimizers/tpu_parameters.h.
+// True for the classes of optimizers/embedding/tpu_parameters.h.
 bool is_v1_parameters(const TableOptimizer& optimizer);
 
 // Names of a table's slots in a checkpoint, in the order of the rule's slots: those that a run on

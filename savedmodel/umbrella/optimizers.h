@@ -6,13 +6,13 @@
 #include <keel/optimizers/adam.h>
 #include <keel/optimizers/adam_w.h>
 #include <keel/optimizers/adamax.h>
+#include <keel/optimizers/embedding/tpu_optimizers.h>
 #include <keel/optimizers/ftrl.h>
 #include <keel/optimizers/lamb.h>
-#include <keel/optimizers/learning_rate.h>
 #include <keel/optimizers/lion.h>
 #include <keel/optimizers/nadam.h>
 #include <keel/optimizers/optimizer.h>
 #include <keel/optimizers/rmsprop.h>
-#include <keel/optimizers/schedules.h>
+#include <keel/optimizers/schedules/learning_rate.h>
+#include <keel/optimizers/schedules/schedules.h>
 #include <keel/optimizers/sgd.h>
-#include <keel/optimizers/tpu_optimizers.h>

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include <keel/optimizers/tpu_parameters.h>
+#include <keel/optimizers/embedding/tpu_parameters.h>
 
 namespace keel::conformance {
 namespace {

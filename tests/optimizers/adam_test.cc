@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/optimizers/schedules.h>
+#include <keel/optimizers/schedules/schedules.h>
 
 #include "tests/optimizers/golden.h"
 

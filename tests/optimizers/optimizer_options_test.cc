@@ -12,7 +12,7 @@
 #include <keel/optimizers/adam.h>
 #include <keel/optimizers/lamb.h>
 #include <keel/optimizers/rmsprop.h>
-#include <keel/optimizers/schedules.h>
+#include <keel/optimizers/schedules/schedules.h>
 #include <keel/optimizers/sgd.h>
 
 namespace keel::optimizer_options_test {

@@ -11,7 +11,7 @@
 #include <keel/framework/base/parallel.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
-#include <keel/optimizers/schedules.h>
+#include <keel/optimizers/schedules/schedules.h>
 #include <keel/optimizers/sgd.h>
 
 namespace keel::optimizer_test {

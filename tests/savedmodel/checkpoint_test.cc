@@ -16,7 +16,7 @@
 #include <keel/layers/sequential.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
-#include <keel/optimizers/schedules.h>
+#include <keel/optimizers/schedules/schedules.h>
 #include <keel/optimizers/sgd.h>
 #include <keel/savedmodel/hdf5_file.h>
 

@@ -1,7 +1,7 @@
 #include <keel/layers/embedding/mid_level/host_tables.h>
 
 #include <keel/framework/base/memory_error.h>
-#include <keel/optimizers/slot_variables.h>
+#include <keel/optimizers/embedding/slot_variables.h>
 
 namespace keel {
 namespace {

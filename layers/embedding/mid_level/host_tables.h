@@ -22,7 +22,7 @@ class HostTables final : public TrackedTables, public std::enable_shared_from_th
   // Makes one trainable variable "<table>" of [vocabulary_size, dim] for each table, and those of
   // its optimizer's slots, "<table>/<slot>", never trainable; a table without optimizer has none.
   // What was restored before takes the place of initial values. Does nothing the second time.
-  // ValueError as create_slots says (optimizers/slot_variables.h).
+  // ValueError as create_slots says (optimizers/embedding/slot_variables.h).
   void build();
   bool built() const override;
   std::vector<StateEntry> state_entries() override;

@@ -7,7 +7,7 @@
 
 #include <keel/layers/embedding/distributed_embedding.h>
 #include <keel/layers/registry.h>
-#include <keel/optimizers/tpu_optimizers.h>
+#include <keel/optimizers/embedding/tpu_optimizers.h>
 
 namespace keel::distributed_config_test {
 

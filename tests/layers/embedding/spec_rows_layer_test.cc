@@ -7,7 +7,7 @@
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
 #include <keel/optimizers/ftrl.h>
-#include <keel/optimizers/schedules.h>
+#include <keel/optimizers/schedules/schedules.h>
 #include <keel/optimizers/sgd.h>
 #include <keel/savedmodel/checkpoint.h>
 

@@ -6,8 +6,8 @@
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/distribute/tpu/tpu_system.h>
 #include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/embedding/tpu_parameters.h>
 #include <keel/optimizers/sgd.h>
-#include <keel/optimizers/tpu_parameters.h>
 
 #include "tests/savedmodel/temp_folder.h"
 #include "tests/support/embedding_fixture.h"

@@ -12,7 +12,7 @@
 #include <keel/layers/input_layer.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
-#include <keel/optimizers/schedules.h>
+#include <keel/optimizers/schedules/schedules.h>
 #include <keel/optimizers/sgd.h>
 
 namespace keel::embedding_tpu_embedding_test {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/optimizers/tpu_parameters.h>
+#include <keel/optimizers/embedding/tpu_parameters.h>
 
 namespace keel::estimator::embedding_config_spec_test {
 

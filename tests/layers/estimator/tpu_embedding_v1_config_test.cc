@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/optimizers/tpu_parameters.h>
+#include <keel/optimizers/embedding/tpu_parameters.h>
 
 namespace keel::tpu::v1::tpu_embedding_v1_config_test {
 

@@ -8,7 +8,7 @@
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/estimator/embedding_features.h>
-#include <keel/optimizers/tpu_parameters.h>
+#include <keel/optimizers/embedding/tpu_parameters.h>
 
 #include "tests/distribute/fake_processes.h"
 

@@ -7,7 +7,7 @@
 #include <keel/layers/core/dense.h>
 #include <keel/layers/sequential.h>
 #include <keel/layers/training/lambda_callback.h>
-#include <keel/optimizers/schedules.h>
+#include <keel/optimizers/schedules/schedules.h>
 #include <keel/optimizers/sgd.h>
 
 namespace keel::reduce_lr_on_plateau_test {

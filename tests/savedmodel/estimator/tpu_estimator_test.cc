@@ -13,8 +13,8 @@
 #include <keel/layers/losses/crossentropy.h>
 #include <keel/layers/metrics/auc.h>
 #include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/embedding/tpu_parameters.h>
 #include <keel/optimizers/sgd.h>
-#include <keel/optimizers/tpu_parameters.h>
 #include <keel/savedmodel/hdf5_file.h>
 #include <keel/savedmodel/saved_model.h>
 

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <keel/distribute/tpu/tpu_system.h>
+#include <keel/optimizers/embedding/tpu_parameters.h>
 #include <keel/optimizers/sgd.h>
-#include <keel/optimizers/tpu_parameters.h>
 
 #include "tests/layers/embedding/mid_level/mid_level_testing.h"
 

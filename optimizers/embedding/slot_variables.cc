@@ -1,0 +1,59 @@
+#include <keel/optimizers/embedding/slot_variables.h>
+
+#include <algorithm>
+
+#include <keel/optimizers/embedding/table_optimizer.h>
+
+namespace keel {
+namespace {
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
+
+void check_created(const SlotVariables& made, const TableVariable& table,
+                   const std::vector<std::string>& names) {
+  std::vector<std::string> received;
+  for (const auto& [name, start] : made) received.push_back(name);
+  const bool all =
+      std::ranges::all_of(names, [&](const auto& name) { return made.contains(name); });
+  if (!all || made.size() != names.size()) {
+    throw ValueError("slot_variable_creation_fn: table '", table.name, "' needs the slots [",
+                     joined(names), "], received [", joined(received), "]");
+  }
+  for (const auto& [name, start] : made) {
+    const auto* tensor = std::get_if<Tensor>(&start);
+    if (tensor == nullptr) continue;
+    if (!*tensor || tensor->shape() != table.shape || tensor->dtype() != table.dtype) {
+      throw ValueError("slot_variable_creation_fn: slot '", name, "' of table '", table.name,
+                       "' needs a ", table.dtype, " tensor of shape ", table.shape, ", received ",
+                       *tensor ? str(tensor->dtype(), " ", tensor->shape()) : "none");
+    }
+  }
+}
+
+}  // namespace
+
+SlotVariables create_slots(const TableOptimizerState& optimizer, const TableVariable& table) {
+  if (optimizer.required_dim && table.shape[-1] != *optimizer.required_dim) {
+    throw ValueError(optimizer.class_name, ": needs tables of dim ", *optimizer.required_dim,
+                     ", received dim ", table.shape[-1], " for table '", table.name, "'");
+  }
+  std::vector<std::string> names;
+  for (const Slot& slot : optimizer.rule->slots()) names.push_back(slot.name);
+  if (optimizer.slot_variable_creation_fn) {
+    SlotVariables made =
+        optimizer.slot_variable_creation_fn(table, names, optimizer.slot_initializers);
+    check_created(made, table, names);
+    return made;
+  }
+  SlotVariables out;
+  for (size_t i = 0; i < names.size(); ++i) {
+    out.insert_or_assign(names[i], optimizer.slot_initializers[i]);
+  }
+  return out;
+}
+
+}  // namespace keel

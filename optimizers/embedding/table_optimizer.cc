@@ -1,0 +1,182 @@
+#include <keel/optimizers/embedding/table_optimizer.h>
+
+#include <algorithm>
+
+#include <keel/optimizers/embedding/table_optimizer_internal.h>
+
+namespace keel {
+namespace {
+
+using table_optimizer_internal::state_of;
+
+TableOptimizerState named(const std::string& name) {
+  if (name == "sgd") return state_of(tpu::SGD{});
+  if (name == "adagrad") return state_of(tpu::Adagrad{});
+  if (name == "adam") return state_of(tpu::Adam{});
+  if (name == "ftrl") return state_of(tpu::FTRL{});
+  throw ValueError("TableOptimizer: needs sgd, adagrad, adam or ftrl, received '", name, "'");
+}
+
+template <class Options>
+std::shared_ptr<const TableOptimizerState> shared(const Options& options) {
+  return std::make_shared<const TableOptimizerState>(state_of(options));
+}
+
+bool same_initializers(const TableOptimizerState& a, const TableOptimizerState& b) {
+  return std::ranges::equal(
+      a.slot_initializers, b.slot_initializers,
+      [](const Initializer& x, const Initializer& y) { return &x.function() == &y.function(); });
+}
+
+const CustomComputation& computation_of(const TableOptimizerState& state) {
+  return dynamic_cast<const CustomRule&>(*state.rule->base).computation;
+}
+
+size_t combined(size_t a, size_t b) { return a * 1000003 ^ b; }
+
+size_t hash_of(const Config& config) {
+  if (config.is_number()) return std::hash<double>()(config.number());
+  size_t out = 0;
+  if (config.is_list()) {
+    for (const Config& item : config.items()) out = combined(out, hash_of(item));
+  } else if (config.is_dict()) {
+    for (const auto& [key, value] : config.entries()) out = combined(out, hash_of(value));
+  } else {
+    out = std::hash<std::string>()(to_json(config));
+  }
+  return out;
+}
+
+// Calls `read` with options of each class that a file may name, until one says it was its own.
+template <class... Options>
+bool any_of_classes(auto&& read) {
+  return (read(Options{}) || ...);
+}
+
+}  // namespace
+
+TableOptimizer::TableOptimizer(const char* name) : TableOptimizer(std::string(name)) {}
+TableOptimizer::TableOptimizer(const std::string& name)
+    : state_(std::make_shared<const TableOptimizerState>(named(name))) {}
+TableOptimizer::TableOptimizer(const tpu::SGD& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::Adagrad& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::Adam& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::FTRL& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::AdagradMomentum& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::CustomOptimizer& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::StochasticGradientDescentParameters& o)
+    : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::AdagradParameters& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::AdamParameters& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::FtrlParameters& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::ProximalAdagradParameters& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::ProximalYogiParameters& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::MomentumParameters& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::RMSPropParameters& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(const tpu::FrequencyEstimatorParameters& o) : state_(shared(o)) {}
+TableOptimizer::TableOptimizer(std::shared_ptr<Optimizer> keras_optimizer)
+    : state_(shared(keras_optimizer)) {}
+
+TableOptimizer translate_keras_optimizer(const OptimizerHandle& optimizer) { return optimizer; }
+
+bool operator==(const TableOptimizer& a, const TableOptimizer& b) {
+  if (a.state_ == b.state_) return true;
+  if (!a || !b) return false;
+  const TableOptimizerState &x = *a, &y = *b;
+  if (x.source != nullptr || y.source != nullptr) return x.source == y.source;
+  return x.config == y.config && x.learning_rate == y.learning_rate &&
+         x.slot_variable_creation_fn == y.slot_variable_creation_fn &&
+         (!x.custom || (computation_of(x) == computation_of(y) && same_initializers(x, y) &&
+                        x.hyperparameters == y.hyperparameters));
+}
+
+size_t TableOptimizer::hash() const {
+  if (state_ == nullptr) return 0;
+  if (state_->source != nullptr) return std::hash<const void*>()(state_->source.get());
+  return combined(hash_of(state_->config), state_->learning_rate.hash());
+}
+
+TableOptimizer TableOptimizer::with_learning_rate(LearningRate rate) const {
+  if (state_ == nullptr) {
+    throw RuntimeError("TableOptimizer.with_learning_rate: needs an optimizer, received none");
+  }
+  auto state = std::make_shared<TableOptimizerState>(*state_);
+  state->learning_rate = std::move(rate);
+  state->source = nullptr;
+  TableOptimizer out;
+  out.state_ = std::move(state);
+  return out;
+}
+
+double TableOptimizer::current_learning_rate() const {
+  if (state_ == nullptr) {
+    throw RuntimeError("TableOptimizer.current_learning_rate: needs an optimizer, received none");
+  }
+  return state_->source != nullptr ? state_->source->learning_rate() : state_->learning_rate(0);
+}
+
+std::vector<double> TableOptimizer::current_hyperparameters() const {
+  if (state_ == nullptr) {
+    throw RuntimeError("TableOptimizer.current_hyperparameters: needs an optimizer, received none");
+  }
+  std::vector<double> out;
+  for (const LearningRate& h : state_->hyperparameters) out.push_back(h(0));
+  return out;
+}
+
+distribute::RowUpdate row_update(const TableOptimizerState& o) {
+  return {.rule = o.rule,
+          .clip_gradient_min = o.clip_gradient_min,
+          .clip_gradient_max = o.clip_gradient_max,
+          .weight_decay_factor = o.weight_decay_factor,
+          .multiply_weight_decay_factor_by_learning_rate =
+              o.multiply_weight_decay_factor_by_learning_rate,
+          .clip_weight_min = o.clip_weight_min,
+          .clip_weight_max = o.clip_weight_max,
+          .use_gradient_accumulation = o.use_gradient_accumulation,
+          .lazy = o.lazy};
+}
+
+Config encode(const TableOptimizer& optimizer) {
+  if (!optimizer) return {};
+  if (optimizer->source != nullptr) {
+    return Config::dict({{"keras", optimizers::serialize(*optimizer->source)}});
+  }
+  if (optimizer->custom || optimizer->slot_variable_creation_fn) {
+    throw NotImplementedError(
+        optimizer->class_name, ": a ",
+        optimizer->custom ? "custom_computation" : "slot_variable_creation_fn",
+        " is a function, which cannot be written to a config");
+  }
+  Config config = optimizer->config["config"];
+  if (config.find("learning_rate") != nullptr) {
+    config.set("learning_rate", optimizer.current_learning_rate());
+  }
+  return Config::dict({{"class_name", optimizer->class_name}, {"config", std::move(config)}});
+}
+
+void decode(const Config& config, TableOptimizer& optimizer) {
+  if (config.is_null()) {
+    optimizer = {};
+    return;
+  }
+  if (const Config* keras = config.find("keras")) {
+    optimizer = TableOptimizer(optimizers::deserialize(*keras));
+    return;
+  }
+  const std::string& name = config["class_name"].string();
+  const auto read = [&]<class Options>(const Options&) {
+    if (name != Options::kClassName) return false;
+    optimizer = TableOptimizer(from_config<Options>(config["config"], "TableOptimizer " + name));
+    return true;
+  };
+  if (!any_of_classes<tpu::SGD, tpu::Adagrad, tpu::Adam, tpu::FTRL, tpu::AdagradMomentum,
+                      tpu::StochasticGradientDescentParameters, tpu::AdagradParameters,
+                      tpu::AdamParameters, tpu::FtrlParameters, tpu::ProximalAdagradParameters,
+                      tpu::ProximalYogiParameters, tpu::MomentumParameters, tpu::RMSPropParameters,
+                      tpu::FrequencyEstimatorParameters>(read)) {
+    throw ValueError("TableOptimizer: unknown class '", name, "'");
+  }
+}
+
+}  // namespace keel

@@ -1,0 +1,67 @@
+// How the options of embedding optimizers become what engines see. Internal to TableOptimizer.
+#pragma once
+
+#include <keel/optimizers/embedding/table_optimizer.h>
+#include <keel/optimizers/embedding/tpu_parameters.h>
+
+namespace keel::table_optimizer_internal {
+
+// ValueError with the class, the parameter and its value.
+void check_positive(const char* who, const char* name, double value);
+void check_not_negative(const char* who, const char* name, double value);
+void check_beta(const char* who, const char* name, double value);  // in [0, 1)
+void check_bounds(const char* who, const char* what, const std::optional<double>& low,
+                  const std::optional<double>& high);
+void check_lazy(const char* who, bool lazy_adam, bool use_gradient_accumulation);
+void check_ftrl(const char* who, double learning_rate_power, double l1, double l2);
+
+// Sets the rule, and the initializers of its slots.
+void set_rule(TableOptimizerState& state, std::shared_ptr<const UpdateRule> rule,
+              std::vector<std::string> slot_names);
+
+// The rules of TensorFlow's two families of options, which name the decay rates differently.
+template <class Options>
+void set_adam(TableOptimizerState& state, double beta_1, double beta_2, const Options& o) {
+  set_rule(state,
+           std::make_shared<AdamRule>(AdamOptionsOfRule{.beta_1 = beta_1,
+                                                        .beta_2 = beta_2,
+                                                        .epsilon = o.epsilon,
+                                                        .bias_correction = false,
+                                                        .sum_inside_sqrt = o.sum_inside_sqrt}),
+           {"momenta", "velocities"});
+  state.lazy = o.lazy_adam;
+}
+template <class Options>
+void set_ftrl(TableOptimizerState& state, const Options& o) {
+  set_rule(state,
+           std::make_shared<FtrlRule>(FtrlOptionsOfRule{
+               .learning_rate_power = o.learning_rate_power,
+               .initial_accumulator_value = o.initial_accumulator_value,
+               .l1 = o.l1_regularization_strength,
+               .l2 = o.l2_regularization_strength,
+               .beta = o.beta,
+               .multiply_linear_by_learning_rate = o.multiply_linear_by_learning_rate,
+               .allow_zero_accumulator = o.allow_zero_accumulator}),
+           {"accumulators", "linears"});
+}
+
+// Checks the options; ValueError as TableOptimizer says.
+TableOptimizerState state_of(const tpu::SGD& o);
+TableOptimizerState state_of(const tpu::Adagrad& o);
+TableOptimizerState state_of(const tpu::Adam& o);
+TableOptimizerState state_of(const tpu::FTRL& o);
+TableOptimizerState state_of(const tpu::AdagradMomentum& o);
+TableOptimizerState state_of(const tpu::CustomOptimizer& o);
+TableOptimizerState state_of(const tpu::StochasticGradientDescentParameters& o);
+TableOptimizerState state_of(const tpu::AdagradParameters& o);
+TableOptimizerState state_of(const tpu::AdamParameters& o);
+TableOptimizerState state_of(const tpu::FtrlParameters& o);
+TableOptimizerState state_of(const tpu::ProximalAdagradParameters& o);
+TableOptimizerState state_of(const tpu::ProximalYogiParameters& o);
+TableOptimizerState state_of(const tpu::MomentumParameters& o);
+TableOptimizerState state_of(const tpu::RMSPropParameters& o);
+TableOptimizerState state_of(const tpu::FrequencyEstimatorParameters& o);
+// Of a Keras optimizer; null: ValueError.
+TableOptimizerState state_of(std::shared_ptr<Optimizer> keras_optimizer);
+
+}  // namespace keel::table_optimizer_internal

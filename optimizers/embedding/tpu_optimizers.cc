@@ -1,0 +1,166 @@
+#include <keel/optimizers/embedding/tpu_optimizers.h>
+
+#include <keel/optimizers/embedding/table_optimizer_internal.h>
+
+namespace keel::table_optimizer_internal {
+namespace {
+
+void refuse_schedule(const char* who, const char* name, const LearningRate& rate) {
+  if (rate.schedule() == nullptr) return;
+  throw ValueError(who, ": ", name,
+                   " must be a number or a function, received a schedule; give a Keras optimizer "
+                   "that has it");
+}
+
+// What the options of all classes but CustomOptimizer have in common.
+template <class Options>
+TableOptimizerState common(const Options& o) {
+  const char* who = Options::kClassName;
+  refuse_schedule(who, "learning_rate", o.learning_rate);
+  if (o.clipvalue.is_set() && !o.use_gradient_accumulation) {
+    throw ValueError(who, ": clipvalue needs use_gradient_accumulation, received false and ",
+                     to_json(encode(o.clipvalue)));
+  }
+  check_bounds(who, "clip_weight", o.clip_weight_min, o.clip_weight_max);
+  TableOptimizerState state = {.class_name = who,
+                               .rule = nullptr,
+                               .learning_rate = o.learning_rate,
+                               .clip_gradient_min = o.clipvalue.min(),
+                               .clip_gradient_max = o.clipvalue.max(),
+                               .weight_decay_factor = o.weight_decay_factor.value_or(0),
+                               .multiply_weight_decay_factor_by_learning_rate =
+                                   o.multiply_weight_decay_factor_by_learning_rate,
+                               .clip_weight_min = o.clip_weight_min,
+                               .clip_weight_max = o.clip_weight_max,
+                               .use_gradient_accumulation = o.use_gradient_accumulation,
+                               .low_dimensional_packing_status = o.low_dimensional_packing_status};
+  if constexpr (requires { o.slot_variable_creation_fn; }) {
+    state.slot_variable_creation_fn = o.slot_variable_creation_fn;
+  }
+  Options without_rate = o;
+  without_rate.learning_rate = 0.0;
+  state.config = Config::dict({{"class_name", who}, {"config", to_config(without_rate)}});
+  return state;
+}
+
+}  // namespace
+
+void check_positive(const char* who, const char* name, double value) {
+  if (!(value > 0)) throw ValueError(who, ": ", name, " must be positive, received ", value);
+}
+
+void check_not_negative(const char* who, const char* name, double value) {
+  if (!(value >= 0)) {
+    throw ValueError(who, ": ", name, " must not be negative, received ", value);
+  }
+}
+
+void check_beta(const char* who, const char* name, double value) {
+  if (!(value >= 0 && value < 1)) {
+    throw ValueError(who, ": ", name, " must be in [0, 1), received ", value);
+  }
+}
+
+void check_bounds(const char* who, const char* what, const std::optional<double>& low,
+                  const std::optional<double>& high) {
+  if (low && high && !(*low <= *high)) {
+    throw ValueError(who, ": ", what, "_min must not exceed ", what, "_max, received ", *low,
+                     " and ", *high);
+  }
+}
+
+void check_lazy(const char* who, bool lazy_adam, bool use_gradient_accumulation) {
+  if (!lazy_adam && !use_gradient_accumulation) {
+    throw ValueError(who, ": lazy_adam false needs use_gradient_accumulation, received false");
+  }
+}
+
+void check_ftrl(const char* who, double learning_rate_power, double l1, double l2) {
+  if (!(learning_rate_power <= 0)) {
+    throw ValueError(who, ": learning_rate_power must not be positive, received ",
+                     learning_rate_power);
+  }
+  check_not_negative(who, "l1_regularization_strength", l1);
+  check_not_negative(who, "l2_regularization_strength", l2);
+}
+
+void set_rule(TableOptimizerState& state, std::shared_ptr<const UpdateRule> rule,
+              std::vector<std::string> slot_names) {
+  for (const Slot& slot : rule->slots()) {
+    state.slot_initializers.push_back(initializers::constant(slot.initial));
+  }
+  state.rule = std::make_shared<EngineRule>(std::move(rule), std::move(slot_names));
+}
+
+TableOptimizerState state_of(const tpu::SGD& o) {
+  TableOptimizerState state = common(o);
+  set_rule(state, std::make_shared<SGDRule>(), {});
+  return state;
+}
+
+TableOptimizerState state_of(const tpu::Adagrad& o) {
+  check_positive("Adagrad", "initial_accumulator_value", o.initial_accumulator_value);
+  TableOptimizerState state = common(o);
+  set_rule(state, std::make_shared<AdagradRule>(o.initial_accumulator_value, 0), {"accumulators"});
+  return state;
+}
+
+TableOptimizerState state_of(const tpu::Adam& o) {
+  check_beta("Adam", "beta_1", o.beta_1);
+  check_beta("Adam", "beta_2", o.beta_2);
+  check_positive("Adam", "epsilon", o.epsilon);
+  check_lazy("Adam", o.lazy_adam, o.use_gradient_accumulation);
+  TableOptimizerState state = common(o);
+  set_adam(state, o.beta_1, o.beta_2, o);
+  return state;
+}
+
+TableOptimizerState state_of(const tpu::FTRL& o) {
+  check_ftrl("FTRL", o.learning_rate_power, o.l1_regularization_strength,
+             o.l2_regularization_strength);
+  check_positive("FTRL", "initial_accumulator_value", o.initial_accumulator_value);
+  TableOptimizerState state = common(o);
+  set_ftrl(state, o);
+  return state;
+}
+
+TableOptimizerState state_of(const tpu::AdagradMomentum& o) {
+  check_positive("AdagradMomentum", "epsilon", o.epsilon);
+  check_positive("AdagradMomentum", "exponent", o.exponent);
+  TableOptimizerState state = common(o);
+  set_rule(
+      state,
+      std::make_shared<AdagradMomentumRule>(AdagradMomentumOptionsOfRule{.momentum = o.momentum,
+                                                                         .nesterov = o.use_nesterov,
+                                                                         .exponent = o.exponent,
+                                                                         .beta2 = o.beta2,
+                                                                         .epsilon = o.epsilon}),
+      {"accumulators", "momenta"});
+  return state;
+}
+
+TableOptimizerState state_of(const tpu::CustomOptimizer& o) {
+  const char* who = tpu::CustomOptimizer::kClassName;
+  if (!o.custom_computation) {
+    throw ValueError(who, ": custom_computation must be a function, received none");
+  }
+  if (o.slot_names.size() != o.slot_initializers.size()) {
+    throw ValueError(who, ": needs one of slot_initializers for each of slot_names, received ",
+                     o.slot_initializers.size(), " for ", o.slot_names.size());
+  }
+  refuse_schedule(who, "learning_rate", o.learning_rate);
+  for (const LearningRate& h : o.hyperparameters) refuse_schedule(who, "hyperparameters", h);
+  TableOptimizerState state = {.class_name = who,
+                               .rule = nullptr,
+                               .learning_rate = o.learning_rate,
+                               .custom = true,
+                               .hyperparameters = o.hyperparameters};
+  set_rule(state, std::make_shared<CustomRule>(o.custom_computation, o.slot_names), o.slot_names);
+  state.slot_initializers = o.slot_initializers;
+  tpu::CustomOptimizer without_rate = o;
+  without_rate.learning_rate = 0.0;
+  state.config = Config::dict({{"class_name", who}, {"config", to_config(without_rate)}});
+  return state;
+}
+
+}  // namespace keel::table_optimizer_internal

@@ -1,0 +1,183 @@
+// The options of embedding optimizers (tf.tpu.experimental.embedding.SGD, Adagrad, ...). Each
+// converts to a TableOptimizer (optimizers/embedding/table_optimizer.h), which checks it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <keel/framework/initializers.h>
+#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
+#include <keel/optimizers/embedding/clip_value.h>
+#include <keel/optimizers/embedding/slot_variables.h>
+#include <keel/optimizers/schedules/learning_rate.h>
+
+namespace keel::tpu {
+
+// Parameters of all classes but CustomOptimizer:
+//   learning_rate              a number or a function; a schedule counts the steps of a Keras
+//                              optimizer, so it comes with one
+//   use_gradient_accumulation  true: a row is stepped once in a batch, by the sum of its gradients;
+//                              false: once for each occurrence, and clipvalue must be unset
+//   clip_weight_min, _max      bounds of each weight of a row that was stepped
+//   weight_decay_factor        w -= factor w before the step; times the learning rate if
+//                              multiply_weight_decay_factor_by_learning_rate
+//   clipvalue                  bounds of each element of the row's gradient
+//   low_dimensional_packing_status  a hint for storage; changes no value
+//   slot_variable_creation_fn  makes the slots instead of the optimizer (not SGD, which has none)
+template <class Self>
+void common_fields(Self& self, auto&& field) {
+  field("learning_rate", self.learning_rate);
+  field("use_gradient_accumulation", self.use_gradient_accumulation);
+  field("clip_weight_min", self.clip_weight_min);
+  field("clip_weight_max", self.clip_weight_max);
+  field("weight_decay_factor", self.weight_decay_factor);
+  field("multiply_weight_decay_factor_by_learning_rate",
+        self.multiply_weight_decay_factor_by_learning_rate);
+  field("clipvalue", self.clipvalue);
+  field("low_dimensional_packing_status", self.low_dimensional_packing_status);
+}
+
+// w -= lr g.
+struct SGD {
+  LearningRate learning_rate = 0.01;
+  bool use_gradient_accumulation = true;
+  std::optional<double> clip_weight_min = {}, clip_weight_max = {};
+  std::optional<double> weight_decay_factor = {};
+  bool multiply_weight_decay_factor_by_learning_rate = false;
+  ClipValue clipvalue = {};
+  bool low_dimensional_packing_status = false;
+
+  static constexpr char kClassName[] = "SGD";
+  static void fields(auto& self, auto&& field) { common_fields(self, field); }
+};
+
+// a += g^2; w -= lr g / sqrt(a). Slot "accumulators".
+struct Adagrad {
+  LearningRate learning_rate = 0.001;
+  double initial_accumulator_value = 0.1;  // > 0
+  bool use_gradient_accumulation = true;
+  std::optional<double> clip_weight_min = {}, clip_weight_max = {};
+  std::optional<double> weight_decay_factor = {};
+  bool multiply_weight_decay_factor_by_learning_rate = false;
+  ClipValue clipvalue = {};
+  bool low_dimensional_packing_status = false;
+  SlotVariableCreationFn slot_variable_creation_fn = {};
+
+  static constexpr char kClassName[] = "Adagrad";
+  static void fields(auto& self, auto&& field) {
+    common_fields(self, field);
+    field("initial_accumulator_value", self.initial_accumulator_value);
+  }
+};
+
+// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= lr m / sqrt(v + epsilon^2), or
+// w -= lr m / (sqrt(v) + epsilon) without sum_inside_sqrt. No bias correction: a rate of
+// lr sqrt(1 - b2^t) / (1 - b1^t) has its effect. Slots "momenta", "velocities".
+struct Adam {
+  LearningRate learning_rate = 0.001;
+  double beta_1 = 0.9, beta_2 = 0.999;  // in [0, 1)
+  double epsilon = 1e-7;                // > 0
+  // False: all rows move at every step, which costs time in proportion to the table, and needs
+  // use_gradient_accumulation.
+  bool lazy_adam = true;
+  bool sum_inside_sqrt = true;
+  bool use_gradient_accumulation = true;
+  std::optional<double> clip_weight_min = {}, clip_weight_max = {};
+  std::optional<double> weight_decay_factor = {};
+  bool multiply_weight_decay_factor_by_learning_rate = false;
+  ClipValue clipvalue = {};
+  bool low_dimensional_packing_status = false;
+  SlotVariableCreationFn slot_variable_creation_fn = {};
+
+  static constexpr char kClassName[] = "Adam";
+  static void fields(auto& self, auto&& field) {
+    common_fields(self, field);
+    field("beta_1", self.beta_1);
+    field("beta_2", self.beta_2);
+    field("epsilon", self.epsilon);
+    field("lazy_adam", self.lazy_adam);
+    field("sum_inside_sqrt", self.sum_inside_sqrt);
+  }
+};
+
+// FtrlRule's formula (framework/kernels/update_rules/update_rule.h). A fresh row that is stepped by
+// a gradient of zero becomes 0. Slots "accumulators", "linears".
+struct FTRL {
+  LearningRate learning_rate = 0.001;
+  double learning_rate_power = -0.5;                                                // <= 0
+  double l1_regularization_strength = 0, l2_regularization_strength = 0, beta = 0;  // l1, l2 >= 0
+  double initial_accumulator_value = 0.1;                                           // > 0
+  bool use_gradient_accumulation = true;
+  bool multiply_linear_by_learning_rate = false;  // the slot holds lr times the linear term
+  bool allow_zero_accumulator = false;            // changes nothing: zeros in slots are allowed
+  std::optional<double> clip_weight_min = {}, clip_weight_max = {};
+  std::optional<double> weight_decay_factor = {};
+  bool multiply_weight_decay_factor_by_learning_rate = false;
+  ClipValue clipvalue = {};
+  bool low_dimensional_packing_status = false;
+  SlotVariableCreationFn slot_variable_creation_fn = {};
+
+  static constexpr char kClassName[] = "FTRL";
+  static void fields(auto& self, auto&& field) {
+    common_fields(self, field);
+    field("learning_rate_power", self.learning_rate_power);
+    field("l1_regularization_strength", self.l1_regularization_strength);
+    field("l2_regularization_strength", self.l2_regularization_strength);
+    field("beta", self.beta);
+    field("initial_accumulator_value", self.initial_accumulator_value);
+    field("multiply_linear_by_learning_rate", self.multiply_linear_by_learning_rate);
+    field("allow_zero_accumulator", self.allow_zero_accumulator);
+  }
+};
+
+// AdagradMomentumRule's formula (framework/kernels/update_rules/embedding_update_rules.h). epsilon
+// is part of the root, not what the accumulators start from: that is 0. Slots "accumulators",
+// "momenta".
+struct AdagradMomentum {
+  LearningRate learning_rate = 0.001;
+  double momentum = 0;
+  bool use_nesterov = false;
+  double exponent = 2;  // > 0
+  double beta2 = 1;
+  double epsilon = 1e-10;  // > 0
+  bool use_gradient_accumulation = true;
+  std::optional<double> clip_weight_min = {}, clip_weight_max = {};
+  std::optional<double> weight_decay_factor = {};
+  bool multiply_weight_decay_factor_by_learning_rate = false;
+  ClipValue clipvalue = {};
+  bool low_dimensional_packing_status = false;
+  SlotVariableCreationFn slot_variable_creation_fn = {};
+
+  static constexpr char kClassName[] = "AdagradMomentum";
+  static void fields(auto& self, auto&& field) {
+    common_fields(self, field);
+    field("momentum", self.momentum);
+    field("use_nesterov", self.use_nesterov);
+    field("exponent", self.exponent);
+    field("beta2", self.beta2);
+    field("epsilon", self.epsilon);
+  }
+};
+
+// The user's own rule of one row, run for each row of a batch after its gradients are summed:
+//   .custom_computation = [](const CustomRow& r) {
+//     for (size_t i = 0; i < r.row.size(); ++i) r.row[i] -= r.learning_rate * r.gradient[i];
+//   }
+// Only the SparseCore engine takes it, and nothing writes it to files.
+struct CustomOptimizer {
+  CustomComputation custom_computation = {};  // required
+  LearningRate learning_rate = 0.01;
+  std::vector<std::string> slot_names = {};
+  std::vector<Initializer> slot_initializers = {};  // as many as slot_names
+  // Numbers or functions, evaluated at every step.
+  std::vector<LearningRate> hyperparameters = {};
+
+  static constexpr char kClassName[] = "CustomOptimizer";
+  static void fields(auto& self, auto&& field) {
+    field("learning_rate", self.learning_rate);
+    field("slot_names", self.slot_names);
+  }
+};
+
+}  // namespace keel::tpu

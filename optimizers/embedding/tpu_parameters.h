@@ -1,0 +1,212 @@
+// The parameters of embedding optimizers of the V1 engine (tf.compat.v1.tpu.experimental). Each
+// converts to a TableOptimizer (optimizers/embedding/table_optimizer.h), which checks it and which
+// the V1 engine and EmbeddingConfigSpec take; other engines refuse it.
+#pragma once
+
+#include <optional>
+
+#include <keel/framework/config/config.h>
+
+namespace keel::tpu {
+
+// Parameters of all classes, as those of tpu_optimizers.h but for the bounds of gradients.
+// learning_rate is a required number: leaving out what is required is a ValueError. Functions of
+// the step are given to tables. clip_gradient_* need use_gradient_accumulation.
+template <class Self>
+void common_parameters(Self& self, auto&& field) {
+  field("learning_rate", self.learning_rate);
+  field("clip_weight_min", self.clip_weight_min);
+  field("clip_weight_max", self.clip_weight_max);
+  field("weight_decay_factor", self.weight_decay_factor);
+  field("multiply_weight_decay_factor_by_learning_rate",
+        self.multiply_weight_decay_factor_by_learning_rate);
+  field("clip_gradient_min", self.clip_gradient_min);
+  field("clip_gradient_max", self.clip_gradient_max);
+}
+template <class Self>
+void common_parameters_with_accumulation(Self& self, auto&& field) {
+  common_parameters(self, field);
+  field("use_gradient_accumulation", self.use_gradient_accumulation);
+}
+
+// w -= lr g. Gradients are summed over a batch only if they are clipped.
+struct StochasticGradientDescentParameters {
+  std::optional<double> learning_rate = {};
+  std::optional<double> clip_weight_min = {}, clip_weight_max = {};
+  std::optional<double> weight_decay_factor = {};
+  bool multiply_weight_decay_factor_by_learning_rate = false;
+  std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
+
+  static constexpr char kClassName[] = "StochasticGradientDescentParameters";
+  static void fields(auto& self, auto&& field) { common_parameters(self, field); }
+};
+
+// As tpu::Adagrad. Variable "<table>/Adagrad".
+struct AdagradParameters {
+  std::optional<double> learning_rate = {};
+  double initial_accumulator = 0.1;  // > 0
+  bool use_gradient_accumulation = true;
+  std::optional<double> clip_weight_min = {}, clip_weight_max = {};
+  std::optional<double> weight_decay_factor = {};
+  bool multiply_weight_decay_factor_by_learning_rate = false;
+  std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
+
+  static constexpr char kClassName[] = "AdagradParameters";
+  static void fields(auto& self, auto&& field) {
+    common_parameters_with_accumulation(self, field);
+    field("initial_accumulator", self.initial_accumulator);
+  }
+};
+
+// As tpu::Adam, with another epsilon. Variables "<table>/Adam/m", "<table>/Adam/v".
+struct AdamParameters {
+  std::optional<double> learning_rate = {};
+  double beta1 = 0.9, beta2 = 0.999;  // in [0, 1)
+  double epsilon = 1e-8;              // > 0
+  bool lazy_adam = true;              // false needs use_gradient_accumulation
+  bool sum_inside_sqrt = true;
+  bool use_gradient_accumulation = true;
+  std::optional<double> clip_weight_min = {}, clip_weight_max = {};
+  std::optional<double> weight_decay_factor = {};
+  bool multiply_weight_decay_factor_by_learning_rate = false;
+  std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
+
+  static constexpr char kClassName[] = "AdamParameters";
+  static void fields(auto& self, auto&& field) {
+    common_parameters_with_accumulation(self, field);
+    field("beta1", self.beta1);
+    field("beta2", self.beta2);
+    field("epsilon", self.epsilon);
+    field("lazy_adam", self.lazy_adam);
+    field("sum_inside_sqrt", self.sum_inside_sqrt);
+  }
+};
+
+// As tpu::FTRL, but accumulators may start at 0. Variables "<table>/Ftrl", "<table>/Ftrl_1".
+struct FtrlParameters {
+  std::optional<double> learning_rate = {};
+  double learning_rate_power = -0.5;                                      // <= 0
+  double initial_accumulator_value = 0.1;                                 // >= 0
+  double l1_regularization_strength = 0, l2_regularization_strength = 0;  // >= 0
+  bool multiply_linear_by_learning_rate = false;
+  double beta = 0;
+  bool allow_zero_accumulator = false;
+  bool use_gradient_accumulation = true;
+  std::optional<double> clip_weight_min = {}, clip_weight_max = {};
+  std::optional<double> weight_decay_factor = {};
+  bool multiply_weight_decay_factor_by_learning_rate = false;
+  std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
+
+  static constexpr char kClassName[] = "FtrlParameters";
+  static void fields(auto& self, auto&& field) {
+    common_parameters_with_accumulation(self, field);
+    field("learning_rate_power", self.learning_rate_power);
+    field("initial_accumulator_value", self.initial_accumulator_value);
+    field("l1_regularization_strength", self.l1_regularization_strength);
+    field("l2_regularization_strength", self.l2_regularization_strength);
+    field("multiply_linear_by_learning_rate", self.multiply_linear_by_learning_rate);
+    field("beta", self.beta);
+    field("allow_zero_accumulator", self.allow_zero_accumulator);
+  }
+};
+
+// The formulas of the classes below are those of the rules of the same names in
+// framework/kernels/update_rules/embedding_update_rules.h. Variable "<table>/ProximalAdagrad".
+struct ProximalAdagradParameters {
+  std::optional<double> learning_rate = {};
+  double initial_accumulator = 0.1;                                       // > 0
+  double l1_regularization_strength = 0, l2_regularization_strength = 0;  // >= 0
+  bool use_gradient_accumulation = true;
+  std::optional<double> clip_weight_min = {}, clip_weight_max = {};
+  std::optional<double> weight_decay_factor = {};
+  bool multiply_weight_decay_factor_by_learning_rate = false;
+  std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
+
+  static constexpr char kClassName[] = "ProximalAdagradParameters";
+  static void fields(auto& self, auto&& field) {
+    common_parameters_with_accumulation(self, field);
+    field("initial_accumulator", self.initial_accumulator);
+    field("l1_regularization_strength", self.l1_regularization_strength);
+    field("l2_regularization_strength", self.l2_regularization_strength);
+  }
+};
+
+// Variables "<table>/ProximalYogi" (v), "<table>/ProximalYogi_1" (m).
+struct ProximalYogiParameters {
+  std::optional<double> learning_rate = 0.01;
+  double beta1 = 0.9, beta2 = 0.999;                                      // in [0, 1)
+  double epsilon = 1e-3;                                                  // > 0
+  double l1_regularization_strength = 0, l2_regularization_strength = 0;  // >= 0
+  double initial_accumulator_value = 1e-6;
+  bool use_gradient_accumulation = true;
+  std::optional<double> clip_weight_min = {}, clip_weight_max = {};
+  std::optional<double> weight_decay_factor = {};
+  bool multiply_weight_decay_factor_by_learning_rate = false;
+  std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
+
+  static constexpr char kClassName[] = "ProximalYogiParameters";
+  static void fields(auto& self, auto&& field) {
+    common_parameters_with_accumulation(self, field);
+    field("beta1", self.beta1);
+    field("beta2", self.beta2);
+    field("epsilon", self.epsilon);
+    field("l1_regularization_strength", self.l1_regularization_strength);
+    field("l2_regularization_strength", self.l2_regularization_strength);
+    field("initial_accumulator_value", self.initial_accumulator_value);
+  }
+};
+
+// Variable "<table>/Momentum".
+struct MomentumParameters {
+  std::optional<double> learning_rate = {};
+  std::optional<double> momentum = {};  // required
+  bool use_nesterov = false;
+  bool use_gradient_accumulation = true;
+  std::optional<double> clip_weight_min = {}, clip_weight_max = {};
+  std::optional<double> weight_decay_factor = {};
+  bool multiply_weight_decay_factor_by_learning_rate = false;
+  std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
+
+  static constexpr char kClassName[] = "MomentumParameters";
+  static void fields(auto& self, auto&& field) {
+    common_parameters_with_accumulation(self, field);
+    field("momentum", self.momentum);
+    field("use_nesterov", self.use_nesterov);
+  }
+};
+
+// Variables "<table>/RMSProp/ms", "<table>/RMSProp/mom".
+struct RMSPropParameters {
+  std::optional<double> learning_rate = {};
+  std::optional<double> rho = {}, momentum = {}, epsilon = {};  // required
+  bool use_gradient_accumulation = true;
+  std::optional<double> clip_weight_min = {}, clip_weight_max = {};
+  std::optional<double> weight_decay_factor = {};
+  bool multiply_weight_decay_factor_by_learning_rate = false;
+  std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
+
+  static constexpr char kClassName[] = "RMSPropParameters";
+  static void fields(auto& self, auto&& field) {
+    common_parameters_with_accumulation(self, field);
+    field("rho", self.rho);
+    field("momentum", self.momentum);
+    field("epsilon", self.epsilon);
+  }
+};
+
+// For tables of dim 1. The table's rate must be a function that returns the step; the number is 1.
+// Variable "<table>/FrequencyEstimator".
+struct FrequencyEstimatorParameters {
+  std::optional<double> tau = {}, max_delta = {}, outlier_threshold = {};  // required
+  std::optional<double> weight_exponent = {};                              // required; kept only
+
+  static constexpr char kClassName[] = "FrequencyEstimatorParameters";
+  static void fields(auto& self, auto&& field) {
+    field("tau", self.tau);
+    field("max_delta", self.max_delta);
+    field("outlier_threshold", self.outlier_threshold);
+    field("weight_exponent", self.weight_exponent);
+  }
+};
+
+}  // namespace keel::tpu

@@ -1,0 +1,110 @@
+#include <algorithm>
+
+#include <keel/optimizers/adagrad.h>
+#include <keel/optimizers/adam.h>
+#include <keel/optimizers/embedding/table_optimizer_internal.h>
+#include <keel/optimizers/ftrl.h>
+#include <keel/optimizers/sgd.h>
+
+namespace keel::table_optimizer_internal {
+namespace {
+
+bool is_off(const Config& value) {
+  return value.is_null() || (value.is_bool() && !value.boolean()) ||
+         (value.is_number() && value.number() == 0);
+}
+
+// ValueError if a setting has not its default and is not among those that engines have too: by
+// exclusion, so that settings that Keras optimizers get later are refused until they are
+// translated.
+template <class Options>
+void check_settings(const char* class_name, Options options,
+                    const std::vector<std::string>& carried) {
+  options.learning_rate = 0.0;
+  const Config settings = to_config(options);
+  const Config defaults = to_config(Options{});
+  for (const auto& [key, value] : settings.entries()) {
+    if (key == "name" || key == "learning_rate" || std::ranges::count(carried, key) > 0) continue;
+    const Config& needed = defaults[key];
+    if (value == needed || (is_off(value) && is_off(needed))) continue;
+    throw ValueError("TableOptimizer: a Keras ", class_name, " for tables needs ", key, " ",
+                     to_json(needed), ", received ", to_json(value));
+  }
+}
+
+// Keras's decay is times the rate.
+template <class TableOptions>
+TableOptimizerState with_decay(TableOptions table, const std::optional<double>& weight_decay) {
+  table.weight_decay_factor = weight_decay;
+  table.multiply_weight_decay_factor_by_learning_rate = weight_decay.has_value();
+  return state_of(table);
+}
+
+TableOptimizerState translated(const SGDOptions& o) {
+  check_settings("SGD", o, {"weight_decay"});
+  return with_decay(tpu::SGD{}, o.weight_decay);
+}
+
+TableOptimizerState translated(const AdagradOptions& o) {
+  check_settings("Adagrad", o, {"initial_accumulator_value", "weight_decay"});
+  return with_decay(tpu::Adagrad{.initial_accumulator_value = o.initial_accumulator_value},
+                    o.weight_decay);
+}
+
+TableOptimizerState translated(const AdamOptions& o) {
+  check_settings("Adam", o, {"beta_1", "beta_2", "epsilon", "weight_decay"});
+  return with_decay(tpu::Adam{.beta_1 = o.beta_1, .beta_2 = o.beta_2, .epsilon = o.epsilon},
+                    o.weight_decay);
+}
+
+TableOptimizerState translated(const FtrlOptions& o) {
+  check_settings("Ftrl", o,
+                 {"learning_rate_power", "initial_accumulator_value", "l1_regularization_strength",
+                  "l2_regularization_strength", "beta", "weight_decay"});
+  return with_decay(tpu::FTRL{.learning_rate_power = o.learning_rate_power,
+                              .l1_regularization_strength = o.l1_regularization_strength,
+                              .l2_regularization_strength = o.l2_regularization_strength,
+                              .beta = o.beta,
+                              .initial_accumulator_value = o.initial_accumulator_value},
+                    o.weight_decay);
+}
+
+// Empty unless `optimizer` is of this class. The classes are final, so a class made from one of
+// them, which may do something else, is no case.
+template <class Class>
+std::optional<TableOptimizerState> translated_as(const Optimizer& optimizer) {
+  const auto* found = dynamic_cast<const Class*>(&optimizer);
+  if (found == nullptr) return {};
+  if (found->options().weight_decay.value_or(0) != 0 && optimizer.excludes_from_weight_decay()) {
+    throw ValueError("TableOptimizer: a Keras ", optimizer.class_name(),
+                     " for tables needs weight_decay for all variables, received one with "
+                     "exclude_from_weight_decay");
+  }
+  return translated(found->options());
+}
+
+TableOptimizerState translated(const Optimizer& optimizer) {
+  if (auto state = translated_as<SGDOptimizer>(optimizer)) return *state;
+  if (auto state = translated_as<AdagradOptimizer>(optimizer)) return *state;
+  if (auto state = translated_as<AdamOptimizer>(optimizer)) return *state;
+  if (auto state = translated_as<FtrlOptimizer>(optimizer)) return *state;
+  throw ValueError("TableOptimizer: needs a Keras SGD, Adagrad, Adam or Ftrl, received ",
+                   optimizer.class_name());
+}
+
+}  // namespace
+
+TableOptimizerState state_of(std::shared_ptr<Optimizer> keras_optimizer) {
+  if (keras_optimizer == nullptr) {
+    throw ValueError("TableOptimizer: needs an optimizer, received an empty handle");
+  }
+  TableOptimizerState state = translated(*keras_optimizer);
+  state.learning_rate = keras_optimizer->learning_rate_source();
+  for (const Slot& slot : keras_optimizer->rule().slots()) {
+    state.source_slot_names.push_back(slot.name);
+  }
+  state.source = std::move(keras_optimizer);
+  return state;
+}
+
+}  // namespace keel::table_optimizer_internal

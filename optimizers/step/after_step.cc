@@ -1,0 +1,54 @@
+#include <keel/optimizers/step/after_step.h>
+
+#include <algorithm>
+
+#include <keel/framework/base/parallel.h>
+#include <keel/optimizers/step/variable_update.h>
+
+namespace keel {
+namespace {
+
+template <class T>
+void average(const StepPlan& plan, const UpdateRule& rule, const Variable& variable,
+             const std::vector<Variable>& slots) {
+  const VariableUpdate<T> update(plan, rule, memory_of(variable, slots), false);
+  parallel_for(variable.shape().size(), kUpdateGrain, [&](int64_t begin, int64_t end) {
+    VariableUpdate<T>(update).average(begin, end - begin);
+  });
+}
+
+template <class T>
+void write(const Tensor& value, const Variable& variable) {
+  std::ranges::copy(value.data<T>(), variable.elements<T>().begin());
+}
+
+}  // namespace
+
+void average_unchanged(const StepPlan& plan, const UpdateRule& rule, const Variable& variable,
+                       const std::vector<Variable>& slots) {
+  if (!plan.averages) return;
+  if (variable.dtype() == DType::kFloat64) {
+    average<double>(plan, rule, variable, slots);
+  } else {
+    average<float>(plan, rule, variable, slots);
+  }
+}
+
+void apply_constraint(const Variable& variable) {
+  Tensor value = variable.constraint()(variable.read());
+  if (value.shape() != variable.shape() || value.dtype() != variable.dtype()) {
+    throw ValueError("Optimizer: the constraint of ", variable.path(), " must give ",
+                     variable.dtype(), variable.shape(), ", received ", value.dtype(),
+                     value.shape());
+  }
+  // The constraint may have returned its argument.
+  if (value.raw().data() == variable.read().raw().data()) return;
+  variable.make_value_unique();
+  if (variable.dtype() == DType::kFloat64) {
+    write<double>(value, variable);
+  } else {
+    write<float>(value, variable);
+  }
+}
+
+}  // namespace keel

@@ -1,0 +1,40 @@
+#include <keel/optimizers/step/decay_exceptions.h>
+
+#include <algorithm>
+
+namespace keel {
+
+void DecayExceptions::set(const std::string& who, const std::vector<Variable>& variables,
+                          const std::vector<std::string>& patterns) {
+  std::vector<std::regex> compiled;
+  for (const std::string& pattern : patterns) {
+    try {
+      compiled.emplace_back(pattern);
+    } catch (const std::regex_error& error) {
+      throw ValueError(who, ": '", pattern, "' is no regular expression: ", error.what());
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  patterns_ = std::move(compiled);
+  known_.clear();
+  for (const Variable& variable : variables) known_.emplace(variable.id(), true);
+  empty_ = variables.empty() && patterns.empty();
+}
+
+bool DecayExceptions::empty() const {
+  const std::lock_guard lock(mutex_);
+  return empty_;
+}
+
+bool DecayExceptions::contains(const Variable& variable) const {
+  const std::lock_guard lock(mutex_);
+  if (empty_) return false;
+  const auto found = known_.find(variable.id());
+  if (found != known_.end()) return found->second;
+  const bool is = std::ranges::any_of(
+      patterns_, [&](const std::regex& p) { return std::regex_search(variable.name(), p); });
+  known_.emplace(variable.id(), is);
+  return is;
+}
+
+}  // namespace keel

@@ -1,0 +1,263 @@
+#include <keel/optimizers/step/lagging_table.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include <keel/framework/base/errors.h>
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/kernels/embedding/prefetch_row.h>
+#include <keel/optimizers/step/summed_rows.h>
+
+namespace keel {
+namespace {
+
+using kernels::kMostSlots;
+using kernels::RowBehind;
+
+constexpr int32_t kBusy = -1;        // a row's steps are being made
+constexpr size_t kRowsAtOnce = 256;  // their values and slots fit the L2 cache
+constexpr size_t kHadAhead = 48;     // rows
+
+}  // namespace
+
+LaggingTable::LaggingTable(std::shared_ptr<kernels::SkippedSteps> steps, const Variable& table)
+    : steps_(std::move(steps)),
+      table_(table),
+      rows_(table.shape()[0]),
+      dim_(row_size(table)),
+      dtype_(table.dtype()),
+      steps_had_(Tensor::zeros({rows_}, DType::kInt32)),
+      had_(steps_had_.mutable_data<int32_t>().data()),
+      all_had_(static_cast<int32_t>(steps_->size())),
+      due_(all_had_) {}
+
+void LaggingTable::pack(const std::vector<Variable>& slots) {
+  if (slots.size() > kMostSlots) {
+    throw NotImplementedError("lazy_rows: optimizers have at most ", kMostSlots,
+                              " slots, received ", slots.size());
+  }
+  const Variable table = table_.lock();
+  if (table.waiting_rows().get() != this) {
+    table.set_waiting_rows(shared_from_this());
+    for (const Variable& slot : slots) slot.set_waiting_rows(shared_from_this());
+  }
+  memory_ = packed_memory_of(table, slots);
+}
+
+void LaggingTable::end_step(bool decays) {
+  const int64_t step = steps_->size() - 1;
+  // Without rows that wait, steps of others are none of this table's.
+  if (all_had_ == due_) {
+    runs_.clear();
+    all_had_ = static_cast<int32_t>(step);
+  }
+  if (runs_.empty() || runs_.back().end != step || runs_.back().decays != decays) {
+    runs_.push_back({.begin = step, .end = step, .decays = decays});
+  }
+  runs_.back().end = step + 1;
+  due_ = static_cast<int32_t>(step + 1);
+}
+
+bool LaggingTable::is_behind(int64_t row) const {
+  const int32_t had = std::atomic_ref(had_[row]).load(std::memory_order_acquire);
+  return had == kBusy || std::max(had, all_had_.load(std::memory_order_acquire)) < due_;
+}
+
+void LaggingTable::step_rows(std::span<const int64_t> rows) {
+  const int32_t all_had = all_had_.load(std::memory_order_acquire);
+  const auto with_this = static_cast<int32_t>(steps_->size() + 1);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (i + kHadAhead < rows.size()) __builtin_prefetch(had_ + rows[i + kHadAhead], 1);
+    int32_t& had = had_[rows[i]];
+    make_steps(rows[i], std::max(had, all_had), due_);
+    had = with_this;
+  }
+}
+
+void LaggingTable::make_steps(int64_t row, int64_t from, int64_t to) const {
+  if (from >= to) return;
+  const auto ends_before = [](int64_t step, const Run& run) { return step < run.end; };
+  auto first = std::upper_bound(runs_.begin(), runs_.end(), from, ends_before);
+  for (const Run& run : std::span(first, runs_.end())) {
+    if (run.begin >= to) return;
+    const Run part = {std::max(from, run.begin), std::min(to, run.end), run.decays};
+    dtype_ == DType::kFloat64 ? make_steps_of<double>(row, part) : make_steps_of<float>(row, part);
+  }
+}
+
+template <class T>
+void LaggingTable::make_steps_of(int64_t row, const Run& run) const {
+  std::array<T*, kMostSlots> slots = {};
+  const int64_t at = row * memory_.row_step;
+  for (size_t s = 0; s < memory_.slots.size(); ++s)
+    slots[s] = static_cast<T*>(memory_.slots[s]) + at;
+  steps_->catch_up(static_cast<T*>(memory_.values) + at, slots.data(), dim_, run.begin, run.end,
+                   run.decays);
+}
+
+// Rows are locked by stripes: a lock for each row would let none of them be read ahead.
+void LaggingTable::bring_up(std::span<const int64_t> ids) {
+  if (all_had_ == due_ || dim_ == 0) return;
+  const auto found =
+      std::ranges::find_if(ids, [&](int64_t id) { return is_row(id) && is_behind(id); });
+  ids = ids.subspan(found - ids.begin());
+  if (ids.empty()) return;
+  if (std::ssize(ids) <= kRowsOfStripe || parallel_runs_in_place()) {
+    std::array<std::unique_lock<std::mutex>, kStripes> locks;
+    for (size_t s = 0; s < kStripes; ++s) locks[s] = std::unique_lock(stripes_[s]);
+    catch_up_rows(ids);
+    return;
+  }
+  const ByStripe of = by_stripe(ids);
+  parallel_for(kStripes, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) {
+      const std::lock_guard lock(stripes_[s]);
+      catch_up_rows(std::span(of.ids).subspan(of.starts[s], of.starts[s + 1] - of.starts[s]));
+    }
+  });
+}
+
+LaggingTable::ByStripe LaggingTable::by_stripe(std::span<const int64_t> ids) {
+  ByStripe out;
+  for (const int64_t id : ids) ++out.starts[stripe_of(id) + 1];
+  std::partial_sum(out.starts.begin(), out.starts.end(), out.starts.begin());
+  out.ids.resize(ids.size());
+  std::array<size_t, kStripes + 1> next = out.starts;
+  for (const int64_t id : ids) out.ids[next[stripe_of(id)]++] = id;
+  return out;
+}
+
+// What a row is about to be needed for.
+void LaggingTable::ask_for(const RowBehind& row) const {
+  // All parts of a row are side by side.
+  const auto bytes = static_cast<int64_t>(size_of(dtype_)) * memory_.row_step;
+  kernels::prefetch_row_to_write(static_cast<const char*>(memory_.values) + row.row * bytes, bytes);
+  dtype_ == DType::kFloat64 ? steps_->ask_for<double>(row.had, runs_.back().decays)
+                            : steps_->ask_for<float>(row.had, runs_.back().decays);
+}
+
+// Under the locks of their stripes. The memory of many rows is asked for at once: between the steps
+// of others, fewer requests would be under way.
+void LaggingTable::catch_up_rows(std::span<const int64_t> ids) {
+  std::array<RowBehind, kRowsAtOnce> some;
+  size_t n = 0;
+  const auto finish = [&] {
+    make_steps({some.data(), n});
+    for (size_t i = 0; i < n; ++i) {
+      std::atomic_ref(had_[some[i].row]).store(due_, std::memory_order_release);
+    }
+    n = 0;
+  };
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const int64_t far = ids[std::min(i + kHadAhead, ids.size() - 1)];
+    if (is_row(far)) __builtin_prefetch(had_ + far, 1);
+    if (!is_row(ids[i])) continue;
+    std::atomic_ref had(had_[ids[i]]);
+    const int32_t before = had.load(std::memory_order_relaxed);
+    const int32_t from = std::max(before, all_had_.load(std::memory_order_relaxed));
+    if (before == kBusy || from >= due_) continue;  // it has been in the list before
+    had.store(kBusy, std::memory_order_relaxed);
+    some[n] = {.row = ids[i], .had = from};
+    ask_for(some[n++]);
+    if (n == some.size()) finish();
+  }
+  finish();
+}
+
+// At most kRowsAtOnce. Which way a row goes must not depend on the others: they differ with the
+// number of workers.
+void LaggingTable::make_steps(Rows rows) const {
+  const Run& last = runs_.back();
+  const bool all_are_known = due_ == steps_->size() && last.end == due_;
+  std::array<RowBehind, kRowsAtOnce> alike;
+  size_t n = 0;
+  for (const RowBehind& row : rows) {
+    if (all_are_known && row.had >= last.begin) {
+      alike[n++] = row;
+    } else {
+      make_steps(row.row, row.had, due_);
+    }
+  }
+  const Rows some(alike.data(), n);
+  dtype_ == DType::kFloat64 ? make_steps_of<double>(some) : make_steps_of<float>(some);
+}
+
+template <class T>
+void LaggingTable::make_steps_of(Rows rows) const {
+  std::array<T*, kMostSlots> slots = {};
+  for (size_t s = 0; s < memory_.slots.size(); ++s) slots[s] = static_cast<T*>(memory_.slots[s]);
+  steps_->catch_up_rows(kernels::RowsBehind<T>{.values = static_cast<T*>(memory_.values),
+                                               .slots = {slots.data(), memory_.slots.size()},
+                                               .dim = dim_,
+                                               .row_step = memory_.row_step,
+                                               .rows = rows},
+                        runs_.back().decays);
+}
+
+void LaggingTable::bring_up_all() {
+  if (all_had_ == due_) return;
+  if (dim_ > 0) {
+    parallel_for(rows_, kRowsOfStripe, [&](int64_t begin, int64_t end) {
+      std::array<int64_t, kRowsOfStripe> rows;
+      std::iota(rows.begin(), rows.begin() + (end - begin), begin);
+      const std::lock_guard lock(stripes_[stripe_of(begin)]);
+      catch_up_rows({rows.data(), static_cast<size_t>(end - begin)});
+    });
+  }
+  all_had_ = due_;
+}
+
+void LaggingTable::bring_up_slots() {
+  if (!memory_.slots.empty()) bring_up_all();
+}
+
+LaggingTables::LaggingTables(const std::string& who, std::shared_ptr<const UpdateRule> rule,
+                             bool closed_form)
+    : steps_(std::make_shared<kernels::SkippedSteps>(
+          who, std::move(rule), kernels::SkippedStepsOptions{.closed_form = closed_form})) {}
+
+void LaggingTables::pack(const std::vector<SteppedTable>& tables) {
+  for (const SteppedTable& s : tables) {
+    auto found = tables_.find(s.table.id());
+    if (found == tables_.end()) {
+      auto table = std::make_shared<LaggingTable>(steps_, s.table);
+      found = tables_.emplace(s.table.id(), std::move(table)).first;
+    }
+    found->second->pack(s.slots);
+  }
+}
+
+void LaggingTables::end_step(const Step& step, double decay,
+                             const std::vector<SteppedTable>& tables) {
+  if (tables.empty()) return;
+  drop_tables_that_are_gone();
+  // The history of a run would grow for ever.
+  const auto waits = [](const auto& table) { return table.second->has_waiting_rows(); };
+  if (std::ranges::none_of(tables_, waits)) steps_->forget();
+  for (const SteppedTable& s : tables) {
+    s.table.dtype() == DType::kFloat64 ? steps_->expect<double>(s.decays)
+                                       : steps_->expect<float>(s.decays);
+  }
+  steps_->add(step, decay);
+  for (const SteppedTable& s : tables) find(s.table)->end_step(s.decays);
+}
+
+// Rows that wait would keep the history.
+void LaggingTables::drop_tables_that_are_gone() {
+  std::erase_if(tables_, [](const auto& table) {
+    if (table.second->has_table()) return false;
+    table.second->bring_up_slots();
+    return true;
+  });
+}
+
+bool LaggingTables::are_waited_for(const Variable& table) const {
+  const auto found = tables_.find(table.id());
+  return found != tables_.end() && table.waiting_rows() == found->second;
+}
+
+LaggingTable* LaggingTables::find(const Variable& table) const {
+  return tables_.at(table.id()).get();
+}
+
+}  // namespace keel

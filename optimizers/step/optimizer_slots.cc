@@ -1,0 +1,110 @@
+#include <keel/optimizers/step/optimizer_slots.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include <keel/distribute/strategy.h>
+#include <keel/framework/base/memory_error.h>
+
+namespace keel {
+namespace {
+
+using distribute::Communicator;
+using distribute::Strategy;
+
+// One row, which stands for all: the first step decides where slots are kept.
+Tensor initial_value(const Variable& variable, double value) {
+  const Shape& shape = variable.shape();
+  const bool has_rows = shape.rank() > 0;
+  const Shape of_row = has_rows ? shape.slice(1, shape.rank()) : shape;
+  const Tensor row = variable.dtype() == DType::kFloat64
+                         ? Tensor::full<double>(of_row, value)
+                         : Tensor::full(of_row, static_cast<float>(value));
+  return has_rows ? row.repeated(shape[0]) : row;
+}
+
+std::vector<Variable> made(const Variable& variable, const std::vector<Slot>& specs) {
+  std::vector<Variable> out;
+  for (const Slot& slot : specs) {
+    out.emplace_back(initial_value(variable, slot.initial),
+                     VariableOptions{.name = slot.name, .trainable = false});
+    out.back().set_path(variable.path() + "/" + slot.name);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<SlotPlace> order_in_files(std::span<const Slot> slots, size_t variables) {
+  std::set<int> groups;
+  for (const Slot& slot : slots) groups.insert(slot.group);
+  std::vector<SlotPlace> out;
+  for (const int group : groups) {
+    for (size_t v = 0; v < variables; ++v) {
+      for (size_t s = 0; s < slots.size(); ++s) {
+        if (slots[s].group == group) out.push_back({.variable = v, .slot = s});
+      }
+    }
+  }
+  return out;
+}
+
+void OptimizerSlots::build(const std::vector<Variable>& variables) {
+  const std::lock_guard lock(mutex_);
+  for (const Variable& variable : variables) {
+    if (variable.is_virtual() || slots_.contains(variable.id())) continue;
+    const double bytes =
+        bytes_for(variable.shape(), static_cast<double>(size_of(variable.dtype())) *
+                                        static_cast<double>(specs_.size()));
+    slots_.emplace(variable.id(),
+                   allocate_for("Optimizer: slots of " + variable.path(), variable.shape(), bytes,
+                                [&] { return made(variable, specs_); }));
+  }
+}
+
+bool OptimizerSlots::has(const Variable& variable) const {
+  const std::lock_guard lock(mutex_);
+  return slots_.contains(variable.id());
+}
+
+std::vector<Variable> OptimizerSlots::slots(const Variable& variable) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = slots_.find(variable.id());
+  return found == slots_.end() ? std::vector<Variable>() : found->second;
+}
+
+void OptimizerSlots::deal(const std::vector<Variable>& dense, const std::vector<Variable>& moved) {
+  dealt_to_ = &Strategy::current().process_group();
+  const Communicator& communicator = Strategy::current().communicator();
+  std::vector<Variable> disturbed;
+  bool known = dense.empty();
+  for (const SlotDeal& deal : deals_) {
+    if (deal.variables == dense && deal.first_replicas == communicator.placement().first) {
+      known = true;
+    } else if (deal.has_any(moved)) {
+      disturbed.insert(disturbed.end(), deal.variables.begin(), deal.variables.end());
+    }
+  }
+  make_whole(disturbed);
+  if (known) return;
+  SlotDeal deal = {
+      .variables = dense, .slots = {}, .first_replicas = communicator.placement().first};
+  int64_t total = 0;
+  for (const Variable& v : dense) {
+    deal.slots.push_back(slots(v));
+    total += v.shape().size();
+  }
+  std::tie(deal.first, deal.end) = communicator.dealt_here(total);
+  deals_.push_back(std::move(deal));
+}
+
+void OptimizerSlots::make_whole(const std::vector<Variable>& variables) const {
+  const auto some = std::ranges::stable_partition(
+      deals_, [&](const SlotDeal& deal) { return !deal.has_any(variables); });
+  if (some.empty()) return;
+  share_slots(*dealt_to_, {some.begin(), some.end()});
+  deals_.erase(some.begin(), some.end());
+}
+
+}  // namespace keel

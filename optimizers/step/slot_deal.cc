@@ -1,0 +1,77 @@
+#include <keel/optimizers/step/slot_deal.h>
+
+#include <algorithm>
+
+namespace keel {
+namespace {
+
+using distribute::ProcessGroup;
+
+// Calls fn(run) for the runs of float elements that make up elements [first, end) of slot `s` of
+// all variables of a deal.
+template <class Fn>
+void for_each_run(const SlotDeal& deal, size_t s, int64_t first, int64_t end, const Fn& fn) {
+  int64_t position = 0;
+  for (size_t v = 0; v < deal.variables.size(); ++v) {
+    const int64_t size = deal.variables[v].shape().size();
+    const int64_t begin = std::max<int64_t>(0, first - position);
+    const int64_t stop = std::min(size, end - position);
+    if (begin < stop) {
+      fn(deal.slots[v][s].elements<float>().subspan(begin, stop - begin));
+    }
+    position += size;
+  }
+}
+
+size_t slots_of_each(const SlotDeal& deal) { return deal.slots.empty() ? 0 : deal.slots[0].size(); }
+
+// For each deal where its elements are, then its runs, slot after slot.
+ProcessGroup::Parts parts_of(std::span<const SlotDeal> deals) {
+  ProcessGroup::Parts out;
+  for (const SlotDeal& deal : deals) {
+    out.push_back(std::as_bytes(std::span(&deal.first, 1)));
+    out.push_back(std::as_bytes(std::span(&deal.end, 1)));
+    for (size_t s = 0; s < slots_of_each(deal); ++s) {
+      for_each_run(deal, s, deal.first, deal.end,
+                   [&](std::span<float> run) { out.push_back(std::as_bytes(run)); });
+    }
+  }
+  return out;
+}
+
+void write(const ProcessGroup::Parts& parts, std::span<const SlotDeal> deals) {
+  size_t next = 0;
+  const auto number = [&] { return *reinterpret_cast<const int64_t*>(parts.at(next++).data()); };
+  for (const SlotDeal& deal : deals) {
+    const int64_t first = number();
+    const int64_t end = number();
+    for (size_t s = 0; s < slots_of_each(deal); ++s) {
+      for_each_run(deal, s, first, end, [&](std::span<float> run) {
+        const distribute::Bytes bytes = parts.at(next++);
+        std::ranges::copy(bytes, std::as_writable_bytes(run).begin());
+      });
+    }
+  }
+}
+
+}  // namespace
+
+bool SlotDeal::has_any(const std::vector<Variable>& others) const {
+  return std::ranges::any_of(others, [&](const Variable& v) {
+    return std::ranges::find(variables, v) != variables.end();
+  });
+}
+
+void share_slots(ProcessGroup& group, std::span<const SlotDeal> deals) {
+  for (const SlotDeal& deal : deals) {
+    for (const auto& of_variable : deal.slots) {
+      for (const Variable& slot : of_variable) slot.make_value_unique();
+    }
+  }
+  const auto received = all_gather(group, "slots of an optimizer", parts_of(deals));
+  for (int p = 0; p < group.size(); ++p) {
+    if (p != group.rank()) write(received[p], deals);
+  }
+}
+
+}  // namespace keel

@@ -1,0 +1,242 @@
+#include <keel/optimizers/step/step_agreement.h>
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <span>
+
+namespace keel {
+namespace {
+
+using distribute::Bytes;
+
+constexpr char kOtherLists[] = "the replicas' lists of variables differ";
+
+Form joined(Form a, Form b) {
+  if (a == Form::kNone) return b;
+  if (b == Form::kNone) return a;
+  return a == b ? a : Form::kDense;
+}
+
+uint64_t mixed(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * 0x9E3779B97F4A7C15;
+  return hash ^ hash >> 29;
+}
+
+// Of a variable's path, the same in all processes: the numbers in names count layers made before,
+// of which one process may have made more.
+uint64_t hash_of_path(const Variable& variable) {
+  uint64_t hash = 1;
+  for (const char c : variable.path()) {
+    if (c < '0' || c > '9') hash = mixed(hash, static_cast<unsigned char>(c));
+  }
+  return hash;
+}
+
+// A message is a Head, then a Proposed for each variable.
+struct Head {
+  double learning_rate = 0;
+  int64_t calls = 0;
+  uint64_t foreseen = 0;
+};
+struct Proposed {
+  Form form = Form::kNone;
+  int64_t rows = 0, elements = 0;
+  uint64_t id = 0;    // tells variables of one process apart
+  uint64_t path = 0;  // those of several processes
+  uint64_t start = 0;
+};
+
+const Head& head_of(Bytes message) { return *reinterpret_cast<const Head*>(message.data()); }
+
+std::span<const Proposed> proposed_in(Bytes message) {
+  return distribute::as_elements<Proposed>(message.subspan(sizeof(Head)));
+}
+
+// Why two replicas cannot make a step of these variables together; empty if they can.
+std::string difference(std::span<const Proposed> a, std::span<const Proposed> b, bool one_process,
+                       const std::vector<Variable>& variables) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    const bool same = one_process ? a[i].id == b[i].id : a[i].path == b[i].path;
+    if (!same || a[i].rows != b[i].rows || a[i].elements != b[i].elements) return kOtherLists;
+    if (!one_process && a[i].start != b[i].start) {
+      return str(variables[i].path(),
+                 " has other values in other processes, or has been trained in some of them only; "
+                 "all must run the same program");
+    }
+  }
+  return {};
+}
+
+// The same of two processes' optimizers.
+std::string difference(const Head& first, const Head& other, int process) {
+  const auto describe = [process](const char* option, const auto& of_first, const auto& of_other) {
+    return str("the ", option, " is ", of_first, " in rank 0 and ", of_other, " in rank ", process,
+               "; all processes must set the same");
+  };
+  if (first.calls != other.calls) return describe("number of calls", first.calls, other.calls);
+  if (first.learning_rate != other.learning_rate) {
+    return describe("learning rate", first.learning_rate, other.learning_rate);
+  }
+  return {};
+}
+
+// The same of all replicas: those of one process are compared with its first one, those with the
+// first of all.
+std::string difference(const distribute::Placement& placement, std::span<const Bytes> messages,
+                       const std::vector<Variable>& variables) {
+  const auto first = proposed_in(messages[0]);
+  for (const Bytes& message : messages) {
+    if (message.size() != messages[0].size()) return kOtherLists;
+  }
+  if (first.size() != variables.size()) return kOtherLists;
+  for (int p = 1; p < placement.processes(); ++p) {
+    const Head& head = head_of(messages[placement.first[p]]);
+    std::string why = difference(head_of(messages[0]), head, p);
+    if (!why.empty()) return why;
+  }
+  for (int p = 0; p < placement.processes(); ++p) {
+    const auto of_process = proposed_in(messages[placement.first[p]]);
+    std::string why = difference(first, of_process, p == 0, variables);
+    for (int r = placement.first[p]; why.empty() && r < placement.first[p + 1]; ++r) {
+      why = difference(of_process, proposed_in(messages[r]), true, variables);
+    }
+    if (!why.empty()) return why;
+  }
+  return {};
+}
+
+// Of all replicas that have sent these, which have the same variables.
+std::vector<Form> joined_forms(std::span<const Bytes> proposals) {
+  std::vector<Form> out(proposed_in(proposals[0]).size(), Form::kNone);
+  for (const Bytes& message : proposals) {
+    const auto proposed = proposed_in(message);
+    for (size_t i = 0; i < proposed.size(); ++i) out[i] = joined(out[i], proposed[i].form);
+  }
+  return out;
+}
+
+uint64_t hash_of(const std::vector<Form>& forms) {
+  uint64_t hash = 1;
+  for (const Form form : forms) hash = mixed(hash, static_cast<uint64_t>(form) + 1);
+  return hash | 1;
+}
+
+std::vector<uint64_t> ids_of(const std::vector<Variable>& variables) {
+  std::vector<uint64_t> out;
+  for (const Variable& v : variables) out.push_back(v.id());
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_proposal(const StepProposal& proposal,
+                                       const std::vector<Variable>& variables) {
+  const Head head = {.learning_rate = proposal.learning_rate,
+                     .calls = proposal.calls,
+                     .foreseen = proposal.foreseen};
+  std::vector<Proposed> all;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    const Variable& v = variables[i];
+    all.push_back({.form = proposal.forms[i],
+                   .rows = v.shape().rank() == 0 ? 1 : v.shape()[0],
+                   .elements = v.shape().size(),
+                   .id = v.id(),
+                   .path = hash_of_path(v),
+                   .start = proposal.starts[i]});
+  }
+  std::vector<std::byte> out;
+  std::ranges::copy(std::as_bytes(std::span(&head, 1)), std::back_inserter(out));
+  std::ranges::copy(std::as_bytes(std::span(all)), std::back_inserter(out));
+  return out;
+}
+
+StepAgreement agreement_of(const distribute::Placement& placement, std::span<const Bytes> proposals,
+                           const std::vector<Variable>& variables) {
+  StepAgreement out = {.learning_rate = head_of(proposals[0]).learning_rate,
+                       .calls = head_of(proposals[0]).calls,
+                       .refused = difference(placement, proposals, variables)};
+  if (!out.refused.empty()) return out;
+  out.forms = joined_forms(proposals);
+  return out;
+}
+
+Form form_of(const Gradient& gradient, bool step_moves_all_rows) {
+  if (!gradient) return Form::kNone;
+  return gradient.is_slices() && !step_moves_all_rows ? Form::kRows : Form::kDense;
+}
+
+uint64_t checksum(const Tensor& value) {
+  uint64_t hash = 1;
+  for (const float x : value.data<float>()) hash = mixed(hash, std::bit_cast<uint32_t>(x));
+  return hash | 1;
+}
+
+StepAgreement agree_on_step(distribute::Communicator& communicator, const StepProposal& proposal,
+                            const std::vector<Variable>& variables,
+                            const std::function<void(const StepAgreement&)>& then) {
+  const std::vector<std::byte> mine = encode_proposal(proposal, variables);
+  const std::vector<Bytes> messages =
+      communicator.all_gather(mine, "the variables of a step", [&](std::span<const Bytes> all) {
+        then(agreement_of(communicator.placement(), all, variables));
+      });
+  return agreement_of(communicator.placement(), messages, variables);
+}
+
+std::vector<std::vector<std::byte>> with_foreseen(std::span<const Bytes> proposals,
+                                                  uint64_t foreseen) {
+  std::vector<std::vector<std::byte>> out;
+  for (const Bytes& proposal : proposals) {
+    Head head = head_of(proposal);
+    head.foreseen = foreseen;
+    out.emplace_back(proposal.begin(), proposal.end());
+    std::ranges::copy(std::as_bytes(std::span(&head, 1)), out.back().begin());
+  }
+  return out;
+}
+
+void StepMemory::foresee(std::span<const Bytes> local_proposals,
+                         const std::vector<Variable>& of_step) {
+  foreseen = 0;
+  if (agreed.empty() || variables != ids_of(of_step)) return;
+  // The proposals go with sums, if there are any variables that are not virtual.
+  bool any_variable = false;
+  bool any_sum = false;
+  for (size_t i = 0; i < of_step.size(); ++i) {
+    any_variable |= !of_step[i].is_virtual();
+    any_sum |= !of_step[i].is_virtual() && agreed[i] == Form::kDense;
+  }
+  if (any_variable && !any_sum) return;
+  for (const Bytes& message : local_proposals) {
+    if (message.size() != local_proposals[0].size()) return;
+    const auto proposed_here = proposed_in(message);
+    if (proposed_here.size() != of_step.size()) return;
+    for (size_t i = 0; i < of_step.size(); ++i) {
+      if (proposed_here[i].start != 0 || proposed_here[i].id != variables[i]) return;
+    }
+  }
+  if (joined_forms(local_proposals) != proposed) return;
+  foreseen = hash_of(agreed);
+  agreement = {.learning_rate = head_of(local_proposals[0]).learning_rate,
+               .calls = head_of(local_proposals[0]).calls,
+               .forms = agreed};
+}
+
+bool StepMemory::settle(const distribute::Placement& placement, std::span<const Bytes> proposals,
+                        const std::vector<Variable>& of_step) {
+  agreement = agreement_of(placement, proposals, of_step);
+  if (!agreement.refused.empty()) {
+    agreed.clear();
+    return false;
+  }
+  variables = ids_of(of_step);
+  proposed = joined_forms(proposals.subspan(placement.first_local(), placement.local()));
+  agreed = agreement.forms;
+  const uint64_t hash = hash_of(agreed);
+  for (int p = 0; p < placement.processes(); ++p) {
+    if (head_of(proposals[placement.first[p]]).foreseen != hash) return false;
+  }
+  return true;
+}
+
+}  // namespace keel

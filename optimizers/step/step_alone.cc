@@ -1,0 +1,119 @@
+#include <optional>
+#include <variant>
+
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/kernels/update_rules/sum_of_squares.h>
+#include <keel/optimizers/step/gradient_clipping.h>
+#include <keel/optimizers/step/optimizer_step.h>
+#include <keel/optimizers/step/summed_rows.h>
+
+namespace keel {
+namespace {
+
+template <class T>
+VariableUpdate<T> update_of(const StepPlan& plan, const UpdateRule& rule, const StepVariable& v) {
+  return VariableUpdate<T>(plan, rule, v.memory, v.decays);
+}
+
+template <class T>
+void run(const VariableUpdate<T>& update, const StepVariable& v) {
+  const int64_t dim = row_size(v.variable);
+  if (dim == 0) return;
+  if (v.form == Form::kRows) {
+    SummedRows<T> rows = sum_by_id<T>(v.gradient.slices(), dim);
+    if (v.lagging != nullptr) add_to_zeros<T>(rows.values);
+    unscale<T>(update.plan(), rows.values);
+    change_rows(update, rows.ids, rows.values.data(), dim, v.lagging);
+    return;
+  }
+  const Tensor dense = v.gradient.dense();
+  const T* values = dense.data<T>().data();
+  parallel_for(dense.size(), kUpdateGrain, [&](int64_t begin, int64_t end) {
+    VariableUpdate<T> mine = update;
+    mine(begin, values + begin, end - begin);
+  });
+}
+
+// A variable whose gradient waits for norms.
+template <class T>
+struct Held {
+  Held(const StepPlan& plan, const UpdateRule& rule, const StepVariable& v)
+      : dim(row_size(v.variable)),
+        update(update_of<T>(plan, rule, v)),
+        dense(update),
+        lagging(v.lagging) {
+    if (v.form == Form::kRows) {
+      rows = sum_by_id<T>(v.gradient.slices(), dim);
+      if (lagging != nullptr) add_to_zeros<T>(rows->values);
+      unscale<T>(plan, rows->values);
+    } else {
+      const Tensor gradient = v.gradient.dense();
+      dense.take_all(gradient.data<T>().data(), gradient.size());
+    }
+  }
+
+  double squares() {
+    if (!rows) return dense.squares();
+    return kernels::sum_of_squares(rows->values.data(), static_cast<int64_t>(rows->values.size()));
+  }
+
+  void finish(double factor, bool layerwise) {
+    if (rows) {
+      if (dim == 0) return;
+      for (T& x : rows->values) x *= static_cast<T>(factor);
+      change_rows(update, rows->ids, rows->values.data(), dim, lagging);
+      return;
+    }
+    dense.scale(factor);
+    if (layerwise) {
+      const SumsOfSquares sums = dense.direct();
+      dense.move(LayerwiseRule::ratio(sums.values, sums.directions));
+    } else {
+      dense.finish();
+    }
+  }
+
+  int64_t dim;
+  VariableUpdate<T> update;
+  HeldUpdate<T> dense;
+  LaggingTable* lagging;
+  std::optional<SummedRows<T>> rows;
+};
+
+void step_by_norms(const StepPlan& plan, const UpdateRule& rule,
+                   const std::vector<StepVariable>& variables, bool layerwise) {
+  std::vector<std::variant<Held<float>, Held<double>>> all;
+  std::vector<double> squares;
+  for (const StepVariable& v : variables) {
+    if (v.variable.dtype() == DType::kFloat64) {
+      all.emplace_back(Held<double>(plan, rule, v));
+    } else {
+      all.emplace_back(Held<float>(plan, rule, v));
+    }
+    if (clips_by_norm(plan)) {
+      squares.push_back(std::visit([](auto& held) { return held.squares(); }, all.back()));
+    }
+  }
+  squares.resize(all.size());
+  const std::vector<double> factors = clip_factors(plan, squares);
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::visit([&](auto& held) { held.finish(factors[i], layerwise); }, all[i]);
+  }
+}
+
+}  // namespace
+
+void step_alone(const StepPlan& plan, const UpdateRule& rule,
+                const std::vector<StepVariable>& variables) {
+  const bool layerwise = plan.updates && dynamic_cast<const LayerwiseRule*>(&rule) != nullptr;
+  if (layerwise || clips_by_norm(plan)) return step_by_norms(plan, rule, variables, layerwise);
+  for (const StepVariable& v : variables) {
+    if (v.variable.dtype() == DType::kFloat64) {
+      run(update_of<double>(plan, rule, v), v);
+    } else {
+      run(update_of<float>(plan, rule, v), v);
+    }
+  }
+}
+
+}  // namespace keel

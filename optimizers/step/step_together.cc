@@ -1,0 +1,177 @@
+#include <keel/distribute/embedding/row_exchange.h>
+#include <keel/framework/kernels/update_rules/sum_of_squares.h>
+#include <keel/optimizers/step/gradient_clipping.h>
+#include <keel/optimizers/step/optimizer_step.h>
+#include <keel/optimizers/step/summed_rows.h>
+
+namespace keel {
+namespace {
+
+using distribute::Bytes;
+using distribute::Communicator;
+using distribute::OwnedRows;
+
+// Variables with gradients of one form, as this replica sees them.
+struct Some {
+  std::vector<const StepVariable*> variables;
+  std::vector<VariableUpdate<float>> updates;
+
+  bool empty() const { return variables.empty(); }
+  size_t size() const { return variables.size(); }
+};
+
+Some with_form(Form form, const StepPlan& plan, const UpdateRule& rule,
+               const std::vector<StepVariable>& variables) {
+  Some out;
+  for (const StepVariable& v : variables) {
+    if (v.form != form) continue;
+    out.variables.push_back(&v);
+    out.updates.emplace_back(plan, rule, v.memory, v.decays);
+  }
+  return out;
+}
+
+// Over all ranks, in their order.
+void sum_over_ranks(Communicator& communicator, std::vector<double>& values,
+                    std::string_view what) {
+  const std::vector<Bytes> received =
+      communicator.all_gather(distribute::as_bytes_of<double>(values), what);
+  std::ranges::fill(values, 0.0);
+  for (const Bytes& bytes : received) {
+    const auto part = distribute::as_elements<double>(bytes);
+    for (size_t i = 0; i < values.size(); ++i) values[i] += part[i];
+  }
+}
+
+// Gives `consume` the sums of the gradients of the elements that are this replica's to update.
+// False if the attachment is not accepted.
+bool deal_sums(Communicator& communicator, const Some& dense, const Communicator::Consume& consume,
+               const Communicator::Once& then, const Communicator::Attachment* attachment) {
+  std::vector<Tensor> gradients;
+  std::vector<std::span<const float>> pieces;
+  for (const StepVariable* v : dense.variables) {
+    gradients.push_back(v->gradient ? v->gradient.dense() : Tensor::zeros(v->variable.shape()));
+    pieces.push_back(gradients.back().data<float>());
+  }
+  if (attachment != nullptr) {
+    return communicator.reduce_scatter_if(pieces, *attachment, consume, then);
+  }
+  communicator.reduce_scatter(pieces, consume, then);
+  return true;
+}
+
+void share_values(Communicator& communicator, const Some& dense) {
+  std::vector<std::span<float>> values;
+  for (const StepVariable* v : dense.variables) values.push_back(v->variable.elements<float>());
+  communicator.share(values);
+}
+
+std::vector<int64_t> row_sizes(const Some& rows) {
+  std::vector<int64_t> out;
+  for (const StepVariable* v : rows.variables) out.push_back(row_size(v->variable));
+  return out;
+}
+
+// The sums of the rows that are this replica's to update.
+std::vector<OwnedRows> owned_sums(Communicator& communicator, const StepPlan& plan,
+                                  const Some& rows) {
+  std::vector<SummedRows<float>> mine;
+  std::vector<distribute::OutgoingRows> tables;
+  bool lags = false;
+  for (const StepVariable* v : rows.variables) {
+    mine.push_back(v->gradient ? sum_by_id<float>(v->gradient.slices(), row_size(v->variable))
+                               : SummedRows<float>{});
+    if (v->lagging != nullptr) add_to_zeros<float>(mine.back().values);
+    lags = lags || v->lagging != nullptr;
+  }
+  for (size_t i = 0; i < mine.size(); ++i) {
+    tables.push_back({.ids = mine[i].ids,
+                      .values = mine[i].values,
+                      .dim = row_size(rows.variables[i]->variable)});
+  }
+  std::vector<OwnedRows> out = lags ? sum_rows_as_dense(communicator, tables)
+                                    : distribute::sum_rows_to_owners(communicator, tables);
+  for (OwnedRows& table : out) unscale<float>(plan, table.values);
+  return out;
+}
+
+void change_shared_rows(Communicator& communicator, const Some& rows,
+                        std::vector<OwnedRows> owned) {
+  const std::vector<int64_t> dims = row_sizes(rows);
+  owned = distribute::share_owned_rows(communicator, std::move(owned), dims);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (dims[i] == 0) continue;
+    change_rows(rows.updates[i], owned[i].ids, owned[i].values.data(), dims[i],
+                rows.variables[i]->lagging);
+  }
+}
+
+using HeldUpdates = std::vector<HeldUpdate<float>>;
+
+void clip(Communicator& communicator, const StepPlan& plan, HeldUpdates& dense,
+          std::vector<OwnedRows>& rows) {
+  std::vector<double> squares;
+  for (HeldUpdate<float>& held : dense) squares.push_back(held.squares());
+  for (const OwnedRows& table : rows) {
+    squares.push_back(
+        kernels::sum_of_squares(table.values.data(), static_cast<int64_t>(table.values.size())));
+  }
+  sum_over_ranks(communicator, squares, "the norms of gradients");
+  const std::vector<double> factors = clip_factors(plan, squares);
+  for (size_t i = 0; i < dense.size(); ++i) dense[i].scale(factors[i]);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto factor = static_cast<float>(factors[dense.size() + i]);
+    for (float& x : rows[i].values) x *= factor;
+  }
+}
+
+void step_layerwise(Communicator& communicator, HeldUpdates& dense) {
+  std::vector<double> squares;
+  for (HeldUpdate<float>& held : dense) {
+    const SumsOfSquares sums = held.direct();
+    squares.push_back(sums.values);
+    squares.push_back(sums.directions);
+  }
+  sum_over_ranks(communicator, squares, "the norms of layers");
+  for (size_t i = 0; i < dense.size(); ++i) {
+    dense[i].move(LayerwiseRule::ratio(squares[2 * i], squares[2 * i + 1]));
+  }
+}
+
+}  // namespace
+
+bool step_together(Communicator& communicator, const StepPlan& plan, const UpdateRule& rule,
+                   const std::vector<StepVariable>& variables, const Communicator::Once& then,
+                   const Communicator::Attachment* attachment) {
+  Some dense = with_form(Form::kDense, plan, rule, variables);
+  const Some rows = with_form(Form::kRows, plan, rule, variables);
+  const bool layerwise = plan.updates && dynamic_cast<const LayerwiseRule*>(&rule) != nullptr;
+  const bool clips = clips_by_norm(plan);
+  const bool shares = (plan.updates || plan.overwrites) && communicator.placement().processes() > 1;
+  HeldUpdates held;
+  if (layerwise || clips) held = HeldUpdates(dense.updates.begin(), dense.updates.end());
+  const bool ends_with_sums = !dense.empty() && rows.empty() && held.empty() && !shares;
+  if (!dense.empty()) {
+    const auto consume = [&](size_t i, int64_t begin, std::span<const float> sum) {
+      const auto n = static_cast<int64_t>(sum.size());
+      held.empty() ? dense.updates[i](begin, sum.data(), n) : held[i].take(begin, sum.data(), n);
+    };
+    const Communicator::Once last = ends_with_sums ? then : Communicator::Once();
+    if (!deal_sums(communicator, dense, consume, last, attachment)) return false;
+  }
+  if (ends_with_sums) return true;
+  std::vector<OwnedRows> owned;
+  if (!rows.empty()) owned = owned_sums(communicator, plan, rows);
+  if (clips) clip(communicator, plan, held, owned);
+  if (layerwise) {
+    step_layerwise(communicator, held);
+  } else {
+    for (HeldUpdate<float>& h : held) h.finish();
+  }
+  if (!dense.empty() && shares) share_values(communicator, dense);
+  if (!rows.empty()) change_shared_rows(communicator, rows, std::move(owned));
+  communicator.local_barrier("the end of a step", then);
+  return true;
+}
+
+}  // namespace keel
