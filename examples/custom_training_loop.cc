@@ -9,7 +9,7 @@
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/losses/crossentropy.h>
-#include <keel/layers/model.h>
+#include <keel/layers/training/model.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
 

@@ -4,9 +4,9 @@
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/merging/concatenate.h>
-#include <keel/layers/summary.h>
+#include <keel/layers/visualization/summary.h>
 #include <keel/optimizers/adagrad.h>
 
 using namespace keel;

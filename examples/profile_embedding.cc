@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <keel/layers/estimator/profile.h>
-#include <keel/layers/text_table.h>
+#include <keel/layers/embedding/v1/lookup_statistics.h>
+#include <keel/layers/visualization/text_table.h>
 
 using namespace keel;
 

@@ -3,7 +3,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/core/dense.h>
-#include <keel/layers/model.h>
+#include <keel/layers/training/model.h>
 #include <keel/optimizers/adam.h>
 
 using namespace keel;

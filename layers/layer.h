@@ -140,9 +140,9 @@ class Layer : public Operation {
   // layer. NotImplementedError by default, for classes that files cannot name.
   virtual Config get_config() const;
 
-  // How plans for serving compute this layer (layers/serving/planner.h): adds steps that give what
-  // call() gives without training, and returns their results. Nothing by default: plans call the
-  // layer. The layer is built, and the inputs have no masks that it would see.
+  // How plans for serving compute this layer (layers/serving/steps/planner.h): adds steps that give
+  // what call() gives without training, and returns their results. Nothing by default: plans call
+  // the layer. The layer is built, and the inputs have no masks that it would see.
   virtual std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const;
 
   Tensors replay(const Tensors& inputs, const CallOptions& options) override {

@@ -9,9 +9,9 @@
 
 #include <keel/distribute/fail_together.h>
 #include <keel/framework/base/atomic_file.h>
-#include <keel/layers/model.h>
+#include <keel/layers/callbacks/terminate_on_signal.h>
+#include <keel/layers/training/model.h>
 #include <keel/layers/training/per_replica_values.h>
-#include <keel/layers/training/terminate_on_signal.h>
 #include <keel/savedmodel/checkpoint_file.h>
 #include <keel/savedmodel/hdf5_file.h>
 

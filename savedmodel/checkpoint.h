@@ -28,7 +28,7 @@
 #include <string>
 #include <vector>
 
-#include <keel/layers/embedding/mid_level/tracked_tables.h>
+#include <keel/layers/embedding/tables/tracked_tables.h>
 #include <keel/layers/layer.h>
 #include <keel/optimizers/optimizer.h>
 

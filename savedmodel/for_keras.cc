@@ -6,7 +6,7 @@
 
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/embedding/tpu_embedding.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/registry.h>
 #include <keel/savedmodel/keras_interactions.h>
 #include <keel/savedmodel/model_weights.h>

@@ -1,7 +1,7 @@
 // Models with layers of this library alone, rewritten into layers that Keras has.
 #pragma once
 
-#include <keel/layers/model.h>
+#include <keel/layers/training/model.h>
 
 namespace keel {
 

@@ -6,9 +6,9 @@
 #include <keel/autodiff/tape.h>
 #include <keel/framework/quantizers.h>
 #include <keel/layers/core/embedding.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/sequential.h>
 #include <keel/savedmodel/for_keras.h>
 #include <keel/savedmodel/model_weights.h>
 #include <keel/savedmodel/node_results.h>

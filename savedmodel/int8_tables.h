@@ -1,7 +1,7 @@
 // Models whose tables are in 8 bits.
 #pragma once
 
-#include <keel/layers/model.h>
+#include <keel/layers/training/model.h>
 
 namespace keel {
 

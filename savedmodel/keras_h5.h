@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include <keel/layers/model.h>
+#include <keel/layers/training/model.h>
 #include <keel/savedmodel/signature.h>
 
 namespace keel {

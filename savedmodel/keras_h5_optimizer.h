@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <keel/layers/model.h>
+#include <keel/layers/training/model.h>
 #include <keel/savedmodel/hdf5_file.h>
 
 namespace keel {

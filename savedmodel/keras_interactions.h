@@ -6,7 +6,7 @@
 #include <string>
 
 #include <keel/layers/core/dense.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/interaction/dot_interaction.h>
 #include <keel/layers/interaction/feature_cross.h>
 

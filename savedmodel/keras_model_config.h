@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include <keel/layers/model.h>
+#include <keel/layers/training/model.h>
 
 namespace keel {
 

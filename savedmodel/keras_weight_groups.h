@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <keel/layers/model.h>
+#include <keel/layers/training/model.h>
 
 namespace keel {
 

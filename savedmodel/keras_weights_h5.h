@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <keel/layers/model.h>
+#include <keel/layers/training/model.h>
 #include <keel/savedmodel/hdf5_contents.h>
 #include <keel/savedmodel/legacy_weights.h>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <keel/layers/model.h>
+#include <keel/layers/training/model.h>
 #include <keel/savedmodel/hdf5_contents.h>
 
 namespace keel {

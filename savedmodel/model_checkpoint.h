@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include <keel/layers/training/monitor.h>
+#include <keel/layers/callbacks/monitor.h>
 
 namespace keel {
 

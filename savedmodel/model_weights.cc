@@ -4,8 +4,8 @@
 #include <set>
 
 #include <keel/autodiff/replica_context.h>
-#include <keel/layers/functional.h>
-#include <keel/layers/sequential.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
 
 namespace keel {
 namespace {

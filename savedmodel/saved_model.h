@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include <keel/layers/model.h>
+#include <keel/layers/training/model.h>
 #include <keel/savedmodel/signature.h>
 
 namespace keel {

@@ -5,8 +5,8 @@
 #include <set>
 
 #include <keel/distribute/strategy.h>
-#include <keel/layers/functional.h>
-#include <keel/layers/sequential.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/serving/serving_plan.h>
 #include <keel/layers/training/output_names.h>
 #include <keel/savedmodel/keras_model_config.h>

@@ -17,7 +17,7 @@
 #include <string>
 
 #include <keel/framework/data/example_parser.h>
-#include <keel/layers/model.h>
+#include <keel/layers/training/model.h>
 
 namespace keel {
 

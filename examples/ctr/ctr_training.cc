@@ -13,7 +13,7 @@
 #include <keel/framework/base/termination.h>
 #include <keel/layers/layer_state.h>
 #include <keel/layers/losses/crossentropy.h>
-#include <keel/layers/metrics/auc.h>
+#include <keel/layers/metrics/confusion/auc.h>
 #include <keel/layers/metrics/crossentropy.h>
 #include <keel/layers/training/terminal_progress.h>
 #include <keel/optimizers/adam.h>

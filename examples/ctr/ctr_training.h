@@ -10,8 +10,8 @@
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/strategy.h>
 #include <keel/framework/config/config.h>
+#include <keel/layers/callbacks/early_stopping.h>
 #include <keel/layers/ctr/ctr_model.h>
-#include <keel/layers/training/early_stopping.h>
 #include <keel/optimizers/optimizer.h>
 #include <keel/savedmodel/checkpoint_manager.h>
 

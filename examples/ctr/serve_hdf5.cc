@@ -4,7 +4,7 @@
 #include <keel/framework/base/atomic_file.h>
 #include <keel/framework/data/csv/csv.h>
 #include <keel/layers/ctr/ctr_schema.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/savedmodel/saved_model.h>
 
 #include "examples/ctr/predictions_csv.h"

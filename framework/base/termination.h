@@ -7,7 +7,7 @@
 //     if (const auto signal = TerminationSignals::received()) return exit_status(*signal);
 //   }
 //
-// callbacks::TerminateOnSignal (layers/training/terminate_on_signal.h) does so in fit.
+// callbacks::TerminateOnSignal (layers/callbacks/terminate_on_signal.h) does so in fit.
 #pragma once
 
 #include <optional>

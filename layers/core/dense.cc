@@ -2,7 +2,7 @@
 
 #include <keel/layers/cast.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/serving/planner.h>
+#include <keel/layers/serving/steps/planner.h>
 
 namespace keel {
 

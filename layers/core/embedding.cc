@@ -6,7 +6,7 @@
 #include <keel/autodiff/tape.h>
 #include <keel/framework/quantizers.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/serving/planner.h>
+#include <keel/layers/serving/steps/planner.h>
 
 namespace keel {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <map>
 
-#include <keel/layers/input_layer.h>
+#include <keel/layers/functional/input_layer.h>
 #include <keel/layers/merging/concatenate.h>
 #include <keel/layers/preprocessing/integer_lookup.h>
 #include <keel/layers/preprocessing/string_lookup.h>

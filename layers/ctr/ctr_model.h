@@ -7,7 +7,7 @@
 
 #include <keel/layers/ctr/ctr_features.h>
 #include <keel/layers/embedding/tpu_embedding.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 
 namespace keel {
 

@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include <keel/layers/embedding/engine_driver.h>
-#include <keel/layers/embedding/host_lookup.h>
-#include <keel/layers/embedding/mid_level/host_tables.h>
+#include <keel/layers/embedding/tables/engine_driver.h>
+#include <keel/layers/embedding/tables/host_lookup.h>
+#include <keel/layers/embedding/tables/host_tables.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 
 namespace keel {

@@ -1,8 +1,8 @@
 #include <keel/layers/embedding/embed_reduce.h>
 
 #include <keel/autodiff/ops.h>
-#include <keel/layers/embedding/id_rows.h>
-#include <keel/layers/embedding/table_config.h>
+#include <keel/layers/embedding/tables/id_rows.h>
+#include <keel/layers/embedding/tables/table_config.h>
 #include <keel/layers/registry.h>
 
 namespace keel {

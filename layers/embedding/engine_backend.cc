@@ -3,7 +3,7 @@
 #include <keel/autodiff/tape.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/layers/embedding/backend.h>
-#include <keel/layers/embedding/bags.h>
+#include <keel/layers/embedding/tables/bags.h>
 
 namespace keel {
 

@@ -3,9 +3,9 @@
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/strategy.h>
 #include <keel/layers/embedding/backend.h>
-#include <keel/layers/embedding/host_lookup.h>
+#include <keel/layers/embedding/tables/host_lookup.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/serving/planner.h>
+#include <keel/layers/serving/steps/planner.h>
 
 namespace keel {
 namespace {

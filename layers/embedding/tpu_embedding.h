@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include <keel/layers/embedding/bags.h>
+#include <keel/layers/embedding/tables/bags.h>
 #include <keel/layers/layer.h>
 
 namespace keel {

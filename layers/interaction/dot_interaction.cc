@@ -5,7 +5,7 @@
 #include <keel/framework/kernels/embedding/interaction.h>
 #include <keel/layers/merging/merge.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/serving/planner.h>
+#include <keel/layers/serving/steps/planner.h>
 
 namespace keel {
 namespace {

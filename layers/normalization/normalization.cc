@@ -8,7 +8,7 @@
 #include <keel/framework/data/dataset.h>
 #include <keel/layers/cast.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/serving/planner.h>
+#include <keel/layers/serving/steps/planner.h>
 
 namespace keel {
 namespace {

@@ -1,7 +1,7 @@
 #include <keel/layers/regularization/activity_regularization.h>
 
 #include <keel/layers/registry.h>
-#include <keel/layers/serving/plan_step.h>
+#include <keel/layers/serving/steps/plan_step.h>
 
 namespace keel {
 

@@ -5,7 +5,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/framework/base/parallel.h>
-#include <keel/layers/serving/planner.h>
+#include <keel/layers/serving/steps/planner.h>
 
 namespace keel {
 namespace {

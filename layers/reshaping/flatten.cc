@@ -3,7 +3,7 @@
 #include <keel/autodiff/ops.h>
 #include <keel/layers/data_format.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/serving/planner.h>
+#include <keel/layers/serving/steps/planner.h>
 
 namespace keel {
 

@@ -4,7 +4,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/serving/planner.h>
+#include <keel/layers/serving/steps/planner.h>
 
 namespace keel {
 namespace {

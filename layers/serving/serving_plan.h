@@ -34,8 +34,8 @@
 #include <string>
 #include <vector>
 
-#include <keel/layers/model.h>
-#include <keel/layers/serving/tensor_view.h>
+#include <keel/layers/serving/steps/tensor_view.h>
+#include <keel/layers/training/model.h>
 
 namespace keel {
 

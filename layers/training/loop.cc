@@ -7,7 +7,7 @@
 
 #include <keel/layers/training/batch_source.h>
 #include <keel/layers/training/callback_list.h>
-#include <keel/layers/training/class_weight.h>
+#include <keel/layers/training/compile/class_weight.h>
 #include <keel/layers/training/predict_step.h>
 #include <keel/layers/training/process_agreement.h>
 #include <keel/layers/training/progbar_logger.h>

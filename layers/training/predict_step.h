@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <keel/distribute/strategy.h>
-#include <keel/layers/model.h>
+#include <keel/layers/training/model.h>
 
 namespace keel {
 

@@ -3,7 +3,7 @@
 
 #include <keel/distribute/process_group.h>
 #include <keel/framework/config/config.h>
-#include <keel/layers/model.h>
+#include <keel/layers/training/model.h>
 #include <keel/layers/training/training_options.h>
 
 namespace keel {

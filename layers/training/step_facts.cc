@@ -4,7 +4,7 @@
 #include <ostream>
 
 #include <keel/distribute/gather_tensors.h>
-#include <keel/layers/training/step_data.h>
+#include <keel/layers/training/compile/step_data.h>
 
 namespace keel {
 namespace {

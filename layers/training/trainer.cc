@@ -13,7 +13,7 @@
 #include <keel/distribute/gather_tensors.h>
 #include <keel/layers/activity_loss_scale.h>
 #include <keel/layers/cast.h>
-#include <keel/layers/training/compile_config.h>
+#include <keel/layers/training/compile/compile_config.h>
 #include <keel/layers/training/output_names.h>
 #include <keel/layers/training/per_replica_values.h>
 #include <keel/layers/training/step_facts.h>

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <keel/distribute/strategy.h>
-#include <keel/layers/model.h>
-#include <keel/layers/training/compiled_loss.h>
-#include <keel/layers/training/compiled_metrics.h>
+#include <keel/layers/training/compile/compiled_loss.h>
+#include <keel/layers/training/compile/compiled_metrics.h>
+#include <keel/layers/training/model.h>
 
 namespace keel {
 

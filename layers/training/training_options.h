@@ -8,9 +8,9 @@
 
 #include <keel/framework/data/dataset.h>
 #include <keel/layers/training/callback.h>
-#include <keel/layers/training/class_weight.h>
+#include <keel/layers/training/compile/class_weight.h>
+#include <keel/layers/training/compile/step_data.h>
 #include <keel/layers/training/history.h>
-#include <keel/layers/training/step_data.h>
 
 namespace keel {
 

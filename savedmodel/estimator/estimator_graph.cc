@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include <keel/layers/estimator/dense_features.h>
+#include <keel/layers/feature_columns/dense_features.h>
 
 namespace keel::estimator {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <keel/layers/estimator/embedding_config_spec.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/embedding/v1/embedding_config_spec.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/savedmodel/estimator/estimator_spec.h>
 
 namespace keel::estimator {

@@ -23,7 +23,7 @@
 #include <string>
 
 #include <keel/distribute/tpu/tpu_strategy.h>
-#include <keel/layers/estimator/embedding_config_spec.h>
+#include <keel/layers/embedding/v1/embedding_config_spec.h>
 #include <keel/savedmodel/estimator/estimator_spec.h>
 
 namespace keel::estimator {

@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include <keel/framework/base/crc32c.h>
-#include <keel/layers/summary.h>
+#include <keel/layers/visualization/summary.h>
 #include <keel/savedmodel/checkpoint_file.h>
 #include <keel/savedmodel/saved_model.h>
 #include <keel/savedmodel/tool/commands.h>

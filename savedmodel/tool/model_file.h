@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <keel/layers/model.h>
+#include <keel/layers/training/model.h>
 #include <keel/savedmodel/signature.h>
 
 namespace keel::tool {

@@ -1,7 +1,7 @@
 // keel plot: a picture of a model.
 #include <iostream>
 
-#include <keel/layers/plot_model.h>
+#include <keel/layers/visualization/plot_model.h>
 #include <keel/savedmodel/tool/commands.h>
 #include <keel/savedmodel/tool/model_file.h>
 

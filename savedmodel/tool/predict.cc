@@ -3,7 +3,7 @@
 
 #include <keel/framework/base/atomic_file.h>
 #include <keel/framework/data/tfrecord.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/training/output_names.h>
 #include <keel/savedmodel/keras_model_config.h>
 #include <keel/savedmodel/saved_model.h>

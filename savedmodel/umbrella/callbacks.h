@@ -1,16 +1,16 @@
 // All callbacks of fit(), and Callback, the base class of your own.
 #pragma once
 
+#include <keel/layers/callbacks/csv_logger.h>
+#include <keel/layers/callbacks/early_stopping.h>
+#include <keel/layers/callbacks/lambda_callback.h>
+#include <keel/layers/callbacks/learning_rate_scheduler.h>
+#include <keel/layers/callbacks/reduce_lr_on_plateau.h>
+#include <keel/layers/callbacks/swap_ema_weights.h>
+#include <keel/layers/callbacks/tensorboard.h>
+#include <keel/layers/callbacks/terminate_on_nan.h>
+#include <keel/layers/callbacks/terminate_on_signal.h>
 #include <keel/layers/training/callback.h>
-#include <keel/layers/training/csv_logger.h>
-#include <keel/layers/training/early_stopping.h>
-#include <keel/layers/training/lambda_callback.h>
-#include <keel/layers/training/learning_rate_scheduler.h>
 #include <keel/layers/training/progbar_logger.h>
-#include <keel/layers/training/reduce_lr_on_plateau.h>
-#include <keel/layers/training/swap_ema_weights.h>
-#include <keel/layers/training/tensorboard.h>
-#include <keel/layers/training/terminate_on_nan.h>
-#include <keel/layers/training/terminate_on_signal.h>
 #include <keel/savedmodel/backup_and_restore.h>
 #include <keel/savedmodel/model_checkpoint.h>

@@ -19,15 +19,15 @@
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/core/identity.h>
 #include <keel/layers/core/masking.h>
-#include <keel/layers/functional.h>
-#include <keel/layers/input_layer.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/interaction/dot_interaction.h>
 #include <keel/layers/interaction/feature_cross.h>
 #include <keel/layers/layer.h>
 #include <keel/layers/merging/concatenate.h>
 #include <keel/layers/merging/dot.h>
 #include <keel/layers/merging/merge.h>
-#include <keel/layers/model.h>
 #include <keel/layers/normalization/batch_normalization.h>
 #include <keel/layers/normalization/group_normalization.h>
 #include <keel/layers/normalization/layer_normalization.h>
@@ -35,7 +35,6 @@
 #include <keel/layers/normalization/rescaling.h>
 #include <keel/layers/normalization/rms_normalization.h>
 #include <keel/layers/normalization/unit_normalization.h>
-#include <keel/layers/plot_model.h>
 #include <keel/layers/pooling/average_pooling1d.h>
 #include <keel/layers/pooling/global_average_pooling1d.h>
 #include <keel/layers/pooling/global_max_pooling1d.h>
@@ -66,7 +65,8 @@
 #include <keel/layers/reshaping/up_sampling1d.h>
 #include <keel/layers/reshaping/zero_padding1d.h>
 #include <keel/layers/retrieval/brute_force_retrieval.h>
-#include <keel/layers/sequential.h>
-#include <keel/layers/summary.h>
+#include <keel/layers/training/model.h>
+#include <keel/layers/visualization/plot_model.h>
+#include <keel/layers/visualization/summary.h>
 #include <keel/layers/wrappers/bidirectional.h>
 #include <keel/layers/wrappers/time_distributed.h>

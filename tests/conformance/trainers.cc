@@ -6,7 +6,7 @@
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
 #include <keel/layers/embedding/mid_level/tpu_embedding.h>
-#include <keel/layers/estimator/tpu_embedding_v1.h>
+#include <keel/layers/embedding/v1/tpu_embedding_v1.h>
 
 #include "tests/conformance/case_optimizer.h"
 

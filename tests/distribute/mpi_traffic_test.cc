@@ -10,7 +10,7 @@
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/embedding/tpu_embedding.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/merging/concatenate.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>

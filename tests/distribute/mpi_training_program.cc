@@ -13,7 +13,7 @@
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/embedding/tpu_embedding.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/layer_state.h>
 #include <keel/layers/losses/crossentropy.h>
 #include <keel/layers/merging/concatenate.h>

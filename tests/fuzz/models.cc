@@ -2,7 +2,7 @@
 
 #include <keel/framework/config/config.h>
 #include <keel/layers/core/dense.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/merging/merge.h>
 #include <keel/savedmodel/keras_model_config.h>
 

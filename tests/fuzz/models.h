@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <keel/framework/config/config.h>
-#include <keel/layers/model.h>
+#include <keel/layers/training/model.h>
 
 namespace keel::fuzz {
 

@@ -3,7 +3,7 @@
 
 #include <keel/layers/core/dense.h>
 #include <keel/layers/ctr/ctr_model.h>
-#include <keel/layers/sequential.h>
+#include <keel/layers/functional/sequential.h>
 
 int main() {
   using namespace keel;

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/layers/core/dense.h>
-#include <keel/layers/input_layer.h>
+#include <keel/layers/functional/input_layer.h>
 #include <keel/layers/registry.h>
 
 namespace keel::keras_keys_test {

@@ -4,7 +4,7 @@
 #include <keel/autodiff/tape.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
-#include <keel/layers/sequential.h>
+#include <keel/layers/functional/sequential.h>
 
 namespace keel::layer_losses_test {
 

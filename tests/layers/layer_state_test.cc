@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/layers/core/dense.h>
-#include <keel/layers/sequential.h>
+#include <keel/layers/functional/sequential.h>
 
 namespace keel::layer_state_test {
 

@@ -6,7 +6,7 @@
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/core/dense.h>
-#include <keel/layers/input_layer.h>
+#include <keel/layers/functional/input_layer.h>
 #include <keel/layers/regularization/dropout.h>
 
 namespace keel::layer_test {

@@ -4,9 +4,9 @@
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/core/masking.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/reshaping/flatten.h>
-#include <keel/layers/sequential.h>
 
 namespace keel::masks_test {
 

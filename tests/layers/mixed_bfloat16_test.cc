@@ -8,11 +8,11 @@
 #include <keel/layers/attention/multi_head_attention.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/einsum_dense.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/interaction/dot_interaction.h>
 #include <keel/layers/interaction/feature_cross.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/sequential.h>
 #include <keel/layers/serving/serving_plan.h>
 #include <keel/optimizers/adam.h>
 

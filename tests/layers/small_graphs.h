@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 
 namespace keel {
 

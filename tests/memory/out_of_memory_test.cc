@@ -22,13 +22,13 @@
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/embedding/tpu_embedding.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/merging/concatenate.h>
 #include <keel/layers/normalization/batch_normalization.h>
 #include <keel/layers/normalization/normalization.h>
 #include <keel/layers/preprocessing/discretization.h>
 #include <keel/layers/preprocessing/string_lookup.h>
-#include <keel/layers/sequential.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
 #include <keel/savedmodel/checkpoint.h>

@@ -10,12 +10,12 @@
 #include <keel/framework/random.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/layer_state.h>
 #include <keel/layers/merging/concatenate.h>
 #include <keel/layers/normalization/batch_normalization.h>
 #include <keel/layers/regularization/dropout.h>
-#include <keel/layers/sequential.h>
 #include <keel/losses.h>
 #include <keel/metrics.h>
 #include <keel/optimizers/adagrad.h>

@@ -10,9 +10,9 @@
 #include <keel/framework/data/example.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/embed_reduce.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/merging/concatenate.h>
-#include <keel/layers/sequential.h>
 #include <keel/savedmodel/saved_model.h>
 
 #include "tests/savedmodel/temp_folder.h"

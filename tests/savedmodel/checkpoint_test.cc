@@ -9,11 +9,11 @@
 #include <keel/framework/random.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/naming.h>
 #include <keel/layers/normalization/batch_normalization.h>
 #include <keel/layers/regularization/dropout.h>
-#include <keel/layers/sequential.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
 #include <keel/optimizers/schedules/schedules.h>

@@ -4,11 +4,11 @@
 
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/interaction/dot_interaction.h>
 #include <keel/layers/interaction/feature_cross.h>
 #include <keel/layers/merging/concatenate.h>
-#include <keel/layers/sequential.h>
 #include <keel/savedmodel/saved_model.h>
 
 #include "tests/savedmodel/temp_folder.h"

@@ -10,10 +10,10 @@
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/embedding/tpu_embedding.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/reshaping/flatten.h>
-#include <keel/layers/sequential.h>
 #include <keel/layers/serving/serving_plan.h>
 #include <keel/layers/wrappers/time_distributed.h>
 #include <keel/optimizers/adam.h>

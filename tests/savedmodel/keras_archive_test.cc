@@ -6,11 +6,11 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/core/dense.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/preprocessing/integer_lookup.h>
 #include <keel/layers/preprocessing/string_lookup.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/sequential.h>
 #include <keel/optimizers/adam.h>
 #include <keel/savedmodel/hdf5_file.h>
 #include <keel/savedmodel/saved_model.h>

@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 
 #include <keel/layers/core/dense.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/reshaping/flatten.h>
-#include <keel/layers/sequential.h>
 #include <keel/metrics.h>
 #include <keel/savedmodel/hdf5_contents.h>
 #include <keel/savedmodel/saved_model.h>

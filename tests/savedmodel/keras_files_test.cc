@@ -8,7 +8,7 @@
 
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/registry.h>
 #include <keel/savedmodel/hdf5_file.h>
 #include <keel/savedmodel/saved_model.h>

@@ -4,8 +4,8 @@
 
 #include <keel/framework/random.h>
 #include <keel/layers/core/dense.h>
-#include <keel/layers/input_layer.h>
-#include <keel/layers/sequential.h>
+#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/optimizers/registry.h>
 #include <keel/savedmodel/checkpoint.h>
 #include <keel/savedmodel/saved_model.h>

@@ -9,14 +9,14 @@
 #include <keel/layers/attention/grouped_query_attention.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/interaction/feature_cross.h>
 #include <keel/layers/merging/concatenate.h>
 #include <keel/layers/normalization/batch_normalization.h>
 #include <keel/layers/normalization/layer_normalization.h>
 #include <keel/layers/regularization/dropout.h>
 #include <keel/layers/reshaping/flatten.h>
-#include <keel/layers/sequential.h>
 #include <keel/layers/wrappers/time_distributed.h>
 #include <keel/losses.h>
 #include <keel/metrics.h>

@@ -5,8 +5,8 @@
 
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/identity.h>
-#include <keel/layers/input_layer.h>
-#include <keel/layers/sequential.h>
+#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/savedmodel/saved_model.h>
 
 #include "tests/savedmodel/temp_folder.h"

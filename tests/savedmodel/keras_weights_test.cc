@@ -5,11 +5,11 @@
 
 #include <keel/layers/attention/grouped_query_attention.h>
 #include <keel/layers/core/dense.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/interaction/feature_cross.h>
 #include <keel/layers/merging/concatenate.h>
 #include <keel/layers/normalization/batch_normalization.h>
-#include <keel/layers/sequential.h>
 #include <keel/layers/sublayer_attributes.h>
 #include <keel/optimizers/adam.h>
 #include <keel/savedmodel/hdf5_file.h>

@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <keel/layers/callbacks/lambda_callback.h>
 #include <keel/layers/core/dense.h>
-#include <keel/layers/sequential.h>
-#include <keel/layers/training/lambda_callback.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/losses.h>
 #include <keel/metrics.h>
 #include <keel/optimizers/sgd.h>

@@ -7,12 +7,12 @@
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/embedding/tpu_embedding.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/merging/concatenate.h>
 #include <keel/layers/normalization/batch_normalization.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/reshaping/flatten.h>
-#include <keel/layers/sequential.h>
 #include <keel/savedmodel/hdf5_file.h>
 
 #include "tests/savedmodel/temp_folder.h"

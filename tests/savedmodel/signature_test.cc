@@ -6,10 +6,10 @@
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/embedding/embed_reduce.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/merging/concatenate.h>
 #include <keel/layers/reshaping/flatten.h>
-#include <keel/layers/sequential.h>
 #include <keel/savedmodel/hdf5_file.h>
 #include <keel/savedmodel/saved_model.h>
 #include <keel/savedmodel/signature_files.h>

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <keel/layers/embedding/mid_level/host_tables.h>
+#include <keel/layers/embedding/tables/host_tables.h>
 
 namespace keel::tpu {
 

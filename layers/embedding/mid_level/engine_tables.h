@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <keel/layers/embedding/engine_driver.h>
-#include <keel/layers/embedding/mid_level/tracked_tables.h>
+#include <keel/layers/embedding/tables/engine_driver.h>
+#include <keel/layers/embedding/tables/tracked_tables.h>
 
 namespace keel {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <keel/framework/tensor_like.h>
-#include <keel/layers/embedding/table_config.h>
+#include <keel/layers/embedding/tables/table_config.h>
 
 namespace keel {
 

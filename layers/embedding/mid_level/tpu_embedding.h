@@ -29,9 +29,9 @@
 #include <string>
 
 #include <keel/distribute/per_replica.h>
-#include <keel/layers/embedding/engine_driver.h>
 #include <keel/layers/embedding/mid_level/embedding_base.h>
 #include <keel/layers/embedding/mid_level/output_shapes.h>
+#include <keel/layers/embedding/tables/engine_driver.h>
 
 namespace keel::tpu {
 

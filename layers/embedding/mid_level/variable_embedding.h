@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include <keel/layers/embedding/host_lookup.h>
 #include <keel/layers/embedding/mid_level/embedding_base.h>
+#include <keel/layers/embedding/tables/host_lookup.h>
 
 namespace keel::tpu {
 

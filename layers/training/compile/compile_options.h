@@ -6,8 +6,8 @@
 #include <string>
 
 #include <keel/layers/losses/loss.h>
-#include <keel/layers/training/by_output.h>
-#include <keel/layers/training/metrics_argument.h>
+#include <keel/layers/training/compile/by_output.h>
+#include <keel/layers/training/compile/metrics_argument.h>
 #include <keel/optimizers/optimizer.h>
 
 namespace keel {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
-#include <keel/layers/input_layer.h>
+#include <keel/layers/functional/input_layer.h>
 
 namespace keel::grouped_query_attention_test {
 

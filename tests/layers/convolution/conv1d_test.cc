@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/registry.h>
 
 #include "tests/layers/gradient_check.h"

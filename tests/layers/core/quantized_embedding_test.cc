@@ -8,8 +8,8 @@
 #include <keel/framework/quantizers.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/sequential.h>
 #include <keel/optimizers/sgd.h>
 
 namespace keel::quantized_embedding_test {

@@ -7,7 +7,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/registry.h>
 
 namespace keel::embed_reduce_test {

@@ -3,7 +3,7 @@
 
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/core/dense.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/training/training_options.h>
 #include <keel/optimizers/sgd.h>
 

@@ -9,7 +9,7 @@
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
-#include <keel/layers/input_layer.h>
+#include <keel/layers/functional/input_layer.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
 #include <keel/optimizers/schedules/schedules.h>

@@ -4,7 +4,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/layers/input_layer.h>
+#include <keel/layers/functional/input_layer.h>
 
 namespace keel::dot_interaction_test {
 

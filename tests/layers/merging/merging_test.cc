@@ -4,7 +4,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/layers/input_layer.h>
+#include <keel/layers/functional/input_layer.h>
 #include <keel/layers/merging/concatenate.h>
 #include <keel/layers/merging/dot.h>
 #include <keel/layers/merging/merge.h>

@@ -4,10 +4,10 @@
 
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/core/identity.h>
-#include <keel/layers/functional.h>
-#include <keel/layers/input_layer.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/merging/merge.h>
-#include <keel/layers/sequential.h>
 #include <keel/savedmodel/saved_model.h>
 
 #include "tests/layers/gradient_check.h"

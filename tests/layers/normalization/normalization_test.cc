@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/framework/data/dataset.h>
-#include <keel/layers/input_layer.h>
+#include <keel/layers/functional/input_layer.h>
 #include <keel/layers/registry.h>
 
 namespace keel::normalization_test {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/layers/functional.h>
-#include <keel/layers/input_layer.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/input_layer.h>
 
 namespace keel::category_encoding_test {
 

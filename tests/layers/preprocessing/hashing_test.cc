@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/layers/input_layer.h>
+#include <keel/layers/functional/input_layer.h>
 #include <keel/layers/preprocessing/hash.h>
 
 namespace keel::hashing_test {

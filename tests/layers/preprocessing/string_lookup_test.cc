@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/layers/input_layer.h>
+#include <keel/layers/functional/input_layer.h>
 #include <keel/layers/registry.h>
 
 namespace keel::string_lookup_test {

@@ -5,11 +5,11 @@
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/layers/core/embedding.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/recurrent/gru.h>
 #include <keel/layers/recurrent/lstm.h>
 #include <keel/layers/recurrent/simple_rnn.h>
-#include <keel/layers/sequential.h>
 
 #include "tests/layers/gradient_check.h"
 

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <keel/distribute/tpu/tpu_strategy.h>
-#include <keel/layers/input_layer.h>
-#include <keel/layers/sequential.h>
+#include <keel/layers/functional/input_layer.h>
+#include <keel/layers/functional/sequential.h>
 
 namespace keel::activity_regularization_test {
 

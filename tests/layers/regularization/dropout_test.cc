@@ -9,7 +9,7 @@
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/parallel.h>
-#include <keel/layers/input_layer.h>
+#include <keel/layers/functional/input_layer.h>
 
 namespace keel::dropout_test {
 

@@ -5,7 +5,7 @@
 
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/parallel.h>
-#include <keel/layers/input_layer.h>
+#include <keel/layers/functional/input_layer.h>
 #include <keel/layers/regularization/alpha_dropout.h>
 #include <keel/layers/regularization/dropout.h>
 #include <keel/layers/regularization/gaussian_dropout.h>

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/layers/input_layer.h>
+#include <keel/layers/functional/input_layer.h>
 
 #include "tests/layers/gradient_check.h"
 

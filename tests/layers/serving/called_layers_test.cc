@@ -8,12 +8,12 @@
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/attention/multi_head_attention.h>
 #include <keel/layers/core/embedding.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/merging/merge.h>
 #include <keel/layers/normalization/layer_normalization.h>
 #include <keel/layers/recurrent/gru.h>
 #include <keel/layers/regularization/dropout.h>
 #include <keel/layers/reshaping/flatten.h>
-#include <keel/layers/sequential.h>
 #include <keel/layers/serving/serving_plan.h>
 #include <keel/layers/wrappers/time_distributed.h>
 

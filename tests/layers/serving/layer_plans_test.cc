@@ -8,6 +8,7 @@
 #include <keel/layers/activation/relu.h>
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/core/identity.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/interaction/feature_cross.h>
 #include <keel/layers/merging/merge.h>
 #include <keel/layers/normalization/batch_normalization.h>
@@ -18,7 +19,6 @@
 #include <keel/layers/regularization/dropout.h>
 #include <keel/layers/reshaping/flatten.h>
 #include <keel/layers/reshaping/reshape.h>
-#include <keel/layers/sequential.h>
 #include <keel/layers/serving/serving_plan.h>
 
 #include "tests/layers/serving/models.h"

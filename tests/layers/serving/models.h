@@ -7,7 +7,7 @@
 
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/interaction/dot_interaction.h>
 #include <keel/layers/merging/concatenate.h>
 

@@ -7,7 +7,7 @@
 
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/parallel.h>
-#include <keel/layers/sequential.h>
+#include <keel/layers/functional/sequential.h>
 
 #include "tests/layers/serving/models.h"
 

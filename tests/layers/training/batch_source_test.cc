@@ -5,7 +5,7 @@
 #include <keel/autodiff/ops.h>
 #include <keel/callbacks.h>
 #include <keel/layers/core/dense.h>
-#include <keel/layers/sequential.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/optimizers/sgd.h>
 
 namespace keel::batch_source_test {

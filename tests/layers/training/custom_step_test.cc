@@ -7,7 +7,7 @@
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/core/dense.h>
-#include <keel/layers/sequential.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/losses.h>
 #include <keel/metrics.h>
 #include <keel/optimizers/sgd.h>

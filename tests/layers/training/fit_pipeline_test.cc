@@ -5,11 +5,11 @@
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/base/profile.h>
+#include <keel/layers/callbacks/lambda_callback.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>
-#include <keel/layers/functional.h>
-#include <keel/layers/sequential.h>
-#include <keel/layers/training/lambda_callback.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/training/training_options.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>

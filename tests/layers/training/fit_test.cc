@@ -11,7 +11,7 @@
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/random.h>
 #include <keel/layers/core/dense.h>
-#include <keel/layers/sequential.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/losses.h>
 #include <keel/metrics.h>
 #include <keel/optimizers/sgd.h>

@@ -5,7 +5,7 @@
 
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/core/dense.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/losses.h>
 #include <keel/metrics.h>
 #include <keel/optimizers/sgd.h>

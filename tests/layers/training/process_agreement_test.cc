@@ -5,9 +5,9 @@
 
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/core/dense.h>
+#include <keel/layers/functional/sequential.h>
 #include <keel/layers/losses/regression.h>
 #include <keel/layers/regularization/dropout.h>
-#include <keel/layers/sequential.h>
 #include <keel/optimizers/adam.h>
 
 #include "tests/distribute/fake_processes.h"

@@ -8,7 +8,7 @@
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/losses/regression.h>
 #include <keel/layers/merging/concatenate.h>
 #include <keel/optimizers/adagrad.h>

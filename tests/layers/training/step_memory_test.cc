@@ -6,7 +6,7 @@
 #include <keel/framework/base/parallel.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/optimizers/adagrad.h>
 
 namespace keel::step_memory_test {

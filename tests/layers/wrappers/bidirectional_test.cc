@@ -4,7 +4,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/core/dense.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/recurrent/gru.h>
 #include <keel/layers/recurrent/lstm.h>
 #include <keel/layers/recurrent/simple_rnn.h>

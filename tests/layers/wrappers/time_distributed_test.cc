@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/layers/core/dense.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/normalization/batch_normalization.h>
 #include <keel/layers/recurrent/simple_rnn.h>
 #include <keel/layers/registry.h>

@@ -8,10 +8,10 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/layers/core/dense.h>
-#include <keel/layers/estimator/dense_features.h>
-#include <keel/layers/input_layer.h>
+#include <keel/layers/feature_columns/dense_features.h>
+#include <keel/layers/functional/input_layer.h>
 #include <keel/layers/losses/crossentropy.h>
-#include <keel/layers/metrics/auc.h>
+#include <keel/layers/metrics/confusion/auc.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/embedding/tpu_parameters.h>
 #include <keel/optimizers/sgd.h>

@@ -19,7 +19,7 @@
 #include <keel/layers/core/identity.h>
 #include <keel/layers/embedding/embed_reduce.h>
 #include <keel/layers/embedding/tpu_embedding.h>
-#include <keel/layers/functional.h>
+#include <keel/layers/functional/functional.h>
 #include <keel/layers/merging/concatenate.h>
 #include <keel/layers/reshaping/flatten.h>
 #include <keel/optimizers/adam.h>

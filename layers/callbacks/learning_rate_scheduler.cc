@@ -1,0 +1,27 @@
+#include <keel/layers/callbacks/learning_rate_scheduler.h>
+
+#include <keel/layers/callbacks/monitor.h>
+#include <keel/layers/training/model.h>
+
+namespace keel {
+
+LearningRateSchedulerCallback::LearningRateSchedulerCallback(Options options)
+    : options_(std::move(options)) {
+  if (!options_.schedule) throw ValueError("LearningRateScheduler: needs a schedule");
+}
+
+void LearningRateSchedulerCallback::on_epoch_begin(int64_t epoch) {
+  Optimizer& optimizer = *model().optimizer();
+  const double rate = options_.schedule(epoch, optimizer.learning_rate());
+  optimizer.set_learning_rate(rate);
+  if (options_.verbose > 0) {
+    print_line(
+        str("\nEpoch ", epoch + 1, ": LearningRateScheduler setting learning rate to ", rate, "."));
+  }
+}
+
+void LearningRateSchedulerCallback::on_epoch_end(int64_t, Logs& logs) {
+  logs["learning_rate"] = model().optimizer()->learning_rate();
+}
+
+}  // namespace keel

@@ -1,0 +1,67 @@
+#include <keel/layers/callbacks/swap_ema_weights.h>
+
+#include <algorithm>
+
+#include <keel/autodiff/tape.h>
+#include <keel/layers/training/model.h>
+
+namespace keel {
+namespace {
+
+constexpr char kWeights[] = "weights/";
+
+std::vector<Variable> trained(const Model& model) {
+  std::vector<Variable> out = model.trainable_variables();
+  std::erase_if(out, [](const Variable& v) { return v.is_virtual(); });
+  return out;
+}
+
+}  // namespace
+
+void SwapEMAWeightsCallback::swap_in(std::vector<Tensor>& kept) {
+  const auto optimizer = model().optimizer();
+  const auto is_average = [](const Slot& slot) { return std::string(slot.name) == "average"; };
+  const std::vector<Slot> slots =
+      optimizer == nullptr ? std::vector<Slot>() : optimizer->slot_specs();
+  const auto average = std::ranges::find_if(slots, is_average);
+  if (average == slots.end()) {
+    throw RuntimeError("SwapEMAWeights: needs an optimizer with use_ema");
+  }
+  const NoGradient pause;
+  kept.clear();
+  for (const Variable& variable : trained(model())) {
+    kept.push_back(variable.read());
+    const std::vector<Variable> own = optimizer->slots(variable);
+    if (optimizer->iterations() > 0 && !own.empty()) {
+      variable.assign(own[static_cast<size_t>(average - slots.begin())].read());
+    }
+  }
+}
+
+void SwapEMAWeightsCallback::swap_out(std::vector<Tensor>& kept) {
+  if (kept.empty()) return;
+  size_t i = 0;
+  for (const Variable& variable : trained(model())) variable.assign(kept[i++]);
+  kept.clear();
+}
+
+void SwapEMAWeightsCallback::on_epoch_end(int64_t, Logs&) {
+  if (options_.swap_on_epoch) swap_in(of_epoch_);
+}
+
+Callback::State SwapEMAWeightsCallback::state() const {
+  State out = {{"swap_on_epoch", Tensor::scalar(options_.swap_on_epoch)}};
+  for (size_t i = 0; i < of_epoch_.size(); ++i) out[str(kWeights, i)] = of_epoch_[i];
+  return out;
+}
+
+void SwapEMAWeightsCallback::set_state(const State& state) {
+  of_epoch_.clear();
+  for (size_t i = 0;; ++i) {
+    const auto it = state.find(str(kWeights, i));
+    if (it == state.end()) return;
+    of_epoch_.push_back(it->second);
+  }
+}
+
+}  // namespace keel

@@ -1,0 +1,53 @@
+#include <keel/layers/callbacks/terminate_on_signal.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include <keel/distribute/process_group.h>
+#include <keel/layers/callbacks/monitor.h>
+#include <keel/layers/training/model.h>
+
+namespace keel {
+namespace {
+
+constexpr char kCaller[] = "TerminateOnSignal";
+
+// The largest signal number that a process has received, or 0. Collective.
+int signal_of_job(distribute::ProcessGroup& group, int mine) {
+  if (group.size() == 1) return mine;
+  int out = mine;
+  for (const auto& parts :
+       distribute::all_gather(group, kCaller, {std::as_bytes(std::span(&mine, 1))})) {
+    int theirs = 0;
+    if (!parts.empty()) std::memcpy(&theirs, parts[0].data(), sizeof(theirs));
+    out = std::max(out, theirs);
+  }
+  return out;
+}
+
+}  // namespace
+
+TerminateOnSignalCallback::TerminateOnSignalCallback(Options options) : options_(options) {
+  if (options_.frequency < 1) {
+    throw ValueError(kCaller, ": frequency must be at least 1, received ", options_.frequency);
+  }
+}
+
+void TerminateOnSignalCallback::on_train_begin() {
+  signals_.reset();  // of a run that ended with an error
+  signals_.emplace();
+  signal_.reset();
+}
+
+void TerminateOnSignalCallback::on_train_batch_end(int64_t batch, const Logs&) {
+  distribute::ProcessGroup& group = distribute::processes();
+  if (group.size() > 1 && (batch + 1) % options_.frequency != 0) return;
+  const int signal = signal_of_job(group, TerminationSignals::received().value_or(0));
+  if (signal == 0) return;
+  signal_ = signal;
+  print_line(str(signal_name(signal), ": training ends after batch ", batch + 1));
+  model().set_stop_training(true);
+}
+
+}  // namespace keel

@@ -1,0 +1,175 @@
+#include <keel/layers/embedding/tables/table_config.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace keel {
+namespace {
+
+void check(const TableConfig& t) {
+  if (t.vocabulary_size < 1) {
+    throw ValueError("TableConfig ", t.name, ": vocabulary_size must be positive, received ",
+                     t.vocabulary_size);
+  }
+  if (t.dim < 1)
+    throw ValueError("TableConfig ", t.name, ": dim must be positive, received ", t.dim);
+  combiner_from_name(t.combiner);
+  storage_from_name(t.storage_dtype);
+}
+
+void check(const std::string& path, const FeatureConfig& feature) {
+  if (feature.table == nullptr) throw ValueError("FeatureConfig '", path, "': table is not set");
+  if (feature.max_sequence_length < 0) {
+    throw ValueError("FeatureConfig '", path,
+                     "': max_sequence_length must not be negative, received ",
+                     feature.max_sequence_length);
+  }
+  const IdPolicy& policy = feature.id_policy;
+  if (policy.kind == IdPolicy::Kind::kDefaultRow &&
+      (policy.default_row < 0 || policy.default_row >= feature.table->vocabulary_size)) {
+    throw ValueError("FeatureConfig '", path, "': the default row of odd ids must be one of ",
+                     feature.table->vocabulary_size, " rows, received ", policy.default_row);
+  }
+}
+
+}  // namespace
+
+QuantizationConfig::QuantizationConfig(int64_t num_buckets_, double lower_, double upper_)
+    : num_buckets(num_buckets_), lower(lower_), upper(upper_) {
+  if (num_buckets < 2) {
+    throw ValueError("QuantizationConfig: num_buckets must be 2 or more, received ", num_buckets);
+  }
+  if (!(lower < upper)) {
+    throw ValueError("QuantizationConfig: lower must be below upper, received ", lower, " and ",
+                     upper);
+  }
+}
+
+Config encode(const IdPolicy& policy) {
+  switch (policy.kind) {
+    case IdPolicy::Kind::kDefault:
+      return "default";
+    case IdPolicy::Kind::kError:
+      return "error";
+    case IdPolicy::Kind::kIgnore:
+      return "ignore";
+    case IdPolicy::Kind::kDefaultRow:
+      break;
+  }
+  return policy.default_row;
+}
+
+void decode(const Config& config, IdPolicy& policy) {
+  if (config.is_integer()) {
+    policy = IdPolicy::use_row(config.integer());
+    return;
+  }
+  const std::string& name = config.string();
+  if (name == "default") {
+    policy = {};
+  } else if (name == "error") {
+    policy = IdPolicy::error();
+  } else if (name == "ignore") {
+    policy = IdPolicy::ignore();
+  } else {
+    throw ValueError("IdPolicy: must be default, error, ignore or a row, received '", name, "'");
+  }
+}
+
+Config encode(const QuantizationConfig& quantization) {
+  return Config::dict({{"num_buckets", quantization.num_buckets},
+                       {"lower", quantization.lower},
+                       {"upper", quantization.upper}});
+}
+
+void decode(const Config& config, std::optional<QuantizationConfig>& quantization) {
+  quantization.reset();
+  if (config.is_null()) return;
+  config_internal::reject_unknown_keys(config, {"num_buckets", "lower", "upper"},
+                                       "QuantizationConfig");
+  quantization.emplace(config["num_buckets"].integer(), config["lower"].number(),
+                       config["upper"].number());
+}
+
+kernels::Combiner combiner_from_name(const std::string& name) {
+  if (name == "mean") return kernels::Combiner::kMean;
+  if (name == "sum") return kernels::Combiner::kSum;
+  if (name == "sqrtn") return kernels::Combiner::kSqrtN;
+  throw ValueError("TableConfig: combiner must be mean, sum or sqrtn, received '", name, "'");
+}
+
+kernels::StorageType storage_from_name(const std::string& name) {
+  if (name == "float32") return kernels::StorageType::kFloat32;
+  if (name == "bfloat16") return kernels::StorageType::kBFloat16;
+  if (name == "float16") return kernels::StorageType::kFloat16;
+  throw ValueError("TableConfig: storage_dtype must be float32, bfloat16 or float16, received '",
+                   name, "'");
+}
+
+Table make_table(TableConfig config) {
+  check(config);
+  return std::make_shared<TableConfig>(std::move(config));
+}
+
+Initializer table_initializer(const TableConfig& table) {
+  if (table.initializer) return *table.initializer;
+  return initializers::truncated_normal(0.0, 1.0 / std::sqrt(static_cast<double>(table.dim)));
+}
+
+int TableSet::find(const Table& table) const {
+  const auto it = std::ranges::find_if(
+      tables, [&](const Entry& entry) { return entry.original == table || entry.own == table; });
+  return it == tables.end() ? -1 : static_cast<int>(it - tables.begin());
+}
+
+Nest<FeatureConfig> TableSet::on_own_tables(const Nest<FeatureConfig>& features,
+                                            const std::string& who) const {
+  const std::vector<std::string> paths = flatten_paths(features);
+  size_t i = 0;
+  return map_structure(features, [&](FeatureConfig feature) {
+    const std::string& path = paths[i++];
+    const int found = find(feature.table);
+    if (found < 0) {
+      throw ValueError(who, ": feature '", path, "' uses table '",
+                       feature.table == nullptr ? "" : feature.table->name,
+                       "', which is not one of the layer's");
+    }
+    feature.table = tables[found].own;
+    return feature;
+  });
+}
+
+TableSet collect_tables(const Nest<FeatureConfig>& features, const TableOptimizer& optimizer) {
+  TableSet out;
+  for_each_leaf(features, [&](const std::string& path, const FeatureConfig& feature) {
+    check(path, feature);
+    if (out.find(feature.table) < 0) {
+      check(*feature.table);
+      out.tables.push_back(
+          {.original = feature.table, .own = std::make_shared<TableConfig>(*feature.table)});
+    }
+  });
+  std::set<std::string> names;
+  for (size_t i = 0; i < out.tables.size(); ++i) {
+    TableConfig& config = *out.tables[i].own;
+    if (!config.optimizer) config.optimizer = optimizer;
+    if (config.name.empty()) config.name = "table_" + std::to_string(i);
+    if (!names.insert(config.name).second) {
+      throw ValueError("TPUEmbedding: two tables are named '", config.name, "'");
+    }
+  }
+  return out;
+}
+
+TableSet adopt_tables(const Nest<FeatureConfig>& features, const TableOptimizer& optimizer) {
+  TableSet out = collect_tables(features, optimizer);
+  for (TableSet::Entry& entry : out.tables) {
+    entry.original->optimizer = entry.own->optimizer;
+    entry.original->name = entry.own->name;
+    entry.own = entry.original;
+  }
+  return out;
+}
+
+}  // namespace keel

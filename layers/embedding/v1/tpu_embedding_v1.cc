@@ -1,0 +1,500 @@
+#include <keel/layers/embedding/v1/tpu_embedding_v1.h>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <mutex>
+
+#include <keel/autodiff/custom_gradient.h>
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/distribute/fail_together.h>
+#include <keel/distribute/strategy.h>
+#include <keel/framework/base/parallel.h>
+#include <keel/layers/embedding/tables/engine_driver.h>
+#include <keel/optimizers/embedding/tpu_parameters.h>
+
+namespace keel::tpu::v1 {
+namespace {
+
+constexpr char kWho[] = "tpu.v1.TPUEmbedding";
+
+using Options = TPUEmbeddingOptions;
+
+void check_strategy(const Options& options, const distribute::Strategy& strategy) {
+  if (!strategy.is_tpu()) {
+    throw ValueError(kWho, ": needs the scope of a TPUStrategy, received ", strategy.name());
+  }
+  const int cores = strategy.num_replicas_in_sync();
+  if (options.batch_size < 1 || options.batch_size % cores != 0) {
+    throw ValueError(kWho, ": batch_size must be a positive multiple of ", cores,
+                     " cores, received ", options.batch_size);
+  }
+}
+
+void check_dicts(const Options& options) {
+  if (options.partition_strategy != "div" && options.partition_strategy != "mod") {
+    throw ValueError(kWho, ": partition_strategy must be 'div' or 'mod', received '",
+                     options.partition_strategy, "'");
+  }
+  for (const auto& [key, feature] : options.feature_to_config_dict) {
+    if (!options.table_to_config_dict.contains(feature->table_id)) {
+      throw ValueError(kWho, ": feature '", key, "' names the unknown table '", feature->table_id,
+                       "'");
+    }
+  }
+  for (const auto& entry : options.table_to_config_dict) {
+    const bool used = std::ranges::any_of(options.feature_to_config_dict, [&](const auto& feature) {
+      return feature.second->table_id == entry.first;
+    });
+    if (!used) throw ValueError(kWho, ": no feature uses table '", entry.first, "'");
+  }
+}
+
+void check_optimizers(const Options& options) {
+  const TableOptimizer& global = options.optimization_parameters;
+  if (options.mode == Mode::kInference) {
+    if (global) throw ValueError(kWho, ": inference takes no optimization_parameters");
+    return;
+  }
+  if (global && !is_v1_parameters(global)) {
+    throw ValueError(kWho, ": optimization_parameters must be of a class like AdagradParameters, ",
+                     "received ", global->class_name);
+  }
+  for (const auto& [name, table] : options.table_to_config_dict) {
+    const TableOptimizer& own = table->optimization_parameters;
+    if (!own && !global) {
+      throw ValueError(kWho, ": training needs optimization_parameters, and table '", name,
+                       "' has none of its own");
+    }
+    const std::optional<int64_t> dim = (own ? own : global)->required_dim;
+    if (dim && *dim != table->dimension) {
+      throw ValueError(kWho, ": table '", name, "' must have dimension ", *dim, " for ",
+                       (own ? own : global)->class_name, ", has ", table->dimension);
+    }
+  }
+}
+
+}  // namespace
+
+struct TPUEmbedding::State {
+  // What one core of this process has in flight.
+  struct Core {
+    std::deque<EngineDriver::Batch> enqueued = {};
+    std::deque<std::shared_ptr<EngineDriver::Ticket>> looked_up = {};
+    std::map<std::string, Tensor> trapped = {};  // gradients of activations, by feature
+  };
+
+  explicit State(Options given)
+      : options(std::move(given)), strategy(distribute::Strategy::current()) {}
+
+  void lay_out();
+  void choose_partition();
+  void make_driver();
+  TableOptimizer optimizer_of(const TableConfig& table);
+  std::vector<ProfileKey> profile_keys() const;
+  EngineDriver::Batch encode(const CoreEnqueueData& data);
+  void profile(const std::vector<EngineDriver::Batch>& batches);
+  Core& core();  // of the replica that calls
+  EngineDriver::Batch take_batch(Core& core);
+  std::map<std::string, Tensor> by_feature(std::vector<Tensor> values) const;
+  const TableConfig& table_of(const std::string& feature) const {
+    return options.table_to_config_dict.at(options.feature_to_config_dict.at(feature)->table_id);
+  }
+  Shape activation_shape(const std::string& feature) const;
+
+  const Options options;
+  distribute::Strategy& strategy;
+  std::string partition_strategy = {};
+  std::vector<std::string> tables = {};  // sorted
+  std::map<std::string, std::vector<Place>> places = {};
+  std::vector<std::string> features = {};  // sorted: the driver's order
+  std::vector<LearningRateFn> rate_fns = {};
+  std::vector<LearningRate> rates = {};  // of rate_fns, at the step that is set
+  std::shared_ptr<std::atomic<int64_t>> step = std::make_shared<std::atomic<int64_t>>(0);
+  std::optional<EngineDriver> driver = {};
+  std::mutex mutex;          // guards `enqueued` of all cores
+  uint64_t failed_runs = 0;  // of the strategy, when data was enqueued last
+  std::vector<Core> cores = {};
+  std::vector<Variable> dummies = {};  // by table
+  std::optional<LookupProfiler> profiler = {};
+};
+
+void TPUEmbedding::State::lay_out() {
+  for (const auto& entry : options.table_to_config_dict) tables.push_back(entry.first);
+  for (const auto& [key, feature] : options.feature_to_config_dict) {
+    features.push_back(key);
+    std::vector<Place>& row = places[feature->table_id];
+    const int64_t begin = row.empty() ? 0 : row.back().begin + row.back().count;
+    row.push_back({.feature = key,
+                   .begin = begin,
+                   .count = std::max<int64_t>(1, feature->max_sequence_length)});
+  }
+}
+
+std::vector<ProfileKey> TPUEmbedding::State::profile_keys() const {
+  std::vector<ProfileKey> out;
+  for (const std::string& name : tables) {
+    const TableConfig& table = options.table_to_config_dict.at(name);
+    const Place& last = places.at(name).back();
+    out.push_back({.table_name = name,
+                   .num_features = last.begin + last.count,
+                   .vocabulary_size = table->vocabulary_size,
+                   .dimension = table->dimension,
+                   .sharding_strategy = options.partition_strategy,
+                   .task_count = strategy.num_hosts()});
+  }
+  return out;
+}
+
+void TPUEmbedding::State::choose_partition() {
+  partition_strategy = options.partition_strategy;
+  const std::string& directory = options.profile_data_directory;
+  if (directory.empty()) return;
+  const std::vector<ProfileKey> keys = profile_keys();
+  // The first process chooses for all: what others find may be older, while it writes.
+  distribute::ProcessGroup& group = strategy.process_group();
+  constexpr const char* kLabel = "partition strategy of statistics";
+  distribute::fail_together(group, kLabel, [&] {
+    if (group.rank() != 0) return;
+    partition_strategy = choose_sharding_strategy(directory, keys, partition_strategy);
+  });
+  partition_strategy = distribute::gather_texts(group, kLabel, partition_strategy)[0];
+  if (options.mode == Mode::kTraining) {
+    profiler.emplace(keys, strategy.num_replicas_in_sync() / strategy.num_hosts(),
+                     options.profiler);
+  }
+}
+
+// The parameters in force, with the rate in force.
+TableOptimizer TPUEmbedding::State::optimizer_of(const TableConfig& table) {
+  if (options.mode == Mode::kInference) {
+    return StochasticGradientDescentParameters{.learning_rate = 1.0};
+  }
+  const TableOptimizer& parameters = table->optimization_parameters
+                                         ? table->optimization_parameters
+                                         : options.optimization_parameters;
+  if (table->learning_rate.value_or(0) != 0) {
+    return parameters.with_learning_rate(*table->learning_rate);
+  }
+  if (!table->learning_rate_fn) return parameters;
+  const auto known = std::ranges::find(rate_fns, table->learning_rate_fn);
+  const auto tag = known - rate_fns.begin();
+  if (known == rate_fns.end()) {
+    rate_fns.push_back(table->learning_rate_fn);
+    rates.emplace_back([fn = table->learning_rate_fn, now = step] { return fn(*now); });
+  }
+  return parameters.with_learning_rate(rates[tag]);
+}
+
+void TPUEmbedding::State::make_driver() {
+  TableSet set;
+  std::map<std::string, Table> made;
+  for (const std::string& name : tables) {
+    const TableConfig& config = options.table_to_config_dict.at(name);
+    const Table table = make_table({.vocabulary_size = config->vocabulary_size,
+                                    .dim = config->dimension,
+                                    .initializer = config->initializer,
+                                    .optimizer = optimizer_of(config),
+                                    .combiner = config->combiner.value_or("sum"),
+                                    .name = name});
+    made[name] = table;
+    set.tables.push_back({.original = table, .own = table});
+    dummies.push_back(Variable::virtual_trainable("tpu_embedding_dummy_table_variable_" + name));
+  }
+  Nest<keel::FeatureConfig>::Dict nest;
+  for (const auto& [key, feature] : options.feature_to_config_dict) {
+    nest.emplace(key, keel::FeatureConfig{.table = made.at(feature->table_id),
+                                          .max_sequence_length = feature->max_sequence_length,
+                                          .name = key});
+  }
+  driver.emplace(
+      set, Nest<keel::FeatureConfig>(std::move(nest)),
+      EngineDriverOptions{
+          .pipeline_execution_with_tensor_core = options.pipeline_execution_with_tensor_core,
+          .sharding_strategy = partition_strategy == "mod" ? distribute::ShardingStrategy::kMod
+                                                           : distribute::ShardingStrategy::kDiv,
+          .profile_data_directory = options.profile_data_directory});
+  cores.resize(strategy.num_local_replicas());
+}
+
+Shape TPUEmbedding::State::activation_shape(const std::string& feature) const {
+  const int64_t batch = options.batch_size / strategy.num_replicas_in_sync();
+  const int64_t length = options.feature_to_config_dict.at(feature)->max_sequence_length;
+  const int64_t dim = table_of(feature)->dimension;
+  return length > 0 ? Shape{batch, length, dim} : Shape{batch, dim};
+}
+
+EngineDriver::Batch TPUEmbedding::State::encode(const CoreEnqueueData& data) {
+  if (data.size() != features.size()) {
+    throw ValueError(kWho, ": a core's data must have ", features.size(), " features, received ",
+                     data.size());
+  }
+  Tensors::Dict ids;
+  Nest<std::optional<TensorLike>>::Dict weights;
+  for (const std::string& key : features) {
+    const auto it = data.find(key);
+    if (it == data.end()) throw ValueError(kWho, ": a core's data lacks feature '", key, "'");
+    const std::string who = str(kWho, ": feature '", key, "'");
+    const Shape shape = activation_shape(key);
+    const auto* sparse = std::get_if<EnqueueData>(&it->second);
+    const EmbeddingInput input =
+        sparse != nullptr
+            ? embedding_input_of(who, *sparse, shape[0], shape.rank() == 3)
+            : embedding_input_of(who, std::get<RaggedEnqueueData>(it->second), shape[0]);
+    ids.emplace(key, input.ids);
+    weights.emplace(key, input.weights);
+  }
+  return driver->encode(ids, Nest<std::optional<TensorLike>>(std::move(weights)));
+}
+
+// The ids that are looked up, as rows of samples.
+void TPUEmbedding::State::profile(const std::vector<EngineDriver::Batch>& batches) {
+  if (!profiler) return;
+  const int64_t batch_size = options.batch_size / strategy.num_replicas_in_sync();
+  for (const EngineDriver::Batch& batch : batches) {
+    std::map<std::string, std::vector<TensorLike>> by_table;
+    for (size_t f = 0; f < features.size(); ++f) {
+      const distribute::FeatureBatch& found = batch.features[f];
+      // A sequence has several samples for each example; without splits each sample is one id.
+      const bool split = static_cast<bool>(found.row_splits);
+      const int64_t samples = split ? found.row_splits.size() - 1 : found.ids.size();
+      const int64_t steps = samples / batch_size;
+      Tensor splits = Tensor::uninitialized({batch_size + 1}, DType::kInt64);
+      const std::span<int64_t> to = splits.mutable_data<int64_t>();
+      for (int64_t row = 0; row <= batch_size; ++row) {
+        to[row] = split ? found.row_splits.data<int64_t>()[row * steps] : row * steps;
+      }
+      by_table[options.feature_to_config_dict.at(features[f])->table_id].push_back(
+          RaggedTensor{found.ids, splits});
+    }
+    std::vector<std::vector<TensorLike>> sorted;
+    for (const std::string& name : tables) sorted.push_back(by_table.at(name));
+    profiler->record(sorted, batch_size);
+  }
+}
+
+TPUEmbedding::State::Core& TPUEmbedding::State::core() {
+  const ReplicaContext* replica = current_replica_context();
+  if (replica == nullptr || &distribute::Strategy::current() != &strategy) {
+    throw RuntimeError(kWho, ": must be called in the cores of its strategy");
+  }
+  return cores.at(replica->local_replica);
+}
+
+EngineDriver::Batch TPUEmbedding::State::take_batch(Core& core) {
+  const std::lock_guard lock(mutex);
+  if (core.enqueued.empty()) {
+    throw RuntimeError(kWho, ".get_activations: no batch waits; call generate_enqueue first");
+  }
+  EngineDriver::Batch out = std::move(core.enqueued.front());
+  core.enqueued.pop_front();
+  return out;
+}
+
+std::map<std::string, Tensor> TPUEmbedding::State::by_feature(std::vector<Tensor> values) const {
+  std::map<std::string, Tensor> out;
+  for (size_t f = 0; f < features.size(); ++f) out.emplace(features[f], std::move(values[f]));
+  return out;
+}
+
+TPUEmbedding::TPUEmbedding(TPUEmbeddingOptions options)
+    : state_(std::make_shared<State>(std::move(options))) {
+  State& s = *state_;
+  check_dicts(s.options);
+  check_strategy(s.options, s.strategy);
+  check_optimizers(s.options);
+  s.lay_out();
+  s.choose_partition();
+  s.make_driver();
+}
+
+int TPUEmbedding::num_hosts() const { return state_->strategy.num_hosts(); }
+int TPUEmbedding::num_cores() const { return state_->strategy.num_replicas_in_sync(); }
+int64_t TPUEmbedding::batch_size_per_core() const {
+  return state_->options.batch_size / num_cores();
+}
+const std::vector<std::string>& TPUEmbedding::tables() const { return state_->tables; }
+const std::vector<TPUEmbedding::Place>& TPUEmbedding::features_of(const std::string& table) const {
+  const auto it = state_->places.find(table);
+  if (it == state_->places.end()) throw ValueError(kWho, ": has no table '", table, "'");
+  return it->second;
+}
+int64_t TPUEmbedding::num_features(const std::string& table) const {
+  const Place& last = features_of(table).back();
+  return last.begin + last.count;
+}
+
+std::vector<TPUEmbedding::VariablePart> TPUEmbedding::variable_parts(
+    const std::string& table) const {
+  features_of(table);
+  const int64_t rows = state_->options.table_to_config_dict.at(table)->vocabulary_size;
+  const int64_t hosts = num_hosts();
+  std::vector<VariablePart> out;
+  for (int64_t h = 0; h < hosts; ++h) {
+    if (h < rows) {
+      out.push_back(
+          {.name = str(table, "/part_", h), .rows = rows / hosts + (h < rows % hosts ? 1 : 0)});
+    } else {
+      out.push_back({.name = str("dummy_", h, "_", table), .rows = 1, .dummy = true});
+    }
+  }
+  return out;
+}
+
+const std::string& TPUEmbedding::partition_strategy() const { return state_->partition_strategy; }
+const std::vector<LearningRateFn>& TPUEmbedding::learning_rate_fns() const {
+  return state_->rate_fns;
+}
+
+void TPUEmbedding::build() {
+  std::vector<Shape> shapes;
+  for (const std::string& key : state_->features) {
+    shapes.push_back(state_->activation_shape(key).drop_last());
+  }
+  state_->driver->build(shapes);
+}
+
+void TPUEmbedding::generate_enqueue(const std::vector<CoreEnqueueData>& cores) {
+  State& s = *state_;
+  if (cores.size() != s.cores.size()) {
+    throw ValueError(kWho, ".generate_enqueue: needs data for each of ", s.cores.size(),
+                     " cores, received ", cores.size());
+  }
+  const auto n = static_cast<int64_t>(cores.size());
+  std::vector<EngineDriver::Batch> batches(cores.size());
+  parallel_for(n, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t core = begin; core < end; ++core) batches[core] = s.encode(cores[core]);
+  });
+  s.profile(batches);
+  const std::lock_guard lock(s.mutex);
+  if (s.failed_runs != s.strategy.failed_runs()) {
+    // Some cores may have taken of a batch what others have not.
+    for (State::Core& core : s.cores) core = {};
+    s.failed_runs = s.strategy.failed_runs();
+  }
+  for (size_t core = 0; core < batches.size(); ++core) {
+    s.cores[core].enqueued.push_back(std::move(batches[core]));
+  }
+}
+
+TPUEmbedding::Activations TPUEmbedding::get_activations() {
+  State& s = *state_;
+  State::Core& core = s.core();
+  s.driver->check_strategy();
+  if (!s.driver->built()) throw RuntimeError(kWho, ".get_activations: call build first");
+  const EngineDriver::Batch batch = s.take_batch(core);
+  const bool training = s.options.mode == Mode::kTraining;
+  EngineDriver::Lookup found = s.driver->look_up(batch, training);
+  if (training) core.looked_up.push_back(std::move(found.ticket));
+  return s.by_feature(std::move(found.activations));
+}
+
+std::map<std::string, Tensor> TPUEmbedding::get_activation_blocks() {
+  const Activations activations = get_activations();
+  std::map<std::string, Tensor> out;
+  for (const std::string& table : state_->tables) {
+    std::vector<Tensor> parts;
+    for (const Place& place : features_of(table)) {
+      const Tensor& x = activations.at(place.feature);
+      parts.push_back(x.rank() == 2 ? x.reshaped(x.shape().inserted(1, 1)) : x);
+    }
+    out.emplace(table, ops::concat(parts, 1));
+  }
+  return out;
+}
+
+void TPUEmbedding::generate_send_gradients(const Activations& gradients,
+                                           std::optional<int64_t> step) {
+  State& s = *state_;
+  constexpr const char* kSend = "tpu.v1.TPUEmbedding.generate_send_gradients";
+  if (s.options.mode != Mode::kTraining) throw RuntimeError(kSend, ": is for training only");
+  if (!s.rate_fns.empty() && !step) {
+    throw ValueError(kSend, ": learning rates that are functions need a step");
+  }
+  State::Core& core = s.core();
+  std::vector<Tensor> flat;
+  for (const std::string& key : s.features) {
+    const auto it = gradients.find(key);
+    if (it == gradients.end() || !it->second) {
+      throw ValueError(kSend, ": feature '", key, "' has no gradient");
+    }
+    if (it->second.shape() != s.activation_shape(key)) {
+      throw ValueError(kSend, ": the gradient of feature '", key, "' must have shape ",
+                       s.activation_shape(key), ", received ", it->second.shape());
+    }
+    if (it->second.dtype() != DType::kFloat32) {
+      throw TypeError(kSend, ": the gradient of feature '", key, "' must be float32, received ",
+                      it->second.dtype());
+    }
+    flat.push_back(it->second);
+  }
+  if (gradients.size() != flat.size()) {
+    throw ValueError(kSend, ": received gradients of unknown features");
+  }
+  if (core.looked_up.empty()) throw RuntimeError(kSend, ": no batch was looked up before");
+  const std::shared_ptr<EngineDriver::Ticket> ticket = std::move(core.looked_up.front());
+  core.looked_up.pop_front();
+  // The engine asks for rates in its first core.
+  if (step && current_replica_context()->replica == 0) *s.step = *step;
+  s.driver->apply(ticket, std::move(flat));
+}
+
+const std::vector<Variable>& TPUEmbedding::dummy_table_variables() const { return state_->dummies; }
+
+TPUEmbedding::Activations TPUEmbedding::hook_dummy_table_variables(const Activations& activations) {
+  State& s = *state_;
+  s.core().trapped.clear();
+  Activations out;
+  for (size_t t = 0; t < s.tables.size(); ++t) {
+    const std::vector<Place>& places = features_of(s.tables[t]);
+    const std::vector<Tensor> hooked = custom_gradient({s.dummies[t].read()}, [&] {
+      std::vector<Tensor> values;
+      for (const Place& place : places) values.push_back(activations.at(place.feature));
+      return WithBackward{std::move(values), [state = state_, places](auto gradients) {
+                            for (size_t i = 0; i < places.size(); ++i) {
+                              if (!gradients[i]) continue;
+                              state->core().trapped[places[i].feature] = gradients[i].dense();
+                            }
+                            return std::vector<Gradient>{Tensor::zeros({1})};
+                          }};
+    });
+    for (size_t i = 0; i < places.size(); ++i) out.emplace(places[i].feature, hooked[i]);
+  }
+  return out;
+}
+
+TPUEmbedding::Activations TPUEmbedding::get_gradients_through_dummies() {
+  State& s = *state_;
+  Activations out = std::move(s.core().trapped);
+  s.core().trapped.clear();
+  for (const std::string& key : s.features) {
+    if (!out.contains(key)) {
+      throw ValueError(kWho,
+                       ".get_gradients_through_dummies: the loss does not depend on feature '", key,
+                       "', or no tape was asked for the dummies' gradients");
+    }
+  }
+  return out;
+}
+
+std::vector<StateEntry> TPUEmbedding::state_entries(
+    const std::map<std::string, std::string>& variable_names) const {
+  std::vector<StateEntry> out = state_->driver->state_entries();
+  size_t i = 0;
+  for (size_t t = 0; i < out.size(); ++t) {
+    const TableOptimizer& optimizer = state_->driver->tables().tables[t].own->optimizer;
+    const std::string& variable = variable_names.at(state_->tables[t]);
+    out[i++].name = variable;
+    for (const std::string& slot : slot_names(optimizer, variable)) out[i++].name = slot;
+  }
+  return out;
+}
+
+int TPUEmbedding::save_profiles() const {
+  // Of several processes the first one's examples are sample enough.
+  if (!state_->profiler || state_->strategy.first_local_replica() != 0) return 0;
+  return state_->profiler->save(state_->options.profile_data_directory);
+}
+
+}  // namespace keel::tpu::v1

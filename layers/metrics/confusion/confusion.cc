@@ -1,0 +1,119 @@
+#include <keel/layers/metrics/confusion/confusion.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include <keel/framework/config/registry.h>
+
+namespace keel {
+namespace {
+
+// What predictions beside the top k become: no more than the threshold that top_k comes with.
+constexpr double kBelowAll = -1e10;
+
+template <class Options>
+Options checked(const char* who, const char* name, Options options) {
+  if (options.name.empty()) options.name = name;
+  if (!options.thresholds) return options;
+  for (const double threshold : options.thresholds->values()) {
+    if (!(threshold >= 0 && threshold <= 1)) {
+      throw ValueError(who, ": thresholds must be in [0, 1], received ", threshold);
+    }
+  }
+  if (options.thresholds->values().empty()) {
+    throw ValueError(who, ": needs a threshold, received an empty list");
+  }
+  return options;
+}
+
+ThresholdHistogram histogram_of(const std::optional<Numbers>& thresholds, double otherwise) {
+  return ThresholdHistogram(thresholds ? thresholds->values() : std::vector<double>{otherwise});
+}
+
+// Positions of the k greatest, the first of equals.
+void find_greatest(std::span<const float> row, int64_t k, std::vector<int64_t>& positions) {
+  positions.resize(row.size());
+  std::iota(positions.begin(), positions.end(), 0);
+  std::ranges::partial_sort(positions, positions.begin() + k, [&](int64_t a, int64_t b) {
+    return row[a] != row[b] ? row[a] > row[b] : a < b;
+  });
+  positions.resize(k);
+}
+
+// All of a row but its k greatest replaced by kBelowAll.
+Tensor only_greatest(const Tensor& prediction, int64_t k) {
+  const int64_t columns = prediction.dim(-1);
+  Tensor out = Tensor::full<float>(prediction.shape(), static_cast<float>(kBelowAll));
+  const auto to = out.mutable_data<float>();
+  std::vector<int64_t> greatest;
+  for (int64_t begin = 0; begin < prediction.size(); begin += columns) {
+    const auto row = prediction.data<float>().subspan(begin, columns);
+    find_greatest(row, k, greatest);
+    for (const int64_t i : greatest) to[begin + i] = row[i];
+  }
+  return out;
+}
+
+}  // namespace
+
+void ConfusionMetric::accumulate(const MetricBatch& batch, std::span<double> state) const {
+  const int64_t columns = batch.y_pred.dim(-1);
+  const auto check = [&](const char* option, const std::optional<int64_t>& value, int64_t low,
+                         int64_t high) {
+    if (!value || (*value >= low && *value <= high)) return;
+    throw ValueError(name(), ": ", option, " ", *value, " of predictions of shape ",
+                     batch.y_pred.shape());
+  };
+  check("class_id", selection_.class_id, 0, columns - 1);
+  check("top_k", selection_.top_k, 1, columns);
+  const Tensor prediction =
+      selection_.top_k ? only_greatest(batch.y_pred, *selection_.top_k) : batch.y_pred;
+  const auto predicted = prediction.data<float>();
+  const auto label = batch.y_true.data<float>();
+  const auto weights = batch.weights_of(prediction.size());
+  const int64_t step = selection_.class_id ? columns : 1;
+  for (int64_t i = selection_.class_id.value_or(0); i < prediction.size(); i += step) {
+    histogram_.add(state, predicted[i], label[i] != 0, weights[i]);
+  }
+}
+
+Tensor ConfusionMetric::by_threshold(const std::vector<double>& values) {
+  if (values.size() == 1) return Tensor::scalar(values[0]);
+  return Tensor::from(values, {static_cast<int64_t>(values.size())});
+}
+
+ThresholdMetric::ThresholdMetric(const char* class_name, const char* name, Other other,
+                                 Options options)
+    : ConfusionMetric(class_name, checked(class_name, name, options),
+                      histogram_of(options.thresholds, options.top_k ? kBelowAll : 0.5),
+                      {.top_k = options.top_k, .class_id = options.class_id}),
+      other_(other),
+      options_(checked(class_name, name, std::move(options))) {}
+
+Tensor ThresholdMetric::compute(std::span<const double> state) const {
+  const ConfusionCounts c = counts(state);
+  const std::vector<double>& missed = other_ == Other::kPrediction ? c.fp : c.fn;
+  std::vector<double> out;
+  for (size_t i = 0; i < missed.size(); ++i) out.push_back(ratio(c.tp[i], c.tp[i] + missed[i]));
+  return by_threshold(out);
+}
+
+ConfusionCountMetric::ConfusionCountMetric(const char* class_name, const char* name, Count count,
+                                           Options options)
+    : ConfusionMetric(class_name, checked(class_name, name, options),
+                      histogram_of(options.thresholds, 0.5), {}),
+      count_(count),
+      options_(checked(class_name, name, std::move(options))) {}
+
+Tensor ConfusionCountMetric::compute(std::span<const double> state) const {
+  return by_threshold(counts(state).*count_);
+}
+
+KEEL_REGISTER(Metric, FalseNegativesMetric)
+KEEL_REGISTER(Metric, FalsePositivesMetric)
+KEEL_REGISTER(Metric, PrecisionMetric)
+KEEL_REGISTER(Metric, RecallMetric)
+KEEL_REGISTER(Metric, TrueNegativesMetric)
+KEEL_REGISTER(Metric, TruePositivesMetric)
+
+}  // namespace keel

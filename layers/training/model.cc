@@ -1,0 +1,208 @@
+#include <keel/layers/training/model.h>
+
+#include <utility>
+
+#include <keel/layers/training/compile/compile_config.h>
+#include <keel/layers/training/loop.h>
+#include <keel/layers/training/predict_step.h>
+
+namespace keel {
+namespace {
+
+// Of one batch.
+Trainer::Batch split(distribute::Strategy& strategy, const Tensors& batch) {
+  const auto batches = strategy.experimental_distribute_dataset(
+      data::Dataset::from_tensors(batch), {.experimental_per_replica_buffer_size = 0});
+  return *batches.iterator()();
+}
+
+Tensors one_batch(const char* who, const Tensors& x, const Tensors& y,
+                  const OnBatchOptions& options) {
+  const Tensors batch = pack_x_y_sample_weight({x, y, options.sample_weight}, who);
+  return options.class_weight.empty() ? batch
+                                      : with_class_weights(batch, options.class_weight, who);
+}
+
+}  // namespace
+
+// Keeps the trainer that a run began with in use and alive, whatever compile() its callbacks call.
+class Model::Run {
+ public:
+  // RuntimeError before compile().
+  // RuntimeError if another thread is in a run of the model.
+  Run(Model& model, const char* caller) : model_(model), is_nested_(begin(model, caller)) {
+    outer_ = model.running_;
+    model.running_ = model.trainer_;
+  }
+  ~Run() {
+    model_.running_ = outer_;
+    if (!is_nested_) model_.running_thread_ = std::thread::id();
+  }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  Trainer& trainer() const { return *model_.running_; }
+
+ private:
+  // Whether a callback of another run of this thread starts this one.
+  static bool begin(Model& model, const char* caller) {
+    std::thread::id running;
+    const std::thread::id me = std::this_thread::get_id();
+    if (model.running_thread_.compare_exchange_strong(running, me)) {
+      if (model.trainer_ != nullptr) return false;
+      model.running_thread_ = std::thread::id();
+      model.trainer(caller);
+    }
+    if (running == me) {
+      if (model.trainer_ == nullptr) model.trainer(caller);
+      return true;
+    }
+    throw RuntimeError("Model.", caller, ": another thread trains or evaluates this model; wait ",
+                       "for its end, or use a model of its own for each thread");
+  }
+
+  Model& model_;
+  const bool is_nested_;
+  std::shared_ptr<Trainer> outer_;  // of the run whose callback starts this one
+};
+
+Model::~Model() = default;
+
+LayerHandle<Layer> Model::get_layer(const std::string& name) const {
+  std::string known;
+  for (const auto& layer : layers()) {
+    if (layer->name() == name) return layer;
+    known += (known.empty() ? "" : ", ") + layer->name();
+  }
+  throw ValueError("Model.get_layer: no layer '", name, "', the model has: ", known);
+}
+
+void Model::compile(CompileOptions options) {
+  trainer_ = std::make_shared<Trainer>(std::move(options));
+}
+
+std::shared_ptr<Optimizer> Model::optimizer() const {
+  return in_use() == nullptr ? nullptr : in_use()->optimizer();
+}
+
+Config Model::get_compile_config() const {
+  return in_use() == nullptr ? Config() : in_use()->config();
+}
+
+void Model::compile_from_config(const Config& config) { compile(compile_options_from(config)); }
+
+Trainer& Model::trainer(const char* caller) const {
+  if (in_use() == nullptr) throw RuntimeError("Model.", caller, ": call compile() first");
+  return *in_use();
+}
+
+distribute::Strategy& Model::strategy() const {
+  return compiled() ? in_use()->strategy() : distribute::Strategy::current();
+}
+
+History Model::fit(const data::Dataset& data, const FitOptions& options) {
+  const Run run(*this, "fit");
+  if (options.validation_split != 0 || given(options.sample_weight)) {
+    throw ValueError("Model.fit: validation_split and sample_weight are for arrays, not datasets");
+  }
+  return fit_loop(run.trainer(), *this, data, options);
+}
+
+History Model::fit(const Tensors& x, const Tensors& y, const FitOptions& options) {
+  const Run run(*this, "fit");
+  return fit_loop(run.trainer(), *this,
+                  pack_x_y_sample_weight({x, y, options.sample_weight}, "Model.fit"), options);
+}
+
+History Model::fit(const Tensors& x, const FitOptions& options) { return fit(x, {}, options); }
+
+Logs Model::evaluate(const data::Dataset& data, const EvaluateOptions& options) {
+  const Run run(*this, "evaluate");
+  if (given(options.sample_weight)) {
+    throw ValueError("Model.evaluate: sample_weight is for arrays, not datasets");
+  }
+  return evaluate_loop(run.trainer(), *this, data, options);
+}
+
+Logs Model::evaluate(const Tensors& x, const Tensors& y, const EvaluateOptions& options) {
+  const Run run(*this, "evaluate");
+  const Tensors arrays = pack_x_y_sample_weight({x, y, options.sample_weight}, "Model.evaluate");
+  return evaluate_loop(run.trainer(), *this,
+                       batches_of("Model.evaluate", arrays, options.batch_size), options);
+}
+
+Logs Model::evaluate(const Tensors& x, const EvaluateOptions& options) {
+  return evaluate(x, {}, options);
+}
+
+Tensors Model::predict(const data::Dataset& data, const PredictOptions& options) {
+  return predict_loop(strategy(), *this, data, options);
+}
+
+Tensors Model::predict(const Tensors& x, const PredictOptions& options) {
+  return predict(batches_of("Model.predict", Tensors::tuple({x}), options.batch_size), options);
+}
+
+Logs Model::train_on_batch(const Tensors& x, const Tensors& y, const OnBatchOptions& options) {
+  constexpr char kWho[] = "Model.train_on_batch";
+  const Run run(*this, "train_on_batch");
+  Trainer& with = run.trainer();
+  const Trainer::Batch batch = split(with.strategy(), one_batch(kWho, x, y, options));
+  if (options.reset_metrics) with.reset(*this);
+  with.train_step(*this, batch, {.who = kWho});
+  return with.logs(*this);
+}
+
+Logs Model::test_on_batch(const Tensors& x, const Tensors& y, const OnBatchOptions& options) {
+  constexpr char kWho[] = "Model.test_on_batch";
+  const Run run(*this, "test_on_batch");
+  Trainer& with = run.trainer();
+  const Trainer::Batch batch = split(with.strategy(), one_batch(kWho, x, y, options));
+  if (options.reset_metrics) with.reset(*this);
+  with.test_step(*this, batch, {.who = kWho});
+  return with.logs(*this);
+}
+
+Tensors Model::predict_on_batch(const Tensors& x) {
+  return concat_rows(keel::predict_step(strategy(), *this, split(strategy(), Tensors::tuple({x}))));
+}
+
+Logs Model::train_step(const Tensors& data) {
+  return trainer("train_step").train_replica(*this, data);
+}
+
+Logs Model::test_step(const Tensors& data) {
+  return trainer("test_step").test_replica(*this, data);
+}
+
+Tensors Model::predict_step(const Tensors& data) {
+  return (*this)(features_of(data), {.training = false});
+}
+
+Tensor Model::compute_loss(const StepData& data, const Tensors& outputs) {
+  return trainer("compute_loss").loss_of(*this, data, outputs);
+}
+
+void Model::compute_metrics(const StepData& data, const Tensors& outputs) {
+  trainer("compute_metrics").update_metrics(*this, data, outputs);
+}
+
+std::vector<MetricHandle> Model::metrics() const {
+  return compiled() ? in_use()->metrics().all() : std::vector<MetricHandle>();
+}
+
+void Model::reset_metrics() { trainer("reset_metrics").reset(*this); }
+
+std::optional<ResumePoint> Model::take_resume_point() {
+  return std::exchange(resume_point_, std::nullopt);
+}
+
+std::map<std::string, Tensor> Model::training_state() const {
+  return trainer("training_state").state(*this);
+}
+
+void Model::set_training_state(const std::map<std::string, Tensor>& state) {
+  trainer("set_training_state").set_state(*this, state);
+}
+
+}  // namespace keel

@@ -1,0 +1,575 @@
+#include <keel/layers/embedding/distributed/distributed_embedding.h>
+
+#include <gtest/gtest.h>
+
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/replica_context.h>
+#include <keel/autodiff/tape.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/registry.h>
+
+namespace keel::distributed_embedding_test {
+
+using distribute::TPUStrategy;
+using keras_rs::make_table;
+using layers::DistributedEmbedding;
+using Features = Nest<keras_rs::FeatureConfig>;
+using Values = std::vector<float>;
+using Rows = std::vector<std::vector<int64_t>>;
+using Weights = Nest<std::optional<TensorLike>>;
+
+keras_rs::Table small_table(const std::string& name, const std::string& combiner = "sum",
+                            const std::string& placement = "auto") {
+  return make_table({.name = name,
+                     .vocabulary_size = 8,
+                     .embedding_dim = 2,
+                     .optimizer = "sgd",
+                     .combiner = combiner,
+                     .placement = placement});
+}
+
+keras_rs::FeatureConfig feature(const keras_rs::Table& table, const Shape& input_shape) {
+  return {.name = "feature",
+          .table = table,
+          .input_shape = input_shape,
+          .output_shape = {input_shape[0], table->embedding_dim}};
+}
+
+// Row i is [i, 10 i].
+Tensor counting() {
+  Values values;
+  for (int i = 0; i < 8; ++i) {
+    values.push_back(static_cast<float>(i));
+    values.push_back(static_cast<float>(10 * i));
+  }
+  return Tensor::from(values, {8, 2});
+}
+
+Values of(const Tensors& t) { return t.tensor().to_vector<float>(); }
+
+std::string message_of(const std::function<void()>& fn) {
+  try {
+    fn();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+template <class T>
+SparseTensor sparse(const std::vector<std::vector<T>>& rows, int64_t width) {
+  std::vector<int64_t> indices;
+  std::vector<T> values;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    for (size_t c = 0; c < rows[r].size(); ++c) {
+      indices.insert(indices.end(), {static_cast<int64_t>(r), static_cast<int64_t>(c)});
+      values.push_back(rows[r][c]);
+    }
+  }
+  return {.indices = Tensor::from(indices, {std::ssize(values), 2}),
+          .values = Tensor::from(values, {std::ssize(values)}),
+          .dense_shape = {std::ssize(rows), width}};
+}
+
+// Looks ids up in counting() on the current placement, in the one replica of `strategy`.
+Values look_up(distribute::Strategy& strategy, const std::string& combiner, const Shape& input,
+               const TensorLike& ids, const std::optional<TensorLike>& weights = {}) {
+  const auto scope = strategy.scope();
+  const DistributedEmbedding layer(
+      {.feature_configs = feature(small_table("items", combiner), input)});
+  layer->build(map_structure(Tensors(ids), [](const TensorLike& t) { return t.spec(); }));
+  layer->set_embedding_tables({{"items", counting()}});
+  DistributedEmbeddingCallOptions options;
+  if (weights) options.weights = Weights(weights);
+  return of(strategy.run([&] { return layer(Tensors(ids), options); })[0]);
+}
+
+// On the default device and on sparse cores.
+void expect_everywhere(const std::string& combiner, const Shape& input, const TensorLike& ids,
+                       const std::optional<TensorLike>& weights, const Values& expected) {
+  distribute::CPUStrategy cpu;
+  TPUStrategy tpu({.num_cores = 1});
+  for (distribute::Strategy* strategy :
+       {static_cast<distribute::Strategy*>(&cpu), static_cast<distribute::Strategy*>(&tpu)}) {
+    const Values received = look_up(*strategy, combiner, input, ids, weights);
+    ASSERT_EQ(received.size(), expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_NEAR(received[i], expected[i], 1e-5) << strategy->name() << " " << i;
+    }
+  }
+}
+
+const Rows kRows = {{1}, {2, 3, 4, 5}};
+const std::vector<Values> kRowWeights = {{1}, {1, 2, 3, 4}};
+
+void expect_rows(const std::string& combiner, const Values& plain, const Values& weighted) {
+  const RaggedTensor ragged = RaggedTensor::from_rows(kRows);
+  expect_everywhere(combiner, {2, 4}, ragged, {}, plain);
+  expect_everywhere(combiner, {2, 4}, ragged, RaggedTensor::from_rows(kRowWeights), weighted);
+  expect_everywhere(combiner, {2, 4}, sparse(kRows, 4), {}, plain);
+  expect_everywhere(combiner, {2, 4}, sparse(kRows, 4), sparse(kRowWeights, 4), weighted);
+}
+
+TEST(SpecRowsI, I01_EveryPlacementSumsRaggedAndSparseRows) {
+  expect_rows("sum", {1, 10, 14, 140}, {1, 10, 40, 400});
+}
+
+TEST(SpecRowsI, I02_EveryPlacementAveragesRaggedAndSparseRows) {
+  expect_rows("mean", {1, 10, 3.5, 35}, {1, 10, 4, 40});
+}
+
+TEST(SpecRowsI, I03_EveryPlacementScalesRowsByTheRootOfTheirSquaredWeights) {
+  expect_rows("sqrtn", {1, 10, 7, 70}, {1, 10, 7.3029674F, 73.0296743F});
+}
+
+TEST(SpecRowsI, I04_WeightsOfOneIdCountForSumOnlyOnEveryPlacement) {
+  const Tensor ids = Tensor::from<int64_t>({2, 3}, {2});
+  const Tensor weights = Tensor::from<float>({1, 2}, {2});
+  expect_everywhere("sum", {2}, ids, weights, {2, 20, 6, 60});
+  expect_everywhere("mean", {2}, ids, weights, {2, 20, 3, 30});
+  expect_everywhere("sqrtn", {2}, ids, weights, {2, 20, 3, 30});
+}
+
+TEST(SpecRowsI, I05_WeightsOfOneIdInAMatrixDivideOutOnEveryPlacement) {
+  const Tensor ids = Tensor::from<int64_t>({2, 3}, {2, 1});
+  const Tensor weights = Tensor::from<float>({1, 2}, {2, 1});
+  expect_everywhere("sum", {2, 1}, ids, weights, {2, 20, 6, 60});
+  expect_everywhere("mean", {2, 1}, ids, weights, {2, 20, 3, 30});
+  expect_everywhere("sqrtn", {2, 1}, ids, weights, {2, 20, 3, 30});
+}
+
+TEST(SpecRowsI, I06_PlacementsNeedWhatTheyName) {
+  const auto make = [](const std::string& placement) {
+    return DistributedEmbedding(
+        {.feature_configs = feature(small_table("items", "sum", placement), {2})});
+  };
+  EXPECT_FALSE(DistributedEmbeddingLayer::has_sparsecores());
+  EXPECT_TRUE(contains(message_of([&] { make("sparsecore"); }), "sparsecore"));
+  EXPECT_EQ(make("auto")->sublayers().size(), 1U);
+  EXPECT_THROW(make("somewhere"), ValueError);
+  TPUStrategy tpu({.num_cores = 2});
+  const auto scope = tpu.scope();
+  EXPECT_TRUE(DistributedEmbeddingLayer::has_sparsecores());
+  EXPECT_TRUE(make("sparsecore")->sublayers().empty());
+  EXPECT_TRUE(make("auto")->sublayers().empty());
+  EXPECT_EQ(make("default_device")->sublayers().size(), 1U);
+}
+
+TEST(SpecRowsI, I07_FeaturesOfOneTableShareASublayer) {
+  const auto table = small_table("items");
+  const DistributedEmbedding layer({.feature_configs = Features({{"a", feature(table, {2})},
+                                                                 {"b", feature(table, {2, 3})},
+                                                                 {"c", feature(table, {2})}})});
+  const Tensor ids = Tensor::from<int64_t>({1, 2}, {2});
+  const Tensors out = layer(Tensors({{"a", TensorLike(ids)},
+                                     {"b", TensorLike(Tensor::zeros({2, 3}, DType::kInt64))},
+                                     {"c", TensorLike(ids)}}));
+  EXPECT_EQ(layer->sublayers().size(), 1U);
+  EXPECT_EQ(layer->trainable_variables().size(), 1U);
+  EXPECT_EQ(of(out["a"]), of(out["c"]));
+}
+
+TEST(SpecRowsI, I08_ConfigsListTablesOnceAndFeaturesByTheirPosition) {
+  const auto table = small_table("items", "mean");
+  const DistributedEmbedding layer(
+      {.feature_configs = Features({{"a", feature(table, {2})}, {"b", feature(table, {2, 3})}}),
+       .name = "embedding"});
+  const Config config = layers::serialize(*layer);
+  EXPECT_EQ(config["config"]["tables"].items().size(), 1U);
+  for (const char* key : {"a", "b"}) {
+    EXPECT_EQ(config["config"]["feature_configs"][key]["table"], Config(0));
+  }
+  const auto copy = layers::deserialize(parse_json(to_json(config)));
+  auto& again = dynamic_cast<DistributedEmbeddingLayer&>(*copy);
+  EXPECT_EQ(again.feature_configs()["a"].leaf().table, again.feature_configs()["b"].leaf().table);
+  const Tensors x({{"a", TensorLike(Tensor::from<int64_t>({1, 2}, {2}))},
+                   {"b", TensorLike(Tensor::from<int64_t>({1, 2, 3, 4, 5, 6}, {2, 3}))}});
+  const Tensors expected = layer(x);
+  again.build(specs_of(x));
+  again.set_embedding_tables(layer->get_embedding_tables());
+  const Tensors received = again(x);
+  EXPECT_EQ(of(received["a"]), of(expected["a"]));
+  EXPECT_EQ(of(received["b"]), of(expected["b"]));
+}
+
+TEST(SpecRowsI, I09_TablesAreReadByNameWithoutPadding) {
+  const auto read = [](distribute::Strategy& strategy) {
+    set_random_seed(4);
+    const auto scope = strategy.scope();
+    const auto users = make_table({.name = "users", .vocabulary_size = 5, .embedding_dim = 3});
+    const auto items = make_table({.name = "items", .vocabulary_size = 9, .embedding_dim = 2});
+    items->optimizer = users->optimizer;
+    const DistributedEmbedding layer(
+        {.feature_configs = Features({{"u", feature(users, {4})}, {"v", feature(items, {4})}})});
+    EXPECT_THROW(layer->get_embedding_tables(), RuntimeError);
+    EXPECT_THROW(layer->set_embedding_tables({}), RuntimeError);
+    const TensorSpec ids = {.shape = {4}, .dtype = DType::kInt64};
+    layer->build(Specs({{"u", ids}, {"v", ids}}));
+    return layer->get_embedding_tables();
+  };
+  distribute::CPUStrategy cpu;
+  TPUStrategy tpu({.num_cores = 4});
+  const auto on_device = read(cpu), on_sparse_cores = read(tpu);
+  ASSERT_EQ(on_device.size(), 2U);
+  EXPECT_EQ(on_device.at("users").shape(), Shape({5, 3}));
+  EXPECT_EQ(on_device.at("items").shape(), Shape({9, 2}));
+  for (const auto& [name, values] : on_device) {
+    EXPECT_EQ(on_sparse_cores.at(name).to_vector<float>(), values.to_vector<float>()) << name;
+  }
+}
+
+TEST(SpecRowsI, I10_UpdateStatsIsRefused) {
+  EXPECT_THROW(DistributedEmbedding(
+                   {.feature_configs = feature(small_table("items"), {2}), .update_stats = true}),
+               ValueError);
+}
+
+TEST(DistributedEmbeddingTest, DefaultsAreThoseOfKeras) {
+  const keras_rs::TableConfig table;
+  EXPECT_EQ(table.combiner, "mean");
+  EXPECT_EQ(table.placement, "auto");
+  EXPECT_EQ(table.optimizer->class_name, "Adam");
+  EXPECT_EQ(table.max_ids_per_partition, 256);
+  EXPECT_EQ(table.max_unique_ids_per_partition, 256);
+  EXPECT_EQ(table.initializer->function().class_name(), "VarianceScaling");
+  EXPECT_TRUE(DistributedEmbeddingOptions{}.table_stacking.is_auto());
+}
+
+TEST(DistributedEmbeddingTest, RowsLongerThanTheInputShapeAreCut) {
+  for (const TensorLike& ids : {TensorLike(RaggedTensor::from_rows(Rows{{1, 2, 3}, {4}})),
+                                TensorLike(sparse(Rows{{1, 2, 3}, {4}}, 3))}) {
+    expect_everywhere("sum", {2, 2}, ids, {}, {3, 30, 4, 40});
+    expect_everywhere("sum", {2, kUnknown}, ids, {}, {6, 60, 4, 40});
+  }
+}
+
+TEST(DistributedEmbeddingTest, DenseRowsAreReduced) {
+  expect_everywhere("mean", {2, 2}, Tensor::from<int32_t>({1, 3, 4, 4}, {2, 2}), {},
+                    {2, 20, 4, 40});
+}
+
+TEST(DistributedEmbeddingTest, TablesOfBothPlacementsWorkSideBySide) {
+  TPUStrategy tpu({.num_cores = 2});
+  const auto scope = tpu.scope();
+  const auto far = small_table("far", "sum", "sparsecore");
+  const auto near = small_table("near", "sum", "default_device");
+  const DistributedEmbedding layer(
+      {.feature_configs = Features::list({feature(near, {4}), feature(far, {4, 2})})});
+  const Tensors x = Tensors::list(
+      {Tensor::from<int64_t>({1, 2}, {2}), Tensor::from<int64_t>({1, 2, 3, 4}, {2, 2})});
+  layer->build(specs_of(x));
+  layer->set_embedding_tables({{"far", counting()}, {"near", counting()}});
+  EXPECT_EQ(layer->trainable_variables().size(), 2U);
+  EXPECT_EQ(layer->sublayers().size(), 1U);
+  const auto out = tpu.run([&] { return layer(x); });
+  for (int r = 0; r < 2; ++r) {
+    EXPECT_EQ(of(out[r][0]), (Values{1, 10, 2, 20}));
+    EXPECT_EQ(of(out[r][1]), (Values{3, 30, 7, 70}));
+  }
+}
+
+TEST(DistributedEmbeddingTest, PreprocessedInputsGiveTheSame) {
+  distribute::CPUStrategy cpu;
+  TPUStrategy tpu({.num_cores = 1});
+  for (distribute::Strategy* strategy :
+       {static_cast<distribute::Strategy*>(&cpu), static_cast<distribute::Strategy*>(&tpu)}) {
+    const auto scope = strategy->scope();
+    const auto table = small_table("items");
+    const DistributedEmbedding layer(
+        {.feature_configs = Features(
+             {{"group", Features::list({feature(table, {2, 4})})}, {"one", feature(table, {2})}})});
+    const Tensor one = Tensor::from<int64_t>({1, 2}, {2});
+    const Tensors x({{"group", Tensors::list({RaggedTensor::from_rows(kRows)})}, {"one", one}});
+    const Weights weights(
+        {{"group",
+          Weights::list({std::optional<TensorLike>(RaggedTensor::from_rows(kRowWeights))})},
+         {"one", std::optional<TensorLike>()}});
+    const Tensors ready =
+        strategy->run([&] { return layer->preprocess(x, {.weights = weights}); })[0];
+    EXPECT_TRUE(layer->built());
+    const char* placement = strategy->is_tpu() ? "sparsecore" : "default_device";
+    const Tensors& parts = ready["preprocessed_inputs_per_placement"][placement];
+    EXPECT_TRUE(parts["inputs"].entries().contains("group/0"));
+    EXPECT_EQ(parts["weights"].entries().size(), 1U);
+    const auto run = [&](const Tensors& inputs, const DistributedEmbeddingCallOptions& options) {
+      return strategy->run([&] { return layer(inputs, options); })[0];
+    };
+    const Tensors direct = run(x, {.weights = weights});
+    const Tensors later = run(ready, {});
+    EXPECT_EQ(of(later["group"][0]), of(direct["group"][0]));
+    EXPECT_EQ(of(later["one"]), of(direct["one"]));
+    EXPECT_NE(of(run(x, {})["group"][0]), of(direct["group"][0]));
+  }
+}
+
+TEST(DistributedEmbeddingTest, PreprocessedInputsBelongToTheirPlacement) {
+  const auto table = small_table("items");
+  const DistributedEmbedding layer({.feature_configs = Features({{"a", feature(table, {2})}})});
+  const Tensors x({{"a", TensorLike(Tensor::from<int64_t>({1, 2}, {2}))}});
+  const Tensors ready = layer->preprocess(x);
+  const Weights weights({{"a", std::optional<TensorLike>(Tensor::zeros({2}))}});
+  EXPECT_THROW(layer(ready, {.weights = weights}), ValueError);
+  const Tensors elsewhere = Tensors::dict(
+      {{"preprocessed_inputs_per_placement",
+        Tensors::dict(
+            {{"sparsecore", ready["preprocessed_inputs_per_placement"]["default_device"]}})}});
+  EXPECT_TRUE(contains(message_of([&] { layer(elsewhere); }), "'a'"));
+}
+
+TEST(DistributedEmbeddingTest, SymbolicInputsMakeFunctionalModels) {
+  for (const bool ahead : {false, true}) {
+    const auto table = small_table("items");
+    const DistributedEmbedding layer(
+        {.feature_configs = Features({{"a", feature(table, {2, 4})}, {"b", feature(table, {2})}})});
+    const Tensors in(
+        {{"a", TensorLike(layers::ragged_input({.dtype = DType::kInt64, .name = "a"}))},
+         {"b", TensorLike(layers::input({.dtype = DType::kInt64, .name = "b"}))}});
+    const Tensors out = layer(ahead ? layer->preprocess(in) : in);
+    EXPECT_EQ(out["a"].tensor().shape(), Shape({kUnknown, 2}));
+    const Functional model({.inputs = in, .outputs = out});
+    layer->set_embedding_tables({{"items", counting()}});
+    const Tensors y = model(Tensors({{"a", TensorLike(RaggedTensor::from_rows(kRows))},
+                                     {"b", TensorLike(Tensor::from<int64_t>({3, 4}, {2}))}}));
+    EXPECT_EQ(of(y["a"]), (Values{1, 10, 14, 140}));
+    EXPECT_EQ(of(y["b"]), (Values{3, 30, 4, 40}));
+  }
+}
+
+TEST(DistributedEmbeddingTest, OutputShapesAreTheConfiguredOnes) {
+  const auto table = small_table("items");
+  const DistributedEmbedding layer(
+      {.feature_configs = Features({{"a", feature(table, {8, 4})}, {"b", feature(table, {8})}})});
+  const Nest<Shape> shapes =
+      layer->compute_output_shape(Nest<Shape>({{"a", Shape{8, 4}}, {"b", Shape{kUnknown}}}));
+  EXPECT_EQ(shapes["a"].leaf(), Shape({8, 2}));
+  EXPECT_EQ(shapes["b"].leaf(), Shape({8, 2}));
+  const auto refused = [&](const Shape& a, const Shape& b) {
+    return message_of([&] { layer->compute_output_shape(Nest<Shape>({{"a", a}, {"b", b}})); });
+  };
+  EXPECT_TRUE(contains(refused({8, 3}, {8}), "'a'"));
+  EXPECT_TRUE(contains(refused({7, 4}, {8}), "'a'"));
+  EXPECT_TRUE(contains(refused({8, 4}, {}), "'b'"));
+  EXPECT_TRUE(contains(refused({8, 4}, {8, 1}), "'b'"));
+  EXPECT_THROW(layer->compute_output_shape(Nest<Shape>({{"a", Shape{8, 4}}})), ValueError);
+}
+
+TEST(DistributedEmbeddingTest, BuildTakesTheGlobalBatchOrThatOfAReplica) {
+  TPUStrategy tpu({.num_cores = 2});
+  const auto scope = tpu.scope();
+  for (const int64_t rows : {8, 4, 3}) {
+    const DistributedEmbedding layer({.feature_configs = feature(small_table("items"), {8})});
+    const Specs specs = TensorSpec{.shape = {rows}, .dtype = DType::kInt64};
+    if (rows == 3) {
+      EXPECT_THROW(layer->build(specs), ValueError);
+    } else {
+      EXPECT_NO_THROW(layer->build(specs));
+    }
+  }
+}
+
+TEST(DistributedEmbeddingTest, LaterBatchesMayBeShorter) {
+  const DistributedEmbedding layer({.feature_configs = feature(small_table("items"), {2, 2})});
+  layer(Tensor::zeros({2, 2}, DType::kInt64));
+  EXPECT_EQ(layer(Tensor::zeros({1, 2}, DType::kInt64)).shape(), Shape({1, 2}));
+  EXPECT_THROW(layer(Tensor::zeros({2, 3}, DType::kInt64)), ValueError);
+}
+
+TEST(DistributedEmbeddingTest, ErrorsOfAFeatureCarryItsPath) {
+  distribute::CPUStrategy cpu;
+  TPUStrategy tpu({.num_cores = 2});
+  for (distribute::Strategy* strategy :
+       {static_cast<distribute::Strategy*>(&cpu), static_cast<distribute::Strategy*>(&tpu)}) {
+    const auto scope = strategy->scope();
+    const DistributedEmbedding layer(
+        {.feature_configs =
+             Features({{"group", Features({{"seen", feature(small_table("items"), {2, 2})}})}})});
+    const auto call = [&](const TensorLike& ids, const std::optional<TensorLike>& weights) {
+      return message_of([&] {
+        DistributedEmbeddingCallOptions options;
+        if (weights) options.weights = Weights({{"group", Weights({{"seen", weights}})}});
+        strategy->run([&] { layer(Tensors({{"group", Tensors({{"seen", ids}})}}), options); });
+      });
+    };
+    const TensorLike good = Tensor::zeros({2, 2}, DType::kInt64);
+    EXPECT_EQ(call(good, {}), "");
+    const std::string path = "'group/seen'";
+    EXPECT_TRUE(contains(call(Tensor::full<int64_t>({2, 2}, 8), {}), path));
+    EXPECT_TRUE(contains(call(Tensor::full<int64_t>({2, 2}, -1), {}), path));
+    EXPECT_TRUE(contains(call(RaggedTensor::from_rows(Rows{{1}, {9}}), {}), path));
+    EXPECT_TRUE(contains(call(Tensor::zeros({2}, DType::kInt64), {}), path));
+    EXPECT_TRUE(contains(call(Tensor::zeros({2, 2}, DType::kString), {}), path));
+    EXPECT_TRUE(contains(call(good, Tensor::zeros({2, 3})), path));
+    EXPECT_TRUE(contains(call(good, RaggedTensor::from_rows(kRowWeights)), path));
+    EXPECT_EQ(call(good, {}), "");
+  }
+}
+
+TEST(DistributedEmbeddingTest, OtherStructuresAreRefused) {
+  const auto table = small_table("items");
+  const DistributedEmbedding layer({.feature_configs = Features({{"a", feature(table, {2})}})});
+  const Tensor ids = Tensor::zeros({2}, DType::kInt64);
+  EXPECT_THROW(layer(Tensors({{"b", TensorLike(ids)}})), ValueError);
+  EXPECT_THROW(layer(Tensors::list({ids})), TypeError);
+  EXPECT_THROW(layer->preprocess(Tensors::list({ids})), TypeError);
+  EXPECT_THROW(layer(Tensors({{"a", TensorLike(ids)}}), {.weights = Weights::list({})}), TypeError);
+}
+
+TEST(DistributedEmbeddingTest, WrongConfigsAreRefusedWithTheirPath) {
+  const auto refused = [](const std::function<void(keras_rs::TableConfig&)>& change,
+                          const std::function<void(keras_rs::FeatureConfig&)>& change_feature) {
+    const auto table = small_table("items");
+    change(*table);
+    keras_rs::FeatureConfig config = feature(table, {2, 3});
+    change_feature(config);
+    return contains(
+        message_of([&] { DistributedEmbedding({.feature_configs = Features({{"x", config}})}); }),
+        "'x'");
+  };
+  const auto table_is_refused = [&](const std::function<void(keras_rs::TableConfig&)>& change) {
+    return refused(change, [](keras_rs::FeatureConfig&) {});
+  };
+  const auto feature_is_refused = [&](const std::function<void(keras_rs::FeatureConfig&)>& change) {
+    return refused([](keras_rs::TableConfig&) {}, change);
+  };
+  EXPECT_FALSE(table_is_refused([](auto&) {}));
+  EXPECT_TRUE(table_is_refused([](auto& t) { t.name = ""; }));
+  EXPECT_TRUE(table_is_refused([](auto& t) { t.name = "a/b"; }));
+  EXPECT_TRUE(table_is_refused([](auto& t) { t.vocabulary_size = 0; }));
+  EXPECT_TRUE(table_is_refused([](auto& t) { t.embedding_dim = 0; }));
+  EXPECT_TRUE(table_is_refused([](auto& t) { t.placement = "hbm"; }));
+  EXPECT_TRUE(feature_is_refused([](auto& f) { f.table = nullptr; }));
+  EXPECT_TRUE(feature_is_refused([](auto& f) { f.input_shape = {}; }));
+  EXPECT_TRUE(feature_is_refused([](auto& f) { f.input_shape = {2, 3, 4}; }));
+  EXPECT_TRUE(feature_is_refused([](auto& f) { f.output_shape = {2, 3}; }));
+  EXPECT_TRUE(feature_is_refused([](auto& f) { f.output_shape = {3, 2}; }));
+  EXPECT_TRUE(feature_is_refused([](auto& f) { f.output_shape = {2, 3, 2}; }));
+  const auto combiner = small_table("items", "max");
+  EXPECT_THROW(DistributedEmbedding({.feature_configs = feature(combiner, {2})}), ValueError);
+}
+
+TEST(DistributedEmbeddingTest, NamesAndPathsAreUnique) {
+  const auto a = small_table("same"), b = small_table("same");
+  EXPECT_TRUE(contains(message_of([&] {
+                         DistributedEmbedding({.feature_configs = Features::list(
+                                                   {feature(a, {2}), feature(b, {2})})});
+                       }),
+                       "'same'"));
+  EXPECT_THROW(DistributedEmbedding(
+                   {.feature_configs = Features(
+                        {{"a/b", feature(a, {2})}, {"a", Features({{"b", feature(a, {2})}})}})}),
+               ValueError);
+}
+
+TEST(DistributedEmbeddingTest, ErrorsOfSparseCoresComeWithTheLayer) {
+  TPUStrategy tpu({.num_cores = 2});
+  const auto scope = tpu.scope();
+  const auto table = small_table("items");
+  const std::vector<std::string> twice = {"items", "items"};
+  EXPECT_THROW(
+      DistributedEmbedding({.feature_configs = feature(table, {2}), .table_stacking = twice}),
+      ValueError);
+  table->optimizer = {};
+  EXPECT_TRUE(
+      contains(message_of([&] { DistributedEmbedding({.feature_configs = feature(table, {2})}); }),
+               "'items'"));
+  const auto limited = small_table("limited");
+  limited->max_ids_per_partition = 0;
+  EXPECT_THROW(DistributedEmbedding({.feature_configs = feature(limited, {2}),
+                                     .id_limit_policy = IdLimitPolicy::kError}),
+               ValueError);
+}
+
+TEST(DistributedEmbeddingTest, SettingTablesIsAllOrNothing) {
+  const auto a = small_table("a"), b = small_table("b");
+  const DistributedEmbedding layer(
+      {.feature_configs = Features::list({feature(a, {2}), feature(b, {2})})});
+  const Tensor ids = Tensor::zeros({2}, DType::kInt64);
+  layer(Tensors::list({ids, ids}));
+  const Values before = layer->get_embedding_tables().at("a").to_vector<float>();
+  EXPECT_THROW(layer->set_embedding_tables({{"a", counting()}, {"c", counting()}}), ValueError);
+  EXPECT_THROW(layer->set_embedding_tables({{"a", counting()}, {"b", Tensor::zeros({8, 3})}}),
+               ValueError);
+  EXPECT_EQ(layer->get_embedding_tables().at("a").to_vector<float>(), before);
+  layer->set_embedding_tables({{"a", counting()}});
+  EXPECT_EQ(layer->get_embedding_tables().at("a").to_vector<float>(),
+            counting().to_vector<float>());
+}
+
+TEST(DistributedEmbeddingTest, TablesReadAreCopies) {
+  const DistributedEmbedding layer({.feature_configs = feature(small_table("items"), {2})});
+  layer(Tensor::zeros({2}, DType::kInt64));
+  layer->set_embedding_tables({{"items", counting()}});
+  const auto before = layer->get_embedding_tables();
+  layer->set_embedding_tables({{"items", Tensor::zeros({8, 2})}});
+  EXPECT_EQ(before.at("items").to_vector<float>(), counting().to_vector<float>());
+}
+
+TEST(DistributedEmbeddingTest, TablesOnSparseCoresNeedTheirStrategy) {
+  const auto table = small_table("items");
+  TPUStrategy tpu({.num_cores = 2});
+  std::optional<DistributedEmbedding> layer;
+  {
+    const auto scope = tpu.scope();
+    layer.emplace(DistributedEmbeddingOptions{.feature_configs = feature(table, {4})});
+    (*layer)->build(Specs(TensorSpec{.shape = {4}, .dtype = DType::kInt64}));
+  }
+  EXPECT_THROW((*layer)(Tensor::zeros({4}, DType::kInt64)), RuntimeError);
+}
+
+TEST(DistributedEmbeddingTest, AStrategyHoldsTheTablesOfOneLayer) {
+  TPUStrategy tpu({.num_cores = 2});
+  const auto scope = tpu.scope();
+  const Specs specs = TensorSpec{.shape = {4}, .dtype = DType::kInt64};
+  const DistributedEmbedding first({.feature_configs = feature(small_table("a"), {4})});
+  const DistributedEmbedding second({.feature_configs = feature(small_table("b"), {4})});
+  first->build(specs);
+  EXPECT_THROW(second->build(specs), RuntimeError);
+  const DistributedEmbedding elsewhere(
+      {.feature_configs = feature(small_table("c", "sum", "default_device"), {4})});
+  EXPECT_NO_THROW(elsewhere->build(specs));
+}
+
+TEST(DistributedEmbeddingTest, IdsBeyondLimitsAreErrorsOrCounted) {
+  TPUStrategy tpu({.num_cores = 2});
+  const auto scope = tpu.scope();
+  const Tensor ids = Tensor::from<int64_t>({2, 4, 6, 1}, {1, 4});
+  for (const IdLimitPolicy policy :
+       {IdLimitPolicy::kUnlimited, IdLimitPolicy::kError, IdLimitPolicy::kDrop}) {
+    const auto table = small_table("items");
+    table->max_ids_per_partition = 2;
+    const DistributedEmbedding layer(
+        {.feature_configs = feature(table, {2, 4}), .id_limit_policy = policy});
+    layer->build(Specs(TensorSpec{.shape = {1, 4}, .dtype = DType::kInt64}));
+    layer->set_embedding_tables({{"items", counting()}});
+    const auto run = [&] { return of(tpu.run([&] { return Tensors(layer(ids)); })[1]); };
+    if (policy == IdLimitPolicy::kError) {
+      EXPECT_TRUE(contains(message_of(run), "max_ids_per_partition"));
+      continue;
+    }
+    const bool drops = policy == IdLimitPolicy::kDrop;
+    EXPECT_EQ(run(), drops ? (Values{7, 70}) : (Values{13, 130}));
+    const IdStatistics statistics = layer->id_statistics().at("items");
+    EXPECT_EQ(statistics.dropped_ids, drops ? 2 : 0) << "one in each replica";
+    EXPECT_EQ(statistics.max_ids_per_partition, drops ? 3 : 0);
+    ASSERT_EQ(layer->notes().size(), drops ? 1U : 0U);
+    if (drops) {
+      EXPECT_TRUE(contains(layer->notes()[0], "2 ids of table 'items'"));
+    }
+  }
+}
+
+TEST(DistributedEmbeddingTest, LaterChangesOfConfigsDoNotReachTheLayer) {
+  const auto table = small_table("items", "sum");
+  const DistributedEmbedding layer({.feature_configs = feature(table, {1, 2}), .name = "e"});
+  const std::string before = to_json(layer->get_config());
+  table->combiner = "mean";
+  table->name = "other";
+  EXPECT_EQ(to_json(layer->get_config()), before);
+}
+
+}  // namespace keel::distributed_embedding_test
