@@ -6,8 +6,8 @@
 #include <new>
 
 #include <keel/framework/base/parallel.h>
+#include <keel/savedmodel/keras/signature.h>
 #include <keel/savedmodel/saved_model.h>
-#include <keel/savedmodel/signature.h>
 #include <keel/version.h>
 
 namespace {

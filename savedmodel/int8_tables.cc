@@ -9,9 +9,9 @@
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/registry.h>
-#include <keel/savedmodel/for_keras.h>
-#include <keel/savedmodel/model_weights.h>
-#include <keel/savedmodel/node_results.h>
+#include <keel/savedmodel/keras/for_keras.h>
+#include <keel/savedmodel/keras/model_weights.h>
+#include <keel/savedmodel/keras/node_results.h>
 
 namespace keel {
 namespace {

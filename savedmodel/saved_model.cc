@@ -4,14 +4,14 @@
 
 #include <keel/distribute/fail_together.h>
 #include <keel/framework/base/atomic_file.h>
-#include <keel/savedmodel/for_keras.h>
 #include <keel/savedmodel/int8_tables.h>
-#include <keel/savedmodel/keras_archive.h>
-#include <keel/savedmodel/keras_h5.h>
-#include <keel/savedmodel/keras_weights_h5.h>
-#include <keel/savedmodel/legacy_weights.h>
-#include <keel/savedmodel/model_weights.h>
-#include <keel/savedmodel/signature_files.h>
+#include <keel/savedmodel/keras/for_keras.h>
+#include <keel/savedmodel/keras/keras_archive.h>
+#include <keel/savedmodel/keras/keras_h5.h>
+#include <keel/savedmodel/keras/keras_weights_h5.h>
+#include <keel/savedmodel/keras/legacy_weights.h>
+#include <keel/savedmodel/keras/model_weights.h>
+#include <keel/savedmodel/keras/signature_files.h>
 
 namespace keel {
 namespace {

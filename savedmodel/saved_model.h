@@ -16,7 +16,7 @@
 #include <vector>
 
 #include <keel/layers/training/model.h>
-#include <keel/savedmodel/signature.h>
+#include <keel/savedmodel/keras/signature.h>
 
 namespace keel {
 

@@ -13,7 +13,7 @@
 #include <keel/layers/callbacks/early_stopping.h>
 #include <keel/layers/ctr/ctr_model.h>
 #include <keel/optimizers/optimizer.h>
-#include <keel/savedmodel/checkpoint_manager.h>
+#include <keel/savedmodel/checkpoint/checkpoint_manager.h>
 
 namespace keel::examples {
 

@@ -1,8 +1,8 @@
 // keel convert: the same model, or its weights, in another format.
 #include <iostream>
 
+#include <keel/savedmodel/keras/signature_files.h>
 #include <keel/savedmodel/saved_model.h>
-#include <keel/savedmodel/signature_files.h>
 #include <keel/savedmodel/tool/commands.h>
 #include <keel/savedmodel/tool/model_file.h>
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <keel/framework/data/dataset.h>
-#include <keel/savedmodel/signature.h>
+#include <keel/savedmodel/keras/signature.h>
 #include <keel/savedmodel/tool/json_tensors.h>
 
 namespace keel::tool {

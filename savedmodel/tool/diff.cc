@@ -3,9 +3,9 @@
 #include <iostream>
 #include <map>
 
-#include <keel/savedmodel/keras_compile.h>
+#include <keel/savedmodel/keras/keras_compile.h>
+#include <keel/savedmodel/keras/signature_files.h>
 #include <keel/savedmodel/saved_model.h>
-#include <keel/savedmodel/signature_files.h>
 #include <keel/savedmodel/tool/commands.h>
 #include <keel/savedmodel/tool/difference.h>
 #include <keel/savedmodel/tool/model_file.h>

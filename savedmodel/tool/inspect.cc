@@ -5,12 +5,12 @@
 
 #include <keel/framework/base/crc32c.h>
 #include <keel/layers/visualization/summary.h>
-#include <keel/savedmodel/checkpoint_file.h>
+#include <keel/savedmodel/checkpoint/checkpoint_file.h>
+#include <keel/savedmodel/keras/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
 #include <keel/savedmodel/tool/commands.h>
 #include <keel/savedmodel/tool/model_file.h>
 #include <keel/savedmodel/tool/number_text.h>
-#include <keel/savedmodel/zip_file.h>
 
 namespace keel::tool {
 namespace {

@@ -5,9 +5,9 @@
 #include <keel/framework/data/tfrecord.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/training/output_names.h>
-#include <keel/savedmodel/keras_model_config.h>
+#include <keel/savedmodel/keras/keras_model_config.h>
+#include <keel/savedmodel/keras/signature_files.h>
 #include <keel/savedmodel/saved_model.h>
-#include <keel/savedmodel/signature_files.h>
 #include <keel/savedmodel/tool/commands.h>
 #include <keel/savedmodel/tool/csv_tensors.h>
 #include <keel/savedmodel/tool/difference.h>

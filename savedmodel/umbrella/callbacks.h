@@ -12,5 +12,5 @@
 #include <keel/layers/callbacks/terminate_on_signal.h>
 #include <keel/layers/training/callback.h>
 #include <keel/layers/training/progbar_logger.h>
-#include <keel/savedmodel/backup_and_restore.h>
-#include <keel/savedmodel/model_checkpoint.h>
+#include <keel/savedmodel/checkpoint/backup_and_restore.h>
+#include <keel/savedmodel/checkpoint/model_checkpoint.h>

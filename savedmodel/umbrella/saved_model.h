@@ -1,8 +1,8 @@
 // Models and checkpoints in files: .keras, .h5 and .weights.h5 files, signatures, checkpoints.
 #pragma once
 
-#include <keel/savedmodel/checkpoint.h>
-#include <keel/savedmodel/checkpoint_manager.h>
-#include <keel/savedmodel/for_keras.h>
+#include <keel/savedmodel/checkpoint/checkpoint.h>
+#include <keel/savedmodel/checkpoint/checkpoint_manager.h>
 #include <keel/savedmodel/int8_tables.h>
+#include <keel/savedmodel/keras/for_keras.h>
 #include <keel/savedmodel/saved_model.h>

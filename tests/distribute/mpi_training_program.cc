@@ -21,7 +21,7 @@
 #include <keel/layers/regularization/dropout.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
-#include <keel/savedmodel/checkpoint_manager.h>
+#include <keel/savedmodel/checkpoint/checkpoint_manager.h>
 #include <keel/savedmodel/saved_model.h>
 
 namespace keel {

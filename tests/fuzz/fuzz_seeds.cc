@@ -8,9 +8,9 @@
 
 #include <keel/framework/data/example.h>
 #include <keel/framework/data/tfrecord.h>
-#include <keel/savedmodel/hdf5_file.h>
+#include <keel/savedmodel/hdf5/hdf5_file.h>
+#include <keel/savedmodel/keras/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
-#include <keel/savedmodel/zip_file.h>
 
 #include "tests/fuzz/compressed.h"
 #include "tests/fuzz/fuzz_input.h"

@@ -1,11 +1,11 @@
 // HDF5 files: whole models and weights in both of Keras's layouts.
 #include <algorithm>
 
-#include <keel/savedmodel/hdf5_file.h>
-#include <keel/savedmodel/keras_h5.h>
-#include <keel/savedmodel/keras_weights_h5.h>
-#include <keel/savedmodel/legacy_weights.h>
-#include <keel/savedmodel/signature_files.h>
+#include <keel/savedmodel/hdf5/hdf5_file.h>
+#include <keel/savedmodel/keras/keras_h5.h>
+#include <keel/savedmodel/keras/keras_weights_h5.h>
+#include <keel/savedmodel/keras/legacy_weights.h>
+#include <keel/savedmodel/keras/signature_files.h>
 
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/models.h"

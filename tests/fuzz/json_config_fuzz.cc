@@ -4,8 +4,8 @@
 #include <keel/framework/base/allocator.h>
 #include <keel/framework/config/config.h>
 #include <keel/layers/registry.h>
-#include <keel/savedmodel/keras_compile.h>
-#include <keel/savedmodel/keras_model_config.h>
+#include <keel/savedmodel/keras/keras_compile.h>
+#include <keel/savedmodel/keras/keras_model_config.h>
 
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/mutate.h"

@@ -31,7 +31,7 @@
 #include <keel/layers/preprocessing/string_lookup.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
-#include <keel/savedmodel/checkpoint.h>
+#include <keel/savedmodel/checkpoint/checkpoint.h>
 #include <keel/savedmodel/saved_model.h>
 
 namespace {

@@ -17,10 +17,10 @@
 #include <keel/layers/serving/serving_plan.h>
 #include <keel/layers/wrappers/time_distributed.h>
 #include <keel/optimizers/adam.h>
-#include <keel/savedmodel/checkpoint.h>
-#include <keel/savedmodel/hdf5_file.h>
+#include <keel/savedmodel/checkpoint/checkpoint.h>
+#include <keel/savedmodel/hdf5/hdf5_file.h>
+#include <keel/savedmodel/keras/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
-#include <keel/savedmodel/zip_file.h>
 
 #include "tests/savedmodel/temp_folder.h"
 

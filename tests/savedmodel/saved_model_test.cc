@@ -13,7 +13,7 @@
 #include <keel/layers/normalization/batch_normalization.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/reshaping/flatten.h>
-#include <keel/savedmodel/hdf5_file.h>
+#include <keel/savedmodel/hdf5/hdf5_file.h>
 
 #include "tests/savedmodel/temp_folder.h"
 

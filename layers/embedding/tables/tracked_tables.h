@@ -1,5 +1,5 @@
-// TrackedTables: embedding tables as checkpoints see them (savedmodel/checkpoint.h), whoever holds
-// them.
+// TrackedTables: embedding tables as checkpoints see them (savedmodel/checkpoint/checkpoint.h),
+// whoever holds them.
 #pragma once
 
 #include <vector>

@@ -11,7 +11,7 @@
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/ftrl.h>
 #include <keel/optimizers/sgd.h>
-#include <keel/savedmodel/checkpoint.h>
+#include <keel/savedmodel/checkpoint/checkpoint.h>
 
 #include "tests/support/embedding_fixture.h"
 #include "tests/support/random_embedding_case.h"

@@ -9,7 +9,7 @@
 #include <keel/optimizers/ftrl.h>
 #include <keel/optimizers/schedules/schedules.h>
 #include <keel/optimizers/sgd.h>
-#include <keel/savedmodel/checkpoint.h>
+#include <keel/savedmodel/checkpoint/checkpoint.h>
 
 #include "tests/savedmodel/temp_folder.h"
 #include "tests/support/embedding_fixture.h"

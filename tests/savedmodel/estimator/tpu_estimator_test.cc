@@ -15,7 +15,7 @@
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/embedding/tpu_parameters.h>
 #include <keel/optimizers/sgd.h>
-#include <keel/savedmodel/hdf5_file.h>
+#include <keel/savedmodel/hdf5/hdf5_file.h>
 #include <keel/savedmodel/saved_model.h>
 
 #include "tests/savedmodel/temp_folder.h"

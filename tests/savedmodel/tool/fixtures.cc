@@ -23,9 +23,9 @@
 #include <keel/layers/merging/concatenate.h>
 #include <keel/layers/reshaping/flatten.h>
 #include <keel/optimizers/adam.h>
-#include <keel/savedmodel/checkpoint_manager.h>
+#include <keel/savedmodel/checkpoint/checkpoint_manager.h>
+#include <keel/savedmodel/keras/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
-#include <keel/savedmodel/zip_file.h>
 
 namespace keel {
 namespace {

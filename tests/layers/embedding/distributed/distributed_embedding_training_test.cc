@@ -14,7 +14,7 @@
 #include <keel/layers/training/training_options.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/sgd.h>
-#include <keel/savedmodel/checkpoint.h>
+#include <keel/savedmodel/checkpoint/checkpoint.h>
 #include <keel/savedmodel/saved_model.h>
 
 #include "tests/savedmodel/temp_folder.h"

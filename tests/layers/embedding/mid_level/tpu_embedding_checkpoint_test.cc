@@ -5,8 +5,8 @@
 #include <keel/layers/embedding/mid_level/tpu_embedding_for_serving.h>
 #include <keel/layers/embedding/mid_level/tpu_embedding_v0.h>
 #include <keel/optimizers/adagrad.h>
-#include <keel/savedmodel/checkpoint.h>
-#include <keel/savedmodel/checkpoint_file.h>
+#include <keel/savedmodel/checkpoint/checkpoint.h>
+#include <keel/savedmodel/checkpoint/checkpoint_file.h>
 
 #include "tests/layers/embedding/mid_level/mid_level_testing.h"
 

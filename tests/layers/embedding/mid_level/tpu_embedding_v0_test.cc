@@ -8,7 +8,7 @@
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/embedding/mid_level/tpu_embedding_for_serving.h>
 #include <keel/optimizers/sgd.h>
-#include <keel/savedmodel/checkpoint.h>
+#include <keel/savedmodel/checkpoint/checkpoint.h>
 
 #include "tests/savedmodel/temp_folder.h"
 #include "tests/support/embedding_fixture.h"

@@ -1,0 +1,259 @@
+#include <keel/savedmodel/checkpoint/backup_and_restore.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cxxabi.h>
+#include <filesystem>
+#include <memory>
+#include <typeinfo>
+
+#include <keel/distribute/fail_together.h>
+#include <keel/framework/base/atomic_file.h>
+#include <keel/layers/callbacks/terminate_on_signal.h>
+#include <keel/layers/training/model.h>
+#include <keel/layers/training/per_replica_values.h>
+#include <keel/savedmodel/checkpoint/checkpoint_file.h>
+#include <keel/savedmodel/hdf5/hdf5_file.h>
+
+namespace keel {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kWho[] = "BackupAndRestore";
+constexpr char kName[] = "backup";
+constexpr char kEpoch[] = "epoch", kStep[] = "step", kBatches[] = "batches", kSaved[] = "saved";
+constexpr char kTraining[] = "training/", kReplicas[] = "replicas/", kCallbacks[] = "callbacks/";
+constexpr char kClasses[] = "callback_classes/";
+
+using Values = std::map<std::string, Tensor>;
+
+void write_values(const std::string& path, const Values& values) {
+  Hdf5Writer file(path);
+  int64_t i = 0;
+  for (const auto& [key, value] : values) {
+    const std::string dataset = str("/entries/", i++);
+    file.write(dataset, value);
+    file.write_attribute(dataset, "key", key, Hdf5Writer::Charset::kUtf8);
+  }
+  file.commit({.seal = true});
+}
+
+Values read_values(const std::string& path) {
+  check_seal(path);
+  const Hdf5File file(path);
+  Values out;
+  for (const std::string& name : file.children("/entries")) {
+    const std::string dataset = "/entries/" + name;
+    out[file.string_attribute(dataset, "key")] = file.read(dataset);
+  }
+  return out;
+}
+
+int64_t integer(const Values& values, const char* key) {
+  const auto it = values.find(key);
+  if (it == values.end()) throw IoError(kWho, ": a backup without '", key, "'");
+  return it->second.item<int64_t>();
+}
+
+// Those whose keys begin with `prefix`, without it.
+Values part(const Values& values, const std::string& prefix) {
+  Values out;
+  for (const auto& [key, value] : values) {
+    if (key.starts_with(prefix)) out[key.substr(prefix.size())] = value;
+  }
+  return out;
+}
+
+// Variables of which each replica has its own value, by their place among the model's.
+std::map<std::string, Variable> own_of_replicas(const Model& model) {
+  std::map<std::string, Variable> out;
+  if (model.strategy().num_replicas_in_sync() == 1) return out;
+  size_t i = 0;
+  for (const Variable& variable : model.variables()) {
+    const std::string key = std::to_string(i++);
+    const bool shared = variable.synchronization() == VariableSynchronization::kShared;
+    if (!variable.is_virtual() && !shared) out.emplace(key, variable);
+  }
+  return out;
+}
+
+std::string class_of(const Callback& callback) {
+  const char* const mangled = typeid(callback).name();
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> name(
+      abi::__cxa_demangle(mangled, nullptr, nullptr, &status), std::free);
+  return status == 0 ? name.get() : mangled;
+}
+
+bool is_first() { return distribute::processes().rank() == 0; }
+
+// Whether a signal has ended the run, in all processes alike.
+bool ended_by_signal(const std::vector<Callback*>& callbacks) {
+  return std::ranges::any_of(callbacks, [](const Callback* callback) {
+    const auto* const terminate = dynamic_cast<const TerminateOnSignalCallback*>(callback);
+    return terminate != nullptr && terminate->signal();
+  });
+}
+
+}  // namespace
+
+BackupAndRestoreCallback::BackupAndRestoreCallback(Options options) : options_(std::move(options)) {
+  if (options_.backup_dir.empty()) throw ValueError(kWho, ": needs a backup_dir");
+  if (options_.save_freq && *options_.save_freq < 1) {
+    throw ValueError(kWho, ": save_freq must be positive, received ", *options_.save_freq);
+  }
+}
+
+// Beside its checkpoint, and written before it: a checkpoint of the index always has one.
+std::string BackupAndRestoreCallback::progress_path(const std::string& checkpoint) const {
+  return fs::path(options_.backup_dir) / ("progress-" + fs::path(checkpoint).filename().string());
+}
+
+void BackupAndRestoreCallback::on_train_begin() {
+  CheckpointItems items;
+  items.model =
+      LayerHandle<Layer>(kAdopt, std::static_pointer_cast<Layer>(model().shared_from_this()));
+  items.optimizers.emplace("optimizer", OptimizerHandle(kAdopt, model().optimizer()));
+  checkpoints_.emplace(Checkpoint(std::move(items)), options_.backup_dir,
+                       CheckpointManagerOptions{.max_to_keep = options_.double_checkpoint ? 2 : 1,
+                                                .checkpoint_name = kName});
+  batches_ = 0;
+  saved_ = 0;
+  const std::optional<std::string> latest = checkpoints_->latest_checkpoint();
+  if (!latest) return;
+  Values progress;
+  distribute::fail_together(distribute::processes(), kWho,
+                            [&] { progress = read_values(progress_path(*latest)); });
+  model().set_resume_point(
+      {.epoch = integer(progress, kEpoch),
+       .step = integer(progress, kStep),
+       .restore = [this, path = *latest, progress] { restore(path, progress); }});
+}
+
+void BackupAndRestoreCallback::on_epoch_end(int64_t epoch, Logs&) {
+  // An epoch that a signal has cut short is not over; on_train_batch_end has saved its place.
+  if (!options_.save_freq && !ended_by_signal(params().callbacks)) save(epoch + 1, 0);
+}
+
+void BackupAndRestoreCallback::on_train_batch_end(int64_t batch, const Logs&) {
+  ++batches_;
+  const bool due = options_.save_freq && batches_ % *options_.save_freq == 0;
+  if (due || ended_by_signal(params().callbacks)) save(epoch_, batch + 1);
+}
+
+BackupAndRestoreCallback::Values BackupAndRestoreCallback::progress(int64_t epoch,
+                                                                    int64_t step) const {
+  Values out = {{kEpoch, Tensor::scalar(epoch)},
+                {kStep, Tensor::scalar(step)},
+                {kBatches, Tensor::scalar(batches_)},
+                {kSaved, Tensor::scalar(saved_)}};
+  // At the start of an epoch metrics begin anew.
+  if (step > 0) {
+    for (const auto& [key, value] : model().training_state()) out[kTraining + key] = value;
+  }
+  for (const auto& [key, variable] : own_of_replicas(model())) {
+    out[kReplicas + key] = values_of_replicas(model().strategy(), variable);
+  }
+  for (size_t i = 0; i < params().callbacks.size(); ++i) {
+    const Values state = params().callbacks[i]->state();
+    if (state.empty()) continue;
+    out[str(kClasses, i)] = Tensor::scalar(class_of(*params().callbacks[i]));
+    for (const auto& [key, value] : state) out[str(kCallbacks, i, "/", key)] = value;
+  }
+  return out;
+}
+
+void BackupAndRestoreCallback::save(int64_t epoch, int64_t step) {
+  ++saved_;
+  const Values values = progress(epoch, step);
+  const std::string name = str(kName, "-", saved_, ".h5");
+  distribute::fail_together(distribute::processes(), kWho, [&] {
+    if (is_first()) write_values(progress_path(name), values);
+  });
+  checkpoints_->save(saved_);
+  remove_stale_progress();
+}
+
+// Of each callback, that of the backup. ValueError if it is none for them.
+std::vector<BackupAndRestoreCallback::Values> BackupAndRestoreCallback::states_for_callbacks(
+    const Values& progress) const {
+  const auto& callbacks = params().callbacks;
+  const auto refuse = [&](size_t i, const std::string& what) {
+    throw ValueError(kWho, ": ", options_.backup_dir, " has the backup of a run with other ",
+                     "callbacks than this one, beginning with number ", i + 1, ", ", what);
+  };
+  std::vector<Values> out;
+  for (size_t i = 0; i < callbacks.size(); ++i) {
+    out.push_back(part(progress, str(kCallbacks, i, "/")));
+    const std::string name = class_of(*callbacks[i]);
+    const Values now = callbacks[i]->state();
+    if (now.empty() != out.back().empty()) {
+      refuse(i, str("here ", name, ", with", now.empty() ? "out" : "", " a state"));
+    }
+    if (now.empty()) continue;
+    const auto saved = progress.find(str(kClasses, i));
+    const std::string was =
+        saved == progress.end() ? "of an unknown class" : saved->second.item<std::string>();
+    if (was != name) refuse(i, str("there ", was, ", here ", name));
+    for (const auto& entry : now) {
+      if (!out.back().contains(entry.first)) {
+        refuse(i, str(name, ", whose state there has no '", entry.first, "'"));
+      }
+    }
+  }
+  for (const auto& [i, name] : part(progress, kClasses)) {
+    const size_t at = std::stoul(i);
+    if (at >= callbacks.size()) refuse(at, str("there ", name.item<std::string>(), ", here none"));
+  }
+  return out;
+}
+
+void BackupAndRestoreCallback::restore(const std::string& checkpoint, const Values& progress) {
+  const auto& callbacks = params().callbacks;
+  const std::vector<Values> states = states_for_callbacks(progress);
+  const Values of_replicas = part(progress, kReplicas);
+  const auto own = own_of_replicas(model());
+  if (!std::ranges::equal(
+          own, of_replicas, {}, [](const auto& e) { return e.first; },
+          [](const auto& e) { return e.first; })) {
+    throw ValueError(kWho, ": ", options_.backup_dir, " has the backup of another model, or of ",
+                     "another number of replicas");
+  }
+  checkpoints_->restore(checkpoint);
+  for (const auto& [key, variable] : own) {
+    set_values_of_replicas(model().strategy(), variable, of_replicas.at(key));
+  }
+  if (integer(progress, kStep) > 0) model().set_training_state(part(progress, kTraining));
+  for (size_t i = 0; i < callbacks.size(); ++i) {
+    if (!states[i].empty()) callbacks[i]->set_state(states[i]);
+  }
+  batches_ = integer(progress, kBatches);
+  saved_ = integer(progress, kSaved);
+}
+
+void BackupAndRestoreCallback::remove_stale_progress() const {
+  if (!is_first()) return;
+  std::vector<std::string> kept;
+  for (const std::string& path : checkpoints_->checkpoints()) kept.push_back(progress_path(path));
+  for (const auto& entry : fs::directory_iterator(options_.backup_dir)) {
+    const std::string path = entry.path().string();
+    const bool is_progress = entry.path().filename().string().starts_with("progress-");
+    if (is_progress && std::ranges::find(kept, path) == kept.end()) remove_file(path);
+  }
+}
+
+void BackupAndRestoreCallback::on_train_end(const Logs&) {
+  if (!options_.delete_checkpoint || !is_first() || ended_by_signal(params().callbacks)) return;
+  // The oldest first and the index last: a removal that is cut off leaves the newest checkpoint, at
+  // the end of the training, or none. Without its index the folder would be listed.
+  for (const std::string& path : checkpoints_->checkpoints()) {
+    remove_checkpoint(path);
+    remove_file(progress_path(path));
+  }
+  remove_file((fs::path(options_.backup_dir) / "checkpoint").string());
+  std::error_code not_empty;
+  fs::remove(options_.backup_dir, not_empty);
+}
+
+}  // namespace keel

@@ -1,0 +1,281 @@
+#include <keel/savedmodel/checkpoint/checkpoint.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include <keel/distribute/fail_together.h>
+#include <keel/layers/layer_state.h>
+#include <keel/savedmodel/checkpoint/checkpoint_file.h>
+#include <keel/savedmodel/keras/model_weights.h>
+
+namespace keel {
+namespace {
+
+struct Entry {
+  std::string key;
+  TensorSpec spec;
+  bool required = false;
+  std::string optimizer = {};  // whose slot it is
+  std::function<Tensor()> get;
+  std::function<void(const Tensor&)> set;
+  std::optional<StateEntry::Rows> rows = {};
+};
+
+// A variable that an optimizer may keep slots for.
+struct Trained {
+  std::string key;
+  Variable variable;
+  bool may_lack_slots = false;  // it may be kept for serving alone
+};
+
+std::string joined(const std::vector<std::string>& keys) {
+  std::string out;
+  for (const std::string& key : keys) out += (out.empty() ? "" : ", ") + key;
+  return out;
+}
+
+Entry stored_as(std::string key, const StateEntry& entry) {
+  return {.key = std::move(key),
+          .spec = entry.spec,
+          .required = entry.kind == StateEntry::Kind::kWeight,
+          .get = entry.get,
+          .set = entry.set,
+          .rows = entry.rows};
+}
+
+std::vector<Entry> model_entries(const CheckpointItems& items) {
+  std::vector<Entry> out;
+  if (!items.model) return out;
+  for_each_state_entry(**items.model, [&](const std::string& path, const StateEntry& entry) {
+    out.push_back(stored_as("model/" + path, entry));
+  });
+  return out;
+}
+
+std::vector<Entry> embedding_entries(const CheckpointItems& items) {
+  std::vector<Entry> out;
+  for (const auto& [name, tables] : items.embeddings) {
+    for (const StateEntry& entry : tables->state_entries()) {
+      out.push_back(stored_as(str("embeddings/", name, "/", entry.name), entry));
+    }
+  }
+  return out;
+}
+
+std::vector<Trained> trained_in_model(const CheckpointItems& items) {
+  if (!items.model) return {};
+  std::map<uint64_t, std::string> keys;
+  for_each_state_entry(**items.model, [&](const std::string& path, const StateEntry& entry) {
+    if (entry.variable_id != 0) keys.emplace(entry.variable_id, "model/" + path);
+  });
+  std::vector<Trained> out;
+  for (const Variable& variable : (*items.model)->trainable_variables()) {
+    const auto it = keys.find(variable.id());
+    if (it != keys.end()) out.push_back({.key = it->second, .variable = variable});
+  }
+  return out;
+}
+
+std::vector<Trained> trained_variables(const CheckpointItems& items) {
+  std::vector<Trained> out = trained_in_model(items);
+  for (const auto& [name, tables] : items.embeddings) {
+    for (const Variable& variable : tables->trainable_variables()) {
+      out.push_back({.key = str("embeddings/", name, "/", variable.name()),
+                     .variable = variable,
+                     .may_lack_slots = true});
+    }
+  }
+  return out;
+}
+
+Entry slot_entry(const std::string& key, const std::string& name, const OptimizerHandle& optimizer,
+                 const Variable& variable, size_t slot) {
+  return {.key = key,
+          .spec = variable.spec(),
+          .optimizer = name,
+          .get = [=] { return optimizer->slots(variable)[slot].read(); },
+          .set =
+              [=](const Tensor& value) {
+                optimizer->build({variable});
+                optimizer->slots(variable)[slot].assign(value);
+              }};
+}
+
+void add_counters(const CheckpointItems& items, std::vector<Entry>& out) {
+  for (const auto& item : items.optimizers) {
+    const OptimizerHandle& optimizer = item.second;
+    const std::string prefix = "optimizers/" + item.first + "/";
+    out.push_back({.key = prefix + "iteration",
+                   .spec = {.shape = {}, .dtype = DType::kInt64},
+                   .get = [=] { return optimizer->iterations_variable().read(); },
+                   .set = [=](const Tensor& v) { optimizer->set_iterations(v.item<int64_t>()); }});
+    for (const Variable& shared : optimizer->shared_slots()) {
+      out.push_back({.key = prefix + shared.name(),
+                     .spec = shared.spec(),
+                     .get = [=] { return shared.read(); },
+                     .set = [=](const Tensor& v) { shared.assign(v); }});
+    }
+    if (!optimizer->learning_rate_source().number()) continue;
+    out.push_back(
+        {.key = prefix + "learning_rate",
+         .spec = {.shape = {}, .dtype = DType::kFloat64},
+         .get = [=] { return Tensor::scalar(optimizer->learning_rate()); },
+         .set = [=](const Tensor& v) { optimizer->set_learning_rate(v.item<double>()); }});
+  }
+  for (const auto& item : items.variables) {
+    const Variable& variable = item.second;
+    out.push_back({.key = "variables/" + item.first,
+                   .spec = variable.spec(),
+                   .get = [=] { return variable.read(); },
+                   .set = [=](const Tensor& v) { variable.assign(v); }});
+  }
+}
+
+// All that is there to be saved. Where two optimizers keep the same slot of a variable, the
+// second one's key says whose it is.
+std::vector<Entry> entries_to_save(const CheckpointItems& items) {
+  std::vector<Entry> out = model_entries(items);
+  std::ranges::move(embedding_entries(items), std::back_inserter(out));
+  std::set<std::string> keys;
+  for (const Entry& entry : out) {
+    if (!keys.insert(entry.key).second) {
+      throw ValueError("Checkpoint.write: the model has two values with the key ", entry.key);
+    }
+  }
+  const std::vector<Trained> trained = trained_variables(items);
+  for (const auto& [name, optimizer] : items.optimizers) {
+    const std::vector<Slot>& slots = optimizer->slot_specs();
+    for (const Trained& t : trained) {
+      if (optimizer->slots(t.variable).empty()) continue;
+      for (size_t s = 0; s < slots.size(); ++s) {
+        std::string key = t.key + "/" + slots[s].name;
+        if (!keys.insert(key).second) key += "@" + name;
+        out.push_back(slot_entry(key, name, optimizer, t.variable, s));
+      }
+    }
+  }
+  add_counters(items, out);
+  return out;
+}
+
+using Index = std::map<std::string, CheckpointReader::Stored>;  // by key
+
+// Key of an optimizer's slot in the file, given what the file says of whose slots it has; empty if
+// the optimizer is not to restore this one. A key that is not in the file is reported as missing.
+std::string slot_key(const CheckpointItems& items, const Index& index, const std::string& optimizer,
+                     const std::string& key, bool has_slots) {
+  std::string own = str(key, "@", optimizer);
+  if (index.contains(own)) return own;
+  const auto found = index.find(key);
+  const bool free = found == index.end() || found->second.optimizer.empty();
+  const bool was_its = found != index.end() && found->second.optimizer == optimizer;
+  if (items.optimizers.size() == 1 || was_its) return key;
+  if (!has_slots) return {};
+  return free ? key : own;
+}
+
+std::vector<Entry> slots_to_restore(const CheckpointItems& items, const Index& index) {
+  std::vector<Entry> out;
+  const std::vector<Trained> trained = trained_variables(items);
+  for (const auto& [name, optimizer] : items.optimizers) {
+    const std::vector<Slot>& slots = optimizer->slot_specs();
+    for (const Trained& t : trained) {
+      const bool has_slots = !optimizer->slots(t.variable).empty();
+      for (size_t s = 0; s < slots.size(); ++s) {
+        const std::string key =
+            slot_key(items, index, name, str(t.key, "/", slots[s].name), has_slots);
+        if (key.empty() || (t.may_lack_slots && !has_slots && !index.contains(key))) continue;
+        out.push_back(slot_entry(key, name, optimizer, t.variable, s));
+      }
+    }
+  }
+  return out;
+}
+
+void check_spec(const std::string& path, const Entry& entry, const TensorSpec& found) {
+  if (found.shape != entry.spec.shape || found.dtype != entry.spec.dtype) {
+    throw ValueError("Checkpoint.restore: ", entry.key, " needs ", entry.spec.dtype,
+                     entry.spec.shape, ", ", path, " has ", found.dtype, found.shape);
+  }
+}
+
+// A process that cannot read stops all; to set a value may be a collective.
+void assign(const CheckpointReader& file, const Entry& entry) {
+  Tensor value;
+  distribute::fail_together(distribute::processes(), "Checkpoint.restore", [&] {
+    if (!entry.rows) {
+      value = file.read(entry.key);
+      return;
+    }
+    file.read_rows(entry.key, entry.rows->first, entry.rows->end,
+                   [&](int64_t begin, const Tensor& rows) {
+                     entry.rows->write(begin, begin + rows.dim(0), rows.data<float>().data());
+                   });
+  });
+  if (!entry.rows) entry.set(value);
+}
+
+}  // namespace
+
+void RestoreStatus::assert_consumed() const {
+  if (missing.empty() && unused.empty()) return;
+  throw ValueError("RestoreStatus.assert_consumed: ", path, " lacks [", joined(missing),
+                   "]; nothing took [", joined(unused), "]");
+}
+
+Checkpoint::Checkpoint(CheckpointItems items) : items_(std::move(items)) {}
+
+void Checkpoint::write(const std::string& path, int64_t step) const {
+  require_no_replica("Checkpoint.write");
+  if (items_.model) require_built("Checkpoint.write", **items_.model);
+  for (const auto& [name, tables] : items_.embeddings) {
+    if (tables->built()) continue;
+    throw RuntimeError("Checkpoint.write: the embedding '", name, "' is not built");
+  }
+  const std::vector<Entry> entries = entries_to_save(items_);
+  std::vector<CheckpointValue> values;
+  for (const Entry& e : entries) {
+    values.push_back(
+        {.key = e.key, .spec = e.spec, .optimizer = e.optimizer, .get = e.get, .rows = e.rows});
+  }
+  write_checkpoint(path, step, values);
+}
+
+RestoreStatus Checkpoint::restore(const std::string& path, const RestoreOptions& options) const {
+  require_no_replica("Checkpoint.restore");
+  if (items_.model) require_built("Checkpoint.restore", **items_.model);
+  std::optional<CheckpointReader> opened;
+  distribute::fail_together(distribute::processes(), "Checkpoint.restore",
+                            [&] { opened.emplace(path); });
+  const CheckpointReader& file = *opened;
+  Index index = file.index();
+  std::vector<Entry> entries = model_entries(items_);
+  std::ranges::move(embedding_entries(items_), std::back_inserter(entries));
+  std::ranges::move(slots_to_restore(items_, index), std::back_inserter(entries));
+  add_counters(items_, entries);
+
+  RestoreStatus status = {.path = path, .step = file.step()};
+  std::vector<std::string> missing_weights;
+  std::vector<const Entry*> assignments;
+  for (const Entry& entry : entries) {
+    const auto found = index.find(entry.key);
+    if (found == index.end()) {
+      status.missing.push_back(entry.key);
+      if (entry.required) missing_weights.push_back(entry.key);
+      continue;
+    }
+    check_spec(path, entry, found->second.spec);
+    assignments.push_back(&entry);
+    index.erase(found);
+  }
+  if (!missing_weights.empty() && !options.allow_missing_weights) {
+    throw ValueError("Checkpoint.restore: ", path, " has no value for the weights ",
+                     joined(missing_weights));
+  }
+  for (const Entry* entry : assignments) assign(file, *entry);
+  for (const auto& [key, stored] : index) status.unused.push_back(key);
+  return status;
+}
+
+}  // namespace keel

@@ -1,0 +1,226 @@
+#include <keel/savedmodel/checkpoint/checkpoint_manager.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include <keel/distribute/fail_together.h>
+#include <keel/framework/base/atomic_file.h>
+#include <keel/framework/base/temporary_file.h>
+#include <keel/framework/config/config.h>
+#include <keel/savedmodel/checkpoint/checkpoint_file.h>
+
+namespace keel {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string index_path(const std::string& directory) { return fs::path(directory) / "checkpoint"; }
+
+// The step of a file's name "<name>-<step>.h5". Any name will do if `name` is empty.
+std::optional<int64_t> step_of(const std::string& file, const std::string& name) {
+  constexpr std::string_view kSuffix = ".h5";
+  if (!file.ends_with(kSuffix)) return std::nullopt;
+  const size_t end = file.size() - kSuffix.size();
+  const size_t dash = file.rfind('-', end);
+  if (dash == std::string::npos || (!name.empty() && file.substr(0, dash) != name)) {
+    return std::nullopt;
+  }
+  int64_t step = 0;
+  const auto [stop, error] = std::from_chars(&file[dash] + 1, &file[end], step);
+  if (error != std::errc() || stop != &file[end] || step < 0) return std::nullopt;
+  return step;
+}
+
+// The whole checkpoints of a folder, by step.
+std::vector<std::string> list_checkpoints(const std::string& directory, const std::string& name) {
+  std::vector<std::pair<int64_t, std::string>> found;
+  for (const std::string& file : file_names(directory)) {
+    const std::optional<int64_t> step = step_of(file, name);
+    if (!step) continue;
+    const std::string path = fs::path(directory) / file;
+    try {
+      const CheckpointReader reader(path);
+      found.emplace_back(*step, path);
+    } catch (const Error&) {  // cut off, damaged, or another kind of file
+    }
+  }
+  std::ranges::sort(found);
+  std::vector<std::string> out;
+  for (auto& [step, path] : found) out.push_back(std::move(path));
+  return out;
+}
+
+// The files of the index that exist.
+std::vector<std::string> read_index(const std::string& directory) {
+  constexpr int64_t kLongestIndex = 64 << 20;
+  constexpr const char* kRemedy = "; remove the file to have the folder listed instead";
+  const std::string path = index_path(directory);
+  if (!fs::exists(path)) return {};
+  std::vector<std::string> out;
+  try {
+    const Config index = parse_json(read_text_file(path, kLongestIndex));
+    for (const Config& name : index["all"].items()) {
+      const fs::path file = fs::path(directory) / fs::path(name.string()).filename();
+      if (fs::exists(file)) out.push_back(file);
+    }
+  } catch (const ValueError& error) {
+    throw IoError(path, ": no index of checkpoints: ", error.what(), kRemedy);
+  } catch (const TypeError& error) {
+    throw IoError(path, ": no index of checkpoints: ", error.what(), kRemedy);
+  }
+  return out;
+}
+
+std::vector<std::string> find_checkpoints(const std::string& directory, const std::string& name) {
+  std::vector<std::string> out = read_index(directory);
+  if (out.empty()) out = list_checkpoints(directory, name);
+  return out;
+}
+
+// For files that are of no use; one that cannot be removed stays.
+void try_remove_checkpoint(const std::string& path) {
+  try {
+    remove_checkpoint(path);
+  } catch (const IoError&) {
+  }
+}
+
+CheckpointManagerOptions checked(CheckpointManagerOptions options) {
+  if (options.max_to_keep < 0) {
+    throw ValueError("CheckpointManager: max_to_keep must not be negative, received ",
+                     options.max_to_keep);
+  }
+  if (options.checkpoint_name.empty() || options.checkpoint_name.find('/') != std::string::npos) {
+    throw ValueError("CheckpointManager: checkpoint_name must be a file's name, received '",
+                     options.checkpoint_name, "'");
+  }
+  return options;
+}
+
+}  // namespace
+
+CheckpointManager::CheckpointManager(Checkpoint checkpoint, std::string directory,
+                                     CheckpointManagerOptions options)
+    : checkpoint_(std::move(checkpoint)),
+      directory_(std::move(directory)),
+      options_(checked(std::move(options))) {
+  distribute::fail_together(distribute::processes(), "CheckpointManager", [&] {
+    std::error_code error;
+    fs::create_directories(directory_, error);
+    if (!fs::is_directory(directory_)) {
+      throw IoError(directory_, ": no folder can be made: ", error.message());
+    }
+    if (distribute::processes().rank() != 0) return;  // the others receive its list
+    checkpoints_ = find_checkpoints(directory_, options_.checkpoint_name);
+    remove_litter();
+  });
+  if (distribute::processes().size() > 1) take_up_the_index_of_rank_0();
+}
+
+// The folder of another process may look older, if a file system between them is slow.
+void CheckpointManager::take_up_the_index_of_rank_0() {
+  std::string lines;
+  for (const std::string& path : checkpoints_) lines += path + '\n';
+  std::istringstream first(
+      distribute::gather_texts(distribute::processes(), "CheckpointManager", lines)[0]);
+  checkpoints_.clear();
+  for (std::string path; std::getline(first, path);) checkpoints_.push_back(path);
+}
+
+void CheckpointManager::write_index(const std::vector<std::string>& paths) const {
+  Config::List names;
+  for (const std::string& path : paths) names.push_back(fs::path(path).filename().string());
+  const Config latest = names.back();
+  write_file_atomically(
+      index_path(directory_),
+      to_json(Config::dict({{"latest", latest}, {"all", Config(std::move(names))}})) + "\n");
+}
+
+// A temporary file of a checkpoint that no process holds says that its save() or its removal was
+// cut off.
+void CheckpointManager::remove_litter() const {
+  const auto is_kept = [&](const std::string& file) {
+    return std::ranges::find(checkpoints_, (fs::path(directory_) / file).string()) !=
+           checkpoints_.end();
+  };
+  std::set<std::string> in_use;
+  for (const auto& [file, used] : temporary_targets(directory_)) {
+    const std::string path = fs::path(directory_) / file;
+    if (used) {
+      in_use.insert(file);
+      continue;
+    }
+    remove_stale_temporaries(path);
+    if (step_of(file, options_.checkpoint_name) && !is_kept(file)) try_remove_checkpoint(path);
+  }
+  for (const std::string& file : file_names(directory_)) {
+    const std::string owner = file.substr(0, file.find(".part-"));
+    const bool is_part = owner.size() < file.size() && step_of(owner, options_.checkpoint_name);
+    if (!is_part || in_use.contains(owner) || fs::exists(fs::path(directory_) / owner)) continue;
+    try_remove_checkpoint(fs::path(directory_) / owner);
+  }
+}
+
+std::string CheckpointManager::save(int64_t step) {
+  std::string path = fs::path(directory_) / str(options_.checkpoint_name, "-", step, ".h5");
+  // Marks the files of this step for remove_litter() until the index names them.
+  std::optional<TemporaryFile> marker;
+  distribute::fail_together(distribute::processes(), "CheckpointManager.save",
+                            [&] { marker.emplace(path); });
+  checkpoint_.write(path, step);
+  std::vector<std::string> kept = checkpoints_;
+  std::erase(kept, path);
+  kept.push_back(path);
+  const int64_t surplus =
+      options_.max_to_keep == 0 ? 0 : static_cast<int64_t>(kept.size()) - options_.max_to_keep;
+  const auto first = kept.begin() + std::max<int64_t>(0, surplus);
+  const std::vector<std::string> dropped(kept.begin(), first);
+  kept.erase(kept.begin(), first);
+  distribute::fail_together(distribute::processes(), "CheckpointManager.save", [&] {
+    if (distribute::processes().rank() != 0) return;
+    std::vector<std::unique_ptr<const TemporaryFile>> markers;
+    try {
+      for (const std::string& old : dropped) {
+        markers.push_back(std::make_unique<const TemporaryFile>(old));
+      }
+      write_index(kept);
+    } catch (const Error&) {
+      const bool was_there = std::ranges::find(checkpoints_, path) != checkpoints_.end();
+      if (!was_there) try_remove_checkpoint(path);
+      throw;
+    }
+    for (const std::string& old : dropped) remove_checkpoint(old);
+  });
+  checkpoints_ = std::move(kept);
+  return path;
+}
+
+std::optional<std::string> CheckpointManager::latest_checkpoint() const {
+  if (checkpoints_.empty()) return std::nullopt;
+  return checkpoints_.back();
+}
+
+RestoreStatus CheckpointManager::restore(const std::string& path,
+                                         const RestoreOptions& options) const {
+  return checkpoint_.restore(path, options);
+}
+
+std::optional<RestoreStatus> CheckpointManager::restore_or_initialize(
+    const RestoreOptions& options) const {
+  if (checkpoints_.empty()) return std::nullopt;
+  return restore(checkpoints_.back(), options);
+}
+
+std::optional<std::string> latest_checkpoint(const std::string& directory) {
+  const std::vector<std::string> all = find_checkpoints(directory, "");
+  if (all.empty()) return std::nullopt;
+  return all.back();
+}
+
+}  // namespace keel

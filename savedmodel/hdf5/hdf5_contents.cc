@@ -1,0 +1,64 @@
+#include <keel/savedmodel/hdf5/hdf5_contents.h>
+
+#include <exception>
+#include <optional>
+
+#include <keel/distribute/fail_together.h>
+
+namespace keel {
+namespace {
+
+// `open` makes the writer in rank 0.
+void write_contents(const char* who, const Hdf5Contents& contents,
+                    const std::function<void(std::optional<Hdf5Writer>&)>& open) {
+  distribute::ProcessGroup& group = distribute::processes();
+  std::optional<Hdf5Writer> file;
+  std::exception_ptr error;
+  const auto attempt = [&](const auto& write) {
+    if (group.rank() != 0 || error != nullptr) return;
+    try {
+      const distribute::LongWork work(group, who);
+      write();
+    } catch (const std::exception&) {
+      error = std::current_exception();
+    }
+  };
+  attempt([&] {
+    open(file);
+    for (const std::string& name : contents.groups) file->create_group(name);
+    for (const Hdf5Contents::Text& t : contents.texts) {
+      file->write_attribute(t.object, t.attribute, t.text, t.charset);
+    }
+  });
+  for (const Hdf5Contents::Dataset& dataset : contents.datasets) {
+    const Tensor value = dataset.get();
+    attempt([&] { file->write(dataset.path, value); });
+  }
+  attempt([&] {
+    for (const Hdf5Contents::List& list : contents.lists) {
+      file->write_string_list(list.object, list.attribute, list.values);
+    }
+    file->commit();
+  });
+  distribute::fail_together(group, who, [&] {
+    if (error != nullptr) std::rethrow_exception(error);
+  });
+}
+
+}  // namespace
+
+void write_hdf5(const char* who, const std::string& path, const Hdf5Contents& contents) {
+  write_contents(who, contents, [&](auto& file) { file.emplace(path); });
+}
+
+std::unique_ptr<const TemporaryFile> write_temporary_hdf5(const char* who, const std::string& path,
+                                                          const Hdf5Contents& contents) {
+  std::unique_ptr<const TemporaryFile> out;
+  write_contents(who, contents, [&](auto& file) {
+    out = std::make_unique<const TemporaryFile>(path);
+    file.emplace(*out);
+  });
+  return out;
+}
+
+}  // namespace keel

@@ -1,0 +1,202 @@
+#include <keel/savedmodel/keras/dialect/keras_dialect.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+namespace keel {
+namespace {
+
+// Whether is_it holds for a dict somewhere in the config.
+template <class IsIt>
+bool any_dict(const Config& config, const IsIt& is_it) {
+  if (config.is_list()) {
+    return std::ranges::any_of(config.items(), [&](const Config& c) { return any_dict(c, is_it); });
+  }
+  if (!config.is_dict()) return false;
+  return is_it(config) || std::ranges::any_of(config.entries(), [&](const auto& entry) {
+           return any_dict(entry.second, is_it);
+         });
+}
+
+// Releases before this one wrote 2.15.0 for functions of Keras 3. Their InputLayers, which all
+// their models have, lack "sparse", which Keras 2 always wrote.
+bool is_of_earlier_release(const std::string& version, const Config& config) {
+  return version == "2.15.0" && any_dict(config, [](const Config& dict) {
+           const Config* const class_name = dict.find("class_name");
+           const Config* const own = dict.find("config");
+           return class_name != nullptr && *class_name == Config("InputLayer") && own != nullptr &&
+                  own->is_dict() && own->find("sparse") == nullptr;
+         });
+}
+
+bool is_hard_sigmoid(const Config& activation) {
+  if (activation == Config("hard_sigmoid")) return true;
+  if (!activation.is_dict()) return false;
+  const Config* const class_name = activation.find("class_name");
+  const Config* const config = activation.find("config");
+  return class_name != nullptr && *class_name == Config("function") && config != nullptr &&
+         *config == Config("hard_sigmoid");
+}
+
+Config old_hard_sigmoid() {
+  return Config::dict({{"class_name", "hard_sigmoid"}, {"config", Config::dict({{"slope", 0.2}})}});
+}
+
+}  // namespace
+
+bool is_of_keras2(const std::string& version, const Config& model_config) {
+  int major = 0;
+  const char* const end = version.data() + version.size();
+  if (std::from_chars(version.data(), end, major).ec != std::errc()) {
+    // Keras 3 names a module for each object, at least for initializers and dtypes.
+    return !any_dict(model_config,
+                     [](const Config& dict) { return dict.find("module") != nullptr; });
+  }
+  return major < 3 && !is_of_earlier_release(version, model_config);
+}
+
+std::string keras_version_of(const Hdf5File& file) {
+  for (const char* group : {"/", "/model_weights"}) {
+    if (file.has(group) && file.has_attribute(group, "keras_version")) {
+      return file.string_attribute(group, "keras_version");
+    }
+  }
+  return {};
+}
+
+Config from_keras2(const Config& config) {
+  if (config.is_list()) {
+    Config::List out;
+    for (const Config& item : config.items()) out.push_back(from_keras2(item));
+    return out;
+  }
+  if (!config.is_dict()) return config;
+  Config out = Config::dict();
+  for (const auto& [key, value] : config.entries()) {
+    const bool old = key.ends_with("activation") && is_hard_sigmoid(value);
+    out.set(key, old ? old_hard_sigmoid() : from_keras2(value));
+  }
+  const Config* const class_name = out.find("class_name");
+  const Config* const own = out.find("config");
+  const bool is_gru =
+      class_name != nullptr && (*class_name == Config("GRU") || *class_name == Config("GRUCell"));
+  if (is_gru && own != nullptr && own->is_dict() && own->find("reset_after") == nullptr) {
+    Config filled = *own;
+    filled.set("reset_after", false);
+    out.set("config", std::move(filled));
+  }
+  return out;
+}
+
+namespace {
+
+using Names = std::map<std::string, std::string>;  // from the file's to those here
+
+const std::string* name_of(const Config& layer) {
+  const Config* name = layer.is_dict() ? layer.find("name") : nullptr;
+  if (name == nullptr || !name->is_string()) {
+    const Config* const own = layer.is_dict() ? layer.find("config") : nullptr;
+    name = own != nullptr && own->is_dict() ? own->find("name") : nullptr;
+  }
+  return name != nullptr && name->is_string() ? &name->string() : nullptr;
+}
+
+Names names_of(const Config::List& layers) {
+  std::set<std::string> taken;
+  for (const Config& layer : layers) {
+    if (const std::string* const name = name_of(layer)) taken.insert(*name);
+  }
+  Names out;
+  for (const Config& layer : layers) {
+    const std::string* const name = name_of(layer);
+    if (name == nullptr || name->find('/') == std::string::npos) continue;
+    std::string plain = *name;
+    std::ranges::replace(plain, '/', '_');
+    std::string free = plain;
+    for (int i = 1; !taken.insert(free).second; ++i) free = str(plain, "_", i);
+    out.emplace(*name, std::move(free));
+  }
+  return out;
+}
+
+// With the names replaced wherever they stand: in references there is nothing else like them.
+Config renamed(const Config& graph, const Names& names) {
+  if (graph.is_string()) {
+    const auto it = names.find(graph.string());
+    return it == names.end() ? graph : Config(it->second);
+  }
+  if (graph.is_list()) {
+    Config::List out;
+    for (const Config& item : graph.items()) out.push_back(renamed(item, names));
+    return out;
+  }
+  if (!graph.is_dict()) return graph;
+  Config out = Config::dict();
+  for (const auto& [key, value] : graph.entries()) out.set(key, renamed(value, names));
+  return out;
+}
+
+Config with_plain_layers(const Config& config);
+
+Config renamed_layer(const Config& layer, const Names& names) {
+  Config out = with_plain_layers(layer);
+  if (!out.is_dict()) return out;
+  if (const Config* const name = out.find("name")) out.set("name", renamed(*name, names));
+  if (const Config* const nodes = out.find("inbound_nodes")) {
+    out.set("inbound_nodes", renamed(*nodes, names));
+  }
+  const Config* const own = out.find("config");
+  const Config* const name = own != nullptr && own->is_dict() ? own->find("name") : nullptr;
+  if (name != nullptr) {
+    Config config = *own;
+    config.set("name", renamed(*name, names));
+    out.set("config", std::move(config));
+  }
+  return out;
+}
+
+Config::List renamed_layers(const Config::List& layers, const Names& names) {
+  Config::List out;
+  for (const Config& layer : layers) out.push_back(renamed_layer(layer, names));
+  return out;
+}
+
+Config with_plain_layers(const Config& config) {
+  if (!config.is_dict()) return config;
+  Config out = config;
+  const Config* const own = config.find("config");
+  if (own == nullptr) return out;
+  if (own->is_list()) {  // a Sequential of Keras before 2.2.3
+    out.set("config", renamed_layers(own->items(), names_of(own->items())));
+    return out;
+  }
+  const Config* const layers = own->is_dict() ? own->find("layers") : nullptr;
+  if (layers == nullptr || !layers->is_list()) return out;
+  const Names names = names_of(layers->items());
+  Config model = *own;
+  model.set("layers", renamed_layers(layers->items(), names));
+  for (const char* key : {"input_layers", "output_layers"}) {
+    if (const Config* const ends = own->find(key)) model.set(key, renamed(*ends, names));
+  }
+  out.set("config", std::move(model));
+  return out;
+}
+
+}  // namespace
+
+Config without_slashes_in_names(const Config& config) {
+  Config out = with_plain_layers(config);
+  const Config* const own = out.is_dict() ? out.find("config") : nullptr;
+  const std::string* const name = own != nullptr && own->is_dict() ? name_of(*own) : nullptr;
+  if (name == nullptr || name->find('/') == std::string::npos) return out;
+  std::string plain = *name;
+  std::ranges::replace(plain, '/', '_');
+  Config model = *own;
+  model.set("name", std::move(plain));
+  out.set("config", std::move(model));
+  return out;
+}
+
+}  // namespace keel

@@ -1,0 +1,326 @@
+#include <keel/savedmodel/keras/for_keras.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/registry.h>
+#include <keel/savedmodel/keras/dialect/keras_interactions.h>
+#include <keel/savedmodel/keras/model_weights.h>
+#include <keel/savedmodel/keras/node_results.h>
+
+namespace keel {
+namespace {
+
+bool is_tpu_embedding(const Operation& operation) {
+  return dynamic_cast<const TPUEmbeddingLayer*>(&operation) != nullptr;
+}
+
+LayerHandle<Layer> make(const char* class_name, Config config) {
+  return layers::deserialize(
+      Config::dict({{"class_name", class_name}, {"config", std::move(config)}}));
+}
+
+class Rewriter {
+ public:
+  explicit Rewriter(const FunctionalModel& model) : model_(model) {}
+
+  ModelHandle rewrite() {
+    for (const auto& node : model_.nodes()) add(*node);
+    for (const TensorLike& input : flatten(model_.inputs())) {
+      // One that no output needs is no node of the graph.
+      if (results_.find(input) == nullptr) add(*input.values().producer());
+    }
+    return Functional({.inputs = inputs(),
+                       .outputs = replaced(model_.outputs()),
+                       .name = model_.name(),
+                       .trainable = model_.trainable()});
+  }
+
+ private:
+  void add(const GraphNode& node) {
+    if (const auto* input = dynamic_cast<const InputLayer*>(node.operation.get())) {
+      return add_input(node, *input);
+    }
+    if (is_tpu_embedding(*node.operation)) return add_embedding(node);
+    const auto* layer = dynamic_cast<const Layer*>(node.operation.get());
+    if (layer != nullptr && has_keras_form(*layer)) {
+      return results_.add(node, Tensors(interactions_.rewrite(*layer, replaced(node.inputs))));
+    }
+    const Layer* const unknown = layer == nullptr ? nullptr : unknown_to_keras(*layer);
+    if (const auto* const inner = dynamic_cast<const FunctionalModel*>(layer);
+        inner != nullptr && (unknown != nullptr || has_keras_form_inside(*inner))) {
+      const ModelHandle made = rewritten(*inner);
+      return results_.add(node, made.shared()->replay(replaced(node.inputs), node.options));
+    }
+    if (unknown != nullptr) {
+      throw ValueError("save_model for Keras: ", unknown->class_name(), " '", unknown->name(),
+                       unknown == layer ? "'" : str("' in '", layer->name(), "'"),
+                       " has no layers in Keras that do the same");
+    }
+    results_.add(node, node.operation->replay(replaced(node.inputs), node.options));
+  }
+
+  // Of a model in the model, the same for each of its calls. They go on with its inputs.
+  ModelHandle rewritten(const FunctionalModel& inner) {
+    const auto it = models_.find(&inner);
+    if (it != models_.end()) return it->second;
+    for (const TensorLike& input : flatten(inner.inputs())) {
+      if (input.layout() == Layout::kDense) continue;
+      throw ValueError("save_model for Keras: '", inner.name(), "' in '", model_.name(),
+                       "' has ragged or sparse inputs, which only the outermost model may have");
+    }
+    return models_.emplace(&inner, Rewriter(inner).rewrite()).first->second;
+  }
+
+  static TensorLike new_input(const Shape& shape, DType dtype, const std::string& name) {
+    return LayerHandle<InputLayer>({.batch_shape = shape, .dtype = dtype, .name = name})
+        ->make_output();
+  }
+
+  // Sparse ones wait for the feature that they are.
+  void add_input(const GraphNode& node, const InputLayer& input) {
+    const TensorSpec spec = input.spec();
+    if (spec.layout == Layout::kDense) {
+      results_.add(node, Tensors(new_input(spec.shape, spec.dtype, input.name())));
+    }
+  }
+
+  Tensors replaced(const Tensors& tensors) const {
+    return results_.replaced(tensors, [](const TensorLike& t) {
+      const auto& layer = static_cast<const Layer&>(*t.values().producer()->operation);
+      return str("save_model for Keras: the input '", layer.name(),
+                 "' is ragged or sparse, which Keras has not, and is no pooled feature of a "
+                 "TPUEmbedding");
+    });
+  }
+
+  // A feature of a TPUEmbedding in the graph.
+  struct Feature {
+    const TPUEmbeddingLayer& layer;
+    std::string path;
+    FeatureConfig config;
+    TensorLike ids;
+    std::optional<TensorLike> weights = {};
+    Shape output;  // where the layer is called
+  };
+
+  template <class... Args>
+  [[noreturn]] static void refuse(const Feature& feature, const Args&... why) {
+    throw ValueError("save_model for Keras: TPUEmbedding '", feature.layer.name(), "', feature '",
+                     feature.path, "': ", why...);
+  }
+
+  void add_embedding(const GraphNode& node) {
+    const auto& layer = static_cast<const TPUEmbeddingLayer&>(*node.operation);
+    // With weights the inputs are the pair of both structures.
+    const bool weighted = flatten(node.inputs).size() == 2 * flatten(layer.feature_config()).size();
+    const Tensors& features = weighted ? node.inputs[0] : node.inputs;
+    const std::vector<TensorLike> ids = flatten(features);
+    const std::vector<TensorLike> weights =
+        weighted ? flatten(node.inputs[1]) : std::vector<TensorLike>();
+    const std::vector<FeatureConfig> configs = flatten(layer.feature_config());
+    const std::vector<std::string> paths = flatten_paths(layer.feature_config());
+    const std::vector<TensorSpec> outputs = flatten(node.output_specs);
+    std::vector<TensorLike> found;
+    for (size_t i = 0; i < ids.size(); ++i) {
+      Feature feature{.layer = layer,
+                      .path = paths[i],
+                      .config = configs[i],
+                      .ids = ids[i],
+                      .output = outputs[i].shape};
+      // An empty leaf means ones.
+      if (weighted && weights[i].is_symbolic()) feature.weights = weights[i];
+      found.emplace_back(look_up(feature));
+    }
+    results_.add(node, pack_sequence_as(layer.feature_config(), found));
+  }
+
+  Tensor look_up(const Feature& feature) {
+    const IdPolicy::Kind policy = feature.config.id_policy.kind;
+    if (policy == IdPolicy::Kind::kIgnore || policy == IdPolicy::Kind::kDefaultRow) {
+      refuse(feature, "odd ids are left out or replaced, which an Embedding of Keras cannot");
+    }
+    if (feature.ids.layout() == Layout::kRagged) {
+      refuse(feature, "rows of any number of ids (ragged) have no layer in Keras");
+    }
+    return feature.ids.layout() == Layout::kDense ? look_up_dense(feature) : pool(feature);
+  }
+
+  Tensor look_up_dense(const Feature& feature) {
+    const Tensor ids = replaced(Tensors(feature.ids)).tensor();
+    Tensor rows = table(feature, ids)(ids);
+    if (rows.rank() == feature.output.rank()) return rows;
+    std::vector<int64_t> target(feature.output.dims().begin() + 1, feature.output.dims().end());
+    if (std::ranges::count(target, kUnknown) > 0) {
+      refuse(feature, "its shape ", feature.output, " is not known");
+    }
+    return make("Reshape", Config::dict({{"name", unique(feature, "reshape")},
+                                         {"target_shape", encode(target)}}))(rows);
+  }
+
+  // Of a sparse input, a row of which has slots.
+  Tensor pool(const Feature& feature) {
+    const Shape shape = feature.ids.spec().shape;
+    if (shape.rank() != 2 || shape[1] == kUnknown) {
+      refuse(feature, "sparse ids of shape ", shape, " need a known length, [batch, length]");
+    }
+    if (feature.config.max_sequence_length > 0) {
+      refuse(feature, "sequences that are not pooled have no layer in Keras");
+    }
+    const Tensor ids = dense_input(feature, feature.ids, feature.ids.spec().dtype);
+    const Tensor rows = table(feature, ids)(ids);
+    const Tensor coefficients = pooling(feature, weights_of(feature));
+    return make("Dot",
+                Config::dict({{"name", unique(feature, "pool")}, {"axes", Config::list({1, 1})}}))(
+               Tensors::list({coefficients, rows}))
+        .tensor();
+  }
+
+  // The dense input that stands for a sparse one.
+  Tensor dense_input(const Feature& feature, const TensorLike& sparse, DType dtype) {
+    if (const TensorLike* const found = results_.find(sparse)) return found->tensor();
+    const auto* input =
+        dynamic_cast<const InputLayer*>(sparse.values().producer()->operation.get());
+    if (input == nullptr)
+      refuse(feature, "its ids or weights are sparse and no input of the model");
+    const TensorLike made = new_input(sparse.spec().shape, dtype, input->name());
+    results_.add(sparse, made);
+    return made.tensor();
+  }
+
+  Tensor weights_of(const Feature& feature) {
+    if (feature.weights) return dense_input(feature, *feature.weights, DType::kFloat32);
+    const auto& input = static_cast<const Layer&>(*feature.ids.values().producer()->operation);
+    const auto [it, is_new] = presence_.try_emplace(input.name());
+    if (is_new) {
+      it->second =
+          new_input(feature.ids.spec().shape, DType::kFloat32, input.name() + "_weights").tensor();
+    }
+    return it->second;
+  }
+
+  // What each row of the table is multiplied by before all are summed.
+  Tensor pooling(const Feature& feature, const Tensor& weights) {
+    const std::string& combiner = feature.config.table->combiner;
+    if (combiner == "sum") return weights;
+    if (combiner == "sqrtn") {
+      return make("UnitNormalization",
+                  Config::dict({{"name", unique(feature, "unit")}, {"axis", -1}}))(weights);
+    }
+    if (feature.weights) {
+      refuse(feature, "the mean of rows with weights has no layer in Keras; sum and sqrtn have");
+    }
+    // Equal scores for the slots with ids, and such for the others that nothing is left of them.
+    constexpr double kFar = 1e9;
+    const Tensor scores = make("Rescaling", Config::dict({{"name", unique(feature, "scores")},
+                                                          {"scale", kFar},
+                                                          {"offset", -kFar}}))(weights);
+    const Tensor shares =
+        make("Softmax", Config::dict({{"name", unique(feature, "shares")}}))(scores);
+    return make("Multiply",
+                Config::dict({{"name", unique(feature, "mean")}}))(Tensors::list({shares, weights}))
+        .tensor();
+  }
+
+  // The layer that has a copy of the feature's table.
+  LayerHandle<Layer> table(const Feature& feature, const Tensor& ids) {
+    std::vector<Table> tables;
+    for (const FeatureConfig& config : flatten(feature.layer.feature_config())) {
+      if (std::ranges::find(tables, config.table) == tables.end()) tables.push_back(config.table);
+    }
+    const size_t i = std::ranges::find(tables, feature.config.table) - tables.begin();
+    const auto it = tables_.find({&feature.layer, i});
+    if (it != tables_.end()) return it->second;
+    const auto [own, values] = feature.layer.embedding_tables()[i];
+    const layers::Embedding made({.input_dim = own->vocabulary_size,
+                                  .output_dim = own->dim,
+                                  .name = unique(feature.layer.name() + "_" + own->name),
+                                  .trainable = feature.layer.trainable()});
+    made->build(Specs(ids.spec()));
+    made->embeddings().assign(values);
+    tables_.emplace(std::pair(&feature.layer, i), made);
+    return made;
+  }
+
+  std::string unique(const Feature& feature, const char* what) {
+    std::string name = str(feature.layer.name(), "_", feature.path, "_", what);
+    std::ranges::replace(name, '/', '_');
+    return unique(std::move(name));
+  }
+
+  std::string unique(std::string name) {
+    const auto taken = [&](const std::string& candidate) {
+      const auto is_it = [&](const auto& layer) { return layer->name() == candidate; };
+      return std::ranges::any_of(model_.layers(), is_it) ||
+             std::ranges::find(names_, candidate) != names_.end();
+    };
+    std::string out = name;
+    for (int i = 1; taken(out); ++i) out = str(name, "_", i);
+    names_.push_back(out);
+    return out;
+  }
+
+  // As the model's, with the new ones behind.
+  Tensors inputs() const {
+    Tensors first = replaced(model_.inputs());
+    if (presence_.empty()) return first;
+    if (first.is_dict()) {
+      Tensors::Dict all = first.entries();
+      for (const auto& [name, tensor] : presence_) all.emplace(name + "_weights", tensor);
+      return Tensors(std::move(all));
+    }
+    Tensors::Items all;
+    if (first.is_leaf()) {
+      all.push_back(first);
+    } else {
+      all = first.items();
+    }
+    for (const auto& [name, tensor] : presence_) all.emplace_back(tensor);
+    return Tensors::list(std::move(all));
+  }
+
+  const FunctionalModel& model_;
+  NodeResults results_;
+  std::map<const FunctionalModel*, ModelHandle> models_;  // in the model
+  std::map<std::string, Tensor> presence_;                // new inputs, by the name of the ids'
+  std::map<std::pair<const TPUEmbeddingLayer*, size_t>, LayerHandle<Layer>> tables_;
+  std::vector<std::string> names_;  // of new layers
+  KerasInteractions interactions_{[this](std::string name) { return unique(std::move(name)); }};
+};
+
+}  // namespace
+
+// Classes of a user's own are his affair.
+const Layer* unknown_to_keras(const Layer& layer) {
+  constexpr std::array<std::string_view, 6> kOwn = {"DenseFeatures",     "DistributedEmbedding",
+                                                    "EmbeddingFeatures", "PartialTPUEmbedding",
+                                                    "SequenceFeatures",  "TPUEmbedding"};
+  if (std::ranges::find(kOwn, layer.class_name()) != kOwn.end()) return &layer;
+  for (const auto& child : layer.sublayers()) {
+    if (const Layer* const found = unknown_to_keras(*child)) return found;
+  }
+  return nullptr;
+}
+
+ModelHandle keras_model_of(const Model& model) {
+  require_no_replica("save_model");
+  require_built("save_model", model);
+  const Layer* const unknown = unknown_to_keras(model);
+  if (unknown == nullptr && !has_keras_form_inside(model)) {
+    const auto self = std::dynamic_pointer_cast<const Model>(model.shared_from_this());
+    return {kAdopt, std::const_pointer_cast<Model>(self)};
+  }
+  const auto* functional = dynamic_cast<const FunctionalModel*>(&model);
+  if (functional == nullptr) {
+    throw ValueError("save_model for Keras: ", unknown->class_name(), " '", unknown->name(),
+                     "' has no layer in Keras, and only functional models are rewritten; '",
+                     model.name(), "' is a ", model.class_name());
+  }
+  return Rewriter(*functional).rewrite();
+}
+
+}  // namespace keel

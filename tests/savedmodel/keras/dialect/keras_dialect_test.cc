@@ -1,0 +1,495 @@
+// Files as Keras 1 and 2 wrote them: configs in their exact form, and the numbers that follow from
+// the formulas of those versions.
+#include <keel/savedmodel/keras/dialect/keras_dialect.h>
+
+#include <cmath>
+#include <hdf5.h>
+
+#include <gtest/gtest.h>
+
+#include <keel/layers/core/dense.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
+#include <keel/layers/reshaping/flatten.h>
+#include <keel/metrics.h>
+#include <keel/savedmodel/hdf5/hdf5_contents.h>
+#include <keel/savedmodel/keras/zip_file.h>
+#include <keel/savedmodel/saved_model.h>
+
+#include "tests/savedmodel/temp_folder.h"
+
+namespace keel::keras_dialect_test {
+
+using layers::Dense;
+using Input = LayerHandle<InputLayer>;
+using Floats = std::vector<float>;
+using Weights = std::vector<std::pair<std::string, Tensor>>;
+
+struct StoredLayer {
+  std::string name;
+  Weights weights = {};
+};
+
+struct StoredModel {
+  std::string version = "2.2.4";  // empty: none
+  std::string config = {};
+  std::vector<StoredLayer> layers = {};
+  std::string training = {};
+};
+
+// A legacy file of that content.
+void write(const std::string& path, const StoredModel& model) {
+  Hdf5Contents out;
+  const bool whole = !model.config.empty();
+  const std::string root = whole ? "/model_weights" : "/";
+  if (whole) {
+    out.texts.push_back({"/", "model_config", model.config});
+    out.groups.push_back(root);
+  }
+  if (!model.training.empty()) out.texts.push_back({"/", "training_config", model.training});
+  if (!model.version.empty()) {
+    out.texts.push_back({"/", "keras_version", model.version});
+    if (whole) out.texts.push_back({root, "keras_version", model.version});
+  }
+  out.texts.push_back({root, "backend", "tensorflow"});
+  std::vector<std::string> layers;
+  for (const StoredLayer& layer : model.layers) {
+    const std::string group = (whole ? root + "/" : "/") + layer.name;
+    out.groups.push_back(group);
+    std::vector<std::string> names;
+    for (const auto& [name, value] : layer.weights) {
+      out.datasets.push_back({.path = group + "/" + name, .get = [held = value] { return held; }});
+      names.push_back(name);
+    }
+    out.lists.push_back({.object = group, .attribute = "weight_names", .values = names});
+    layers.push_back(layer.name);
+  }
+  out.lists.push_back({.object = root, .attribute = "layer_names", .values = layers});
+  write_hdf5("test", path, out);
+}
+
+Tensor floats(const Floats& values, const Shape& shape) { return Tensor::from(values, shape); }
+Floats of(const Tensors& t) { return t.tensor().to_vector<float>(); }
+
+void expect_near(const Floats& found, const Floats& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 2e-6) << i;
+}
+
+// A Dense layer of one weight 1 and no bias, with an activation, as Keras 2.2.4 wrote it.
+std::string dense_config(const std::string& activation) {
+  return R"({"class_name": "Sequential", "config": {"name": "sequential_1", "layers": [
+      {"class_name": "Dense", "config": {"name": "dense_1", "trainable": true,
+       "batch_input_shape": [null, 1], "dtype": "float32", "units": 1,
+       "activation": )" +
+         activation + R"(, "use_bias": false,
+       "kernel_initializer": {"class_name": "VarianceScaling", "config": {"scale": 1.0,
+          "mode": "fan_avg", "distribution": "uniform", "seed": null}},
+       "bias_initializer": {"class_name": "Zeros", "config": {}},
+       "kernel_regularizer": null, "bias_regularizer": null, "activity_regularizer": null,
+       "kernel_constraint": null, "bias_constraint": null}}]}})";
+}
+
+StoredModel dense_model(const std::string& version, const std::string& activation) {
+  return {.version = version,
+          .config = dense_config(activation),
+          .layers = {{"dense_1", {{"dense_1/kernel:0", floats({1}, {1, 1})}}}}};
+}
+
+const Tensor kInputs = Tensor::from<float>({-3, -1, 0, 1, 2.75, 3}, {6, 1});
+
+// Keras 2: max(0, min(1, 0.2 x + 0.5)).
+const Floats kOldHardSigmoid = {0, .3F, .5F, .7F, 1, 1};
+// Keras 3: max(0, min(1, x / 6 + 1 / 2)).
+const Floats kHardSigmoid = {0, 1 / 3.0F, .5F, 2 / 3.0F, 5.75F / 6, 1};
+
+TEST(KerasDialectTest, HardSigmoidIsThatOfTheVersionThatWroteTheFile) {
+  const TempFolder folder;
+  for (const char* form :
+       {R"("hard_sigmoid")", R"({"class_name": "function", "config": "hard_sigmoid"})"}) {
+    for (const char* version : {"1.2.2", "2.0.8", "2.2.4-tf", "2.15.0", "2.18.0", ""}) {
+      write(folder / "a.h5", dense_model(version, form));
+      expect_near(of(load_model(folder / "a.h5")(kInputs)), kOldHardSigmoid);
+    }
+    write(folder / "a.h5", dense_model("3.9.2", form));
+    expect_near(of(load_model(folder / "a.h5")(kInputs)), kHardSigmoid);
+  }
+}
+
+// Rescaling and ReLU are in Keras 3: relu(0.2 x + 0.5) up to 1.
+TEST(KerasDialectTest, TheOldHardSigmoidIsWrittenInLayersOfKeras3) {
+  const TempFolder folder;
+  write(folder / "old.h5", dense_model("2.2.4", R"("hard_sigmoid")"));
+  const ModelHandle model = load_model(folder / "old.h5");
+  for (const char* name : {"new.h5", "new.keras"}) {
+    save_model(model, folder / name);
+    const ModelHandle again = load_model(folder / name);
+    EXPECT_EQ(of(again(kInputs)), of(model(kInputs))) << name;
+    save_model(again, folder / "twice.h5");
+    EXPECT_EQ(of(load_model(folder / "twice.h5")(kInputs)), of(model(kInputs))) << name;
+  }
+  const Config config = parse_json(ZipFile(folder / "new.keras").read("config.json", 1 << 20));
+  const Config& activation = config["config"]["layers"].items()[1]["config"]["activation"];
+  EXPECT_EQ(activation["module"].string(), "keras");
+  EXPECT_EQ(activation["class_name"].string(), "Sequential");
+  const Config::List& layers = activation["config"]["layers"].items();
+  ASSERT_EQ(layers.size(), 2U);
+  EXPECT_EQ(layers[0]["module"].string(), "keras.layers");
+  EXPECT_EQ(layers[0]["class_name"].string(), "Rescaling");
+  EXPECT_EQ(layers[0]["config"]["scale"].number(), 0.2);
+  EXPECT_EQ(layers[0]["config"]["offset"].number(), 0.5);
+  EXPECT_EQ(layers[1]["class_name"].string(), "ReLU");
+  EXPECT_EQ(layers[1]["config"]["max_value"].number(), 1);
+}
+
+TEST(KerasDialectTest, AHardSigmoidMadeHereIsThatOfKeras3InFilesToo) {
+  const TempFolder folder;
+  const Sequential model(
+      {.layers = {Input({.batch_shape = {kUnknown, 1}}), Dense({.units = 1,
+                                                                .activation = "hard_sigmoid",
+                                                                .use_bias = false,
+                                                                .kernel_initializer = "ones"})}});
+  expect_near(of(model(Tensors(kInputs))), kHardSigmoid);
+  for (const char* name : {"a.h5", "a.keras"}) {
+    save_model(model, folder / name);
+    EXPECT_EQ(of(load_model(folder / name)(kInputs)), of(model(Tensors(kInputs)))) << name;
+  }
+}
+
+// What earlier releases wrote: "2.15.0", and InputLayers without "sparse".
+TEST(KerasDialectTest, FilesOfEarlierReleasesKeepTheirHardSigmoid) {
+  const TempFolder folder;
+  StoredModel model = dense_model("2.15.0", R"("hard_sigmoid")");
+  model.config =
+      R"({"class_name": "Sequential", "config": {"name": "s", "trainable": true, "layers": [
+      {"class_name": "InputLayer", "config": {"batch_input_shape": [null, 1], "dtype": "float32",
+        "name": "x"}},
+      {"class_name": "Dense", "config": {"name": "dense_1", "trainable": true, "dtype": "float32",
+        "units": 1, "activation": "hard_sigmoid", "use_bias": false}}]}})";
+  write(folder / "a.h5", model);
+  expect_near(of(load_model(folder / "a.h5")(kInputs)), kHardSigmoid);
+}
+
+// An LSTM of one unit with the weights 1, 2, 3, 4 of the gates i, f, c, o on the input, 0 on the
+// state and no bias. From a state of zeros, after an input x: c = hs(x) tanh(3 x), and the output
+// is hs(4 x) tanh(c), where hs(x) = 0.2 x + 0.5 in [0, 1].
+TEST(KerasDialectTest, GatesOfRecurrentLayersUseTheOldHardSigmoid) {
+  const TempFolder folder;
+  const StoredModel model = {
+      .version = "2.2.4",
+      .config = R"({"class_name": "Sequential", "config": {"name": "s", "layers": [
+        {"class_name": "LSTM", "config": {"name": "lstm_1", "trainable": true,
+          "batch_input_shape": [null, 1, 1], "dtype": "float32", "return_sequences": false,
+          "return_state": false, "go_backwards": false, "stateful": false, "unroll": false,
+          "units": 1, "activation": "tanh", "recurrent_activation": "hard_sigmoid",
+          "use_bias": false, "kernel_regularizer": null, "recurrent_regularizer": null,
+          "bias_regularizer": null, "activity_regularizer": null, "kernel_constraint": null,
+          "recurrent_constraint": null, "bias_constraint": null, "unit_forget_bias": true,
+          "dropout": 0.0, "recurrent_dropout": 0.0, "implementation": 1}}]}})",
+      .layers = {{"lstm_1",
+                  {{"lstm_1/kernel:0", floats({1, 2, 3, 4}, {1, 4})},
+                   {"lstm_1/recurrent_kernel:0", floats({0, 0, 0, 0}, {1, 4})}}}}};
+  write(folder / "a.h5", model);
+  const auto hs = [](double x) { return std::clamp(0.2 * x + 0.5, 0.0, 1.0); };
+  Floats expected;
+  const Floats inputs = {-.5F, .25F, .5F};
+  for (const float x : inputs) {
+    expected.push_back(static_cast<float>(hs(4 * x) * std::tanh(hs(x) * std::tanh(3.0 * x))));
+  }
+  const ModelHandle read = load_model(folder / "a.h5");
+  expect_near(of(read(floats(inputs, {3, 1, 1}))), expected);
+  save_model(read, folder / "b.keras");
+  EXPECT_EQ(of(load_model(folder / "b.keras")(floats(inputs, {3, 1, 1}))),
+            of(read(floats(inputs, {3, 1, 1}))));
+}
+
+// Keras before 2.1.3 wrote no reset_after, and reset the state before its product:
+// h = (1 - z) tanh(r h U) + z h with x = 0 and no bias. A second step shows it: the first one
+// leaves h = .5 tanh(x W).
+TEST(KerasDialectTest, AGruWithoutResetAfterResetsBefore) {
+  const TempFolder folder;
+  const StoredModel model = {
+      .version = "2.0.6",
+      .config = R"({"class_name": "Sequential", "config": [
+        {"class_name": "GRU", "config": {"name": "gru_1", "trainable": true,
+          "batch_input_shape": [null, 2, 1], "dtype": "float32", "return_sequences": false,
+          "go_backwards": false, "stateful": false, "unroll": false, "units": 2,
+          "activation": "tanh", "recurrent_activation": "sigmoid", "use_bias": false,
+          "dropout": 0.0, "recurrent_dropout": 0.0, "implementation": 0}}]})",
+      .layers = {
+          {"gru_1",
+           {{"gru_1/kernel:0", floats({0, 0, 0, 1, 1, -1}, {1, 6})},
+            {"gru_1/recurrent_kernel:0", floats({0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 3, 4}, {2, 6})}}}}};
+  write(folder / "a.h5", model);
+  // The gates of the first step: z = .5, r irrelevant; h = .5 tanh((1, -1) x).
+  const double x0 = .8, x1 = .6;
+  const double h[] = {.5 * std::tanh(x0), .5 * std::tanh(-x0)};
+  // In the second step r = (sigmoid(0), sigmoid(x1)), z = .5.
+  const double r[] = {.5, 1 / (1 + std::exp(-x1))};
+  const double g[] = {r[0] * h[0], r[1] * h[1]};
+  const double candidate[] = {std::tanh(x1 + g[0] * 1 + g[1] * 3),
+                              std::tanh(-x1 + g[0] * 2 + g[1] * 4)};
+  expect_near(of(load_model(folder / "a.h5")(floats({.8F, .6F}, {1, 2, 1}))),
+              {static_cast<float>(.5 * h[0] + .5 * candidate[0]),
+               static_cast<float>(.5 * h[1] + .5 * candidate[1])});
+}
+
+// Keras 2.0 wrote the slope of a LeakyReLU as the array that it was.
+TEST(KerasDialectTest, SettingsThatAreArraysAreRead) {
+  const TempFolder folder;
+  write(folder / "a.h5", {.version = "2.0.2",
+                          .config = R"({"class_name": "Sequential", "config": [
+            {"class_name": "LeakyReLU", "config": {"name": "leaky_re_lu_1", "trainable": true,
+             "batch_input_shape": [null, 1], "dtype": "float32",
+             "alpha": {"type": "ndarray", "value": 0.25}}}]})",
+                          .layers = {{"leaky_re_lu_1"}}});
+  EXPECT_EQ(of(load_model(folder / "a.h5")(floats({-2, 2}, {2, 1}))), (Floats{-.5F, 2}));
+}
+
+TEST(KerasDialectTest, TheInputOfAnOldSequentialHasItsNameAndTakesAnyOther) {
+  const TempFolder folder;
+  write(folder / "a.h5", dense_model("2.2.4", R"("linear")"));
+  const ModelHandle model = load_model(folder / "a.h5");
+  EXPECT_EQ(dynamic_cast<const SequentialModel&>(*model).input_name(), "dense_1_input");
+  const Signatures served = signatures(folder / "a.h5");
+  EXPECT_EQ(served.at("serving_default").inputs().begin()->first, "dense_1_input");
+  for (const char* name : {"dense_1_input", "dense_7_input", "x"}) {
+    const Tensors out =
+        served.at("serving_default")(Tensors::dict({{name, Tensors(floats({4}, {1, 1}))}}));
+    EXPECT_EQ(out.entries().begin()->second.tensor().to_vector<float>(), Floats{4});
+  }
+}
+
+// What Keras 2.2.4 wrote for compile(SGD(lr=0.25, decay=0.0), ...): "lr", "decay", nulls and the
+// words of that time.
+TEST(KerasDialectTest, TrainingConfigsBeforeKeras23AreRead) {
+  const TempFolder folder;
+  StoredModel stored = dense_model("2.2.4", R"("linear")");
+  const auto with = [&](const std::string& optimizer) {
+    stored.training = R"({"optimizer_config": )" + optimizer +
+                      R"(, "loss": "mean_squared_error", "metrics": ["acc"],
+                          "sample_weight_mode": null, "loss_weights": null})";
+    write(folder / "a.h5", stored);
+    return load_model(folder / "a.h5");
+  };
+  const ModelHandle sgd = with(R"({"class_name": "SGD", "config": {"lr": 0.25, "momentum": 0.0,
+                                   "decay": 0.0, "nesterov": false}})");
+  ASSERT_TRUE(sgd->compiled());
+  EXPECT_EQ(sgd->optimizer()->learning_rate(), 0.25);
+  // One step on x = 2, y = 1 with w = 1: the loss is 1, its gradient 2 (w x - y) x = 4.
+  sgd->fit(floats({2}, {1, 1}), floats({1}, {1, 1}), {.epochs = 1});
+  EXPECT_EQ(sgd->weights()[0].read().item<float>(), 0);
+  const char* const kOthers[] = {
+      R"({"class_name": "Adam", "config": {"lr": 0.5, "beta_1": 0.9, "beta_2": 0.999, "decay": 0.0,
+          "epsilon": null, "amsgrad": false}})",
+      R"({"class_name": "RMSprop", "config": {"lr": 0.5, "rho": 0.9, "decay": 0.0, "epsilon": 1e-07}})",
+      R"({"class_name": "Adagrad", "config": {"lr": 0.5, "decay": 0.0, "epsilon": 1e-07}})",
+      R"({"class_name": "Adadelta", "config": {"lr": 0.5, "rho": 0.95, "decay": 0.0, "epsilon": null}})",
+      R"({"class_name": "Adamax", "config": {"lr": 0.5, "beta_1": 0.9, "beta_2": 0.999, "decay": 0.0,
+          "epsilon": null}})",
+      R"({"class_name": "Nadam", "config": {"lr": 0.5, "beta_1": 0.9, "beta_2": 0.999,
+          "epsilon": null, "schedule_decay": 0.004}})"};
+  for (const char* optimizer : kOthers) {
+    EXPECT_EQ(with(optimizer)->optimizer()->learning_rate(), 0.5) << optimizer;
+  }
+}
+
+std::string functional_config(const std::string& first, const std::string& second) {
+  return R"({"class_name": "Model", "config": {"name": "m/n", "layers": [
+      {"name": "in/x", "class_name": "InputLayer", "config": {"batch_input_shape": [null, 1],
+        "dtype": "float32", "sparse": false, "name": "in/x"}, "inbound_nodes": []},
+      {"name": ")" +
+         first + R"(", "class_name": "Dense", "config": {"name": ")" + first +
+         R"(", "units": 1, "activation": "linear", "use_bias": false},
+        "inbound_nodes": [[["in/x", 0, 0, {}]]]},
+      {"name": ")" +
+         second + R"(", "class_name": "Dense", "config": {"name": ")" + second +
+         R"(", "units": 1, "activation": "linear", "use_bias": false},
+        "inbound_nodes": [[[")" +
+         first + R"(", 0, 0, {}]]]}],
+      "input_layers": [["in/x", 0, 0]], "output_layers": [[")" +
+         second + R"(", 0, 0]]}})";
+}
+
+TEST(KerasDialectTest, NamesOfLayersWithSlashesLoseThem) {
+  const TempFolder folder;
+  const StoredModel stored = {
+      .version = "2.4.0",
+      .config = functional_config("block/dense", "block_dense"),
+      .layers = {{"in/x"},
+                 {"block/dense", {{"block/dense/kernel:0", floats({2}, {1, 1})}}},
+                 {"block_dense", {{"block_dense/kernel:0", floats({5}, {1, 1})}}}}};
+  write(folder / "a.h5", stored);
+  const ModelHandle model = load_model(folder / "a.h5");
+  EXPECT_EQ(of(model(floats({3}, {1, 1}))), Floats{30});
+  EXPECT_EQ(model->name(), "m_n");
+  std::vector<std::string> names;
+  for (const auto& layer : model->layers()) names.push_back(layer->name());
+  EXPECT_EQ(names, (std::vector<std::string>{"in_x", "block_dense_1", "block_dense"}));
+}
+
+// Keras 1 named weights so, and its files of weights alone have no version.
+TEST(KerasDialectTest, WeightsOfKeras1AreFoundByTheNamesOfTheirLayers) {
+  const TempFolder folder;
+  write(folder / "a.h5",
+        {.version = "",
+         .layers = {{"other", {{"other_W", floats({1, 1}, {1, 2})}}},
+                    {"hidden/dense_2",
+                     {{"dense_2_W", floats({7}, {1, 1})}, {"dense_2_b", floats({.5F}, {1})}}}}});
+  const auto model_of = [](const char* name) {
+    return Sequential(
+        {.layers = {Input({.batch_shape = {kUnknown, 1}}), Dense({.units = 1, .name = "own"}),
+                    Dense({.units = 1, .name = name})}});
+  };
+  const Sequential model = model_of("hidden_dense_2");
+  const Tensor before = model->weights()[0].read().clone();
+  const std::vector<std::string> left = load_weights(model, folder / "a.h5", {.by_name = true});
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_NE(left[0].find("layer 'own' is not in"), std::string::npos);
+  const std::vector<Variable> weights = model->get_layer("hidden_dense_2")->weights();
+  EXPECT_EQ(weights[0].read().item<float>(), 7);
+  EXPECT_EQ(weights[1].read().item<float>(), .5F);
+  EXPECT_EQ(model->weights()[0].read().to_vector<float>(), before.to_vector<float>());
+  EXPECT_THROW(load_weights(model_of("nothing"), folder / "a.h5", {.by_name = true}), ValueError);
+}
+
+// Links with names beyond ASCII turn an old-style group into one of link messages, and more than
+// eight of them into one with a heap and a B-tree; h5py marks such names as UTF-8.
+void rename_links(const std::string& path, const std::string& group,
+                  const std::vector<std::pair<std::string, std::string>>& names) {
+  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  const hid_t create = H5Pcreate(H5P_LINK_CREATE);
+  H5Pset_char_encoding(create, H5T_CSET_UTF8);
+  for (const auto& [from, to] : names) {
+    ASSERT_GE(H5Lmove(file, (group + "/" + from).c_str(), file, (group + "/" + to).c_str(), create,
+                      H5P_DEFAULT),
+              0);
+  }
+  H5Pclose(create);
+  H5Fclose(file);
+}
+
+class NamesBeyondAscii : public testing::TestWithParam<int> {};
+
+TEST_P(NamesBeyondAscii, AreRead) {
+  const TempFolder folder;
+  const int count = GetParam();
+  std::string layers;
+  StoredModel stored = {.version = "2.4.0"};
+  std::vector<std::string> all;
+  std::vector<std::pair<std::string, std::string>> names;
+  for (int i = 0; i < count; ++i) {
+    const std::string ascii = str("layer", i), utf8 = str("Schicht_ä_", i);
+    layers += str(i == 0 ? "" : ", ", R"({"class_name": "Dense", "config": {"name": ")", utf8,
+                  R"(", "units": 1, "use_bias": false)",
+                  i == 0 ? R"(, "batch_input_shape": [null, 1])" : "", "}}");
+    stored.layers.push_back({ascii, {{"kernel:0", floats({i == 0 ? 3.0F : 1.0F}, {1, 1})}}});
+    names.emplace_back(ascii, utf8);
+    all.push_back(utf8);
+  }
+  stored.config =
+      R"({"class_name": "Sequential", "config": {"name": "s", "layers": [)" + layers + "]}}";
+  write(folder / "a.h5", stored);
+  rename_links(folder / "a.h5", "/model_weights", names);
+  {
+    // The list of layers still has the old names.
+    const hid_t file = H5Fopen((folder / "a.h5").c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+    H5Adelete_by_name(file, "/model_weights", "layer_names", H5P_DEFAULT);
+    const hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, H5T_VARIABLE);
+    const hsize_t size = all.size();
+    const hid_t space = H5Screate_simple(1, &size, nullptr);
+    const hid_t attribute = H5Acreate_by_name(file, "/model_weights", "layer_names", type, space,
+                                              H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    std::vector<const char*> texts;
+    for (const std::string& name : all) texts.push_back(name.c_str());
+    H5Awrite(attribute, type, texts.data());
+    H5Aclose(attribute);
+    H5Sclose(space);
+    H5Tclose(type);
+    H5Fclose(file);
+  }
+  const ModelHandle model = load_model(folder / "a.h5");
+  EXPECT_EQ(of(model(floats({2}, {1, 1}))), Floats{6});
+  EXPECT_EQ(model->layers()[0]->name(), "Schicht_ä_0");
+  for (const char* name : {"b.h5", "b.keras"}) {
+    save_model(model, folder / name);
+    EXPECT_EQ(of(load_model(folder / name)(floats({2}, {1, 1}))), Floats{6}) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Counts, NamesBeyondAscii, testing::Values(1, 5, 9, 60, 200));
+
+// Keras 3 hands the list ["x"] of a model's outputs to the next layer of a Sequential as it is, and
+// the layer refuses it.
+TEST(KerasDialectTest, AModelInASequentialHasATensorAsItsOutput) {
+  const TempFolder folder;
+  const Tensor x = layers::input({.shape = {2}, .name = "x"});
+  const Functional inner(
+      {.inputs = x, .outputs = Dense({.units = 3, .name = "inside"})(x), .name = "inner"});
+  const Sequential model({.layers = {Input({.batch_shape = {kUnknown, 2}, .name = "in"}), inner,
+                                     Dense({.units = 1, .name = "last"})},
+                          .name = "outer"});
+  save_model(model, folder / "a.h5");
+  const Config config = parse_json(Hdf5File(folder / "a.h5").string_attribute("/", "model_config"));
+  const Config& written = config["config"]["layers"].items()[1];
+  EXPECT_EQ(written["class_name"].string(), "Functional");
+  EXPECT_EQ(to_json(written["config"]["output_layers"]), R"(["inside", 0, 0])");
+  EXPECT_EQ(to_json(written["config"]["input_layers"]), R"(["x", 0, 0])");
+  const Tensor batch = floats({1, 2}, {1, 2});
+  EXPECT_EQ(of(load_model(folder / "a.h5")(batch)), of(model(Tensors(batch))));
+}
+
+// As Keras 3.8 wrote compile_config for loss and metric objects, and Keras 2.4 training_config.
+TEST(KerasDialectTest, WrappedFunctionsAndObjectsOfCompileAreRead) {
+  const TempFolder folder;
+  const auto compiled = [&](const std::string& loss, const std::string& metrics) {
+    StoredModel stored = dense_model("2.4.0", R"("linear")");
+    stored.training =
+        R"({"optimizer_config": {"class_name": "SGD", "config": {"learning_rate": 0.1}},
+                          "loss_weights": null, "loss": )" +
+        loss + R"(, "metrics": )" + metrics + "}";
+    write(folder / "a.h5", stored);
+    return load_model(folder / "a.h5");
+  };
+  const char* const kMetrics[] = {
+      R"([[{"class_name": "MeanMetricWrapper",
+            "config": {"name": "hits", "dtype": "float32", "fn": "binary_accuracy"}}]])",
+      R"([{"module": "keras.metrics", "class_name": "MeanMetricWrapper", "config": {"name": "hits",
+          "dtype": {"module": "keras", "class_name": "DTypePolicy", "config": {"name": "float32"},
+          "registered_name": null}, "fn": {"module": "builtins", "class_name": "function",
+          "config": "binary_accuracy", "registered_name": "function"}}, "registered_name": null}])"};
+  const char* const kLosses[] = {
+      R"({"class_name": "BinaryCrossentropy", "config": {"reduction": "auto",
+          "name": "binary_crossentropy", "from_logits": true, "label_smoothing": 0}})",
+      R"({"module": "keras.losses", "class_name": "BinaryCrossentropy", "config": {
+          "name": "binary_crossentropy", "reduction": "sum_over_batch_size", "from_logits": true,
+          "label_smoothing": 0.0, "axis": -1}, "registered_name": null})",
+      R"({"class_name": "LossFunctionWrapper", "config": {"reduction": "auto", "name": "loss",
+          "from_logits": true, "fn": {"module": "builtins", "class_name": "function",
+          "config": "binary_crossentropy", "registered_name": "function"}}})"};
+  // The logit is 2 for label 1: log(1 + e^-2). The prediction is above 0.5.
+  for (const char* metrics : kMetrics) {
+    for (const char* loss : kLosses) {
+      const ModelHandle model = compiled(loss, metrics);
+      const Logs logs = model->evaluate(floats({2}, {1, 1}), floats({1}, {1, 1}));
+      EXPECT_NEAR(logs.at("loss"), std::log1p(std::exp(-2.0)), 1e-6) << loss;
+      EXPECT_EQ(logs.at("hits"), 1) << metrics;
+    }
+  }
+}
+
+TEST(KerasDialectTest, ABinaryAccuracyOfLogitsIsRead) {
+  const TempFolder folder;
+  StoredModel stored = dense_model("2.4.0", R"("linear")");
+  stored.training = R"({"optimizer_config": {"class_name": "SGD", "config": {"learning_rate": 0.1}},
+      "loss_weights": null, "loss": "mse", "metrics": [{"class_name": "BinaryAccuracy",
+      "config": {"name": "hits", "dtype": "float32", "threshold": 0.0}}]})";
+  write(folder / "a.h5", stored);
+  // The logits .25 and -.25 are right for the labels 1 and 0; .25 would not be above 0.5.
+  const Logs logs =
+      load_model(folder / "a.h5")->evaluate(floats({.25F, -.25F}, {2, 1}), floats({1, 0}, {2, 1}));
+  EXPECT_EQ(logs.at("hits"), 1);
+}
+
+}  // namespace keel::keras_dialect_test

@@ -1,0 +1,263 @@
+#include <keel/savedmodel/keras/for_keras.h>
+
+#include <gtest/gtest.h>
+
+#include <keel/layers/core/dense.h>
+#include <keel/layers/embedding/tpu_embedding.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
+#include <keel/layers/interaction/dot_interaction.h>
+#include <keel/layers/interaction/feature_cross.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/savedmodel/saved_model.h>
+
+#include "tests/savedmodel/temp_folder.h"
+
+namespace keel::for_keras_test {
+
+using layers::Dense;
+using layers::TPUEmbedding;
+
+std::vector<float> of(const Tensors& t) { return t.tensor().to_vector<float>(); }
+
+Table table(const std::string& name, const std::string& combiner = "mean") {
+  return make_table({.vocabulary_size = 7, .dim = 2, .combiner = combiner, .name = name});
+}
+
+void expect_near(const std::vector<float>& a, const std::vector<float>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-6) << i;
+}
+
+TEST(ForKerasTest, DenseFeaturesBecomeEmbeddings) {
+  const TempFolder folder;
+  const Table users = table("users");
+  const Tensor user = layers::input({.dtype = DType::kInt64, .name = "user"});
+  const Tensor friends = layers::input({.shape = {3}, .dtype = DType::kInt64, .name = "friends"});
+  const TPUEmbedding embedding({.feature_config = {{"user", FeatureConfig{.table = users}},
+                                                   {"friends", FeatureConfig{.table = users}}},
+                                .name = "embedding"});
+  const Tensors inputs = {{"user", user}, {"friends", friends}};
+  const Functional model({.inputs = inputs, .outputs = embedding(inputs), .name = "m"});
+  save_model(model, folder / "a.keras", {.for_keras = true});
+  const ModelHandle same = load_model(folder / "a.keras");
+  const Tensors ids = {{"user", Tensor::from<int64_t>({6, 0}, {2})},
+                       {"friends", Tensor::from<int64_t>({1, 2, 3, 4, 5, 6}, {2, 3})}};
+  EXPECT_EQ(of(same(ids)["user"]), of(model(ids)["user"]));
+  EXPECT_EQ(of(same(ids)["friends"]), of(model(ids)["friends"]));
+  EXPECT_EQ(same->weights().size(), 1U) << "features of one table share its layer";
+  for (const auto& layer : same->layers()) EXPECT_NE(layer->class_name(), "TPUEmbedding");
+}
+
+// A model of one sparse feature [batch, 3], and one with weights of its own if asked for.
+Functional pooled(const std::string& combiner, bool weighted) {
+  const InputOptions ids_options = {.shape = {3}, .dtype = DType::kInt64, .name = "seen"};
+  const SparseTensor ids = layers::sparse_input(ids_options);
+  const TPUEmbedding embedding(
+      {.feature_config = {{"seen", FeatureConfig{.table = table("items", combiner)}}},
+       .name = "embedding"});
+  Tensors inputs = {{"seen", ids}};
+  TPUEmbeddingCallOptions options;
+  if (weighted) {
+    const SparseTensor weights = layers::sparse_input({.shape = {3}, .name = "times"});
+    options.weights = Nest<std::optional<TensorLike>>{{"seen", std::optional<TensorLike>(weights)}};
+    inputs = {{"seen", ids}, {"times", weights}};
+  }
+  const Tensors found = embedding(Tensors{{"seen", ids}}, options);
+  return Functional({.inputs = inputs, .outputs = found["seen"], .name = "m"});
+}
+
+SparseTensor sparse(const Tensor& values) {
+  // Rows of 2, 0 and 3 values.
+  return {.indices = Tensor::from<int64_t>({0, 0, 0, 1, 2, 0, 2, 1, 2, 2}, {5, 2}),
+          .values = values,
+          .dense_shape = {3, 3}};
+}
+
+Tensor dense(const std::vector<float>& values) {
+  return Tensor::from<float>({values[0], values[1], 0, 0, 0, 0, values[2], values[3], values[4]},
+                             {3, 3});
+}
+
+TEST(ForKerasTest, SparseFeaturesOfKnownLengthArePooledByLayersOfKeras) {
+  const TempFolder folder;
+  const std::vector<float> ids = {6, 1, 2, 2, 5};
+  for (const char* combiner : {"sum", "mean", "sqrtn"}) {
+    SCOPED_TRACE(combiner);
+    const Functional model = pooled(combiner, false);
+    const Tensors sparse_ids = {
+        {"seen", sparse(Tensor::from<float>(ids, {5}).cast(DType::kInt64))}};
+    const std::vector<float> expected = of(model(sparse_ids));
+    save_model(model, folder / "a.keras", {.for_keras = true});
+    const Tensors dense_ids = {{"seen", dense(ids).cast(DType::kInt64)},
+                               {"seen_weights", dense({1, 1, 1, 1, 1})}};
+    expect_near(of(load_model(folder / "a.keras")(dense_ids)), expected);
+  }
+}
+
+TEST(ForKerasTest, WeightsOfAFeatureStayAnInput) {
+  const std::vector<float> ids = {6, 1, 2, 2, 5};
+  const std::vector<float> weights = {1, 2, 0.5, 3, 1};
+  for (const char* combiner : {"sum", "sqrtn"}) {
+    SCOPED_TRACE(combiner);
+    const Functional model = pooled(combiner, true);
+    const Tensors sparse_ids = {{"seen", sparse(Tensor::from<float>(ids, {5}).cast(DType::kInt64))},
+                                {"times", sparse(Tensor::from<float>(weights, {5}))}};
+    const Tensors dense_ids = {{"seen", dense(ids).cast(DType::kInt64)}, {"times", dense(weights)}};
+    expect_near(of(keras_model_of(*model)(dense_ids)), of(model(sparse_ids)));
+  }
+}
+
+template <class Fn>
+void expect_refused(const char* feature, const char* reason, Fn fn) {
+  const std::string message = message_of<ValueError>(fn);
+  EXPECT_NE(message.find(feature), std::string::npos) << message;
+  EXPECT_NE(message.find(reason), std::string::npos) << message;
+}
+
+TEST(ForKerasTest, WhatKerasHasNotIsRefusedByFeatureAndReason) {
+  expect_refused("'seen'", "mean", [] { keras_model_of(*pooled("mean", true)); });
+
+  const auto ragged = [](const FeatureConfig& feature) {
+    const RaggedTensor ids = layers::ragged_input({.dtype = DType::kInt64, .name = "ids"});
+    const TPUEmbedding embedding({.feature_config = {{"group", {{"ids", feature}}}}});
+    const Tensors inputs = {{"group", {{"ids", ids}}}};
+    return Functional({.inputs = inputs, .outputs = embedding(inputs)["group"]["ids"]});
+  };
+  expect_refused("'group/ids'", "ragged", [&] { keras_model_of(*ragged({.table = table("t")})); });
+  expect_refused("'group/ids'", "odd ids", [&] {
+    keras_model_of(*ragged({.table = table("t"), .id_policy = IdPolicy::ignore()}));
+  });
+}
+
+TEST(ForKerasTest, AModelOfLayersThatKerasHasIsSavedAsItIs) {
+  const Sequential model(
+      {.layers = {LayerHandle<InputLayer>({.batch_shape = {kUnknown, 2}}), Dense({.units = 1})}});
+  EXPECT_EQ(&*keras_model_of(*model), &*model);
+}
+
+TEST(ForKerasTest, ModelsInTheModelAreRewrittenToo) {
+  const TempFolder folder;
+  const auto ids_named = [](const char* name) {
+    return layers::input({.shape = {3}, .dtype = DType::kInt64, .name = name});
+  };
+  const Tensors inner_ids = {{"ids", ids_named("ids")}};
+  const TPUEmbedding embedding(
+      {.feature_config = {{"ids", FeatureConfig{.table = table("t")}}}, .name = "e"});
+  const Functional inner({.inputs = inner_ids,
+                          .outputs = Dense({.units = 2})(embedding(inner_ids)["ids"].tensor()),
+                          .name = "inner"});
+  const Tensor a = ids_named("a"), b = ids_named("b");
+  const Functional model(
+      {.inputs = Tensors::list({a, b}),
+       .outputs = Tensors::list({inner(Tensors{{"ids", a}}), inner(Tensors{{"ids", b}})}),
+       .name = "outer"});
+  const Tensors batch = Tensors::list(
+      {Tensor::from<int64_t>({1, 2, 3}, {1, 3}), Tensor::from<int64_t>({4, 5, 6}, {1, 3})});
+  for (const char* dtype : {"float32", "int8"}) {
+    save_model(model, folder / "a.keras", {.for_keras = true, .table_dtype = dtype});
+    const ModelHandle same = load_model(folder / "a.keras");
+    EXPECT_EQ(same->weights().size(), std::string(dtype) == "int8" ? 4U : 3U) << "one table";
+    for (size_t i = 0; i < 2; ++i) {
+      const std::vector<float> x = of(same(batch)[i]), y = of(model(batch)[i]);
+      ASSERT_EQ(x.size(), y.size());
+      for (size_t j = 0; j < x.size(); ++j) EXPECT_NEAR(x[j], y[j], dtype[0] == 'i' ? 0.02 : 0);
+    }
+  }
+}
+
+TEST(ForKerasTest, AModelInTheModelWithSparseInputsIsRefused) {
+  const Functional inner = pooled("sum", false);
+  const SparseTensor ids =
+      layers::sparse_input({.shape = {3}, .dtype = DType::kInt64, .name = "outer_ids"});
+  const Functional model(
+      {.inputs = TensorLike(ids), .outputs = inner(Tensors{{"seen", ids}}), .name = "outer"});
+  expect_refused("'m' in 'outer'", "outermost", [&] { keras_model_of(*model); });
+}
+
+void expect_no_layer_of_keras_rs(const Layer& layer) {
+  for (const auto& child : layer.sublayers()) {
+    EXPECT_NE(child->class_name(), "DotInteraction");
+    EXPECT_NE(child->class_name(), "FeatureCross");
+    expect_no_layer_of_keras_rs(*child);
+  }
+}
+
+// The vectors (1, 2), (3, 4) and (5, 6) have the products 11, 17 and 39, and 5, 25 and 61 with
+// themselves.
+TEST(ForKerasTest, DotInteractionBecomesLayersOfKeras) {
+  const TempFolder folder;
+  const Tensors x =
+      Tensors::list({Tensor::from<float>({1, 2}, {1, 2}), Tensor::from<float>({3, 4}, {1, 2}),
+                     Tensor::from<float>({5, 6}, {1, 2})});
+  const Tensor stacked = Tensor::from<float>({1, 2, 3, 4, 5, 6}, {1, 3, 2});
+  for (const bool self : {false, true}) {
+    const std::vector<float> expected =
+        self ? std::vector<float>{5, 11, 25, 17, 39, 61} : std::vector<float>{11, 17, 39};
+    const auto interaction = [&] {
+      return layers::DotInteraction({.self_interaction = self, .name = "dots"});
+    };
+    const auto vector = [](const char* name) {
+      return layers::input({.shape = {2}, .name = name});
+    };
+    const Tensors inputs = Tensors::list({vector("a"), vector("b"), vector("c")});
+    save_model(Functional({.inputs = inputs, .outputs = interaction()(inputs)}), folder / "list.h5",
+               {.for_keras = true});
+    const ModelHandle of_list = load_model(folder / "list.h5");
+    expect_no_layer_of_keras_rs(*of_list);
+    expect_near(of(of_list(x)), expected);
+
+    const Tensor input = layers::input({.shape = {3, 2}, .name = "x"});
+    save_model(Functional({.inputs = input, .outputs = interaction()(Tensors(input))}),
+               folder / "stacked.keras", {.for_keras = true});
+    const ModelHandle of_stack = load_model(folder / "stacked.keras");
+    expect_no_layer_of_keras_rs(*of_stack);
+    expect_near(of(of_stack(Tensors(stacked))), expected);
+  }
+}
+
+// x0 (W x + b + s x) + x with W = [[1, 2], [3, 4]] (applied as x W), b = (1, -1), s = 0.5,
+// x0 = (1, 2), x = (3, -1): x W = (0, 2), so (1 (0 + 1 + 1.5) + 3, 2 (2 - 1 - 0.5) - 1).
+TEST(ForKerasTest, FeatureCrossBecomesLayersOfKeras) {
+  const TempFolder folder;
+  const layers::FeatureCross cross({.diag_scale = 0.5, .name = "cross"});
+  const Tensors inputs = Tensors::list(
+      {layers::input({.shape = {2}, .name = "x0"}), layers::input({.shape = {2}, .name = "x"})});
+  const Functional inner({.inputs = inputs, .outputs = cross(inputs), .name = "inner"});
+  cross->kernel().assign(Tensor::from<float>({1, 2, 3, 4}, {2, 2}));
+  cross->bias().assign(Tensor::from<float>({1, -1}, {2}));
+  const Tensors x =
+      Tensors::list({Tensor::from<float>({1, 2}, {1, 2}), Tensor::from<float>({3, -1}, {1, 2})});
+  const Tensors outer_inputs = Tensors::list({layers::input({.shape = {2}, .name = "first"}),
+                                              layers::input({.shape = {2}, .name = "second"})});
+  const Functional outer({.inputs = outer_inputs, .outputs = inner(outer_inputs)});
+  save_model(outer, folder / "cross.keras", {.for_keras = true});
+  const ModelHandle same = load_model(folder / "cross.keras");
+  expect_no_layer_of_keras_rs(*same);
+  expect_near(of(same(x)), {5.5, 0});
+  expect_near(of(outer(x)), {5.5, 0});
+}
+
+TEST(ForKerasTest, AFeatureCrossThatIsCalledTwiceKeepsOneSetOfWeights) {
+  const TempFolder folder;
+  const layers::FeatureCross cross({.projection_dim = 1, .pre_activation = "tanh"});
+  const Tensor x0 = layers::input({.shape = {3}, .name = "x0"});
+  const Tensor once = cross(Tensors(x0)).tensor();
+  const Functional model({.inputs = x0, .outputs = cross(Tensors::list({x0, once}))});
+  save_model(model, folder / "twice.keras", {.for_keras = true});
+  const ModelHandle same = load_model(folder / "twice.keras");
+  expect_no_layer_of_keras_rs(*same);
+  EXPECT_EQ(same->weights().size(), 3U);
+  const Tensors x(Tensor::from<float>({1, -2, 0.5, 3, 0, 1}, {2, 3}));
+  expect_near(of(same(x)), of(model(x)));
+}
+
+TEST(ForKerasTest, AModelThatIsNotFunctionalIsRefusedIfItHasSuchLayers) {
+  const TPUEmbedding embedding(
+      {.feature_config = Nest<FeatureConfig>(FeatureConfig{.table = table("t")}), .name = "e"});
+  const Sequential model({.layers = {embedding}, .name = "s"});
+  model(Tensors(Tensor::from<int64_t>({1, 2}, {2})));
+  expect_refused("'e'", "functional", [&] { keras_model_of(*model); });
+}
+
+}  // namespace keel::for_keras_test

@@ -1,0 +1,366 @@
+// save_weights and load_weights: weights alone, in the legacy layout and in Keras 3's.
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include <keel/layers/attention/grouped_query_attention.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
+#include <keel/layers/interaction/feature_cross.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/normalization/batch_normalization.h>
+#include <keel/layers/sublayer_attributes.h>
+#include <keel/optimizers/adam.h>
+#include <keel/savedmodel/hdf5/hdf5_file.h>
+#include <keel/savedmodel/keras/zip_file.h>
+#include <keel/savedmodel/saved_model.h>
+
+#include "tests/savedmodel/temp_folder.h"
+
+namespace keel::keras_weights_test {
+
+using layers::Dense;
+using Input = LayerHandle<InputLayer>;
+using Names = std::vector<std::string>;
+
+Tensor batch() { return Tensor::from<float>({1, -2, 3, 4, 5, -6}, {2, 3}); }
+std::vector<float> of(const Tensors& t) { return t.tensor().to_vector<float>(); }
+
+Sequential mlp(int64_t units = 2, const std::string& second = "two") {
+  return Sequential(
+      {.layers = {Input({.batch_shape = {kUnknown, 3}, .name = "in"}),
+                  Dense({.units = 4, .name = "one"}), Dense({.units = units, .name = second})},
+       .name = "mlp"});
+}
+
+TEST(KerasWeightsTest, WeightsOfBothFormatsAreTheSameBitsWhenLoaded) {
+  const TempFolder folder;
+  const Sequential model = mlp();
+  for (const char* name : {"a.h5", "a.hdf5", "a.weights.h5"}) {
+    const Sequential other = mlp();
+    ASSERT_NE(of(other(Tensors(batch()))), of(model(Tensors(batch()))));
+    save_weights(model, folder / name);
+    EXPECT_TRUE(load_weights(other, folder / name).empty());
+    EXPECT_EQ(of(other(Tensors(batch()))), of(model(Tensors(batch()))));
+  }
+}
+
+TEST(KerasWeightsTest, WeightsOfWholeModelsAreLoadedToo) {
+  const TempFolder folder;
+  const Sequential model = mlp();
+  for (const char* name : {"a.h5", "a.keras"}) {
+    save_model(model, folder / name);
+    const Sequential other = mlp();
+    load_weights(other, folder / name);
+    EXPECT_EQ(of(other(Tensors(batch()))), of(model(Tensors(batch()))));
+  }
+}
+
+TEST(KerasWeightsTest, TheLegacyLayoutStandsAtTheRoot) {
+  const TempFolder folder;
+  save_weights(mlp(), folder / "a.h5");
+  const Hdf5File file(folder / "a.h5");
+  EXPECT_EQ(file.string_list("/", "layer_names"), (Names{"one", "two"}));
+  EXPECT_EQ(file.string_attribute("/", "backend"), "tensorflow");
+  EXPECT_EQ(file.string_attribute("/", "keras_version"), "3.8.0");
+  EXPECT_EQ(file.string_list("one", "weight_names"), (Names{"one/kernel:0", "one/bias:0"}));
+  EXPECT_FALSE(file.has_attribute("/", "model_config"));
+}
+
+// A shared layer, a nested model and layers of one class.
+Functional nested() {
+  const Tensor a = layers::input({.shape = {3}, .name = "a"});
+  const Tensor b = layers::input({.shape = {3}, .name = "b"});
+  const Dense shared({.units = 2, .name = "shared"});
+  const Sequential tower({.layers = {Input({.batch_shape = {kUnknown, 2}, .name = "in"}),
+                                     Dense({.units = 2, .name = "inner"}),
+                                     layers::BatchNormalization({.name = "norm"})},
+                          .name = "tower"});
+  const Tensor both =
+      layers::Concatenate({.name = "both"})(Tensors::list({shared(a), shared(b)})).tensor();
+  const Tensor y =
+      layers::Concatenate({.name = "all"})(Tensors::list({tower(shared(a)), both})).tensor();
+  return Functional({.inputs = Tensors::list({a, b}),
+                     .outputs = Dense({.units = 1, .name = "out"})(y),
+                     .name = "nested"});
+}
+
+TEST(KerasWeightsTest, GroupsOfKeras3AreNamedByClassAndNumberedInTheModelsOrder) {
+  const TempFolder folder;
+  save_weights(nested(), folder / "a.weights.h5");
+  const Hdf5File file(folder / "a.weights.h5");
+  EXPECT_EQ(file.children("/"), (Names{"layers", "vars"}));
+  EXPECT_EQ(file.children("layers"), (Names{"concatenate", "concatenate_1", "dense", "dense_1",
+                                            "input_layer", "input_layer_1", "sequential"}));
+  EXPECT_EQ(file.string_attribute("vars", "name"), "nested");
+  EXPECT_EQ(file.string_attribute("layers/dense/vars", "name"), "shared");
+  EXPECT_EQ(file.string_attribute("layers/dense_1/vars", "name"), "out");
+  EXPECT_EQ(file.children("layers/dense/vars"), (Names{"0", "1"}));
+  EXPECT_TRUE(file.children("layers/input_layer/vars").empty());
+  EXPECT_EQ(file.children("layers/sequential/layers"), (Names{"batch_normalization", "dense"}));
+  EXPECT_EQ(file.children("layers/sequential/layers/batch_normalization/vars"),
+            (Names{"0", "1", "2", "3"}));
+}
+
+TEST(KerasWeightsTest, GroupsOfGroupedQueryAttentionAreNamedAsInKerassSource) {
+  const TempFolder folder;
+  const Tensor x = layers::input({.shape = {3, 4}, .name = "x"});
+  const layers::GroupQueryAttention heads(
+      {.head_dim = 2, .num_query_heads = 2, .num_key_value_heads = 1});
+  const Functional model({.inputs = x, .outputs = heads(Tensors::list({x, x}))});
+  save_weights(model, folder / "a.weights.h5");
+  const Hdf5File file(folder / "a.weights.h5");
+  for (const char* name : {"_query_dense", "_key_dense", "_value_dense", "_output_dense"}) {
+    const std::string vars = str("layers/grouped_query_attention/", name, "/vars");
+    ASSERT_TRUE(file.has(vars)) << vars;
+    EXPECT_EQ(file.children(vars), (Names{"0", "1"}));
+  }
+}
+
+TEST(KerasWeightsTest, TheOptimizersStateFollowsTheIterationsAndTheRate) {
+  const TempFolder folder;
+  const Sequential model = mlp();
+  model->compile({.optimizer = optimizers::Adam({.learning_rate = 0.5}), .loss = "mse"});
+  model->train_on_batch(Tensors(batch()), Tensors(Tensor::zeros({2, 2})));
+  save_weights(model, folder / "a.weights.h5");
+  {
+    const Hdf5File file(folder / "a.weights.h5");
+    EXPECT_EQ(file.string_attribute("optimizer/vars", "name"), "adam");
+    EXPECT_EQ(file.children("optimizer/vars").size(), 2U + 4 * 2);
+    EXPECT_EQ(file.spec("optimizer/vars/0").shape, Shape());
+    EXPECT_EQ(file.read("optimizer/vars/1").item<float>(), 0.5f);
+    EXPECT_EQ(file.spec("optimizer/vars/3").shape, Shape({3, 4}));
+    EXPECT_EQ(file.spec("optimizer/vars/4").shape, Shape({4}));
+  }
+  const Sequential other = mlp();
+  other->compile({.optimizer = "adam", .loss = "mse"});
+  load_weights(other, folder / "a.weights.h5");
+  EXPECT_EQ(other->optimizer()->iterations(), 1);
+  EXPECT_EQ(other->optimizer()->learning_rate(), 0.5);
+  model->reset_metrics();
+  EXPECT_EQ(other->train_on_batch(Tensors(batch()), Tensors(Tensor::zeros({2, 2}))),
+            model->train_on_batch(Tensors(batch()), Tensors(Tensor::zeros({2, 2}))));
+}
+
+TEST(KerasWeightsTest, ByNameOnlyLayersOfThoseNamesAreLoaded) {
+  const TempFolder folder;
+  const Sequential model = mlp();
+  save_weights(model, folder / "a.h5");
+  const Sequential other = mlp(2, "new");
+  const auto before = of(other->get_layer("new")->weights()[0].read());
+  load_weights(other, folder / "a.h5", {.by_name = true});
+  EXPECT_EQ(of(other->get_layer("one")->weights()[0].read()),
+            of(model->get_layer("one")->weights()[0].read()));
+  EXPECT_EQ(of(other->get_layer("new")->weights()[0].read()), before);
+}
+
+TEST(KerasWeightsTest, WhatDoesNotFitIsAnErrorAndChangesNothing) {
+  const TempFolder folder;
+  for (const char* name : {"a.h5", "a.weights.h5"}) {
+    save_weights(mlp(5), folder / name);
+    const Sequential other = mlp();
+    const auto before = of(other(Tensors(batch())));
+    const std::string message = message_of<ValueError>([&] { load_weights(other, folder / name); });
+    for (const char* part : {"'two'", "kernel", "(4, 2)", "(4, 5)"}) {
+      EXPECT_NE(message.find(part), std::string::npos) << message;
+    }
+    EXPECT_EQ(of(other(Tensors(batch()))), before);
+  }
+}
+
+TEST(KerasWeightsTest, WhatDoesNotFitIsSkippedAndSaidIfThatIsWanted) {
+  const TempFolder folder;
+  const Sequential model = mlp(5);
+  for (const char* name : {"a.h5", "a.weights.h5"}) {
+    save_weights(model, folder / name);
+    const Sequential other = mlp();
+    const Names skipped = load_weights(other, folder / name, {.skip_mismatch = true});
+    ASSERT_EQ(skipped.size(), 2U);
+    EXPECT_NE(skipped[0].find("'two'"), std::string::npos) << skipped[0];
+    EXPECT_EQ(of(other->weights()[0].read()), of(model->weights()[0].read()));
+  }
+}
+
+TEST(KerasWeightsTest, SuffixesAndOptionsWithoutMeaningAreErrors) {
+  const TempFolder folder;
+  const Sequential model = mlp();
+  EXPECT_THROW(save_weights(model, folder / "a.keras"), ValueError);
+  EXPECT_THROW(save_weights(model, folder / "a.txt"), ValueError);
+  EXPECT_THROW(load_weights(model, folder / "a.txt"), ValueError);
+  EXPECT_THROW(load_weights(model, folder / "none.h5"), IoError);
+  save_weights(model, folder / "a.weights.h5");
+  EXPECT_THROW(load_weights(model, folder / "a.weights.h5", {.by_name = true}), ValueError);
+  EXPECT_THROW(save_weights(model, folder / "a.weights.h5", {.overwrite = false}), ValueError);
+}
+
+TEST(KerasWeightsTest, AModelWithoutWeightsYetIsAnError) {
+  const TempFolder folder;
+  const Sequential model({.layers = {Dense({.units = 2})}});
+  EXPECT_THROW(save_weights(model, folder / "a.h5"), RuntimeError);
+  EXPECT_THROW(save_weights(model, folder / "a.weights.h5"), RuntimeError);
+}
+
+// A model by attributes.
+class Towers final : public Model, public SublayerAttributes {
+ public:
+  Towers() : Model("Towers") {}
+  std::vector<std::string> sublayer_attributes() const override {
+    return {"zero", "first", "_own"};
+  }
+
+ private:
+  Tensors call(const Tensors& x, const CallContext&) override {
+    return own_(first_(zero_(x.tensor())));
+  }
+  Dense zero_ = track(Dense({.units = 3, .name = "z"}));
+  Dense first_ = track(Dense({.units = 4, .name = "f"}));
+  Dense own_ = track(Dense({.units = 1, .name = "o"}));
+};
+
+LayerHandle<Towers> towers() {
+  auto model = make_layer<Towers>();
+  model(Tensors(batch()));
+  return model;
+}
+
+TEST(KerasWeightsTest, AModelThatNoFileCanDescribeSavesItsWeights) {
+  const TempFolder folder;
+  const auto model = towers();
+  for (const char* name : {"a.h5", "a.weights.h5"}) {
+    save_weights(*model, folder / name);
+    const auto other = towers();
+    load_weights(*other, folder / name);
+    EXPECT_EQ(of(other(Tensors(batch()))), of(model(Tensors(batch()))));
+  }
+  EXPECT_EQ(Hdf5File(folder / "a.h5").string_list("/", "layer_names"), (Names{"z", "f", "o"}));
+}
+
+TEST(KerasWeightsTest, AttributesNameTheGroupsOfAModelAsInKeras) {
+  const TempFolder folder;
+  save_weights(*towers(), folder / "a.weights.h5");
+  const Hdf5File file(folder / "a.weights.h5");
+  // In the order of their names; "layers" is one of them, and has those that come after it.
+  EXPECT_EQ(file.children("/"), (Names{"first", "layers", "vars"}));
+  EXPECT_EQ(file.string_attribute("layers/dense/vars", "name"), "z");
+  EXPECT_EQ(file.string_attribute("layers/dense_1/vars", "name"), "o");
+}
+
+TEST(KerasWeightsTest, GroupsUnderUnknownAttributesAreFoundByTheNamesOfTheirLayers) {
+  const TempFolder folder;
+  {
+    Hdf5Writer file(folder / "a.weights.h5");
+    for (const auto& [group, name] : {std::pair("dense1", "one"), std::pair("dense2", "two")}) {
+      const std::string vars = str(group, "/vars");
+      file.create_group(vars);
+      file.write_attribute(vars, "name", name, Hdf5Writer::Charset::kUtf8);
+    }
+    file.write("dense1/vars/0", Tensor::zeros({3, 4}));
+    file.write("dense1/vars/1", Tensor::zeros({4}));
+    file.write("dense2/vars/0", Tensor::zeros({4, 2}));
+    file.write("dense2/vars/1", Tensor::from<float>({7, 8}, {2}));
+    file.commit();
+  }
+  const Sequential model = mlp();
+  load_weights(model, folder / "a.weights.h5");
+  EXPECT_EQ(of(model(Tensors(batch()))), (std::vector<float>{7, 8, 7, 8}));
+}
+
+TEST(KerasWeightsTest, TheGroupsOfKeras213AreRead) {
+  const TempFolder folder;
+  {
+    Hdf5Writer file(folder / "a.weights.h5");
+    file.write("_layer_checkpoint_dependencies/dense/vars/0", Tensor::zeros({3, 4}));
+    file.write("_layer_checkpoint_dependencies/dense/vars/1", Tensor::zeros({4}));
+    file.write("_layer_checkpoint_dependencies/dense_1/vars/0", Tensor::zeros({4, 2}));
+    file.write("_layer_checkpoint_dependencies/dense_1/vars/1", Tensor::from<double>({7, 8}, {2}));
+    file.commit();
+  }
+  const Sequential model = mlp();
+  load_weights(model, folder / "a.weights.h5");
+  EXPECT_EQ(of(model(Tensors(batch()))), (std::vector<float>{7, 8, 7, 8}));
+}
+
+// Keras 2.15 joins the paths of groups by the system's separator.
+TEST(KerasWeightsTest, GroupsOfKeras2OnWindowsAreRead) {
+  for (const char* layers : {"layers", "_layer_checkpoint_dependencies"}) {
+    const TempFolder folder;
+    {
+      Hdf5Writer file(folder / "a.weights.h5");
+      const auto dense = [&](const char* name) { return str(layers, "\\", name, "/vars/"); };
+      file.write(dense("dense") + "0", Tensor::zeros({3, 4}));
+      file.write(dense("dense") + "1", Tensor::zeros({4}));
+      file.write(dense("dense_1") + "0", Tensor::zeros({4, 2}));
+      file.write(dense("dense_1") + "1", Tensor::from<float>({7, 8}, {2}));
+      file.commit();
+    }
+    const Sequential model = mlp();
+    load_weights(model, folder / "a.weights.h5");
+    EXPECT_EQ(of(model(Tensors(batch()))), (std::vector<float>{7, 8, 7, 8})) << layers;
+  }
+}
+
+Functional crossed(int64_t projection) {
+  const Tensor x = layers::input({.shape = {3}, .name = "x"});
+  layers::FeatureCross cross({.name = "cross"});
+  if (projection > 0) {
+    cross = layers::FeatureCross({.projection_dim = projection, .name = "cross"});
+  }
+  return Functional({.inputs = x, .outputs = cross(Tensors::list({x, x})), .name = "m"});
+}
+
+// keras_rs holds the weights of FeatureCross in Dense layers: down_proj_dense, without bias, and
+// dense.
+TEST(KerasWeightsTest, FeatureCrossHasTheGroupsOfKerasRs) {
+  const TempFolder folder;
+  const Functional model = crossed(2);
+  model->get_layer("cross")->weights()[2].assign(Tensor::from<float>({1, 2, 3}, {3}));
+  for (const char* name : {"a.weights.h5", "a.keras"}) {
+    if (std::string(name).ends_with("keras")) {
+      save_model(model, folder / name);
+      ZipFile(folder / name).extract("model.weights.h5", folder / "weights");
+    } else {
+      save_weights(model, folder / "weights.weights.h5");
+      std::filesystem::rename(folder / "weights.weights.h5", folder / "weights");
+      std::filesystem::copy_file(folder / "weights", folder / name);
+    }
+    const Hdf5File file(folder / "weights");
+    EXPECT_EQ(file.spec("layers/feature_cross/down_proj_dense/vars/0").shape, Shape({3, 2}));
+    EXPECT_EQ(file.spec("layers/feature_cross/dense/vars/0").shape, Shape({2, 3}));
+    EXPECT_EQ(file.read("layers/feature_cross/dense/vars/1").to_vector<float>(),
+              (std::vector<float>{1, 2, 3}));
+    EXPECT_EQ(file.children("layers/feature_cross/vars"), Names());
+    EXPECT_EQ(file.string_attribute("layers/feature_cross/vars", "name"), "cross");
+    const Functional other = crossed(2);
+    load_weights(other, folder / name);
+    EXPECT_EQ(of(other(Tensors(batch()))), of(model(Tensors(batch())))) << name;
+  }
+  EXPECT_THROW(load_weights(crossed(0), folder / "a.weights.h5"), ValueError);
+}
+
+// y = x (x W + b) + x, with W the identity and b = (1, 2, 3).
+TEST(KerasWeightsTest, FeatureCrossOfKerasRsAndOfEarlierReleasesIsRead) {
+  const TempFolder folder;
+  const Tensor identity = Tensor::from<float>({1, 0, 0, 0, 1, 0, 0, 0, 1}, {3, 3});
+  for (const char* vars : {"layers/feature_cross/dense/vars", "layers/feature_cross/vars",
+                           "cross_of_the_model/dense/vars"}) {
+    {
+      Hdf5Writer file(folder / "a.weights.h5");
+      const std::string path = vars;
+      const std::string owner = path.substr(0, path.find("/dense")) +
+                                (path.find("/dense") == std::string::npos ? "" : "/vars");
+      file.create_group(owner);
+      file.write_attribute(owner, "name", "cross", Hdf5Writer::Charset::kUtf8);
+      file.write(str(vars, "/0"), identity);
+      file.write(str(vars, "/1"), Tensor::from<float>({1, 2, 3}, {3}));
+      file.commit();
+    }
+    const Functional model = crossed(0);
+    load_weights(model, folder / "a.weights.h5");
+    EXPECT_EQ(of(model(Tensors(Tensor::from<float>({1, -2, 3}, {1, 3})))),
+              (std::vector<float>{1 * 2 + 1, -2 * 0 - 2, 3 * 6 + 3}))
+        << vars;
+  }
+}
+
+}  // namespace keel::keras_weights_test
