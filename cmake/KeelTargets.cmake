@@ -120,7 +120,7 @@ function(keel_library folder)
     set(precompiled_by keel_layers)
     target_compile_options(keel_${folder} PRIVATE $<$<CONFIG:Release>:-O1>)
     list(JOIN ARG_FULL "|" full)
-    list(FILTER sources INCLUDE REGEX "^(${full})")
+    list(FILTER sources INCLUDE REGEX "^(${full})/")
     set_source_files_properties(${sources} PROPERTIES
       COMPILE_OPTIONS $<$<CONFIG:Release>:-O3> SKIP_PRECOMPILE_HEADERS ON)
   endif()

@@ -11,7 +11,7 @@ namespace {
 constexpr char kVariable[] = "KEEL_MATMUL_PRECISION";
 
 constexpr int kNotSet = -1;
-std::atomic<int> current = kNotSet;
+std::atomic<int> current_precision = kNotSet;
 
 MatmulPrecision precision_named(const char* context, std::string_view name) {
   for (const auto precision : {MatmulPrecision::kHighest, MatmulPrecision::kHigh}) {
@@ -28,7 +28,7 @@ MatmulPrecision initial_precision() {
 }  // namespace
 
 void set_matmul_precision(MatmulPrecision precision) {
-  current.store(static_cast<int>(precision), std::memory_order_relaxed);
+  current_precision.store(static_cast<int>(precision), std::memory_order_relaxed);
 }
 
 void set_matmul_precision(std::string_view name) {
@@ -36,7 +36,7 @@ void set_matmul_precision(std::string_view name) {
 }
 
 MatmulPrecision matmul_precision() {
-  const int precision = current.load(std::memory_order_relaxed);
+  const int precision = current_precision.load(std::memory_order_relaxed);
   if (precision != kNotSet) return static_cast<MatmulPrecision>(precision);
   static const MatmulPrecision kInitial = initial_precision();
   return kInitial;

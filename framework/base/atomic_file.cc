@@ -14,11 +14,14 @@
 
 #include <keel/framework/base/checksum.h>
 #include <keel/framework/base/errors.h>
+#include <keel/framework/base/file_path_internal.h>
 
 namespace keel {
-namespace {
 
-std::string system_message() { return std::strerror(errno); }
+using internal::folder_of;
+using internal::system_message;
+
+namespace {
 
 class FileDescriptor {
  public:
@@ -76,11 +79,6 @@ class FileDescriptor {
   const std::string path_;
   int fd_;
 };
-
-std::string folder_of(const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  return folder.empty() ? "." : folder;
-}
 
 void sync_folder(const std::string& path) {
   FileDescriptor(folder_of(path), O_RDONLY | O_DIRECTORY, path).sync();

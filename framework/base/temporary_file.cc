@@ -19,8 +19,13 @@
 #include <utility>
 
 #include <keel/framework/base/errors.h>
+#include <keel/framework/base/file_path_internal.h>
 
 namespace keel {
+
+using internal::folder_of;
+using internal::system_message;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -28,8 +33,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kInfix = ".tmp-";
 constexpr size_t kHostDigits = 8, kTokenDigits = 16;
 constexpr time_t kOtherHostSeconds = 24 * 60 * 60;
-
-std::string system_message() { return std::generic_category().message(errno); }
 
 std::string hex(uint64_t value, size_t digits) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -75,11 +78,6 @@ std::optional<ParsedName> parse_name(const std::string& name) {
                     is_hex(tail.substr(tail.size() - kTokenDigits));
   if (!fits) return std::nullopt;
   return ParsedName{.target = name.substr(0, name.size() - kTail), .this_host = host == host_tag()};
-}
-
-std::string folder_of(const std::string& path) {
-  const std::string folder = fs::path(path).parent_path().string();
-  return folder.empty() ? "." : folder;
 }
 
 void for_each_temporary(const std::string& folder,

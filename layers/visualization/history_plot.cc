@@ -9,6 +9,7 @@
 
 #include <keel/framework/base/atomic_file.h>
 #include <keel/layers/visualization/plot_axis.h>
+#include <keel/layers/visualization/xml_text.h>
 
 namespace keel {
 namespace {
@@ -35,30 +36,10 @@ std::string number(double value) {
   return buffer.data();
 }
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 std::string text_at(Place at, const char* anchor, int size, const std::string& text,
                     const char* more = "") {
   return str("<text x='", number(at.x), "' y='", number(at.y), "' text-anchor='", anchor,
-             "' font-size='", size, "'", more, ">", escaped(text), "</text>\n");
+             "' font-size='", size, "'", more, ">", xml_escaped(text), "</text>\n");
 }
 
 std::string line_from(Place a, Place b, const char* color) {

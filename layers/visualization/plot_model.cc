@@ -13,29 +13,12 @@
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/visualization/shape_text.h>
+#include <keel/layers/visualization/xml_text.h>
 
 namespace keel {
 namespace {
 
 constexpr char kWho[] = "plot_model";
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
 
 std::string dtype_text(const Specs& specs) {
   std::string out;
@@ -166,21 +149,21 @@ class Drawing {
   std::string label(const Operation& operation, const NodeSpecs& specs) const {
     const auto* layer = dynamic_cast<const Layer*>(&operation);
     const bool named = options_.show_layer_names && layer != nullptr;
-    const std::string title =
-        named ? str("<b>", escaped(layer->name()), "</b> (", escaped(operation.class_name()), ")")
-              : str("<b>", escaped(operation.class_name()), "</b>");
+    const std::string title = named ? str("<b>", xml_escaped(layer->name()), "</b> (",
+                                          xml_escaped(operation.class_name()), ")")
+                                    : str("<b>", xml_escaped(operation.class_name()), "</b>");
     std::string out =
         str("<table border=\"0\" cellborder=\"1\" cellspacing=\"0\" cellpadding=\"6\">",
             "<tr><td bgcolor=\"#1f2d3d\"><font color=\"white\">", title, "</font></td></tr>");
     if (layer != nullptr && options_.show_layer_activations) {
       const std::string activation = activation_of(*layer);
-      if (!activation.empty()) out += row("Activation: " + escaped(activation));
+      if (!activation.empty()) out += row("Activation: " + xml_escaped(activation));
     }
     const auto shape = [](const std::optional<Specs>& s) { return s ? shape_text(*s) : "?"; };
     const bool is_input = dynamic_cast<const InputLayer*>(layer) != nullptr;
     if (options_.show_shapes) {
-      if (!is_input) out += row("Input shape: " + escaped(shape(specs.inputs)));
-      out += row("Output shape: " + escaped(shape(specs.outputs)));
+      if (!is_input) out += row("Input shape: " + xml_escaped(shape(specs.inputs)));
+      out += row("Output shape: " + xml_escaped(shape(specs.outputs)));
     }
     if (options_.show_dtype) {
       out += row("Output dtype: " + (specs.outputs ? dtype_text(*specs.outputs) : "?"));

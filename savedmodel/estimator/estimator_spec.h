@@ -7,7 +7,8 @@
 #include <string>
 
 #include <keel/framework/data/dataset.h>
-#include <keel/layers/training/training_options.h>
+#include <keel/layers/metrics/metric.h>
+#include <keel/layers/training/compile/compile_options.h>
 
 namespace keel::estimator {
 
