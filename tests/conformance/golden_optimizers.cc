@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <keel/optimizers/registry.h>
+#include <keel/optimizers/schedules/schedule_registry.h>
 
 #include "tests/conformance/golden_arrays.h"
 #include "tests/conformance/golden_sections.h"

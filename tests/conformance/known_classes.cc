@@ -8,6 +8,7 @@
 #include <keel/layers/registry.h>
 #include <keel/layers/regularizers.h>
 #include <keel/optimizers/registry.h>
+#include <keel/optimizers/schedules/schedule_registry.h>
 
 namespace keel::conformance {
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/optimizers/registry.h>
+#include <keel/optimizers/schedules/schedule_registry.h>
 #include <keel/optimizers/sgd.h>
 
 namespace keel::optimizers::schedules::schedules_test {
