@@ -28,9 +28,9 @@ TEST(KerasCoverageTest, ThePageOfTheDocumentationIsUpToDate) {
 std::set<std::string> declared_callbacks() {
   std::set<std::string> out = {"History"};
   const std::regex declaration(R"(class (\w+) final : public Callback)");
-  for (const char* folder : {"/layers/training", "/savedmodel"}) {
+  for (const char* folder : {"/layers", "/savedmodel"}) {
     for (const auto& entry :
-         std::filesystem::directory_iterator(KEEL_SOURCE_DIR + std::string(folder))) {
+         std::filesystem::recursive_directory_iterator(KEEL_SOURCE_DIR + std::string(folder))) {
       if (entry.path().extension() != ".h") continue;
       const std::string text = text_of(entry.path());
       for (std::sregex_iterator it(text.begin(), text.end(), declaration), end; it != end; ++it) {
