@@ -8,7 +8,7 @@
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
 #include <keel/autodiff/tree_sum.h>
-#include <keel/autodiff/variable_copies.h>
+#include <keel/autodiff/variable_snapshot.h>
 
 namespace keel {
 namespace {

@@ -10,8 +10,8 @@
 #include <memory>
 
 #include <keel/distribute/communicator.h>
+#include <keel/distribute/replica_scheduler.h>
 #include <keel/distribute/replica_tree.h>
-#include <keel/distribute/replica_turns.h>
 
 namespace keel::distribute {
 

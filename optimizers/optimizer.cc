@@ -7,15 +7,15 @@
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
-#include <keel/autodiff/variable_copies.h>
+#include <keel/autodiff/variable_snapshot.h>
 #include <keel/distribute/strategy.h>
 #include <keel/framework/base/profile.h>
 #include <keel/framework/device.h>
-#include <keel/optimizers/step/after_step.h>
 #include <keel/optimizers/step/decay_exceptions.h>
 #include <keel/optimizers/step/gradient_check.h>
-#include <keel/optimizers/step/lagging_table.h>
+#include <keel/optimizers/step/lazy_table.h>
 #include <keel/optimizers/step/optimizer_step.h>
+#include <keel/optimizers/step/post_update.h>
 
 namespace keel {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include <keel/distribute/fail_together.h>
+#include <keel/distribute/run_collectively.h>
 #include <keel/framework/base/atomic_file.h>
 #include <keel/savedmodel/int8_tables.h>
 #include <keel/savedmodel/keras/for_keras.h>

@@ -11,10 +11,10 @@
 
 #include <keel/distribute/embedding/background_worker.h>
 #include <keel/distribute/embedding/engine.h>
-#include <keel/distribute/embedding/held_table.h>
 #include <keel/distribute/embedding/remote_rows.h>
+#include <keel/distribute/embedding/row_gradient_list.h>
 #include <keel/distribute/embedding/row_gradients.h>
-#include <keel/distribute/embedding/row_list.h>
+#include <keel/distribute/embedding/table_shard.h>
 
 namespace keel::distribute {
 

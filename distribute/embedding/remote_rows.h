@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <keel/distribute/communicator.h>
-#include <keel/distribute/embedding/held_table.h>
+#include <keel/distribute/embedding/table_shard.h>
 #include <keel/framework/kernels/embedding/unique.h>
 
 namespace keel::distribute {

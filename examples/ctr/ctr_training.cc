@@ -7,8 +7,8 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/distribute/fail_together.h>
 #include <keel/distribute/process_group.h>
+#include <keel/distribute/run_collectively.h>
 #include <keel/framework/base/atomic_file.h>
 #include <keel/framework/base/termination.h>
 #include <keel/layers/layer_state.h>

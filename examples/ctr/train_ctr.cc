@@ -8,7 +8,7 @@
 #include <iostream>
 #include <string_view>
 
-#include <keel/distribute/fail_together.h>
+#include <keel/distribute/run_collectively.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/atomic_file.h>
 #include <keel/framework/base/parallel.h>

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include <keel/layers/embedding/tables/engine_driver.h>
+#include <keel/layers/embedding/tables/engine_session.h>
 #include <keel/layers/embedding/tables/host_lookup.h>
 #include <keel/layers/embedding/tables/host_tables.h>
 #include <keel/layers/embedding/tpu_embedding.h>

@@ -8,7 +8,7 @@
 #include <string>
 
 #include <keel/layers/core/embedding.h>
-#include <keel/layers/embedding/tables/id_tally.h>
+#include <keel/layers/embedding/tables/invalid_id_counter.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 
 namespace keel {

@@ -1,7 +1,7 @@
 #include <keel/layers/training/predict_step.h>
 
 #include <keel/autodiff/tape.h>
-#include <keel/autodiff/variable_copies.h>
+#include <keel/autodiff/variable_snapshot.h>
 #include <keel/distribute/gather_tensors.h>
 #include <keel/layers/training/trainer.h>
 

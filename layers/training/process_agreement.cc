@@ -4,7 +4,7 @@
 #include <array>
 #include <set>
 
-#include <keel/distribute/fail_together.h>
+#include <keel/distribute/run_collectively.h>
 #include <keel/layers/naming.h>
 #include <keel/layers/training/trainer.h>
 

@@ -9,14 +9,14 @@
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
 #include <keel/autodiff/tree_sum.h>
-#include <keel/autodiff/variable_copies.h>
+#include <keel/autodiff/variable_snapshot.h>
 #include <keel/distribute/gather_tensors.h>
 #include <keel/layers/activity_loss_scale.h>
 #include <keel/layers/cast.h>
+#include <keel/layers/training/batch_validation.h>
 #include <keel/layers/training/compile/compile_config.h>
 #include <keel/layers/training/output_names.h>
 #include <keel/layers/training/per_replica_values.h>
-#include <keel/layers/training/step_facts.h>
 
 namespace keel {
 

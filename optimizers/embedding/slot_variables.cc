@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <keel/optimizers/embedding/table_optimizer.h>
+#include <keel/optimizers/embedding/embedding_optimizer.h>
 
 namespace keel {
 namespace {

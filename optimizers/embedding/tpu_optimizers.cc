@@ -1,6 +1,6 @@
 #include <keel/optimizers/embedding/tpu_optimizers.h>
 
-#include <keel/optimizers/embedding/table_optimizer_internal.h>
+#include <keel/optimizers/embedding/embedding_optimizer_internal.h>
 
 namespace keel::table_optimizer_internal {
 namespace {

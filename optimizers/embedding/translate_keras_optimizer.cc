@@ -2,7 +2,7 @@
 
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
-#include <keel/optimizers/embedding/table_optimizer_internal.h>
+#include <keel/optimizers/embedding/embedding_optimizer_internal.h>
 #include <keel/optimizers/ftrl.h>
 #include <keel/optimizers/sgd.h>
 

@@ -9,7 +9,7 @@
 #include <keel/autodiff/variable.h>
 #include <keel/distribute/communicator.h>
 #include <keel/framework/kernels/update_rules/update_rule.h>
-#include <keel/optimizers/step/slot_deal.h>
+#include <keel/optimizers/step/slot_sharding.h>
 
 namespace keel {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <keel/distribute/communicator.h>
-#include <keel/optimizers/step/lagging_table.h>
+#include <keel/optimizers/step/lazy_table.h>
 #include <keel/optimizers/step/step_agreement.h>
 #include <keel/optimizers/step/step_plan.h>
 

@@ -8,7 +8,7 @@
 #include <keel/distribute/embedding/row_exchange.h>
 #include <keel/framework/indexed_slices.h>
 #include <keel/framework/kernels/scratch.h>
-#include <keel/optimizers/step/lagging_table.h>
+#include <keel/optimizers/step/lazy_table.h>
 #include <keel/optimizers/step/variable_update.h>
 
 namespace keel {

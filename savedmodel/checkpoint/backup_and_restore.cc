@@ -7,7 +7,7 @@
 #include <memory>
 #include <typeinfo>
 
-#include <keel/distribute/fail_together.h>
+#include <keel/distribute/run_collectively.h>
 #include <keel/framework/base/atomic_file.h>
 #include <keel/layers/callbacks/terminate_on_signal.h>
 #include <keel/layers/training/model.h>

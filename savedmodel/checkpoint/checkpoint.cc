@@ -4,7 +4,7 @@
 #include <functional>
 #include <set>
 
-#include <keel/distribute/fail_together.h>
+#include <keel/distribute/run_collectively.h>
 #include <keel/layers/layer_state.h>
 #include <keel/savedmodel/checkpoint/checkpoint_file.h>
 #include <keel/savedmodel/keras/model_weights.h>

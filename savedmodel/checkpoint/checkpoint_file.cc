@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <keel/distribute/fail_together.h>
+#include <keel/distribute/run_collectively.h>
 #include <keel/framework/base/temporary_file.h>
 
 namespace keel {

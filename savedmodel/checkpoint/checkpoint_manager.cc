@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include <keel/distribute/fail_together.h>
+#include <keel/distribute/run_collectively.h>
 #include <keel/framework/base/atomic_file.h>
 #include <keel/framework/base/temporary_file.h>
 #include <keel/framework/config/config.h>

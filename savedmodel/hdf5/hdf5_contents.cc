@@ -3,7 +3,7 @@
 #include <exception>
 #include <optional>
 
-#include <keel/distribute/fail_together.h>
+#include <keel/distribute/run_collectively.h>
 
 namespace keel {
 namespace {

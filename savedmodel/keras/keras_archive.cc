@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <memory>
 
-#include <keel/distribute/fail_together.h>
+#include <keel/distribute/run_collectively.h>
 #include <keel/framework/base/allocator.h>
 #include <keel/savedmodel/keras/keras_compile.h>
 #include <keel/savedmodel/keras/keras_model_config.h>

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include <keel/optimizers/embedding/table_optimizer.h>
+#include <keel/optimizers/embedding/embedding_optimizer.h>
 
 #include "tests/conformance/case_fields.h"
 

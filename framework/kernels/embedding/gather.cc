@@ -5,8 +5,8 @@
 
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/kernels/embedding/abs_max_rows.h>
+#include <keel/framework/kernels/embedding/row_prefetcher.h>
 #include <keel/framework/kernels/embedding/row_sum.h>
-#include <keel/framework/kernels/embedding/rows_ahead.h>
 
 namespace keel::kernels {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/kernels/gemm/bf16_pairs.h>
-#include <keel/framework/kernels/gemm/gemm_product.h>
+#include <keel/framework/kernels/gemm/gemm_args.h>
 #include <keel/framework/kernels/scratch.h>
 #include <keel/framework/kernels/update_rules/flush_subnormals.h>
 

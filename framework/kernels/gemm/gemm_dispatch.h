@@ -3,7 +3,7 @@
 #pragma once
 
 #include <keel/framework/kernels/gemm/amx_tiles.h>
-#include <keel/framework/kernels/gemm/gemm_product.h>
+#include <keel/framework/kernels/gemm/gemm_args.h>
 
 namespace keel::kernels::internal {
 

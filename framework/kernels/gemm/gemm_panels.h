@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <keel/framework/kernels/gemm/gemm_product.h>
+#include <keel/framework/kernels/gemm/gemm_args.h>
 #include <keel/framework/kernels/gemm/gemm_tile_functions.h>
 
 namespace keel::kernels::internal {

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include <keel/framework/kernels/update_rules/zero_gradient.h>
+#include <keel/framework/kernels/update_rules/zero_gradient_update.h>
 
 namespace keel::kernels {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <keel/optimizers/embedding/table_optimizer.h>
+#include <keel/optimizers/embedding/embedding_optimizer.h>
 
 namespace keel {
 

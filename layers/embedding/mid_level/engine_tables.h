@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <keel/layers/embedding/tables/engine_driver.h>
+#include <keel/layers/embedding/tables/engine_session.h>
 #include <keel/layers/embedding/tables/tracked_tables.h>
 
 namespace keel {

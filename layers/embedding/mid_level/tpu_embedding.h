@@ -31,7 +31,7 @@
 #include <keel/distribute/per_replica.h>
 #include <keel/layers/embedding/mid_level/embedding_base.h>
 #include <keel/layers/embedding/mid_level/output_shapes.h>
-#include <keel/layers/embedding/tables/engine_driver.h>
+#include <keel/layers/embedding/tables/engine_session.h>
 
 namespace keel::tpu {
 

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include <keel/layers/embedding/tables/id_tally.h>
+#include <keel/layers/embedding/tables/invalid_id_counter.h>
 
 namespace keel {
 

@@ -10,7 +10,7 @@
 #include <keel/framework/initializers.h>
 #include <keel/framework/kernels/embedding/gather.h>
 #include <keel/framework/nest.h>
-#include <keel/optimizers/embedding/table_optimizer.h>
+#include <keel/optimizers/embedding/embedding_optimizer.h>
 
 namespace keel {
 

@@ -8,10 +8,10 @@
 #include <keel/autodiff/custom_gradient.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/replica_context.h>
-#include <keel/distribute/fail_together.h>
+#include <keel/distribute/run_collectively.h>
 #include <keel/distribute/strategy.h>
 #include <keel/framework/base/parallel.h>
-#include <keel/layers/embedding/tables/engine_driver.h>
+#include <keel/layers/embedding/tables/engine_session.h>
 #include <keel/optimizers/embedding/tpu_parameters.h>
 
 namespace keel::tpu::v1 {

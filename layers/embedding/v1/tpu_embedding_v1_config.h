@@ -9,7 +9,7 @@
 
 #include <keel/framework/initializers.h>
 #include <keel/layers/feature_columns/tpu_embedding_column.h>
-#include <keel/optimizers/embedding/table_optimizer.h>
+#include <keel/optimizers/embedding/embedding_optimizer.h>
 
 namespace keel::tpu::v1 {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <keel/autodiff/variable_copies.h>
+#include <keel/autodiff/variable_snapshot.h>
 #include <keel/framework/kernels/gemm/packed_gemm.h>
 #include <keel/layers/serving/steps/planner.h>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <keel/autodiff/operation.h>
-#include <keel/autodiff/variable_copies.h>
+#include <keel/autodiff/variable_snapshot.h>
 #include <keel/framework/kernels/gemm/packed_gemm.h>
 #include <keel/layers/serving/steps/planner.h>
 

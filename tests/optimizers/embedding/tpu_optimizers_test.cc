@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/optimizers/embedding/table_optimizer.h>
+#include <keel/optimizers/embedding/embedding_optimizer.h>
 #include <keel/optimizers/embedding/tpu_parameters.h>
 #include <keel/optimizers/schedules/schedules.h>
 

@@ -4,7 +4,7 @@
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
 #include <keel/optimizers/adam_w.h>
-#include <keel/optimizers/embedding/table_optimizer.h>
+#include <keel/optimizers/embedding/embedding_optimizer.h>
 #include <keel/optimizers/ftrl.h>
 #include <keel/optimizers/rmsprop.h>
 #include <keel/optimizers/schedules/schedules.h>

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/replica_context.h>
-#include <keel/autodiff/variable_copies.h>
+#include <keel/autodiff/variable_snapshot.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/base/allocator.h>
 #include <keel/optimizers/adagrad.h>

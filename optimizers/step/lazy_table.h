@@ -16,7 +16,7 @@
 
 #include <keel/autodiff/variable.h>
 #include <keel/framework/kernels/scratch.h>
-#include <keel/framework/kernels/update_rules/skipped_steps.h>
+#include <keel/framework/kernels/update_rules/step_history.h>
 #include <keel/optimizers/step/variable_memory.h>
 
 namespace keel {

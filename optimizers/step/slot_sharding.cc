@@ -1,4 +1,4 @@
-#include <keel/optimizers/step/slot_deal.h>
+#include <keel/optimizers/step/slot_sharding.h>
 
 #include <algorithm>
 

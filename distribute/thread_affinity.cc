@@ -1,4 +1,4 @@
-#include <keel/distribute/thread_placement.h>
+#include <keel/distribute/thread_affinity.h>
 
 #include <unistd.h>
 

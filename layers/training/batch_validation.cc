@@ -1,4 +1,4 @@
-#include <keel/layers/training/step_facts.h>
+#include <keel/layers/training/batch_validation.h>
 
 #include <optional>
 #include <ostream>

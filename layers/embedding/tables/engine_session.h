@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <keel/distribute/embedding/engine.h>
-#include <keel/layers/embedding/tables/id_tally.h>
+#include <keel/layers/embedding/tables/invalid_id_counter.h>
 #include <keel/layers/embedding/tables/table_config.h>
 #include <keel/layers/layer.h>
 

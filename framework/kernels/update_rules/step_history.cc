@@ -1,4 +1,4 @@
-#include <keel/framework/kernels/update_rules/skipped_steps.h>
+#include <keel/framework/kernels/update_rules/step_history.h>
 
 #include <algorithm>
 #include <bit>

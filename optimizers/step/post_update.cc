@@ -1,4 +1,4 @@
-#include <keel/optimizers/step/after_step.h>
+#include <keel/optimizers/step/post_update.h>
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // How the options of embedding optimizers become what engines see. Internal to TableOptimizer.
 #pragma once
 
-#include <keel/optimizers/embedding/table_optimizer.h>
+#include <keel/optimizers/embedding/embedding_optimizer.h>
 #include <keel/optimizers/embedding/tpu_parameters.h>
 
 namespace keel::table_optimizer_internal {

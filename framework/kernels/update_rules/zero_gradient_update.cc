@@ -1,4 +1,4 @@
-#include <keel/framework/kernels/update_rules/zero_gradient.h>
+#include <keel/framework/kernels/update_rules/zero_gradient_update.h>
 
 #include <cmath>
 

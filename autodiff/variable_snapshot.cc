@@ -1,4 +1,4 @@
-#include <keel/autodiff/variable_copies.h>
+#include <keel/autodiff/variable_snapshot.h>
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include <keel/layers/embedding/tables/engine_driver.h>
+#include <keel/layers/embedding/tables/engine_session.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,8 +9,8 @@
 #include <keel/distribute/gather_tensors.h>
 #include <keel/distribute/tpu/tpu_system.h>
 #include <keel/framework/base/parallel.h>
-#include <keel/layers/embedding/tables/announced_batches.h>
 #include <keel/layers/embedding/tables/bags.h>
+#include <keel/layers/embedding/tables/prefetch_queue.h>
 #include <keel/optimizers/embedding/slot_variables.h>
 
 namespace keel {

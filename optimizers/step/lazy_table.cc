@@ -1,4 +1,4 @@
-#include <keel/optimizers/step/lagging_table.h>
+#include <keel/optimizers/step/lazy_table.h>
 
 #include <algorithm>
 #include <numeric>

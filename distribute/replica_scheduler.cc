@@ -1,4 +1,4 @@
-#include <keel/distribute/replica_turns.h>
+#include <keel/distribute/replica_scheduler.h>
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include <keel/distribute/embedding/held_table.h>
+#include <keel/distribute/embedding/table_shard.h>
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
-#include <keel/optimizers/embedding/table_optimizer.h>
+#include <keel/optimizers/embedding/embedding_optimizer.h>
 
 #include <algorithm>
 
-#include <keel/optimizers/embedding/table_optimizer_internal.h>
+#include <keel/optimizers/embedding/embedding_optimizer_internal.h>
 
 namespace keel {
 namespace {

@@ -1,4 +1,4 @@
-#include <keel/optimizers/embedding/table_optimizer.h>
+#include <keel/optimizers/embedding/embedding_optimizer.h>
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include <keel/layers/embedding/tables/announced_batches.h>
+#include <keel/layers/embedding/tables/prefetch_queue.h>
 
 #include <algorithm>
 

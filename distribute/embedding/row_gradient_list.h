@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include <keel/distribute/embedding/held_table.h>
+#include <keel/distribute/embedding/table_shard.h>
 #include <keel/framework/kernels/embedding/row_groups.h>
 #include <keel/framework/kernels/scratch.h>
 

@@ -1,4 +1,4 @@
-#include <keel/distribute/embedding/row_list.h>
+#include <keel/distribute/embedding/row_gradient_list.h>
 
 #include <algorithm>
 #include <bit>

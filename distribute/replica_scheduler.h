@@ -13,7 +13,7 @@
 #include <mutex>
 #include <vector>
 
-#include <keel/distribute/thread_placement.h>
+#include <keel/distribute/thread_affinity.h>
 
 namespace keel::distribute {
 

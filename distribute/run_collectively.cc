@@ -1,4 +1,4 @@
-#include <keel/distribute/fail_together.h>
+#include <keel/distribute/run_collectively.h>
 
 #include <exception>
 

@@ -1,4 +1,4 @@
-#include <keel/layers/embedding/tables/id_tally.h>
+#include <keel/layers/embedding/tables/invalid_id_counter.h>
 
 namespace keel {
 

@@ -7,7 +7,7 @@
 #include <keel/distribute/embedding/engine.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/optimizers/adam.h>
-#include <keel/optimizers/embedding/table_optimizer.h>
+#include <keel/optimizers/embedding/embedding_optimizer.h>
 #include <keel/optimizers/embedding/tpu_parameters.h>
 
 namespace keel::table_optimizer_training_test {
