@@ -53,7 +53,7 @@ struct Variable::State {
   bool is_virtual = false;
   std::vector<Tensor> values;                        // one, or one per local replica
   std::shared_ptr<const VariableReplicas> replicas;  // null: one, or all share the value
-  std::shared_ptr<WaitingRows> waiting;
+  std::shared_ptr<DeferredRows> waiting;
   const uint64_t id = next_variable_id();
 
   bool on_read() const { return options.synchronization == VariableSynchronization::kOnRead; }
@@ -171,19 +171,20 @@ Tensor Variable::read_as_is() const {
 }
 
 Tensor Variable::read_rows(const Tensor& ids) const {
-  const std::shared_ptr<WaitingRows>& waiting = state().waiting;
+  const std::shared_ptr<DeferredRows>& waiting = state().waiting;
   if (waiting == nullptr) return read_as_is();
   if (ids.is_symbolic() || (ids.dtype() != DType::kInt64 && ids.dtype() != DType::kInt32)) {
     return read();
   }
-  waiting->bring_up((ids.dtype() == DType::kInt64 ? ids : ids.cast(DType::kInt64)).data<int64_t>());
+  waiting->materialize(
+      (ids.dtype() == DType::kInt64 ? ids : ids.cast(DType::kInt64)).data<int64_t>());
   return read_as_is();
 }
 
-void Variable::set_waiting_rows(std::shared_ptr<WaitingRows> rows) const {
+void Variable::set_waiting_rows(std::shared_ptr<DeferredRows> rows) const {
   state().waiting = std::move(rows);
 }
-const std::shared_ptr<WaitingRows>& Variable::waiting_rows() const { return state().waiting; }
+const std::shared_ptr<DeferredRows>& Variable::deferred_rows() const { return state().waiting; }
 void Variable::bring_up_all() const {
   if (state().waiting != nullptr) state().waiting->bring_up_all();
 }

@@ -38,10 +38,11 @@ struct VariableOptions {
 
 // Rows of a variable that are behind until somebody needs them (OptimizerOptions::lazy_rows).
 // Thread safe.
-class WaitingRows {
+class DeferredRows {
  public:
-  virtual ~WaitingRows() = default;
-  virtual void bring_up(std::span<const int64_t> ids) = 0;  // ids that are no rows are passed over
+  virtual ~DeferredRows() = default;
+  virtual void materialize(
+      std::span<const int64_t> ids) = 0;  // ids that are no rows are passed over
   virtual void bring_up_all() = 0;
 };
 
@@ -105,8 +106,8 @@ class Variable {
   void move_value(Tensor value) const;
 
   // Null: no rows wait.
-  void set_waiting_rows(std::shared_ptr<WaitingRows> rows) const;
-  const std::shared_ptr<WaitingRows>& waiting_rows() const;
+  void set_waiting_rows(std::shared_ptr<DeferredRows> rows) const;
+  const std::shared_ptr<DeferredRows>& deferred_rows() const;
   void bring_up_all() const;
 
   uint64_t id() const;  // identity: copies of a handle have the same id

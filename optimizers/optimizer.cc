@@ -87,11 +87,11 @@ Sorted sorted(const StepPlan& plan, const std::vector<Gradient>& gradients,
   return out;
 }
 
-std::shared_ptr<LaggingTables> lagging_tables(const std::string& class_name,
-                                              const std::shared_ptr<const UpdateRule>& rule,
-                                              LazyRows rows) {
+std::shared_ptr<LazyTables> lazy_tables(const std::string& class_name,
+                                        const std::shared_ptr<const UpdateRule>& rule,
+                                        LazyRows rows) {
   if (rows == LazyRows::kOff) return nullptr;
-  return std::make_shared<LaggingTables>(class_name, rule, rows == LazyRows::kClosedForm);
+  return std::make_shared<LazyTables>(class_name, rule, rows == LazyRows::kClosedForm);
 }
 
 bool has_constraint(const StepVariable& v) { return static_cast<bool>(v.variable.constraint()); }
@@ -113,7 +113,7 @@ Optimizer::Optimizer(std::string class_name, std::shared_ptr<const UpdateRule> r
       learning_rate_(options_.learning_rate),
       iterations_(Tensor::scalar<int64_t>(0), {.name = "iteration", .trainable = false}),
       slots_(specs_of(*rule_, options_)),
-      lagging_(lagging_tables(class_name_, rule_, options_.lazy_rows)),
+      lazy_(lazy_tables(class_name_, rule_, options_.lazy_rows)),
       decay_exceptions_(std::make_shared<DecayExceptions>()),
       step_memory_(std::make_shared<StepMemory>()) {
   check_optimizer_options(class_name_, options_);
@@ -252,14 +252,14 @@ bool Optimizer::decays(const Variable& variable) const {
 
 // Rather than the rows that a sparse gradient names.
 bool Optimizer::steps_whole_table(const Variable& variable) const {
-  if (lagging_ != nullptr) return false;
+  if (lazy_ != nullptr) return false;
   return rule_->moves_without_gradient() || options_.use_ema ||
          options_.gradient_accumulation_steps || decays(variable);
 }
 
 // Whether a step of this form moves rows that it does not touch.
 bool Optimizer::may_wait(const Variable& variable, Form form) const {
-  return lagging_ != nullptr && form == Form::kRows &&
+  return lazy_ != nullptr && form == Form::kRows &&
          (rule_->moves_without_gradient() || decays(variable));
 }
 
@@ -477,9 +477,9 @@ StepProposal Optimizer::proposal(const std::vector<Gradient>& gradients,
 void Optimizer::complete(std::vector<StepVariable>& variables) const {
   for (StepVariable& v : variables) {
     v.decays = decays(v.variable);
-    if (may_wait(v.variable, v.form)) v.lagging = lagging_->find(v.variable);
-    v.memory = v.lagging != nullptr ? v.lagging->memory()
-                                    : memory_of(v.variable, slots_.slots(v.variable));
+    if (may_wait(v.variable, v.form)) v.lazy = lazy_->find(v.variable);
+    v.memory =
+        v.lazy != nullptr ? v.lazy->memory() : memory_of(v.variable, slots_.slots(v.variable));
   }
 }
 
@@ -497,7 +497,7 @@ void Optimizer::prepare(const std::vector<StepVariable>& updated,
     const bool waits = std::ranges::find(waiting, variable.id()) != waiting.end();
     // Rows may wait on, but not for the steps of another optimizer: it knows the values where they
     // stand now.
-    if (!waits || !lagging_->are_waited_for(variable)) variable.bring_up_all();
+    if (!waits || !lazy_->are_waited_for(variable)) variable.bring_up_all();
     if (waits) continue;  // pack_lazy_rows sees to it
     variable.make_value_unique();
     for (const Variable& slot : slots) slot.make_value_unique();
@@ -516,7 +516,7 @@ std::vector<SteppedTable> Optimizer::lazy_tables(const std::vector<StepVariable>
 
 // What prepare is to the others.
 void Optimizer::pack_lazy_rows(const std::vector<StepVariable>& updated) {
-  if (lagging_ != nullptr) lagging_->pack(lazy_tables(updated));
+  if (lazy_ != nullptr) lazy_->pack(lazy_tables(updated));
 }
 
 // Of the shared slots, in and after the step.
@@ -543,9 +543,8 @@ uint64_t Optimizer::checksum_of_start(const Variable& variable) const {
 
 // The last thing that a step does: what fails before leaves no count behind that others lack.
 void Optimizer::count_call(const StepPlan& plan, const std::vector<StepVariable>& updated) {
-  if (lagging_ != nullptr) {
-    lagging_->end_step(plan.step, plan.weight_decay * plan.step.learning_rate,
-                       lazy_tables(updated));
+  if (lazy_ != nullptr) {
+    lazy_->end_step(plan.step, plan.weight_decay * plan.step.learning_rate, lazy_tables(updated));
   }
   for (size_t i = 0; i < plan.step.shared.size(); ++i) {
     shared_slots_[i].make_value_unique();

@@ -20,7 +20,7 @@
 namespace keel {
 
 class DecayExceptions;
-class LaggingTables;
+class LazyTables;
 struct SteppedTable;
 class TogetherStep;
 struct StepMemory;
@@ -113,7 +113,7 @@ class Optimizer {
 
  protected:
   // ValueError for options that do not fit (check_optimizer_options), and for lazy_rows with a rule
-  // that cannot have it (SkippedSteps).
+  // that cannot have it (StepHistory).
   Optimizer(std::string class_name, std::shared_ptr<const UpdateRule> rule,
             OptimizerOptions options);
   // With the common ones among the options of a class.
@@ -165,7 +165,7 @@ class Optimizer {
   Variable iterations_;
   std::vector<Variable> shared_slots_;
   OptimizerSlots slots_;
-  const std::shared_ptr<LaggingTables> lagging_;  // null unless lazy_rows
+  const std::shared_ptr<LazyTables> lazy_;  // null unless lazy_rows
   const std::shared_ptr<DecayExceptions> decay_exceptions_;
   const std::shared_ptr<StepMemory> step_memory_;
 };

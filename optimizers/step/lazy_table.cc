@@ -20,7 +20,7 @@ constexpr size_t kHadAhead = 48;     // rows
 
 }  // namespace
 
-LaggingTable::LaggingTable(std::shared_ptr<kernels::SkippedSteps> steps, const Variable& table)
+LazyTable::LazyTable(std::shared_ptr<kernels::StepHistory> steps, const Variable& table)
     : steps_(std::move(steps)),
       table_(table),
       rows_(table.shape()[0]),
@@ -31,20 +31,20 @@ LaggingTable::LaggingTable(std::shared_ptr<kernels::SkippedSteps> steps, const V
       all_had_(static_cast<int32_t>(steps_->size())),
       due_(all_had_) {}
 
-void LaggingTable::pack(const std::vector<Variable>& slots) {
+void LazyTable::pack(const std::vector<Variable>& slots) {
   if (slots.size() > kMostSlots) {
     throw NotImplementedError("lazy_rows: optimizers have at most ", kMostSlots,
                               " slots, received ", slots.size());
   }
   const Variable table = table_.lock();
-  if (table.waiting_rows().get() != this) {
+  if (table.deferred_rows().get() != this) {
     table.set_waiting_rows(shared_from_this());
     for (const Variable& slot : slots) slot.set_waiting_rows(shared_from_this());
   }
   memory_ = packed_memory_of(table, slots);
 }
 
-void LaggingTable::end_step(bool decays) {
+void LazyTable::end_step(bool decays) {
   const int64_t step = steps_->size() - 1;
   // Without rows that wait, steps of others are none of this table's.
   if (all_had_ == due_) {
@@ -58,12 +58,12 @@ void LaggingTable::end_step(bool decays) {
   due_ = static_cast<int32_t>(step + 1);
 }
 
-bool LaggingTable::is_behind(int64_t row) const {
+bool LazyTable::is_behind(int64_t row) const {
   const int32_t had = std::atomic_ref(had_[row]).load(std::memory_order_acquire);
   return had == kBusy || std::max(had, all_had_.load(std::memory_order_acquire)) < due_;
 }
 
-void LaggingTable::step_rows(std::span<const int64_t> rows) {
+void LazyTable::step_rows(std::span<const int64_t> rows) {
   const int32_t all_had = all_had_.load(std::memory_order_acquire);
   const auto with_this = static_cast<int32_t>(steps_->size() + 1);
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -74,7 +74,7 @@ void LaggingTable::step_rows(std::span<const int64_t> rows) {
   }
 }
 
-void LaggingTable::make_steps(int64_t row, int64_t from, int64_t to) const {
+void LazyTable::make_steps(int64_t row, int64_t from, int64_t to) const {
   if (from >= to) return;
   const auto ends_before = [](int64_t step, const Run& run) { return step < run.end; };
   auto first = std::upper_bound(runs_.begin(), runs_.end(), from, ends_before);
@@ -86,7 +86,7 @@ void LaggingTable::make_steps(int64_t row, int64_t from, int64_t to) const {
 }
 
 template <class T>
-void LaggingTable::make_steps_of(int64_t row, const Run& run) const {
+void LazyTable::make_steps_of(int64_t row, const Run& run) const {
   std::array<T*, kMostSlots> slots = {};
   const int64_t at = row * memory_.row_step;
   for (size_t s = 0; s < memory_.slots.size(); ++s)
@@ -96,7 +96,7 @@ void LaggingTable::make_steps_of(int64_t row, const Run& run) const {
 }
 
 // Rows are locked by stripes: a lock for each row would let none of them be read ahead.
-void LaggingTable::bring_up(std::span<const int64_t> ids) {
+void LazyTable::materialize(std::span<const int64_t> ids) {
   if (all_had_ == due_ || dim_ == 0) return;
   const auto found =
       std::ranges::find_if(ids, [&](int64_t id) { return is_row(id) && is_behind(id); });
@@ -117,7 +117,7 @@ void LaggingTable::bring_up(std::span<const int64_t> ids) {
   });
 }
 
-LaggingTable::ByStripe LaggingTable::by_stripe(std::span<const int64_t> ids) {
+LazyTable::ByStripe LazyTable::by_stripe(std::span<const int64_t> ids) {
   ByStripe out;
   for (const int64_t id : ids) ++out.starts[stripe_of(id) + 1];
   std::partial_sum(out.starts.begin(), out.starts.end(), out.starts.begin());
@@ -128,7 +128,7 @@ LaggingTable::ByStripe LaggingTable::by_stripe(std::span<const int64_t> ids) {
 }
 
 // What a row is about to be needed for.
-void LaggingTable::ask_for(const RowBehind& row) const {
+void LazyTable::ask_for(const RowBehind& row) const {
   // All parts of a row are side by side.
   const auto bytes = static_cast<int64_t>(size_of(dtype_)) * memory_.row_step;
   kernels::prefetch_row_to_write(static_cast<const char*>(memory_.values) + row.row * bytes, bytes);
@@ -138,7 +138,7 @@ void LaggingTable::ask_for(const RowBehind& row) const {
 
 // Under the locks of their stripes. The memory of many rows is asked for at once: between the steps
 // of others, fewer requests would be under way.
-void LaggingTable::catch_up_rows(std::span<const int64_t> ids) {
+void LazyTable::catch_up_rows(std::span<const int64_t> ids) {
   std::array<RowBehind, kRowsAtOnce> some;
   size_t n = 0;
   const auto finish = [&] {
@@ -166,7 +166,7 @@ void LaggingTable::catch_up_rows(std::span<const int64_t> ids) {
 
 // At most kRowsAtOnce. Which way a row goes must not depend on the others: they differ with the
 // number of workers.
-void LaggingTable::make_steps(Rows rows) const {
+void LazyTable::make_steps(Rows rows) const {
   const Run& last = runs_.back();
   const bool all_are_known = due_ == steps_->size() && last.end == due_;
   std::array<RowBehind, kRowsAtOnce> alike;
@@ -183,7 +183,7 @@ void LaggingTable::make_steps(Rows rows) const {
 }
 
 template <class T>
-void LaggingTable::make_steps_of(Rows rows) const {
+void LazyTable::make_steps_of(Rows rows) const {
   std::array<T*, kMostSlots> slots = {};
   for (size_t s = 0; s < memory_.slots.size(); ++s) slots[s] = static_cast<T*>(memory_.slots[s]);
   steps_->catch_up_rows(kernels::RowsBehind<T>{.values = static_cast<T*>(memory_.values),
@@ -194,7 +194,7 @@ void LaggingTable::make_steps_of(Rows rows) const {
                         runs_.back().decays);
 }
 
-void LaggingTable::bring_up_all() {
+void LazyTable::bring_up_all() {
   if (all_had_ == due_) return;
   if (dim_ > 0) {
     parallel_for(rows_, kRowsOfStripe, [&](int64_t begin, int64_t end) {
@@ -207,28 +207,27 @@ void LaggingTable::bring_up_all() {
   all_had_ = due_;
 }
 
-void LaggingTable::bring_up_slots() {
+void LazyTable::bring_up_slots() {
   if (!memory_.slots.empty()) bring_up_all();
 }
 
-LaggingTables::LaggingTables(const std::string& who, std::shared_ptr<const UpdateRule> rule,
-                             bool closed_form)
-    : steps_(std::make_shared<kernels::SkippedSteps>(
+LazyTables::LazyTables(const std::string& who, std::shared_ptr<const UpdateRule> rule,
+                       bool closed_form)
+    : steps_(std::make_shared<kernels::StepHistory>(
           who, std::move(rule), kernels::SkippedStepsOptions{.closed_form = closed_form})) {}
 
-void LaggingTables::pack(const std::vector<SteppedTable>& tables) {
+void LazyTables::pack(const std::vector<SteppedTable>& tables) {
   for (const SteppedTable& s : tables) {
     auto found = tables_.find(s.table.id());
     if (found == tables_.end()) {
-      auto table = std::make_shared<LaggingTable>(steps_, s.table);
+      auto table = std::make_shared<LazyTable>(steps_, s.table);
       found = tables_.emplace(s.table.id(), std::move(table)).first;
     }
     found->second->pack(s.slots);
   }
 }
 
-void LaggingTables::end_step(const Step& step, double decay,
-                             const std::vector<SteppedTable>& tables) {
+void LazyTables::end_step(const Step& step, double decay, const std::vector<SteppedTable>& tables) {
   if (tables.empty()) return;
   drop_tables_that_are_gone();
   // The history of a run would grow for ever.
@@ -243,7 +242,7 @@ void LaggingTables::end_step(const Step& step, double decay,
 }
 
 // Rows that wait would keep the history.
-void LaggingTables::drop_tables_that_are_gone() {
+void LazyTables::drop_tables_that_are_gone() {
   std::erase_if(tables_, [](const auto& table) {
     if (table.second->has_table()) return false;
     table.second->bring_up_slots();
@@ -251,13 +250,11 @@ void LaggingTables::drop_tables_that_are_gone() {
   });
 }
 
-bool LaggingTables::are_waited_for(const Variable& table) const {
+bool LazyTables::are_waited_for(const Variable& table) const {
   const auto found = tables_.find(table.id());
-  return found != tables_.end() && table.waiting_rows() == found->second;
+  return found != tables_.end() && table.deferred_rows() == found->second;
 }
 
-LaggingTable* LaggingTables::find(const Variable& table) const {
-  return tables_.at(table.id()).get();
-}
+LazyTable* LazyTables::find(const Variable& table) const { return tables_.at(table.id()).get(); }
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// LaggingTable: a table and its slots, rows of which wait for the steps that they missed.
+// LazyTable: a table and its slots, rows of which wait for the steps that they missed.
 //
 // A step by IndexedSlices touches the rows that they name. The others are behind from then on, and
 // are brought up to date when they are stepped next or when somebody looks: the table and its slots
@@ -21,10 +21,10 @@
 
 namespace keel {
 
-class LaggingTable final : public WaitingRows, public std::enable_shared_from_this<LaggingTable> {
+class LazyTable final : public DeferredRows, public std::enable_shared_from_this<LazyTable> {
  public:
   // Rows know all of `steps` so far.
-  LaggingTable(std::shared_ptr<kernels::SkippedSteps> steps, const Variable& table);
+  LazyTable(std::shared_ptr<kernels::StepHistory> steps, const Variable& table);
 
   // Before a step, when nobody looks and no rows wait for others: packs what is not packed.
   void pack(const std::vector<Variable>& slots);
@@ -40,7 +40,7 @@ class LaggingTable final : public WaitingRows, public std::enable_shared_from_th
   // slots there is no memory any more.
   void bring_up_slots();
 
-  void bring_up(std::span<const int64_t> ids) override;
+  void materialize(std::span<const int64_t> ids) override;
   void bring_up_all() override;
 
  private:
@@ -74,7 +74,7 @@ class LaggingTable final : public WaitingRows, public std::enable_shared_from_th
   template <class T>
   void make_steps_of(int64_t row, const Run& run) const;
 
-  const std::shared_ptr<kernels::SkippedSteps> steps_;
+  const std::shared_ptr<kernels::StepHistory> steps_;
   const Variable::Weak table_;
   const int64_t rows_, dim_;
   const DType dtype_;
@@ -96,12 +96,12 @@ struct SteppedTable {
 };
 
 // The tables of one optimizer. Thread safe but for pack and end_step.
-class LaggingTables {
+class LazyTables {
  public:
-  // ValueError as of SkippedSteps.
-  LaggingTables(const std::string& who, std::shared_ptr<const UpdateRule> rule, bool closed_form);
+  // ValueError as of StepHistory.
+  LazyTables(const std::string& who, std::shared_ptr<const UpdateRule> rule, bool closed_form);
 
-  // Before a step by rows of these tables: LaggingTable::pack of each. A step that fails after
+  // Before a step by rows of these tables: LazyTable::pack of each. A step that fails after
   // that has not been one; rows that it did step take it for the next one.
   void pack(const std::vector<SteppedTable>& tables);
   // After it; some of the tables decay by so much times the value.
@@ -109,13 +109,13 @@ class LaggingTables {
   // Whether it is these that the rows of a table ask, if anybody.
   bool are_waited_for(const Variable& table) const;
   // Of a table of the step.
-  LaggingTable* find(const Variable& table) const;
+  LazyTable* find(const Variable& table) const;
 
  private:
   void drop_tables_that_are_gone();
 
-  const std::shared_ptr<kernels::SkippedSteps> steps_;
-  std::map<uint64_t, std::shared_ptr<LaggingTable>> tables_;  // by Variable::id
+  const std::shared_ptr<kernels::StepHistory> steps_;
+  std::map<uint64_t, std::shared_ptr<LazyTable>> tables_;  // by Variable::id
 };
 
 }  // namespace keel

@@ -21,9 +21,9 @@ void run(const VariableUpdate<T>& update, const StepVariable& v) {
   if (dim == 0) return;
   if (v.form == Form::kRows) {
     SummedRows<T> rows = sum_by_id<T>(v.gradient.slices(), dim);
-    if (v.lagging != nullptr) add_to_zeros<T>(rows.values);
+    if (v.lazy != nullptr) add_to_zeros<T>(rows.values);
     unscale<T>(update.plan(), rows.values);
-    change_rows(update, rows.ids, rows.values.data(), dim, v.lagging);
+    change_rows(update, rows.ids, rows.values.data(), dim, v.lazy);
     return;
   }
   const Tensor dense = v.gradient.dense();
@@ -41,10 +41,10 @@ struct Held {
       : dim(row_size(v.variable)),
         update(update_of<T>(plan, rule, v)),
         dense(update),
-        lagging(v.lagging) {
+        lazy(v.lazy) {
     if (v.form == Form::kRows) {
       rows = sum_by_id<T>(v.gradient.slices(), dim);
-      if (lagging != nullptr) add_to_zeros<T>(rows->values);
+      if (lazy != nullptr) add_to_zeros<T>(rows->values);
       unscale<T>(plan, rows->values);
     } else {
       const Tensor gradient = v.gradient.dense();
@@ -61,7 +61,7 @@ struct Held {
     if (rows) {
       if (dim == 0) return;
       for (T& x : rows->values) x *= static_cast<T>(factor);
-      change_rows(update, rows->ids, rows->values.data(), dim, lagging);
+      change_rows(update, rows->ids, rows->values.data(), dim, lazy);
       return;
     }
     dense.scale(factor);
@@ -76,7 +76,7 @@ struct Held {
   int64_t dim;
   VariableUpdate<T> update;
   HeldUpdate<T> dense;
-  LaggingTable* lagging;
+  LazyTable* lazy;
   std::optional<SummedRows<T>> rows;
 };
 

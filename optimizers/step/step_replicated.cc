@@ -81,8 +81,8 @@ std::vector<OwnedRows> owned_sums(Communicator& communicator, const StepPlan& pl
   for (const StepVariable* v : rows.variables) {
     mine.push_back(v->gradient ? sum_by_id<float>(v->gradient.slices(), row_size(v->variable))
                                : SummedRows<float>{});
-    if (v->lagging != nullptr) add_to_zeros<float>(mine.back().values);
-    lags = lags || v->lagging != nullptr;
+    if (v->lazy != nullptr) add_to_zeros<float>(mine.back().values);
+    lags = lags || v->lazy != nullptr;
   }
   for (size_t i = 0; i < mine.size(); ++i) {
     tables.push_back({.ids = mine[i].ids,
@@ -102,7 +102,7 @@ void change_shared_rows(Communicator& communicator, const Some& rows,
   for (size_t i = 0; i < rows.size(); ++i) {
     if (dims[i] == 0) continue;
     change_rows(rows.updates[i], owned[i].ids, owned[i].values.data(), dims[i],
-                rows.variables[i]->lagging);
+                rows.variables[i]->lazy);
   }
 }
 

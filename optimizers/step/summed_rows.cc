@@ -75,12 +75,12 @@ void unscale(const StepPlan& plan, std::span<T> values) {
 
 template <class T>
 void change_rows(const VariableUpdate<T>& update, std::span<const int64_t> ids, T* values,
-                 int64_t dim, LaggingTable* lagging) {
+                 int64_t dim, LazyTable* lazy) {
   const int64_t grain = std::max<int64_t>(1, kUpdateGrain / dim);
   parallel_for(static_cast<int64_t>(ids.size()), grain, [&](int64_t begin, int64_t end) {
     VariableUpdate<T> mine = update;
     const std::span<const int64_t> rows = ids.subspan(begin, end - begin);
-    if (lagging != nullptr) lagging->step_rows(rows);
+    if (lazy != nullptr) lazy->step_rows(rows);
     mine.change_rows(rows, values + begin * dim, dim);
   });
 }
@@ -117,8 +117,8 @@ template void unscale(const StepPlan&, std::span<double>);
 template void add_to_zeros(std::span<float>);
 template void add_to_zeros(std::span<double>);
 template void change_rows(const VariableUpdate<float>&, std::span<const int64_t>, float*, int64_t,
-                          LaggingTable*);
+                          LazyTable*);
 template void change_rows(const VariableUpdate<double>&, std::span<const int64_t>, double*, int64_t,
-                          LaggingTable*);
+                          LazyTable*);
 
 }  // namespace keel

@@ -27,11 +27,11 @@ SummedRows<T> sum_by_id(const IndexedSlices& slices, int64_t dim);
 template <class T>
 void unscale(const StepPlan& plan, std::span<T> values);
 
-// Changes row ids[i] by row i of `values`, by several workers; writes to them. Rows of a lagging
+// Changes row ids[i] by row i of `values`, by several workers; writes to them. Rows of a lazy
 // table first get what they missed.
 template <class T>
 void change_rows(const VariableUpdate<T>& update, std::span<const int64_t> ids, T* values,
-                 int64_t dim, LaggingTable* lagging = nullptr);
+                 int64_t dim, LazyTable* lazy = nullptr);
 
 // Makes of sums by id what the dense gradient would have: it adds them to zeros.
 template <class T>

@@ -75,9 +75,9 @@ TEST(VariableCopies, OfAnInnerScopeHideThoseOfTheOuterOne) {
 }
 
 // Counts how often rows are brought up.
-class CountingRows final : public WaitingRows {
+class CountingRows final : public DeferredRows {
  public:
-  void bring_up(std::span<const int64_t>) override { ++some; }
+  void materialize(std::span<const int64_t>) override { ++some; }
   void bring_up_all() override { ++all; }
   int some = 0, all = 0;
 };

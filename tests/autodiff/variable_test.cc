@@ -214,8 +214,8 @@ TEST_F(ReplicaVariableTest, AveragesFloatsOnly) {
 }
 
 // Says what it was asked for.
-struct Asked final : WaitingRows {
-  void bring_up(std::span<const int64_t> ids) override {
+struct Asked final : DeferredRows {
+  void materialize(std::span<const int64_t> ids) override {
     for (const int64_t id : ids) rows += " " + std::to_string(id);
   }
   void bring_up_all() override { rows += " all"; }

@@ -126,8 +126,8 @@ struct Adam {
 
 }  // namespace
 
-SkippedSteps::SkippedSteps(const std::string& who, std::shared_ptr<const UpdateRule> rule,
-                           SkippedStepsOptions options)
+StepHistory::StepHistory(const std::string& who, std::shared_ptr<const UpdateRule> rule,
+                         SkippedStepsOptions options)
     : rule_(std::move(rule)),
       options_(options),
       slots_(rule_->slots().size()),
@@ -142,9 +142,9 @@ SkippedSteps::SkippedSteps(const std::string& who, std::shared_ptr<const UpdateR
   }
 }
 
-SkippedSteps::~SkippedSteps() = default;
+StepHistory::~StepHistory() = default;
 
-void SkippedSteps::add(const Step& step, double decay) {
+void StepHistory::add(const Step& step, double decay) {
   records_.push_back(
       {.learning_rate = step.learning_rate, .decay = decay, .iteration = step.iteration});
   shared_values_.insert(shared_values_.end(), step.shared.begin(), step.shared.end());
@@ -160,7 +160,7 @@ void SkippedSteps::add(const Step& step, double decay) {
   }
 }
 
-void SkippedSteps::forget() {
+void StepHistory::forget() {
   forgotten_ = size();
   records_.clear();
   shared_values_.clear();
@@ -175,7 +175,7 @@ void SkippedSteps::forget() {
   }
 }
 
-void SkippedSteps::add_to(Typed& typed, bool decays, int64_t number) {
+void StepHistory::add_to(Typed& typed, bool decays, int64_t number) {
   ClosedForm* form = typed.closed[decays].get();
   if (form == nullptr) return;
   const ZeroGradient::Pace pace =
@@ -185,14 +185,14 @@ void SkippedSteps::add_to(Typed& typed, bool decays, int64_t number) {
 }
 
 template <class T>
-void SkippedSteps::expect(bool decays) {
+void StepHistory::expect(bool decays) {
   Typed& typed = typed_[sizeof(T) == sizeof(double)];
   if (!options_.closed_form || typed.closed[decays] != nullptr) return;
   typed.closed[decays] = std::make_unique<ClosedForm>(typed.formula);
   for (int64_t i = 0; i < std::ssize(records_); ++i) add_to(typed, decays, i);
 }
 
-Step SkippedSteps::step(int64_t number) const {
+Step StepHistory::step(int64_t number) const {
   const Record& record = records_[number];
   return {.learning_rate = record.learning_rate,
           .iteration = record.iteration,
@@ -200,7 +200,7 @@ Step SkippedSteps::step(int64_t number) const {
 }
 
 template <class T>
-bool SkippedSteps::at_rest(T* const* slots, int64_t n) const {
+bool StepHistory::at_rest(T* const* slots, int64_t n) const {
   const ZeroGradient& formula = typed<T>().formula;
   if (!formula.rests) return false;
   BitsOf<T> all = 0;
@@ -216,7 +216,7 @@ bool SkippedSteps::at_rest(T* const* slots, int64_t n) const {
 
 // Whether the last of many steps makes what all of them make.
 template <class T>
-bool SkippedSteps::forgets(const T* w, T* const* slots, int64_t n) const {
+bool StepHistory::forgets(const T* w, T* const* slots, int64_t n) const {
   const ZeroGradient& formula = typed<T>().formula;
   if (odd_ || formula.move != Move::kForgets) return false;
   bool out = are_all<Kind::kFinite>(w, n) && are_all<Kind::kPositive>(slots[formula.spread], n);
@@ -225,15 +225,15 @@ bool SkippedSteps::forgets(const T* w, T* const* slots, int64_t n) const {
 }
 
 template <class T>
-void SkippedSteps::decay(T* w, int64_t n, int64_t number) const {
+void StepHistory::decay(T* w, int64_t n, int64_t number) const {
   if (records_[number].decay == 0) return;
   const T decay = static_cast<T>(records_[number].decay);
   for (int64_t i = 0; i < n; ++i) w[i] -= decay * w[i];
 }
 
 template <class T>
-void SkippedSteps::catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64_t to,
-                            bool decays) const {
+void StepHistory::catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64_t to,
+                           bool decays) const {
   if (from >= to) return;
   from -= forgotten_;
   to -= forgotten_;
@@ -247,13 +247,13 @@ void SkippedSteps::catch_up(T* w, T* const* slots, int64_t n, int64_t from, int6
 }
 
 template <class T>
-void SkippedSteps::ask_for(int64_t had, bool decays) const {
+void StepHistory::ask_for(int64_t had, bool decays) const {
   const ClosedForm* closed = typed<T>().closed[decays].get();
   if (closed != nullptr && had >= forgotten_ && had < size()) closed->ask_for(had - forgotten_);
 }
 
 template <class T>
-void SkippedSteps::catch_up_rows(const RowsBehind<T>& behind, bool decays) const {
+void StepHistory::catch_up_rows(const RowsBehind<T>& behind, bool decays) const {
   thread_local std::vector<size_t> left;
   left.clear();
   const ClosedForm* closed = odd_ ? nullptr : typed<T>().closed[decays].get();
@@ -272,8 +272,8 @@ void SkippedSteps::catch_up_rows(const RowsBehind<T>& behind, bool decays) const
 }
 
 template <class T>
-void SkippedSteps::catch_up_piece(T* w, T* const* slots, int64_t n, int64_t from, int64_t to,
-                                  bool decays) const {
+void StepHistory::catch_up_piece(T* w, T* const* slots, int64_t n, int64_t from, int64_t to,
+                                 bool decays) const {
   const Typed& of = typed<T>();
   const bool formulas = !odd_;
   if (to - from > 1 && forgets(w, slots, n)) from = to - 1;
@@ -297,8 +297,8 @@ void SkippedSteps::catch_up_piece(T* w, T* const* slots, int64_t n, int64_t from
 }
 
 template <class T>
-void SkippedSteps::replay(T* w, T* const* slots, int64_t n, int64_t from, int64_t to,
-                          bool decays) const {
+void StepHistory::replay(T* w, T* const* slots, int64_t n, int64_t from, int64_t to,
+                         bool decays) const {
   static constexpr std::array<T, kPiece> kZeros = {};
   for (int64_t i = from; i < to; ++i) {
     if (decays) decay(w, n, i);
@@ -307,8 +307,8 @@ void SkippedSteps::replay(T* w, T* const* slots, int64_t n, int64_t from, int64_
 }
 
 template <class T>
-void SkippedSteps::replay_adam(T* w, T* const* slots, int64_t n, int64_t from, int64_t to,
-                               bool decays) const {
+void StepHistory::replay_adam(T* w, T* const* slots, int64_t n, int64_t from, int64_t to,
+                              bool decays) const {
   const Adam<T> adam_of(adam(*rule_)->options);
   T* m = slots[0];
   T* v = slots[1];
@@ -328,14 +328,13 @@ void SkippedSteps::replay_adam(T* w, T* const* slots, int64_t n, int64_t from, i
   }
 }
 
-template void SkippedSteps::expect<float>(bool);
-template void SkippedSteps::expect<double>(bool);
-template void SkippedSteps::ask_for<float>(int64_t, bool) const;
-template void SkippedSteps::ask_for<double>(int64_t, bool) const;
-template void SkippedSteps::catch_up_rows(const RowsBehind<float>&, bool) const;
-template void SkippedSteps::catch_up_rows(const RowsBehind<double>&, bool) const;
-template void SkippedSteps::catch_up(float*, float* const*, int64_t, int64_t, int64_t, bool) const;
-template void SkippedSteps::catch_up(double*, double* const*, int64_t, int64_t, int64_t,
-                                     bool) const;
+template void StepHistory::expect<float>(bool);
+template void StepHistory::expect<double>(bool);
+template void StepHistory::ask_for<float>(int64_t, bool) const;
+template void StepHistory::ask_for<double>(int64_t, bool) const;
+template void StepHistory::catch_up_rows(const RowsBehind<float>&, bool) const;
+template void StepHistory::catch_up_rows(const RowsBehind<double>&, bool) const;
+template void StepHistory::catch_up(float*, float* const*, int64_t, int64_t, int64_t, bool) const;
+template void StepHistory::catch_up(double*, double* const*, int64_t, int64_t, int64_t, bool) const;
 
 }  // namespace keel::kernels

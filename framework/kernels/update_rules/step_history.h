@@ -1,4 +1,4 @@
-// SkippedSteps: the steps of an optimizer, remembered for rows that missed some of them.
+// StepHistory: the steps of an optimizer, remembered for rows that missed some of them.
 //
 // A step that moves every row of a table moves those without gradient by a rule that only depends
 // on the row and the step. Such rows may be left behind, and be given the steps that they missed
@@ -22,13 +22,13 @@ struct SkippedStepsOptions {
 };
 
 // Thread safe but for add and expect.
-class SkippedSteps {
+class StepHistory {
  public:
   // ValueError, beginning with `who`, for rules whose steps need more than a row (LayerwiseRule) or
   // that may do anything (CustomRule); with closed_form also for those without closed form.
-  SkippedSteps(const std::string& who, std::shared_ptr<const UpdateRule> rule,
-               SkippedStepsOptions options = {});
-  ~SkippedSteps();
+  StepHistory(const std::string& who, std::shared_ptr<const UpdateRule> rule,
+              SkippedStepsOptions options = {});
+  ~StepHistory();
 
   // The next step; `decay` times a weight is what the step takes of it first, where weights decay.
   void add(const Step& step, double decay);

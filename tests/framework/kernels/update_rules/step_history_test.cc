@@ -12,7 +12,7 @@
 #include <keel/framework/kernels/update_rules/dense_update_rules.h>
 #include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 
-namespace keel::kernels::skipped_steps_test {
+namespace keel::kernels::step_history_test {
 
 using Rule = std::shared_ptr<const UpdateRule>;
 
@@ -107,7 +107,7 @@ struct RunOptions {
 // other had those before made up for.
 template <class T, class Look>
 void run(const UpdateRule& rule, const Rule& shared_rule, const RunOptions& o, const Look& look) {
-  SkippedSteps skipped("Test", shared_rule, {.closed_form = o.closed_form});
+  StepHistory skipped("Test", shared_rule, {.closed_form = o.closed_form});
   const bool decays = o.weight_decay != 0;
   skipped.expect<T>(decays);
   Row<T> dense(rule, o.dim), lazy(rule, o.dim);
@@ -242,7 +242,7 @@ TEST(SkippedStepsTest, TheClosedFormEndsAtAnyStep) {
   for (const Named& n : all_rules()) {
     if (!n.closed_form) continue;
     for (const bool decays : {false, true}) {
-      SkippedSteps skipped("Test", n.rule, {.closed_form = true});
+      StepHistory skipped("Test", n.rule, {.closed_form = true});
       skipped.expect<double>(decays);
       Row<double> start(*n.rule, 3);
       for (auto& slot : start.slots) std::ranges::fill(slot, 0.25);
@@ -267,7 +267,7 @@ TEST(SkippedStepsTest, WhatDoesNotEndStaysSo) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Rule rule = std::make_shared<AdamRule>(AdamOptionsOfRule{});
   for (const bool closed_form : {false, true}) {
-    SkippedSteps skipped("Test", rule, {.closed_form = closed_form});
+    StepHistory skipped("Test", rule, {.closed_form = closed_form});
     skipped.expect<float>(false);
     for (int64_t i = 0; i < 100; ++i) skipped.add({.learning_rate = 0.1, .iteration = i}, 0);
     float w[2] = {1, 1}, m[2] = {nan, 0.5F}, v[2] = {1, 1};
@@ -279,7 +279,7 @@ TEST(SkippedStepsTest, WhatDoesNotEndStaysSo) {
   }
   // A rate of NaN is everyone's, a decay of more than the weight is no logarithm.
   for (const bool closed_form : {false, true}) {
-    SkippedSteps skipped("Test", rule, {.closed_form = closed_form});
+    StepHistory skipped("Test", rule, {.closed_form = closed_form});
     skipped.expect<float>(true);
     for (int64_t i = 0; i < 9; ++i) skipped.add({.learning_rate = 0.1, .iteration = i}, 1.5);
     float w = 2, m = 0, v = 0;
@@ -294,7 +294,7 @@ TEST(SkippedStepsTest, WhatDoesNotEndStaysSo) {
 
 std::string refusal(const Rule& rule, bool closed_form) {
   try {
-    const SkippedSteps made("Who", rule, {.closed_form = closed_form});
+    const StepHistory made("Who", rule, {.closed_form = closed_form});
   } catch (const ValueError& error) {
     return error.what();
   }
@@ -315,4 +315,4 @@ TEST(SkippedStepsTest, RefusesRulesThatItCannotMakeUpFor) {
   }
 }
 
-}  // namespace keel::kernels::skipped_steps_test
+}  // namespace keel::kernels::step_history_test
