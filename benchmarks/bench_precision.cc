@@ -109,7 +109,7 @@ Trained train(const DataSet& data, const Kind& kind, uint64_t seed, int64_t epoc
     const CtrModel made = make_ctr_model(
         *data.features, {.embedding_dim = kDim,
                          .dropout = 0.1,
-                         .table_optimizer = optimizers::Adagrad({.learning_rate = 0.05}),
+                         .embedding_optimizer = optimizers::Adagrad({.learning_rate = 0.05}),
                          .storage_dtype = kind.storage_dtype});
     trained = made.model;
     made.model->compile(

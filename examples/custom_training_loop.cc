@@ -26,12 +26,12 @@ constexpr int64_t kGlobalBatch = 64;
 
 class Ranker final : public Model {
  public:
-  explicit Ranker(const OptimizerHandle& table_optimizer)
+  explicit Ranker(const OptimizerHandle& embedding_optimizer)
       : Model("Ranker"),
         embedding_(track(layers::TPUEmbedding(
             {.feature_config =
                  FeatureConfig{.table = make_table({.vocabulary_size = 100, .dim = 16})},
-             .optimizer = table_optimizer}))) {}
+             .optimizer = embedding_optimizer}))) {}
 
   const layers::TPUEmbedding& embedding() const { return embedding_; }
 
@@ -63,9 +63,9 @@ int run() {
   const auto strategy = distribute::make_strategy(absl::GetFlag(FLAGS_strategy),
                                                   {.num_cores = absl::GetFlag(FLAGS_cores)});
   const auto scope = strategy->scope();
-  const OptimizerHandle table_optimizer = optimizers::Adagrad({.learning_rate = 0.5});
+  const OptimizerHandle embedding_optimizer = optimizers::Adagrad({.learning_rate = 0.5});
   const OptimizerHandle dense_optimizer = optimizers::Adam({.learning_rate = 0.01});
-  const auto model = make_layer<Ranker>(table_optimizer);
+  const auto model = make_layer<Ranker>(embedding_optimizer);
 
   const auto train_step = [&](const Tensors& batch) {
     GradientTape tape;
@@ -83,7 +83,7 @@ int run() {
       (is_table ? of_tables : of_dense).push_back(variables[i]);
       (is_table ? table_gradients : dense_gradients).push_back(gradients[i]);
     }
-    table_optimizer->apply_gradients(table_gradients, of_tables);
+    embedding_optimizer->apply_gradients(table_gradients, of_tables);
     dense_optimizer->apply_gradients(dense_gradients, of_dense);
     return loss;
   };

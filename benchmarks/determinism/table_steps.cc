@@ -60,7 +60,7 @@ void TableSteps::make_tables() {
   for (const int64_t rows : work_.rows) {
     tables_.emplace_back(
         work_.dim, update_.rule->slots(),
-        distribute::HeldRows(distribute::Partition(rows, distribute::Sharding{}), 0, 1));
+        distribute::LocalRows(distribute::Partition(rows, distribute::Sharding{}), 0, 1));
   }
 }
 

@@ -79,7 +79,7 @@ class TableSteps {
   std::vector<int64_t> splits_;  // of so many samples as any replica has
   distribute::TPUStrategy strategy_;
   std::unique_ptr<distribute::EmbeddingEngine> engine_;  // of the fixed order
-  std::vector<distribute::HeldTable> tables_;            // of the free one
+  std::vector<distribute::TableShard> tables_;           // of the free one
   std::vector<Replica> replicas_;
 };
 

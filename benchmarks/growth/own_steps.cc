@@ -98,7 +98,7 @@ class OwnSteps final : public GrowthSteps {
     layers::TPUEmbedding layer(
         {.feature_config = Nest<FeatureConfig>::list(std::move(features)),
          // Where tables are variables, apply_gradients is all they need.
-         .optimizer = strategy_->is_tpu() ? TableOptimizer(optimizer_) : TableOptimizer()});
+         .optimizer = strategy_->is_tpu() ? EmbeddingOptimizer(optimizer_) : EmbeddingOptimizer()});
     Specs::Items specs(setting_.tables, TensorSpec{.shape = {kUnknown, kUnknown},
                                                    .dtype = DType::kInt64,
                                                    .layout = Layout::kRagged});

@@ -18,7 +18,7 @@ std::string name_of_column(size_t column) {
 
 std::string name_of_linear(size_t column) { return "linear_" + name_of_column(column); }
 
-OptimizerHandle table_optimizer(const ClickWork& work) {
+OptimizerHandle embedding_optimizer(const ClickWork& work) {
   if (work.adagrad) return optimizers::Adagrad({.learning_rate = work.learning_rate});
   return optimizers::SGD({.learning_rate = work.learning_rate});
 }
@@ -38,7 +38,7 @@ layers::TPUEmbedding make_embedding(const ClickWork& work) {
     if (linear) features[name_of_linear(c)] = feature(work.rows[c], 1);
   }
   return layers::TPUEmbedding({.feature_config = Nest<FeatureConfig>::dict(std::move(features)),
-                               .optimizer = table_optimizer(work)});
+                               .optimizer = embedding_optimizer(work)});
 }
 
 // Builds a graph, keeping the weights in the order of its making.

@@ -1,4 +1,4 @@
-// RowFilter: a set of rows that may hold a few more than were added.
+// BloomFilter: a set of rows that may hold a few more than were added.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace keel::distribute {
 
 // Bits of hashed rows, a row in 200 too many where tables are large and none where they are not.
 // Keeps its memory from use to use; never as much as a bit for each row of a large table.
-class RowFilter {
+class BloomFilter {
  public:
   // Empties it, for `count` rows of a table of `rows`: takes as long as some of them do to add.
   void start(int64_t count, int64_t rows) {

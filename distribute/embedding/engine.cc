@@ -61,8 +61,8 @@ kernels::Bags bags_of(const FeatureBatch& batch) {
 }
 
 // The table, once it is known that rows [first, end) are held here.
-HeldTable& EmbeddingEngine::State::held_with(int table, int64_t first, int64_t end) {
-  HeldTable& out = held.at(table);
+TableShard& EmbeddingEngine::State::held_with(int table, int64_t first, int64_t end) {
+  TableShard& out = held.at(table);
   for (int64_t row = first; row < end && !out.rows().all(); ++row) {
     if (out.rows().contain(row)) continue;
     throw RuntimeError("EmbeddingEngine: row ", row, " of table '", tables()[table].name,
@@ -126,7 +126,7 @@ void EmbeddingEngine::State::fetch(Communicator& communicator,
   s.elsewhere.resize(tables().size());
   for (auto& ids : s.elsewhere) ids.clear();
   for (size_t f = 0; f < features.size(); ++f) {
-    const HeldRows& rows = held[table_of(f)].rows();
+    const LocalRows& rows = held[table_of(f)].rows();
     for (const int64_t id : features[f].ids.data<int64_t>()) {
       if (!rows.contain(id)) s.elsewhere[table_of(f)].push_back(id);
     }
@@ -146,7 +146,7 @@ std::vector<Tensor> EmbeddingEngine::State::pool(const std::vector<FeatureBatch>
     }
     const FeatureBatch& batch = features[f];
     const size_t t = table_of(f);
-    const HeldTable& table = held[t];
+    const TableShard& table = held[t];
     const kernels::Bags bags = bags_of(batch);
     out[f] = Tensor::uninitialized({bags.samples, dims[t]}, DType::kFloat32);
     float* to = out[f].mutable_data<float>().data();
@@ -165,7 +165,7 @@ void EmbeddingEngine::State::pool_by_pointer(size_t feature, const FeatureBatch&
                                              std::vector<int64_t>& next_remote, Scratch& s,
                                              float* out) const {
   const size_t t = table_of(feature);
-  const HeldTable& table = held[t];
+  const TableShard& table = held[t];
   const auto ids = batch.ids.data<int64_t>();
   const auto& quantization = tables()[t].quantization;
   const bool copies = quantization || table.storage() != kernels::StorageType::kFloat32;
@@ -224,15 +224,15 @@ EmbeddingEngine::EmbeddingEngine(const EngineConfiguration& configuration, const
     scratch.pools_ahead.resize(configuration.tables.size(), 1);
   }
   s.pending.resize(count);
-  for (std::vector<RowList>& sums : s.sums) sums.resize(shards());
+  for (std::vector<RowGradientList>& sums : s.sums) sums.resize(shards());
   const int cores = configuration.num_tensor_cores / configuration.num_hosts;
   for (const EngineTable& t : tables()) {
     const std::vector<Slot> slots =
         t.update.rule == nullptr ? std::vector<Slot>{} : t.update.rule->slots();
     s.dims.push_back(t.dim);
     s.table_keys.push_back(key_of(t.name));
-    const HeldRows rows(Partition(t.rows, configuration.sharding()), local.first / cores,
-                        (local.first + count) / cores);
+    const LocalRows rows(Partition(t.rows, configuration.sharding()), local.first / cores,
+                         (local.first + count) / cores);
     const Shape shape = {rows.count(), t.dim};
     const size_t of_weight = t.storage == kernels::StorageType::kFloat32 ? 4 : 2;
     allocate_for(
@@ -255,7 +255,7 @@ void EmbeddingEngine::initialize(int table, int part, int64_t rows,
 }
 
 std::pair<int64_t, int64_t> EmbeddingEngine::local_rows(int table) const {
-  const HeldRows& rows = state_->held.at(table).rows();
+  const LocalRows& rows = state_->held.at(table).rows();
   if (!rows.is_run()) {
     throw NotImplementedError(
         "EmbeddingEngine: rows dealt to hosts in turn cannot be read or "
@@ -265,14 +265,14 @@ std::pair<int64_t, int64_t> EmbeddingEngine::local_rows(int table) const {
 }
 
 void EmbeddingEngine::read_rows(int table, int part, int64_t begin, int64_t end, float* out) const {
-  const HeldTable& held = state_->held_with(table, begin, end);
+  const TableShard& held = state_->held_with(table, begin, end);
   for (int64_t row = begin; row < end; ++row, out += held.dim()) held.read(part, row, out);
 }
 
 void EmbeddingEngine::write_rows(int table, int part, int64_t begin, int64_t end,
                                  const float* values) {
   drop_prepared();
-  HeldTable& held = state_->held_with(table, begin, end);
+  TableShard& held = state_->held_with(table, begin, end);
   for (int64_t row = begin; row < end; ++row, values += held.dim()) held.write(part, row, values);
   if (part != 0) return;
   for (State::Scratch& scratch : state_->scratch) scratch.updates[table] = {};

@@ -80,7 +80,7 @@ struct EmbeddingEngine::State {
     std::vector<const float*> rows;               // by position of one feature
     std::vector<float> copies;                    // likewise
     std::vector<RowGradients> gradients;          // by table
-    std::vector<RowList> outgoing;                // by process
+    std::vector<RowGradientList> outgoing;        // by process
     // Since the last update: in one process lookups meet no other replica, so the update tells
     // whether all have made the same ones.
     int64_t lookups = 0;
@@ -108,20 +108,20 @@ struct EmbeddingEngine::State {
   int first_shard = 0;
   std::vector<int64_t> dims;                  // by table
   std::vector<uint64_t> table_keys;           // of their names
-  std::vector<HeldTable> held;                // by table
+  std::vector<TableShard> held;               // by table
   std::vector<Scratch> scratch;               // by local replica
   std::vector<std::vector<Pending>> pending;  // by local replica, oldest first
   // By replica: what its batch adds to rows that are held here. Each is written by one local
   // replica before a meeting and read by all after it. Updates take turns with two of them: some
   // replica may still read which rows the last one has moved.
-  std::array<std::vector<RowList>, 2> sums;
+  std::array<std::vector<RowGradientList>, 2> sums;
 
   const std::vector<EngineTable>& tables() const { return configuration.tables; }
   RowKeys keys_of(const Scratch& s, size_t table) const;
-  std::vector<RowList>& sums_of(int64_t update) { return sums[update % 2]; }
-  const std::vector<RowList>& sums_of(int64_t update) const { return sums[update % 2]; }
+  std::vector<RowGradientList>& sums_of(int64_t update) { return sums[update % 2]; }
+  const std::vector<RowGradientList>& sums_of(int64_t update) const { return sums[update % 2]; }
   int table_of(size_t feature) const { return configuration.features[feature].table_id; }
-  HeldTable& held_with(int table, int64_t first, int64_t end);
+  TableShard& held_with(int table, int64_t first, int64_t end);
   void check(const std::vector<FeatureBatch>& features) const;
   // Of what apply() is given.
   void check(const std::vector<FeatureBatch>& features, const std::vector<Tensor>& gradients,
@@ -143,10 +143,10 @@ struct EmbeddingEngine::State {
   void step_own_sums(const Pending& p, const Scratch& scratch, const Communicator& communicator);
   void list_sums(Communicator& communicator, Scratch& scratch);
   int64_t post_sums(Communicator& communicator, Scratch& scratch) const;
-  void collect_sums(Communicator& communicator, int64_t posted, std::vector<RowList>& lists,
+  void collect_sums(Communicator& communicator, int64_t posted, std::vector<RowGradientList>& lists,
                     const std::string& call) const;
   void step_listed(Communicator& communicator, const Pending& p, const Scratch& s);
-  void step_all(size_t table, RowMerge& merge, std::pair<int64_t, int64_t> positions,
+  void step_all(size_t table, KWayMerge& merge, std::pair<int64_t, int64_t> positions,
                 const Step& step, RowKeys& keys);
   // The halves of an update: other processes need not be waited for between them.
   void begin_update(Communicator& communicator, Pending& p);

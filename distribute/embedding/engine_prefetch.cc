@@ -188,19 +188,19 @@ std::optional<int64_t> EmbeddingEngine::State::flag_moved(const Communicator& co
   }
   const kernels::RowGroups& own = s.gradients[table].groups();
   const bool only_own = steps_as_it_sums(table, communicator);
-  const std::vector<RowList>& all = sums_of(s.updates_done);
+  const std::vector<RowGradientList>& all = sums_of(s.updates_done);
   if (only_own) {
     moved = own.size();
   } else {
-    for (const RowList& list : all) moved += std::ssize(list.ids(table));
+    for (const RowGradientList& list : all) moved += std::ssize(list.ids(table));
   }
   if (moved > kMostMovedPerPosition * positions) return {};
-  thread_local RowFilter filter;
+  thread_local BloomFilter filter;
   filter.start(moved, tables()[table].rows);
   if (only_own) {
     for (int64_t g = 0; g < own.size(); ++g) filter.add(own.id(g));
   } else {
-    for (const RowList& list : all) {
+    for (const RowGradientList& list : all) {
       for (const int64_t id : list.ids(table)) filter.add(id);
     }
   }

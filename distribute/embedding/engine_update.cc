@@ -129,11 +129,11 @@ void EmbeddingEngine::State::list_sums(Communicator& communicator, Scratch& s) {
   const profile::Scope scope(profile::Phase::kUpdate, "sum rows");
   const Placement& placement = communicator.placement();
   s.outgoing.resize(placement.processes());
-  std::vector<RowList>& lists = sums_of(s.updates_done + 1);
-  const auto list_of = [&](int process) -> RowList& {
+  std::vector<RowGradientList>& lists = sums_of(s.updates_done + 1);
+  const auto list_of = [&](int process) -> RowGradientList& {
     return process == placement.process ? lists[communicator.rank()] : s.outgoing[process];
   };
-  for (RowList& list : s.outgoing) list.clear();
+  for (RowGradientList& list : s.outgoing) list.clear();
   lists[communicator.rank()].restart(sums_of(s.updates_done)[communicator.rank()]);
   const int cores = configuration.num_tensor_cores / configuration.num_hosts;
   for (size_t t = 0; t < tables().size(); ++t) {
@@ -179,7 +179,7 @@ int64_t EmbeddingEngine::State::post_sums(Communicator& communicator, Scratch& s
 }
 
 void EmbeddingEngine::State::collect_sums(Communicator& communicator, int64_t posted,
-                                          std::vector<RowList>& lists,
+                                          std::vector<RowGradientList>& lists,
                                           const std::string& call) const {
   const std::vector<Bytes> received = communicator.collect_posted(posted, call);
   for (int r = 0; r < communicator.size(); ++r) {
@@ -200,8 +200,8 @@ void EmbeddingEngine::State::step_listed(Communicator& communicator, const Pendi
   const Placement& placement = communicator.placement();
   const int64_t me = communicator.rank() - placement.first_local();
   const int64_t local = placement.local();
-  const std::vector<RowList>& of_replicas = sums_of(s.updates_done);
-  std::vector<RowList::Table> lists(communicator.size());
+  const std::vector<RowGradientList>& of_replicas = sums_of(s.updates_done);
+  std::vector<RowGradientList::Table> lists(communicator.size());
   std::array<int64_t, kMostAtOnce> ids;
   std::vector<float> rows;
   for (size_t t = 0; t < tables().size(); ++t) {
@@ -210,11 +210,11 @@ void EmbeddingEngine::State::step_listed(Communicator& communicator, const Pendi
     for (int r = 0; r < communicator.size(); ++r) lists[r] = of_replicas[r].table(t, dims);
     RowKeys keys = keys_of(s, t);
     if (!update.lazy) {
-      const HeldRows& here = held[t].rows();
+      const LocalRows& here = held[t].rows();
       const std::pair positions = {here.count() * me / local, here.count() * (me + 1) / local};
       if (positions.first == positions.second) continue;
-      RowMerge merge(lists, here.row_at(positions.first), here.row_at(positions.second - 1) + 1,
-                     held[t], update.use_gradient_accumulation);
+      KWayMerge merge(lists, here.row_at(positions.first), here.row_at(positions.second - 1) + 1,
+                      held[t], update.use_gradient_accumulation);
       step_all(t, merge, positions, p.step(t), keys);
       continue;
     }
@@ -225,8 +225,8 @@ void EmbeddingEngine::State::step_listed(Communicator& communicator, const Pendi
       return sample.empty() ? tables()[t].rows * share / local
                             : sample[std::ssize(sample) * share / local];
     };
-    RowMerge merge(lists, boundary(me), boundary(me + 1), held[t],
-                   update.use_gradient_accumulation);
+    KWayMerge merge(lists, boundary(me), boundary(me + 1), held[t],
+                    update.use_gradient_accumulation);
     const int64_t most = rows_at_once(dims[t]);
     rows.resize(most * dims[t]);
     while (const int64_t n = merge.next(most, ids.data(), rows.data())) {
@@ -236,7 +236,7 @@ void EmbeddingEngine::State::step_listed(Communicator& communicator, const Pendi
 }
 
 // Steps every row at these positions, by zero where there is no sum.
-void EmbeddingEngine::State::step_all(size_t table, RowMerge& merge,
+void EmbeddingEngine::State::step_all(size_t table, KWayMerge& merge,
                                       std::pair<int64_t, int64_t> positions, const Step& step,
                                       RowKeys& keys) {
   std::vector<float> row(dims[table]);

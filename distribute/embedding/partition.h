@@ -56,9 +56,9 @@ class Partition {
 };
 
 // The rows of the hosts [first, end) that one process holds, in ascending order.
-class HeldRows {
+class LocalRows {
  public:
-  HeldRows(const Partition& partition, int first_host, int end_host)
+  LocalRows(const Partition& partition, int first_host, int end_host)
       : partition_(partition), first_(first_host), end_(end_host) {
     for (int h = first_; h < end_; ++h) count_ += partition_.rows_of_host(h);
   }

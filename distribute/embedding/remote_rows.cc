@@ -21,7 +21,7 @@ int answering_rank(const Placement& placement, int host, int hosts, int asking) 
 
 }  // namespace
 
-void RemoteRows::fetch(Communicator& communicator, const std::vector<HeldTable>& tables,
+void RemoteRows::fetch(Communicator& communicator, const std::vector<TableShard>& tables,
                        std::span<const std::vector<int64_t>> ids, const std::string& label) {
   const size_t count = tables.size();
   const int size = communicator.size();

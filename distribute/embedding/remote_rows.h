@@ -17,7 +17,7 @@ class RemoteRows {
  public:
   // ids[t]: of table t, those that are not held here, any number of times each. Collective; every
   // replica is asked by one or none of each other process. `label` names the tables' shapes.
-  void fetch(Communicator& communicator, const std::vector<HeldTable>& tables,
+  void fetch(Communicator& communicator, const std::vector<TableShard>& tables,
              std::span<const std::vector<int64_t>> ids, const std::string& label);
   // The row of ids[table][position].
   const float* row(size_t table, int64_t position) const {

@@ -14,19 +14,19 @@ constexpr uint64_t kEnd = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
 
-void RowList::clear() {
+void RowGradientList::clear() {
   ends_.clear();
   ids_.clear();
   values_.clear();
 }
 
-void RowList::restart(RowList& before) {
+void RowGradientList::restart(RowGradientList& before) {
   values_.swap(before.values_);
   clear();
 }
 
-void RowList::append(const kernels::RowGroups& groups, int64_t first, int64_t end,
-                     const kernels::RowSources& sources, int64_t dim, bool each_entry) {
+void RowGradientList::append(const kernels::RowGroups& groups, int64_t first, int64_t end,
+                             const kernels::RowSources& sources, int64_t dim, bool each_entry) {
   const int64_t begin_entry = groups.begin(first);
   const int64_t end_entry = groups.begin(end);
   const int64_t n = each_entry ? end_entry - begin_entry : end - first;
@@ -43,10 +43,10 @@ void RowList::append(const kernels::RowGroups& groups, int64_t first, int64_t en
   }
 }
 
-void RowList::end_table() { ends_.push_back(std::ssize(ids_)); }
+void RowGradientList::end_table() { ends_.push_back(std::ssize(ids_)); }
 
-void RowList::assign(std::span<const int64_t> counts_and_ids, std::span<const float> values,
-                     size_t tables) {
+void RowGradientList::assign(std::span<const int64_t> counts_and_ids, std::span<const float> values,
+                             size_t tables) {
   clear();
   int64_t end = 0;
   for (const int64_t count : counts_and_ids.first(tables)) ends_.push_back(end += count);
@@ -55,7 +55,7 @@ void RowList::assign(std::span<const int64_t> counts_and_ids, std::span<const fl
   values_.assign(values.begin(), values.end());
 }
 
-RowList::Table RowList::table(size_t index, std::span<const int64_t> dims) const {
+RowGradientList::Table RowGradientList::table(size_t index, std::span<const int64_t> dims) const {
   const float* values = values_.data();
   int64_t begin = 0;
   for (size_t t = 0; t < index; ++t) {
@@ -65,25 +65,25 @@ RowList::Table RowList::table(size_t index, std::span<const int64_t> dims) const
   return {.ids = ids(index), .values = values};
 }
 
-std::span<const int64_t> RowList::ids(size_t table) const {
+std::span<const int64_t> RowGradientList::ids(size_t table) const {
   const int64_t begin = table == 0 ? 0 : ends_[table - 1];
   return std::span(ids_).subspan(begin, ends_[table] - begin);
 }
 
-std::span<const int64_t> RowList::counts_and_ids(size_t tables) {
+std::span<const int64_t> RowGradientList::counts_and_ids(size_t tables) {
   message_.clear();
   for (size_t t = 0; t < tables; ++t) message_.push_back(ends_[t] - (t == 0 ? 0 : ends_[t - 1]));
   message_.insert(message_.end(), ids_.begin(), ids_.end());
   return message_;
 }
 
-RowMerge::RowMerge(std::span<const RowList::Table> lists, int64_t begin, int64_t end,
-                   const HeldTable& table, bool sum)
+KWayMerge::KWayMerge(std::span<const RowGradientList::Table> lists, int64_t begin, int64_t end,
+                     const TableShard& table, bool sum)
     : table_(table),
       dim_(table.dim()),
       ahead_(std::max<int64_t>(1, kernels::written_rows_ahead(dim_) / std::ssize(lists))),
       sum_(sum) {
-  for (const RowList::Table& list : lists) {
+  for (const RowGradientList::Table& list : lists) {
     const auto first = std::ranges::lower_bound(list.ids, begin) - list.ids.begin();
     const auto last = std::ranges::lower_bound(list.ids, end) - list.ids.begin();
     heads_.push_back({.id = list.ids.data() + first,
@@ -101,17 +101,17 @@ RowMerge::RowMerge(std::span<const RowList::Table> lists, int64_t begin, int64_t
   winner_ = winners[1];
 }
 
-uint64_t RowMerge::key(size_t list) const {
+uint64_t KWayMerge::key(size_t list) const {
   const Head& head = heads_[list];
   return head.id == head.end ? kEnd : static_cast<uint64_t>(*head.id) << kListBits | list;
 }
 
-int64_t RowMerge::next_id() const {
+int64_t KWayMerge::next_id() const {
   return winner_ == kEnd ? std::numeric_limits<int64_t>::max()
                          : static_cast<int64_t>(winner_ >> kListBits);
 }
 
-const float* RowMerge::take() {
+const float* KWayMerge::take() {
   const size_t list = winner_ & ((uint64_t{1} << kListBits) - 1);
   Head& head = heads_[list];
   if (head.end - head.id > ahead_) table_.ask_to_write(head.id[ahead_]);
@@ -127,7 +127,7 @@ const float* RowMerge::take() {
   return row;
 }
 
-int64_t RowMerge::next(int64_t most, int64_t* ids, float* values) {
+int64_t KWayMerge::next(int64_t most, int64_t* ids, float* values) {
   int64_t n = 0;
   kernels::with_constant_dim(dim_, [&]<int64_t kDim>() {
     for (; n < most && winner_ != kEnd; ++n) {

@@ -1,5 +1,5 @@
-// RowList: rows of all tables with the sums that one replica has for them; RowMerge walks those of
-// several replicas together.
+// RowGradientList: rows of all tables with the sums that one replica has for them; KWayMerge walks
+// those of several replicas together.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace keel::distribute {
 
 // Tables follow each other. The ids of one ascend; each stands once, or once for each occurrence.
-class RowList {
+class RowGradientList {
  public:
   struct Table {
     std::span<const int64_t> ids;
@@ -22,7 +22,7 @@ class RowList {
 
   void clear();
   // The same, with the memory of another list's values: its ids may be read meanwhile.
-  void restart(RowList& before);
+  void restart(RowGradientList& before);
   // Of the next table: ids and sums of the groups [first, end), or of their entries one by one.
   // Call it any number of times, then end_table().
   void append(const kernels::RowGroups& groups, int64_t first, int64_t end,
@@ -45,12 +45,12 @@ class RowList {
 };
 
 // The rows of one table from several lists, ascending; those of one id in the order of the lists.
-class RowMerge {
+class KWayMerge {
  public:
   // Ids in [begin, end) of a table that they are about to step, which is asked for them ahead of
   // time. With `sum`, the sums of one id are added up, in the order of the lists.
-  RowMerge(std::span<const RowList::Table> lists, int64_t begin, int64_t end,
-           const HeldTable& table, bool sum);
+  KWayMerge(std::span<const RowGradientList::Table> lists, int64_t begin, int64_t end,
+            const TableShard& table, bool sum);
 
   // The next rows, at most `most`: fills ids and values, returns their number.
   int64_t next(int64_t most, int64_t* ids, float* values);
@@ -74,7 +74,7 @@ class RowMerge {
   // 2 n + 1, and keeps the greater; lists stand below the last nodes. The least has won all.
   std::vector<uint64_t> losers_;
   uint64_t winner_ = 0;
-  const HeldTable& table_;
+  const TableShard& table_;
   const int64_t dim_, ahead_;
   const bool sum_;
 };

@@ -29,8 +29,8 @@ int64_t bytes_of_weights(int64_t dim, StorageType storage) {
 
 }  // namespace
 
-HeldTable::HeldTable(int64_t dim, const std::vector<Slot>& slots, const HeldRows& rows,
-                     StorageType storage)
+TableShard::TableShard(int64_t dim, const std::vector<Slot>& slots, const LocalRows& rows,
+                       StorageType storage)
     : rows_(rows),
       dim_(dim),
       storage_(storage),
@@ -52,7 +52,7 @@ HeldTable::HeldTable(int64_t dim, const std::vector<Slot>& slots, const HeldRows
   });
 }
 
-void HeldTable::read(int part, int64_t row, float* out) const {
+void TableShard::read(int part, int64_t row, float* out) const {
   const int64_t position = rows_.position(row);
   if (!is_half(part)) {
     std::copy_n(floats(part, position), dim_, out);
@@ -63,7 +63,7 @@ void HeldTable::read(int part, int64_t row, float* out) const {
   }
 }
 
-void HeldTable::read_rows(std::span<const int64_t> rows, float* out) const {
+void TableShard::read_rows(std::span<const int64_t> rows, float* out) const {
   constexpr size_t kAhead = 32;
   for (size_t i = 0; i < rows.size(); ++i, out += dim_) {
     if (i + kAhead < rows.size()) ask_for(rows[i + kAhead]);
@@ -71,7 +71,7 @@ void HeldTable::read_rows(std::span<const int64_t> rows, float* out) const {
   }
 }
 
-void HeldTable::write(int part, int64_t row, const float* values) {
+void TableShard::write(int part, int64_t row, const float* values) {
   const int64_t position = rows_.position(row);
   if (!is_half(part)) {
     std::copy_n(values, dim_, floats(part, position));
@@ -82,7 +82,7 @@ void HeldTable::write(int part, int64_t row, const float* values) {
   }
 }
 
-void HeldTable::look_up(const kernels::Bags& bags, kernels::Combiner combiner, float* out) const {
+void TableShard::look_up(const kernels::Bags& bags, kernels::Combiner combiner, float* out) const {
   kernels::visit_storage(storage_, [&](auto element) {
     using Element = decltype(element);
     const auto* table = weights<Element>(0);
@@ -94,8 +94,8 @@ void HeldTable::look_up(const kernels::Bags& bags, kernels::Combiner combiner, f
   });
 }
 
-void HeldTable::initialize(int part, int64_t rows, const InitializerFunction& initializer,
-                           const RandomStream& stream) {
+void TableShard::initialize(int part, int64_t rows, const InitializerFunction& initializer,
+                            const RandomStream& stream) {
   const Shape whole = {rows, dim_};
   parallel_for(rows_.count(), kRowsPerBlock, [&](int64_t begin, int64_t end) {
     std::vector<float> rounded(is_half(part) ? dim_ : 0);
@@ -110,8 +110,8 @@ void HeldTable::initialize(int part, int64_t rows, const InitializerFunction& in
   });
 }
 
-void HeldTable::step(const RowUpdate& update, std::span<const int64_t> ids, float* gradients,
-                     const Step& step, RowKeys& keys) {
+void TableShard::step(const RowUpdate& update, std::span<const int64_t> ids, float* gradients,
+                      const Step& step, RowKeys& keys) {
   std::array<int64_t, kRowsAtOnce> positions;
   std::array<uint64_t, kRowsAtOnce> keys_of_rows;
   while (!ids.empty()) {
@@ -141,8 +141,8 @@ void HeldTable::step(const RowUpdate& update, std::span<const int64_t> ids, floa
 // On copies: the rule sees a small table of floats. A row that is stepped several times is rounded
 // each time.
 template <class Half>
-void HeldTable::step_halves(const RowUpdate& update, std::span<const int64_t> positions,
-                            float* gradients, const Step& step, std::span<const uint64_t> keys) {
+void TableShard::step_halves(const RowUpdate& update, std::span<const int64_t> positions,
+                             float* gradients, const Step& step, std::span<const uint64_t> keys) {
   constexpr int64_t kFloatsAtOnce = 4096;  // a half of the L1 cache
   const auto parts = std::ssize(pointers_);
   const int64_t at_once = update.use_gradient_accumulation
@@ -170,7 +170,7 @@ void HeldTable::step_halves(const RowUpdate& update, std::span<const int64_t> po
 }
 
 template <class Half>
-void HeldTable::copy_out(std::span<const int64_t> positions, std::span<float* const> to) const {
+void TableShard::copy_out(std::span<const int64_t> positions, std::span<float* const> to) const {
   kernels::with_constant_dim(dim_, [&]<int64_t kDim>() {
     const int64_t dim = kDim > 0 ? kDim : dim_;
     for (size_t i = 0; i < positions.size(); ++i) {
@@ -185,8 +185,8 @@ void HeldTable::copy_out(std::span<const int64_t> positions, std::span<float* co
 }
 
 template <class Half>
-void HeldTable::copy_in(std::span<const int64_t> positions, std::span<float* const> from,
-                        std::span<const uint64_t> keys) {
+void TableShard::copy_in(std::span<const int64_t> positions, std::span<float* const> from,
+                         std::span<const uint64_t> keys) {
   kernels::with_constant_dim(dim_, [&]<int64_t kDim>() {
     const int64_t dim = kDim > 0 ? kDim : dim_;
     for (size_t i = 0; i < positions.size(); ++i) {

@@ -1,4 +1,4 @@
-// HeldTable: the rows of one table, and their slots, that one process holds.
+// TableShard: the rows of one table, and their slots, that one process holds.
 #pragma once
 
 #include <memory>
@@ -39,13 +39,13 @@ class RowKeys {
 //
 // Weights may be kept as 16-bit floats; slots never are. What is written rounds to the nearest one,
 // what a step leaves stochastically.
-class HeldTable {
+class TableShard {
  public:
   // Weights zero, slots at their initial values.
-  HeldTable(int64_t dim, const std::vector<Slot>& slots, const HeldRows& rows,
-            kernels::StorageType storage = kernels::StorageType::kFloat32);
+  TableShard(int64_t dim, const std::vector<Slot>& slots, const LocalRows& rows,
+             kernels::StorageType storage = kernels::StorageType::kFloat32);
 
-  const HeldRows& rows() const { return rows_; }
+  const LocalRows& rows() const { return rows_; }
   int64_t dim() const { return dim_; }
   kernels::StorageType storage() const { return storage_; }
   // All parts of the rows.
@@ -100,7 +100,7 @@ class HeldTable {
     return row_bytes_ / static_cast<int64_t>(sizeof(T));
   }
 
-  const HeldRows rows_;
+  const LocalRows rows_;
   const int64_t dim_;
   const kernels::StorageType storage_;
   const int64_t weight_bytes_, row_bytes_;  // slots, which are floats, follow the weights

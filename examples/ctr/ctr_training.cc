@@ -38,7 +38,7 @@ OptimizerHandle make_optimizer(const std::string& name, double learning_rate) {
 }
 
 CtrModelOptions with_optimizer(CtrModelOptions options, const OptimizerHandle& optimizer) {
-  options.table_optimizer = optimizer;
+  options.embedding_optimizer = optimizer;
   return options;
 }
 

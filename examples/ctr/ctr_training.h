@@ -18,7 +18,7 @@
 namespace keel::examples {
 
 struct CtrTrainingOptions {
-  CtrModelOptions model;  // its table_optimizer is replaced by the one below
+  CtrModelOptions model;  // its embedding_optimizer is replaced by the one below
   std::string embedding_optimizer;
   double embedding_learning_rate = 0, learning_rate = 0;
   int64_t batch_size = 0;

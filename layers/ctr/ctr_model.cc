@@ -98,7 +98,7 @@ CtrModel make_ctr_model(const CtrFeatures& features, const CtrModelOptions& opti
   Nest<FeatureConfig>::Dict config = {{"deep", deep_config}};
   if (wide) config.emplace("wide", wide_config);
   const layers::TPUEmbedding embedding({.feature_config = Nest<FeatureConfig>(config),
-                                        .optimizer = options.table_optimizer,
+                                        .optimizer = options.embedding_optimizer,
                                         .name = "embedding"});
   const Tensors id_inputs(std::move(ids));
   Tensors::Dict looked_up = {{"deep", id_inputs}};

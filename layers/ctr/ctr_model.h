@@ -17,7 +17,7 @@ struct CtrModelOptions {
   std::vector<int64_t> hidden = {128, 64};  // units of the hidden layers of the top network
   double dropout = 0.0;                     // after each hidden layer
   double embedding_dropout = 0.0;           // of the elements of the looked-up rows
-  TableOptimizer table_optimizer = "adagrad";
+  EmbeddingOptimizer embedding_optimizer = "adagrad";
   std::string storage_dtype = "float32";  // of the tables; see TableConfig
 };
 

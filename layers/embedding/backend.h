@@ -38,7 +38,7 @@ class TPUEmbeddingLayer::Backend {
   virtual void write(int table, const Tensor& values) = 0;
   // What files and checkpoints keep that is not in a variable.
   virtual std::vector<StateEntry> state_entries() const { return {}; }
-  virtual IdCounts odd_ids(size_t feature) const = 0;
+  virtual IdCounts invalid_ids(size_t feature) const = 0;
   // How the tables are looked up where they are variables; none with an engine.
   virtual std::optional<LookupRules> host_rules() const { return {}; }
 
@@ -58,12 +58,12 @@ class TPUEmbeddingLayer::VariableBackend : public TPUEmbeddingLayer::Backend {
   Tensor read(int table) const override;
   void write(int table, const Tensor& values) override;
   std::vector<StateEntry> state_entries() const override;
-  IdCounts odd_ids(size_t feature) const override { return tally_.counts(feature); }
+  IdCounts invalid_ids(size_t feature) const override { return tally_.counts(feature); }
   std::optional<LookupRules> host_rules() const override { return rules_; }
 
  private:
   const LookupRules rules_;
-  IdTally tally_;
+  InvalidIdCounter tally_;
   const std::shared_ptr<HostTables> held_;
 };
 
@@ -78,7 +78,7 @@ class TPUEmbeddingLayer::EngineBackend final : public TPUEmbeddingLayer::Backend
  public:
   // ValueError if a table has no optimizer.
   EngineBackend(const TableSet& tables, const Nest<FeatureConfig>& config,
-                EngineDriverOptions options);
+                EngineSessionOptions options);
   std::vector<Variable> build(const std::vector<Shape>& output_shapes) override;
   bool pools_dense() const override { return true; }
   void check_strategy() const override;
@@ -89,10 +89,10 @@ class TPUEmbeddingLayer::EngineBackend final : public TPUEmbeddingLayer::Backend
   Tensor read(int table) const override;
   void write(int table, const Tensor& values) override;
   std::vector<StateEntry> state_entries() const override;
-  IdCounts odd_ids(size_t feature) const override;
+  IdCounts invalid_ids(size_t feature) const override;
 
  private:
-  EngineDriver driver_;
+  EngineSession driver_;
   Variable virtual_variable_;
 };
 

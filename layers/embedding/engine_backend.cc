@@ -9,7 +9,7 @@ namespace keel {
 
 TPUEmbeddingLayer::EngineBackend::EngineBackend(const TableSet& tables,
                                                 const Nest<FeatureConfig>& config,
-                                                EngineDriverOptions options)
+                                                EngineSessionOptions options)
     : Backend(tables), driver_(tables, config, std::move(options)) {}
 
 std::vector<Variable> TPUEmbeddingLayer::EngineBackend::build(
@@ -44,9 +44,9 @@ Tensors TPUEmbeddingLayer::EngineBackend::look_up(const Tensors& features,
   }
   // An update can only follow where a tape sees the lookup.
   const bool training = GradientTape::any_active();
-  const EngineDriver::Batch batch = driver_.encode_or_take(features, weights, training);
+  const EngineSession::Batch batch = driver_.encode_or_take(features, weights, training);
   const std::vector<Tensor> values = custom_gradient({virtual_variable_.read()}, [&] {
-    EngineDriver::Lookup found = driver_.look_up(batch, training);
+    EngineSession::Lookup found = driver_.look_up(batch, training);
     return WithBackward{
         std::move(found.activations),
         [driver = driver_, ticket = std::move(found.ticket)](std::span<const Gradient> dy) mutable {
@@ -72,8 +72,8 @@ std::vector<StateEntry> TPUEmbeddingLayer::EngineBackend::state_entries() const 
   return driver_.state_entries();
 }
 
-IdCounts TPUEmbeddingLayer::EngineBackend::odd_ids(size_t feature) const {
-  return driver_.odd_ids(feature);
+IdCounts TPUEmbeddingLayer::EngineBackend::invalid_ids(size_t feature) const {
+  return driver_.invalid_ids(feature);
 }
 
 }  // namespace keel

@@ -45,7 +45,7 @@ PartialTPUEmbeddingLayer::PartialTPUEmbeddingLayer(Options options)
       add_small(name, feature.leaf());
     }
   }
-  tally_ = std::make_unique<IdTally>(small_features_.size());
+  tally_ = std::make_unique<InvalidIdCounter>(small_features_.size());
   if (large.empty()) return;
   tpu_embedding_ = track(layers::TPUEmbedding(
       {.feature_config = std::move(large),

@@ -15,7 +15,7 @@ namespace keel {
 
 struct PartialTPUEmbeddingOptions {
   Nest<FeatureConfig> feature_config;  // a dict of features
-  TableOptimizer optimizer = {};       // of the large tables that have not their own
+  EmbeddingOptimizer optimizer = {};   // of the large tables that have not their own
   bool pipeline_execution_with_tensor_core = false;
   std::optional<int64_t> batch_size = {};
   // Tables of more rows than this are large. Unset: none is; 0: all are.
@@ -62,7 +62,7 @@ class PartialTPUEmbeddingLayer final : public Layer {
   std::optional<layers::TPUEmbedding> tpu_embedding_;
   std::map<std::string, layers::Embedding> keras_embedding_layers_;
   Nest<FeatureConfig>::Dict small_features_;
-  std::unique_ptr<IdTally> tally_;  // of small features
+  std::unique_ptr<InvalidIdCounter> tally_;  // of small features
 };
 
 namespace layers {

@@ -28,7 +28,7 @@ Nest<std::optional<TensorLike>> unpack_weights(const Tensors& weights) {
 
 void check_options(const TPUEmbeddingOptions& options, const TableSet& tables) {
   for (const TableSet::Entry& entry : tables.tables) {
-    const TableOptimizer& optimizer = entry.own->optimizer;
+    const EmbeddingOptimizer& optimizer = entry.own->optimizer;
     if (optimizer && optimizer->v1_parameters) {
       throw ValueError("TPUEmbedding: table '", entry.own->name,
                        "' needs an embedding optimizer (tpu::SGD, Adagrad, Adam, ...) or a Keras "
@@ -94,8 +94,8 @@ std::unique_ptr<TPUEmbeddingLayer::Backend> TPUEmbeddingLayer::make_backend(
   }
   return std::make_unique<EngineBackend>(
       tables, features,
-      EngineDriverOptions{.pipeline_execution_with_tensor_core =
-                              options.pipeline_execution_with_tensor_core});
+      EngineSessionOptions{.pipeline_execution_with_tensor_core =
+                               options.pipeline_execution_with_tensor_core});
 }
 
 TPUEmbeddingLayer::TPUEmbeddingLayer(Options options)
@@ -204,7 +204,7 @@ void TPUEmbeddingLayer::update_embedding_table(const Table& table, const Tensor&
 std::vector<std::pair<std::string, IdCounts>> TPUEmbeddingLayer::id_counts() const {
   std::vector<std::pair<std::string, IdCounts>> out;
   for (const std::string& path : flatten_paths(features_)) {
-    out.emplace_back(path, backend_->odd_ids(out.size()));
+    out.emplace_back(path, backend_->invalid_ids(out.size()));
   }
   return out;
 }

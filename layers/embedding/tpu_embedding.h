@@ -35,7 +35,7 @@ struct TPUEmbeddingOptions {
   // For tables without their own. Where the tables are variables it only decides which slots are
   // made and kept in checkpoints: "<table>/<slot>", or those of the Keras optimizer that is given.
   // Unset: none; with an engine every table needs one.
-  TableOptimizer optimizer = {};
+  EmbeddingOptimizer optimizer = {};
   // Under a TPUStrategy: the tables' updates run one step late, after the lookup of the next
   // training step, which therefore does not see them. Evaluation and files do.
   bool pipeline_execution_with_tensor_core = false;

@@ -7,14 +7,14 @@
 namespace keel {
 namespace {
 
-using table_optimizer_internal::state_of;
+using embedding_optimizer_internal::state_of;
 
 TableOptimizerState named(const std::string& name) {
   if (name == "sgd") return state_of(tpu::SGD{});
   if (name == "adagrad") return state_of(tpu::Adagrad{});
   if (name == "adam") return state_of(tpu::Adam{});
   if (name == "ftrl") return state_of(tpu::FTRL{});
-  throw ValueError("TableOptimizer: needs sgd, adagrad, adam or ftrl, received '", name, "'");
+  throw ValueError("EmbeddingOptimizer: needs sgd, adagrad, adam or ftrl, received '", name, "'");
 }
 
 template <class Options>
@@ -55,31 +55,33 @@ bool any_of_classes(auto&& read) {
 
 }  // namespace
 
-TableOptimizer::TableOptimizer(const char* name) : TableOptimizer(std::string(name)) {}
-TableOptimizer::TableOptimizer(const std::string& name)
+EmbeddingOptimizer::EmbeddingOptimizer(const char* name) : EmbeddingOptimizer(std::string(name)) {}
+EmbeddingOptimizer::EmbeddingOptimizer(const std::string& name)
     : state_(std::make_shared<const TableOptimizerState>(named(name))) {}
-TableOptimizer::TableOptimizer(const tpu::SGD& o) : state_(shared(o)) {}
-TableOptimizer::TableOptimizer(const tpu::Adagrad& o) : state_(shared(o)) {}
-TableOptimizer::TableOptimizer(const tpu::Adam& o) : state_(shared(o)) {}
-TableOptimizer::TableOptimizer(const tpu::FTRL& o) : state_(shared(o)) {}
-TableOptimizer::TableOptimizer(const tpu::AdagradMomentum& o) : state_(shared(o)) {}
-TableOptimizer::TableOptimizer(const tpu::CustomOptimizer& o) : state_(shared(o)) {}
-TableOptimizer::TableOptimizer(const tpu::StochasticGradientDescentParameters& o)
+EmbeddingOptimizer::EmbeddingOptimizer(const tpu::SGD& o) : state_(shared(o)) {}
+EmbeddingOptimizer::EmbeddingOptimizer(const tpu::Adagrad& o) : state_(shared(o)) {}
+EmbeddingOptimizer::EmbeddingOptimizer(const tpu::Adam& o) : state_(shared(o)) {}
+EmbeddingOptimizer::EmbeddingOptimizer(const tpu::FTRL& o) : state_(shared(o)) {}
+EmbeddingOptimizer::EmbeddingOptimizer(const tpu::AdagradMomentum& o) : state_(shared(o)) {}
+EmbeddingOptimizer::EmbeddingOptimizer(const tpu::CustomOptimizer& o) : state_(shared(o)) {}
+EmbeddingOptimizer::EmbeddingOptimizer(const tpu::StochasticGradientDescentParameters& o)
     : state_(shared(o)) {}
-TableOptimizer::TableOptimizer(const tpu::AdagradParameters& o) : state_(shared(o)) {}
-TableOptimizer::TableOptimizer(const tpu::AdamParameters& o) : state_(shared(o)) {}
-TableOptimizer::TableOptimizer(const tpu::FtrlParameters& o) : state_(shared(o)) {}
-TableOptimizer::TableOptimizer(const tpu::ProximalAdagradParameters& o) : state_(shared(o)) {}
-TableOptimizer::TableOptimizer(const tpu::ProximalYogiParameters& o) : state_(shared(o)) {}
-TableOptimizer::TableOptimizer(const tpu::MomentumParameters& o) : state_(shared(o)) {}
-TableOptimizer::TableOptimizer(const tpu::RMSPropParameters& o) : state_(shared(o)) {}
-TableOptimizer::TableOptimizer(const tpu::FrequencyEstimatorParameters& o) : state_(shared(o)) {}
-TableOptimizer::TableOptimizer(std::shared_ptr<Optimizer> keras_optimizer)
+EmbeddingOptimizer::EmbeddingOptimizer(const tpu::AdagradParameters& o) : state_(shared(o)) {}
+EmbeddingOptimizer::EmbeddingOptimizer(const tpu::AdamParameters& o) : state_(shared(o)) {}
+EmbeddingOptimizer::EmbeddingOptimizer(const tpu::FtrlParameters& o) : state_(shared(o)) {}
+EmbeddingOptimizer::EmbeddingOptimizer(const tpu::ProximalAdagradParameters& o)
+    : state_(shared(o)) {}
+EmbeddingOptimizer::EmbeddingOptimizer(const tpu::ProximalYogiParameters& o) : state_(shared(o)) {}
+EmbeddingOptimizer::EmbeddingOptimizer(const tpu::MomentumParameters& o) : state_(shared(o)) {}
+EmbeddingOptimizer::EmbeddingOptimizer(const tpu::RMSPropParameters& o) : state_(shared(o)) {}
+EmbeddingOptimizer::EmbeddingOptimizer(const tpu::FrequencyEstimatorParameters& o)
+    : state_(shared(o)) {}
+EmbeddingOptimizer::EmbeddingOptimizer(std::shared_ptr<Optimizer> keras_optimizer)
     : state_(shared(keras_optimizer)) {}
 
-TableOptimizer translate_keras_optimizer(const OptimizerHandle& optimizer) { return optimizer; }
+EmbeddingOptimizer translate_keras_optimizer(const OptimizerHandle& optimizer) { return optimizer; }
 
-bool operator==(const TableOptimizer& a, const TableOptimizer& b) {
+bool operator==(const EmbeddingOptimizer& a, const EmbeddingOptimizer& b) {
   if (a.state_ == b.state_) return true;
   if (!a || !b) return false;
   const TableOptimizerState &x = *a, &y = *b;
@@ -90,34 +92,36 @@ bool operator==(const TableOptimizer& a, const TableOptimizer& b) {
                         x.hyperparameters == y.hyperparameters));
 }
 
-size_t TableOptimizer::hash() const {
+size_t EmbeddingOptimizer::hash() const {
   if (state_ == nullptr) return 0;
   if (state_->source != nullptr) return std::hash<const void*>()(state_->source.get());
   return combined(hash_of(state_->config), state_->learning_rate.hash());
 }
 
-TableOptimizer TableOptimizer::with_learning_rate(LearningRate rate) const {
+EmbeddingOptimizer EmbeddingOptimizer::with_learning_rate(LearningRate rate) const {
   if (state_ == nullptr) {
-    throw RuntimeError("TableOptimizer.with_learning_rate: needs an optimizer, received none");
+    throw RuntimeError("EmbeddingOptimizer.with_learning_rate: needs an optimizer, received none");
   }
   auto state = std::make_shared<TableOptimizerState>(*state_);
   state->learning_rate = std::move(rate);
   state->source = nullptr;
-  TableOptimizer out;
+  EmbeddingOptimizer out;
   out.state_ = std::move(state);
   return out;
 }
 
-double TableOptimizer::current_learning_rate() const {
+double EmbeddingOptimizer::current_learning_rate() const {
   if (state_ == nullptr) {
-    throw RuntimeError("TableOptimizer.current_learning_rate: needs an optimizer, received none");
+    throw RuntimeError(
+        "EmbeddingOptimizer.current_learning_rate: needs an optimizer, received none");
   }
   return state_->source != nullptr ? state_->source->learning_rate() : state_->learning_rate(0);
 }
 
-std::vector<double> TableOptimizer::current_hyperparameters() const {
+std::vector<double> EmbeddingOptimizer::current_hyperparameters() const {
   if (state_ == nullptr) {
-    throw RuntimeError("TableOptimizer.current_hyperparameters: needs an optimizer, received none");
+    throw RuntimeError(
+        "EmbeddingOptimizer.current_hyperparameters: needs an optimizer, received none");
   }
   std::vector<double> out;
   for (const LearningRate& h : state_->hyperparameters) out.push_back(h(0));
@@ -137,7 +141,7 @@ distribute::RowUpdate row_update(const TableOptimizerState& o) {
           .lazy = o.lazy};
 }
 
-Config encode(const TableOptimizer& optimizer) {
+Config encode(const EmbeddingOptimizer& optimizer) {
   if (!optimizer) return {};
   if (optimizer->source != nullptr) {
     return Config::dict({{"keras", optimizers::serialize(*optimizer->source)}});
@@ -155,19 +159,20 @@ Config encode(const TableOptimizer& optimizer) {
   return Config::dict({{"class_name", optimizer->class_name}, {"config", std::move(config)}});
 }
 
-void decode(const Config& config, TableOptimizer& optimizer) {
+void decode(const Config& config, EmbeddingOptimizer& optimizer) {
   if (config.is_null()) {
     optimizer = {};
     return;
   }
   if (const Config* keras = config.find("keras")) {
-    optimizer = TableOptimizer(optimizers::deserialize(*keras));
+    optimizer = EmbeddingOptimizer(optimizers::deserialize(*keras));
     return;
   }
   const std::string& name = config["class_name"].string();
   const auto read = [&]<class Options>(const Options&) {
     if (name != Options::kClassName) return false;
-    optimizer = TableOptimizer(from_config<Options>(config["config"], "TableOptimizer " + name));
+    optimizer =
+        EmbeddingOptimizer(from_config<Options>(config["config"], "EmbeddingOptimizer " + name));
     return true;
   };
   if (!any_of_classes<tpu::SGD, tpu::Adagrad, tpu::Adam, tpu::FTRL, tpu::AdagradMomentum,
@@ -175,7 +180,7 @@ void decode(const Config& config, TableOptimizer& optimizer) {
                       tpu::AdamParameters, tpu::FtrlParameters, tpu::ProximalAdagradParameters,
                       tpu::ProximalYogiParameters, tpu::MomentumParameters, tpu::RMSPropParameters,
                       tpu::FrequencyEstimatorParameters>(read)) {
-    throw ValueError("TableOptimizer: unknown class '", name, "'");
+    throw ValueError("EmbeddingOptimizer: unknown class '", name, "'");
   }
 }
 

@@ -1,4 +1,4 @@
-// TableOptimizer: how an embedding engine updates the rows of a table. It differs from the
+// EmbeddingOptimizer: how an embedding engine updates the rows of a table. It differs from the
 // optimizers for dense variables: Adagrad has no epsilon, Adam no bias correction and its epsilon
 // inside the root, and only rows that a batch looked up are touched.
 #pragma once
@@ -34,7 +34,8 @@ struct FrequencyEstimatorParameters;
 struct TableOptimizerState {
   std::string class_name;  // "SGD", "Adagrad", ...; of V1 parameters "AdagradParameters", ...
   std::shared_ptr<const EngineRule> rule;
-  // At the time of translation if there is a source; TableOptimizer::current_learning_rate knows.
+  // At the time of translation if there is a source; EmbeddingOptimizer::current_learning_rate
+  // knows.
   LearningRate learning_rate = 0.01;
   // Bounds of each element of the summed row gradient, before the rule.
   std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
@@ -76,30 +77,30 @@ struct TableOptimizerState {
 // an Adam that is not lazy without gradient accumulation, a schedule as rate of an embedding
 // optimizer, another number of slot initializers than of slot names, and a Keras optimizer or
 // setting that an engine does not have (see translate_keras_optimizer).
-class TableOptimizer {
+class EmbeddingOptimizer {
  public:
-  TableOptimizer() = default;                           // unset
-  TableOptimizer(const char* name);                     // NOLINT: implicit
-  TableOptimizer(const std::string& name);              // NOLINT: implicit
-  TableOptimizer(const tpu::SGD& options);              // NOLINT: implicit
-  TableOptimizer(const tpu::Adagrad& options);          // NOLINT: implicit
-  TableOptimizer(const tpu::Adam& options);             // NOLINT: implicit
-  TableOptimizer(const tpu::FTRL& options);             // NOLINT: implicit
-  TableOptimizer(const tpu::AdagradMomentum& options);  // NOLINT: implicit
-  TableOptimizer(const tpu::CustomOptimizer& options);  // NOLINT: implicit
+  EmbeddingOptimizer() = default;                           // unset
+  EmbeddingOptimizer(const char* name);                     // NOLINT: implicit
+  EmbeddingOptimizer(const std::string& name);              // NOLINT: implicit
+  EmbeddingOptimizer(const tpu::SGD& options);              // NOLINT: implicit
+  EmbeddingOptimizer(const tpu::Adagrad& options);          // NOLINT: implicit
+  EmbeddingOptimizer(const tpu::Adam& options);             // NOLINT: implicit
+  EmbeddingOptimizer(const tpu::FTRL& options);             // NOLINT: implicit
+  EmbeddingOptimizer(const tpu::AdagradMomentum& options);  // NOLINT: implicit
+  EmbeddingOptimizer(const tpu::CustomOptimizer& options);  // NOLINT: implicit
   // Of the V1 engine.
-  TableOptimizer(const tpu::StochasticGradientDescentParameters& options);  // NOLINT: implicit
-  TableOptimizer(const tpu::AdagradParameters& options);                    // NOLINT: implicit
-  TableOptimizer(const tpu::AdamParameters& options);                       // NOLINT: implicit
-  TableOptimizer(const tpu::FtrlParameters& options);                       // NOLINT: implicit
-  TableOptimizer(const tpu::ProximalAdagradParameters& options);            // NOLINT: implicit
-  TableOptimizer(const tpu::ProximalYogiParameters& options);               // NOLINT: implicit
-  TableOptimizer(const tpu::MomentumParameters& options);                   // NOLINT: implicit
-  TableOptimizer(const tpu::RMSPropParameters& options);                    // NOLINT: implicit
-  TableOptimizer(const tpu::FrequencyEstimatorParameters& options);         // NOLINT: implicit
+  EmbeddingOptimizer(const tpu::StochasticGradientDescentParameters& options);  // NOLINT: implicit
+  EmbeddingOptimizer(const tpu::AdagradParameters& options);                    // NOLINT: implicit
+  EmbeddingOptimizer(const tpu::AdamParameters& options);                       // NOLINT: implicit
+  EmbeddingOptimizer(const tpu::FtrlParameters& options);                       // NOLINT: implicit
+  EmbeddingOptimizer(const tpu::ProximalAdagradParameters& options);            // NOLINT: implicit
+  EmbeddingOptimizer(const tpu::ProximalYogiParameters& options);               // NOLINT: implicit
+  EmbeddingOptimizer(const tpu::MomentumParameters& options);                   // NOLINT: implicit
+  EmbeddingOptimizer(const tpu::RMSPropParameters& options);                    // NOLINT: implicit
+  EmbeddingOptimizer(const tpu::FrequencyEstimatorParameters& options);         // NOLINT: implicit
   template <std::derived_from<Optimizer> T>
-  TableOptimizer(const Handle<T>& optimizer)  // NOLINT: implicit
-      : TableOptimizer(std::shared_ptr<Optimizer>(optimizer.shared())) {}
+  EmbeddingOptimizer(const Handle<T>& optimizer)  // NOLINT: implicit
+      : EmbeddingOptimizer(std::shared_ptr<Optimizer>(optimizer.shared())) {}
 
   explicit operator bool() const { return state_ != nullptr; }
   const TableOptimizerState* operator->() const { return state_.get(); }
@@ -107,7 +108,7 @@ class TableOptimizer {
 
   // By value: the same class and equal parameters; functions and initializers by identity (see
   // SharedFunction). Translated ones are equal if their source is the same object.
-  friend bool operator==(const TableOptimizer& a, const TableOptimizer& b);
+  friend bool operator==(const EmbeddingOptimizer& a, const EmbeddingOptimizer& b);
   size_t hash() const;  // equal for equal ones
 
   // The rate now: of the source optimizer's iterations, or the number or callable given.
@@ -115,12 +116,12 @@ class TableOptimizer {
   double current_learning_rate() const;
   // The same with another rate, a number or a function; a translated one follows its source no
   // more. RuntimeError if unset.
-  TableOptimizer with_learning_rate(LearningRate rate) const;
+  EmbeddingOptimizer with_learning_rate(LearningRate rate) const;
   // The hyper-parameters of a custom optimizer now.
   std::vector<double> current_hyperparameters() const;
 
  private:
-  explicit TableOptimizer(std::shared_ptr<Optimizer> keras_optimizer);
+  explicit EmbeddingOptimizer(std::shared_ptr<Optimizer> keras_optimizer);
   std::shared_ptr<const TableOptimizerState> state_;
 };
 
@@ -130,7 +131,7 @@ class TableOptimizer {
 // learning rate, weight_decay (of all variables: exclude_from_weight_decay is refused), and
 // initial_accumulator_value, beta_1, beta_2, epsilon of Adam, and learning_rate_power, l1, l2, beta
 // of Ftrl that has not its default.
-TableOptimizer translate_keras_optimizer(const OptimizerHandle& optimizer);
+EmbeddingOptimizer translate_keras_optimizer(const OptimizerHandle& optimizer);
 
 // What happens to one row.
 distribute::RowUpdate row_update(const TableOptimizerState& optimizer);
@@ -138,12 +139,12 @@ distribute::RowUpdate row_update(const TableOptimizerState& optimizer);
 // Null if unset; {"class_name", "config"} of an embedding optimizer; the same under "keras" for a
 // translated one. A rate that is a function is written as its value of now: no file can hold it.
 // NotImplementedError for a custom optimizer and one with a slot_variable_creation_fn.
-Config encode(const TableOptimizer& optimizer);
-void decode(const Config& config, TableOptimizer& optimizer);
+Config encode(const EmbeddingOptimizer& optimizer);
+void decode(const Config& config, EmbeddingOptimizer& optimizer);
 
 }  // namespace keel
 
 template <>
-struct std::hash<keel::TableOptimizer> {
-  size_t operator()(const keel::TableOptimizer& optimizer) const { return optimizer.hash(); }
+struct std::hash<keel::EmbeddingOptimizer> {
+  size_t operator()(const keel::EmbeddingOptimizer& optimizer) const { return optimizer.hash(); }
 };

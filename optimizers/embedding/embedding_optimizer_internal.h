@@ -1,10 +1,10 @@
-// How the options of embedding optimizers become what engines see. Internal to TableOptimizer.
+// How the options of embedding optimizers become what engines see. Internal to EmbeddingOptimizer.
 #pragma once
 
 #include <keel/optimizers/embedding/embedding_optimizer.h>
 #include <keel/optimizers/embedding/tpu_parameters.h>
 
-namespace keel::table_optimizer_internal {
+namespace keel::embedding_optimizer_internal {
 
 // ValueError with the class, the parameter and its value.
 void check_positive(const char* who, const char* name, double value);
@@ -45,7 +45,7 @@ void set_ftrl(TableOptimizerState& state, const Options& o) {
            {"accumulators", "linears"});
 }
 
-// Checks the options; ValueError as TableOptimizer says.
+// Checks the options; ValueError as EmbeddingOptimizer says.
 TableOptimizerState state_of(const tpu::SGD& o);
 TableOptimizerState state_of(const tpu::Adagrad& o);
 TableOptimizerState state_of(const tpu::Adam& o);
@@ -64,4 +64,4 @@ TableOptimizerState state_of(const tpu::FrequencyEstimatorParameters& o);
 // Of a Keras optimizer; null: ValueError.
 TableOptimizerState state_of(std::shared_ptr<Optimizer> keras_optimizer);
 
-}  // namespace keel::table_optimizer_internal
+}  // namespace keel::embedding_optimizer_internal

@@ -2,7 +2,7 @@
 
 #include <keel/optimizers/embedding/embedding_optimizer_internal.h>
 
-namespace keel::table_optimizer_internal {
+namespace keel::embedding_optimizer_internal {
 namespace {
 
 void refuse_schedule(const char* who, const char* name, const LearningRate& rate) {
@@ -163,4 +163,4 @@ TableOptimizerState state_of(const tpu::CustomOptimizer& o) {
   return state;
 }
 
-}  // namespace keel::table_optimizer_internal
+}  // namespace keel::embedding_optimizer_internal

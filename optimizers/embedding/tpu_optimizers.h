@@ -1,5 +1,5 @@
 // The options of embedding optimizers (tf.tpu.experimental.embedding.SGD, Adagrad, ...). Each
-// converts to a TableOptimizer (optimizers/embedding/embedding_optimizer.h), which checks it.
+// converts to a EmbeddingOptimizer (optimizers/embedding/embedding_optimizer.h), which checks it.
 #pragma once
 
 #include <optional>

@@ -2,7 +2,7 @@
 
 #include <keel/optimizers/embedding/embedding_optimizer_internal.h>
 
-namespace keel::table_optimizer_internal {
+namespace keel::embedding_optimizer_internal {
 namespace {
 
 double required(const char* who, const char* name, const std::optional<double>& value) {
@@ -156,4 +156,4 @@ TableOptimizerState state_of(const tpu::FrequencyEstimatorParameters& o) {
   return state;
 }
 
-}  // namespace keel::table_optimizer_internal
+}  // namespace keel::embedding_optimizer_internal

@@ -1,6 +1,6 @@
 // The parameters of embedding optimizers of the V1 engine (tf.compat.v1.tpu.experimental). Each
-// converts to a TableOptimizer (optimizers/embedding/embedding_optimizer.h), which checks it and
-// which the V1 engine and EmbeddingConfigSpec take; other engines refuse it.
+// converts to a EmbeddingOptimizer (optimizers/embedding/embedding_optimizer.h), which checks it
+// and which the V1 engine and EmbeddingConfigSpec take; other engines refuse it.
 #pragma once
 
 #include <optional>

@@ -6,7 +6,7 @@
 #include <keel/optimizers/ftrl.h>
 #include <keel/optimizers/sgd.h>
 
-namespace keel::table_optimizer_internal {
+namespace keel::embedding_optimizer_internal {
 namespace {
 
 bool is_off(const Config& value) {
@@ -27,7 +27,7 @@ void check_settings(const char* class_name, Options options,
     if (key == "name" || key == "learning_rate" || std::ranges::count(carried, key) > 0) continue;
     const Config& needed = defaults[key];
     if (value == needed || (is_off(value) && is_off(needed))) continue;
-    throw ValueError("TableOptimizer: a Keras ", class_name, " for tables needs ", key, " ",
+    throw ValueError("EmbeddingOptimizer: a Keras ", class_name, " for tables needs ", key, " ",
                      to_json(needed), ", received ", to_json(value));
   }
 }
@@ -76,7 +76,7 @@ std::optional<TableOptimizerState> translated_as(const Optimizer& optimizer) {
   const auto* found = dynamic_cast<const Class*>(&optimizer);
   if (found == nullptr) return {};
   if (found->options().weight_decay.value_or(0) != 0 && optimizer.excludes_from_weight_decay()) {
-    throw ValueError("TableOptimizer: a Keras ", optimizer.class_name(),
+    throw ValueError("EmbeddingOptimizer: a Keras ", optimizer.class_name(),
                      " for tables needs weight_decay for all variables, received one with "
                      "exclude_from_weight_decay");
   }
@@ -88,7 +88,7 @@ TableOptimizerState translated(const Optimizer& optimizer) {
   if (auto state = translated_as<AdagradOptimizer>(optimizer)) return *state;
   if (auto state = translated_as<AdamOptimizer>(optimizer)) return *state;
   if (auto state = translated_as<FtrlOptimizer>(optimizer)) return *state;
-  throw ValueError("TableOptimizer: needs a Keras SGD, Adagrad, Adam or Ftrl, received ",
+  throw ValueError("EmbeddingOptimizer: needs a Keras SGD, Adagrad, Adam or Ftrl, received ",
                    optimizer.class_name());
 }
 
@@ -96,7 +96,7 @@ TableOptimizerState translated(const Optimizer& optimizer) {
 
 TableOptimizerState state_of(std::shared_ptr<Optimizer> keras_optimizer) {
   if (keras_optimizer == nullptr) {
-    throw ValueError("TableOptimizer: needs an optimizer, received an empty handle");
+    throw ValueError("EmbeddingOptimizer: needs an optimizer, received an empty handle");
   }
   TableOptimizerState state = translated(*keras_optimizer);
   state.learning_rate = keras_optimizer->learning_rate_source();
@@ -107,4 +107,4 @@ TableOptimizerState state_of(std::shared_ptr<Optimizer> keras_optimizer) {
   return state;
 }
 
-}  // namespace keel::table_optimizer_internal
+}  // namespace keel::embedding_optimizer_internal

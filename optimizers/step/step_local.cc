@@ -75,7 +75,7 @@ struct Held {
 
   int64_t dim;
   VariableUpdate<T> update;
-  HeldUpdate<T> dense;
+  BufferedUpdate<T> dense;
   LazyTable* lazy;
   std::optional<SummedRows<T>> rows;
 };

@@ -106,12 +106,12 @@ void change_shared_rows(Communicator& communicator, const Some& rows,
   }
 }
 
-using HeldUpdates = std::vector<HeldUpdate<float>>;
+using HeldUpdates = std::vector<BufferedUpdate<float>>;
 
 void clip(Communicator& communicator, const StepPlan& plan, HeldUpdates& dense,
           std::vector<OwnedRows>& rows) {
   std::vector<double> squares;
-  for (HeldUpdate<float>& held : dense) squares.push_back(held.squares());
+  for (BufferedUpdate<float>& held : dense) squares.push_back(held.squares());
   for (const OwnedRows& table : rows) {
     squares.push_back(
         kernels::sum_of_squares(table.values.data(), static_cast<int64_t>(table.values.size())));
@@ -127,7 +127,7 @@ void clip(Communicator& communicator, const StepPlan& plan, HeldUpdates& dense,
 
 void step_layerwise(Communicator& communicator, HeldUpdates& dense) {
   std::vector<double> squares;
-  for (HeldUpdate<float>& held : dense) {
+  for (BufferedUpdate<float>& held : dense) {
     const SumsOfSquares sums = held.direct();
     squares.push_back(sums.values);
     squares.push_back(sums.directions);
@@ -166,7 +166,7 @@ bool step_together(Communicator& communicator, const StepPlan& plan, const Updat
   if (layerwise) {
     step_layerwise(communicator, held);
   } else {
-    for (HeldUpdate<float>& h : held) h.finish();
+    for (BufferedUpdate<float>& h : held) h.finish();
   }
   if (!dense.empty() && shares) share_values(communicator, dense);
   if (!rows.empty()) change_shared_rows(communicator, rows, std::move(owned));

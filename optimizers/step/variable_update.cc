@@ -149,7 +149,7 @@ void VariableUpdate<T>::average(int64_t begin, int64_t n) {
 
 template <class T>
 template <class Fn>
-void HeldUpdate<T>::for_each(const Fn& fn) {
+void BufferedUpdate<T>::for_each(const Fn& fn) {
   constexpr int64_t kRuns = 16;  // of one worker at a time
   parallel_for(static_cast<int64_t>(runs_.size()), kRuns, [&](int64_t first, int64_t end) {
     VariableUpdate<T> update = update_;
@@ -158,7 +158,7 @@ void HeldUpdate<T>::for_each(const Fn& fn) {
 }
 
 template <class T>
-void HeldUpdate<T>::take_all(const T* gradient, int64_t size) {
+void BufferedUpdate<T>::take_all(const T* gradient, int64_t size) {
   for (int64_t begin = 0; begin < size; begin += kBuffer) {
     runs_.push_back({.begin = begin, .n = std::min(kBuffer, size - begin), .at = begin});
   }
@@ -169,7 +169,7 @@ void HeldUpdate<T>::take_all(const T* gradient, int64_t size) {
 }
 
 template <class T>
-void HeldUpdate<T>::take(int64_t begin, const T* gradient, int64_t n) {
+void BufferedUpdate<T>::take(int64_t begin, const T* gradient, int64_t n) {
   const auto at = static_cast<int64_t>(values_.size());
   runs_.push_back({.begin = begin, .n = n, .at = at});
   values_.resize(at + n);
@@ -177,7 +177,7 @@ void HeldUpdate<T>::take(int64_t begin, const T* gradient, int64_t n) {
 }
 
 template <class T>
-double HeldUpdate<T>::squares() {
+double BufferedUpdate<T>::squares() {
   std::vector<double> of_runs(runs_.size());
   for_each([&](VariableUpdate<T>&, int64_t r, const Run& run, const T* values) {
     of_runs[r] = kernels::sum_of_squares(values, run.n);
@@ -188,13 +188,13 @@ double HeldUpdate<T>::squares() {
 }
 
 template <class T>
-void HeldUpdate<T>::scale(double factor) {
+void BufferedUpdate<T>::scale(double factor) {
   if (factor == 1) return;
   for (T& x : values_) x *= static_cast<T>(factor);
 }
 
 template <class T>
-SumsOfSquares HeldUpdate<T>::direct() {
+SumsOfSquares BufferedUpdate<T>::direct() {
   std::vector<SumsOfSquares> of_runs(runs_.size());
   for_each([&](VariableUpdate<T>& update, int64_t r, const Run& run, T* values) {
     update.direct(run.begin, values, run.n);
@@ -210,7 +210,7 @@ SumsOfSquares HeldUpdate<T>::direct() {
 }
 
 template <class T>
-void HeldUpdate<T>::finish() {
+void BufferedUpdate<T>::finish() {
   for_each([](VariableUpdate<T>& update, int64_t, const Run& run, T* values) {
     update.change(run.begin, values, run.n);
     update.average(run.begin, run.n);
@@ -218,7 +218,7 @@ void HeldUpdate<T>::finish() {
 }
 
 template <class T>
-void HeldUpdate<T>::move(double ratio) {
+void BufferedUpdate<T>::move(double ratio) {
   for_each([&](VariableUpdate<T>& update, int64_t, const Run& run, T* values) {
     update.move(run.begin, values, run.n, ratio);
     update.average(run.begin, run.n);
@@ -227,7 +227,7 @@ void HeldUpdate<T>::move(double ratio) {
 
 template class VariableUpdate<float>;
 template class VariableUpdate<double>;
-template class HeldUpdate<float>;
-template class HeldUpdate<double>;
+template class BufferedUpdate<float>;
+template class BufferedUpdate<double>;
 
 }  // namespace keel

@@ -1,6 +1,6 @@
 // What a step does to the elements of one variable.
 //
-// VariableUpdate writes an element as soon as its gradient is known. HeldUpdate first takes all
+// VariableUpdate writes an element as soon as its gradient is known. BufferedUpdate first takes all
 // gradients, for steps that need the norm of a whole one, and then goes through the same stages.
 // T is the variable's element type.
 #pragma once
@@ -66,9 +66,9 @@ struct SumsOfSquares {
 };
 
 template <class T>
-class HeldUpdate {
+class BufferedUpdate {
  public:
-  explicit HeldUpdate(VariableUpdate<T> update) : update_(std::move(update)) {}
+  explicit BufferedUpdate(VariableUpdate<T> update) : update_(std::move(update)) {}
 
   // Either all elements at once, by several workers, or run after run.
   void take_all(const T* gradient, int64_t size);

@@ -149,7 +149,7 @@ void EstimatorRun::make_engine(int64_t batch_size) {
       .feature_to_config_dict = configs_.feature_to_config_dict,
       .batch_size = batch_size,
       .mode = training ? tpu::v1::Mode::kTraining : tpu::v1::Mode::kInference,
-      .optimization_parameters = training ? spec->optimization_parameters : TableOptimizer(),
+      .optimization_parameters = training ? spec->optimization_parameters : EmbeddingOptimizer(),
       .partition_strategy = spec->partition_strategy,
       .pipeline_execution_with_tensor_core = spec->pipeline_execution_with_tensor_core,
       .profile_data_directory = spec->profile_data_directory});

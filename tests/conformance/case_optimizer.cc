@@ -36,14 +36,14 @@ Options options_of(const Config& parameters) {
 }
 
 template <class Options>
-TableOptimizer optimizer_of(const Config& parameters, std::function<double()> learning_rate) {
+EmbeddingOptimizer optimizer_of(const Config& parameters, std::function<double()> learning_rate) {
   auto options = options_of<Options>(parameters);
   options.learning_rate = std::move(learning_rate);
   return options;
 }
 
 template <class Options>
-TableOptimizer v1_of(const Config& parameters) {
+EmbeddingOptimizer v1_of(const Config& parameters) {
   auto options = options_of<Options>(parameters);
   if (!options.learning_rate) options.learning_rate = 1;
   return options;
@@ -69,7 +69,8 @@ bool is_v1_type(const std::string& type) {
   return kTypes.count(type) != 0;
 }
 
-TableOptimizer table_optimizer_of(const Config& optimizer, std::function<double()> learning_rate) {
+EmbeddingOptimizer table_optimizer_of(const Config& optimizer,
+                                      std::function<double()> learning_rate) {
   const Config parameters = with_clipvalue(parameters_of(optimizer));
   const std::string type = optimizer["type"].string();
   if (type == "sgd") return optimizer_of<tpu::SGD>(parameters, std::move(learning_rate));
@@ -80,7 +81,7 @@ TableOptimizer table_optimizer_of(const Config& optimizer, std::function<double(
   return optimizer_of<tpu::AdagradMomentum>(parameters, std::move(learning_rate));
 }
 
-TableOptimizer v1_parameters_of(const Config& optimizer) {
+EmbeddingOptimizer v1_parameters_of(const Config& optimizer) {
   Config parameters = parameters_of(optimizer);
   const std::string type = optimizer["type"].string();
   if (type == "momentum") return v1_of<tpu::MomentumParameters>(parameters);

@@ -14,8 +14,9 @@ bool is_v1_type(const std::string& type);
 
 // `optimizer`: {"type", parameters under their public names, "clip_gradient_min" and
 // "clip_gradient_max" for clipvalue}. ValueError naming an unknown type or parameter.
-TableOptimizer table_optimizer_of(const Config& optimizer, std::function<double()> learning_rate);
+EmbeddingOptimizer table_optimizer_of(const Config& optimizer,
+                                      std::function<double()> learning_rate);
 // Of a V1 type, whose rate is the table's.
-TableOptimizer v1_parameters_of(const Config& optimizer);
+EmbeddingOptimizer v1_parameters_of(const Config& optimizer);
 
 }  // namespace keel::conformance

@@ -56,7 +56,7 @@ class TrainerBase : public Trainer {
     for (const auto& [name, input] : training_.steps.at(0).features) out.emplace(name, feature);
     return out;
   }
-  TableOptimizer optimizer() {
+  EmbeddingOptimizer optimizer() {
     return table_optimizer_of(training_.optimizer, [this] { return training_.rate(step_); });
   }
 
@@ -155,7 +155,7 @@ class MidLevelTrainer final : public TrainerBase {
 
 using EngineV1 = tpu::v1::TPUEmbedding;
 
-EngineV1 engine_v1(const Training& training, const TableOptimizer& parameters, int cores) {
+EngineV1 engine_v1(const Training& training, const EmbeddingOptimizer& parameters, int cores) {
   tpu::v1::TPUEmbeddingOptions options;
   const auto rate = [&training](int64_t step) { return training.rate(static_cast<size_t>(step)); };
   options.table_to_config_dict.emplace(
@@ -225,7 +225,7 @@ class V1Trainer final : public TrainerBase {
     return out;
   }
 
-  const TableOptimizer parameters_;
+  const EmbeddingOptimizer parameters_;
   EngineV1 engine_;
   std::vector<StateEntry> state_;  // of the table, then of its slots
 };

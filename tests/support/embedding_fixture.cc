@@ -144,7 +144,7 @@ Tensors Standard::ragged_batch(int64_t begin, int64_t end) {
           {"friends", ragged(cut(kFriends, begin, end))}};
 }
 
-layers::TPUEmbedding Standard::layer(const TableOptimizer& optimizer, const Tensors& like,
+layers::TPUEmbedding Standard::layer(const EmbeddingOptimizer& optimizer, const Tensors& like,
                                      int64_t video_steps, int64_t user_steps) const {
   layers::TPUEmbedding out(
       {.feature_config = features(video_steps, user_steps), .optimizer = optimizer});

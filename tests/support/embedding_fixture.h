@@ -59,7 +59,7 @@ struct Standard {
   static Tensors sparse_batch(int64_t begin = 0, int64_t end = 4);
   static Tensors ragged_batch(int64_t begin = 0, int64_t end = 4);
   // Built for batches like this, tables filled.
-  layers::TPUEmbedding layer(const TableOptimizer& optimizer, const Tensors& like,
+  layers::TPUEmbedding layer(const EmbeddingOptimizer& optimizer, const Tensors& like,
                              int64_t video_steps = 0, int64_t user_steps = 0) const;
 };
 // Sum over features of sums of squares, divided by `rows`.

@@ -329,8 +329,8 @@ std::string RandomCase::describe() const {
   return out.str();
 }
 
-TableOptimizer optimizer_of(const Optimizer& o, double rate) {
-  const auto with_tail = [&](auto options) -> TableOptimizer {
+EmbeddingOptimizer optimizer_of(const Optimizer& o, double rate) {
+  const auto with_tail = [&](auto options) -> EmbeddingOptimizer {
     options.learning_rate = rate;
     options.use_gradient_accumulation = o.accumulate;
     options.clip_weight_min = o.clip_weight_min;

@@ -72,7 +72,7 @@ struct RandomCase {
 RandomCase random_case(uint64_t seed, Rules rules);
 
 // The library's side.
-TableOptimizer optimizer_of(const Optimizer& optimizer, double rate);
+EmbeddingOptimizer optimizer_of(const Optimizer& optimizer, double rate);
 Tensor tensor_of(const Rows& rows, const Shape& shape);
 TensorLike ids_of(const RandomFeature& feature, const Ids& ids);
 std::optional<TensorLike> weights_of(const Ids& ids);

@@ -45,7 +45,7 @@ void check_table(const std::string& who, const TableConfig& table) {
 
 // Beside the class and config of an optimizer, where Keras's readers pass over it: what it was made
 // from.
-constexpr char kOwnOptimizer[] = "table_optimizer";
+constexpr char kOwnOptimizer[] = "embedding_optimizer";
 
 Config keras_object(const char* module, const Config& class_name, Config config) {
   return Config::dict({{"module", module},
@@ -55,7 +55,7 @@ Config keras_object(const char* module, const Config& class_name, Config config)
 }
 
 // As keras_rs reads one: an optimizer of Keras. Those that Keras has no class for stay as they are.
-Config keras_optimizer(const TableOptimizer& optimizer) {
+Config keras_optimizer(const EmbeddingOptimizer& optimizer) {
   const Config own = encode(optimizer);
   if (own.is_null()) return own;
   if (const Config* const source = own.find("keras")) return *source;
@@ -97,7 +97,7 @@ Config with_our_optimizer(Config table) {
   const Config* optimizer = table.find("optimizer");
   if (optimizer == nullptr) return table;
   if (optimizer->is_string()) {
-    table.set("optimizer", encode(TableOptimizer(optimizer->string())));
+    table.set("optimizer", encode(EmbeddingOptimizer(optimizer->string())));
   } else if (const Config* own = optimizer->is_dict() ? optimizer->find(kOwnOptimizer) : nullptr) {
     table.set("optimizer", Config(*own));
   } else if (optimizer->is_dict() && optimizer->find("module") != nullptr) {
@@ -210,7 +210,7 @@ Config encode_feature_configs(const Nest<FeatureConfig>& features) {
 
 Nest<FeatureConfig> decode_feature_configs(const Config& features, const Config& tables) {
   std::vector<Table> decoded;
-  std::map<std::string, TableOptimizer> optimizers;
+  std::map<std::string, EmbeddingOptimizer> optimizers;
   for (const Config& item : tables.items()) {
     auto table = from_config<TableConfig>(with_our_optimizer(item), "keras_rs TableConfig");
     table.optimizer =

@@ -20,7 +20,7 @@ struct TableConfig {
   // Unset: truncated normal, mean 0, stddev 1 / sqrt(embedding_dim).
   std::optional<Initializer> initializer = initializers::variance_scaling(1.0, "fan_out");
   // Of a table on sparse cores; on the default device the model's optimizer trains the table.
-  TableOptimizer optimizer = "adam";
+  EmbeddingOptimizer optimizer = "adam";
   std::string combiner = "mean";   // "mean", "sum" or "sqrtn"
   std::string placement = "auto";  // "sparsecore", "default_device", or "auto": the first there is
   // Of the ids that one replica's batch sends to one sparse core; see IdLimitPolicy.

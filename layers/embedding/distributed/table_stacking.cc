@@ -13,7 +13,7 @@ int64_t round_up(int64_t value, int64_t multiple) {
 }
 
 // False for rules that may look at a row as a whole, and slots made for one table.
-bool is_elementwise(const TableOptimizer& optimizer) {
+bool is_elementwise(const EmbeddingOptimizer& optimizer) {
   return !optimizer ||
          (!optimizer->custom && !optimizer->required_dim && !optimizer->slot_variable_creation_fn);
 }

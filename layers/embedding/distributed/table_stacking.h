@@ -38,7 +38,7 @@ struct StackableTable {
   std::string name = {};
   int64_t vocabulary_size = 0, dim = 0;
   std::string combiner = "mean";
-  TableOptimizer optimizer = {};
+  EmbeddingOptimizer optimizer = {};
   int64_t samples = 0;  // of its features' global batches together; 0 if not known
 };
 

@@ -6,7 +6,7 @@ namespace {
 // The class a user gave, where it is no embedding optimizer.
 void check_optimizers(const char* who, const TableSet& tables, bool may_be_unset) {
   for (const TableSet::Entry& entry : tables.tables) {
-    const TableOptimizer& optimizer = entry.own->optimizer;
+    const EmbeddingOptimizer& optimizer = entry.own->optimizer;
     if (!optimizer) {
       if (may_be_unset) continue;
       throw ValueError(who, ": table '", entry.own->name,
@@ -23,7 +23,7 @@ void check_optimizers(const char* who, const TableSet& tables, bool may_be_unset
 }
 
 TableSet adopt(const char* who, const Nest<FeatureConfig>& features,
-               const TableOptimizer& optimizer, bool may_be_unset) {
+               const EmbeddingOptimizer& optimizer, bool may_be_unset) {
   check_optimizers(who, collect_tables(features, optimizer), may_be_unset);
   return adopt_tables(features, optimizer);
 }
@@ -31,7 +31,7 @@ TableSet adopt(const char* who, const Nest<FeatureConfig>& features,
 }  // namespace
 
 EmbeddingBase::EmbeddingBase(const char* who, const Nest<FeatureConfig>& feature_config,
-                             const TableOptimizer& optimizer, bool optimizer_may_be_unset)
+                             const EmbeddingOptimizer& optimizer, bool optimizer_may_be_unset)
     : feature_config_(feature_config),
       host_tables_(std::make_shared<HostTables>(
           adopt(who, feature_config, optimizer, optimizer_may_be_unset))) {}

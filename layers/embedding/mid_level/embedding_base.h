@@ -37,7 +37,7 @@ class EmbeddingBase {
   // unless each table has an embedding optimizer, its own or `optimizer`; or none, where
   // `optimizer_may_be_unset`. Nothing has been written then.
   EmbeddingBase(const char* who, const Nest<FeatureConfig>& feature_config,
-                const TableOptimizer& optimizer, bool optimizer_may_be_unset);
+                const EmbeddingOptimizer& optimizer, bool optimizer_may_be_unset);
 
   HostTables& host_tables() const { return *host_tables_; }
 

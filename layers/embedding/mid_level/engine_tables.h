@@ -11,13 +11,13 @@
 
 namespace keel {
 
-// Entries read and write the strategy's live engine, whoever built it; see EngineDriver::read.
+// Entries read and write the strategy's live engine, whoever built it; see EngineSession::read.
 class EngineTables final : public TrackedTables, public std::enable_shared_from_this<EngineTables> {
  public:
-  explicit EngineTables(const EngineDriver& driver) : driver_(driver) {}
+  explicit EngineTables(const EngineSession& driver) : driver_(driver) {}
 
-  EngineDriver& driver() { return driver_; }
-  // Makes the engine; see EngineDriver::build. Tables start from what was restored before.
+  EngineSession& driver() { return driver_; }
+  // Makes the engine; see EngineSession::build. Tables start from what was restored before.
   void build(const std::vector<Shape>& output_shapes);
 
   bool built() const override;
@@ -26,7 +26,7 @@ class EngineTables final : public TrackedTables, public std::enable_shared_from_
  private:
   StateEntry entry_before_build(int table, int part, const std::string& name);
 
-  EngineDriver driver_;
+  EngineSession driver_;
   mutable std::mutex mutex_;  // guards the two below, and building
   bool built_ = false;
   std::map<std::string, Tensor> restored_;  // by entry name

@@ -84,8 +84,8 @@ std::vector<Tensor> checked_gradients(const Nest<Gradient>& gradients,
 // What waits in one replica.
 struct ReplicaBatches {
   struct InFlight {
-    EngineDriver::Batch batch;                     // until dequeued
-    std::shared_ptr<EngineDriver::Ticket> ticket;  // from then on
+    EngineSession::Batch batch;                     // until dequeued
+    std::shared_ptr<EngineSession::Ticket> ticket;  // from then on
   };
   std::mutex mutex;  // guards all below: a host thread may enqueue while a step runs
   CallOrder order;
@@ -114,12 +114,12 @@ class TPUEmbedding::Accelerator {
  public:
   Accelerator(const TableSet& tables, const Nest<FeatureConfig>& features, bool pipelined)
       : tables_(std::make_shared<EngineTables>(
-            EngineDriver(tables, features, {.pipeline_execution_with_tensor_core = pipelined}))),
+            EngineSession(tables, features, {.pipeline_execution_with_tensor_core = pipelined}))),
         candidates_(features),
         batches_(strategy_.num_local_replicas()) {}
 
   const std::shared_ptr<EngineTables>& tables() const { return tables_; }
-  EngineDriver& driver() { return tables_->driver(); }
+  EngineSession& driver() { return tables_->driver(); }
   const OutputShapes& candidates() const { return candidates_; }
   const std::vector<Shape>& activation_shapes() const { return activation_shapes_; }
   distribute::Strategy& strategy() { return strategy_; }
@@ -130,8 +130,9 @@ class TPUEmbedding::Accelerator {
   // Asks for the candidates unless the object is built: replicas may build at once.
   void build(const std::function<std::optional<std::vector<Shape>>()>& candidates_of_call);
   // Checks in the documented order, builds if need be, and encodes. `in_step`: a replica calls.
-  EngineDriver::Batch prepare(const Tensors& features, const FeatureWeights& weights, bool in_step);
-  void enqueue(int local_replica, EngineDriver::Batch batch, bool training, const CallName& name);
+  EngineSession::Batch prepare(const Tensors& features, const FeatureWeights& weights,
+                               bool in_step);
+  void enqueue(int local_replica, EngineSession::Batch batch, bool training, const CallName& name);
   std::vector<Tensor> dequeue(const ReplicaContext& replica, const CallName& name);
   void apply_gradients(const ReplicaContext& replica, std::vector<Tensor> gradients,
                        const CallName& name);
@@ -180,9 +181,9 @@ void TPUEmbedding::Accelerator::build(
   settled_.emplace(shapes);
 }
 
-EngineDriver::Batch TPUEmbedding::Accelerator::prepare(const Tensors& features,
-                                                       const FeatureWeights& weights,
-                                                       bool in_step) {
+EngineSession::Batch TPUEmbedding::Accelerator::prepare(const Tensors& features,
+                                                        const FeatureWeights& weights,
+                                                        bool in_step) {
   assert_same_structure(driver().features(), features);
   const std::vector<TensorLike> inputs = flatten(features);
   if (verify_shapes_) {
@@ -197,8 +198,8 @@ EngineDriver::Batch TPUEmbedding::Accelerator::prepare(const Tensors& features,
   return driver().encode(features, weights, output_shapes_);
 }
 
-void TPUEmbedding::Accelerator::enqueue(int local_replica, EngineDriver::Batch batch, bool training,
-                                        const CallName& name) {
+void TPUEmbedding::Accelerator::enqueue(int local_replica, EngineSession::Batch batch,
+                                        bool training, const CallName& name) {
   const ReplicaContext* context = current_replica_context();
   ReplicaBatches& mine = batches_.at(local_replica);
   const std::lock_guard lock(mine.mutex);
@@ -213,7 +214,7 @@ std::vector<Tensor> TPUEmbedding::Accelerator::dequeue(const ReplicaContext& rep
                                                        const CallName& name) {
   ReplicaBatches& mine = batches_.at(replica.local_replica);
   CallOrder::Taken taken;
-  EngineDriver::Batch batch;
+  EngineSession::Batch batch;
   {
     const std::lock_guard lock(mine.mutex);
     mine.forget_failed(strategy_);
@@ -222,7 +223,7 @@ std::vector<Tensor> TPUEmbedding::Accelerator::dequeue(const ReplicaContext& rep
     std::swap(batch, mine.in_flight.at(taken.batch).batch);
   }
   agree(strategy_.communicator(), "dequeue", taken, name);
-  EngineDriver::Lookup found = driver().look_up(batch, taken.training);
+  EngineSession::Lookup found = driver().look_up(batch, taken.training);
   if (taken.training || name) {
     const std::lock_guard lock(mine.mutex);
     mine.in_flight.at(taken.batch).ticket = std::move(found.ticket);
@@ -235,7 +236,7 @@ void TPUEmbedding::Accelerator::apply_gradients(const ReplicaContext& replica,
                                                 const CallName& name) {
   ReplicaBatches& mine = batches_.at(replica.local_replica);
   CallOrder::Taken taken;
-  std::shared_ptr<EngineDriver::Ticket> ticket;
+  std::shared_ptr<EngineSession::Ticket> ticket;
   {
     const std::lock_guard lock(mine.mutex);
     mine.forget_failed(strategy_);
@@ -259,7 +260,7 @@ int TPUEmbedding::Accelerator::local_replica_of(const std::string& device) const
 }
 
 TPUEmbedding::TPUEmbedding(const Nest<FeatureConfig>& feature_config,
-                           const TableOptimizer& optimizer,
+                           const EmbeddingOptimizer& optimizer,
                            bool pipeline_execution_with_tensor_core)
     : EmbeddingBase(kWho, feature_config, optimizer, !distribute::Strategy::current().is_tpu()) {
   if (distribute::Strategy::current().is_tpu()) {
@@ -344,7 +345,7 @@ void TPUEmbedding::enqueue(const distribute::PerReplica<Tensors>& features,
   };
   check_size(features.size());
   if (options.weights) check_size(options.weights->size());
-  std::vector<EngineDriver::Batch> batches;
+  std::vector<EngineSession::Batch> batches;
   for (int r = 0; r < replicas; ++r) {
     const FeatureWeights weights =
         options.weights ? FeatureWeights((*options.weights)[r]) : std::nullopt;
@@ -398,7 +399,7 @@ std::vector<std::pair<std::string, IdCounts>> TPUEmbedding::id_counts() const {
   Accelerator& a = accelerator("id_counts");
   std::vector<std::pair<std::string, IdCounts>> out;
   for (const std::string& path : a.driver().paths()) {
-    out.emplace_back(path, a.driver().odd_ids(out.size()));
+    out.emplace_back(path, a.driver().invalid_ids(out.size()));
   }
   return out;
 }

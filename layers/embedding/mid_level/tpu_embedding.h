@@ -59,7 +59,7 @@ class TPUEmbedding final : public EmbeddingBase {
   // update of a step runs after the lookup of the next, which does not see it; in accelerator mode.
   // ValueError for a table whose optimizer is no embedding optimizer, or none in accelerator mode,
   // and for two tables of one name.
-  TPUEmbedding(const Nest<FeatureConfig>& feature_config, const TableOptimizer& optimizer,
+  TPUEmbedding(const Nest<FeatureConfig>& feature_config, const EmbeddingOptimizer& optimizer,
                bool pipeline_execution_with_tensor_core = false);
   ~TPUEmbedding() override;
 

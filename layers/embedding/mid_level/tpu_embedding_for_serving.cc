@@ -52,7 +52,7 @@ Tensors serving_embedding_lookup(const Tensors& inputs, const FeatureWeights& we
 }
 
 TPUEmbeddingForServing::TPUEmbeddingForServing(const Nest<FeatureConfig>& feature_config,
-                                               const TableOptimizer& optimizer)
+                                               const EmbeddingOptimizer& optimizer)
     : VariableEmbedding(kWho, outside_tpu(feature_config), optimizer, LookupRules::kHost) {}
 
 }  // namespace keel::tpu

@@ -44,7 +44,7 @@ class TPUEmbeddingForServing final : public VariableEmbedding {
   // RuntimeError under a TPUStrategy; ValueError for two tables of one name, and for an optimizer
   // that is no embedding optimizer.
   explicit TPUEmbeddingForServing(const Nest<FeatureConfig>& feature_config,
-                                  const TableOptimizer& optimizer = {});
+                                  const EmbeddingOptimizer& optimizer = {});
 };
 
 }  // namespace keel::tpu

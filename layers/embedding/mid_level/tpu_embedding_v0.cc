@@ -18,7 +18,7 @@ Nest<FeatureConfig> under_tpu(const Nest<FeatureConfig>& features) {
 }  // namespace
 
 TPUEmbeddingV0::TPUEmbeddingV0(const Nest<FeatureConfig>& feature_config,
-                               const TableOptimizer& optimizer)
+                               const EmbeddingOptimizer& optimizer)
     : VariableEmbedding(kWho, under_tpu(feature_config), optimizer, LookupRules::kV0) {}
 
 }  // namespace keel::tpu

@@ -21,7 +21,7 @@ class TPUEmbeddingV0 final : public VariableEmbedding {
  public:
   // As TPUEmbeddingForServing. RuntimeError unless under a TPUStrategy.
   explicit TPUEmbeddingV0(const Nest<FeatureConfig>& feature_config,
-                          const TableOptimizer& optimizer = {});
+                          const EmbeddingOptimizer& optimizer = {});
 };
 
 }  // namespace keel::tpu

@@ -5,7 +5,7 @@
 namespace keel::tpu {
 
 VariableEmbedding::VariableEmbedding(const char* who, const Nest<FeatureConfig>& feature_config,
-                                     const TableOptimizer& optimizer, LookupRules rules)
+                                     const EmbeddingOptimizer& optimizer, LookupRules rules)
     : EmbeddingBase(who, feature_config, optimizer, true),
       rules_(rules),
       tally_(flatten_paths(feature_config).size()) {}

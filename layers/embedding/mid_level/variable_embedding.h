@@ -35,13 +35,13 @@ class VariableEmbedding : public EmbeddingBase {
 
  protected:
   VariableEmbedding(const char* who, const Nest<FeatureConfig>& feature_config,
-                    const TableOptimizer& optimizer, LookupRules rules);
+                    const EmbeddingOptimizer& optimizer, LookupRules rules);
 
  private:
   void warn_once(const Tensors& features);
 
   const LookupRules rules_;
-  IdTally tally_;
+  InvalidIdCounter tally_;
   std::atomic<bool> warned_ = false;
 };
 

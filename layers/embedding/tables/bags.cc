@@ -60,13 +60,13 @@ FeatureBags collect(const Collector& c, Shape output_shape, bool sequence,
   const int64_t samples = output_shape.size();
   std::vector<int64_t> sample(c.ids.size());
   std::vector<int64_t> rows(c.ids.size());
-  IdCounts odd_ids;
+  IdCounts invalid_ids;
   Tensor splits = Tensor::zeros({samples + 1}, DType::kInt64);
   const std::span<int64_t> starts = splits.mutable_data<int64_t>();
   for (size_t i = 0; i < c.ids.size(); ++i) {
     sample[i] = sample_of(i);
     if (sample[i] < 0) continue;
-    const std::optional<int64_t> row = c.row_of(i, odd_ids);
+    const std::optional<int64_t> row = c.row_of(i, invalid_ids);
     if (row) {
       rows[i] = *row;
       ++starts[sample[i] + 1];
@@ -82,7 +82,7 @@ FeatureBags collect(const Collector& c, Shape output_shape, bool sequence,
       .weights = c.weights.empty() ? Tensor() : Tensor::uninitialized({kept}, DType::kFloat32),
       .output_shape = output_shape,
       .sequence = sequence,
-      .odd_ids = odd_ids};
+      .invalid_ids = invalid_ids};
   std::vector<int64_t> next(starts.begin(), starts.end() - 1);
   const auto ids = out.ids.mutable_data<int64_t>();
   const auto weights = out.weights ? out.weights.mutable_data<float>() : std::span<float>();

@@ -28,7 +28,7 @@ struct FeatureBags {
   Tensor weights;      // float32 [n], or empty for ones
   Shape output_shape;  // of the result without dim; its size is the number of samples
   bool sequence = false;
-  IdCounts odd_ids = {};
+  IdCounts invalid_ids = {};
 };
 
 // What is let through where the feature's IdPolicy is the default one.

@@ -78,17 +78,17 @@ void count_features(EngineConfiguration& configuration) {
 
 }  // namespace
 
-struct EngineDriver::State {
+struct EngineSession::State {
   const TableSet tables;
   const Nest<FeatureConfig> features;
-  const EngineDriverOptions options;
+  const EngineSessionOptions options;
   distribute::Strategy& strategy;
   const std::weak_ptr<const void> strategy_lifetime;
   const std::vector<FeatureConfig> configs;  // by feature
   const std::vector<std::string> paths;      // by feature
-  IdTally tally;
-  std::vector<std::atomic<bool>> warned;                // by feature: of a missing gradient
-  std::vector<AnnouncedBatches<Batch>> announced = {};  // by local replica
+  InvalidIdCounter tally;
+  std::vector<std::atomic<bool>> warned;             // by feature: of a missing gradient
+  std::vector<PrefetchQueue<Batch>> announced = {};  // by local replica
   std::string record = {};
   std::shared_ptr<EmbeddingEngine> engine = nullptr;
   // Set last: a replica may ask while another builds.
@@ -118,12 +118,12 @@ struct EngineDriver::State {
     const auto [first, end] = made.local_rows(table);
     return {std::min(first, rows), std::min(end, rows)};
   }
-  StateEntry::Rows row_access(const EngineDriver& self, int table, int part) const;
+  StateEntry::Rows row_access(const EngineSession& self, int table, int part) const;
   template <class BagsOf>
   Batch encode(const Tensors& inputs, const FeatureWeights& weights, const BagsOf& fn);
 };
 
-EngineConfiguration EngineDriver::State::configuration(
+EngineConfiguration EngineSession::State::configuration(
     const std::vector<Shape>& output_shapes) const {
   EngineConfiguration out = {
       .tables = {},
@@ -165,7 +165,7 @@ EngineConfiguration EngineDriver::State::configuration(
   return out;
 }
 
-std::vector<std::optional<size_t>> EngineDriver::State::first_of_same_rate() const {
+std::vector<std::optional<size_t>> EngineSession::State::first_of_same_rate() const {
   std::vector<std::optional<size_t>> out;
   for (size_t t = 0; t < tables.tables.size(); ++t) {
     out.emplace_back();
@@ -177,7 +177,7 @@ std::vector<std::optional<size_t>> EngineDriver::State::first_of_same_rate() con
   return out;
 }
 
-std::vector<std::vector<Initializer>> EngineDriver::State::slot_initializers() const {
+std::vector<std::vector<Initializer>> EngineSession::State::slot_initializers() const {
   std::vector<std::vector<Initializer>> out;
   for (size_t t = 0; t < tables.tables.size(); ++t) {
     const TableConfig& table = *tables.tables[t].own;
@@ -198,7 +198,7 @@ std::vector<std::vector<Initializer>> EngineDriver::State::slot_initializers() c
   return out;
 }
 
-std::string EngineDriver::State::entry_name(size_t table, size_t part) const {
+std::string EngineSession::State::entry_name(size_t table, size_t part) const {
   const std::string& name = tables.tables[table].own->name;
   if (part == 0) return name;
   // Under the Keras optimizer's names, so that either life of the table finds them.
@@ -209,9 +209,9 @@ std::string EngineDriver::State::entry_name(size_t table, size_t part) const {
 }
 
 // Draws from the streams that variables of these tables would draw from: both lives begin alike.
-void EngineDriver::State::initialize(EmbeddingEngine& made,
-                                     const std::vector<std::vector<Initializer>>& slots,
-                                     const std::map<std::string, Tensor>& restored) const {
+void EngineSession::State::initialize(EmbeddingEngine& made,
+                                      const std::vector<std::vector<Initializer>>& slots,
+                                      const std::map<std::string, Tensor>& restored) const {
   for (size_t t = 0; t < tables.tables.size(); ++t) {
     const auto table = static_cast<int>(t);
     for (size_t part = 0; part <= optimizer(t).rule->slots().size(); ++part) {
@@ -233,7 +233,7 @@ void EngineDriver::State::initialize(EmbeddingEngine& made,
 
 // The rates of this step. A function is the user's own code: it runs once for each step, in the
 // first replica, and the others are told.
-std::vector<TableStep> EngineDriver::State::steps(distribute::Communicator& communicator) const {
+std::vector<TableStep> EngineSession::State::steps(distribute::Communicator& communicator) const {
   const size_t count = tables.tables.size();
   std::vector<double> numbers;
   bool ask_first = false;
@@ -274,7 +274,7 @@ std::vector<TableStep> EngineDriver::State::steps(distribute::Communicator& comm
   return out;
 }
 
-std::shared_ptr<EmbeddingEngine> EngineDriver::State::live_without_pending() const {
+std::shared_ptr<EmbeddingEngine> EngineSession::State::live_without_pending() const {
   if (strategy_lifetime.expired()) return nullptr;
   std::shared_ptr<EmbeddingEngine> live = distribute::live_engine(strategy);
   if (live != nullptr && live->has_pending()) {
@@ -283,8 +283,8 @@ std::shared_ptr<EmbeddingEngine> EngineDriver::State::live_without_pending() con
   return live;
 }
 
-std::pair<std::shared_ptr<EmbeddingEngine>, int> EngineDriver::State::drained(int table,
-                                                                              int part) const {
+std::pair<std::shared_ptr<EmbeddingEngine>, int> EngineSession::State::drained(int table,
+                                                                               int part) const {
   const std::string& name = tables.tables.at(table).own->name;
   std::shared_ptr<EmbeddingEngine> live = live_without_pending();
   if (live == nullptr) {
@@ -301,8 +301,8 @@ std::pair<std::shared_ptr<EmbeddingEngine>, int> EngineDriver::State::drained(in
                      "' of this shape");
 }
 
-StateEntry::Rows EngineDriver::State::row_access(const EngineDriver& self, int table,
-                                                 int part) const {
+StateEntry::Rows EngineSession::State::row_access(const EngineSession& self, int table,
+                                                  int part) const {
   const auto [first, end] = local_rows(*engine, table, rows(table));
   return {.first = first,
           .end = end,
@@ -318,8 +318,8 @@ StateEntry::Rows EngineDriver::State::row_access(const EngineDriver& self, int t
               }};
 }
 
-EngineDriver::EngineDriver(const TableSet& tables, const Nest<FeatureConfig>& features,
-                           EngineDriverOptions options)
+EngineSession::EngineSession(const TableSet& tables, const Nest<FeatureConfig>& features,
+                             EngineSessionOptions options)
     : state_(new State{.tables = tables,
                        .features = features,
                        .options = std::move(options),
@@ -327,7 +327,7 @@ EngineDriver::EngineDriver(const TableSet& tables, const Nest<FeatureConfig>& fe
                        .strategy_lifetime = distribute::Strategy::current().lifetime(),
                        .configs = flatten(features),
                        .paths = flatten_paths(features),
-                       .tally = IdTally(flatten_paths(features).size()),
+                       .tally = InvalidIdCounter(flatten_paths(features).size()),
                        .warned = std::vector<std::atomic<bool>>(flatten_paths(features).size())}) {
   state_->announced.resize(state_->strategy.num_local_replicas());
   for (const TableSet::Entry& entry : tables.tables) {
@@ -338,10 +338,10 @@ EngineDriver::EngineDriver(const TableSet& tables, const Nest<FeatureConfig>& fe
   }
 }
 
-EngineDriver::~EngineDriver() = default;
+EngineSession::~EngineSession() = default;
 
-void EngineDriver::build(const std::vector<Shape>& output_shapes,
-                         const std::map<std::string, Tensor>& restored) {
+void EngineSession::build(const std::vector<Shape>& output_shapes,
+                          const std::map<std::string, Tensor>& restored) {
   State& s = *state_;
   distribute::require_no_live_engine(s.strategy, kWho);
   const auto slots = s.slot_initializers();
@@ -359,10 +359,10 @@ void EngineDriver::build(const std::vector<Shape>& output_shapes,
   s.built = true;
 }
 
-bool EngineDriver::built() const { return state_->built; }
-const std::string& EngineDriver::record() const { return state_->record; }
+bool EngineSession::built() const { return state_->built; }
+const std::string& EngineSession::record() const { return state_->record; }
 
-void EngineDriver::check_strategy() const {
+void EngineSession::check_strategy() const {
   const distribute::Strategy& now = distribute::Strategy::current();
   const State& s = *state_;
   if (s.strategy_lifetime.expired() || &now != &s.strategy) {
@@ -375,7 +375,7 @@ void EngineDriver::check_strategy() const {
   check_live();
 }
 
-void EngineDriver::check_live() const {
+void EngineSession::check_live() const {
   const State& s = *state_;
   if (s.strategy_lifetime.expired()) {
     throw RuntimeError(kWho, ": the strategy that it was made under is gone");
@@ -387,8 +387,8 @@ void EngineDriver::check_live() const {
 
 // fn(feature, ids, weights) gives the bags.
 template <class BagsOf>
-EngineDriver::Batch EngineDriver::State::encode(const Tensors& inputs,
-                                                const FeatureWeights& weights, const BagsOf& fn) {
+EngineSession::Batch EngineSession::State::encode(const Tensors& inputs,
+                                                  const FeatureWeights& weights, const BagsOf& fn) {
   assert_same_structure(features, inputs);
   if (weights) assert_same_structure(features, *weights);
   const std::vector<TensorLike> ids = flatten(inputs);
@@ -397,7 +397,7 @@ EngineDriver::Batch EngineDriver::State::encode(const Tensors& inputs,
   Batch out;
   for (size_t f = 0; f < ids.size(); ++f) {
     FeatureBags bags = fn(f, ids[f], flat_weights[f]);
-    out.odd_ids.push_back(bags.odd_ids);
+    out.invalid_ids.push_back(bags.invalid_ids);
     out.shapes.push_back(bags.output_shape + Shape{configs[f].table->dim});
     out.features.push_back({.ids = std::move(bags.ids),
                             .row_splits = std::move(bags.row_splits),
@@ -406,7 +406,7 @@ EngineDriver::Batch EngineDriver::State::encode(const Tensors& inputs,
   return out;
 }
 
-EngineDriver::Batch EngineDriver::encode(const Tensors& features, const FeatureWeights& weights) {
+EngineSession::Batch EngineSession::encode(const Tensors& features, const FeatureWeights& weights) {
   const State& s = *state_;
   Batch out =
       state_->encode(features, weights, [&](size_t f, const TensorLike& ids, const auto& of_ids) {
@@ -416,8 +416,8 @@ EngineDriver::Batch EngineDriver::encode(const Tensors& features, const FeatureW
   return out;
 }
 
-EngineDriver::Batch EngineDriver::encode(const Tensors& features, const FeatureWeights& weights,
-                                         const std::vector<Shape>& output_shapes) {
+EngineSession::Batch EngineSession::encode(const Tensors& features, const FeatureWeights& weights,
+                                           const std::vector<Shape>& output_shapes) {
   const State& s = *state_;
   return state_->encode(
       features, weights, [&](size_t f, const TensorLike& ids, const auto& of_ids) {
@@ -439,7 +439,7 @@ EngineDriver::Batch EngineDriver::encode(const Tensors& features, const FeatureW
       });
 }
 
-void EngineDriver::prefetch(const Tensors& features, const FeatureWeights& weights) {
+void EngineSession::prefetch(const Tensors& features, const FeatureWeights& weights) {
   State& s = *state_;
   const ReplicaContext* const replica = current_replica_context();
   if (replica == nullptr) throw RuntimeError(kWho, ".prefetch: called outside of a replica");
@@ -452,8 +452,8 @@ void EngineDriver::prefetch(const Tensors& features, const FeatureWeights& weigh
   }
 }
 
-EngineDriver::Batch EngineDriver::encode_or_take(const Tensors& features,
-                                                 const FeatureWeights& weights, bool training) {
+EngineSession::Batch EngineSession::encode_or_take(const Tensors& features,
+                                                   const FeatureWeights& weights, bool training) {
   const ReplicaContext* const replica = current_replica_context();
   if (training && replica != nullptr) {
     auto& announced = state_->announced[replica->local_replica];
@@ -464,20 +464,20 @@ EngineDriver::Batch EngineDriver::encode_or_take(const Tensors& features,
   return encode(features, weights);
 }
 
-EngineDriver::Lookup EngineDriver::look_up(const Batch& batch, bool training) {
+EngineSession::Lookup EngineSession::look_up(const Batch& batch, bool training) {
   State& s = *state_;
   EmbeddingEngine::Activations found =
       s.engine->lookup(s.strategy.communicator(), batch.features, training);
   for (size_t f = 0; f < batch.shapes.size(); ++f) {
     found.values[f] = found.values[f].reshaped(batch.shapes[f]);
   }
-  s.tally.add(batch.odd_ids);
+  s.tally.add(batch.invalid_ids);
   auto ticket = std::make_shared<Ticket>(
       Ticket{.of_engine = std::move(found.ticket), .shapes = batch.shapes});
   return {.activations = std::move(found.values), .ticket = std::move(ticket)};
 }
 
-void EngineDriver::apply(const std::shared_ptr<Ticket>& ticket, std::vector<Tensor> gradients) {
+void EngineSession::apply(const std::shared_ptr<Ticket>& ticket, std::vector<Tensor> gradients) {
   State& s = *state_;
   if (gradients.size() != ticket->shapes.size()) {
     throw ValueError(kWho, ": ", gradients.size(), " gradients for ", ticket->shapes.size(),
@@ -499,7 +499,7 @@ void EngineDriver::apply(const std::shared_ptr<Ticket>& ticket, std::vector<Tens
   s.engine->apply(communicator, ticket->of_engine, std::move(gradients), s.steps(communicator));
 }
 
-Tensor EngineDriver::read(int table, int part) const {
+Tensor EngineSession::read(int table, int part) const {
   const auto [engine, index] = state_->drained(table, part);
   const int64_t rows = state_->rows(table);
   Tensor out = Tensor::uninitialized({rows, engine->tables()[index].dim}, DType::kFloat32);
@@ -523,7 +523,7 @@ Tensor EngineDriver::read(int table, int part) const {
   return out;
 }
 
-void EngineDriver::write(int table, int part, const Tensor& values) const {
+void EngineSession::write(int table, int part, const Tensor& values) const {
   const Shape shape = {state_->rows(table), state_->tables.tables[table].own->dim};
   if (values.shape() != shape || values.dtype() != DType::kFloat32) {
     throw ValueError(kWho, ": table '", state_->tables.tables[table].own->name, "' is float32 ",
@@ -534,7 +534,7 @@ void EngineDriver::write(int table, int part, const Tensor& values) const {
   engine->write_rows(index, part, first, end, values.data<float>().data() + first * shape[1]);
 }
 
-std::vector<StateEntry> EngineDriver::state_entries() const {
+std::vector<StateEntry> EngineSession::state_entries() const {
   std::vector<StateEntry> out;
   if (!built()) return out;  // build() would overwrite what is set before it
   // Processes without rows of some table read none of it, and yet an update that waits is run by
@@ -546,7 +546,7 @@ std::vector<StateEntry> EngineDriver::state_entries() const {
     for (size_t part = 0; part <= slots; ++part) {
       const auto index = static_cast<int>(t);
       const auto at = static_cast<int>(part);
-      const EngineDriver self(*this);
+      const EngineSession self(*this);
       out.push_back(
           {.name = state_->entry_name(t, part),
            .spec = {.shape = {table.vocabulary_size, table.dim}},
@@ -560,11 +560,11 @@ std::vector<StateEntry> EngineDriver::state_entries() const {
   return out;
 }
 
-const TableSet& EngineDriver::tables() const { return state_->tables; }
-const Nest<FeatureConfig>& EngineDriver::features() const { return state_->features; }
-const std::vector<std::string>& EngineDriver::paths() const { return state_->paths; }
+const TableSet& EngineSession::tables() const { return state_->tables; }
+const Nest<FeatureConfig>& EngineSession::features() const { return state_->features; }
+const std::vector<std::string>& EngineSession::paths() const { return state_->paths; }
 
-IdCounts EngineDriver::odd_ids(size_t feature) const {
+IdCounts EngineSession::invalid_ids(size_t feature) const {
   const State& s = *state_;
   const IdCounts mine = s.tally.counts(feature);
   if (s.strategy_lifetime.expired() || s.strategy.process_group().size() == 1) return mine;

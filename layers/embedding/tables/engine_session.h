@@ -1,4 +1,4 @@
-// EngineDriver: the tables of one set of features in the embedding engine of a TPUStrategy. What
+// EngineSession: the tables of one set of features in the embedding engine of a TPUStrategy. What
 // the Keras layer, the mid-level object and the estimator's engine have in common: settled configs
 // become the engine's record, features become ids, rates are read, updates wait or run, and state
 // is read and written.
@@ -18,7 +18,7 @@
 
 namespace keel {
 
-struct EngineDriverOptions {
+struct EngineSessionOptions {
   // Updates run one step late; see distribute::EmbeddingEngine.
   bool pipeline_execution_with_tensor_core = false;
   distribute::ShardingStrategy sharding_strategy = distribute::ShardingStrategy::kDiv;
@@ -26,7 +26,7 @@ struct EngineDriverOptions {
 };
 
 // A handle: copies share one driver, which lives as long as any of them.
-class EngineDriver {
+class EngineSession {
  public:
   // A lookup that may be updated.
   struct Ticket {
@@ -35,8 +35,8 @@ class EngineDriver {
   };
   struct Batch {
     std::vector<distribute::FeatureBatch> features;
-    std::vector<Shape> shapes;      // of the activations
-    std::vector<IdCounts> odd_ids;  // by feature; counted once they are looked up
+    std::vector<Shape> shapes;          // of the activations
+    std::vector<IdCounts> invalid_ids;  // by feature; counted once they are looked up
   };
   struct Lookup {
     std::vector<Tensor> activations;  // per feature, of the batch's shapes
@@ -45,9 +45,9 @@ class EngineDriver {
 
   // Takes the strategy of now, which must be a TPUStrategy. ValueError for a table without
   // optimizer.
-  EngineDriver(const TableSet& tables, const Nest<FeatureConfig>& features,
-               EngineDriverOptions options = {});
-  ~EngineDriver();
+  EngineSession(const TableSet& tables, const Nest<FeatureConfig>& features,
+                EngineSessionOptions options = {});
+  ~EngineSession();
 
   // Makes the engine, from a serialized record, and the first values of its tables.
   // `output_shapes` are the activations' without dim, per replica; an unknown dimension is written
@@ -99,7 +99,7 @@ class EngineDriver {
   const TableSet& tables() const;
   const Nest<FeatureConfig>& features() const;
   const std::vector<std::string>& paths() const;  // by feature
-  IdCounts odd_ids(size_t feature) const;         // over all processes; collective over them
+  IdCounts invalid_ids(size_t feature) const;     // over all processes; collective over them
 
  private:
   struct State;

@@ -10,7 +10,7 @@ struct TableFields {
   int64_t vocabulary_size = 0;
   int64_t dim = 0;
   std::optional<Initializer> initializer = {};
-  TableOptimizer optimizer = {};
+  EmbeddingOptimizer optimizer = {};
   std::string combiner = "mean";
   std::string name = {};
   std::optional<QuantizationConfig> quantization_config = {};
@@ -99,7 +99,7 @@ Config encode_tables(const TableSet& tables) {
 
 std::vector<Table> decode_tables(const Config& config) {
   std::vector<Table> out;
-  std::map<std::string, TableOptimizer> optimizers;
+  std::map<std::string, EmbeddingOptimizer> optimizers;
   for (const Config& item : config.items()) {
     auto t = from_config<TableFields>(item, "TPUEmbedding table");
     t.optimizer = optimizers.emplace(to_json(encode(t.optimizer)), t.optimizer).first->second;

@@ -44,7 +44,7 @@ IdRule rule_for(const Lookup& lookup, LookupRules rules) {
 }
 
 Tensor look_up(const Lookup& lookup, const TableLookup& table_of, LookupRules rules,
-               IdCounts& odd_ids) {
+               IdCounts& invalid_ids) {
   const auto& [path, feature, input, weights] = lookup;
   check(lookup, rules);
   const int64_t dim = feature.table->dim;
@@ -53,11 +53,11 @@ Tensor look_up(const Lookup& lookup, const TableLookup& table_of, LookupRules ru
     return Tensor::symbolic({.shape = shape + Shape{dim}, .dtype = DType::kFloat32});
   }
   const FeatureBags bags = to_bags(path, feature, input, weights, rule_for(lookup, rules), false);
-  odd_ids = bags.odd_ids;
+  invalid_ids = bags.invalid_ids;
   const Shape shape = bags.output_shape + Shape{dim};
   const Tensor table = table_of(feature.table, bags.ids);
   const bool dense = input.layout() == Layout::kDense;
-  if (dense && bags.odd_ids.dropped == 0) {
+  if (dense && bags.invalid_ids.dropped == 0) {
     return ops::reshape(ops::gather(table, bags.ids), shape);
   }
   const kernels::Combiner combiner = dense || bags.sequence
@@ -78,17 +78,17 @@ Tensors host_embedding_lookup(const Tensors& features, const FeatureWeights& wei
   const std::vector<std::string> paths = flatten_paths(feature_config);
   const auto flat_weights =
       weights ? flatten(*weights) : std::vector<std::optional<TensorLike>>(configs.size());
-  std::vector<IdCounts> odd_ids(configs.size());
+  std::vector<IdCounts> invalid_ids(configs.size());
   std::vector<Shape> shapes;
   Tensors out = map_structure(features, [&](const TensorLike& input) -> TensorLike {
     const size_t i = shapes.size();
     Tensor found = look_up({paths[i], configs[i], input, flat_weights[i]}, table_of, options.rules,
-                           odd_ids[i]);
+                           invalid_ids[i]);
     shapes.push_back(found.shape());
     return found;
   });
   check_equal_rows(paths, configs, shapes);
-  if (options.tally != nullptr) options.tally->add(odd_ids);
+  if (options.tally != nullptr) options.tally->add(invalid_ids);
   return out;
 }
 

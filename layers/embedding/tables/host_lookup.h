@@ -18,7 +18,7 @@ enum class LookupRules {
 
 struct HostLookupOptions {
   LookupRules rules = LookupRules::kHost;
-  IdTally* tally = nullptr;  // odd ids that are dropped or replaced are added, if given
+  InvalidIdCounter* tally = nullptr;  // odd ids that are dropped or replaced are added, if given
 };
 
 // Per feature, packed like feature_config:

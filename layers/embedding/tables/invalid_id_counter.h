@@ -1,4 +1,4 @@
-// IdTally: how many odd ids the lookups of each feature have met.
+// InvalidIdCounter: how many odd ids the lookups of each feature have met.
 #pragma once
 
 #include <atomic>
@@ -11,9 +11,9 @@
 namespace keel {
 
 // Any number of replicas may add at once.
-class IdTally {
+class InvalidIdCounter {
  public:
-  explicit IdTally(size_t features) : counts_(features) {}
+  explicit InvalidIdCounter(size_t features) : counts_(features) {}
 
   // What one lookup has met, by feature; once nothing can fail any more.
   void add(const std::vector<IdCounts>& counts) {

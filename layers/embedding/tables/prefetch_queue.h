@@ -1,4 +1,4 @@
-// AnnouncedBatches: encoded batches that one replica will look up, known by their tensors.
+// PrefetchQueue: encoded batches that one replica will look up, known by their tensors.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct BatchKey {
 };
 
 template <class Batch>
-class AnnouncedBatches {
+class PrefetchQueue {
  public:
   // Keeps the last two.
   void add(BatchKey key, Batch batch) {

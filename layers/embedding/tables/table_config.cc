@@ -140,7 +140,7 @@ Nest<FeatureConfig> TableSet::on_own_tables(const Nest<FeatureConfig>& features,
   });
 }
 
-TableSet collect_tables(const Nest<FeatureConfig>& features, const TableOptimizer& optimizer) {
+TableSet collect_tables(const Nest<FeatureConfig>& features, const EmbeddingOptimizer& optimizer) {
   TableSet out;
   for_each_leaf(features, [&](const std::string& path, const FeatureConfig& feature) {
     check(path, feature);
@@ -162,7 +162,7 @@ TableSet collect_tables(const Nest<FeatureConfig>& features, const TableOptimize
   return out;
 }
 
-TableSet adopt_tables(const Nest<FeatureConfig>& features, const TableOptimizer& optimizer) {
+TableSet adopt_tables(const Nest<FeatureConfig>& features, const EmbeddingOptimizer& optimizer) {
   TableSet out = collect_tables(features, optimizer);
   for (TableSet::Entry& entry : out.tables) {
     entry.original->optimizer = entry.own->optimizer;

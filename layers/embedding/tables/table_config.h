@@ -49,9 +49,9 @@ struct TableConfig {
   int64_t dim = 0;              // > 0
   // Unset: truncated normal, mean 0, stddev 1 / sqrt(dim).
   std::optional<Initializer> initializer = {};
-  TableOptimizer optimizer = {};  // unset: the layer's
-  std::string combiner = "mean";  // "mean", "sum" or "sqrtn"
-  std::string name = {};          // unset: "table_<i>", i in order of first use
+  EmbeddingOptimizer optimizer = {};  // unset: the layer's
+  std::string combiner = "mean";      // "mean", "sum" or "sqrtn"
+  std::string name = {};              // unset: "table_<i>", i in order of first use
   std::optional<QuantizationConfig> quantization_config = {};
   // What an engine keeps the weights as: "float32", or "bfloat16" or "float16" for half the memory
   // and traffic. Sums, rules and slots are float32; a step rounds what it leaves stochastically,
@@ -118,8 +118,8 @@ struct TableSet {
 // the user's objects are never written to.
 // ValueError for a FeatureConfig without table, with a negative max_sequence_length or a default
 // row outside its table, and for two tables of one name.
-TableSet collect_tables(const Nest<FeatureConfig>& features, const TableOptimizer& optimizer);
+TableSet collect_tables(const Nest<FeatureConfig>& features, const EmbeddingOptimizer& optimizer);
 // The same, with names and optimizers written into the user's objects, once all checks are passed.
-TableSet adopt_tables(const Nest<FeatureConfig>& features, const TableOptimizer& optimizer);
+TableSet adopt_tables(const Nest<FeatureConfig>& features, const EmbeddingOptimizer& optimizer);
 
 }  // namespace keel

@@ -25,7 +25,7 @@ void check_columns(const std::vector<Column>& columns) {
   }
 }
 
-void check_parameters(const TableOptimizer& parameters) {
+void check_parameters(const EmbeddingOptimizer& parameters) {
   constexpr std::array<const char*, 7> kClasses = {"ProximalAdagradParameters",
                                                    "AdagradParameters",
                                                    "AdamParameters",

@@ -22,7 +22,7 @@ struct EmbeddingConfigSpecOptions {
   // How all tables are stepped: one of tpu::AdagradParameters, AdamParameters,
   // StochasticGradientDescentParameters, FtrlParameters, ProximalAdagradParameters,
   // MomentumParameters, RMSPropParameters.
-  TableOptimizer optimization_parameters = {};
+  EmbeddingOptimizer optimization_parameters = {};
   // Stored, and without effect: no part of the system reads it.
   std::optional<double> clipping_limit = {};
   // Faster: lookups and dense layers overlap, and a step's updates are seen one step late.

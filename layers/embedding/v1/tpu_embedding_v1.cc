@@ -52,7 +52,7 @@ void check_dicts(const Options& options) {
 }
 
 void check_optimizers(const Options& options) {
-  const TableOptimizer& global = options.optimization_parameters;
+  const EmbeddingOptimizer& global = options.optimization_parameters;
   if (options.mode == Mode::kInference) {
     if (global) throw ValueError(kWho, ": inference takes no optimization_parameters");
     return;
@@ -62,7 +62,7 @@ void check_optimizers(const Options& options) {
                      "received ", global->class_name);
   }
   for (const auto& [name, table] : options.table_to_config_dict) {
-    const TableOptimizer& own = table->optimization_parameters;
+    const EmbeddingOptimizer& own = table->optimization_parameters;
     if (!own && !global) {
       throw ValueError(kWho, ": training needs optimization_parameters, and table '", name,
                        "' has none of its own");
@@ -80,8 +80,8 @@ void check_optimizers(const Options& options) {
 struct TPUEmbedding::State {
   // What one core of this process has in flight.
   struct Core {
-    std::deque<EngineDriver::Batch> enqueued = {};
-    std::deque<std::shared_ptr<EngineDriver::Ticket>> looked_up = {};
+    std::deque<EngineSession::Batch> enqueued = {};
+    std::deque<std::shared_ptr<EngineSession::Ticket>> looked_up = {};
     std::map<std::string, Tensor> trapped = {};  // gradients of activations, by feature
   };
 
@@ -91,12 +91,12 @@ struct TPUEmbedding::State {
   void lay_out();
   void choose_partition();
   void make_driver();
-  TableOptimizer optimizer_of(const TableConfig& table);
+  EmbeddingOptimizer optimizer_of(const TableConfig& table);
   std::vector<ProfileKey> profile_keys() const;
-  EngineDriver::Batch encode(const CoreEnqueueData& data);
-  void profile(const std::vector<EngineDriver::Batch>& batches);
+  EngineSession::Batch encode(const CoreEnqueueData& data);
+  void profile(const std::vector<EngineSession::Batch>& batches);
   Core& core();  // of the replica that calls
-  EngineDriver::Batch take_batch(Core& core);
+  EngineSession::Batch take_batch(Core& core);
   std::map<std::string, Tensor> by_feature(std::vector<Tensor> values) const;
   const TableConfig& table_of(const std::string& feature) const {
     return options.table_to_config_dict.at(options.feature_to_config_dict.at(feature)->table_id);
@@ -112,7 +112,7 @@ struct TPUEmbedding::State {
   std::vector<LearningRateFn> rate_fns = {};
   std::vector<LearningRate> rates = {};  // of rate_fns, at the step that is set
   std::shared_ptr<std::atomic<int64_t>> step = std::make_shared<std::atomic<int64_t>>(0);
-  std::optional<EngineDriver> driver = {};
+  std::optional<EngineSession> driver = {};
   std::mutex mutex;          // guards `enqueued` of all cores
   uint64_t failed_runs = 0;  // of the strategy, when data was enqueued last
   std::vector<Core> cores = {};
@@ -167,13 +167,13 @@ void TPUEmbedding::State::choose_partition() {
 }
 
 // The parameters in force, with the rate in force.
-TableOptimizer TPUEmbedding::State::optimizer_of(const TableConfig& table) {
+EmbeddingOptimizer TPUEmbedding::State::optimizer_of(const TableConfig& table) {
   if (options.mode == Mode::kInference) {
     return StochasticGradientDescentParameters{.learning_rate = 1.0};
   }
-  const TableOptimizer& parameters = table->optimization_parameters
-                                         ? table->optimization_parameters
-                                         : options.optimization_parameters;
+  const EmbeddingOptimizer& parameters = table->optimization_parameters
+                                             ? table->optimization_parameters
+                                             : options.optimization_parameters;
   if (table->learning_rate.value_or(0) != 0) {
     return parameters.with_learning_rate(*table->learning_rate);
   }
@@ -210,7 +210,7 @@ void TPUEmbedding::State::make_driver() {
   }
   driver.emplace(
       set, Nest<keel::FeatureConfig>(std::move(nest)),
-      EngineDriverOptions{
+      EngineSessionOptions{
           .pipeline_execution_with_tensor_core = options.pipeline_execution_with_tensor_core,
           .sharding_strategy = partition_strategy == "mod" ? distribute::ShardingStrategy::kMod
                                                            : distribute::ShardingStrategy::kDiv,
@@ -225,7 +225,7 @@ Shape TPUEmbedding::State::activation_shape(const std::string& feature) const {
   return length > 0 ? Shape{batch, length, dim} : Shape{batch, dim};
 }
 
-EngineDriver::Batch TPUEmbedding::State::encode(const CoreEnqueueData& data) {
+EngineSession::Batch TPUEmbedding::State::encode(const CoreEnqueueData& data) {
   if (data.size() != features.size()) {
     throw ValueError(kWho, ": a core's data must have ", features.size(), " features, received ",
                      data.size());
@@ -249,10 +249,10 @@ EngineDriver::Batch TPUEmbedding::State::encode(const CoreEnqueueData& data) {
 }
 
 // The ids that are looked up, as rows of samples.
-void TPUEmbedding::State::profile(const std::vector<EngineDriver::Batch>& batches) {
+void TPUEmbedding::State::profile(const std::vector<EngineSession::Batch>& batches) {
   if (!profiler) return;
   const int64_t batch_size = options.batch_size / strategy.num_replicas_in_sync();
-  for (const EngineDriver::Batch& batch : batches) {
+  for (const EngineSession::Batch& batch : batches) {
     std::map<std::string, std::vector<TensorLike>> by_table;
     for (size_t f = 0; f < features.size(); ++f) {
       const distribute::FeatureBatch& found = batch.features[f];
@@ -282,12 +282,12 @@ TPUEmbedding::State::Core& TPUEmbedding::State::core() {
   return cores.at(replica->local_replica);
 }
 
-EngineDriver::Batch TPUEmbedding::State::take_batch(Core& core) {
+EngineSession::Batch TPUEmbedding::State::take_batch(Core& core) {
   const std::lock_guard lock(mutex);
   if (core.enqueued.empty()) {
     throw RuntimeError(kWho, ".get_activations: no batch waits; call generate_enqueue first");
   }
-  EngineDriver::Batch out = std::move(core.enqueued.front());
+  EngineSession::Batch out = std::move(core.enqueued.front());
   core.enqueued.pop_front();
   return out;
 }
@@ -362,7 +362,7 @@ void TPUEmbedding::generate_enqueue(const std::vector<CoreEnqueueData>& cores) {
                      " cores, received ", cores.size());
   }
   const auto n = static_cast<int64_t>(cores.size());
-  std::vector<EngineDriver::Batch> batches(cores.size());
+  std::vector<EngineSession::Batch> batches(cores.size());
   parallel_for(n, 1, [&](int64_t begin, int64_t end) {
     for (int64_t core = begin; core < end; ++core) batches[core] = s.encode(cores[core]);
   });
@@ -383,9 +383,9 @@ TPUEmbedding::Activations TPUEmbedding::get_activations() {
   State::Core& core = s.core();
   s.driver->check_strategy();
   if (!s.driver->built()) throw RuntimeError(kWho, ".get_activations: call build first");
-  const EngineDriver::Batch batch = s.take_batch(core);
+  const EngineSession::Batch batch = s.take_batch(core);
   const bool training = s.options.mode == Mode::kTraining;
-  EngineDriver::Lookup found = s.driver->look_up(batch, training);
+  EngineSession::Lookup found = s.driver->look_up(batch, training);
   if (training) core.looked_up.push_back(std::move(found.ticket));
   return s.by_feature(std::move(found.activations));
 }
@@ -433,7 +433,7 @@ void TPUEmbedding::generate_send_gradients(const Activations& gradients,
     throw ValueError(kSend, ": received gradients of unknown features");
   }
   if (core.looked_up.empty()) throw RuntimeError(kSend, ": no batch was looked up before");
-  const std::shared_ptr<EngineDriver::Ticket> ticket = std::move(core.looked_up.front());
+  const std::shared_ptr<EngineSession::Ticket> ticket = std::move(core.looked_up.front());
   core.looked_up.pop_front();
   // The engine asks for rates in its first core.
   if (step && current_replica_context()->replica == 0) *s.step = *step;
@@ -483,7 +483,7 @@ std::vector<StateEntry> TPUEmbedding::state_entries(
   std::vector<StateEntry> out = state_->driver->state_entries();
   size_t i = 0;
   for (size_t t = 0; i < out.size(); ++t) {
-    const TableOptimizer& optimizer = state_->driver->tables().tables[t].own->optimizer;
+    const EmbeddingOptimizer& optimizer = state_->driver->tables().tables[t].own->optimizer;
     const std::string& variable = variable_names.at(state_->tables[t]);
     out[i++].name = variable;
     for (const std::string& slot : slot_names(optimizer, variable)) out[i++].name = slot;

@@ -36,7 +36,7 @@ struct TPUEmbeddingOptions {
   int64_t batch_size = 0;  // over all cores
   Mode mode = Mode::kTraining;
   // For tables without their own; needed for training then. None for inference.
-  TableOptimizer optimization_parameters = {};
+  EmbeddingOptimizer optimization_parameters = {};
   std::string partition_strategy = "div";  // or "mod"
   bool pipeline_execution_with_tensor_core = false;
   // If it has statistics of these tables, they choose how tables are split instead of

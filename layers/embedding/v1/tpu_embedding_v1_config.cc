@@ -66,11 +66,12 @@ Configs get_configs_from_feature_columns(const std::vector<Column>& columns) {
   return out;
 }
 
-bool is_v1_parameters(const TableOptimizer& optimizer) {
+bool is_v1_parameters(const EmbeddingOptimizer& optimizer) {
   return optimizer && optimizer->v1_parameters;
 }
 
-std::vector<std::string> slot_names(const TableOptimizer& optimizer, const std::string& variable) {
+std::vector<std::string> slot_names(const EmbeddingOptimizer& optimizer,
+                                    const std::string& variable) {
   std::vector<std::string> out;
   for (const std::string& suffix : optimizer->v1_slot_suffixes) {
     out.push_back(str(variable, "/", suffix));

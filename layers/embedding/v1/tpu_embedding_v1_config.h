@@ -25,7 +25,7 @@ struct TableOptions {
   // else the rate of the optimization parameters.
   std::optional<double> learning_rate = {};
   LearningRateFn learning_rate_fn = {};
-  TableOptimizer optimization_parameters = {};  // unset: those of the engine
+  EmbeddingOptimizer optimization_parameters = {};  // unset: those of the engine
 };
 
 // Checked when made, immutable after.
@@ -73,10 +73,11 @@ struct Configs {
 Configs get_configs_from_feature_columns(const std::vector<Column>& columns);
 
 // True for the classes of optimizers/embedding/tpu_parameters.h.
-bool is_v1_parameters(const TableOptimizer& optimizer);
+bool is_v1_parameters(const EmbeddingOptimizer& optimizer);
 
 // Names of a table's slots in a checkpoint, in the order of the rule's slots: those that a run on
 // the host gives them, "<variable>/Adagrad" or "<variable>/Adam/m".
-std::vector<std::string> slot_names(const TableOptimizer& optimizer, const std::string& variable);
+std::vector<std::string> slot_names(const EmbeddingOptimizer& optimizer,
+                                    const std::string& variable);
 
 }  // namespace keel::tpu::v1

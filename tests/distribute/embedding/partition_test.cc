@@ -52,7 +52,7 @@ TEST(PartitionTest, RowsMayBeMoreThanAnIntCounts) {
     for (int h = 0; h < 7; ++h) total += p.rows_of_host(h);
     EXPECT_EQ(total, kRows);
     for (const int64_t row : {int64_t{1} << 31, (int64_t{1} << 32) + 1, kRows / 2, kRows - 1}) {
-      const HeldRows held(p, p.owner(row), p.owner(row) + 1);
+      const LocalRows held(p, p.owner(row), p.owner(row) + 1);
       EXPECT_LT(held.position(row), held.count());
       EXPECT_EQ(held.row_at(held.position(row)), row);
     }
@@ -60,8 +60,8 @@ TEST(PartitionTest, RowsMayBeMoreThanAnIntCounts) {
 }
 
 // What a process with the hosts [first, end) of 4 keeps of 11 rows.
-std::vector<int64_t> held_rows(ShardingStrategy strategy, int first, int end) {
-  const HeldRows held(Partition(11, {.hosts = 4, .strategy = strategy}), first, end);
+std::vector<int64_t> local_rows(ShardingStrategy strategy, int first, int end) {
+  const LocalRows held(Partition(11, {.hosts = 4, .strategy = strategy}), first, end);
   std::vector<int64_t> out;
   for (int64_t row = 0; row < 11; ++row) {
     if (!held.contain(row)) continue;
@@ -74,11 +74,11 @@ std::vector<int64_t> held_rows(ShardingStrategy strategy, int first, int end) {
 }
 
 TEST(HeldRowsTest, AProcessKeepsTheRowsOfItsHostsInAscendingOrder) {
-  EXPECT_EQ(held_rows(ShardingStrategy::kDiv, 1, 3), (std::vector<int64_t>{3, 4, 5, 6, 7, 8}));
-  EXPECT_EQ(held_rows(ShardingStrategy::kMod, 1, 3), (std::vector<int64_t>{1, 2, 5, 6, 9, 10}));
-  EXPECT_EQ(held_rows(ShardingStrategy::kMod, 3, 4), (std::vector<int64_t>{3, 7}));
-  EXPECT_EQ(held_rows(ShardingStrategy::kMod, 0, 4).size(), 11);
-  EXPECT_EQ(held_rows(ShardingStrategy::kDiv, 0, 4).size(), 11);
+  EXPECT_EQ(local_rows(ShardingStrategy::kDiv, 1, 3), (std::vector<int64_t>{3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(local_rows(ShardingStrategy::kMod, 1, 3), (std::vector<int64_t>{1, 2, 5, 6, 9, 10}));
+  EXPECT_EQ(local_rows(ShardingStrategy::kMod, 3, 4), (std::vector<int64_t>{3, 7}));
+  EXPECT_EQ(local_rows(ShardingStrategy::kMod, 0, 4).size(), 11);
+  EXPECT_EQ(local_rows(ShardingStrategy::kDiv, 0, 4).size(), 11);
 }
 
 }  // namespace keel::distribute::partition_test

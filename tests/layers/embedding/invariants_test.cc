@@ -182,7 +182,7 @@ struct Trained {
   std::vector<Values> activations;      // by step, of replica 0
 };
 
-Trained train(const TPUStrategyOptions& options, const TableOptimizer& optimizer,
+Trained train(const TPUStrategyOptions& options, const EmbeddingOptimizer& optimizer,
               const Problem& problem = {}) {
   TPUStrategy strategy(options);
   const auto scope = strategy.scope();
@@ -222,7 +222,7 @@ void expect_near(const Trained& a, const Trained& b, double tolerance = 2e-5) {
   }
 }
 
-std::vector<TableOptimizer> accumulating_optimizers() {
+std::vector<EmbeddingOptimizer> accumulating_optimizers() {
   return {tpu::SGD{.learning_rate = 0.1},
           tpu::Adagrad{.learning_rate = 0.1},
           tpu::AdagradMomentum{.learning_rate = 0.1, .momentum = 0.5, .epsilon = 0.01},
@@ -236,7 +236,7 @@ TEST(EmbeddingInvariantsTest, OneBatchIsTheSameAsItsPartsOnReplicasHoweverTables
                                        {.num_hosts = 2, .num_cores = 1},
                                        {.num_hosts = 3, .num_cores = 2},
                                        {.num_hosts = 1, .num_cores = 12}};
-  for (const TableOptimizer& optimizer : accumulating_optimizers()) {
+  for (const EmbeddingOptimizer& optimizer : accumulating_optimizers()) {
     const Trained one = train({.num_hosts = 1, .num_cores = 1}, optimizer);
     for (const TPUStrategyOptions& split : splits) expect_near(train(split, optimizer), one);
   }
@@ -318,7 +318,7 @@ TEST(EmbeddingInvariantsTest, ACheckpointCarriesTrainingToTheOtherMode) {
 
 TEST(EmbeddingInvariantsTest, AccumulationMakesNoDifferenceWhereNoRowOccursTwice) {
   const Problem once = {.repeating = false};
-  const auto pairs = [](bool accumulate) -> std::vector<TableOptimizer> {
+  const auto pairs = [](bool accumulate) -> std::vector<EmbeddingOptimizer> {
     return {tpu::Adagrad{.learning_rate = 0.1, .use_gradient_accumulation = accumulate},
             tpu::Adam{.learning_rate = 0.1,
                       .epsilon = 0.01,
@@ -358,7 +358,7 @@ TEST(EmbeddingInvariantsTest, FTRLHasTheSameWeightsWithLinearsTimesTheRate) {
 }
 
 TEST(EmbeddingInvariantsTest, APipelineOfDisjointNeighboursIsNoPipeline) {
-  const TableOptimizer adagrad = tpu::Adagrad{.learning_rate = 0.1};
+  const EmbeddingOptimizer adagrad = tpu::Adagrad{.learning_rate = 0.1};
   const auto with = [&](bool pipelined) {
     return train({.num_cores = 2}, adagrad, {.disjoint = true, .steps = 5, .pipelined = pipelined});
   };
@@ -369,7 +369,7 @@ TEST(EmbeddingInvariantsTest, APipelineOfDisjointNeighboursIsNoPipeline) {
 
 TEST(EmbeddingInvariantsTest, APipelineSeesAllUpdatesButTheLastOnes) {
   Problem problem = {.steps = 5};
-  const TableOptimizer adagrad = tpu::Adagrad{.learning_rate = 0.1};
+  const EmbeddingOptimizer adagrad = tpu::Adagrad{.learning_rate = 0.1};
   const Trained plain = train({.num_cores = 2}, adagrad, problem);
   problem.pipelined = true;
   const Trained late = train({.num_cores = 2}, adagrad, problem);
@@ -400,13 +400,13 @@ TEST(EmbeddingInvariantsTest, HostV0AndEngineAgree) {
 }
 
 TEST(EmbeddingInvariantsTest, RowsThatWereNotLookedUpKeepTheirBits) {
-  const std::vector<TableOptimizer> lazy = {
+  const std::vector<EmbeddingOptimizer> lazy = {
       tpu::SGD{.learning_rate = 0.1, .clip_weight_min = -1, .weight_decay_factor = 0.5},
       tpu::Adagrad{.learning_rate = 0.1},
       tpu::AdagradMomentum{.learning_rate = 0.1, .momentum = 0.5}, tpu::Adam{.learning_rate = 0.1},
       tpu::FTRL{.learning_rate = 0.1}};
   Problem problem = {.disjoint = true, .steps = 1};
-  for (const TableOptimizer& optimizer : lazy) {
+  for (const EmbeddingOptimizer& optimizer : lazy) {
     problem.steps = 1;
     const Trained one = train({.num_cores = 3}, optimizer, problem);
     problem.steps = 2;  // touches rows of odd number only

@@ -182,7 +182,8 @@ TEST(SpecRowsC, C08_SumsOfAllOnesGradients) {
 constexpr float kLoss = 335;
 
 // One step on all four rows of the fixture on one replica; the layer after it.
-TPUEmbedding train_full(Strategy& strategy, const TableOptimizer& optimizer, const Tensors& batch) {
+TPUEmbedding train_full(Strategy& strategy, const EmbeddingOptimizer& optimizer,
+                        const Tensors& batch) {
   TPUEmbedding layer = Standard().layer(optimizer, batch);
   strategy.run([&] {
     GradientTape tape;
@@ -212,7 +213,7 @@ const std::vector<double> kUntouched = {};  // of a table: 0, 1, 2, ... row by r
 
 // What `check` says of the layer after a full step, from sparse and from ragged rows.
 template <class Check>
-void after_full_step(const TableOptimizer& optimizer, Check&& check) {
+void after_full_step(const EmbeddingOptimizer& optimizer, Check&& check) {
   for (const Tensors& batch : {Standard::sparse_batch(), Standard::ragged_batch()}) {
     TPUStrategy strategy({.num_cores = 1});
     const auto scope = strategy.scope();

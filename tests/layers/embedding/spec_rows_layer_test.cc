@@ -33,7 +33,7 @@ Specs dense_spec(int64_t batch) {
 struct OneTable {
   Table table = make_table({.vocabulary_size = 4, .dim = 2, .initializer = "zeros", .name = "t"});
   TPUEmbedding layer;
-  explicit OneTable(const TableOptimizer& optimizer)
+  explicit OneTable(const EmbeddingOptimizer& optimizer)
       : layer({.feature_config = FeatureConfig{.table = table}, .optimizer = optimizer}) {
     layer->build(dense_spec(1));
   }

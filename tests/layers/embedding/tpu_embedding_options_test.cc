@@ -28,7 +28,8 @@ Nest<FeatureConfig> one_feature() {
   return FeatureConfig{.table = make_table({.vocabulary_size = 8, .dim = 2, .name = "t"})};
 }
 
-TPUEmbedding unsupported(const Nest<FeatureConfig>& features, const TableOptimizer& optimizer = {},
+TPUEmbedding unsupported(const Nest<FeatureConfig>& features,
+                         const EmbeddingOptimizer& optimizer = {},
                          const Tensors& like = Standard::ragged_batch()) {
   TPUEmbedding out({.feature_config = features,
                     .optimizer = optimizer,
@@ -128,7 +129,7 @@ TEST(EmbeddingFeatureTest, OnlyAnEngineNeedsAnOptimizer) {
 }
 
 TEST(TPUEmbeddingOptimizerTest, ParametersOfTheV1EngineAreRefused) {
-  const TableOptimizer v1 = tpu::AdagradParameters{.learning_rate = 0.1};
+  const EmbeddingOptimizer v1 = tpu::AdagradParameters{.learning_rate = 0.1};
   const std::string text = message_of<ValueError>(
       [&] { TPUEmbedding({.feature_config = one_feature(), .optimizer = v1}); });
   EXPECT_NE(text.find("'t'"), std::string::npos) << text;
@@ -208,7 +209,7 @@ std::vector<std::string> slot_names_of(const TPUEmbedding& layer) {
 TEST(LayerSlotsTest, AnEmbeddingOptimizerOnTheHostDecidesWhichSlotsTheLayerKeeps) {
   using Names = std::vector<std::string>;
   const Tensors row = ids({1}, {1});
-  const auto built = [&](const TableOptimizer& optimizer) {
+  const auto built = [&](const EmbeddingOptimizer& optimizer) {
     TPUEmbedding out({.feature_config = one_feature(), .optimizer = optimizer});
     EXPECT_TRUE(slot_names_of(out).empty()) << "not before it is built";
     out->build(specs_of(row));

@@ -70,7 +70,7 @@ struct Fixture {
             {"favorited", make({{0, 1}, {1}, {0}, {0, 1}}, 2)},
             {"friends", make({{3}, {0, 1, 2}, {3}, {0, 1, 2}}, 3)}};
   }
-  TPUEmbedding layer(const TableOptimizer& optimizer = "sgd") const {
+  TPUEmbedding layer(const EmbeddingOptimizer& optimizer = "sgd") const {
     TPUEmbedding out({.feature_config = config, .optimizer = optimizer});
     return out;
   }
@@ -152,7 +152,7 @@ TEST(TPUEmbeddingTest, OnTheHostTheTablesAreTrainableInOrderOfFirstUse) {
 struct OneRow {
   Table table = make_table({.vocabulary_size = 4, .dim = 2, .initializer = "zeros"});
   TPUEmbedding layer;
-  explicit OneRow(const TableOptimizer& optimizer)
+  explicit OneRow(const EmbeddingOptimizer& optimizer)
       : layer({.feature_config = FeatureConfig{.table = table}, .optimizer = optimizer}) {
     layer->build(Specs(TensorSpec{.shape = {1}, .dtype = DType::kInt64}));
   }

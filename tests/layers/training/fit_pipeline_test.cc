@@ -62,9 +62,9 @@ struct Case {
 Functional make_model(const Case& c) {
   const Table bags = make_table({.vocabulary_size = kIds, .dim = 4, .combiner = "mean"});
   const Table ones = make_table({.vocabulary_size = kIds, .dim = 4});
-  const TableOptimizer optimizer =
-      c.adam ? TableOptimizer(optimizers::Adam({.learning_rate = 0.1}))
-             : TableOptimizer(optimizers::Adagrad({.learning_rate = 0.1}));
+  const EmbeddingOptimizer optimizer =
+      c.adam ? EmbeddingOptimizer(optimizers::Adam({.learning_rate = 0.1}))
+             : EmbeddingOptimizer(optimizers::Adagrad({.learning_rate = 0.1}));
   const layers::TPUEmbedding embedding(
       {.feature_config = Nest<FeatureConfig>(
            {{"bag", FeatureConfig{.table = bags}}, {"one", FeatureConfig{.table = ones}}}),

@@ -6,9 +6,9 @@
 
 #include <keel/optimizers/embedding/tpu_parameters.h>
 
-namespace keel::table_optimizer_test {
+namespace keel::embedding_optimizer_test {
 
-std::vector<std::string> slot_names(const TableOptimizer& t) {
+std::vector<std::string> slot_names(const EmbeddingOptimizer& t) {
   std::vector<std::string> out;
   for (const Slot& slot : t->rule->slots()) out.push_back(slot.name);
   return out;
@@ -17,7 +17,8 @@ std::vector<std::string> slot_names(const TableOptimizer& t) {
 using Names = std::vector<std::string>;
 
 // One element through one step; returns the element, then its slots.
-std::vector<float> stepped(const TableOptimizer& t, float weight, std::vector<float> gradients) {
+std::vector<float> stepped(const EmbeddingOptimizer& t, float weight,
+                           std::vector<float> gradients) {
   std::vector<float> state = {weight};
   for (const Slot& slot : t->rule->slots()) state.push_back(static_cast<float>(slot.initial));
   std::vector<float*> slots;
@@ -31,20 +32,20 @@ std::vector<float> stepped(const TableOptimizer& t, float weight, std::vector<fl
 }
 
 TEST(TableOptimizerTest, IsUnsetByDefault) {
-  const TableOptimizer none;
+  const EmbeddingOptimizer none;
   EXPECT_FALSE(none);
-  EXPECT_EQ(none, TableOptimizer());
+  EXPECT_EQ(none, EmbeddingOptimizer());
   EXPECT_THROW(none.current_learning_rate(), RuntimeError);
 }
 
 TEST(TableOptimizerTest, IsMadeByName) {
-  EXPECT_EQ(TableOptimizer("sgd").current_learning_rate(), 0.01);
-  EXPECT_EQ(TableOptimizer("adagrad").current_learning_rate(), 0.001);
-  EXPECT_EQ(TableOptimizer("adam")->class_name, "Adam");
-  EXPECT_EQ(TableOptimizer(std::string("ftrl"))->class_name, "FTRL");
-  EXPECT_THROW(TableOptimizer("SGD"), ValueError);
-  EXPECT_THROW(TableOptimizer("rmsprop"), ValueError);
-  EXPECT_THROW(TableOptimizer(""), ValueError);
+  EXPECT_EQ(EmbeddingOptimizer("sgd").current_learning_rate(), 0.01);
+  EXPECT_EQ(EmbeddingOptimizer("adagrad").current_learning_rate(), 0.001);
+  EXPECT_EQ(EmbeddingOptimizer("adam")->class_name, "Adam");
+  EXPECT_EQ(EmbeddingOptimizer(std::string("ftrl"))->class_name, "FTRL");
+  EXPECT_THROW(EmbeddingOptimizer("SGD"), ValueError);
+  EXPECT_THROW(EmbeddingOptimizer("rmsprop"), ValueError);
+  EXPECT_THROW(EmbeddingOptimizer(""), ValueError);
 }
 
 TEST(TableOptimizerTest, NamesSlotsAsEnginesDo) {
@@ -52,62 +53,63 @@ TEST(TableOptimizerTest, NamesSlotsAsEnginesDo) {
   EXPECT_EQ(slot_names("adagrad"), Names({"accumulators"}));
   EXPECT_EQ(slot_names("adam"), Names({"momenta", "velocities"}));
   EXPECT_EQ(slot_names("ftrl"), Names({"accumulators", "linears"}));
-  EXPECT_EQ(TableOptimizer("adagrad")->rule->slots()[0].initial, 0.1);
+  EXPECT_EQ(EmbeddingOptimizer("adagrad")->rule->slots()[0].initial, 0.1);
 }
 
 TEST(SpecRowsF, F10_OptimizerStrings) {
   // A number is not a name: C++ has no such conversion.
   for (const auto& [name, rate] : std::map<std::string, double>{
            {"sgd", 0.01}, {"adagrad", 0.001}, {"adam", 0.001}, {"ftrl", 0.001}}) {
-    EXPECT_EQ(TableOptimizer(name).current_learning_rate(), rate) << name;
+    EXPECT_EQ(EmbeddingOptimizer(name).current_learning_rate(), rate) << name;
   }
-  EXPECT_EQ(TableOptimizer("sgd"), TableOptimizer(tpu::SGD{}));
-  EXPECT_EQ(TableOptimizer("adagrad"),
-            TableOptimizer(tpu::Adagrad{.learning_rate = 0.001, .initial_accumulator_value = 0.1}));
-  EXPECT_EQ(TableOptimizer("adam"), TableOptimizer(tpu::Adam{}));
-  EXPECT_EQ(TableOptimizer("ftrl"), TableOptimizer(tpu::FTRL{}));
-  EXPECT_THROW(TableOptimizer("SGD"), ValueError);
-  EXPECT_THROW(TableOptimizer("rmsprop"), ValueError);
+  EXPECT_EQ(EmbeddingOptimizer("sgd"), EmbeddingOptimizer(tpu::SGD{}));
+  EXPECT_EQ(
+      EmbeddingOptimizer("adagrad"),
+      EmbeddingOptimizer(tpu::Adagrad{.learning_rate = 0.001, .initial_accumulator_value = 0.1}));
+  EXPECT_EQ(EmbeddingOptimizer("adam"), EmbeddingOptimizer(tpu::Adam{}));
+  EXPECT_EQ(EmbeddingOptimizer("ftrl"), EmbeddingOptimizer(tpu::FTRL{}));
+  EXPECT_THROW(EmbeddingOptimizer("SGD"), ValueError);
+  EXPECT_THROW(EmbeddingOptimizer("rmsprop"), ValueError);
 }
 
 double half() { return 0.5; }
 
-void expect_equal(const TableOptimizer& a, const TableOptimizer& b) {
+void expect_equal(const EmbeddingOptimizer& a, const EmbeddingOptimizer& b) {
   EXPECT_EQ(a, b);
-  EXPECT_EQ(std::hash<TableOptimizer>()(a), std::hash<TableOptimizer>()(b));
+  EXPECT_EQ(std::hash<EmbeddingOptimizer>()(a), std::hash<EmbeddingOptimizer>()(b));
 }
 
 TEST(SpecRowsA, A16_OptimizersAreEqualByValueAndCallablesByIdentity) {
   expect_equal(tpu::SGD{.learning_rate = 0.1}, tpu::SGD{.learning_rate = 0.1});
-  EXPECT_NE(TableOptimizer(tpu::SGD{.learning_rate = 0.1}),
-            TableOptimizer(tpu::SGD{.learning_rate = 0.2}));
-  EXPECT_NE(TableOptimizer(tpu::SGD{.learning_rate = 0.1}),
-            TableOptimizer(tpu::Adagrad{.learning_rate = 0.1}));
+  EXPECT_NE(EmbeddingOptimizer(tpu::SGD{.learning_rate = 0.1}),
+            EmbeddingOptimizer(tpu::SGD{.learning_rate = 0.2}));
+  EXPECT_NE(EmbeddingOptimizer(tpu::SGD{.learning_rate = 0.1}),
+            EmbeddingOptimizer(tpu::Adagrad{.learning_rate = 0.1}));
   int calls = 0;
   const LearningRate counted = [&calls] { return ++calls; };
   const LearningRate same_text = [&calls] { return ++calls; };
   expect_equal(tpu::SGD{.learning_rate = counted}, tpu::SGD{.learning_rate = counted});
-  EXPECT_NE(TableOptimizer(tpu::SGD{.learning_rate = counted}),
-            TableOptimizer(tpu::SGD{.learning_rate = same_text}));
+  EXPECT_NE(EmbeddingOptimizer(tpu::SGD{.learning_rate = counted}),
+            EmbeddingOptimizer(tpu::SGD{.learning_rate = same_text}));
   expect_equal(tpu::SGD{.learning_rate = half}, tpu::SGD{.learning_rate = half});
   const auto one = [] { return 0.5; };
   const auto other = [] { return 0.5; };
   expect_equal(tpu::SGD{.learning_rate = one}, tpu::SGD{.learning_rate = one});
-  EXPECT_NE(TableOptimizer(tpu::SGD{.learning_rate = one}),
-            TableOptimizer(tpu::SGD{.learning_rate = other}));
-  EXPECT_NE(TableOptimizer(tpu::SGD{.learning_rate = half}),
-            TableOptimizer(tpu::SGD{.learning_rate = 0.5}));
+  EXPECT_NE(EmbeddingOptimizer(tpu::SGD{.learning_rate = one}),
+            EmbeddingOptimizer(tpu::SGD{.learning_rate = other}));
+  EXPECT_NE(EmbeddingOptimizer(tpu::SGD{.learning_rate = half}),
+            EmbeddingOptimizer(tpu::SGD{.learning_rate = 0.5}));
 }
 
 TEST(TableOptimizerTest, EveryFieldTakesPartInEquality) {
-  const TableOptimizer plain = tpu::Adam{};
+  const EmbeddingOptimizer plain = tpu::Adam{};
   const auto zeros = [](const TableVariable&, const std::vector<std::string>& names,
                         const std::vector<Initializer>&) {
     SlotVariables out;
     for (const std::string& name : names) out[name] = initializers::zeros();
     return out;
   };
-  const std::vector<TableOptimizer> others = {
+  const std::vector<EmbeddingOptimizer> others = {
       tpu::Adam{.learning_rate = 0.5},
       tpu::Adam{.beta_1 = 0.5},
       tpu::Adam{.beta_2 = 0.5},
@@ -130,18 +132,18 @@ TEST(TableOptimizerTest, EveryFieldTakesPartInEquality) {
   expect_equal(tpu::Adam{.slot_variable_creation_fn = zeros},
                tpu::Adam{.slot_variable_creation_fn = zeros});
   expect_equal(tpu::Adam{.clip_weight_min = 0.0}, tpu::Adam{.clip_weight_min = -0.0});
-  EXPECT_NE(TableOptimizer(), plain);
+  EXPECT_NE(EmbeddingOptimizer(), plain);
 }
 
 TEST(TableOptimizerTest, TakesAnotherRate) {
-  const TableOptimizer adagrad = tpu::AdagradParameters{.learning_rate = 0.5};
-  const TableOptimizer faster = adagrad.with_learning_rate(2.0);
+  const EmbeddingOptimizer adagrad = tpu::AdagradParameters{.learning_rate = 0.5};
+  const EmbeddingOptimizer faster = adagrad.with_learning_rate(2.0);
   EXPECT_EQ(adagrad.current_learning_rate(), 0.5);
   EXPECT_EQ(faster.current_learning_rate(), 2);
   EXPECT_TRUE(faster->v1_parameters);
   expect_equal(faster, tpu::AdagradParameters{.learning_rate = 2});
   EXPECT_EQ(adagrad.with_learning_rate(half).current_learning_rate(), 0.5);
-  EXPECT_THROW(TableOptimizer().with_learning_rate(1.0), RuntimeError);
+  EXPECT_THROW(EmbeddingOptimizer().with_learning_rate(1.0), RuntimeError);
 }
 
 TEST(TableOptimizerTest, CustomOptimizersAreEqualIfAllTheirPartsAre) {
@@ -155,22 +157,22 @@ TEST(TableOptimizerTest, CustomOptimizersAreEqualIfAllTheirPartsAre) {
   expect_equal(base, base);
   auto other = base;
   other.custom_computation = g;
-  EXPECT_NE(TableOptimizer(base), TableOptimizer(other));
+  EXPECT_NE(EmbeddingOptimizer(base), EmbeddingOptimizer(other));
   other = base;
   other.slot_names = {"t"};
-  EXPECT_NE(TableOptimizer(base), TableOptimizer(other));
+  EXPECT_NE(EmbeddingOptimizer(base), EmbeddingOptimizer(other));
   other = base;
   other.slot_initializers = {initializers::zeros()};
-  EXPECT_NE(TableOptimizer(base), TableOptimizer(other));
+  EXPECT_NE(EmbeddingOptimizer(base), EmbeddingOptimizer(other));
   other = base;
   other.hyperparameters = {2.0};
-  EXPECT_NE(TableOptimizer(base), TableOptimizer(other));
+  EXPECT_NE(EmbeddingOptimizer(base), EmbeddingOptimizer(other));
 }
 
 template <class Options>
 void expect_round_trip(const Options& options) {
-  const TableOptimizer t = options;
-  TableOptimizer read;
+  const EmbeddingOptimizer t = options;
+  EmbeddingOptimizer read;
   decode(parse_json(to_json(encode(t))), read);
   EXPECT_EQ(read, t) << to_json(encode(t));
 }
@@ -191,15 +193,15 @@ TEST(TableOptimizerTest, ComesBackFromItsConfig) {
       .learning_rate = 0.5, .rho = 0.1, .momentum = 0.2, .epsilon = 0.3, .clip_gradient_max = 1});
   expect_round_trip(tpu::FrequencyEstimatorParameters{
       .tau = 0.5, .max_delta = 10, .outlier_threshold = 2, .weight_exponent = 1});
-  TableOptimizer none = "sgd";
-  decode(encode(TableOptimizer()), none);
+  EmbeddingOptimizer none = "sgd";
+  decode(encode(EmbeddingOptimizer()), none);
   EXPECT_FALSE(none);
 }
 
 TEST(TableOptimizerTest, WritesAFunctionAsItsRateOfNow) {
-  TableOptimizer read;
+  EmbeddingOptimizer read;
   decode(encode(tpu::SGD{.learning_rate = half}), read);
-  EXPECT_EQ(read, TableOptimizer(tpu::SGD{.learning_rate = 0.5}));
+  EXPECT_EQ(read, EmbeddingOptimizer(tpu::SGD{.learning_rate = 0.5}));
 }
 
 TEST(TableOptimizerTest, FunctionsCannotBeWritten) {
@@ -213,7 +215,7 @@ TEST(TableOptimizerTest, FunctionsCannotBeWritten) {
 }
 
 TEST(TableOptimizerTest, RefusesConfigsOfNoClass) {
-  TableOptimizer t;
+  EmbeddingOptimizer t;
   EXPECT_THROW(decode(parse_json(R"({"class_name": "Lion", "config": {}})"), t), ValueError);
   EXPECT_THROW(decode(parse_json(R"({"class_name": "SGD", "config": {"rho": 1}})"), t), ValueError);
 }
@@ -231,8 +233,8 @@ TEST(TableOptimizerTest, StepsAdamWithoutBiasCorrection) {
   const double m = 0.1 * 8, v = 0.001 * 64;
   EXPECT_NEAR(stepped(inside, 0, {8})[0], -0.1 * m / std::sqrt(v + 0.25), 1e-6);
   EXPECT_NEAR(stepped(outside, 0, {8})[0], -0.1 * m / (std::sqrt(v) + 0.5), 1e-6);
-  EXPECT_TRUE(TableOptimizer(inside)->lazy);
-  EXPECT_FALSE(TableOptimizer(tpu::Adam{.lazy_adam = false})->lazy);
+  EXPECT_TRUE(EmbeddingOptimizer(inside)->lazy);
+  EXPECT_FALSE(EmbeddingOptimizer(tpu::Adam{.lazy_adam = false})->lazy);
 }
 
 TEST(TableOptimizerTest, StepsFtrlInBothForms) {
@@ -245,11 +247,11 @@ TEST(TableOptimizerTest, StepsFtrlInBothForms) {
 }
 
 TEST(TableOptimizerTest, CarriesTheCommonParameters) {
-  const TableOptimizer t = tpu::Adagrad{.clip_weight_min = -2,
-                                        .clip_weight_max = 3,
-                                        .weight_decay_factor = 0.5,
-                                        .multiply_weight_decay_factor_by_learning_rate = true,
-                                        .clipvalue = 0.25};
+  const EmbeddingOptimizer t = tpu::Adagrad{.clip_weight_min = -2,
+                                            .clip_weight_max = 3,
+                                            .weight_decay_factor = 0.5,
+                                            .multiply_weight_decay_factor_by_learning_rate = true,
+                                            .clipvalue = 0.25};
   EXPECT_EQ(t->clip_weight_min, -2);
   EXPECT_EQ(t->clip_weight_max, 3);
   EXPECT_EQ(t->weight_decay_factor, 0.5);
@@ -257,27 +259,27 @@ TEST(TableOptimizerTest, CarriesTheCommonParameters) {
   EXPECT_EQ(t->clip_gradient_min, -0.25);
   EXPECT_EQ(t->clip_gradient_max, 0.25);
   EXPECT_TRUE(t->use_gradient_accumulation);
-  EXPECT_FALSE(TableOptimizer("sgd")->clip_gradient_max.has_value());
+  EXPECT_FALSE(EmbeddingOptimizer("sgd")->clip_gradient_max.has_value());
   EXPECT_FALSE(
-      TableOptimizer(tpu::SGD{.use_gradient_accumulation = false})->use_gradient_accumulation);
+      EmbeddingOptimizer(tpu::SGD{.use_gradient_accumulation = false})->use_gradient_accumulation);
 }
 
 TEST(TableOptimizerTest, CallsACallableEachTime) {
   int calls = 0;
-  const TableOptimizer t = tpu::SGD{.learning_rate = [&] { return ++calls; }};
+  const EmbeddingOptimizer t = tpu::SGD{.learning_rate = [&] { return ++calls; }};
   EXPECT_EQ(t.current_learning_rate(), 1);
   EXPECT_EQ(t.current_learning_rate(), 2);
 }
 
 TEST(TableOptimizerTest, IsTheSameWithAnotherRate) {
-  const TableOptimizer t = tpu::Adagrad{.learning_rate = 0.5, .initial_accumulator_value = 2};
-  const TableOptimizer other = t.with_learning_rate(0.25);
+  const EmbeddingOptimizer t = tpu::Adagrad{.learning_rate = 0.5, .initial_accumulator_value = 2};
+  const EmbeddingOptimizer other = t.with_learning_rate(0.25);
   EXPECT_EQ(other.current_learning_rate(), 0.25);
   EXPECT_EQ(other->class_name, "Adagrad");
   EXPECT_EQ(other->rule, t->rule);
   EXPECT_EQ(t.current_learning_rate(), 0.5);
   EXPECT_EQ(t.with_learning_rate([] { return 3.0; }).current_learning_rate(), 3);
-  EXPECT_THROW(TableOptimizer().with_learning_rate(1.0), RuntimeError);
+  EXPECT_THROW(EmbeddingOptimizer().with_learning_rate(1.0), RuntimeError);
 }
 
-}  // namespace keel::table_optimizer_test
+}  // namespace keel::embedding_optimizer_test

@@ -23,7 +23,7 @@ using Batch = std::vector<Hit>;
 
 class TrainedTable {
  public:
-  explicit TrainedTable(TableOptimizer optimizer,
+  explicit TrainedTable(EmbeddingOptimizer optimizer,
                         const std::vector<Values>& start = {{1, -0.5}, {2, 3}})
       : optimizer_(std::move(optimizer)),
         shape_({std::ssize(start), std::ssize(start[0])}),
@@ -88,7 +88,7 @@ class TrainedTable {
     return out;
   }
 
-  TableOptimizer optimizer_;
+  EmbeddingOptimizer optimizer_;
   Shape shape_;
   std::unique_ptr<distribute::TPUStrategy> strategy_;
   std::unique_ptr<distribute::EmbeddingEngine> engine_;
@@ -108,7 +108,7 @@ const Values kStart = {1, -0.5};
 const Values kOther = {2, 3};
 
 // A table after one batch for each list of hits.
-TrainedTable trained(const TableOptimizer& optimizer, const std::vector<Batch>& batches) {
+TrainedTable trained(const EmbeddingOptimizer& optimizer, const std::vector<Batch>& batches) {
   TrainedTable table(optimizer);
   for (const Batch& batch : batches) table.step(batch);
   return table;

@@ -8,12 +8,12 @@ namespace keel::slot_variables_test {
 
 const TableVariable kTable = {.name = "video", .shape = {3, 2}};
 
-TableOptimizer made_by(const SlotVariableCreationFn& f) {
+EmbeddingOptimizer made_by(const SlotVariableCreationFn& f) {
   return tpu::FTRL{.slot_variable_creation_fn = f};
 }
 
 // A factory that returns `slots` whatever it is asked.
-TableOptimizer returning(const SlotVariables& slots) {
+EmbeddingOptimizer returning(const SlotVariables& slots) {
   return made_by([slots](const TableVariable&, const std::vector<std::string>&,
                          const std::vector<Initializer>&) { return slots; });
 }
@@ -24,18 +24,18 @@ float first_value(const SlotVariables& slots, const std::string& name) {
 
 TEST(SlotVariablesTest, StartAtTheOptimizersValuesWithoutAFactory) {
   const SlotVariables slots =
-      create_slots(*TableOptimizer(tpu::FTRL{.initial_accumulator_value = 0.5}), kTable);
+      create_slots(*EmbeddingOptimizer(tpu::FTRL{.initial_accumulator_value = 0.5}), kTable);
   ASSERT_EQ(slots.size(), 2U);
   EXPECT_EQ(first_value(slots, "accumulators"), 0.5F);
   EXPECT_EQ(first_value(slots, "linears"), 0);
-  EXPECT_TRUE(create_slots(*TableOptimizer("sgd"), kTable).empty());
+  EXPECT_TRUE(create_slots(*EmbeddingOptimizer("sgd"), kTable).empty());
 }
 
 TEST(SlotVariablesTest, AFactoryIsAskedOnceWithTheTableTheNamesAndTheInitializers) {
   int calls = 0;
-  const TableOptimizer t = made_by([&](const TableVariable& table,
-                                       const std::vector<std::string>& names,
-                                       const std::vector<Initializer>& initializers) {
+  const EmbeddingOptimizer t = made_by([&](const TableVariable& table,
+                                           const std::vector<std::string>& names,
+                                           const std::vector<Initializer>& initializers) {
     ++calls;
     EXPECT_EQ(table.name, "video");
     EXPECT_EQ(table.shape, Shape({3, 2}));
@@ -73,9 +73,9 @@ TEST(SlotVariablesTest, AReadyTensorMustBeLikeTheTable) {
 }
 
 TEST(SlotVariablesTest, ACustomOptimizerBringsItsOwnInitializers) {
-  const TableOptimizer t = tpu::CustomOptimizer{.custom_computation = [](const CustomRow&) {},
-                                                .slot_names = {"b", "a"},
-                                                .slot_initializers = {"ones", "zeros"}};
+  const EmbeddingOptimizer t = tpu::CustomOptimizer{.custom_computation = [](const CustomRow&) {},
+                                                    .slot_names = {"b", "a"},
+                                                    .slot_initializers = {"ones", "zeros"}};
   const SlotVariables slots = create_slots(*t, kTable);
   EXPECT_EQ(first_value(slots, "b"), 1);
   EXPECT_EQ(first_value(slots, "a"), 0);

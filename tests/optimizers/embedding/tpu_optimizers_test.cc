@@ -10,7 +10,7 @@ namespace keel::tpu_optimizers_test {
 
 template <class Options>
 void expect_refuses(const Options& options) {
-  EXPECT_THROW(TableOptimizer{options}, ValueError);
+  EXPECT_THROW(EmbeddingOptimizer{options}, ValueError);
 }
 
 TEST(TpuOptimizersTest, RefusesParametersOutOfRange) {
@@ -30,18 +30,18 @@ TEST(TpuOptimizersTest, RefusesParametersOutOfRange) {
 
 template <class Options>
 void expect_clipping_refused() {
-  EXPECT_THROW(TableOptimizer(Options{.use_gradient_accumulation = false, .clipvalue = 0.0}),
+  EXPECT_THROW(EmbeddingOptimizer(Options{.use_gradient_accumulation = false, .clipvalue = 0.0}),
                ValueError);
-  EXPECT_THROW(
-      TableOptimizer(Options{.use_gradient_accumulation = false, .clipvalue = {std::nullopt, 1.0}}),
-      ValueError);
-  EXPECT_NO_THROW(TableOptimizer(Options{.use_gradient_accumulation = false}));
-  EXPECT_NO_THROW(TableOptimizer(Options{.clipvalue = 0.0}));
+  EXPECT_THROW(EmbeddingOptimizer(
+                   Options{.use_gradient_accumulation = false, .clipvalue = {std::nullopt, 1.0}}),
+               ValueError);
+  EXPECT_NO_THROW(EmbeddingOptimizer(Options{.use_gradient_accumulation = false}));
+  EXPECT_NO_THROW(EmbeddingOptimizer(Options{.clipvalue = 0.0}));
 }
 
 TEST(SpecRowsA, A12_ClipvalueTakesANumberAPairOrNothing) {
   const auto bounds = [](const ClipValue& c) {
-    const TableOptimizer t = tpu::SGD{.clipvalue = c};
+    const EmbeddingOptimizer t = tpu::SGD{.clipvalue = c};
     return std::pair(t->clip_gradient_min, t->clip_gradient_max);
   };
   using Bounds = std::pair<std::optional<double>, std::optional<double>>;
@@ -64,7 +64,7 @@ TEST(SpecRowsA, A14_RangesOfAdam) {
   expect_refuses(tpu::Adam{.beta_2 = -0.1});
   expect_refuses(tpu::Adam{.epsilon = 0});
   expect_refuses(tpu::Adam{.lazy_adam = false, .use_gradient_accumulation = false});
-  EXPECT_NO_THROW(TableOptimizer(tpu::Adam{.beta_1 = 0}));
+  EXPECT_NO_THROW(EmbeddingOptimizer(tpu::Adam{.beta_1 = 0}));
 }
 
 TEST(SpecRowsA, A15_PositiveParameters) {
@@ -72,8 +72,8 @@ TEST(SpecRowsA, A15_PositiveParameters) {
   expect_refuses(tpu::FTRL{.initial_accumulator_value = 0});
   expect_refuses(tpu::AdagradMomentum{.epsilon = 0});
   expect_refuses(tpu::AdagradMomentum{.exponent = 0});
-  EXPECT_NO_THROW(
-      TableOptimizer(tpu::FtrlParameters{.learning_rate = 0.1, .initial_accumulator_value = 0}));
+  EXPECT_NO_THROW(EmbeddingOptimizer(
+      tpu::FtrlParameters{.learning_rate = 0.1, .initial_accumulator_value = 0}));
 }
 
 // What cannot be called does not compile as a factory; an empty function is none.
@@ -83,14 +83,14 @@ TEST(SpecRowsA, A20_TheSlotFactoryMustBeCallable) {
   const std::function<SlotVariables(const TableVariable&, const std::vector<std::string>&,
                                     const std::vector<Initializer>&)>
       empty;
-  EXPECT_EQ(TableOptimizer(tpu::Adam{.slot_variable_creation_fn = empty}),
-            TableOptimizer(tpu::Adam{}));
+  EXPECT_EQ(EmbeddingOptimizer(tpu::Adam{.slot_variable_creation_fn = empty}),
+            EmbeddingOptimizer(tpu::Adam{}));
 }
 
 TEST(TpuOptimizersTest, ErrorsCarryTheParameterAndItsValue) {
   const auto message = [](const auto& options) -> std::string {
     try {
-      const TableOptimizer t = options;
+      const EmbeddingOptimizer t = options;
       return "";
     } catch (const ValueError& error) {
       return error.what();
@@ -106,7 +106,7 @@ TEST(TpuOptimizersTest, ErrorsCarryTheParameterAndItsValue) {
 }
 
 TEST(TpuOptimizersTest, AdagradMomentumStartsItsSlotsAtZero) {
-  const TableOptimizer t = tpu::AdagradMomentum{};
+  const EmbeddingOptimizer t = tpu::AdagradMomentum{};
   EXPECT_EQ(t->class_name, "AdagradMomentum");
   const std::vector<Slot> slots = t->rule->slots();
   ASSERT_EQ(slots.size(), 2U);
@@ -117,9 +117,9 @@ TEST(TpuOptimizersTest, AdagradMomentumStartsItsSlotsAtZero) {
 }
 
 TEST(TpuOptimizersTest, OptionsReachTheState) {
-  const TableOptimizer packed = tpu::SGD{.low_dimensional_packing_status = true};
+  const EmbeddingOptimizer packed = tpu::SGD{.low_dimensional_packing_status = true};
   EXPECT_TRUE(packed->low_dimensional_packing_status);
-  const TableOptimizer ftrl = tpu::FTRL{.beta = 0.5, .allow_zero_accumulator = true};
+  const EmbeddingOptimizer ftrl = tpu::FTRL{.beta = 0.5, .allow_zero_accumulator = true};
   const auto& rule = dynamic_cast<const FtrlRule&>(*ftrl->rule->base).options;
   EXPECT_TRUE(rule.allow_zero_accumulator);
   EXPECT_EQ(rule.beta, 0.5);
@@ -137,11 +137,11 @@ TEST(TpuOptimizersTest, ACustomOptimizerNeedsAComputationAndAnInitializerForEach
   expect_refuses(tpu::CustomOptimizer{.custom_computation = nothing, .learning_rate = schedule});
   expect_refuses(
       tpu::CustomOptimizer{.custom_computation = nothing, .hyperparameters = {schedule}});
-  const TableOptimizer t = tpu::CustomOptimizer{.custom_computation = nothing};
+  const EmbeddingOptimizer t = tpu::CustomOptimizer{.custom_computation = nothing};
   EXPECT_TRUE(t->custom);
   EXPECT_EQ(t.current_learning_rate(), 0.01);
   EXPECT_TRUE(t.current_hyperparameters().empty());
-  EXPECT_THROW(TableOptimizer().current_hyperparameters(), RuntimeError);
+  EXPECT_THROW(EmbeddingOptimizer().current_hyperparameters(), RuntimeError);
 }
 
 }  // namespace keel::tpu_optimizers_test

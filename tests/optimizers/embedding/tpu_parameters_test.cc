@@ -10,11 +10,11 @@ using Names = std::vector<std::string>;
 
 template <class Options>
 void expect_refuses(const Options& options) {
-  EXPECT_THROW(TableOptimizer{options}, ValueError);
+  EXPECT_THROW(EmbeddingOptimizer{options}, ValueError);
 }
 
 // The state must be of V1, with these slots, and the suffixes of their variables.
-void expect_slots(const TableOptimizer& t, const Names& slots, const Names& suffixes,
+void expect_slots(const EmbeddingOptimizer& t, const Names& slots, const Names& suffixes,
                   const std::vector<double>& initial) {
   EXPECT_TRUE(t->v1_parameters);
   EXPECT_EQ(t->v1_slot_suffixes, suffixes) << t->class_name;
@@ -62,9 +62,10 @@ TEST(TpuParametersTest, WhatIsRequiredMustBeGiven) {
   expect_refuses(tpu::RMSPropParameters{.learning_rate = 0.1, .rho = 0.1, .epsilon = 0.1});
   expect_refuses(tpu::RMSPropParameters{.learning_rate = 0.1, .rho = 0.1, .momentum = 0.1});
   expect_refuses(tpu::FrequencyEstimatorParameters{.tau = 0.1});
-  EXPECT_EQ(TableOptimizer(tpu::ProximalYogiParameters{}).current_learning_rate(), 0.01);
-  EXPECT_EQ(TableOptimizer(tpu::AdagradParameters{.learning_rate = 0.5}).current_learning_rate(),
-            0.5);
+  EXPECT_EQ(EmbeddingOptimizer(tpu::ProximalYogiParameters{}).current_learning_rate(), 0.01);
+  EXPECT_EQ(
+      EmbeddingOptimizer(tpu::AdagradParameters{.learning_rate = 0.5}).current_learning_rate(),
+      0.5);
 }
 
 TEST(TpuParametersTest, RefusesParametersOutOfRange) {
@@ -105,13 +106,13 @@ TEST(TpuParametersTest, ClippingGradientsNeedsAccumulation) {
 
 TEST(TpuParametersTest, SgdAccumulatesOnlyToClip) {
   tpu::StochasticGradientDescentParameters o = {.learning_rate = 1};
-  EXPECT_FALSE(TableOptimizer(o)->use_gradient_accumulation);
+  EXPECT_FALSE(EmbeddingOptimizer(o)->use_gradient_accumulation);
   o.clip_gradient_min = 0;
-  EXPECT_TRUE(TableOptimizer(o)->use_gradient_accumulation);
+  EXPECT_TRUE(EmbeddingOptimizer(o)->use_gradient_accumulation);
 }
 
 TEST(TpuParametersTest, CommonParametersReachTheState) {
-  const TableOptimizer t =
+  const EmbeddingOptimizer t =
       tpu::AdamParameters{.learning_rate = 0.5,
                           .lazy_adam = false,
                           .clip_weight_min = -2,
@@ -134,10 +135,10 @@ TEST(TpuParametersTest, CommonParametersReachTheState) {
 }
 
 TEST(TpuParametersTest, AreNotEqualToTheOptimizersOfTheSameRule) {
-  EXPECT_NE(TableOptimizer(tpu::AdagradParameters{.learning_rate = 0.001}),
-            TableOptimizer(tpu::Adagrad{}));
-  EXPECT_EQ(TableOptimizer(tpu::AdagradParameters{.learning_rate = 0.001}),
-            TableOptimizer(tpu::AdagradParameters{.learning_rate = 0.001}));
+  EXPECT_NE(EmbeddingOptimizer(tpu::AdagradParameters{.learning_rate = 0.001}),
+            EmbeddingOptimizer(tpu::Adagrad{}));
+  EXPECT_EQ(EmbeddingOptimizer(tpu::AdagradParameters{.learning_rate = 0.001}),
+            EmbeddingOptimizer(tpu::AdagradParameters{.learning_rate = 0.001}));
 }
 
 }  // namespace keel::tpu_parameters_test

@@ -14,7 +14,7 @@ namespace keel::translate_keras_optimizer_test {
 
 using Names = std::vector<std::string>;
 
-std::vector<std::string> slot_names(const TableOptimizer& t) {
+std::vector<std::string> slot_names(const EmbeddingOptimizer& t) {
   std::vector<std::string> out;
   for (const Slot& slot : t->rule->slots()) out.push_back(slot.name);
   return out;
@@ -22,12 +22,12 @@ std::vector<std::string> slot_names(const TableOptimizer& t) {
 
 template <class Options>
 void expect_refuses(const Options& options) {
-  EXPECT_THROW(TableOptimizer{options}, ValueError);
+  EXPECT_THROW(EmbeddingOptimizer{options}, ValueError);
 }
 
 TEST(TranslateKerasOptimizerTest, TranslatesSGD) {
   const optimizers::SGD sgd({.learning_rate = 0.25});
-  const TableOptimizer t = sgd;
+  const EmbeddingOptimizer t = sgd;
   EXPECT_EQ(t->class_name, "SGD");
   EXPECT_EQ(t->source, sgd.shared());
   EXPECT_TRUE(t->source_slot_names.empty());
@@ -35,7 +35,7 @@ TEST(TranslateKerasOptimizerTest, TranslatesSGD) {
 }
 
 TEST(TranslateKerasOptimizerTest, TranslatesAdagradWithoutItsEpsilon) {
-  const TableOptimizer t =
+  const EmbeddingOptimizer t =
       optimizers::Adagrad({.learning_rate = 0.3, .initial_accumulator_value = 0.5});
   const auto& rule = dynamic_cast<const AdagradRule&>(*t->rule->base);
   EXPECT_EQ(rule.initial_accumulator_value, 0.5);
@@ -45,7 +45,7 @@ TEST(TranslateKerasOptimizerTest, TranslatesAdagradWithoutItsEpsilon) {
 }
 
 TEST(TranslateKerasOptimizerTest, TranslatesAdamToLazyWithTheSumInsideTheRoot) {
-  const TableOptimizer t =
+  const EmbeddingOptimizer t =
       optimizers::Adam({.learning_rate = 0.02, .beta_1 = 0.8, .beta_2 = 0.9, .epsilon = 1e-4});
   const AdamOptionsOfRule& o = dynamic_cast<const AdamRule&>(*t->rule->base).options;
   EXPECT_EQ(o.beta_1, 0.8);
@@ -60,12 +60,12 @@ TEST(TranslateKerasOptimizerTest, TranslatesAdamToLazyWithTheSumInsideTheRoot) {
 }
 
 TEST(TranslateKerasOptimizerTest, TranslatesFtrl) {
-  const TableOptimizer t = optimizers::Ftrl({.learning_rate = 0.1,
-                                             .learning_rate_power = -0.4,
-                                             .initial_accumulator_value = 0.2,
-                                             .l1_regularization_strength = 0.01,
-                                             .l2_regularization_strength = 0.02,
-                                             .beta = 0.3});
+  const EmbeddingOptimizer t = optimizers::Ftrl({.learning_rate = 0.1,
+                                                 .learning_rate_power = -0.4,
+                                                 .initial_accumulator_value = 0.2,
+                                                 .l1_regularization_strength = 0.01,
+                                                 .l2_regularization_strength = 0.02,
+                                                 .beta = 0.3});
   const FtrlOptionsOfRule& o = dynamic_cast<const FtrlRule&>(*t->rule->base).options;
   EXPECT_EQ(t->class_name, "FTRL");
   EXPECT_EQ(o.learning_rate_power, -0.4);
@@ -79,12 +79,13 @@ TEST(TranslateKerasOptimizerTest, TranslatesFtrl) {
 
 TEST(TranslateKerasOptimizerTest, SeesTheRateOfItsSourceChange) {
   const optimizers::SGD number({.learning_rate = 0.5});
-  const TableOptimizer of_number = number;
+  const EmbeddingOptimizer of_number = number;
   number->set_learning_rate(0.125);
   EXPECT_EQ(of_number.current_learning_rate(), 0.125);
 
   int calls = 0;
-  const TableOptimizer of_callable = optimizers::SGD({.learning_rate = [&] { return ++calls; }});
+  const EmbeddingOptimizer of_callable =
+      optimizers::SGD({.learning_rate = [&] { return ++calls; }});
   EXPECT_EQ(of_callable.current_learning_rate(), 1);
   EXPECT_EQ(of_callable.current_learning_rate(), 2);
 }
@@ -93,7 +94,7 @@ TEST(TranslateKerasOptimizerTest, FollowsAScheduleByTheIterationsOfItsSource) {
   const optimizers::Adam adam(
       {.learning_rate = optimizers::schedules::ExponentialDecay(
            {.initial_learning_rate = 1, .decay_steps = 1, .decay_rate = 0.5})});
-  const TableOptimizer t = adam;
+  const EmbeddingOptimizer t = adam;
   EXPECT_DOUBLE_EQ(t.current_learning_rate(), 1);
   adam->apply_gradients({Tensor::zeros({1})}, {Variable::virtual_trainable("dummy")});
   EXPECT_DOUBLE_EQ(t.current_learning_rate(), 0.5);
@@ -119,11 +120,11 @@ TEST(TranslateKerasOptimizerTest, RefusesWhatEnginesDoNotHave) {
 
 TEST(TranslateKerasOptimizerTest, EqualsATranslationOfTheSameObjectOnly) {
   const optimizers::SGD sgd({.learning_rate = 0.25});
-  const TableOptimizer a = sgd, b = translate_keras_optimizer(sgd);
+  const EmbeddingOptimizer a = sgd, b = translate_keras_optimizer(sgd);
   EXPECT_EQ(a, b);
   EXPECT_EQ(a.hash(), b.hash());
-  EXPECT_NE(a, TableOptimizer(optimizers::SGD({.learning_rate = 0.25})));
-  EXPECT_NE(a, TableOptimizer(tpu::SGD{.learning_rate = 0.25}));
+  EXPECT_NE(a, EmbeddingOptimizer(optimizers::SGD({.learning_rate = 0.25})));
+  EXPECT_NE(a, EmbeddingOptimizer(tpu::SGD{.learning_rate = 0.25}));
 }
 
 // Keras 3 has no decay: what cannot be written needs no refusal.
@@ -154,7 +155,7 @@ TEST(TranslateKerasOptimizerTest, RefusesWhatOnlyStepsOfWholeVariablesCanDo) {
 }
 
 TEST(TranslateKerasOptimizerTest, TranslatesWeightDecay) {
-  const auto expect_decay = [](const TableOptimizer& t) {
+  const auto expect_decay = [](const EmbeddingOptimizer& t) {
     EXPECT_EQ(t->weight_decay_factor, 0.25);
     EXPECT_TRUE(t->multiply_weight_decay_factor_by_learning_rate);
   };
@@ -162,7 +163,7 @@ TEST(TranslateKerasOptimizerTest, TranslatesWeightDecay) {
   expect_decay(optimizers::Adagrad({.weight_decay = 0.25}));
   expect_decay(optimizers::Adam({.weight_decay = 0.25}));
   expect_decay(optimizers::Ftrl({.weight_decay = 0.25}));
-  EXPECT_EQ(TableOptimizer(optimizers::SGD({.weight_decay = 0}))->weight_decay_factor, 0);
+  EXPECT_EQ(EmbeddingOptimizer(optimizers::SGD({.weight_decay = 0}))->weight_decay_factor, 0);
 
   const optimizers::SGD some({.weight_decay = 0.25});
   some->exclude_from_weight_decay({}, {"table"});
@@ -175,19 +176,19 @@ TEST(SpecRowsF, F12_CarriesKerasSettings) {
   };
   const optimizers::Adam adam(
       {.learning_rate = 0.02, .beta_1 = 0.8, .beta_2 = 0.9, .epsilon = 1e-4});
-  EXPECT_EQ(TableOptimizer(adam).current_learning_rate(), 0.02);
+  EXPECT_EQ(EmbeddingOptimizer(adam).current_learning_rate(), 0.02);
   EXPECT_EQ(config(adam)["beta_1"].number(), 0.8);
   EXPECT_EQ(config(adam)["beta_2"].number(), 0.9);
   EXPECT_EQ(config(adam)["epsilon"].number(), 1e-4);
   EXPECT_TRUE(config(adam)["lazy_adam"].boolean());
   EXPECT_TRUE(config(adam)["sum_inside_sqrt"].boolean());
   // Keras 3's names of what Keras 2 called m and v.
-  EXPECT_EQ(TableOptimizer(adam)->source_slot_names, Names({"momentum", "velocity"}));
+  EXPECT_EQ(EmbeddingOptimizer(adam)->source_slot_names, Names({"momentum", "velocity"}));
 
   const optimizers::Adagrad adagrad({.learning_rate = 0.3, .initial_accumulator_value = 0.5});
-  EXPECT_EQ(TableOptimizer(adagrad).current_learning_rate(), 0.3);
+  EXPECT_EQ(EmbeddingOptimizer(adagrad).current_learning_rate(), 0.3);
   EXPECT_EQ(config(adagrad)["initial_accumulator_value"].number(), 0.5);
-  EXPECT_EQ(TableOptimizer(adagrad)->source_slot_names, Names({"accumulator"}));
+  EXPECT_EQ(EmbeddingOptimizer(adagrad)->source_slot_names, Names({"accumulator"}));
 
   const optimizers::Ftrl ftrl({.learning_rate = 0.1,
                                .learning_rate_power = -0.4,
@@ -195,13 +196,13 @@ TEST(SpecRowsF, F12_CarriesKerasSettings) {
                                .l1_regularization_strength = 0.01,
                                .l2_regularization_strength = 0.02,
                                .beta = 0.3});
-  EXPECT_EQ(TableOptimizer(ftrl).current_learning_rate(), 0.1);
+  EXPECT_EQ(EmbeddingOptimizer(ftrl).current_learning_rate(), 0.1);
   EXPECT_EQ(config(ftrl)["learning_rate_power"].number(), -0.4);
   EXPECT_EQ(config(ftrl)["initial_accumulator_value"].number(), 0.2);
   EXPECT_EQ(config(ftrl)["l1_regularization_strength"].number(), 0.01);
   EXPECT_EQ(config(ftrl)["l2_regularization_strength"].number(), 0.02);
   EXPECT_EQ(config(ftrl)["beta"].number(), 0.3);
-  EXPECT_EQ(TableOptimizer(ftrl)->source_slot_names, Names({"accumulator", "linear"}));
+  EXPECT_EQ(EmbeddingOptimizer(ftrl)->source_slot_names, Names({"accumulator", "linear"}));
 }
 
 }  // namespace keel::translate_keras_optimizer_test

@@ -34,7 +34,7 @@ constexpr int64_t kBatch = 8;
 struct Tables {
   keras_rs::Table users, items, shops, words;
 
-  explicit Tables(const TableOptimizer& optimizer) {
+  explicit Tables(const EmbeddingOptimizer& optimizer) {
     const auto make = [&](const std::string& name, int64_t rows, int64_t dim) {
       return make_table({.name = name,
                          .vocabulary_size = rows,
@@ -105,7 +105,7 @@ struct Training {
   size_t stacks = 0;
 };
 
-Training trained(const distribute::TPUStrategyOptions& system, const TableOptimizer& optimizer,
+Training trained(const distribute::TPUStrategyOptions& system, const EmbeddingOptimizer& optimizer,
                  const TableStacking& stacking) {
   set_random_seed(17);
   TPUStrategy strategy(system);
@@ -139,7 +139,7 @@ Training trained(const distribute::TPUStrategyOptions& system, const TableOptimi
 
 struct Case {
   std::string name;
-  TableOptimizer optimizer;
+  EmbeddingOptimizer optimizer;
   size_t slots;
 };
 

@@ -11,8 +11,8 @@ namespace keel::table_stacking_test {
 using Names = std::vector<std::string>;
 using Lists = std::vector<Names>;
 
-const TableOptimizer& adagrad() {
-  static const TableOptimizer& optimizer = *new TableOptimizer("adagrad");
+const EmbeddingOptimizer& adagrad() {
+  static const EmbeddingOptimizer& optimizer = *new EmbeddingOptimizer("adagrad");
   return optimizer;
 }
 
@@ -142,8 +142,8 @@ TEST(TableStackingTest, AutoStacksEqualPaddedDimsOptimizersAndCombiners) {
 TEST(TableStackingTest, TwoKerasOptimizersAreTwoEvenIfEqual) {
   StackableTable a = table("a", 10, 8), b = table("b", 10, 8), c = table("c", 10, 8);
   const optimizers::SGD shared({.learning_rate = 0.5});
-  a.optimizer = c.optimizer = TableOptimizer(shared);
-  b.optimizer = TableOptimizer(optimizers::SGD({.learning_rate = 0.5}));
+  a.optimizer = c.optimizer = EmbeddingOptimizer(shared);
+  b.optimizer = EmbeddingOptimizer(optimizers::SGD({.learning_rate = 0.5}));
   EXPECT_EQ(stacked({a, b, c}), (Names{"a_c", "b"}));
 }
 

@@ -94,7 +94,8 @@ inline Tensor id(int64_t value) { return fixture::ids({value}, {1, 1}); }
 
 // A table of zeros, 4 wide, looked up by one feature: the object, its strategy and its scope.
 struct Small {
-  explicit Small(int cores = 2, const TableOptimizer& optimizer = tpu::SGD{.learning_rate = 0.1},
+  explicit Small(int cores = 2,
+                 const EmbeddingOptimizer& optimizer = tpu::SGD{.learning_rate = 0.1},
                  bool pipelined = false)
       : strategy({.num_cores = cores}), table(table_of(8, 4, "t")), embedding([&] {
           const auto scope = strategy.scope();

@@ -304,11 +304,11 @@ TEST(SpecRowsE, E15_RatesAreTaggedInOrderOfFirstUse) {
   const auto scope = strategy.scope();
   int f_reads = 0;
   int g_reads = 0;
-  const TableOptimizer with_f = tpu::SGD{.learning_rate = [&] { return ++f_reads, 0.25; }};
-  const TableOptimizer with_g = tpu::SGD{.learning_rate = [&] { return ++g_reads, 0.5; }};
+  const EmbeddingOptimizer with_f = tpu::SGD{.learning_rate = [&] { return ++f_reads, 0.25; }};
+  const EmbeddingOptimizer with_g = tpu::SGD{.learning_rate = [&] { return ++g_reads, 0.5; }};
   std::vector<Table> tables;
-  for (const TableOptimizer& optimizer :
-       {with_f, TableOptimizer(tpu::SGD{.learning_rate = 0.1}), with_g, with_f}) {
+  for (const EmbeddingOptimizer& optimizer :
+       {with_f, EmbeddingOptimizer(tpu::SGD{.learning_rate = 0.1}), with_g, with_f}) {
     tables.push_back(table_of(4, 1));
     tables.back()->optimizer = optimizer;
   }
@@ -350,7 +350,7 @@ TEST(SpecRowsE, E16_EqualObjectsHaveEqualRecords) {
     const auto scope = strategy.scope();
     const std::vector<std::function<double()>> rates = {[] { return 0.1; }, [] { return 0.2; },
                                                         [] { return 0.3; }};
-    std::vector<TableOptimizer> optimizers;
+    std::vector<EmbeddingOptimizer> optimizers;
     for (const auto& rate : rates) optimizers.emplace_back(tpu::Adam{.learning_rate = rate});
     Nest<FeatureConfig>::Dict features;
     const RandomStream stream = {.seed = 11};
@@ -358,7 +358,7 @@ TEST(SpecRowsE, E16_EqualObjectsHaveEqualRecords) {
       const auto bits = stream.bits(t);
       const Table table = table_of(1 + bits[0] % 100, 1 + bits[1] % 16);
       table->optimizer = bits[2] % 4 < 3 ? optimizers[bits[2] % 4]
-                                         : TableOptimizer(tpu::FTRL{.learning_rate = 0.5});
+                                         : EmbeddingOptimizer(tpu::FTRL{.learning_rate = 0.5});
       features.emplace(str("feature_", bits[3]), on(table));
     }
     TPUEmbedding embedding(features, {});

@@ -34,7 +34,7 @@ Checkpoint of(const tpu::EmbeddingBase& embedding) {
 }
 
 std::unique_ptr<TPUEmbedding> built(TPUStrategy& strategy, const Initializer& initializer,
-                                    const TableOptimizer& optimizer = "adagrad") {
+                                    const EmbeddingOptimizer& optimizer = "adagrad") {
   const auto scope = strategy.scope();
   auto out = std::make_unique<TPUEmbedding>(features(initializer), optimizer);
   out->build(2);
@@ -42,7 +42,7 @@ std::unique_ptr<TPUEmbedding> built(TPUStrategy& strategy, const Initializer& in
 }
 
 std::unique_ptr<TPUEmbedding> on_host(const Initializer& initializer,
-                                      const TableOptimizer& optimizer = "adagrad") {
+                                      const EmbeddingOptimizer& optimizer = "adagrad") {
   return std::make_unique<TPUEmbedding>(features(initializer), optimizer);
 }
 
@@ -155,8 +155,8 @@ Names names_in_file(const tpu::EmbeddingBase& embedding, const char* file) {
 }
 
 TEST(SpecRowsE, E30_NamesAndShapesAreTheSameEverywhere) {
-  const std::vector<TableOptimizer> optimizers = {tpu::SGD{}, tpu::Adagrad{}, tpu::Adam{},
-                                                  tpu::FTRL{}};
+  const std::vector<EmbeddingOptimizer> optimizers = {tpu::SGD{}, tpu::Adagrad{}, tpu::Adam{},
+                                                      tpu::FTRL{}};
   const std::vector<Names> expected = {
       {{"t", {8, 4}}},
       {{"t", {8, 4}}, {"t/accumulators", {8, 4}}},

@@ -70,7 +70,7 @@ TEST(EmbeddingConfigSpec, ChecksInAFixedOrder) {
 }
 
 TEST(EmbeddingConfigSpec, TakesTheSevenClassesOfParametersAndNoOther) {
-  const std::vector<TableOptimizer> good = {
+  const std::vector<EmbeddingOptimizer> good = {
       kAdagrad,
       tpu::AdamParameters{.learning_rate = 1},
       tpu::StochasticGradientDescentParameters{.learning_rate = 1},
@@ -78,7 +78,7 @@ TEST(EmbeddingConfigSpec, TakesTheSevenClassesOfParametersAndNoOther) {
       tpu::ProximalAdagradParameters{.learning_rate = 1},
       tpu::MomentumParameters{.learning_rate = 1, .momentum = 0.9},
       tpu::RMSPropParameters{.learning_rate = 1, .rho = 0.9, .momentum = 0, .epsilon = 1}};
-  for (const TableOptimizer& parameters : good) {
+  for (const EmbeddingOptimizer& parameters : good) {
     EXPECT_NO_THROW(EmbeddingConfigSpec(
         {.feature_columns = {column("a")}, .optimization_parameters = parameters}))
         << parameters->class_name;

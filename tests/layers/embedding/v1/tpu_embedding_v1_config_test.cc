@@ -109,7 +109,7 @@ TEST(ConfigsFromColumns, KeepTheRateFunctionOfAColumn) {
 
 TEST(SlotNames, AreThoseOfARunOnTheHost) {
   const std::string v = "dense_features/a_embedding/embedding_weights";
-  const auto names = [&](const TableOptimizer& optimizer) { return slot_names(optimizer, v); };
+  const auto names = [&](const EmbeddingOptimizer& optimizer) { return slot_names(optimizer, v); };
   using Names = std::vector<std::string>;
   EXPECT_EQ(names(StochasticGradientDescentParameters{.learning_rate = 1}), Names());
   EXPECT_EQ(names(AdagradParameters{.learning_rate = 1}), Names({v + "/Adagrad"}));
