@@ -43,7 +43,7 @@ std::vector<Tensor> custom_gradient(const std::vector<Tensor>& inputs,
   }
   WithBackward result;
   {
-    const RecordedAsOne parts;
+    const SuspendRecording parts;
     result = forward();
   }
   return dispatch(

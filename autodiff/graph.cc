@@ -41,9 +41,9 @@ GraphNode::GraphNode(std::shared_ptr<Operation> op, Tensors in, CallOptions how,
       output_specs(std::move(out)),
       sequence(next_sequence()) {}
 
-NoNodes::NoNodes() { ++no_nodes_depth; }
-NoNodes::~NoNodes() { --no_nodes_depth; }
-bool NoNodes::active() { return no_nodes_depth > 0; }
+NoGraphScope::NoGraphScope() { ++no_nodes_depth; }
+NoGraphScope::~NoGraphScope() { --no_nodes_depth; }
+bool NoGraphScope::active() { return no_nodes_depth > 0; }
 
 TensorLike make_symbolic(const TensorSpec& spec, const std::shared_ptr<const GraphNode>& producer,
                          int output) {
@@ -65,7 +65,7 @@ TensorLike make_symbolic(const TensorSpec& spec, const std::shared_ptr<const Gra
 Tensors make_outputs(std::shared_ptr<Operation> operation, const Tensors& inputs,
                      const Specs& specs, const CallOptions& options) {
   std::shared_ptr<const GraphNode> node;
-  if (!NoNodes::active()) {
+  if (!NoGraphScope::active()) {
     node = std::make_shared<const GraphNode>(std::move(operation), inputs, options, specs);
   }
   int output = 0;

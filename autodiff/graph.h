@@ -23,17 +23,17 @@ class GraphNode {
 
 // While alive on this thread, symbolic calls infer specs but record no nodes.
 // A layer's call() runs under one, so a layer is one node whatever it does inside.
-class NoNodes {
+class NoGraphScope {
  public:
-  NoNodes();
-  ~NoNodes();
-  NoNodes(const NoNodes&) = delete;
-  NoNodes& operator=(const NoNodes&) = delete;
+  NoGraphScope();
+  ~NoGraphScope();
+  NoGraphScope(const NoGraphScope&) = delete;
+  NoGraphScope& operator=(const NoGraphScope&) = delete;
   static bool active();
 };
 
-// Symbolic tensors of these specs, as produced by `operation(inputs)`. Under NoNodes they have no
-// producer.
+// Symbolic tensors of these specs, as produced by `operation(inputs)`. Under NoGraphScope they have
+// no producer.
 Tensors make_outputs(std::shared_ptr<Operation> operation, const Tensors& inputs,
                      const Specs& specs, const CallOptions& options = {});
 

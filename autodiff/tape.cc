@@ -18,7 +18,7 @@ struct Entry {
   std::vector<Tensor> inputs, outputs;  // those that vjp() reads; empty handles elsewhere
 };
 
-// Of NoGradient, and of RecordedAsOne.
+// Of NoGradient, and of SuspendRecording.
 thread_local int paused_depth = 0, unrecorded_depth = 0;
 
 // Kernels take gradients as they come, by the sizes of what they are gradients of.
@@ -305,7 +305,7 @@ void GradientTape::on_read(uint64_t variable_id, const Tensor& value) {
 NoGradient::NoGradient() { ++paused_depth; }
 NoGradient::~NoGradient() { --paused_depth; }
 
-RecordedAsOne::RecordedAsOne() { ++unrecorded_depth; }
-RecordedAsOne::~RecordedAsOne() { --unrecorded_depth; }
+SuspendRecording::SuspendRecording() { ++unrecorded_depth; }
+SuspendRecording::~SuspendRecording() { --unrecorded_depth; }
 
 }  // namespace keel

@@ -92,12 +92,12 @@ class NoGradient {
 
 // While alive, no tape of this thread records the ops that another op, which is recorded, is made
 // of: what is computed is part of a training step if the other op is.
-class RecordedAsOne {
+class SuspendRecording {
  public:
-  RecordedAsOne();
-  ~RecordedAsOne();
-  RecordedAsOne(const RecordedAsOne&) = delete;
-  RecordedAsOne& operator=(const RecordedAsOne&) = delete;
+  SuspendRecording();
+  ~SuspendRecording();
+  SuspendRecording(const SuspendRecording&) = delete;
+  SuspendRecording& operator=(const SuspendRecording&) = delete;
 };
 
 }  // namespace keel

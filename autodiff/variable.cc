@@ -127,7 +127,7 @@ Variable Variable::virtual_trainable(std::string name) {
 
 Variable::State& Variable::state() const {
   if (state_ == nullptr) throw RuntimeError("Variable: empty; the layer is not built yet");
-  const Variable* const copy = VariableCopies::current(state_->id);
+  const Variable* const copy = VariableSnapshot::current(state_->id);
   return copy == nullptr ? *state_ : *copy->state_;
 }
 

@@ -7,12 +7,12 @@
 namespace keel {
 namespace {
 
-thread_local const VariableCopies* copies_of_scope = nullptr;
+thread_local const VariableSnapshot* copies_of_scope = nullptr;
 thread_local const CombinedReads* reads_of_scope = nullptr;
 
 }  // namespace
 
-void VariableCopies::add(const Variable& variable) {
+void VariableSnapshot::add(const Variable& variable) {
   if (variable.is_virtual() || copies_.contains(variable.id())) return;
   const NoGradient pause;
   Variable copy(variable.read(), {.name = variable.name(), .trainable = variable.trainable()});
@@ -20,17 +20,17 @@ void VariableCopies::add(const Variable& variable) {
   copies_.emplace(variable.id(), std::move(copy));
 }
 
-bool VariableCopies::any_in_use() { return copies_of_scope != nullptr; }
+bool VariableSnapshot::any_in_use() { return copies_of_scope != nullptr; }
 
-const Variable* VariableCopies::current(uint64_t id) {
+const Variable* VariableSnapshot::current(uint64_t id) {
   if (copies_of_scope == nullptr) return nullptr;
   const auto at = copies_of_scope->copies_.find(id);
   return at == copies_of_scope->copies_.end() ? nullptr : &at->second;
 }
 
-VariableCopies::Scope::Scope(const VariableCopies& copies)
+VariableSnapshot::Scope::Scope(const VariableSnapshot& copies)
     : previous_(std::exchange(copies_of_scope, &copies)) {}
-VariableCopies::Scope::~Scope() { copies_of_scope = previous_; }
+VariableSnapshot::Scope::~Scope() { copies_of_scope = previous_; }
 
 CombinedReads::CombinedReads(const std::vector<Variable>& variables) {
   for (const Variable& variable : variables) {

@@ -1,4 +1,4 @@
-// VariableCopies: variables that stand in for others, so that layers run on values of a moment
+// VariableSnapshot: variables that stand in for others, so that layers run on values of a moment
 // while their own go on to change. Optimizers step no copies (RuntimeError).
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace keel {
 
-class VariableCopies {
+class VariableSnapshot {
  public:
   // Makes a copy of the value of now (that of Variable::read), unless there is one. Bytes are
   // copied only once one of the two is assigned, or at once if the value is a view. A virtual
@@ -21,13 +21,13 @@ class VariableCopies {
   // ids stay the variable's. Scopes nest: the inner one's copies alone are in use.
   class Scope {
    public:
-    explicit Scope(const VariableCopies& copies);
+    explicit Scope(const VariableSnapshot& copies);
     ~Scope();
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
-    const VariableCopies* const previous_;
+    const VariableSnapshot* const previous_;
   };
   static bool any_in_use();  // by this thread
 

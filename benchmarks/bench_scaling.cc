@@ -40,9 +40,9 @@ constexpr char kMeet[] = "KEEL_BENCH_SCALING_MEET";   // set for copies: a file 
 constexpr char kMark[] = "milliseconds_per_step ";
 
 // Where two copies tell each other how far they are.
-class Meeting {
+class Rendezvous {
  public:
-  explicit Meeting(const char* path) : path_(path == nullptr ? "" : path) {}
+  explicit Rendezvous(const char* path) : path_(path == nullptr ? "" : path) {}
 
   // One of the copies is at its next stage, the first or the second.
   void arrive() {
@@ -68,7 +68,7 @@ int measure_steps(int steps) {
   const ClickWork work = {.dim = 16, .rows = criteo_table_sizes(), .adagrad = true};
   const auto batches = make_click_batches(work, kBatches, kSamplesOfReplica * ranks, 5);
   ClickTrainer trainer(work, batches, {.hosts = ranks, .cores = 1});
-  Meeting meeting(std::getenv(kMeet));
+  Rendezvous meeting(std::getenv(kMeet));
   int next = 0;
   const auto step = [&] { trainer.train(next++ % kBatches); };
   const auto step_until_complete = [&] {

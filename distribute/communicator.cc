@@ -48,7 +48,7 @@ class SelfCommunicator final : public Communicator {
     reduce_scatter(pieces, consume, then);
     return true;
   }
-  std::pair<int64_t, int64_t> dealt_here(int64_t total) const override { return {0, total}; }
+  std::pair<int64_t, int64_t> local_shard(int64_t total) const override { return {0, total}; }
   void share(std::span<const std::span<float>>) override {}
   void abort(const std::string&) noexcept override {}
   void leave() noexcept override {}

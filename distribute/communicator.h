@@ -103,7 +103,7 @@ class Communicator {
 
   // Of `total` elements of all pieces together, [first, end): those that reduce_scatter deals to
   // the ranks of this process.
-  virtual std::pair<int64_t, int64_t> dealt_here(int64_t total) const = 0;
+  virtual std::pair<int64_t, int64_t> local_shard(int64_t total) const = 0;
 
   // After each rank has written the parts of `pieces` that reduce_scatter would deal to it: makes
   // them known in all processes. The ranks of one process pass the same memory, so that in a job of

@@ -13,31 +13,31 @@ constexpr auto kBusyWait = std::chrono::microseconds(20);
 
 }  // namespace
 
-ReplicaTurns::ReplicaTurns(int replicas, int workers)
+ReplicaScheduler::ReplicaScheduler(int replicas, int workers)
     : free_(workers),
-      processors_(ThreadPlacement::allowed()),
+      processors_(ThreadAffinity::allowed()),
       replicas_(std::make_unique<Replica[]>(replicas)) {
   ready_.reserve(2 * static_cast<size_t>(replicas));
 }
 
 // Counts a turn where the replica is, or no longer.
-void ReplicaTurns::count(const Replica& replica, int turns) {
+void ReplicaScheduler::count(const Replica& replica, int turns) {
   const int processor = replica.placement.processor();
-  if (processor == ThreadPlacement::kNowhere) return;
+  if (processor == ThreadAffinity::kNowhere) return;
   int& here = turns_on_[processor];
   busy_ -= here > 0 ? 1 : 0;
   here += turns;
   busy_ += here > 0 ? 1 : 0;
 }
 
-void ReplicaTurns::give_away_turn_of(int replica) {
+void ReplicaScheduler::give_away_turn_of(int replica) {
   count(replicas_[replica], -1);
   replicas_[replica].placement.look();
   ++free_;
 }
 
 // Those who have been on this thread's processor, which it is about to leave, come first.
-ReplicaTurns::Replica& ReplicaTurns::take_ready(int here) {
+ReplicaScheduler::Replica& ReplicaScheduler::take_ready(int here) {
   const auto is_here = [&](int r) { return replicas_[r].placement.processor() == here; };
   auto next = is_free(here) ? std::ranges::find_if(ready_, is_here) : ready_.end();
   if (next == ready_.end()) next = ready_.begin();
@@ -49,9 +49,9 @@ ReplicaTurns::Replica& ReplicaTurns::take_ready(int here) {
 // Where it has been, if that is free; or here, if nobody else is about to be: a processor that
 // sleeps takes longer to wake. The scheduler, which does not know that this thread is about to
 // wait, would prefer any that is idle.
-void ReplicaTurns::place(Replica& sleeper, int here, bool is_last) {
+void ReplicaScheduler::place(Replica& sleeper, int here, bool is_last) {
   const int processor = sleeper.placement.processor();
-  if (processor == ThreadPlacement::kNowhere) return;
+  if (processor == ThreadAffinity::kNowhere) return;
   if (is_free(here) && (processor == here || is_last)) {
     if (processor == here && busy_ + 1 >= processors_) return;
     sleeper.placement.wake_on([here](int p) { return p == here; });
@@ -60,11 +60,11 @@ void ReplicaTurns::place(Replica& sleeper, int here, bool is_last) {
   }
 }
 
-void ReplicaTurns::deal(Lock& lock, bool waits) {
+void ReplicaScheduler::deal(Lock& lock, bool waits) {
   // Not a vector: a replica that leaves a failed step must not need memory.
   std::array<Replica*, 64> sleepers;
   auto end = sleepers.begin();
-  const int here = waits ? ThreadPlacement::current() : ThreadPlacement::kNowhere;
+  const int here = waits ? ThreadAffinity::current() : ThreadAffinity::kNowhere;
   for (; free_ > 0 && !ready_.empty(); --free_) {
     Replica& next = take_ready(here);
     if (next.sleeps) place(next, here, free_ == 1 || ready_.empty());
@@ -83,7 +83,7 @@ void ReplicaTurns::deal(Lock& lock, bool waits) {
   for (auto at = sleepers.begin(); at != end; ++at) (*at)->woken.notify_one();
 }
 
-void ReplicaTurns::wait(Lock& lock, int replica, bool soon) {
+void ReplicaScheduler::wait(Lock& lock, int replica, bool soon) {
   give_away_turn_of(replica);
   const bool worker_is_idle = ready_.empty();
   deal(lock, true);
@@ -97,7 +97,7 @@ void ReplicaTurns::wait(Lock& lock, int replica, bool soon) {
   wait_for_first(lock, replica);
 }
 
-void ReplicaTurns::wait_for_first(Lock& lock, int replica) {
+void ReplicaScheduler::wait_for_first(Lock& lock, int replica) {
   Replica& me = replicas_[replica];
   me.sleeps = true;
   me.woken.wait(lock, [&me] { return me.has_turn.load(std::memory_order_relaxed); });
@@ -108,7 +108,7 @@ void ReplicaTurns::wait_for_first(Lock& lock, int replica) {
   count(me, 1);
 }
 
-void ReplicaTurns::leave(Lock& lock, int replica) {
+void ReplicaScheduler::leave(Lock& lock, int replica) {
   give_away_turn_of(replica);
   deal(lock, true);
 }

@@ -1,5 +1,5 @@
-// ReplicaTurns: which replicas of a process compute. Each is a thread; as many have a turn at once
-// as there are workers, and the others sleep until one is given to them.
+// ReplicaScheduler: which replicas of a process compute. Each is a thread; as many have a turn at
+// once as there are workers, and the others sleep until one is given to them.
 //
 // A replica that waits for something gives its turn to one that is ready for it; who brings about
 // what others wait for makes them ready. So nobody wakes in vain, or only to wait for a worker.
@@ -17,12 +17,12 @@
 
 namespace keel::distribute {
 
-class ReplicaTurns {
+class ReplicaScheduler {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
   // Nobody has a turn yet.
-  ReplicaTurns(int replicas, int workers);
+  ReplicaScheduler(int replicas, int workers);
 
   // Guards all of this, and what replicas wait for.
   Lock lock() { return Lock(mutex_); }
@@ -48,14 +48,14 @@ class ReplicaTurns {
     std::condition_variable woken;
     std::atomic<bool> has_turn = false;
     bool sleeps = false;
-    ThreadPlacement placement;
+    ThreadAffinity placement;
   };
   void count(const Replica& replica, int turns);
   void give_away_turn_of(int replica);
   Replica& take_ready(int here);
   void place(Replica& sleeper, int here, bool is_last);
   bool is_free(int processor) const {
-    return processor != ThreadPlacement::kNowhere && turns_on_[processor] == 0;
+    return processor != ThreadAffinity::kNowhere && turns_on_[processor] == 0;
   }
 
   std::mutex mutex_;

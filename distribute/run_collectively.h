@@ -14,7 +14,7 @@ namespace keel::distribute {
 // process or else that of the lowest rank, of the same type, its text after "rank 1: ". So the job
 // can go on. fn itself makes no exchange, and may take any time (LongWork). Collective; `what` is
 // its label.
-void fail_together(ProcessGroup& group, std::string_view what, const std::function<void()>& fn);
+void run_collectively(ProcessGroup& group, std::string_view what, const std::function<void()>& fn);
 
 // The texts of all processes, by rank. Collective.
 std::vector<std::string> gather_texts(ProcessGroup& group, std::string_view what,

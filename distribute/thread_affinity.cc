@@ -4,27 +4,27 @@
 
 namespace keel::distribute {
 
-int ThreadPlacement::current() {
+int ThreadAffinity::current() {
   const int processor = sched_getcpu();
   return processor >= 0 && processor < CPU_SETSIZE ? processor : kNowhere;
 }
 
-int ThreadPlacement::allowed() {
+int ThreadAffinity::allowed() {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
 }
 
-void ThreadPlacement::look() {
+void ThreadAffinity::look() {
   if (thread_ == 0) thread_ = gettid();
   if (is_narrow_) is_narrow_ = sched_setaffinity(thread_, sizeof(allowed_), &allowed_) != 0;
   processor_ = current();
 }
 
-bool ThreadPlacement::read_allowed() {
+bool ThreadAffinity::read_allowed() {
   return thread_ != 0 && sched_getaffinity(thread_, sizeof(allowed_), &allowed_) == 0;
 }
 
-bool ThreadPlacement::narrow(int processor) {
+bool ThreadAffinity::narrow(int processor) {
   cpu_set_t only;
   CPU_ZERO(&only);
   CPU_SET(processor, &only);

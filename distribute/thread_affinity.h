@@ -1,4 +1,4 @@
-// ThreadPlacement: on which processor a thread runs.
+// ThreadAffinity: on which processor a thread runs.
 //
 // Schedulers leave two threads that wake each other on one processor while another is idle, for
 // many steps. Who wakes a thread may see that and have it wake up elsewhere; it may run on all of
@@ -10,7 +10,7 @@
 
 namespace keel::distribute {
 
-class ThreadPlacement {
+class ThreadAffinity {
  public:
   static constexpr int kNowhere = -1;
 
@@ -37,7 +37,7 @@ class ThreadPlacement {
 };
 
 template <class Suits>
-void ThreadPlacement::wake_on(const Suits& suits) {
+void ThreadAffinity::wake_on(const Suits& suits) {
   if (is_narrow_ || !read_allowed()) return;
   for (int p = 0; p < CPU_SETSIZE; ++p) {
     if (!CPU_ISSET(p, &allowed_) || !suits(p)) continue;

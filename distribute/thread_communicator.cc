@@ -61,7 +61,7 @@ struct ThreadCommunicator::Call {
 
 // Where the local ranks of one collective find each other. Guarded by the lock of turns up to
 // `offers`.
-struct ThreadCommunicator::Meeting {
+struct ThreadCommunicator::Rendezvous {
   // What a rank leaves for others to read. It may do so again when all have been in another
   // meeting, so it takes turns with two.
   struct Post {
@@ -100,24 +100,24 @@ struct ThreadCommunicator::Meeting {
   bool all_have_arrived(int64_t times) const {
     return std::ranges::all_of(arrivals, [times](int64_t of) { return of >= times; });
   }
-  void abort(const std::string& reason, ReplicaTurns& turns) {
+  void abort(const std::string& reason, ReplicaScheduler& turns) {
     aborted = true;
     why = str_or_empty(reason);
     wake(waiting, turns);
     wake(arrived, turns);
   }
-  static void wake(std::vector<int>& sleepers, ReplicaTurns& turns) {
+  static void wake(std::vector<int>& sleepers, ReplicaScheduler& turns) {
     for (const int r : sleepers) turns.make_ready(r);
     sleepers.clear();
   }
 };
 
 ThreadCommunicator::ThreadCommunicator(Placement placement, ProcessGroup& group,
-                                       ReplicaTurns& turns)
+                                       ReplicaScheduler& turns)
     : placement_(std::move(placement)),
       group_(group),
       turns_(turns),
-      meeting_(std::make_unique<Meeting>()) {
+      meeting_(std::make_unique<Rendezvous>()) {
   meeting_->waiting.reserve(placement_.local());
   meeting_->arrived.reserve(placement_.local());
   meeting_->arrivals.resize(placement_.local());
@@ -143,8 +143,8 @@ int ThreadCommunicator::rank() const {
 
 void ThreadCommunicator::meet(const Call& call, const void* offer, const Once& then) {
   const int me = local_rank();
-  Meeting& m = *meeting_;
-  ReplicaTurns::Lock lock = turns_.lock();
+  Rendezvous& m = *meeting_;
+  ReplicaScheduler::Lock lock = turns_.lock();
   const auto fail = [&](const std::string& why) {
     m.abort(why, turns_);
     turns_.deal(lock);
@@ -187,7 +187,7 @@ void ThreadCommunicator::meet(const Call& call, const void* offer, const Once& t
   }
   m.here = 0;
   ++m.generation;
-  Meeting::wake(m.waiting, turns_);
+  Rendezvous::wake(m.waiting, turns_);
   turns_.deal(lock);
 }
 
@@ -208,18 +208,18 @@ void ThreadCommunicator::local_barrier(std::string_view what, const Once& then) 
 }
 
 void ThreadCommunicator::arrive() {
-  Meeting& m = *meeting_;
-  ReplicaTurns::Lock lock = turns_.lock();
+  Rendezvous& m = *meeting_;
+  ReplicaScheduler::Lock lock = turns_.lock();
   const int64_t times = ++m.arrivals[local_rank()];
   if (m.arrived.empty() || !m.all_have_arrived(times)) return;
-  Meeting::wake(m.arrived, turns_);
+  Rendezvous::wake(m.arrived, turns_);
   turns_.deal(lock);
 }
 
 void ThreadCommunicator::wait_for_arrivals() {
-  Meeting& m = *meeting_;
+  Rendezvous& m = *meeting_;
   const int me = local_rank();
-  ReplicaTurns::Lock lock = turns_.lock();
+  ReplicaScheduler::Lock lock = turns_.lock();
   const int64_t times = m.arrivals[me];
   const auto complete = [&] { return m.all_have_arrived(times); };
   while (!complete()) {
@@ -246,15 +246,15 @@ std::vector<Bytes> ThreadCommunicator::by_rank(std::span<const Parts> incoming, 
 std::vector<Bytes> ThreadCommunicator::all_gather(Bytes mine, std::string_view what,
                                                   const OnceWith& then) {
   const Call call{"all_gather", what};
-  Meeting& m = *meeting_;
-  Meeting::Rank& me = m.ranks[local_rank()];
+  Rendezvous& m = *meeting_;
+  Rendezvous::Rank& me = m.ranks[local_rank()];
   for (int r = 1; r < size(); ++r) count(me.traffic.all_to_all, static_cast<int64_t>(mine.size()));
   const size_t turn = m.generation % 2;
   me.posts[turn].kept.assign(mine.begin(), mine.end());
   meet(call, nullptr, [&] {
     if (!alone()) {
       Parts parts;
-      for (const Meeting::Rank& r : m.ranks) parts.push_back(r.posts[turn].kept);
+      for (const Rendezvous::Rank& r : m.ranks) parts.push_back(r.posts[turn].kept);
       std::vector<Parts> send(placement_.processes(), parts);
       send[placement_.process].clear();
       exchange(call, send, m.traffic.all_to_all);
@@ -266,12 +266,12 @@ std::vector<Bytes> ThreadCommunicator::all_gather(Bytes mine, std::string_view w
 
 std::vector<Bytes> ThreadCommunicator::local_gather(Bytes mine, std::string_view what,
                                                     const OnceWith& then) {
-  Meeting& m = *meeting_;
+  Rendezvous& m = *meeting_;
   const size_t turn = m.generation % 2;
   m.ranks[local_rank()].posts[turn].kept.assign(mine.begin(), mine.end());
   const auto gathered = [&] {
     std::vector<Bytes> all;
-    for (const Meeting::Rank& r : m.ranks) all.push_back(r.posts[turn].kept);
+    for (const Rendezvous::Rank& r : m.ranks) all.push_back(r.posts[turn].kept);
     return all;
   };
   meet({"local_gather", what}, nullptr, [&] {
@@ -285,8 +285,8 @@ int64_t ThreadCommunicator::post_to_processes(std::span<const Bytes> send, std::
     throw ValueError("post_to_processes: ", send.size(), " messages for ", size(), " replicas");
   }
   const Call call{"post_to_processes", what};
-  Meeting& m = *meeting_;
-  Meeting::Rank& mine = m.ranks[local_rank()];
+  Rendezvous& m = *meeting_;
+  Rendezvous::Rank& mine = m.ranks[local_rank()];
   for (int r = 0; r < size(); ++r) {
     if (placement_.process_of(r) == placement_.process) continue;
     count(mine.traffic.all_to_all, static_cast<int64_t>(send[r].size()));
@@ -302,7 +302,7 @@ int64_t ThreadCommunicator::post_to_processes(std::span<const Bytes> send, std::
 }
 
 std::vector<Bytes> ThreadCommunicator::collect_posted(int64_t posted, std::string_view what) {
-  Meeting& m = *meeting_;
+  Rendezvous& m = *meeting_;
   meet({"collect_posted", what}, nullptr, [&] { m.collected = group_.collect(posted); });
   std::vector<Bytes> received(size());
   for (int r = 0; r < size(); ++r) {
@@ -318,7 +318,7 @@ std::vector<Bytes> ThreadCommunicator::collect_posted(int64_t posted, std::strin
 }
 
 int64_t ThreadCommunicator::post_gather(std::span<const Bytes> mine, std::string_view what) {
-  Meeting& m = *meeting_;
+  Rendezvous& m = *meeting_;
   Parts parts;
   std::vector<std::vector<std::byte>> own;
   for (const Bytes& bytes : mine) {
@@ -355,8 +355,8 @@ std::vector<Bytes> ThreadCommunicator::all_to_all(std::span<const Bytes> send,
   }
   const Call call{"all_to_all", what};
   const int me = rank();
-  Meeting& m = *meeting_;
-  Meeting::Rank& mine = m.ranks[local_rank()];
+  Rendezvous& m = *meeting_;
+  Rendezvous::Rank& mine = m.ranks[local_rank()];
   for (int64_t i = 0; i < std::ssize(send); ++i) {
     if (i / to_each != me) count(mine.traffic.all_to_all, static_cast<int64_t>(send[i].size()));
   }
@@ -390,7 +390,7 @@ std::vector<ProcessGroup::Parts> ThreadCommunicator::messages_for_processes(size
   std::vector<Parts> send(placement_.processes());
   for (int p = 0; p < placement_.processes(); ++p) {
     if (p == placement_.process) continue;
-    for (const Meeting::Rank& r : meeting_->ranks) {
+    for (const Rendezvous::Rank& r : meeting_->ranks) {
       const std::vector<Bytes>& sent = r.posts[turn].sent;
       const auto to_each = std::ssize(sent) / size();
       send[p].insert(send[p].end(), sent.begin() + placement_.first[p] * to_each,
@@ -437,11 +437,11 @@ bool ThreadCommunicator::sum_and_consume(std::span<const std::span<const float>>
                                          const Once& then) {
   const Call call{"reduce_scatter", attachment == nullptr ? "reduce_scatter" : "with attachments"};
   const profile::Scope scope(profile::Phase::kReduce, "gradients");
-  Meeting& m = *meeting_;
+  Rendezvous& m = *meeting_;
   const int me = rank();
   const int64_t total = total_size(pieces);
   const Elements mine = owned_by(me, me + 1, total);
-  Meeting::Rank& my_rank = m.ranks[local_rank()];
+  Rendezvous::Rank& my_rank = m.ranks[local_rank()];
   for (int r = 0; r < size(); ++r) {
     if (r != me) {
       count(my_rank.traffic.reduce_scatter,
@@ -515,7 +515,7 @@ void ThreadCommunicator::point_at_incoming(std::span<Summand> summands, int64_t 
 }
 
 void ThreadCommunicator::make_room_for_sums(int64_t total) {
-  Meeting& m = *meeting_;
+  Rendezvous& m = *meeting_;
   const size_t arrays = m.subtrees[placement_.process].size();
   m.sums.resize(placement_.processes());
   for (int p = 0; p < placement_.processes(); ++p) {
@@ -527,7 +527,7 @@ void ThreadCommunicator::make_room_for_sums(int64_t total) {
 // sums its share of them.
 void ThreadCommunicator::sum_for_processes(std::span<const std::span<const float>> pieces,
                                            int64_t total) {
-  Meeting& m = *meeting_;
+  Rendezvous& m = *meeting_;
   std::vector<Summand> summands(size());
   for (int p = 0; p < placement_.processes(); ++p) {
     if (p == placement_.process) continue;
@@ -548,7 +548,7 @@ void ThreadCommunicator::sum_for_processes(std::span<const std::span<const float
 // Whether the sums are wanted.
 bool ThreadCommunicator::exchange_sums(const Call& call, int64_t total,
                                        const Attachment* attachment, size_t turn) {
-  Meeting& m = *meeting_;
+  Rendezvous& m = *meeting_;
   if (!alone()) {
     std::vector<Parts> send(placement_.processes());
     for (int p = 0; p < placement_.processes(); ++p) {
@@ -556,7 +556,7 @@ bool ThreadCommunicator::exchange_sums(const Call& call, int64_t total,
       send[p] = {as_bytes_of<float>(m.sums[p])};
       count(m.traffic.reduce_scatter, total_size(send[p]));
       if (attachment == nullptr) continue;
-      for (const Meeting::Rank& r : m.ranks) {
+      for (const Rendezvous::Rank& r : m.ranks) {
         send[p].push_back(r.posts[turn].kept);
         count(m.traffic.all_to_all, std::ssize(r.posts[turn].kept));
       }
@@ -622,7 +622,7 @@ void ThreadCommunicator::write_from_process(int process, std::span<const std::sp
 
 void ThreadCommunicator::abort(const std::string& why) noexcept {
   {
-    ReplicaTurns::Lock lock = turns_.lock();
+    ReplicaScheduler::Lock lock = turns_.lock();
     if (!meeting_->aborted) meeting_->abort(why, turns_);
     turns_.deal(lock);
   }
@@ -630,11 +630,11 @@ void ThreadCommunicator::abort(const std::string& why) noexcept {
 }
 
 void ThreadCommunicator::leave() noexcept {
-  Meeting& m = *meeting_;
-  ReplicaTurns::Lock lock = turns_.lock();
+  Rendezvous& m = *meeting_;
+  ReplicaScheduler::Lock lock = turns_.lock();
   ++m.left;
   m.arrivals[local_rank()] = std::numeric_limits<int64_t>::max();
-  Meeting::wake(m.arrived, turns_);
+  Rendezvous::wake(m.arrived, turns_);
   if (m.here > 0 && !m.aborted) {
     m.abort(str_or_empty("a replica has returned from the step while others wait in ", m.call.kind,
                          " '", m.call.what, "'"),
@@ -645,8 +645,8 @@ void ThreadCommunicator::leave() noexcept {
 }
 
 void ThreadCommunicator::reset() {
-  Meeting& m = *meeting_;
-  const ReplicaTurns::Lock lock = turns_.lock();
+  Rendezvous& m = *meeting_;
+  const ReplicaScheduler::Lock lock = turns_.lock();
   m.here = 0;
   m.left = 0;
   m.aborted = false;
@@ -672,7 +672,7 @@ TrafficByKind ThreadCommunicator::traffic_of_rank(int rank) const {
 
 void ThreadCommunicator::reset_traffic() {
   meeting_->traffic = {};
-  for (Meeting::Rank& r : meeting_->ranks) r.traffic = {};
+  for (Rendezvous::Rank& r : meeting_->ranks) r.traffic = {};
 }
 
 }  // namespace keel::distribute

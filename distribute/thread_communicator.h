@@ -18,7 +18,7 @@ namespace keel::distribute {
 class ThreadCommunicator final : public Communicator {
  public:
   // The replicas are placed on the processes of `group`.
-  ThreadCommunicator(Placement placement, ProcessGroup& group, ReplicaTurns& turns);
+  ThreadCommunicator(Placement placement, ProcessGroup& group, ReplicaScheduler& turns);
   ~ThreadCommunicator() override;
 
   int rank() const override;
@@ -40,7 +40,7 @@ class ThreadCommunicator final : public Communicator {
   bool reduce_scatter_if(std::span<const std::span<const float>> pieces,
                          const Attachment& attachment, const Consume& consume,
                          const Once& then) override;
-  std::pair<int64_t, int64_t> dealt_here(int64_t total) const override {
+  std::pair<int64_t, int64_t> local_shard(int64_t total) const override {
     const Elements here = owned_by_process(placement_.process, total);
     return {here.begin, here.end};
   }
@@ -58,7 +58,7 @@ class ThreadCommunicator final : public Communicator {
   void finish();
 
  private:
-  struct Meeting;
+  struct Rendezvous;
   struct Call;
   using Parts = ProcessGroup::Parts;
   // Waits until every local rank is here with the same call. Publishes `offer` to the others.
@@ -91,8 +91,8 @@ class ThreadCommunicator final : public Communicator {
 
   const Placement placement_;
   ProcessGroup& group_;
-  ReplicaTurns& turns_;
-  const std::unique_ptr<Meeting> meeting_;
+  ReplicaScheduler& turns_;
+  const std::unique_ptr<Rendezvous> meeting_;
 };
 
 }  // namespace keel::distribute

@@ -157,7 +157,7 @@ Tensors Layer::operator()(const Tensors& inputs, const CallOptions& options) {
   if (!any_symbolic(inputs)) return call_with_masks(inputs, {.training = training});
   Tensors outputs;
   {
-    const NoNodes one_node_for_all;
+    const NoGraphScope one_node_for_all;
     outputs = call_with_masks(inputs, {.training = training});
   }
   std::vector<Tensor> masks = masks_of(outputs);
@@ -202,7 +202,7 @@ Tensor Layer::operator()(const Tensor& input, const CallOptions& options) {
 void Layer::build(const Specs& inputs) { compute_output_spec(inputs); }
 
 Specs Layer::compute_output_spec(const Specs& inputs) {
-  const NoNodes no_graph;
+  const NoGraphScope no_graph;
   const NoGradient pause;
   return specs_of((*this)(symbolic_like(inputs)));
 }

@@ -130,11 +130,11 @@ class Layer : public Operation {
   // of those in it.
   virtual std::vector<std::string> notes() const { return {}; }
 
-  // Whether look_ahead() makes use of what it is told; fit asks.
-  virtual bool looks_ahead() const { return false; }
+  // Whether prefetch() makes use of what it is told; fit asks.
+  virtual bool supports_prefetch() const { return false; }
   // Says in a replica, at the start of a training step, what the inputs of the next one will be, so
   // that work on them may begin beside this step. Models of one's own pass it on to their layers.
-  virtual void look_ahead(const Tensors&) {}
+  virtual void prefetch(const Tensors&) {}
 
   // The parameters of the constructor under Keras's names, so that from_config makes an equal
   // layer. NotImplementedError by default, for classes that files cannot name.

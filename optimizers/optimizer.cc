@@ -201,9 +201,9 @@ void Optimizer::apply_gradients(const std::vector<Gradient>& gradients,
                                 const std::vector<Variable>& variables) {
   const NoGradient pause;
   const profile::Scope scope(profile::Phase::kUpdate, class_name_, profile::Phase::kUpdate);
-  if (VariableCopies::any_in_use()) {
+  if (VariableSnapshot::any_in_use()) {
     throw RuntimeError(class_name_,
-                       ".apply_gradients: must not be called in a VariableCopies::Scope, where "
+                       ".apply_gradients: must not be called in a VariableSnapshot::Scope, where "
                        "copies stand in for variables");
   }
   check_gradients(class_name_ + ".apply_gradients", gradients, variables);

@@ -48,7 +48,7 @@ class Optimizer {
   // another shape or ids out of range, a constraint gives another shape, or a variable with one has
   // IndexedSlices that lazy_rows is for; TypeError if a variable
   // or gradient is not floating or their dtypes differ; RuntimeError outside the replicas of a
-  // strategy that has several, and in a VariableCopies::Scope; NotImplementedError for float64 in
+  // strategy that has several, and in a VariableSnapshot::Scope; NotImplementedError for float64 in
   // several replicas, and for loss_scale_factor with a virtual variable. Collective inside them:
   // RuntimeError in all if their lists of variables do not agree or, of several processes, if the
   // variables differ when they are trained for the first time, or the rates or numbers of calls do.

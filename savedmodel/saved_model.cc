@@ -38,7 +38,7 @@ Format whole_model_format(const char* who, const std::string& path) {
 }
 
 void check_overwrite(const char* who, const std::string& path, bool overwrite) {
-  distribute::fail_together(distribute::processes(), who, [&] {
+  distribute::run_collectively(distribute::processes(), who, [&] {
     if (!overwrite && std::filesystem::exists(path)) {
       throw ValueError(who, ": ", path, " exists, and overwrite is false");
     }
@@ -60,7 +60,7 @@ Format checked_format(const std::string& path, const SaveOptions& options) {
 
 void check_save_model(const std::string& path, const SaveOptions& options) {
   checked_format(path, options);
-  distribute::fail_together(distribute::processes(), "save_model", [&] {
+  distribute::run_collectively(distribute::processes(), "save_model", [&] {
     if (distribute::processes().rank() == 0) const AtomicFile removed_at_once(path);
   });
 }

@@ -44,7 +44,7 @@ class Einsum final : public Op {
 
   // As one product of matrices for each choice of the labels that all three have.
   std::vector<Tensor> compute(std::span<const Tensor> in) const override {
-    const RecordedAsOne parts;
+    const SuspendRecording parts;
     const AutocastScope products(bfloat16_);
     const auto& [a, b, out] = equation_;
     const std::string batch = filtered(out, [&](char l) { return has(a, l) && has(b, l); });

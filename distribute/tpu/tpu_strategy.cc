@@ -29,7 +29,7 @@ class TPUStrategy::Threads {
 
   // Runs body(r) in every thread r and waits for all. errors()[r] is what it threw.
   void run(const std::function<void(int)>& body) {
-    ReplicaTurns::Lock lock = turns_.lock();
+    ReplicaScheduler::Lock lock = turns_.lock();
     body_ = &body;
     running_ = static_cast<int>(threads_.size());
     ++runs_;
@@ -56,13 +56,13 @@ class TPUStrategy::Threads {
   }
 
  private:
-  void begin_all(ReplicaTurns::Lock& lock) {
+  void begin_all(ReplicaScheduler::Lock& lock) {
     for (int r = 0; r < std::ssize(threads_); ++r) turns_.make_ready(r);
     turns_.deal(lock, true);
   }
 
   void stop() {
-    ReplicaTurns::Lock lock = turns_.lock();
+    ReplicaScheduler::Lock lock = turns_.lock();
     stopping_ = true;
     begin_all(lock);
     threads_.clear();
@@ -70,7 +70,7 @@ class TPUStrategy::Threads {
 
   void serve(int replica) {
     const SerialSection replicas_share_the_workers;
-    ReplicaTurns::Lock lock = turns_.lock();
+    ReplicaScheduler::Lock lock = turns_.lock();
     turns_.wait_for_first(lock, replica);
     while (!stopping_) {
       const uint64_t run = runs_;
@@ -112,7 +112,7 @@ class TPUStrategy::Threads {
   }
 
   TPUStrategy& strategy_;
-  ReplicaTurns& turns_ = strategy_.turns_;  // whose lock guards all up to running_
+  ReplicaScheduler& turns_ = strategy_.turns_;  // whose lock guards all up to running_
   std::condition_variable done_;
   const std::function<void(int)>* body_ = nullptr;
   bool stopping_ = false;

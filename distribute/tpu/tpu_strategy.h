@@ -37,7 +37,7 @@ class TPUStrategy final : public Strategy {
 
   const TPUStrategyOptions options_;
   std::mutex run_mutex_;  // held by the caller whose run() is on: threads take turns
-  ReplicaTurns turns_;
+  ReplicaScheduler turns_;
   ThreadCommunicator communicator_;
   std::unique_ptr<Threads> threads_;
 };

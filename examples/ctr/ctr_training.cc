@@ -254,7 +254,7 @@ void CtrTraining::save_checkpoint() {
   // Once for each run, and not before its first checkpoint: until then the folder may hold those of
   // another run.
   if (!last_checkpoint_) {
-    distribute::fail_together(distribute::processes(), "options.json", [&] {
+    distribute::run_collectively(distribute::processes(), "options.json", [&] {
       if (distribute::processes().rank() != 0) return;
       write_file_atomically(options_path(options_.checkpoint_dir), to_json(options_.fixed) + "\n");
     });

@@ -202,7 +202,7 @@ void check_outputs() {
   if (const std::string file = absl::GetFlag(FLAGS_export); !file.empty()) {
     check_save_model(file, export_options());
   }
-  distribute::fail_together(distribute::processes(), "train_ctr", [] {
+  distribute::run_collectively(distribute::processes(), "train_ctr", [] {
     if (!is_first()) return;
     for (const std::string& file :
          {absl::GetFlag(FLAGS_write_predictions), absl::GetFlag(FLAGS_write_test_csv)}) {

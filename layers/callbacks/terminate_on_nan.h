@@ -16,7 +16,7 @@ class TerminateOnNaNCallback final : public Callback {
   explicit TerminateOnNaNCallback(Options) {}
 
   void on_train_batch_end(int64_t batch, const Logs& logs) override;
-  bool bears_nan() const override { return true; }
+  bool tolerates_nan() const override { return true; }
 };
 
 namespace callbacks {

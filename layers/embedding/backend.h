@@ -30,7 +30,7 @@ class TPUEmbeddingLayer::Backend {
                           const Nest<FeatureConfig>& config) = 0;
 
   // Whether prefetch() does anything.
-  virtual bool looks_ahead() const { return false; }
+  virtual bool supports_prefetch() const { return false; }
   virtual void prefetch(const Tensors&, const FeatureWeights&) {}
 
   // The table as a tensor; differentiable where it is a variable.
@@ -82,7 +82,7 @@ class TPUEmbeddingLayer::EngineBackend final : public TPUEmbeddingLayer::Backend
   std::vector<Variable> build(const std::vector<Shape>& output_shapes) override;
   bool pools_dense() const override { return true; }
   void check_strategy() const override;
-  bool looks_ahead() const override;
+  bool supports_prefetch() const override;
   void prefetch(const Tensors& features, const FeatureWeights& weights) override;
   Tensors look_up(const Tensors& features, const FeatureWeights& weights,
                   const Nest<FeatureConfig>& config) override;

@@ -21,7 +21,7 @@ std::vector<Variable> TPUEmbeddingLayer::EngineBackend::build(
 
 void TPUEmbeddingLayer::EngineBackend::check_strategy() const { driver_.check_strategy(); }
 
-bool TPUEmbeddingLayer::EngineBackend::looks_ahead() const { return num_workers() > 1; }
+bool TPUEmbeddingLayer::EngineBackend::supports_prefetch() const { return num_workers() > 1; }
 
 void TPUEmbeddingLayer::EngineBackend::prefetch(const Tensors& features,
                                                 const FeatureWeights& weights) {

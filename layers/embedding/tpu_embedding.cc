@@ -175,12 +175,12 @@ void TPUEmbeddingLayer::prefetch(const Tensors& features,
   if (built()) backend_->prefetch(features, weights);
 }
 
-bool TPUEmbeddingLayer::looks_ahead() const {
-  return options_.pipeline_lookups && backend_->looks_ahead();
+bool TPUEmbeddingLayer::supports_prefetch() const {
+  return options_.pipeline_lookups && backend_->supports_prefetch();
 }
 
-void TPUEmbeddingLayer::look_ahead(const Tensors& inputs) {
-  if (!looks_ahead()) return;
+void TPUEmbeddingLayer::prefetch(const Tensors& inputs) {
+  if (!supports_prefetch()) return;
   if (!has_weights(inputs)) return prefetch(inputs);
   prefetch(inputs[0], unpack_weights(inputs[1]));
 }

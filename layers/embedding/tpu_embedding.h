@@ -105,8 +105,8 @@ class TPUEmbeddingLayer final : public Layer {
   void prefetch(const Tensors& features,
                 const std::optional<Nest<std::optional<TensorLike>>>& weights = {});
   // If pipeline_lookups asks for it.
-  bool looks_ahead() const override;
-  void look_ahead(const Tensors& inputs) override;
+  bool supports_prefetch() const override;
+  void prefetch(const Tensors& inputs) override;
 
   // Current values, [rows, dim], in order of first use by a feature. Copies of what the engine
   // holds: not for use inside a training step. Where tables are variables, those are

@@ -161,7 +161,7 @@ struct FunctionalModel::Plan {
   std::vector<int> inputs;
   Nest<int> outputs;
   std::vector<std::pair<int, TensorLike>> constants;
-  std::vector<std::pair<std::shared_ptr<Layer>, Nest<int>>> first_layers;  // as look_ahead() says
+  std::vector<std::pair<std::shared_ptr<Layer>, Nest<int>>> first_layers;  // as prefetch() says
 };
 
 namespace {
@@ -295,12 +295,12 @@ Tensors FunctionalModel::call(const Tensors& inputs, const CallContext&) {
   return map_structure(plan_->outputs, result);
 }
 
-bool FunctionalModel::looks_ahead() const {
+bool FunctionalModel::supports_prefetch() const {
   return std::ranges::any_of(plan_->first_layers,
-                             [](const auto& entry) { return entry.first->looks_ahead(); });
+                             [](const auto& entry) { return entry.first->supports_prefetch(); });
 }
 
-void FunctionalModel::look_ahead(const Tensors& inputs) {
+void FunctionalModel::prefetch(const Tensors& inputs) {
   std::vector<TensorLike> received;
   try {
     received = flatten(taken(name(), inputs_, inputs));
@@ -310,8 +310,8 @@ void FunctionalModel::look_ahead(const Tensors& inputs) {
   std::vector<std::optional<TensorLike>> results(plan_->results);
   for (size_t i = 0; i < received.size(); ++i) results[plan_->inputs[i]] = received[i];
   for (const auto& [layer, numbers] : plan_->first_layers) {
-    if (!layer->looks_ahead()) continue;
-    layer->look_ahead(map_structure(numbers, [&](int number) { return *results[number]; }));
+    if (!layer->supports_prefetch()) continue;
+    layer->prefetch(map_structure(numbers, [&](int number) { return *results[number]; }));
   }
 }
 

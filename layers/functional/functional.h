@@ -40,8 +40,8 @@ class FunctionalModel final : public Model {
   std::vector<std::string> output_layer_names() const override;
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   // Of the layers that are called once, on inputs of the model alone.
-  bool looks_ahead() const override;
-  void look_ahead(const Tensors& inputs) override;
+  bool supports_prefetch() const override;
+  void prefetch(const Tensors& inputs) override;
   // Keras's config of a functional model (layers, inbound_nodes, input_layers, output_layers).
   // NotImplementedError if the graph has an op: files hold layers only; the error names the op.
   Config get_config() const override;

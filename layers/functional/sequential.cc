@@ -57,12 +57,12 @@ Tensors SequentialModel::call(const Tensors& inputs, const CallContext&) {
   return x;
 }
 
-bool SequentialModel::looks_ahead() const {
-  return !sublayers().empty() && sublayers().front()->looks_ahead();
+bool SequentialModel::supports_prefetch() const {
+  return !sublayers().empty() && sublayers().front()->supports_prefetch();
 }
 
-void SequentialModel::look_ahead(const Tensors& inputs) {
-  if (looks_ahead()) sublayers().front()->look_ahead(inputs);
+void SequentialModel::prefetch(const Tensors& inputs) {
+  if (supports_prefetch()) sublayers().front()->prefetch(inputs);
 }
 
 Config SequentialModel::get_config() const {

@@ -34,8 +34,8 @@ class SequentialModel final : public Model {
   std::vector<std::string> output_layer_names() const override;
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   // Of the first layer.
-  bool looks_ahead() const override;
-  void look_ahead(const Tensors& inputs) override;
+  bool supports_prefetch() const override;
+  void prefetch(const Tensors& inputs) override;
   Config get_config() const override;
   // Reads configs of Keras 1 to 3.
   static LayerHandle<SequentialModel> from_config(const Config& config);

@@ -59,7 +59,7 @@ class Callback {
   virtual bool runs_last() const { return false; }
   // For callbacks that watch for losses that are NaN: a step then leaves the trained weights and
   // the metrics alone where it would end fit with an error.
-  virtual bool bears_nan() const { return false; }
+  virtual bool tolerates_nan() const { return false; }
 
   // What a run that is taken up again needs to know of this one, by name, beside its options; for
   // callbacks that keep backups. set_state comes after on_train_begin, with the state of a callback

@@ -13,8 +13,8 @@ CallbackList::CallbackList(std::vector<CallbackHandle> callbacks, Model* model,
   call(&Callback::set_params, params);
 }
 
-bool CallbackList::bears_nan() const {
-  return std::ranges::any_of(callbacks_, [](const auto& c) { return c->bears_nan(); });
+bool CallbackList::tolerates_nan() const {
+  return std::ranges::any_of(callbacks_, [](const auto& c) { return c->tolerates_nan(); });
 }
 
 }  // namespace keel

@@ -11,7 +11,7 @@ class CallbackList {
  public:
   CallbackList(std::vector<CallbackHandle> callbacks, Model* model, CallbackParams params);
 
-  bool bears_nan() const;
+  bool tolerates_nan() const;
 
   // Calls `member` of each: list.call(&Callback::on_epoch_end, epoch, logs).
   template <class... Parameters, class... Args>

@@ -91,8 +91,8 @@ bool validates_after(const FitOptions& options, int64_t epoch) {
 // How the trainer takes losses that are NaN, while alive.
 class NanRule {
  public:
-  NanRule(Trainer& trainer, bool bears_nan) : trainer_(trainer) {
-    trainer_.set_bears_nan(bears_nan);
+  NanRule(Trainer& trainer, bool tolerates_nan) : trainer_(trainer) {
+    trainer_.set_bears_nan(tolerates_nan);
   }
   ~NanRule() { trainer_.set_bears_nan(false); }
   NanRule(const NanRule&) = delete;
@@ -122,7 +122,7 @@ class FitRun {
   }
 
   History run() {
-    const NanRule rule(trainer_, callbacks_->bears_nan());
+    const NanRule rule(trainer_, callbacks_->tolerates_nan());
     model_.set_stop_training(false);
     model_.take_resume_point();
     callbacks_->call(&Callback::on_train_begin);
@@ -154,8 +154,8 @@ class FitRun {
     std::optional<Batch> batch = {};
     std::exception_ptr error = nullptr;
   };
-  Ahead look_ahead() {
-    Ahead out = {.looked = model_.looks_ahead()};
+  Ahead prefetch() {
+    Ahead out = {.looked = model_.supports_prefetch()};
     if (!out.looked) return out;
     try {
       out.batch = source_.next();
@@ -198,7 +198,7 @@ class FitRun {
       restore(*resume, any);
     }
     while (batch && !model_.stop_training()) {
-      const Ahead ahead = look_ahead();
+      const Ahead ahead = prefetch();
       callbacks_->call(&Callback::on_train_batch_begin, step);
       trainer_.train_step(model_, *batch, {.who = kFit, .epoch = epoch, .step = step},
                           ahead.batch ? &*ahead.batch : nullptr);

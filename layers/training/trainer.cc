@@ -159,7 +159,7 @@ void Trainer::update_metrics(const Model& model, const StepData& data, const Ten
 }
 
 bool Trainer::is_nan_anywhere(double loss) const {
-  if (!bears_nan_ || strategy_.num_replicas_in_sync() == 1) return std::isnan(loss);
+  if (!tolerates_nan_ || strategy_.num_replicas_in_sync() == 1) return std::isnan(loss);
   std::array<float, 1> any = {std::isnan(loss) ? 1.0F : 0.0F};
   distribute::all_reduce_sum(strategy_.communicator(), any);
   return any[0] > 0;
@@ -178,7 +178,7 @@ Logs Trainer::train_replica(Model& model, const Tensors& element) {
     const Tensor loss = model.compute_loss(data, outputs);
     value = scalar(loss);
     if (is_nan_anywhere(value)) {
-      if (!bears_nan_) throw ValueError(place_, ": the loss is NaN");
+      if (!tolerates_nan_) throw ValueError(place_, ": the loss is NaN");
       return {{kLoss, value}};
     }
     model.compute_metrics(data, outputs);
@@ -193,7 +193,7 @@ Logs Trainer::test_replica(Model& model, const Tensors& element) {
   const Tensors outputs = model(data.x, {.training = false});
   const double value = scalar(model.compute_loss(data, outputs));
   if (is_nan_anywhere(value)) {
-    if (!bears_nan_) throw ValueError(place_, ": the loss is NaN");
+    if (!tolerates_nan_) throw ValueError(place_, ": the loss is NaN");
     return {{kLoss, value}};
   }
   model.compute_metrics(data, outputs);
@@ -312,14 +312,14 @@ void Trainer::add_up(const Model& model, const distribute::PerReplica<Logs>& ret
   }
 }
 
-void Trainer::look_ahead(Model& model, const Tensors& element) const {
+void Trainer::prefetch(Model& model, const Tensors& element) const {
   Tensors x;
   try {
     x = unpack_x_y_sample_weight(element, place_.who).x;
   } catch (const Error&) {
     return;  // its own step says it
   }
-  model.look_ahead(x);
+  model.prefetch(x);
 }
 
 void Trainer::train_step(Model& model, const Batch& batch, const StepPlace& place,
@@ -328,7 +328,7 @@ void Trainer::train_step(Model& model, const Batch& batch, const StepPlace& plac
     throw RuntimeError(place.who, ": compile() was not given an optimizer");
   }
   run(model, batch, place, false, [&](const Tensors& element) {
-    if (next != nullptr) look_ahead(model, (*next)[static_cast<int>(local_replica())]);
+    if (next != nullptr) prefetch(model, (*next)[static_cast<int>(local_replica())]);
     return model.train_step(element);
   });
 }

@@ -45,13 +45,13 @@ class Trainer {
   // trained weights have not when the loss is NaN or a metric refuses the predictions (moving
   // averages have seen the batch). ValueError as Model::fit says; RuntimeError for a train_step
   // without an optimizer.
-  // `next`, if given, is the batch of the step after this one, of which Model::look_ahead is told.
+  // `next`, if given, is the batch of the step after this one, of which Model::prefetch is told.
   void train_step(Model& model, const Batch& batch, const StepPlace& place,
                   const Batch* next = nullptr);
   void test_step(Model& model, const Batch& batch, const StepPlace& place);
   // True: a step whose loss is NaN is no error; it leaves the trained weights and the metrics
   // alone.
-  void set_bears_nan(bool bears) { bears_nan_ = bears; }
+  void set_bears_nan(bool bears) { tolerates_nan_ = bears; }
 
   // In a replica: what Model's members of these names do.
   Logs train_replica(Model& model, const Tensors& element);
@@ -83,7 +83,7 @@ class Trainer {
   void add_up(const Model& model, const distribute::PerReplica<Logs>& returned);
   std::vector<MetricHandle> metrics_of_batches(const Model& model) const;
   Tensor sums_over_replicas(const Model& model, std::vector<Tensor> values);
-  void look_ahead(Model& model, const Tensors& element) const;
+  void prefetch(Model& model, const Tensors& element) const;
   bool is_nan_anywhere(double loss) const;
 
   const CompileOptions options_;
@@ -93,7 +93,7 @@ class Trainer {
   CompiledMetrics metrics_;
   std::mutex resolve_mutex_;  // guards output_names_ and the resolving of loss_ and metrics_
   std::vector<std::string> output_names_;
-  bool bears_nan_ = false;
+  bool tolerates_nan_ = false;
 
   // Of the step that runs.
   StepPlace place_;

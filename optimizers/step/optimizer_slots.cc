@@ -79,7 +79,7 @@ void OptimizerSlots::deal(const std::vector<Variable>& dense, const std::vector<
   const Communicator& communicator = Strategy::current().communicator();
   std::vector<Variable> disturbed;
   bool known = dense.empty();
-  for (const SlotDeal& deal : deals_) {
+  for (const SlotSharding& deal : deals_) {
     if (deal.variables == dense && deal.first_replicas == communicator.placement().first) {
       known = true;
     } else if (deal.has_any(moved)) {
@@ -88,20 +88,20 @@ void OptimizerSlots::deal(const std::vector<Variable>& dense, const std::vector<
   }
   make_whole(disturbed);
   if (known) return;
-  SlotDeal deal = {
+  SlotSharding deal = {
       .variables = dense, .slots = {}, .first_replicas = communicator.placement().first};
   int64_t total = 0;
   for (const Variable& v : dense) {
     deal.slots.push_back(slots(v));
     total += v.shape().size();
   }
-  std::tie(deal.first, deal.end) = communicator.dealt_here(total);
+  std::tie(deal.first, deal.end) = communicator.local_shard(total);
   deals_.push_back(std::move(deal));
 }
 
 void OptimizerSlots::make_whole(const std::vector<Variable>& variables) const {
   const auto some = std::ranges::stable_partition(
-      deals_, [&](const SlotDeal& deal) { return !deal.has_any(variables); });
+      deals_, [&](const SlotSharding& deal) { return !deal.has_any(variables); });
   if (some.empty()) return;
   share_slots(*dealt_to_, {some.begin(), some.end()});
   deals_.erase(some.begin(), some.end());

@@ -48,7 +48,7 @@ class OptimizerSlots {
   mutable std::mutex mutex_;                         // guards slots_
   std::map<uint64_t, std::vector<Variable>> slots_;  // by Variable::id
   // Of the replicas in several processes of `dealt_to_`; no variable in two of them.
-  mutable std::vector<SlotDeal> deals_;
+  mutable std::vector<SlotSharding> deals_;
   distribute::ProcessGroup* dealt_to_ = nullptr;
 };
 

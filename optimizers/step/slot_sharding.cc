@@ -10,7 +10,7 @@ using distribute::ProcessGroup;
 // Calls fn(run) for the runs of float elements that make up elements [first, end) of slot `s` of
 // all variables of a deal.
 template <class Fn>
-void for_each_run(const SlotDeal& deal, size_t s, int64_t first, int64_t end, const Fn& fn) {
+void for_each_run(const SlotSharding& deal, size_t s, int64_t first, int64_t end, const Fn& fn) {
   int64_t position = 0;
   for (size_t v = 0; v < deal.variables.size(); ++v) {
     const int64_t size = deal.variables[v].shape().size();
@@ -23,12 +23,14 @@ void for_each_run(const SlotDeal& deal, size_t s, int64_t first, int64_t end, co
   }
 }
 
-size_t slots_of_each(const SlotDeal& deal) { return deal.slots.empty() ? 0 : deal.slots[0].size(); }
+size_t slots_of_each(const SlotSharding& deal) {
+  return deal.slots.empty() ? 0 : deal.slots[0].size();
+}
 
 // For each deal where its elements are, then its runs, slot after slot.
-ProcessGroup::Parts parts_of(std::span<const SlotDeal> deals) {
+ProcessGroup::Parts parts_of(std::span<const SlotSharding> deals) {
   ProcessGroup::Parts out;
-  for (const SlotDeal& deal : deals) {
+  for (const SlotSharding& deal : deals) {
     out.push_back(std::as_bytes(std::span(&deal.first, 1)));
     out.push_back(std::as_bytes(std::span(&deal.end, 1)));
     for (size_t s = 0; s < slots_of_each(deal); ++s) {
@@ -39,10 +41,10 @@ ProcessGroup::Parts parts_of(std::span<const SlotDeal> deals) {
   return out;
 }
 
-void write(const ProcessGroup::Parts& parts, std::span<const SlotDeal> deals) {
+void write(const ProcessGroup::Parts& parts, std::span<const SlotSharding> deals) {
   size_t next = 0;
   const auto number = [&] { return *reinterpret_cast<const int64_t*>(parts.at(next++).data()); };
-  for (const SlotDeal& deal : deals) {
+  for (const SlotSharding& deal : deals) {
     const int64_t first = number();
     const int64_t end = number();
     for (size_t s = 0; s < slots_of_each(deal); ++s) {
@@ -56,14 +58,14 @@ void write(const ProcessGroup::Parts& parts, std::span<const SlotDeal> deals) {
 
 }  // namespace
 
-bool SlotDeal::has_any(const std::vector<Variable>& others) const {
+bool SlotSharding::has_any(const std::vector<Variable>& others) const {
   return std::ranges::any_of(others, [&](const Variable& v) {
     return std::ranges::find(variables, v) != variables.end();
   });
 }
 
-void share_slots(ProcessGroup& group, std::span<const SlotDeal> deals) {
-  for (const SlotDeal& deal : deals) {
+void share_slots(ProcessGroup& group, std::span<const SlotSharding> deals) {
+  for (const SlotSharding& deal : deals) {
     for (const auto& of_variable : deal.slots) {
       for (const Variable& slot : of_variable) slot.make_value_unique();
     }

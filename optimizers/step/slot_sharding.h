@@ -1,4 +1,4 @@
-// SlotDeal: state of an optimizer that is dealt to the processes of a job.
+// SlotSharding: state of an optimizer that is dealt to the processes of a job.
 //
 // A step of dense gradients updates each element of a variable and of its slots in one process. The
 // new values of the variable are then told to all, those of the slots are not: each process has new
@@ -13,7 +13,7 @@
 
 namespace keel {
 
-struct SlotDeal {
+struct SlotSharding {
   std::vector<Variable> variables;           // of one step, in its order
   std::vector<std::vector<Variable>> slots;  // by variable; as many of each
   std::vector<int> first_replicas;           // of each process; then the number of replicas
@@ -25,6 +25,6 @@ struct SlotDeal {
 
 // Makes the slots of these deals whole in every process. Collective over the processes, whose deals
 // are of the same variables. One exchange.
-void share_slots(distribute::ProcessGroup& group, std::span<const SlotDeal> deals);
+void share_slots(distribute::ProcessGroup& group, std::span<const SlotSharding> deals);
 
 }  // namespace keel

@@ -123,8 +123,8 @@ void BackupAndRestoreCallback::on_train_begin() {
   const std::optional<std::string> latest = checkpoints_->latest_checkpoint();
   if (!latest) return;
   Values progress;
-  distribute::fail_together(distribute::processes(), kWho,
-                            [&] { progress = read_values(progress_path(*latest)); });
+  distribute::run_collectively(distribute::processes(), kWho,
+                               [&] { progress = read_values(progress_path(*latest)); });
   model().set_resume_point(
       {.epoch = integer(progress, kEpoch),
        .step = integer(progress, kStep),
@@ -168,7 +168,7 @@ void BackupAndRestoreCallback::save(int64_t epoch, int64_t step) {
   ++saved_;
   const Values values = progress(epoch, step);
   const std::string name = str(kName, "-", saved_, ".h5");
-  distribute::fail_together(distribute::processes(), kWho, [&] {
+  distribute::run_collectively(distribute::processes(), kWho, [&] {
     if (is_first()) write_values(progress_path(name), values);
   });
   checkpoints_->save(saved_);

@@ -203,7 +203,7 @@ void check_spec(const std::string& path, const Entry& entry, const TensorSpec& f
 // A process that cannot read stops all; to set a value may be a collective.
 void assign(const CheckpointReader& file, const Entry& entry) {
   Tensor value;
-  distribute::fail_together(distribute::processes(), "Checkpoint.restore", [&] {
+  distribute::run_collectively(distribute::processes(), "Checkpoint.restore", [&] {
     if (!entry.rows) {
       value = file.read(entry.key);
       return;
@@ -246,8 +246,8 @@ RestoreStatus Checkpoint::restore(const std::string& path, const RestoreOptions&
   require_no_replica("Checkpoint.restore");
   if (items_.model) require_built("Checkpoint.restore", **items_.model);
   std::optional<CheckpointReader> opened;
-  distribute::fail_together(distribute::processes(), "Checkpoint.restore",
-                            [&] { opened.emplace(path); });
+  distribute::run_collectively(distribute::processes(), "Checkpoint.restore",
+                               [&] { opened.emplace(path); });
   const CheckpointReader& file = *opened;
   Index index = file.index();
   std::vector<Entry> entries = model_entries(items_);

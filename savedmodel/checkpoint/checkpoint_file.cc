@@ -148,7 +148,7 @@ void write_checkpoint(const std::string& path, int64_t step,
   std::optional<Hdf5Writer> main;
   std::string part;
   try {
-    distribute::fail_together(group, kWho, [&] {
+    distribute::run_collectively(group, kWho, [&] {
       if (first) {
         main.emplace(path);
         write_values(*main, step, true, values, whole);
@@ -158,7 +158,7 @@ void write_checkpoint(const std::string& path, int64_t step,
     });
     std::vector<std::string> parts = distribute::gather_texts(group, kWho, part);
     std::erase(parts, "");
-    distribute::fail_together(group, kWho, [&] {
+    distribute::run_collectively(group, kWho, [&] {
       if (!first) return;
       main->write_string_list("/", "parts", parts);
       main->commit({.seal = true});

@@ -110,7 +110,7 @@ CheckpointManager::CheckpointManager(Checkpoint checkpoint, std::string director
     : checkpoint_(std::move(checkpoint)),
       directory_(std::move(directory)),
       options_(checked(std::move(options))) {
-  distribute::fail_together(distribute::processes(), "CheckpointManager", [&] {
+  distribute::run_collectively(distribute::processes(), "CheckpointManager", [&] {
     std::error_code error;
     fs::create_directories(directory_, error);
     if (!fs::is_directory(directory_)) {
@@ -171,8 +171,8 @@ std::string CheckpointManager::save(int64_t step) {
   std::string path = fs::path(directory_) / str(options_.checkpoint_name, "-", step, ".h5");
   // Marks the files of this step for remove_litter() until the index names them.
   std::optional<TemporaryFile> marker;
-  distribute::fail_together(distribute::processes(), "CheckpointManager.save",
-                            [&] { marker.emplace(path); });
+  distribute::run_collectively(distribute::processes(), "CheckpointManager.save",
+                               [&] { marker.emplace(path); });
   checkpoint_.write(path, step);
   std::vector<std::string> kept = checkpoints_;
   std::erase(kept, path);
@@ -182,7 +182,7 @@ std::string CheckpointManager::save(int64_t step) {
   const auto first = kept.begin() + std::max<int64_t>(0, surplus);
   const std::vector<std::string> dropped(kept.begin(), first);
   kept.erase(kept.begin(), first);
-  distribute::fail_together(distribute::processes(), "CheckpointManager.save", [&] {
+  distribute::run_collectively(distribute::processes(), "CheckpointManager.save", [&] {
     if (distribute::processes().rank() != 0) return;
     std::vector<std::unique_ptr<const TemporaryFile>> markers;
     try {

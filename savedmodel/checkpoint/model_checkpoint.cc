@@ -81,7 +81,7 @@ std::string replaced(const std::string& field, const Logs& values) {
 void make_folder_of(const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (folder.empty()) return;
-  distribute::fail_together(distribute::processes(), "ModelCheckpoint", [&] {
+  distribute::run_collectively(distribute::processes(), "ModelCheckpoint", [&] {
     if (distribute::processes().rank() != 0) return;
     std::error_code error;
     std::filesystem::create_directories(folder, error);

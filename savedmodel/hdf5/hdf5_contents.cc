@@ -40,7 +40,7 @@ void write_contents(const char* who, const Hdf5Contents& contents,
     }
     file->commit();
   });
-  distribute::fail_together(group, who, [&] {
+  distribute::run_collectively(group, who, [&] {
     if (error != nullptr) std::rethrow_exception(error);
   });
 }

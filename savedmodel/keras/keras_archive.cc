@@ -39,7 +39,7 @@ void write_keras_archive(const Model& model, const std::string& path,
   }
   distribute::ProcessGroup& group = distribute::processes();
   const auto unzipped = write_temporary_hdf5("save_model", path, weights);
-  distribute::fail_together(group, "save_model", [&] {
+  distribute::run_collectively(group, "save_model", [&] {
     if (group.rank() != 0) return;
     ZipWriter zip(path);
     zip.add(kMetadata, to_json(about));

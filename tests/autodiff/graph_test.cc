@@ -66,16 +66,16 @@ TEST(GraphTest, ChecksShapesWhenNodesAreMade) {
 TEST(GraphTest, RecordsNoNodesUnderNoNodes) {
   const Tensor x = source({kUnknown, 3});
   {
-    const NoNodes outer;
+    const NoGraphScope outer;
     {
-      const NoNodes inner;
+      const NoGraphScope inner;
     }
-    EXPECT_TRUE(NoNodes::active());
+    EXPECT_TRUE(NoGraphScope::active());
     const Tensor y = ops::relu(x);
     EXPECT_TRUE(y.is_symbolic());
     EXPECT_EQ(y.producer(), nullptr);
   }
-  EXPECT_FALSE(NoNodes::active());
+  EXPECT_FALSE(NoGraphScope::active());
   EXPECT_NE(ops::relu(x).producer(), nullptr);
 }
 

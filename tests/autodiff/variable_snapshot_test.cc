@@ -6,19 +6,19 @@
 
 #include "tests/autodiff/small_tensors.h"
 
-namespace keel::variable_copies_test {
+namespace keel::variable_snapshot_test {
 
 using namespace testing_support;  // NOLINT: helpers of this folder's tests
 
-TEST(VariableCopies, StandInForVariablesWithinAScope) {
+TEST(VariableSnapshot, StandInForVariablesWithinAScope) {
   const Variable v(row({1, 2}), {.name = "v"}), other(row({5}), {.name = "other"});
   v.set_path("layer/v");
-  VariableCopies copies;
+  VariableSnapshot copies;
   copies.add(v);
   v.assign(row({3, 4}));
   const uint64_t id = v.id();
   {
-    const VariableCopies::Scope scope(copies);
+    const VariableSnapshot::Scope scope(copies);
     expect_floats(v, {2}, {1, 2});
     expect_floats(other, {1}, {5});
     EXPECT_EQ(v.id(), id);
@@ -28,45 +28,45 @@ TEST(VariableCopies, StandInForVariablesWithinAScope) {
   expect_floats(v, {2}, {3, 4});
 }
 
-TEST(VariableCopies, KeepWhatIsAssignedToThem) {
+TEST(VariableSnapshot, KeepWhatIsAssignedToThem) {
   const Variable v(row({1, 2}), {.name = "v"});
-  VariableCopies copies;
+  VariableSnapshot copies;
   copies.add(v);
   copies.add(v);
   {
-    const VariableCopies::Scope scope(copies);
+    const VariableSnapshot::Scope scope(copies);
     v.assign_add(row({10, 10}));
     v.update([](Tensor& value) { value.mutable_data<float>()[0] = 7; });
   }
   expect_floats(v, {2}, {1, 2});
   copies.add(v);
-  const VariableCopies::Scope scope(copies);
+  const VariableSnapshot::Scope scope(copies);
   expect_floats(v, {2}, {7, 12});
 }
 
-TEST(VariableCopies, CopyNoBytesBeforeAnAssignment) {
+TEST(VariableSnapshot, CopyNoBytesBeforeAnAssignment) {
   const Variable v(row({1, 2}), {.name = "v"});
   const float* const data = v.read().data<float>().data();
-  VariableCopies copies;
+  VariableSnapshot copies;
   copies.add(v);
   v.update([](Tensor& value) { value.mutable_data<float>()[0] = 7; });
   EXPECT_NE(v.read().data<float>().data(), data);
-  const VariableCopies::Scope scope(copies);
+  const VariableSnapshot::Scope scope(copies);
   EXPECT_EQ(v.read().data<float>().data(), data);
   expect_floats(v, {2}, {1, 2});
 }
 
-TEST(VariableCopies, OfAnInnerScopeHideThoseOfTheOuterOne) {
+TEST(VariableSnapshot, OfAnInnerScopeHideThoseOfTheOuterOne) {
   const Variable v(row({1}), {.name = "v"}), w(row({2}), {.name = "w"});
-  VariableCopies outer, inner;
+  VariableSnapshot outer, inner;
   outer.add(v);
   inner.add(w);
   v.assign(row({10}));
   w.assign(row({20}));
-  const VariableCopies::Scope scope(outer);
+  const VariableSnapshot::Scope scope(outer);
   expect_floats(v, {1}, {1});
   {
-    const VariableCopies::Scope nested(inner);
+    const VariableSnapshot::Scope nested(inner);
     expect_floats(v, {1}, {10});
     expect_floats(w, {1}, {2});
   }
@@ -82,14 +82,14 @@ class CountingRows final : public DeferredRows {
   int some = 0, all = 0;
 };
 
-TEST(VariableCopies, HaveAllRowsAndBringUpNoneOfTheVariables) {
+TEST(VariableSnapshot, HaveAllRowsAndBringUpNoneOfTheVariables) {
   const Variable v(row({1, 2}), {.name = "v"});
   const auto waiting = std::make_shared<CountingRows>();
   v.set_waiting_rows(waiting);
-  VariableCopies copies;
+  VariableSnapshot copies;
   copies.add(v);
   EXPECT_EQ(waiting->all, 1);
-  const VariableCopies::Scope scope(copies);
+  const VariableSnapshot::Scope scope(copies);
   const Tensor id = Tensor::from<int64_t>({0}, {1});
   expect_floats(v.read_rows(id), {2}, {1, 2});
   expect_floats(v, {2}, {1, 2});
@@ -97,12 +97,12 @@ TEST(VariableCopies, HaveAllRowsAndBringUpNoneOfTheVariables) {
   EXPECT_EQ(waiting->some, 0);
 }
 
-TEST(VariableCopies, LeaveOutVirtualVariables) {
+TEST(VariableSnapshot, LeaveOutVirtualVariables) {
   const Variable v = Variable::virtual_trainable("tables");
-  VariableCopies copies;
+  VariableSnapshot copies;
   copies.add(v);
-  const VariableCopies::Scope scope(copies);
+  const VariableSnapshot::Scope scope(copies);
   EXPECT_TRUE(v.is_virtual());
 }
 
-}  // namespace keel::variable_copies_test
+}  // namespace keel::variable_snapshot_test

@@ -4,28 +4,29 @@
 
 #include "tests/distribute/fake_processes.h"
 
-namespace keel::distribute::fail_together_test {
+namespace keel::distribute::run_collectively_test {
 
 TEST(FailTogetherTest, NothingIsThrownWhereNothingFails) {
   FakeJob job(3);
-  const auto errors = job.run([](ProcessGroup& group) { fail_together(group, "nothing", [] {}); });
+  const auto errors =
+      job.run([](ProcessGroup& group) { run_collectively(group, "nothing", [] {}); });
   EXPECT_EQ(errors, std::vector<std::string>(3));
 }
 
 TEST(FailTogetherTest, AllThrowTheTypeOfTheOneThatFailsAndGoOn) {
   FakeJob job(3);
   const auto errors = job.run([](ProcessGroup& group) {
-    EXPECT_THROW(fail_together(group, "write",
-                               [&] {
-                                 if (group.rank() == 1) throw IoError("disk full");
-                               }),
+    EXPECT_THROW(run_collectively(group, "write",
+                                  [&] {
+                                    if (group.rank() == 1) throw IoError("disk full");
+                                  }),
                  IoError);
-    EXPECT_THROW(fail_together(group, "check",
-                               [&] {
-                                 if (group.rank() == 2) throw ValueError("negative");
-                               }),
+    EXPECT_THROW(run_collectively(group, "check",
+                                  [&] {
+                                    if (group.rank() == 2) throw ValueError("negative");
+                                  }),
                  ValueError);
-    fail_together(group, "last", [&] {
+    run_collectively(group, "last", [&] {
       if (group.rank() == 1) throw TypeError("a string");
     });
   });
@@ -35,7 +36,7 @@ TEST(FailTogetherTest, AllThrowTheTypeOfTheOneThatFailsAndGoOn) {
 TEST(FailTogetherTest, TheLowestRankIsHeardWhereSeveralFail) {
   FakeJob job(3);
   const auto errors = job.run([](ProcessGroup& group) {
-    fail_together(group, "write", [&] {
+    run_collectively(group, "write", [&] {
       if (group.rank() > 0) throw RuntimeError("this is ", group.rank());
     });
   });
@@ -44,7 +45,7 @@ TEST(FailTogetherTest, TheLowestRankIsHeardWhereSeveralFail) {
 
 TEST(FailTogetherTest, AnErrorOfOneProcessIsItsOwn) {
   try {
-    fail_together(single_process(), "write", [] { throw IoError("disk full"); });
+    run_collectively(single_process(), "write", [] { throw IoError("disk full"); });
     FAIL() << "no error";
   } catch (const IoError& error) {
     EXPECT_STREQ(error.what(), "disk full");
@@ -60,4 +61,4 @@ TEST(FailTogetherTest, TextsComeInTheOrderOfRanks) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
-}  // namespace keel::distribute::fail_together_test
+}  // namespace keel::distribute::run_collectively_test

@@ -57,7 +57,7 @@ template <int64_t kDim, bool kIntoL2, class Rows>
 auto ask_ahead(const Rows& rows, int64_t dim, int64_t begin, int64_t end) {
   constexpr auto kElement = static_cast<int64_t>(sizeof(*rows(0)));
   using Ask = AskForRow<kDim, Rows>;
-  return RowsAhead<kIntoL2, kDim * kElement, Ask>(Ask{rows, dim}, dim * kElement, begin, end);
+  return RowPrefetcher<kIntoL2, kDim * kElement, Ask>(Ask{rows, dim}, dim * kElement, begin, end);
 }
 
 // Calls fn.template operator()<kDim, kIntoL2>() as fits the rows and the processor.
@@ -104,7 +104,7 @@ void copy_quantized_rows(const int8_t* codes, const float* scales, int64_t dim_,
     prefetch_row<kInto>(codes + ids[i] * dim, dim);
     __builtin_prefetch(scales + ids[i]);
   };
-  const RowsAhead<kIntoL2, kDim, decltype(ask)> ahead(ask, dim, begin, end);
+  const RowPrefetcher<kIntoL2, kDim, decltype(ask)> ahead(ask, dim, begin, end);
   for (int64_t i = begin; i < end; ++i) {
     ahead.pass(i);
     to_floats(AbsMaxRow{.codes = codes + ids[i] * dim, .scale = scales[ids[i]]}, dim,

@@ -1,4 +1,4 @@
-// RowsAhead: the rows that a loop will read are asked for some way ahead of their turn.
+// RowPrefetcher: the rows that a loop will read are asked for some way ahead of their turn.
 #pragma once
 
 #include <algorithm>
@@ -11,9 +11,9 @@ namespace keel::kernels {
 // Of a loop over rows at the positions [begin, end), of kRowBytes or, if that is 0, of row_bytes.
 // ask.template operator()<Into>(i) asks for the row of position i.
 template <bool kIntoL2, int64_t kRowBytes, class Ask>
-class RowsAhead {
+class RowPrefetcher {
  public:
-  RowsAhead(const Ask& ask, int64_t row_bytes, int64_t begin, int64_t end)
+  RowPrefetcher(const Ask& ask, int64_t row_bytes, int64_t begin, int64_t end)
       : ask_(ask), row_bytes_(row_bytes), end_(end) {
     const int64_t soon = std::min(end, begin + near());
     for (int64_t i = begin; i < soon; ++i) ask_.template operator()<Into::kL1>(i);

@@ -114,13 +114,13 @@ class Work {
                  .columns = args_.in,
                  .accumulate = false,
                  .next = in_place_ && args_.dw != nullptr
-                             ? internal::Upcoming{args_.x + row * args_.in, rows * args_.in}
+                             ? internal::PrefetchRange{args_.x + row * args_.in, rows * args_.in}
                              : piece_of(args_.dy, row + rows)}
         .compute();
   }
 
   // What dz of the piece from a row on will be made of.
-  internal::Upcoming piece_of(const float* outputs, int64_t row) const {
+  internal::PrefetchRange piece_of(const float* outputs, int64_t row) const {
     if (outputs == nullptr || row >= args_.rows) return {};
     return {.from = outputs + row * args_.out, .floats = rows_from(row) * args_.out};
   }
@@ -172,7 +172,8 @@ class Work {
   void add_to_kernel(int64_t row, float* panel, float* tiles) const {
     const int64_t rows = rows_from(row);
     const float* x = args_.x + row * args_.in;
-    const internal::Upcoming dy = piece_of(args_.dy, row + rows), y = piece_of(args_.y, row + rows);
+    const internal::PrefetchRange dy = piece_of(args_.dy, row + rows),
+                                  y = piece_of(args_.y, row + rows);
     for (int64_t j = 0; j < args_.out; j += kPanel) {
       const int64_t columns = std::min(kPanel, args_.out - j);
       Strip strip = {

@@ -144,7 +144,7 @@ struct Block {
     strip.next_c = x.c + row * x.n + std::min(next, last - 1);
     const int64_t depth = std::min(strip.tile.k, x.k - after);
     const auto part = [&](const float* of, int64_t step) {
-      const internal::Upcoming slice = {.from = of + after * step, .floats = depth * step};
+      const internal::PrefetchRange slice = {.from = of + after * step, .floats = depth * step};
       return slice.parts(j - first, next - first, n);
     };
     if (depth > 0 && rows == x.m) strip.ahead[0] = part(x.a, x.m);

@@ -60,7 +60,7 @@ void pack_tile(const Tile& tile, int64_t rows, float* to) {
 
 }  // namespace
 
-Upcoming Upcoming::parts(int64_t first, int64_t end, int64_t count) const {
+PrefetchRange PrefetchRange::parts(int64_t first, int64_t end, int64_t count) const {
   if (from == nullptr) return {};
   const int64_t begin = floats * first / count / kLine * kLine;
   return {.from = from + begin, .floats = floats * end / count / kLine * kLine - begin};

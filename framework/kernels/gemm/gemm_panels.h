@@ -32,12 +32,12 @@ bool pays_to_pack_tiles(int64_t rows, int64_t columns, bool from_afar = false);
 
 // Memory that will be needed after this product, `floats` from `from`. Each tile fetches a line in
 // every eighth step from where its part begins, be that less or more than the part.
-struct Upcoming {
+struct PrefetchRange {
   const float* from = nullptr;
   int64_t floats = 0;
 
   // Of `count` equal parts, in whole lines of the cache, those from `first` on up to `end`.
-  Upcoming parts(int64_t first, int64_t end, int64_t count) const;
+  PrefetchRange parts(int64_t first, int64_t end, int64_t count) const;
 };
 
 // Rows of some columns of c: tile.b, tile.ldb and what belongs to the columns is set; `columns` of
@@ -60,7 +60,7 @@ struct Strip {
   float* panel = nullptr;
   // Fetched meanwhile, if next_c is set: what is written after these rows, and two more.
   const float* next_c = nullptr;
-  Upcoming ahead[2] = {};
+  PrefetchRange ahead[2] = {};
 
   void compute();
 
@@ -81,7 +81,7 @@ struct PanelProduct {
   int64_t ldc, rows, columns;
   bool accumulate;
   GemmEpilogue epilogue = {};
-  Upcoming next = {};
+  PrefetchRange next = {};
 
   void compute() const;
 };

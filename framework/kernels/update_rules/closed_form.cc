@@ -12,8 +12,8 @@
 namespace keel::kernels {
 namespace {
 
-using Move = ZeroGradient::Move;
-using Pace = ZeroGradient::Pace;
+using Move = ZeroGradientUpdate::Move;
+using Pace = ZeroGradientUpdate::Pace;
 
 constexpr double kVanished = 1e-12;  // of a sum
 constexpr double kSeriesError = 1e-9;
@@ -29,14 +29,14 @@ int64_t window_of(double ratio) {
 }
 
 // Of 1 / root(spread).
-double growth_of(const ZeroGradient& formula) {
+double growth_of(const ZeroGradientUpdate& formula) {
   if (formula.move != Move::kDivides) return 1;
   const double factor = formula.factor_of(formula.spread);
   return 1 / (formula.root ? std::sqrt(factor) : factor);
 }
 
 template <class T>
-double root_of(const ZeroGradient& formula, T spread) {
+double root_of(const ZeroGradientUpdate& formula, T spread) {
   return formula.root ? std::sqrt(static_cast<double>(spread)) : static_cast<double>(spread);
 }
 
@@ -91,7 +91,7 @@ void take_series(T* __restrict w, T* __restrict m, T* __restrict spread, int64_t
 
 }  // namespace
 
-bool ClosedForm::exists(const ZeroGradient& formula) {
+bool ClosedForm::exists(const ZeroGradientUpdate& formula) {
   switch (formula.move) {
     case Move::kUnknown:
       return false;
@@ -108,7 +108,7 @@ bool ClosedForm::exists(const ZeroGradient& formula) {
   }
 }
 
-ClosedForm::ClosedForm(const ZeroGradient& formula)
+ClosedForm::ClosedForm(const ZeroGradientUpdate& formula)
     : formula_(formula), shrunk_(formula.shrinking.size(), 1) {
   // Of all rules that divide.
   divides_moments_ = formula_.move == Move::kDivides && formula_.shrinking.size() == 2 &&

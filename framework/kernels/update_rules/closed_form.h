@@ -38,12 +38,12 @@ struct RowsBehind {
 class ClosedForm {
  public:
   // Whether all of a rule's steps have one.
-  static bool exists(const ZeroGradient& formula);
+  static bool exists(const ZeroGradientUpdate& formula);
 
-  explicit ClosedForm(const ZeroGradient& formula);
+  explicit ClosedForm(const ZeroGradientUpdate& formula);
 
   // The next step. `decay` is what it first takes of each weight, times the weight.
-  void add(const ZeroGradient::Pace& pace, double decay);
+  void add(const ZeroGradientUpdate::Pace& pace, double decay);
   int64_t size() const { return static_cast<int64_t>(steps_.size()); }
 
   // Asks for the memory that rows need which have had all steps before `from`.
@@ -66,7 +66,7 @@ class ClosedForm {
   // What a row needs that has had all steps before this one: a line of the cache.
   struct alignas(64) FromStep {
     Sums sums = {};  // of this step and those after it, until their terms have vanished
-    ZeroGradient::Pace pace = {};
+    ZeroGradientUpdate::Pace pace = {};
   };
 
   double kept(int64_t from, int64_t to) const;  // of weights that only decay
@@ -75,7 +75,7 @@ class ClosedForm {
   double left_of(size_t k, int64_t steps) const {
     return shrunk_[steps * formula_.shrinking.size() + k];
   }
-  void add_to_sums(const ZeroGradient::Pace& pace, double decay);
+  void add_to_sums(const ZeroGradientUpdate::Pace& pace, double decay);
   double following(int64_t from, int64_t to) const;
   template <class T>
   void follow(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const;
@@ -90,7 +90,7 @@ class ClosedForm {
   template <class T>
   void shrink(T* const* slots, int64_t n, int64_t steps) const;
 
-  const ZeroGradient formula_;
+  const ZeroGradientUpdate formula_;
   double ratio_ = 1, growth_ = 1;  // of m; of 1 / root(spread)
   int64_t window_ = 0;             // steps after which terms have vanished; 0: there are no sums
   std::vector<double> powers_;     // (ratio growth)^j

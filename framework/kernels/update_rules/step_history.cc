@@ -13,7 +13,7 @@
 namespace keel::kernels {
 namespace {
 
-using Move = ZeroGradient::Move;
+using Move = ZeroGradientUpdate::Move;
 
 constexpr int64_t kPiece = 256;        // elements that are stepped together
 constexpr int64_t kFewSteps = 4;       // are made faster one by one
@@ -34,8 +34,8 @@ void check(const std::string& who, const UpdateRule& rule, const SkippedStepsOpt
   if (dynamic_cast<const CustomRule*>(&rule) != nullptr) {
     throw ValueError(who, ": lazy_rows needs a rule that is known, received a custom computation");
   }
-  if (!options.closed_form || ClosedForm::exists(zero_gradient<float>(rule)) ||
-      zero_gradient<float>(rule).move == Move::kForgets) {
+  if (!options.closed_form || ClosedForm::exists(zero_gradient_update<float>(rule)) ||
+      zero_gradient_update<float>(rule).move == Move::kForgets) {
     return;
   }
   throw ValueError(who,
@@ -134,8 +134,8 @@ StepHistory::StepHistory(const std::string& who, std::shared_ptr<const UpdateRul
       shared_(rule_->shared_slots().size()),
       is_adam_(adam(*rule_) != nullptr) {
   check(who, *rule_, options_);
-  typed_[0].formula = zero_gradient<float>(*rule_);
-  typed_[1].formula = zero_gradient<double>(*rule_);
+  typed_[0].formula = zero_gradient_update<float>(*rule_);
+  typed_[1].formula = zero_gradient_update<double>(*rule_);
   const std::vector<int>& zeros = typed_[0].formula.zero_at_rest;
   for (int slot = 0; slot < static_cast<int>(slots_); ++slot) {
     if (std::ranges::find(zeros, slot) == zeros.end()) others_at_rest_.push_back(slot);
@@ -178,8 +178,8 @@ void StepHistory::forget() {
 void StepHistory::add_to(Typed& typed, bool decays, int64_t number) {
   ClosedForm* form = typed.closed[decays].get();
   if (form == nullptr) return;
-  const ZeroGradient::Pace pace =
-      typed.formula.pace ? typed.formula.pace(step(number)) : ZeroGradient::Pace{};
+  const ZeroGradientUpdate::Pace pace =
+      typed.formula.pace ? typed.formula.pace(step(number)) : ZeroGradientUpdate::Pace{};
   const double exact = decays ? records_[number].decay : 0;
   form->add(pace, &typed == &typed_[0] ? static_cast<float>(exact) : exact);
 }
@@ -201,7 +201,7 @@ Step StepHistory::step(int64_t number) const {
 
 template <class T>
 bool StepHistory::at_rest(T* const* slots, int64_t n) const {
-  const ZeroGradient& formula = typed<T>().formula;
+  const ZeroGradientUpdate& formula = typed<T>().formula;
   if (!formula.rests) return false;
   BitsOf<T> all = 0;
   bool others_stay = true;
@@ -217,7 +217,7 @@ bool StepHistory::at_rest(T* const* slots, int64_t n) const {
 // Whether the last of many steps makes what all of them make.
 template <class T>
 bool StepHistory::forgets(const T* w, T* const* slots, int64_t n) const {
-  const ZeroGradient& formula = typed<T>().formula;
+  const ZeroGradientUpdate& formula = typed<T>().formula;
   if (odd_ || formula.move != Move::kForgets) return false;
   bool out = are_all<Kind::kFinite>(w, n) && are_all<Kind::kPositive>(slots[formula.spread], n);
   for (size_t slot = 0; slot < slots_; ++slot) out = out && are_all<Kind::kFinite>(slots[slot], n);

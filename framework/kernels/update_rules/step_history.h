@@ -58,7 +58,7 @@ class StepHistory {
   };
   // What is different for float32 and float64.
   struct Typed {
-    ZeroGradient formula = {};
+    ZeroGradientUpdate formula = {};
     std::unique_ptr<ClosedForm> closed[2];  // without and with decay
   };
   template <class T>

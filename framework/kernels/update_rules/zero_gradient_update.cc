@@ -9,8 +9,8 @@
 namespace keel::kernels {
 namespace {
 
-using Move = ZeroGradient::Move;
-using Pace = ZeroGradient::Pace;
+using Move = ZeroGradientUpdate::Move;
+using Pace = ZeroGradientUpdate::Pace;
 
 template <class T>
 double rounded(double x) {
@@ -26,7 +26,7 @@ std::function<Pace(const Step&)> ones() {
 }
 
 // The values follow a momentum that shrinks.
-ZeroGradient coasting(double momentum, double factor, std::function<Pace(const Step&)> pace) {
+ZeroGradientUpdate coasting(double momentum, double factor, std::function<Pace(const Step&)> pace) {
   return {.move = Move::kFollows,
           .shrinking = {{0, momentum}},
           .rests = true,
@@ -37,37 +37,37 @@ ZeroGradient coasting(double momentum, double factor, std::function<Pace(const S
 }
 
 template <class T>
-ZeroGradient of(const SGDRule& rule) {
+ZeroGradientUpdate of(const SGDRule& rule) {
   if (rule.momentum == 0) return {.move = Move::kStays, .rests = true};
   const double momentum = rounded<T>(rule.momentum);
   return coasting(momentum, rule.nesterov ? -momentum : -1, ones());
 }
 
 template <class T>
-ZeroGradient of(const MomentumRule& rule) {
+ZeroGradientUpdate of(const MomentumRule& rule) {
   const double momentum = rounded<T>(rule.momentum);
   return coasting(momentum, rule.nesterov ? momentum : 1, rates<T>());
 }
 
 template <class T>
-ZeroGradient of(const AdagradRule&) {
+ZeroGradientUpdate of(const AdagradRule&) {
   return {.move = Move::kStays, .rests = true};
 }
 
 template <class T>
-ZeroGradient of(const AdamRule& rule) {
+ZeroGradientUpdate of(const AdamRule& rule) {
   const AdamOptionsOfRule& o = rule.options;
-  ZeroGradient out = {.move = Move::kDivides,
-                      .shrinking = {{0, rounded<T>(o.beta_1)}, {1, rounded<T>(o.beta_2)}},
-                      .rests = true,
-                      .zero_at_rest = {0, 1},
-                      .m = 0,
-                      .spread = 1,
-                      .root = true,
-                      .epsilon = rounded<T>(o.epsilon),
-                      .pace = [rule = AdamRule(o)](const Step& step) {
-                        return Pace{.rate = rounded<T>(rule.alpha(step))};
-                      }};
+  ZeroGradientUpdate out = {.move = Move::kDivides,
+                            .shrinking = {{0, rounded<T>(o.beta_1)}, {1, rounded<T>(o.beta_2)}},
+                            .rests = true,
+                            .zero_at_rest = {0, 1},
+                            .m = 0,
+                            .spread = 1,
+                            .root = true,
+                            .epsilon = rounded<T>(o.epsilon),
+                            .pace = [rule = AdamRule(o)](const Step& step) {
+                              return Pace{.rate = rounded<T>(rule.alpha(step))};
+                            }};
   if (o.amsgrad) {
     out.move = Move::kFollows;
     out.still = 2;
@@ -78,15 +78,15 @@ ZeroGradient of(const AdamRule& rule) {
 }
 
 template <class T>
-ZeroGradient of(const FtrlRule& rule) {
+ZeroGradientUpdate of(const FtrlRule& rule) {
   return {.move = rule.options.l2_shrinkage == 0 ? Move::kForgets : Move::kUnknown, .spread = 0};
 }
 
 template <class T>
-ZeroGradient of(const KerasRMSpropRule& rule) {
+ZeroGradientUpdate of(const KerasRMSpropRule& rule) {
   const double rho = rounded<T>(rule.options.rho);
   const int slots = static_cast<int>(rule.slots().size());
-  ZeroGradient out = {.move = Move::kStays, .rests = true, .pace = ones()};
+  ZeroGradientUpdate out = {.move = Move::kStays, .rests = true, .pace = ones()};
   const bool momentum = rule.options.momentum > 0;
   for (int slot = 0; slot < slots; ++slot) {
     out.zero_at_rest.push_back(slot);
@@ -101,7 +101,7 @@ ZeroGradient of(const KerasRMSpropRule& rule) {
 }
 
 template <class T>
-ZeroGradient of(const RMSPropRule& rule) {
+ZeroGradientUpdate of(const RMSPropRule& rule) {
   return {.move = Move::kFollows,
           .shrinking = {{0, 1 - rounded<T>(1 - rule.rho)}, {1, rounded<T>(rule.momentum)}},
           .rests = true,
@@ -111,7 +111,7 @@ ZeroGradient of(const RMSPropRule& rule) {
 }
 
 template <class T>
-ZeroGradient of(const AdadeltaRule& rule) {
+ZeroGradientUpdate of(const AdadeltaRule& rule) {
   const double rho = rounded<T>(rule.rho);
   return {.move = Move::kStays,
           .shrinking = {{0, rho}, {1, rho}},
@@ -122,7 +122,7 @@ ZeroGradient of(const AdadeltaRule& rule) {
 double count_of(const Step& step) { return static_cast<double>(step.iteration) + 1; }
 
 template <class T>
-ZeroGradient moments(const MomentOptionsOfRule& o) {
+ZeroGradientUpdate moments(const MomentOptionsOfRule& o) {
   return {.move = Move::kDivides,
           .shrinking = {{0, rounded<T>(o.beta_1)}, {1, rounded<T>(o.beta_2)}},
           .rests = true,
@@ -133,8 +133,8 @@ ZeroGradient moments(const MomentOptionsOfRule& o) {
 }
 
 template <class T>
-ZeroGradient of(const AdamaxRule& rule) {
-  ZeroGradient out = moments<T>(rule.options);
+ZeroGradientUpdate of(const AdamaxRule& rule) {
+  ZeroGradientUpdate out = moments<T>(rule.options);
   out.pace = [b1 = rule.options.beta_1](const Step& step) {
     return Pace{.rate = rounded<T>(step.learning_rate / (1 - math::pow(b1, count_of(step))))};
   };
@@ -142,8 +142,8 @@ ZeroGradient of(const AdamaxRule& rule) {
 }
 
 template <class T>
-ZeroGradient of(const NadamRule& rule) {
-  ZeroGradient out = moments<T>(rule.options);
+ZeroGradientUpdate of(const NadamRule& rule) {
+  ZeroGradientUpdate out = moments<T>(rule.options);
   out.root = true;
   // x m / (sqrt(v / c) + epsilon), times sqrt(c) in both parts.
   out.pace = [rule = NadamRule(rule.options)](const Step& step) {
@@ -154,7 +154,7 @@ ZeroGradient of(const NadamRule& rule) {
 }
 
 template <class T>
-ZeroGradient of(const LionRule& rule) {
+ZeroGradientUpdate of(const LionRule& rule) {
   return {.move = Move::kSigns,
           .shrinking = {{0, rounded<T>(rule.beta_2)}},
           .rests = true,
@@ -166,14 +166,14 @@ ZeroGradient of(const LionRule& rule) {
 }
 
 template <class T>
-ZeroGradient of(const EngineRule& rule) {
-  return zero_gradient<T>(*rule.base);
+ZeroGradientUpdate of(const EngineRule& rule) {
+  return zero_gradient_update<T>(*rule.base);
 }
 
 // As the first of the classes that the rule is of.
 template <class T, class... Rules>
-ZeroGradient as_one_of(const UpdateRule& rule) {
-  ZeroGradient out;
+ZeroGradientUpdate as_one_of(const UpdateRule& rule) {
+  ZeroGradientUpdate out;
   const auto is = [&]<class R>(const R* found) {
     if (found == nullptr) return false;
     out = of<T>(*found);
@@ -185,7 +185,7 @@ ZeroGradient as_one_of(const UpdateRule& rule) {
 
 }  // namespace
 
-double ZeroGradient::factor_of(int slot) const {
+double ZeroGradientUpdate::factor_of(int slot) const {
   for (const Shrinking& s : shrinking) {
     if (s.slot == slot) return s.factor;
   }
@@ -193,12 +193,12 @@ double ZeroGradient::factor_of(int slot) const {
 }
 
 template <class T>
-ZeroGradient zero_gradient(const UpdateRule& rule) {
+ZeroGradientUpdate zero_gradient_update(const UpdateRule& rule) {
   return as_one_of<T, SGDRule, AdagradRule, AdamRule, FtrlRule, KerasRMSpropRule, AdadeltaRule,
                    AdamaxRule, NadamRule, LionRule, MomentumRule, RMSPropRule, EngineRule>(rule);
 }
 
-template ZeroGradient zero_gradient<float>(const UpdateRule&);
-template ZeroGradient zero_gradient<double>(const UpdateRule&);
+template ZeroGradientUpdate zero_gradient_update<float>(const UpdateRule&);
+template ZeroGradientUpdate zero_gradient_update<double>(const UpdateRule&);
 
 }  // namespace keel::kernels

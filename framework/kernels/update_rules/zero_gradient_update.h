@@ -1,4 +1,4 @@
-// ZeroGradient: what a step does to an element whose gradient is zero, as a formula.
+// ZeroGradientUpdate: what a step does to an element whose gradient is zero, as a formula.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@ namespace keel::kernels {
 
 // A step first shrinks slots, then moves the weight w by what they are then. All of it is said of
 // finite numbers, which steps leave finite.
-struct ZeroGradient {
+struct ZeroGradientUpdate {
   enum class Move {
     kStays,    // not at all
     kFollows,  // w -= rate factor m, over (sqrt(still) + epsilon) if there is a slot `still`,
@@ -49,6 +49,6 @@ struct ZeroGradient {
 
 // The numbers are those that the rule computes with in elements of type T.
 template <class T>
-ZeroGradient zero_gradient(const UpdateRule& rule);
+ZeroGradientUpdate zero_gradient_update(const UpdateRule& rule);
 
 }  // namespace keel::kernels

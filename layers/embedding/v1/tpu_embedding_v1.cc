@@ -155,7 +155,7 @@ void TPUEmbedding::State::choose_partition() {
   // The first process chooses for all: what others find may be older, while it writes.
   distribute::ProcessGroup& group = strategy.process_group();
   constexpr const char* kLabel = "partition strategy of statistics";
-  distribute::fail_together(group, kLabel, [&] {
+  distribute::run_collectively(group, kLabel, [&] {
     if (group.rank() != 0) return;
     partition_strategy = choose_sharding_strategy(directory, keys, partition_strategy);
   });

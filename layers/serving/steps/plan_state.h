@@ -49,7 +49,7 @@ struct Planner::State {
   // of rows. The size of an input of fixed size, if there is one.
   std::array<int64_t, 2> batch_sizes = {60, 5040};
   // Of the variables of layers that are called.
-  std::shared_ptr<VariableCopies> copies = std::make_shared<VariableCopies>();
+  std::shared_ptr<VariableSnapshot> copies = std::make_shared<VariableSnapshot>();
   // By the ids of kernel and bias.
   std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const kernels::PackedMatrix>> packed;
   // Of lookups, by their ids: values that were copied for each of several are kept once.

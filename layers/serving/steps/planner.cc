@@ -30,7 +30,7 @@ LookupStep::Entry entry_of(const Planner& planner, PlanLookup lookup, PlanValue 
 }
 
 // For the calls of a layer.
-void copy_variables(const Layer& layer, VariableCopies& copies) {
+void copy_variables(const Layer& layer, VariableSnapshot& copies) {
   for (const Variable& variable : layer.variables()) {
     if (variable.is_virtual()) {
       throw RuntimeError("ServingPlan: the tables of ", layer.class_name(), " ", layer.name(),
@@ -282,8 +282,8 @@ PlanValues Planner::call_at_run_time(const std::shared_ptr<Operation>& operation
   if (const auto layer = std::dynamic_pointer_cast<Layer>(operation)) {
     copy_variables(*layer, *state_->copies);
   }
-  const VariableCopies::Scope scope(*state_->copies);
-  const NoNodes no_graph;
+  const VariableSnapshot::Scope scope(*state_->copies);
+  const NoGraphScope no_graph;
   const NoGradient pause;
   const Tensors results = operation->replay(
       map_structure(inputs, [&](PlanValue v) { return state_->values[v.number].symbol; }), options);

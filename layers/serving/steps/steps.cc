@@ -81,7 +81,7 @@ void CallStep::run(const PlanCall& call) const {
     for (int64_t r = 0; r < call.rows; ++r) std::copy_n(from[r], width, to + r * width);
     return out;
   });
-  const VariableCopies::Scope scope(*copies_);
+  const VariableSnapshot::Scope scope(*copies_);
   const Tensors outputs = operation_->replay(inputs, options_);
   size_t i = 0;
   for_each_leaf(outputs, [&](const std::string&, const TensorLike& output) {

@@ -93,7 +93,7 @@ class CallStep final : public PlanStep {
     bool is_rows = false;  // else a tensor
   };
   CallStep(std::shared_ptr<Operation> operation, CallOptions options, Nest<Input> inputs,
-           std::vector<PlanValue> outputs, std::shared_ptr<const VariableCopies> copies)
+           std::vector<PlanValue> outputs, std::shared_ptr<const VariableSnapshot> copies)
       : operation_(std::move(operation)),
         options_(options),
         inputs_(std::move(inputs)),
@@ -109,7 +109,7 @@ class CallStep final : public PlanStep {
   const CallOptions options_;
   const Nest<Input> inputs_;
   const std::vector<PlanValue> outputs_;
-  const std::shared_ptr<const VariableCopies> copies_;
+  const std::shared_ptr<const VariableSnapshot> copies_;
 };
 
 }  // namespace keel

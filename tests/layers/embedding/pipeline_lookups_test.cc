@@ -114,7 +114,7 @@ TEST_F(PipelineLookupsTest, TablesThatAreVariablesHaveNoneOfIt) {
   const TPUEmbedding embedding = layer(true);
   const Tensors ids = fixture::ids({1}, {1});
   embedding(ids);
-  EXPECT_FALSE(embedding->looks_ahead());
+  EXPECT_FALSE(embedding->supports_prefetch());
   embedding->prefetch(ids);
 
   TPUStrategy strategy({.num_cores = 1});
@@ -126,9 +126,9 @@ TEST_F(PipelineLookupsTest, TablesThatAreVariablesHaveNoneOfIt) {
            .embedding_feature = EmbeddingFeature::kUnsupported}),
       ValueError);
   const TPUEmbedding with_engine = layer(true);
-  EXPECT_TRUE(with_engine->looks_ahead());
+  EXPECT_TRUE(with_engine->supports_prefetch());
   set_num_workers(1);
-  EXPECT_FALSE(with_engine->looks_ahead());
+  EXPECT_FALSE(with_engine->supports_prefetch());
 }
 
 #if !defined(KEEL_ADDRESS_SANITIZER)  // under it every tensor is a block of its own

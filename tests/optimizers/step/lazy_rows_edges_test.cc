@@ -173,13 +173,14 @@ TEST(LazyRowsEdgesTest, CopiesOfVariablesAreNotStepped) {
     const Variable of = table(8, 2);
     adam->apply_gradients({one_row(of, 0)}, {of});
     const Floats before = values(of);
-    VariableCopies copies;
+    VariableSnapshot copies;
     copies.add(of);
     {
-      const VariableCopies::Scope scope(copies);
-      EXPECT_EQ(message_of<RuntimeError>([&] { adam->apply_gradients({one_row(of, 1)}, {of}); }),
-                "Adam.apply_gradients: must not be called in a VariableCopies::Scope, where copies "
-                "stand in for variables");
+      const VariableSnapshot::Scope scope(copies);
+      EXPECT_EQ(
+          message_of<RuntimeError>([&] { adam->apply_gradients({one_row(of, 1)}, {of}); }),
+          "Adam.apply_gradients: must not be called in a VariableSnapshot::Scope, where copies "
+          "stand in for variables");
     }
     EXPECT_EQ(values(of), before);
     EXPECT_EQ(adam->iterations(), 1);
