@@ -126,8 +126,8 @@ void register_all() {
   add("update_sgd", std::make_shared<SGDRule>());
   add("update_momentum", std::make_shared<SGDRule>(0.9));
   add("update_adagrad", std::make_shared<AdagradRule>(0.1, 1e-7));
-  add("update_adam", std::make_shared<AdamRule>(AdamOptionsOfRule{}));
-  add("update_ftrl", std::make_shared<FtrlRule>(FtrlOptionsOfRule{}));
+  add("update_adam", std::make_shared<AdamRule>(AdamRuleOptions{}));
+  add("update_ftrl", std::make_shared<FtrlRule>(FtrlRuleOptions{}));
 }
 
 // Google Benchmark's results as ours.

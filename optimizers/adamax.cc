@@ -7,7 +7,7 @@ namespace keel {
 AdamaxOptimizer::AdamaxOptimizer(Options options)
     : Optimizer(
           kClassName,
-          std::make_shared<AdamaxRule>(MomentOptionsOfRule{
+          std::make_shared<AdamaxRule>(MomentRuleOptions{
               .beta_1 = options.beta_1, .beta_2 = options.beta_2, .epsilon = options.epsilon}),
           options),
       options_(std::move(options)) {

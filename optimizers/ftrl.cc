@@ -4,13 +4,13 @@ namespace keel {
 
 FtrlOptimizer::FtrlOptimizer(Options options)
     : Optimizer(kClassName,
-                std::make_shared<FtrlRule>(FtrlOptionsOfRule{
-                    .learning_rate_power = options.learning_rate_power,
-                    .initial_accumulator_value = options.initial_accumulator_value,
-                    .l1 = options.l1_regularization_strength,
-                    .l2 = options.l2_regularization_strength,
-                    .beta = options.beta,
-                    .l2_shrinkage = options.l2_shrinkage_regularization_strength}),
+                std::make_shared<FtrlRule>(
+                    FtrlRuleOptions{.learning_rate_power = options.learning_rate_power,
+                                    .initial_accumulator_value = options.initial_accumulator_value,
+                                    .l1 = options.l1_regularization_strength,
+                                    .l2 = options.l2_regularization_strength,
+                                    .beta = options.beta,
+                                    .l2_shrinkage = options.l2_shrinkage_regularization_strength}),
                 options),
       options_(std::move(options)) {
   if (!(options_.learning_rate_power <= 0)) {

@@ -7,7 +7,7 @@ namespace keel {
 LambOptimizer::LambOptimizer(Options options)
     : Optimizer(
           kClassName,
-          std::make_shared<LambRule>(MomentOptionsOfRule{
+          std::make_shared<LambRule>(MomentRuleOptions{
               .beta_1 = options.beta_1, .beta_2 = options.beta_2, .epsilon = options.epsilon}),
           options),
       options_(std::move(options)) {

@@ -7,7 +7,7 @@ namespace keel {
 NadamOptimizer::NadamOptimizer(Options options)
     : Optimizer(
           kClassName,
-          std::make_shared<NadamRule>(MomentOptionsOfRule{
+          std::make_shared<NadamRule>(MomentRuleOptions{
               .beta_1 = options.beta_1, .beta_2 = options.beta_2, .epsilon = options.epsilon}),
           options),
       options_(std::move(options)) {

@@ -5,13 +5,13 @@
 namespace keel {
 
 RMSpropOptimizer::RMSpropOptimizer(Options options)
-    : Optimizer(kClassName,
-                std::make_shared<KerasRMSpropRule>(
-                    KerasRMSpropOptionsOfRule{.rho = options.rho,
-                                              .momentum = options.momentum,
-                                              .epsilon = options.epsilon,
-                                              .centered = options.centered}),
-                options),
+    : Optimizer(
+          kClassName,
+          std::make_shared<KerasRMSpropRule>(KerasRMSpropRuleOptions{.rho = options.rho,
+                                                                     .momentum = options.momentum,
+                                                                     .epsilon = options.epsilon,
+                                                                     .centered = options.centered}),
+          options),
       options_(std::move(options)) {
   check_fraction(kClassName, "rho", options_.rho);
   check_fraction(kClassName, "momentum", options_.momentum);

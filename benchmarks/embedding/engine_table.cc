@@ -35,12 +35,12 @@ std::shared_ptr<const UpdateRule> rule_of(std::optional<SparseOptimizer> optimiz
     case SparseOptimizer::kAdagrad:
       return std::make_shared<AdagradRule>(kAdagradStart, 0.0);
     case SparseOptimizer::kAdam:
-      return std::make_shared<AdamRule>(AdamOptionsOfRule{.beta_1 = kAdamBeta1,
-                                                          .beta_2 = kAdamBeta2,
-                                                          .epsilon = kAdamEpsilon,
-                                                          .bias_correction = false});
+      return std::make_shared<AdamRule>(AdamRuleOptions{.beta_1 = kAdamBeta1,
+                                                        .beta_2 = kAdamBeta2,
+                                                        .epsilon = kAdamEpsilon,
+                                                        .bias_correction = false});
     case SparseOptimizer::kFtrl:
-      return std::make_shared<FtrlRule>(FtrlOptionsOfRule{.initial_accumulator_value = kFtrlStart});
+      return std::make_shared<FtrlRule>(FtrlRuleOptions{.initial_accumulator_value = kFtrlStart});
   }
   return nullptr;
 }

@@ -141,38 +141,38 @@ std::shared_ptr<const UpdateRule> read(const proto::Adagrad& p) {
 }
 std::shared_ptr<const UpdateRule> read(const proto::AdagradMomentum& p) {
   return std::make_shared<AdagradMomentumRule>(
-      AdagradMomentumOptionsOfRule{.momentum = p.momentum(),
-                                   .nesterov = p.use_nesterov(),
-                                   .exponent = p.exponent(),
-                                   .beta2 = p.beta2(),
-                                   .epsilon = p.epsilon()});
+      AdagradMomentumRuleOptions{.momentum = p.momentum(),
+                                 .nesterov = p.use_nesterov(),
+                                 .exponent = p.exponent(),
+                                 .beta2 = p.beta2(),
+                                 .epsilon = p.epsilon()});
 }
 std::shared_ptr<const UpdateRule> read(const proto::Ftrl& p) {
-  const FtrlOptionsOfRule options = {.learning_rate_power = p.lr_power(),
-                                     .initial_accumulator_value = p.initial_accumulator_value(),
-                                     .l1 = p.l1(),
-                                     .l2 = p.l2(),
-                                     .beta = p.beta(),
-                                     .multiply_linear_by_learning_rate = p.multiply_linear_by_lr(),
-                                     .allow_zero_accumulator = p.allow_zero_accumulator()};
+  const FtrlRuleOptions options = {.learning_rate_power = p.lr_power(),
+                                   .initial_accumulator_value = p.initial_accumulator_value(),
+                                   .l1 = p.l1(),
+                                   .l2 = p.l2(),
+                                   .beta = p.beta(),
+                                   .multiply_linear_by_learning_rate = p.multiply_linear_by_lr(),
+                                   .allow_zero_accumulator = p.allow_zero_accumulator()};
   return engine_rule(std::make_shared<FtrlRule>(options), {"accumulators", "linears"});
 }
 std::shared_ptr<const UpdateRule> read(const proto::Adam& p) {
-  const AdamOptionsOfRule options = {.beta_1 = p.beta1(),
-                                     .beta_2 = p.beta2(),
-                                     .epsilon = p.epsilon(),
-                                     .bias_correction = false,
-                                     .sum_inside_sqrt = p.use_sum_inside_sqrt()};
+  const AdamRuleOptions options = {.beta_1 = p.beta1(),
+                                   .beta_2 = p.beta2(),
+                                   .epsilon = p.epsilon(),
+                                   .bias_correction = false,
+                                   .sum_inside_sqrt = p.use_sum_inside_sqrt()};
   return engine_rule(std::make_shared<AdamRule>(options), {"momenta", "velocities"});
 }
 std::shared_ptr<const UpdateRule> read(const proto::ProximalYogi& p) {
   return std::make_shared<ProximalYogiRule>(
-      ProximalYogiOptionsOfRule{.beta1 = p.beta1(),
-                                .beta2 = p.beta2(),
-                                .epsilon = p.epsilon(),
-                                .l1 = p.l1(),
-                                .l2 = p.l2(),
-                                .initial_accumulator_value = p.initial_accumulator_value()});
+      ProximalYogiRuleOptions{.beta1 = p.beta1(),
+                              .beta2 = p.beta2(),
+                              .epsilon = p.epsilon(),
+                              .l1 = p.l1(),
+                              .l2 = p.l2(),
+                              .initial_accumulator_value = p.initial_accumulator_value()});
 }
 std::shared_ptr<const UpdateRule> read(const proto::FrequencyEstimator& p, int64_t dim) {
   if (dim != 1) {
@@ -180,10 +180,10 @@ std::shared_ptr<const UpdateRule> read(const proto::FrequencyEstimator& p, int64
                      dim);
   }
   return std::make_shared<FrequencyEstimatorRule>(
-      FrequencyEstimatorOptionsOfRule{.tau = p.tau(),
-                                      .max_delta = p.max_delta(),
-                                      .outlier_threshold = p.outlier_threshold(),
-                                      .weight_exponent = p.weight_exponent()});
+      FrequencyEstimatorRuleOptions{.tau = p.tau(),
+                                    .max_delta = p.max_delta(),
+                                    .outlier_threshold = p.outlier_threshold(),
+                                    .weight_exponent = p.weight_exponent()});
 }
 
 std::shared_ptr<const UpdateRule> read_rule(const proto::OptimizationParameters& p, int64_t dim) {

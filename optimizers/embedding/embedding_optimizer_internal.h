@@ -23,18 +23,18 @@ void set_rule(TableOptimizerState& state, std::shared_ptr<const UpdateRule> rule
 template <class Options>
 void set_adam(TableOptimizerState& state, double beta_1, double beta_2, const Options& o) {
   set_rule(state,
-           std::make_shared<AdamRule>(AdamOptionsOfRule{.beta_1 = beta_1,
-                                                        .beta_2 = beta_2,
-                                                        .epsilon = o.epsilon,
-                                                        .bias_correction = false,
-                                                        .sum_inside_sqrt = o.sum_inside_sqrt}),
+           std::make_shared<AdamRule>(AdamRuleOptions{.beta_1 = beta_1,
+                                                      .beta_2 = beta_2,
+                                                      .epsilon = o.epsilon,
+                                                      .bias_correction = false,
+                                                      .sum_inside_sqrt = o.sum_inside_sqrt}),
            {"momenta", "velocities"});
   state.lazy = o.lazy_adam;
 }
 template <class Options>
 void set_ftrl(TableOptimizerState& state, const Options& o) {
   set_rule(state,
-           std::make_shared<FtrlRule>(FtrlOptionsOfRule{
+           std::make_shared<FtrlRule>(FtrlRuleOptions{
                .learning_rate_power = o.learning_rate_power,
                .initial_accumulator_value = o.initial_accumulator_value,
                .l1 = o.l1_regularization_strength,

@@ -130,11 +130,11 @@ TableOptimizerState state_of(const tpu::AdagradMomentum& o) {
   TableOptimizerState state = common(o);
   set_rule(
       state,
-      std::make_shared<AdagradMomentumRule>(AdagradMomentumOptionsOfRule{.momentum = o.momentum,
-                                                                         .nesterov = o.use_nesterov,
-                                                                         .exponent = o.exponent,
-                                                                         .beta2 = o.beta2,
-                                                                         .epsilon = o.epsilon}),
+      std::make_shared<AdagradMomentumRule>(AdagradMomentumRuleOptions{.momentum = o.momentum,
+                                                                       .nesterov = o.use_nesterov,
+                                                                       .exponent = o.exponent,
+                                                                       .beta2 = o.beta2,
+                                                                       .epsilon = o.epsilon}),
       {"accumulators", "momenta"});
   return state;
 }

@@ -114,12 +114,12 @@ TableOptimizerState state_of(const tpu::ProximalYogiParameters& o) {
   TableOptimizerState state = common(o, {"ProximalYogi", "ProximalYogi_1"});
   set_rule(state,
            std::make_shared<ProximalYogiRule>(
-               ProximalYogiOptionsOfRule{.beta1 = o.beta1,
-                                         .beta2 = o.beta2,
-                                         .epsilon = o.epsilon,
-                                         .l1 = o.l1_regularization_strength,
-                                         .l2 = o.l2_regularization_strength,
-                                         .initial_accumulator_value = o.initial_accumulator_value}),
+               ProximalYogiRuleOptions{.beta1 = o.beta1,
+                                       .beta2 = o.beta2,
+                                       .epsilon = o.epsilon,
+                                       .l1 = o.l1_regularization_strength,
+                                       .l2 = o.l2_regularization_strength,
+                                       .initial_accumulator_value = o.initial_accumulator_value}),
            {"v", "m"});
   return state;
 }
@@ -144,7 +144,7 @@ TableOptimizerState state_of(const tpu::RMSPropParameters& o) {
 
 TableOptimizerState state_of(const tpu::FrequencyEstimatorParameters& o) {
   const char* who = tpu::FrequencyEstimatorParameters::kClassName;
-  const FrequencyEstimatorOptionsOfRule rule = {
+  const FrequencyEstimatorRuleOptions rule = {
       .tau = required(who, "tau", o.tau),
       .max_delta = required(who, "max_delta", o.max_delta),
       .outlier_threshold = required(who, "outlier_threshold", o.outlier_threshold),

@@ -16,7 +16,7 @@ double count_of(const Step& step) { return static_cast<double>(step.iteration) +
 // The moments' factors in the precision of the elements.
 template <class T>
 struct Moments {
-  explicit Moments(const MomentOptionsOfRule& o)
+  explicit Moments(const MomentRuleOptions& o)
       : b1(static_cast<T>(o.beta_1)),
         b2(static_cast<T>(o.beta_2)),
         c1(static_cast<T>(1 - o.beta_1)),
@@ -26,7 +26,7 @@ struct Moments {
 };
 
 template <bool kMomentum, bool kCentered, class T>
-void rmsprop(const KerasRMSpropOptionsOfRule& o, T* __restrict w, const T* __restrict g,
+void rmsprop(const KerasRMSpropRuleOptions& o, T* __restrict w, const T* __restrict g,
              T* const* slots, int64_t n, const Step& step) {
   T* __restrict v = slots[0];
   T* __restrict m = kMomentum ? slots[1] : nullptr;
@@ -55,8 +55,8 @@ void rmsprop(const KerasRMSpropOptionsOfRule& o, T* __restrict w, const T* __res
 }
 
 template <class T>
-void update_rmsprop(const KerasRMSpropOptionsOfRule& o, T* w, const T* g, T* const* slots,
-                    int64_t n, const Step& step) {
+void update_rmsprop(const KerasRMSpropRuleOptions& o, T* w, const T* g, T* const* slots, int64_t n,
+                    const Step& step) {
   if (o.momentum > 0) {
     o.centered ? rmsprop<true, true>(o, w, g, slots, n, step)
                : rmsprop<true, false>(o, w, g, slots, n, step);
@@ -85,7 +85,7 @@ void update_adadelta(const AdadeltaRule& rule, T* __restrict w, const T* __restr
 }
 
 template <class T>
-void update_adamax(const MomentOptionsOfRule& o, T* __restrict w, const T* __restrict g,
+void update_adamax(const MomentRuleOptions& o, T* __restrict w, const T* __restrict g,
                    T* const* slots, int64_t n, const Step& step) {
   T* __restrict m = slots[0];
   T* __restrict u = slots[1];
@@ -99,17 +99,17 @@ void update_adamax(const MomentOptionsOfRule& o, T* __restrict w, const T* __res
   }
 }
 
-double nadam_factor(const MomentOptionsOfRule& o, double count) {
+double nadam_factor(const MomentRuleOptions& o, double count) {
   return o.beta_1 * (1 - 0.5 * math::pow(0.96, count));
 }
 
-double nadam_rate_of_momentum(const MomentOptionsOfRule& o, const Step& step) {
+double nadam_rate_of_momentum(const MomentRuleOptions& o, const Step& step) {
   const double next = nadam_factor(o, count_of(step) + 1);
   return step.learning_rate * next / (1 - step.shared[0] * next);
 }
 
 template <class T>
-void update_nadam(const MomentOptionsOfRule& o, T* __restrict w, const T* __restrict g,
+void update_nadam(const MomentRuleOptions& o, T* __restrict w, const T* __restrict g,
                   T* const* slots, int64_t n, const Step& step) {
   T* __restrict m = slots[0];
   T* __restrict v = slots[1];
@@ -145,7 +145,7 @@ void update_lion(const LionRule& rule, T* __restrict w, const T* __restrict g, T
 }
 
 template <class T>
-void direct_lamb(const MomentOptionsOfRule& o, T* __restrict g, T* const* slots, int64_t n,
+void direct_lamb(const MomentRuleOptions& o, T* __restrict g, T* const* slots, int64_t n,
                  const Step& step) {
   T* __restrict m = slots[0];
   T* __restrict v = slots[1];

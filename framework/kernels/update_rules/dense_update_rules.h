@@ -12,13 +12,13 @@ namespace keel {
 // v = rho v + (1 - rho) g^2; d = v + epsilon, less a^2 if centered, with a = rho a + (1 - rho) g;
 // w -= lr g / sqrt(d), or with momentum m = momentum m + lr g / sqrt(d), w -= m (Tieleman and
 // Hinton 2012; Keras's form). Embedding engines have another one, RMSPropRule.
-struct KerasRMSpropOptionsOfRule {
+struct KerasRMSpropRuleOptions {
   double rho = 0.9, momentum = 0, epsilon = 1e-7;
   bool centered = false;
 };
 struct KerasRMSpropRule final : UpdateRule {
-  explicit KerasRMSpropRule(const KerasRMSpropOptionsOfRule& o) : options(o) {}
-  const KerasRMSpropOptionsOfRule options;
+  explicit KerasRMSpropRule(const KerasRMSpropRuleOptions& o) : options(o) {}
+  const KerasRMSpropRuleOptions options;
   // "velocity"; if there is momentum "momentum"; if centered "average_gradient"
   std::vector<Slot> slots() const override;
   bool moves_without_gradient() const override { return true; }
@@ -38,15 +38,15 @@ struct AdadeltaRule final : UpdateRule {
 };
 
 // What Adam's relatives take.
-struct MomentOptionsOfRule {
+struct MomentRuleOptions {
   double beta_1 = 0.9, beta_2 = 0.999, epsilon = 1e-7;
 };
 
 // m = b1 m + (1 - b1) g; u = max(b2 u, |g|); w -= lr m / ((1 - b1^t) (u + epsilon)) (Kingma and Ba
 // 2015, section 7).
 struct AdamaxRule final : UpdateRule {
-  explicit AdamaxRule(const MomentOptionsOfRule& o) : options(o) {}
-  const MomentOptionsOfRule options;
+  explicit AdamaxRule(const MomentRuleOptions& o) : options(o) {}
+  const MomentRuleOptions options;
   std::vector<Slot> slots() const override;  // "momentum", "norm"
   bool moves_without_gradient() const override { return true; }
   void update(float*, const float*, float* const*, int64_t, const Step&) const override;
@@ -58,8 +58,8 @@ struct AdamaxRule final : UpdateRule {
 //   epsilon)
 // (Dozat 2016). P_t is the shared slot "u_product".
 struct NadamRule final : UpdateRule {
-  explicit NadamRule(const MomentOptionsOfRule& o) : options(o) {}
-  const MomentOptionsOfRule options;
+  explicit NadamRule(const MomentRuleOptions& o) : options(o) {}
+  const MomentRuleOptions options;
   double rate_of_momentum(const Step& step) const;  // what m is multiplied by
   std::vector<Slot> slots() const override;         // "momentum", "velocity"
   std::vector<Slot> shared_slots() const override;
@@ -82,8 +82,8 @@ struct LionRule final : UpdateRule {
 // Moments m and v as Adam's; u = m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) (You et al.
 // 2020).
 struct LambRule final : LayerwiseRule {
-  explicit LambRule(const MomentOptionsOfRule& o) : options(o) {}
-  const MomentOptionsOfRule options;
+  explicit LambRule(const MomentRuleOptions& o) : options(o) {}
+  const MomentRuleOptions options;
   std::vector<Slot> slots() const override;  // "momentum", "velocity"
   void direct(float* gradient, float* const* slots, int64_t n, const Step&) const override;
   void direct(double* gradient, double* const* slots, int64_t n, const Step&) const override;

@@ -14,7 +14,7 @@ using kernels::smallest_root;
 
 template <bool kSquareRoot, bool kNesterov, class T>
 void adagrad_momentum(T* __restrict w, const T* __restrict g, T* __restrict a, T* __restrict m,
-                      int64_t n, double learning_rate, const AdagradMomentumOptionsOfRule& o) {
+                      int64_t n, double learning_rate, const AdagradMomentumRuleOptions& o) {
   const T lr = static_cast<T>(learning_rate);
   const T momentum = static_cast<T>(o.momentum);
   const T keep = static_cast<T>(o.beta2);
@@ -35,8 +35,8 @@ void adagrad_momentum(T* __restrict w, const T* __restrict g, T* __restrict a, T
 }
 
 template <class T>
-void update_adagrad_momentum(const AdagradMomentumOptionsOfRule& o, T* w, const T* g,
-                             T* const* slots, int64_t n, double lr) {
+void update_adagrad_momentum(const AdagradMomentumRuleOptions& o, T* w, const T* g, T* const* slots,
+                             int64_t n, double lr) {
   if (o.exponent == 2) {
     o.nesterov ? adagrad_momentum<true, true>(w, g, slots[0], slots[1], n, lr, o)
                : adagrad_momentum<true, false>(w, g, slots[0], slots[1], n, lr, o);
@@ -101,7 +101,7 @@ void proximal_adagrad(T* __restrict w, const T* __restrict g, T* __restrict a, i
 
 template <class T>
 void proximal_yogi(T* __restrict w, const T* __restrict g, T* __restrict v, T* __restrict m,
-                   int64_t n, double learning_rate, const ProximalYogiOptionsOfRule& o) {
+                   int64_t n, double learning_rate, const ProximalYogiRuleOptions& o) {
   const T lr = static_cast<T>(learning_rate);
   const T b1 = static_cast<T>(o.beta1);
   const T c1 = static_cast<T>(1 - o.beta1);
@@ -122,7 +122,7 @@ void proximal_yogi(T* __restrict w, const T* __restrict g, T* __restrict v, T* _
 
 template <class T>
 void frequency_estimator(T* __restrict w, T* __restrict last, int64_t n, double step_,
-                         const FrequencyEstimatorOptionsOfRule& o) {
+                         const FrequencyEstimatorRuleOptions& o) {
   const T step = static_cast<T>(step_);
   const T tau = static_cast<T>(o.tau);
   const T max_delta = static_cast<T>(o.max_delta);

@@ -31,14 +31,14 @@ struct EngineRule final : UpdateRule {
 
 // a = beta2 a + (1 - beta2) g^2, but a += g^2 if beta2 is 1; u = g (a + epsilon)^(-1 / exponent);
 // m = momentum m + u; w -= lr m, with nesterov w -= lr (momentum m + u).
-struct AdagradMomentumOptionsOfRule {
+struct AdagradMomentumRuleOptions {
   double momentum = 0;
   bool nesterov = false;
   double exponent = 2, beta2 = 1, epsilon = 1e-10;
 };
 struct AdagradMomentumRule final : UpdateRule {
-  explicit AdagradMomentumRule(const AdagradMomentumOptionsOfRule& o) : options(o) {}
-  const AdagradMomentumOptionsOfRule options;
+  explicit AdagradMomentumRule(const AdagradMomentumRuleOptions& o) : options(o) {}
+  const AdagradMomentumRuleOptions options;
   std::vector<Slot> slots() const override;  // "accumulators", "momenta"
   bool moves_without_gradient() const override { return true; }
   void update(float*, const float*, float* const*, int64_t, const Step&) const override;
@@ -83,14 +83,14 @@ struct ProximalAdagradRule final : UpdateRule {
 // m = beta1 m + (1 - beta1) g; v += (1 - beta2) sign(g^2 - v) g^2; e = lr / (sqrt(v) + epsilon);
 // x = w - e m; w = sign(x) max(|x| - e l1, 0) / (1 + e l2) (Zaheer et al. 2018). No bias
 // correction.
-struct ProximalYogiOptionsOfRule {
+struct ProximalYogiRuleOptions {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-3;
   double l1 = 0, l2 = 0;
   double initial_accumulator_value = 1e-6;
 };
 struct ProximalYogiRule final : UpdateRule {
-  explicit ProximalYogiRule(const ProximalYogiOptionsOfRule& o) : options(o) {}
-  const ProximalYogiOptionsOfRule options;
+  explicit ProximalYogiRule(const ProximalYogiRuleOptions& o) : options(o) {}
+  const ProximalYogiRuleOptions options;
   std::vector<Slot> slots() const override;  // "v", "m"
   bool moves_without_gradient() const override { return true; }
   void update(float*, const float*, float* const*, int64_t, const Step&) const override;
@@ -100,13 +100,13 @@ struct ProximalYogiRule final : UpdateRule {
 // Estimates how many steps pass between two lookups of a row of one element. The rate is the number
 // of the step; gradients are not looked at. With d = step - last and c = min(d, max_delta):
 //   w = c if d >= outlier_threshold w, else w (1 - tau) + c tau;  last = step.
-struct FrequencyEstimatorOptionsOfRule {
+struct FrequencyEstimatorRuleOptions {
   double tau = 0, max_delta = 0, outlier_threshold = 0;
   double weight_exponent = 0;  // kept for records: no update uses it
 };
 struct FrequencyEstimatorRule final : UpdateRule {
-  explicit FrequencyEstimatorRule(const FrequencyEstimatorOptionsOfRule& o) : options(o) {}
-  const FrequencyEstimatorOptionsOfRule options;
+  explicit FrequencyEstimatorRule(const FrequencyEstimatorRuleOptions& o) : options(o) {}
+  const FrequencyEstimatorRuleOptions options;
   std::vector<Slot> slots() const override;  // "last_hit_step"
   bool moves_without_gradient() const override { return true; }
   void update(float*, const float*, float* const*, int64_t, const Step&) const override;

@@ -86,7 +86,7 @@ void shrink(T* x, int64_t n, T factor, int64_t times) {
 
 template <class T>
 struct Adam {
-  explicit Adam(const AdamOptionsOfRule& o)
+  explicit Adam(const AdamRuleOptions& o)
       : b1(static_cast<T>(o.beta_1)),
         b2(static_cast<T>(o.beta_2)),
         epsilon(static_cast<T>(o.sum_inside_sqrt ? o.epsilon * o.epsilon : o.epsilon)),

@@ -59,7 +59,7 @@ void adagrad(T* __restrict w, const T* __restrict g, T* __restrict a, int64_t n,
 
 template <bool kSumInsideSqrt, class T>
 void adam(T* __restrict w, const T* __restrict g, T* __restrict m, T* __restrict v, int64_t n,
-          double alpha_, const AdamOptionsOfRule& o) {
+          double alpha_, const AdamRuleOptions& o) {
   const T alpha = static_cast<T>(alpha_);
   const T b1 = static_cast<T>(o.beta_1);
   const T b2 = static_cast<T>(o.beta_2);
@@ -78,7 +78,7 @@ void adam(T* __restrict w, const T* __restrict g, T* __restrict m, T* __restrict
 // The third moment is the largest second one so far.
 template <class T>
 void amsgrad(T* __restrict w, const T* __restrict g, T* __restrict m, T* __restrict v,
-             T* __restrict largest, int64_t n, double alpha_, const AdamOptionsOfRule& o) {
+             T* __restrict largest, int64_t n, double alpha_, const AdamRuleOptions& o) {
   const T alpha = static_cast<T>(alpha_);
   const T b1 = static_cast<T>(o.beta_1);
   const T b2 = static_cast<T>(o.beta_2);
@@ -95,7 +95,7 @@ void amsgrad(T* __restrict w, const T* __restrict g, T* __restrict m, T* __restr
 }
 
 // The rate, corrected for the moments' start at zero.
-double adam_alpha(const AdamOptionsOfRule& o, const Step& step) {
+double adam_alpha(const AdamRuleOptions& o, const Step& step) {
   if (!o.bias_correction) return step.learning_rate;
   const double t = static_cast<double>(step.iteration) + 1;
   return step.learning_rate *
@@ -103,7 +103,7 @@ double adam_alpha(const AdamOptionsOfRule& o, const Step& step) {
 }
 
 template <class T>
-void update_adam(const AdamOptionsOfRule& o, T* w, const T* g, T* const* slots, int64_t n,
+void update_adam(const AdamRuleOptions& o, T* w, const T* g, T* const* slots, int64_t n,
                  const Step& step) {
   const double alpha = adam_alpha(o, step);
   if (o.amsgrad) {
@@ -120,7 +120,7 @@ void update_adam(const AdamOptionsOfRule& o, T* w, const T* g, T* const* slots, 
 // numerator of 0 and gives weight 0, hence the smallest positive number.
 template <bool kSquareRoot, bool kShrinks, class T>
 void ftrl(T* __restrict w, const T* __restrict g, T* __restrict a, T* __restrict l, int64_t n,
-          double learning_rate, const FtrlOptionsOfRule& o) {
+          double learning_rate, const FtrlRuleOptions& o) {
   const bool scaled = o.multiply_linear_by_learning_rate;
   const T p = static_cast<T>(-o.learning_rate_power);
   const T x = static_cast<T>(scaled ? learning_rate : 1.0);
@@ -144,7 +144,7 @@ void ftrl(T* __restrict w, const T* __restrict g, T* __restrict a, T* __restrict
 }
 
 template <class T>
-void update_ftrl(const FtrlOptionsOfRule& o, T* w, const T* g, T* const* slots, int64_t n,
+void update_ftrl(const FtrlRuleOptions& o, T* w, const T* g, T* const* slots, int64_t n,
                  const Step& step) {
   const double lr = step.learning_rate;
   const bool shrinks = o.l2_shrinkage != 0;

@@ -104,15 +104,15 @@ struct AdagradRule final : UpdateRule {
 // alpha = lr sqrt(1 - b2^t) / (1 - b1^t), t from 1 (Kingma and Ba 2015, section 2). Embedding
 // engines take alpha = lr, and sqrt(v + epsilon^2) if sum_inside_sqrt. With amsgrad the largest v
 // so far stands in the root (Reddi et al. 2018), which must then have epsilon outside.
-struct AdamOptionsOfRule {
+struct AdamRuleOptions {
   double beta_1 = 0.9, beta_2 = 0.999, epsilon = 1e-7;
   bool bias_correction = true;
   bool sum_inside_sqrt = false;
   bool amsgrad = false;
 };
 struct AdamRule final : UpdateRule {
-  explicit AdamRule(const AdamOptionsOfRule& o) : options(o) {}
-  const AdamOptionsOfRule options;
+  explicit AdamRule(const AdamRuleOptions& o) : options(o) {}
+  const AdamRuleOptions options;
   double alpha(const Step& step) const;
   std::vector<Slot> slots() const override;  // "momentum", "velocity"; amsgrad: "velocity_hat"
   bool moves_without_gradient() const override { return true; }
@@ -126,7 +126,7 @@ struct AdamRule final : UpdateRule {
 // (McMahan et al. 2013). 0^p is 0 for p > 0. With multiply_linear_by_learning_rate the stored
 // linear slot is lr times that, and lr = 0 is legal. l2_shrinkage adds 2 l2_shrinkage w to the g of
 // l', but not to that of a'.
-struct FtrlOptionsOfRule {
+struct FtrlRuleOptions {
   double learning_rate_power = -0.5;
   double initial_accumulator_value = 0.1;
   double l1 = 0, l2 = 0, beta = 0, l2_shrinkage = 0;
@@ -134,8 +134,8 @@ struct FtrlOptionsOfRule {
   bool allow_zero_accumulator = false;  // changes nothing: zeros are always allowed
 };
 struct FtrlRule final : UpdateRule {
-  explicit FtrlRule(const FtrlOptionsOfRule& o) : options(o) {}
-  const FtrlOptionsOfRule options;
+  explicit FtrlRule(const FtrlRuleOptions& o) : options(o) {}
+  const FtrlRuleOptions options;
   std::vector<Slot> slots() const override;  // "accumulator", "linear"
   bool moves_without_gradient() const override { return true; }
   void update(float*, const float*, float* const*, int64_t, const Step&) const override;

@@ -56,7 +56,7 @@ ZeroGradientUpdate of(const AdagradRule&) {
 
 template <class T>
 ZeroGradientUpdate of(const AdamRule& rule) {
-  const AdamOptionsOfRule& o = rule.options;
+  const AdamRuleOptions& o = rule.options;
   ZeroGradientUpdate out = {.move = Move::kDivides,
                             .shrinking = {{0, rounded<T>(o.beta_1)}, {1, rounded<T>(o.beta_2)}},
                             .rests = true,
@@ -122,7 +122,7 @@ ZeroGradientUpdate of(const AdadeltaRule& rule) {
 double count_of(const Step& step) { return static_cast<double>(step.iteration) + 1; }
 
 template <class T>
-ZeroGradientUpdate moments(const MomentOptionsOfRule& o) {
+ZeroGradientUpdate moments(const MomentRuleOptions& o) {
   return {.move = Move::kDivides,
           .shrinking = {{0, rounded<T>(o.beta_1)}, {1, rounded<T>(o.beta_2)}},
           .rests = true,

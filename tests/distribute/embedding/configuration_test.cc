@@ -23,35 +23,35 @@ std::vector<std::pair<std::string, Rule>> all_rules() {
       {"stochastic_gradient_descent", engine(std::make_shared<SGDRule>(), {})},
       {"adagrad", engine(std::make_shared<AdagradRule>(0.25, 0), {"accumulators"})},
       {"adagrad_momentum",
-       std::make_shared<AdagradMomentumRule>(AdagradMomentumOptionsOfRule{
+       std::make_shared<AdagradMomentumRule>(AdagradMomentumRuleOptions{
            .momentum = 0.9, .nesterov = true, .exponent = 3, .beta2 = 0.5, .epsilon = 0.125})},
       {"ftrl",
-       engine(std::make_shared<FtrlRule>(FtrlOptionsOfRule{.learning_rate_power = -0.25,
-                                                           .initial_accumulator_value = 0.5,
-                                                           .l1 = 0.125,
-                                                           .l2 = 0.25,
-                                                           .beta = 0.75,
-                                                           .multiply_linear_by_learning_rate = true,
-                                                           .allow_zero_accumulator = true}),
+       engine(std::make_shared<FtrlRule>(FtrlRuleOptions{.learning_rate_power = -0.25,
+                                                         .initial_accumulator_value = 0.5,
+                                                         .l1 = 0.125,
+                                                         .l2 = 0.25,
+                                                         .beta = 0.75,
+                                                         .multiply_linear_by_learning_rate = true,
+                                                         .allow_zero_accumulator = true}),
               {"accumulators", "linears"})},
-      {"adam", engine(std::make_shared<AdamRule>(AdamOptionsOfRule{.beta_1 = 0.5,
-                                                                   .beta_2 = 0.75,
-                                                                   .epsilon = 0.125,
-                                                                   .bias_correction = false,
-                                                                   .sum_inside_sqrt = true}),
+      {"adam", engine(std::make_shared<AdamRule>(AdamRuleOptions{.beta_1 = 0.5,
+                                                                 .beta_2 = 0.75,
+                                                                 .epsilon = 0.125,
+                                                                 .bias_correction = false,
+                                                                 .sum_inside_sqrt = true}),
                       {"momenta", "velocities"})},
       {"momentum", std::make_shared<MomentumRule>(0.75, true)},
       {"rms_prop", std::make_shared<RMSPropRule>(0.5, 0.25, 0.125)},
       {"proximal_adagrad", std::make_shared<ProximalAdagradRule>(0.5, 0.25, 0.125)},
       {"proximal_yogi", std::make_shared<ProximalYogiRule>(
-                            ProximalYogiOptionsOfRule{.beta1 = 0.5,
-                                                      .beta2 = 0.75,
-                                                      .epsilon = 0.125,
-                                                      .l1 = 0.25,
-                                                      .l2 = 0.375,
-                                                      .initial_accumulator_value = 0.0625})},
+                            ProximalYogiRuleOptions{.beta1 = 0.5,
+                                                    .beta2 = 0.75,
+                                                    .epsilon = 0.125,
+                                                    .l1 = 0.25,
+                                                    .l2 = 0.375,
+                                                    .initial_accumulator_value = 0.0625})},
       {"frequency_estimator",
-       std::make_shared<FrequencyEstimatorRule>(FrequencyEstimatorOptionsOfRule{
+       std::make_shared<FrequencyEstimatorRule>(FrequencyEstimatorRuleOptions{
            .tau = 0.5, .max_delta = 100, .outlier_threshold = 2, .weight_exponent = 0.75})}};
 }
 
@@ -230,7 +230,7 @@ TEST(EngineConfigurationTest, RulesOfDenseVariablesAreErrors) {
   };
   EXPECT_TRUE(refused(std::make_shared<SGDRule>(0.9, false)));
   EXPECT_TRUE(refused(std::make_shared<AdagradRule>(0.1, 1e-7)));
-  EXPECT_TRUE(refused(std::make_shared<AdamRule>(AdamOptionsOfRule{})));
+  EXPECT_TRUE(refused(std::make_shared<AdamRule>(AdamRuleOptions{})));
   EXPECT_TRUE(refused(std::make_shared<AdagradRule>(0.1, 0), /*lazy=*/false));
 }
 

@@ -161,7 +161,7 @@ class EnginePrefetchTest : public testing::TestWithParam<std::pair<int, int>> {
 TEST_P(EnginePrefetchTest, AnnouncedLookupsGiveTheSameBitsWithEveryRule) {
   const std::vector<std::shared_ptr<const UpdateRule>> rules = {
       std::make_shared<SGDRule>(), std::make_shared<AdagradRule>(0.1, 1e-7),
-      std::make_shared<AdamRule>(AdamOptionsOfRule{})};
+      std::make_shared<AdamRule>(AdamRuleOptions{})};
   for (const auto& rule : rules) expect_same_bits({.rule = rule});
 }
 

@@ -47,7 +47,7 @@ TEST(TranslateKerasOptimizerTest, TranslatesAdagradWithoutItsEpsilon) {
 TEST(TranslateKerasOptimizerTest, TranslatesAdamToLazyWithTheSumInsideTheRoot) {
   const EmbeddingOptimizer t =
       optimizers::Adam({.learning_rate = 0.02, .beta_1 = 0.8, .beta_2 = 0.9, .epsilon = 1e-4});
-  const AdamOptionsOfRule& o = dynamic_cast<const AdamRule&>(*t->rule->base).options;
+  const AdamRuleOptions& o = dynamic_cast<const AdamRule&>(*t->rule->base).options;
   EXPECT_EQ(o.beta_1, 0.8);
   EXPECT_EQ(o.beta_2, 0.9);
   EXPECT_EQ(o.epsilon, 1e-4);
@@ -66,7 +66,7 @@ TEST(TranslateKerasOptimizerTest, TranslatesFtrl) {
                                                  .l1_regularization_strength = 0.01,
                                                  .l2_regularization_strength = 0.02,
                                                  .beta = 0.3});
-  const FtrlOptionsOfRule& o = dynamic_cast<const FtrlRule&>(*t->rule->base).options;
+  const FtrlRuleOptions& o = dynamic_cast<const FtrlRule&>(*t->rule->base).options;
   EXPECT_EQ(t->class_name, "FTRL");
   EXPECT_EQ(o.learning_rate_power, -0.4);
   EXPECT_EQ(o.initial_accumulator_value, 0.2);

@@ -13,11 +13,11 @@ Rules all_rules(double epsilon = 1e-7) {
   Rules out;
   for (const bool centered : {false, true}) {
     for (const double momentum : {0.0, 0.5}) {
-      out.push_back(std::make_shared<KerasRMSpropRule>(KerasRMSpropOptionsOfRule{
-          .momentum = momentum, .epsilon = epsilon, .centered = centered}));
+      out.push_back(std::make_shared<KerasRMSpropRule>(
+          KerasRMSpropRuleOptions{.momentum = momentum, .epsilon = epsilon, .centered = centered}));
     }
   }
-  const MomentOptionsOfRule moments = {.epsilon = epsilon};
+  const MomentRuleOptions moments = {.epsilon = epsilon};
   out.push_back(std::make_shared<AdadeltaRule>(0.95, epsilon));
   out.push_back(std::make_shared<AdamaxRule>(moments));
   out.push_back(std::make_shared<NadamRule>(moments));
@@ -100,7 +100,7 @@ TEST(DenseUpdateRulesTest, AdamaxDividesByTheDecayedMaximum) {
 }
 
 TEST(DenseUpdateRulesTest, NadamMultipliesItsFactors) {
-  const MomentOptionsOfRule options = {};
+  const MomentRuleOptions options = {};
   const NadamRule rule(options);
   std::vector<double> shared = {1};
   double expected = 1;

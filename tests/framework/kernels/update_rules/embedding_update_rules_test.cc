@@ -38,16 +38,16 @@ void expect_near(const std::vector<double>& actual, const std::vector<double>& e
 
 // Every rule of the header, the custom one left out.
 std::vector<std::shared_ptr<const UpdateRule>> all_rules() {
-  return {std::make_shared<AdagradMomentumRule>(AdagradMomentumOptionsOfRule{.momentum = 0.9}),
-          std::make_shared<AdagradMomentumRule>(AdagradMomentumOptionsOfRule{
+  return {std::make_shared<AdagradMomentumRule>(AdagradMomentumRuleOptions{.momentum = 0.9}),
+          std::make_shared<AdagradMomentumRule>(AdagradMomentumRuleOptions{
               .momentum = 0.5, .nesterov = true, .exponent = 3, .beta2 = 0.9, .epsilon = 0.1}),
           std::make_shared<MomentumRule>(0.9, false),
           std::make_shared<MomentumRule>(0.9, true),
           std::make_shared<RMSPropRule>(0.9, 0.5, 0.01),
           std::make_shared<ProximalAdagradRule>(0.1, 0.5, 0.3),
-          std::make_shared<ProximalYogiRule>(ProximalYogiOptionsOfRule{.l1 = 0.1, .l2 = 0.2}),
-          std::make_shared<FrequencyEstimatorRule>(FrequencyEstimatorOptionsOfRule{
-              .tau = 0.1, .max_delta = 100, .outlier_threshold = 2})};
+          std::make_shared<ProximalYogiRule>(ProximalYogiRuleOptions{.l1 = 0.1, .l2 = 0.2}),
+          std::make_shared<FrequencyEstimatorRule>(
+              FrequencyEstimatorRuleOptions{.tau = 0.1, .max_delta = 100, .outlier_threshold = 2})};
 }
 
 TEST(EmbeddingUpdateRulesTest, AdagradMomentumFollowsItsFormula) {
@@ -105,13 +105,13 @@ TEST(EmbeddingUpdateRulesTest, ZeroGradientsOnZeroSlotsGiveNumbers) {
   rules.push_back(std::make_shared<ProximalAdagradRule>(0, 0.5, 0.3));
   rules.push_back(std::make_shared<ProximalAdagradRule>(0, 0, 0));
   rules.push_back(std::make_shared<AdagradMomentumRule>(
-      AdagradMomentumOptionsOfRule{.momentum = 0.9, .epsilon = 1e-60}));
+      AdagradMomentumRuleOptions{.momentum = 0.9, .epsilon = 1e-60}));
   rules.push_back(std::make_shared<AdagradMomentumRule>(
-      AdagradMomentumOptionsOfRule{.exponent = 0.5, .epsilon = 1e-60}));
+      AdagradMomentumRuleOptions{.exponent = 0.5, .epsilon = 1e-60}));
   rules.push_back(std::make_shared<ProximalYogiRule>(
-      ProximalYogiOptionsOfRule{.epsilon = 1e-60, .initial_accumulator_value = 0}));
+      ProximalYogiRuleOptions{.epsilon = 1e-60, .initial_accumulator_value = 0}));
   rules.push_back(std::make_shared<AdamRule>(
-      AdamOptionsOfRule{.epsilon = 1e-30, .bias_correction = false, .sum_inside_sqrt = true}));
+      AdamRuleOptions{.epsilon = 1e-30, .bias_correction = false, .sum_inside_sqrt = true}));
   for (size_t r = 0; r < rules.size(); ++r) {
     for (const float w : run<float>(*rules[r], {1, -2}, {{0, 0}, {0, 0}}, 0.1).value) {
       EXPECT_TRUE(std::isfinite(w)) << "rule " << r;

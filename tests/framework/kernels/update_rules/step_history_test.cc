@@ -33,28 +33,28 @@ std::vector<Named> all_rules() {
       named<SGDRule>("momentum", 0.9),
       named<SGDRule>("nesterov", 0.99, true),
       named<AdagradRule>("adagrad", 0.1, 1e-7),
-      named<AdamRule>("adam", AdamOptionsOfRule{}),
-      named<AdamRule>("adam with a large epsilon", AdamOptionsOfRule{.epsilon = 0.1}),
-      named<AdamRule>("adam without epsilon", AdamOptionsOfRule{.epsilon = 0}),
+      named<AdamRule>("adam", AdamRuleOptions{}),
+      named<AdamRule>("adam with a large epsilon", AdamRuleOptions{.epsilon = 0.1}),
+      named<AdamRule>("adam without epsilon", AdamRuleOptions{.epsilon = 0}),
       // Moments whose quotient grows.
-      named<AdamRule>("adam of other moments", AdamOptionsOfRule{.beta_1 = 0.95, .beta_2 = 0.8}),
-      named<AdamRule>("adam without correction", AdamOptionsOfRule{.bias_correction = false}),
-      named<AdamRule>("amsgrad", AdamOptionsOfRule{.amsgrad = true}),
-      named<KerasRMSpropRule>("rmsprop", KerasRMSpropOptionsOfRule{}),
+      named<AdamRule>("adam of other moments", AdamRuleOptions{.beta_1 = 0.95, .beta_2 = 0.8}),
+      named<AdamRule>("adam without correction", AdamRuleOptions{.bias_correction = false}),
+      named<AdamRule>("amsgrad", AdamRuleOptions{.amsgrad = true}),
+      named<KerasRMSpropRule>("rmsprop", KerasRMSpropRuleOptions{}),
       named<KerasRMSpropRule>("rmsprop with all",
-                              KerasRMSpropOptionsOfRule{.momentum = 0.9, .centered = true}),
+                              KerasRMSpropRuleOptions{.momentum = 0.9, .centered = true}),
       named<AdadeltaRule>("adadelta", 0.95, 1e-7),
-      named<AdamaxRule>("adamax", MomentOptionsOfRule{}),
-      named<NadamRule>("nadam", MomentOptionsOfRule{}),
+      named<AdamaxRule>("adamax", MomentRuleOptions{}),
+      named<NadamRule>("nadam", MomentRuleOptions{}),
       named<LionRule>("lion", 0.9, 0.99),
-      named<FtrlRule>("ftrl", FtrlOptionsOfRule{.l1 = 0.001, .l2 = 0.01}),
-      named<FtrlRule>("ftrl that shrinks", FtrlOptionsOfRule{.l2_shrinkage = 0.01}),
+      named<FtrlRule>("ftrl", FtrlRuleOptions{.l1 = 0.001, .l2 = 0.01}),
+      named<FtrlRule>("ftrl that shrinks", FtrlRuleOptions{.l2_shrinkage = 0.01}),
       named<MomentumRule>("momentum outside", 0.9, true),
       named<RMSPropRule>("mean squares", 0.9, 0.9, 1e-7),
-      named<ProximalYogiRule>("yogi", ProximalYogiOptionsOfRule{.l1 = 0.01}),
-      named<AdagradMomentumRule>("adagrad momentum", AdagradMomentumOptionsOfRule{.momentum = 0.5}),
-      named<AdamRule>("adam with the sum inside", AdamOptionsOfRule{.sum_inside_sqrt = true}),
-      named<EngineRule>("engine", std::make_shared<AdamRule>(AdamOptionsOfRule{}),
+      named<ProximalYogiRule>("yogi", ProximalYogiRuleOptions{.l1 = 0.01}),
+      named<AdagradMomentumRule>("adagrad momentum", AdagradMomentumRuleOptions{.momentum = 0.5}),
+      named<AdamRule>("adam with the sum inside", AdamRuleOptions{.sum_inside_sqrt = true}),
+      named<EngineRule>("engine", std::make_shared<AdamRule>(AdamRuleOptions{}),
                         std::vector<std::string>{"momenta", "velocities"}),
   };
   for (Named& n : out) {
@@ -265,7 +265,7 @@ TEST(SkippedStepsTest, TheClosedFormEndsAtAnyStep) {
 
 TEST(SkippedStepsTest, WhatDoesNotEndStaysSo) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const Rule rule = std::make_shared<AdamRule>(AdamOptionsOfRule{});
+  const Rule rule = std::make_shared<AdamRule>(AdamRuleOptions{});
   for (const bool closed_form : {false, true}) {
     StepHistory skipped("Test", rule, {.closed_form = closed_form});
     skipped.expect<float>(false);
@@ -302,7 +302,7 @@ std::string refusal(const Rule& rule, bool closed_form) {
 }
 
 TEST(SkippedStepsTest, RefusesRulesThatItCannotMakeUpFor) {
-  const Rule lamb = std::make_shared<LambRule>(MomentOptionsOfRule{});
+  const Rule lamb = std::make_shared<LambRule>(MomentRuleOptions{});
   EXPECT_NE(refusal(lamb, false).find("Who: lazy_rows needs"), std::string::npos);
   const Rule custom = std::make_shared<CustomRule>(CustomComputation(), std::vector<std::string>{});
   EXPECT_NE(refusal(custom, false).find("custom computation"), std::string::npos);

@@ -213,7 +213,7 @@ TEST(UpdateRuleTest, FtrlWithPowerZeroHasAFixedRate) {
 }
 
 TEST(UpdateRuleTest, FtrlScalesTheLinearSlotByTheRateOnRequest) {
-  FtrlOptionsOfRule options = {.l1 = 0.05, .l2 = 0.3, .beta = 0.2};
+  FtrlRuleOptions options = {.l1 = 0.05, .l2 = 0.3, .beta = 0.2};
   const State<float> plain = run<float>(FtrlRule(options), kRow, {kFirst, kSecond}, 0.1);
   expect_close(plain.value, {0.168347, -0.0682993}, 1e-5);
   expect_close(plain.slots[1], {-1.4097764, 0.7105273}, 1e-5);
