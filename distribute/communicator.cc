@@ -11,18 +11,19 @@ class SelfCommunicator final : public Communicator {
   int size() const override { return 1; }
   const Placement& placement() const override { return placement_; }
   void barrier(std::string_view) override {}
-  void local_barrier(std::string_view, const Once& then) override {
-    if (then) then();
+  void local_barrier(std::string_view, const OnLastArrival& on_last_arrival) override {
+    if (on_last_arrival) on_last_arrival();
   }
   void arrive() override {}
   void wait_for_arrivals() override {}
-  std::vector<Bytes> all_gather(Bytes mine, std::string_view, const OnceWith& then) override {
-    if (then) then({&mine, 1});
+  std::vector<Bytes> all_gather(Bytes mine, std::string_view,
+                                const OnceWith& on_last_arrival) override {
+    if (on_last_arrival) on_last_arrival({&mine, 1});
     return {mine};
   }
   std::vector<Bytes> local_gather(Bytes mine, std::string_view what,
-                                  const OnceWith& then) override {
-    return all_gather(mine, what, then);
+                                  const OnceWith& on_last_arrival) override {
+    return all_gather(mine, what, on_last_arrival);
   }
   int64_t post_to_processes(std::span<const Bytes>, std::string_view) override { return 0; }
   std::vector<Bytes> collect_posted(int64_t, std::string_view) override {
@@ -37,19 +38,19 @@ class SelfCommunicator final : public Communicator {
     return {send.begin(), send.end()};
   }
   void reduce_scatter(std::span<const std::span<const float>> pieces, const Consume& consume,
-                      const Once& then) override {
+                      const OnLastArrival& on_last_arrival) override {
     for (size_t i = 0; i < pieces.size(); ++i) consume(i, 0, pieces[i]);
-    if (then) then();
+    if (on_last_arrival) on_last_arrival();
   }
   bool reduce_scatter_if(std::span<const std::span<const float>> pieces,
                          const Attachment& attachment, const Consume& consume,
-                         const Once& then) override {
+                         const OnLastArrival& on_last_arrival) override {
     if (!attachment.accept({&attachment.mine, 1})) return false;
-    reduce_scatter(pieces, consume, then);
+    reduce_scatter(pieces, consume, on_last_arrival);
     return true;
   }
   std::pair<int64_t, int64_t> local_shard(int64_t total) const override { return {0, total}; }
-  void share(std::span<const std::span<float>>) override {}
+  void all_gather_shards(std::span<const std::span<float>>) override {}
   void abort(const std::string&) noexcept override {}
   void leave() noexcept override {}
   TrafficByKind traffic() const override { return {}; }

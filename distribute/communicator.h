@@ -26,7 +26,7 @@ namespace keel::distribute {
 
 // What the kinds of collectives have sent, without headers; empty messages do not count.
 struct TrafficByKind {
-  Traffic all_to_all = {}, reduce_scatter = {}, share = {};
+  Traffic all_to_all = {}, reduce_scatter = {}, all_gather_shards = {};
 };
 
 class Communicator {
@@ -41,9 +41,9 @@ class Communicator {
 
   // What one rank of each process does for all of that process: it runs when they have come and
   // before any goes on. If it throws, so does the call in that rank, and the others throw Aborted.
-  using Once = std::function<void()>;
+  using OnLastArrival = std::function<void()>;
   // Of the ranks of one process.
-  virtual void local_barrier(std::string_view what, const Once& then = {}) = 0;
+  virtual void local_barrier(std::string_view what, const OnLastArrival& on_last_arrival = {}) = 0;
 
   // A barrier of the ranks of one process in two halves: wait_for_arrivals returns when all have
   // arrived as often as this rank has. At once if they have met since. A rank that has left, or
@@ -52,14 +52,15 @@ class Communicator {
   virtual void wait_for_arrivals() = 0;
 
   // What each rank passes, by rank. The result is valid until this rank's next collective has
-  // returned. `then`, of one rank in each process, is given the same, if it is not empty.
+  // returned. `on_last_arrival`, of one rank in each process, is given the same, if it is not
+  // empty.
   using OnceWith = std::function<void(std::span<const Bytes>)>;
   virtual std::vector<Bytes> all_gather(Bytes mine, std::string_view what,
-                                        const OnceWith& then = {}) = 0;
+                                        const OnceWith& on_last_arrival = {}) = 0;
 
   // What each rank of this process passes, by local rank; otherwise as all_gather.
   virtual std::vector<Bytes> local_gather(Bytes mine, std::string_view what,
-                                          const OnceWith& then) = 0;
+                                          const OnceWith& on_last_arrival) = 0;
 
   // all_to_all in two halves, of one message to each rank of other processes; those to ranks of
   // this process are not read. post_to_processes returns before anything has come, and what was
@@ -84,22 +85,23 @@ class Communicator {
   // Sums arrays of the same sizes over the ranks and deals the sums out: consume(i, begin, part)
   // is called in the rank that owns that part, with the sum of elements [begin, begin +
   // part.size()) of pieces[i]. Every element is consumed once, by one rank. Returns when all
-  // ranks of this process have consumed and, if that has not failed, `then` is done.
+  // ranks of this process have consumed and, if that has not failed, `on_last_arrival` is done.
   using Consume = std::function<void(size_t piece, int64_t begin, std::span<const float> part)>;
   virtual void reduce_scatter(std::span<const std::span<const float>> pieces,
-                              const Consume& consume, const Once& then = {}) = 0;
+                              const Consume& consume,
+                              const OnLastArrival& on_last_arrival = {}) = 0;
 
   // The same, with what each rank attaches: one rank of each process is given the attachments by
   // rank before anything is consumed, and says whether the sums are wanted. If not, nothing is
-  // consumed, `then` does not run, and this returns false. All processes must decide alike. Those
-  // that are known not to want the sums pass no pieces.
+  // consumed, `on_last_arrival` does not run, and this returns false. All processes must decide
+  // alike. Those that are known not to want the sums pass no pieces.
   struct Attachment {
     Bytes mine;
     std::function<bool(std::span<const Bytes>)> accept;
   };
   virtual bool reduce_scatter_if(std::span<const std::span<const float>> pieces,
                                  const Attachment& attachment, const Consume& consume,
-                                 const Once& then) = 0;
+                                 const OnLastArrival& on_last_arrival) = 0;
 
   // Of `total` elements of all pieces together, [first, end): those that reduce_scatter deals to
   // the ranks of this process.
@@ -108,7 +110,7 @@ class Communicator {
   // After each rank has written the parts of `pieces` that reduce_scatter would deal to it: makes
   // them known in all processes. The ranks of one process pass the same memory, so that in a job of
   // one there is nothing to do, and nobody is waited for.
-  virtual void share(std::span<const std::span<float>> pieces) = 0;
+  virtual void all_gather_shards(std::span<const std::span<float>> pieces) = 0;
 
   // Stops the ranks that wait in a collective, and those that will: they throw Aborted.
   virtual void abort(const std::string& why) noexcept = 0;

@@ -60,7 +60,7 @@ void ReplicaScheduler::place(Replica& sleeper, int here, bool is_last) {
   }
 }
 
-void ReplicaScheduler::deal(Lock& lock, bool waits) {
+void ReplicaScheduler::dispatch(Lock& lock, bool waits) {
   // Not a vector: a replica that leaves a failed step must not need memory.
   std::array<Replica*, 64> sleepers;
   auto end = sleepers.begin();
@@ -86,7 +86,7 @@ void ReplicaScheduler::deal(Lock& lock, bool waits) {
 void ReplicaScheduler::wait(Lock& lock, int replica, bool soon) {
   give_away_turn_of(replica);
   const bool worker_is_idle = ready_.empty();
-  deal(lock, true);
+  dispatch(lock, true);
   if (soon && worker_is_idle) {
     const auto until = std::chrono::steady_clock::now() + kBusyWait;
     const std::atomic<bool>& has_turn = replicas_[replica].has_turn;
@@ -110,7 +110,7 @@ void ReplicaScheduler::wait_for_first(Lock& lock, int replica) {
 
 void ReplicaScheduler::leave(Lock& lock, int replica) {
   give_away_turn_of(replica);
-  deal(lock, true);
+  dispatch(lock, true);
 }
 
 }  // namespace keel::distribute

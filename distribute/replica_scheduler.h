@@ -34,7 +34,7 @@ class ReplicaScheduler {
   void make_ready(int replica) { ready_.push_back(replica); }
   // Deals the turns that nobody has. Returns without the lock. `waits`: this thread is about to
   // wait, and leaves its processor.
-  void deal(Lock& lock, bool waits = false);
+  void dispatch(Lock& lock, bool waits = false);
   // Gives this replica's turn away and returns when it has one again. `soon`: what it waits for
   // takes others but moments.
   void wait(Lock& lock, int replica, bool soon);

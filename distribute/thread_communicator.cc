@@ -141,13 +141,14 @@ int ThreadCommunicator::rank() const {
   return context->replica;
 }
 
-void ThreadCommunicator::meet(const Call& call, const void* offer, const Once& then) {
+void ThreadCommunicator::arrive_and_wait(const Call& call, const void* offer,
+                                         const OnLastArrival& on_last_arrival) {
   const int me = local_rank();
   Rendezvous& m = *meeting_;
   ReplicaScheduler::Lock lock = turns_.lock();
   const auto fail = [&](const std::string& why) {
     m.abort(why, turns_);
-    turns_.deal(lock);
+    turns_.dispatch(lock);
     group_.abort(why);
     throw Aborted(why);
   };
@@ -172,10 +173,10 @@ void ThreadCommunicator::meet(const Call& call, const void* offer, const Once& t
     if (m.generation == mine) throw Aborted(m.why);
     return;
   }
-  if (then) {
+  if (on_last_arrival) {
     lock.unlock();
     try {
-      then();
+      on_last_arrival();
     } catch (const std::exception& error) {
       abort(error.what());
       throw;
@@ -188,7 +189,7 @@ void ThreadCommunicator::meet(const Call& call, const void* offer, const Once& t
   m.here = 0;
   ++m.generation;
   Rendezvous::wake(m.waiting, turns_);
-  turns_.deal(lock);
+  turns_.dispatch(lock);
 }
 
 void ThreadCommunicator::exchange(const Call& call, std::span<const Parts> send, Traffic& traffic) {
@@ -198,13 +199,15 @@ void ThreadCommunicator::exchange(const Call& call, std::span<const Parts> send,
 
 void ThreadCommunicator::barrier(std::string_view what) {
   const Call call{"barrier", what};
-  if (alone()) return meet(call, nullptr);
+  if (alone()) return arrive_and_wait(call, nullptr);
   Traffic nothing;
-  meet(call, nullptr, [&] { exchange(call, std::vector<Parts>(placement_.processes()), nothing); });
+  arrive_and_wait(call, nullptr,
+                  [&] { exchange(call, std::vector<Parts>(placement_.processes()), nothing); });
 }
 
-void ThreadCommunicator::local_barrier(std::string_view what, const Once& then) {
-  meet({"local_barrier", what}, nullptr, then);
+void ThreadCommunicator::local_barrier(std::string_view what,
+                                       const OnLastArrival& on_last_arrival) {
+  arrive_and_wait({"local_barrier", what}, nullptr, on_last_arrival);
 }
 
 void ThreadCommunicator::arrive() {
@@ -213,7 +216,7 @@ void ThreadCommunicator::arrive() {
   const int64_t times = ++m.arrivals[local_rank()];
   if (m.arrived.empty() || !m.all_have_arrived(times)) return;
   Rendezvous::wake(m.arrived, turns_);
-  turns_.deal(lock);
+  turns_.dispatch(lock);
 }
 
 void ThreadCommunicator::wait_for_arrivals() {
@@ -244,14 +247,14 @@ std::vector<Bytes> ThreadCommunicator::by_rank(std::span<const Parts> incoming, 
 }
 
 std::vector<Bytes> ThreadCommunicator::all_gather(Bytes mine, std::string_view what,
-                                                  const OnceWith& then) {
+                                                  const OnceWith& on_last_arrival) {
   const Call call{"all_gather", what};
   Rendezvous& m = *meeting_;
   Rendezvous::Rank& me = m.ranks[local_rank()];
   for (int r = 1; r < size(); ++r) count(me.traffic.all_to_all, static_cast<int64_t>(mine.size()));
   const size_t turn = m.generation % 2;
   me.posts[turn].kept.assign(mine.begin(), mine.end());
-  meet(call, nullptr, [&] {
+  arrive_and_wait(call, nullptr, [&] {
     if (!alone()) {
       Parts parts;
       for (const Rendezvous::Rank& r : m.ranks) parts.push_back(r.posts[turn].kept);
@@ -259,13 +262,13 @@ std::vector<Bytes> ThreadCommunicator::all_gather(Bytes mine, std::string_view w
       send[placement_.process].clear();
       exchange(call, send, m.traffic.all_to_all);
     }
-    if (then) then(by_rank(m.incoming, 0, turn));
+    if (on_last_arrival) on_last_arrival(by_rank(m.incoming, 0, turn));
   });
   return by_rank(m.incoming, 0, turn);
 }
 
 std::vector<Bytes> ThreadCommunicator::local_gather(Bytes mine, std::string_view what,
-                                                    const OnceWith& then) {
+                                                    const OnceWith& on_last_arrival) {
   Rendezvous& m = *meeting_;
   const size_t turn = m.generation % 2;
   m.ranks[local_rank()].posts[turn].kept.assign(mine.begin(), mine.end());
@@ -274,8 +277,8 @@ std::vector<Bytes> ThreadCommunicator::local_gather(Bytes mine, std::string_view
     for (const Rendezvous::Rank& r : m.ranks) all.push_back(r.posts[turn].kept);
     return all;
   };
-  meet({"local_gather", what}, nullptr, [&] {
-    if (then) then(gathered());
+  arrive_and_wait({"local_gather", what}, nullptr, [&] {
+    if (on_last_arrival) on_last_arrival(gathered());
   });
   return gathered();
 }
@@ -293,7 +296,7 @@ int64_t ThreadCommunicator::post_to_processes(std::span<const Bytes> send, std::
   }
   const size_t turn = m.generation % 2;
   mine.posts[turn].sent.assign(send.begin(), send.end());
-  meet(call, nullptr, [&] {
+  arrive_and_wait(call, nullptr, [&] {
     const std::vector<Parts> parts = messages_for_processes(turn);
     for (const Parts& of_process : parts) count(m.traffic.all_to_all, total_size(of_process));
     m.posted = group_.post(call.text(), parts);
@@ -303,7 +306,7 @@ int64_t ThreadCommunicator::post_to_processes(std::span<const Bytes> send, std::
 
 std::vector<Bytes> ThreadCommunicator::collect_posted(int64_t posted, std::string_view what) {
   Rendezvous& m = *meeting_;
-  meet({"collect_posted", what}, nullptr, [&] { m.collected = group_.collect(posted); });
+  arrive_and_wait({"collect_posted", what}, nullptr, [&] { m.collected = group_.collect(posted); });
   std::vector<Bytes> received(size());
   for (int r = 0; r < size(); ++r) {
     const int process = placement_.process_of(r);
@@ -363,7 +366,7 @@ std::vector<Bytes> ThreadCommunicator::all_to_all(std::span<const Bytes> send,
   // Others read the list, which may go when the call returns, for longer.
   const size_t turn = m.generation % 2;
   mine.posts[turn].sent.assign(send.begin(), send.end());
-  meet(call, nullptr, [&] {
+  arrive_and_wait(call, nullptr, [&] {
     if (!alone()) exchange(call, messages_for_processes(turn), m.traffic.all_to_all);
   });
   std::vector<Bytes> received;
@@ -422,19 +425,20 @@ ThreadCommunicator::Elements ThreadCommunicator::my_share_of(Elements elements) 
 }
 
 void ThreadCommunicator::reduce_scatter(std::span<const std::span<const float>> pieces,
-                                        const Consume& consume, const Once& then) {
-  sum_and_consume(pieces, nullptr, consume, then);
+                                        const Consume& consume,
+                                        const OnLastArrival& on_last_arrival) {
+  sum_and_consume(pieces, nullptr, consume, on_last_arrival);
 }
 
 bool ThreadCommunicator::reduce_scatter_if(std::span<const std::span<const float>> pieces,
                                            const Attachment& attachment, const Consume& consume,
-                                           const Once& then) {
-  return sum_and_consume(pieces, &attachment, consume, then);
+                                           const OnLastArrival& on_last_arrival) {
+  return sum_and_consume(pieces, &attachment, consume, on_last_arrival);
 }
 
 bool ThreadCommunicator::sum_and_consume(std::span<const std::span<const float>> pieces,
                                          const Attachment* attachment, const Consume& consume,
-                                         const Once& then) {
+                                         const OnLastArrival& on_last_arrival) {
   const Call call{"reduce_scatter", attachment == nullptr ? "reduce_scatter" : "with attachments"};
   const profile::Scope scope(profile::Phase::kReduce, "gradients");
   Rendezvous& m = *meeting_;
@@ -458,11 +462,11 @@ bool ThreadCommunicator::sum_and_consume(std::span<const std::span<const float>>
     m.sums_are_wanted = exchange_sums(call, total, attachment, turn);
   };
   if (alone()) {
-    meet(call, pieces.data(), exchange_with_others);
+    arrive_and_wait(call, pieces.data(), exchange_with_others);
   } else {
-    meet(call, pieces.data(), [&] { make_room_for_sums(total); });
+    arrive_and_wait(call, pieces.data(), [&] { make_room_for_sums(total); });
     sum_for_processes(pieces, total);
-    meet(call, nullptr, exchange_with_others);
+    arrive_and_wait(call, nullptr, exchange_with_others);
   }
   if (!m.sums_are_wanted) return false;
   // Others read this rank's pieces until the closing meeting, so an error has to wait for it.
@@ -483,8 +487,8 @@ bool ThreadCommunicator::sum_and_consume(std::span<const std::span<const float>>
                  }
                });
   if (error != nullptr) m.consume_failed = true;
-  meet(call, nullptr, [&] {
-    if (then && !m.consume_failed) then();
+  arrive_and_wait(call, nullptr, [&] {
+    if (on_last_arrival && !m.consume_failed) on_last_arrival();
   });
   if (error != nullptr) std::rethrow_exception(error);
   return true;
@@ -532,11 +536,11 @@ void ThreadCommunicator::sum_for_processes(std::span<const std::span<const float
   for (int p = 0; p < placement_.processes(); ++p) {
     if (p == placement_.process) continue;
     const Elements owned = owned_by_process(p, total);
-    const Elements share = my_share_of(owned);
-    for_each_run(pieces, share.begin, share.end, kSumBlock,
+    const Elements all_gather_shards = my_share_of(owned);
+    for_each_run(pieces, all_gather_shards.begin, all_gather_shards.end, kSumBlock,
                  [&](size_t i, int64_t at, int64_t n, int64_t offset) {
                    point_at_local(summands, i, at);
-                   float* out = m.sums[p].data() + share.begin - owned.begin + offset;
+                   float* out = m.sums[p].data() + all_gather_shards.begin - owned.begin + offset;
                    for (const ReplicaRange& subtree : m.subtrees[placement_.process]) {
                      sum_in_tree_order(summands, subtree, n, out);
                      out += owned.size();
@@ -576,14 +580,15 @@ bool ThreadCommunicator::exchange_sums(const Call& call, int64_t total,
   return true;
 }
 
-void ThreadCommunicator::share(std::span<const std::span<float>> pieces) {
+void ThreadCommunicator::all_gather_shards(std::span<const std::span<float>> pieces) {
   const Call call{"share", "share"};
   const int me = rank();
   const int64_t total = total_size(pieces);
   const int64_t bytes = owned_by(me, me + 1, total).size() * int64_t{sizeof(float)};
-  for (int r = 1; r < size(); ++r) count(meeting_->ranks[local_rank()].traffic.share, bytes);
+  for (int r = 1; r < size(); ++r)
+    count(meeting_->ranks[local_rank()].traffic.all_gather_shards, bytes);
   if (alone()) return;
-  meet(call, nullptr, [&] {
+  arrive_and_wait(call, nullptr, [&] {
     const Elements owned = owned_by_process(placement_.process, total);
     Parts parts;
     for_each_run(pieces, owned.begin, owned.end, kWhole,
@@ -592,12 +597,12 @@ void ThreadCommunicator::share(std::span<const std::span<float>> pieces) {
                  });
     std::vector<Parts> send(placement_.processes(), parts);
     send[placement_.process].clear();
-    exchange(call, send, meeting_->traffic.share);
+    exchange(call, send, meeting_->traffic.all_gather_shards);
   });
   for (int p = 0; p < placement_.processes(); ++p) {
     if (p != placement_.process) write_from_process(p, pieces, total);
   }
-  meet(call, nullptr);
+  arrive_and_wait(call, nullptr);
 }
 
 // This rank's share of what a process has sent.
@@ -605,15 +610,15 @@ void ThreadCommunicator::write_from_process(int process, std::span<const std::sp
                                             int64_t total) {
   const Parts& parts = meeting_->incoming[process];
   const Elements owned = owned_by_process(process, total);
-  const Elements share = my_share_of(owned);
+  const Elements all_gather_shards = my_share_of(owned);
   size_t next = 0;
   for_each_run(
       pieces, owned.begin, owned.end, kWhole, [&](size_t i, int64_t at, int64_t n, int64_t offset) {
         const size_t part = next++;
         expect(part < parts.size() && parts[part].size() == n * sizeof(float), "share", process);
         const int64_t here = owned.begin + offset;
-        const int64_t begin = std::max(share.begin, here);
-        const int64_t end = std::min(share.end, here + n);
+        const int64_t begin = std::max(all_gather_shards.begin, here);
+        const int64_t end = std::min(all_gather_shards.end, here + n);
         if (begin >= end) return;
         std::copy_n(as_elements<float>(parts[part]).data() + begin - here, end - begin,
                     pieces[i].data() + at + begin - here);
@@ -624,7 +629,7 @@ void ThreadCommunicator::abort(const std::string& why) noexcept {
   {
     ReplicaScheduler::Lock lock = turns_.lock();
     if (!meeting_->aborted) meeting_->abort(why, turns_);
-    turns_.deal(lock);
+    turns_.dispatch(lock);
   }
   group_.abort(why);
 }
@@ -641,7 +646,7 @@ void ThreadCommunicator::leave() noexcept {
             turns_);
     group_.abort(m.why);
   }
-  turns_.deal(lock);
+  turns_.dispatch(lock);
 }
 
 void ThreadCommunicator::reset() {

@@ -25,26 +25,28 @@ class ThreadCommunicator final : public Communicator {
   int size() const override { return placement_.replicas(); }
   const Placement& placement() const override { return placement_; }
   void barrier(std::string_view what) override;
-  void local_barrier(std::string_view what, const Once& then) override;
+  void local_barrier(std::string_view what, const OnLastArrival& on_last_arrival) override;
   void arrive() override;
   void wait_for_arrivals() override;
-  std::vector<Bytes> all_gather(Bytes mine, std::string_view what, const OnceWith& then) override;
-  std::vector<Bytes> local_gather(Bytes mine, std::string_view what, const OnceWith& then) override;
+  std::vector<Bytes> all_gather(Bytes mine, std::string_view what,
+                                const OnceWith& on_last_arrival) override;
+  std::vector<Bytes> local_gather(Bytes mine, std::string_view what,
+                                  const OnceWith& on_last_arrival) override;
   int64_t post_to_processes(std::span<const Bytes> send, std::string_view what) override;
   std::vector<Bytes> collect_posted(int64_t posted, std::string_view what) override;
   int64_t post_gather(std::span<const Bytes> mine, std::string_view what) override;
   std::vector<std::vector<std::byte>> collect_gather(int64_t posted) override;
   std::vector<Bytes> all_to_all(std::span<const Bytes> send, std::string_view what) override;
   void reduce_scatter(std::span<const std::span<const float>> pieces, const Consume& consume,
-                      const Once& then) override;
+                      const OnLastArrival& on_last_arrival) override;
   bool reduce_scatter_if(std::span<const std::span<const float>> pieces,
                          const Attachment& attachment, const Consume& consume,
-                         const Once& then) override;
+                         const OnLastArrival& on_last_arrival) override;
   std::pair<int64_t, int64_t> local_shard(int64_t total) const override {
     const Elements here = owned_by_process(placement_.process, total);
     return {here.begin, here.end};
   }
-  void share(std::span<const std::span<float>> pieces) override;
+  void all_gather_shards(std::span<const std::span<float>> pieces) override;
   void abort(const std::string& why) noexcept override;
   void leave() noexcept override;
   TrafficByKind traffic() const override;
@@ -62,8 +64,9 @@ class ThreadCommunicator final : public Communicator {
   struct Call;
   using Parts = ProcessGroup::Parts;
   // Waits until every local rank is here with the same call. Publishes `offer` to the others.
-  // The last to come runs `then` before anyone goes on.
-  void meet(const Call& call, const void* offer, const Once& then = {});
+  // The last to come runs `on_last_arrival` before anyone goes on.
+  void arrive_and_wait(const Call& call, const void* offer,
+                       const OnLastArrival& on_last_arrival = {});
   void exchange(const Call& call, std::span<const Parts> send, Traffic& traffic);
   int local_rank() const { return rank() - placement_.first_local(); }
   bool alone() const { return placement_.processes() == 1; }
@@ -84,7 +87,7 @@ class ThreadCommunicator final : public Communicator {
   void sum_for_processes(std::span<const std::span<const float>> pieces, int64_t total);
   bool exchange_sums(const Call& call, int64_t total, const Attachment* attachment, size_t turn);
   bool sum_and_consume(std::span<const std::span<const float>> pieces, const Attachment* attachment,
-                       const Consume& consume, const Once& then);
+                       const Consume& consume, const OnLastArrival& on_last_arrival);
   void point_at_local(std::span<Summand> summands, size_t piece, int64_t at) const;
   void point_at_incoming(std::span<Summand> summands, int64_t offset, int64_t total) const;
   void write_from_process(int process, std::span<const std::span<float>> pieces, int64_t total);

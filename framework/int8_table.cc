@@ -11,9 +11,9 @@ constexpr int64_t kRowsPerBlock = 1024;
 
 }  // namespace
 
-Int8Table::Int8Table(const Tensor& table, const std::string& who) {
+Int8Table::Int8Table(const Tensor& table, const std::string& caller) {
   if (!table || table.dtype() != DType::kFloat32 || table.rank() != 2) {
-    throw ValueError(who, ": only float32 tables [rows, dim] can be kept in 8 bits");
+    throw ValueError(caller, ": only float32 tables [rows, dim] can be kept in 8 bits");
   }
   dim_ = table.dim(1);
   const int64_t row_bytes = kernels::Int8Row::bytes(dim_);
@@ -30,7 +30,7 @@ Int8Table::Int8Table(const Tensor& table, const std::string& who) {
   });
   for (const int64_t r : odd) {
     if (r < 0) continue;
-    throw ValueError(who, ": row ", r,
+    throw ValueError(caller, ": row ", r,
                      " is not finite, or wider than a float goes, which 8 bits do not hold");
   }
   bytes_ = std::move(bytes);

@@ -14,9 +14,9 @@ namespace keel {
 class Int8Table {
  public:
   Int8Table() = default;
-  // Of float32 [rows, dim]. ValueError, naming `who`, for another tensor and a row that is not
+  // Of float32 [rows, dim]. ValueError, naming `caller`, for another tensor and a row that is not
   // finite.
-  Int8Table(const Tensor& table, const std::string& who);
+  Int8Table(const Tensor& table, const std::string& caller);
 
   explicit operator bool() const { return static_cast<bool>(bytes_); }
   int64_t rows() const { return bytes_.dim(0); }

@@ -7,10 +7,10 @@
 
 namespace keel {
 
-QuantizedTable abs_max_quantize(const Tensor& table, const std::string& who) {
+QuantizedTable abs_max_quantize(const Tensor& table, const std::string& caller) {
   constexpr int64_t kRowsPerBlock = 1024;
   if (!table || table.dtype() != DType::kFloat32 || table.rank() != 2) {
-    throw ValueError(who, ": only float32 tables [rows, dim] become int8 ones");
+    throw ValueError(caller, ": only float32 tables [rows, dim] become int8 ones");
   }
   const int64_t rows = table.dim(0), dim = table.dim(1);
   QuantizedTable out{.codes = Tensor::uninitialized({rows, dim}, DType::kInt8),
@@ -27,7 +27,7 @@ QuantizedTable abs_max_quantize(const Tensor& table, const std::string& who) {
     }
   });
   for (const int64_t r : odd) {
-    if (r >= 0) throw ValueError(who, ": row ", r, " is not finite, which 8 bits do not hold");
+    if (r >= 0) throw ValueError(caller, ": row ", r, " is not finite, which 8 bits do not hold");
   }
   return out;
 }

@@ -13,8 +13,8 @@ struct QuantizedTable {
 };
 
 // Of float32 [rows, dim] (kernels/abs_max_rows.h): no element is off by more than half of its row's
-// largest |x| / 127, and the rounding of floats. ValueError, naming `who`, for another tensor and a
-// row that is not finite.
-QuantizedTable abs_max_quantize(const Tensor& table, const std::string& who);
+// largest |x| / 127, and the rounding of floats. ValueError, naming `caller`, for another tensor
+// and a row that is not finite.
+QuantizedTable abs_max_quantize(const Tensor& table, const std::string& caller);
 
 }  // namespace keel

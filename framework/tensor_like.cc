@@ -233,46 +233,49 @@ TensorLike concat_leaves(const std::vector<TensorLike>& parts, const std::string
 
 }  // namespace
 
-void RaggedTensor::validate(const std::string& who) const {
+void RaggedTensor::validate(const std::string& caller) const {
   if (row_splits.dtype() != DType::kInt64 || row_splits.rank() != 1 || row_splits.dim(0) == 0) {
-    throw ValueError(who, ": row_splits needs int64 [rows + 1], received ", row_splits.dtype(), " ",
-                     row_splits.shape());
+    throw ValueError(caller, ": row_splits needs int64 [rows + 1], received ", row_splits.dtype(),
+                     " ", row_splits.shape());
   }
-  if (values.rank() == 0) throw ValueError(who, ": values of a ragged tensor need rank 1 or more");
+  if (values.rank() == 0)
+    throw ValueError(caller, ": values of a ragged tensor need rank 1 or more");
   if (values.is_symbolic() || row_splits.is_symbolic()) return;
   const auto splits = row_splits.data<int64_t>();
   if (splits.front() != 0 || splits.back() != values.dim(0)) {
-    throw ValueError(who, ": row_splits must run from 0 to ", values.dim(0), ", received ",
+    throw ValueError(caller, ": row_splits must run from 0 to ", values.dim(0), ", received ",
                      splits.front(), " to ", splits.back());
   }
   if (const auto it = std::ranges::is_sorted_until(splits); it != splits.end()) {
-    throw ValueError(who, ": row_splits must not decrease, received ", *(it - 1), " before ", *it);
+    throw ValueError(caller, ": row_splits must not decrease, received ", *(it - 1), " before ",
+                     *it);
   }
 }
 
-void SparseTensor::validate(const std::string& who) const {
+void SparseTensor::validate(const std::string& caller) const {
   const int rank = dense_shape.rank();
   if (rank == 0 || indices.dtype() != DType::kInt64 || indices.rank() != 2 || values.rank() != 1 ||
       (indices.dim(1) != rank && indices.dim(1) != kUnknown) ||
       !compatible(indices.shape().slice(0, 1), values.shape())) {
-    throw ValueError(who, ": a sparse tensor needs int64 indices [n, ", rank, "] and values [n], ",
-                     "received ", indices.dtype(), " ", indices.shape(), " and ", values.shape());
+    throw ValueError(caller, ": a sparse tensor needs int64 indices [n, ", rank,
+                     "] and values [n], ", "received ", indices.dtype(), " ", indices.shape(),
+                     " and ", values.shape());
   }
   if (values.is_symbolic() || indices.is_symbolic()) return;
   if (!dense_shape.fully_defined()) {
-    throw ValueError(who, ": dense_shape must be known, received ", dense_shape);
+    throw ValueError(caller, ": dense_shape must be known, received ", dense_shape);
   }
   const int64_t* index = indices.data<int64_t>().data();
   const int64_t entries = indices.dim(0);
   for (int64_t i = 0; i < entries; ++i, index += rank) {
     for (int axis = 0; axis < rank; ++axis) {
       if (index[axis] < 0 || index[axis] >= dense_shape.dims()[axis]) {
-        throw ValueError(who, ": index ", index[axis], " of entry ", i, " lies outside dimension ",
-                         axis, " of ", dense_shape);
+        throw ValueError(caller, ": index ", index[axis], " of entry ", i,
+                         " lies outside dimension ", axis, " of ", dense_shape);
       }
     }
     if (i > 0 && std::lexicographical_compare(index, index + rank, index - rank, index)) {
-      throw ValueError(who, ": indices must be in row-major order, entry ", i, " is not");
+      throw ValueError(caller, ": indices must be in row-major order, entry ", i, " is not");
     }
   }
 }

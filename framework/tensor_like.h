@@ -20,8 +20,8 @@ struct RaggedTensor {
   static RaggedTensor from_rows(const std::vector<std::vector<T>>& rows);
 
   int64_t rows() const { return row_splits.dim(0) - 1; }
-  // ValueError, naming `who`, unless values and row_splits fit each other as said above.
-  void validate(const std::string& who) const;
+  // ValueError, naming `caller`, unless values and row_splits fit each other as said above.
+  void validate(const std::string& caller) const;
 };
 
 // Coordinate form of a tensor of rank r >= 1.
@@ -30,8 +30,8 @@ struct SparseTensor {
   Tensor values;      // [n]
   Shape dense_shape;  // fully defined, rank r
 
-  // ValueError, naming `who`, unless the parts fit each other and every index lies in the shape.
-  void validate(const std::string& who) const;
+  // ValueError, naming `caller`, unless the parts fit each other and every index lies in the shape.
+  void validate(const std::string& caller) const;
 };
 
 class TensorLike {

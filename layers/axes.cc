@@ -15,18 +15,18 @@ void append_numbers(const Config& config, std::vector<double>& out) {
 
 }  // namespace
 
-std::vector<int> Axes::normalized(const Shape& shape, const std::string& who) const {
-  if (values_.empty()) throw ValueError(who, ": needs at least one axis");
+std::vector<int> Axes::normalized(const Shape& shape, const std::string& caller) const {
+  if (values_.empty()) throw ValueError(caller, ": needs at least one axis");
   std::vector<int> out;
   for (int axis : values_) {
     if (axis < -shape.rank() || axis >= shape.rank()) {
-      throw ValueError(who, ": axis ", axis, " is out of range for shape ", shape);
+      throw ValueError(caller, ": axis ", axis, " is out of range for shape ", shape);
     }
     out.push_back(shape.normalize_axis(axis));
   }
   std::ranges::sort(out);
   if (std::ranges::adjacent_find(out) != out.end()) {
-    throw ValueError(who, ": an axis is given twice for shape ", shape);
+    throw ValueError(caller, ": an axis is given twice for shape ", shape);
   }
   return out;
 }
@@ -45,24 +45,24 @@ void decode(const Config& config, Axes& axes) {
   axes = Axes(std::move(values));
 }
 
-Tensor Numbers::tensor(DType dtype) const {
+Tensor ScalarOrList::tensor(DType dtype) const {
   const Shape shape = is_list_ ? Shape{static_cast<int64_t>(values_.size())} : Shape{};
   return Tensor::from(values_, shape).cast(dtype);
 }
 
-Config encode(const Numbers& numbers) {
+Config encode(const ScalarOrList& numbers) {
   return numbers.is_list() ? encode(numbers.values()) : Config(numbers.values()[0]);
 }
 
-void decode(const Config& config, Numbers& numbers) {
+void decode(const Config& config, ScalarOrList& numbers) {
   std::vector<double> values;
   append_numbers(config, values);
-  numbers = config.is_list() ? Numbers(std::move(values)) : Numbers(values[0]);
+  numbers = config.is_list() ? ScalarOrList(std::move(values)) : ScalarOrList(values[0]);
 }
 
-Config encode(const Steps& steps) { return Config::list({int64_t{steps}}); }
+Config encode(const Length1D& steps) { return Config::list({int64_t{steps}}); }
 
-void decode(const Config& config, Steps& steps) {
+void decode(const Config& config, Length1D& steps) {
   if (!config.is_list()) {
     steps = config.integer();
     return;
@@ -73,9 +73,9 @@ void decode(const Config& config, Steps& steps) {
   steps = config.items()[0].integer();
 }
 
-Config encode(const Margins& margins) { return Config::list({margins.before, margins.after}); }
+Config encode(const Padding1D& margins) { return Config::list({margins.before, margins.after}); }
 
-void decode(const Config& config, Margins& margins) {
+void decode(const Config& config, Padding1D& margins) {
   if (!config.is_list()) {
     margins = config.integer();
     return;
@@ -83,7 +83,7 @@ void decode(const Config& config, Margins& margins) {
   if (config.items().size() != 2) {
     throw ValueError("needs one number or two, received ", to_json(config));
   }
-  margins = Margins(config.items()[0].integer(), config.items()[1].integer());
+  margins = Padding1D(config.items()[0].integer(), config.items()[1].integer());
 }
 
 }  // namespace keel

@@ -18,9 +18,9 @@ class Axes {
 
   const std::vector<int>& values() const { return values_; }
   bool is_list() const { return is_list_; }
-  // Counted from 0 for tensors of this shape, ascending. ValueError, naming `who`, for an axis
+  // Counted from 0 for tensors of this shape, ascending. ValueError, naming `caller`, for an axis
   // out of range, one given twice, or none.
-  std::vector<int> normalized(const Shape& shape, const std::string& who) const;
+  std::vector<int> normalized(const Shape& shape, const std::string& caller) const;
 
  private:
   std::vector<int> values_;
@@ -31,11 +31,11 @@ Config encode(const Axes& axes);
 void decode(const Config& config, Axes& axes);
 
 // One number or several. Written to configs as it was given.
-class Numbers {
+class ScalarOrList {
  public:
-  Numbers(double value = 0) : values_{value}, is_list_(false) {}  // NOLINT: implicit
-  Numbers(std::initializer_list<double> values) : Numbers(std::vector<double>(values)) {}
-  explicit Numbers(std::vector<double> values) : values_(std::move(values)), is_list_(true) {}
+  ScalarOrList(double value = 0) : values_{value}, is_list_(false) {}  // NOLINT: implicit
+  ScalarOrList(std::initializer_list<double> values) : ScalarOrList(std::vector<double>(values)) {}
+  explicit ScalarOrList(std::vector<double> values) : values_(std::move(values)), is_list_(true) {}
 
   const std::vector<double>& values() const { return values_; }
   bool is_list() const { return is_list_; }
@@ -47,30 +47,30 @@ class Numbers {
   bool is_list_;
 };
 
-Config encode(const Numbers& numbers);
-void decode(const Config& config, Numbers& numbers);  // nested lists are flattened
+Config encode(const ScalarOrList& numbers);
+void decode(const Config& config, ScalarOrList& numbers);  // nested lists are flattened
 
 // A length in steps of a window over a sequence: an integer, which configs write as a list of one.
-class Steps {
+class Length1D {
  public:
-  Steps(int64_t value = 0) : value_(value) {}  // NOLINT: implicit
-  operator int64_t() const { return value_; }  // NOLINT: implicit
+  Length1D(int64_t value = 0) : value_(value) {}  // NOLINT: implicit
+  operator int64_t() const { return value_; }     // NOLINT: implicit
 
  private:
   int64_t value_;
 };
 
-Config encode(const Steps& steps);
-void decode(const Config& config, Steps& steps);  // one, or a list of one
+Config encode(const Length1D& steps);
+void decode(const Config& config, Length1D& steps);  // one, or a list of one
 
 // How much before and after; one number stands for both. Written as a list of two.
-struct Margins {
-  Margins(int64_t both = 0) : before(both), after(both) {}  // NOLINT: implicit
-  Margins(int64_t before_, int64_t after_) : before(before_), after(after_) {}
+struct Padding1D {
+  Padding1D(int64_t both = 0) : before(both), after(both) {}  // NOLINT: implicit
+  Padding1D(int64_t before_, int64_t after_) : before(before_), after(after_) {}
   int64_t before, after;
 };
 
-Config encode(const Margins& margins);
-void decode(const Config& config, Margins& margins);
+Config encode(const Padding1D& margins);
+void decode(const Config& config, Padding1D& margins);
 
 }  // namespace keel

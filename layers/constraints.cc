@@ -40,8 +40,8 @@ struct UnitNormOptions {
   static void fields(auto& self, auto&& field) { field("axis", self.axis); }
 };
 
-Tensor norms(const Tensor& w, const Axes& axis, const char* who) {
-  return ops::sqrt(ops::sum(ops::square(w), axis.normalized(w.shape(), who), true));
+Tensor norms(const Tensor& w, const Axes& axis, const char* caller) {
+  return ops::sqrt(ops::sum(ops::square(w), axis.normalized(w.shape(), caller), true));
 }
 
 class MaxNormFunction final : public ConstraintFunction {

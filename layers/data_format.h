@@ -8,12 +8,12 @@
 namespace keel {
 
 // True for "channels_last", [batch, steps, features]; false for "channels_first",
-// [batch, features, steps]. ValueError, naming `who`, for another name.
-inline bool is_channels_last(const std::string& data_format, const std::string& who) {
+// [batch, features, steps]. ValueError, naming `caller`, for another name.
+inline bool is_channels_last(const std::string& data_format, const std::string& caller) {
   if (data_format == "channels_last") return true;
   if (data_format == "channels_first") return false;
-  throw ValueError(who, ": data_format is channels_last or channels_first, received '", data_format,
-                   "'");
+  throw ValueError(caller, ": data_format is channels_last or channels_first, received '",
+                   data_format, "'");
 }
 
 }  // namespace keel

@@ -128,7 +128,7 @@ class Layer : public Operation {
 
   // What a user should hear at the end of training: fit prints a line for each, of this layer and
   // of those in it.
-  virtual std::vector<std::string> notes() const { return {}; }
+  virtual std::vector<std::string> training_notices() const { return {}; }
 
   // Whether prefetch() makes use of what it is told; fit asks.
   virtual bool supports_prefetch() const { return false; }

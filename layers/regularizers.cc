@@ -36,9 +36,9 @@ struct OrthogonalOptions {
   }
 };
 
-void check_factor(const std::string& who, double factor) {
+void check_factor(const std::string& caller, double factor) {
   if (!std::isfinite(factor)) {
-    throw ValueError(who, ": the factor must be finite, received ", factor);
+    throw ValueError(caller, ": the factor must be finite, received ", factor);
   }
 }
 

@@ -48,16 +48,17 @@ std::vector<Slot> specs_of(const UpdateRule& rule, const OptimizerOptions& optio
   return out;
 }
 
-bool any_gradient(const std::vector<Form>& forms) {
-  return std::ranges::any_of(forms, [](Form f) { return f != Form::kNone; });
+bool any_gradient(const std::vector<GradientKind>& forms) {
+  return std::ranges::any_of(forms, [](GradientKind f) { return f != GradientKind::kNone; });
 }
 
-void check_any_gradient(const std::string& who, const std::vector<Form>& forms,
+void check_any_gradient(const std::string& caller, const std::vector<GradientKind>& forms,
                         const std::vector<Variable>& variables) {
   if (any_gradient(forms)) return;
   std::string paths;
   for (const Variable& v : variables) paths += (paths.empty() ? "" : ", ") + v.path();
-  throw ValueError(who, ": needs a gradient for at least one variable, received none for ", paths);
+  throw ValueError(caller, ": needs a gradient for at least one variable, received none for ",
+                   paths);
 }
 
 // What a step does to the variables of a call, but for virtual ones; nothing without gradients.
@@ -69,12 +70,12 @@ struct Sorted {
 };
 
 Sorted sorted(const StepPlan& plan, const std::vector<Gradient>& gradients,
-              const std::vector<Variable>& variables, const std::vector<Form>& forms) {
+              const std::vector<Variable>& variables, const std::vector<GradientKind>& forms) {
   Sorted out;
   if (!any_gradient(forms)) return out;
   for (size_t i = 0; i < variables.size(); ++i) {
     const Variable& v = variables[i];
-    const bool updated = forms[i] != Form::kNone;
+    const bool updated = forms[i] != GradientKind::kNone;
     if (v.is_virtual() || (!updated && !plan.averages)) continue;
     out.touched.push_back(v);
     if (!updated) {
@@ -82,7 +83,7 @@ Sorted sorted(const StepPlan& plan, const std::vector<Gradient>& gradients,
       continue;
     }
     out.updated.push_back({.variable = v, .gradient = gradients[i], .form = forms[i]});
-    if (forms[i] == Form::kDense) out.dense.push_back(v);
+    if (forms[i] == GradientKind::kDense) out.dense.push_back(v);
   }
   return out;
 }
@@ -258,8 +259,8 @@ bool Optimizer::steps_whole_table(const Variable& variable) const {
 }
 
 // Whether a step of this form moves rows that it does not touch.
-bool Optimizer::may_wait(const Variable& variable, Form form) const {
-  return lazy_ != nullptr && form == Form::kRows &&
+bool Optimizer::may_wait(const Variable& variable, GradientKind form) const {
+  return lazy_ != nullptr && form == GradientKind::kRows &&
          (rule_->moves_without_gradient() || decays(variable));
 }
 
@@ -287,7 +288,7 @@ void Optimizer::check_lazy_rows(const std::vector<Gradient>& gradients,
 void Optimizer::apply_alone(const std::vector<Gradient>& gradients,
                             const std::vector<Variable>& variables) {
   if (variables.empty()) return;
-  std::vector<Form> forms;
+  std::vector<GradientKind> forms;
   for (size_t i = 0; i < variables.size(); ++i) {
     forms.push_back(form_of(gradients[i], steps_whole_table(variables[i])));
   }
@@ -350,7 +351,7 @@ class TogetherStep {
     if (!all.touched.empty()) {
       optimizer_.prepare(all.updated, all.touched);
       if (communicator_.placement().processes() > 1) {
-        optimizer_.slots_.deal(all.dense, all.touched);
+        optimizer_.slots_.shard(all.dense, all.touched);
       }
       optimizer_.pack_lazy_rows(all.updated);
     }

@@ -25,7 +25,7 @@ struct SteppedTable;
 class TogetherStep;
 struct StepMemory;
 struct StepProposal;
-enum class Form : int64_t;
+enum class GradientKind : int64_t;
 struct StepVariable;
 
 class Optimizer {
@@ -145,7 +145,7 @@ class Optimizer {
   StepPlan plan_after(int64_t calls, double learning_rate) const;
   bool decays(const Variable& variable) const;
   bool steps_whole_table(const Variable& variable) const;
-  bool may_wait(const Variable& variable, Form form) const;
+  bool may_wait(const Variable& variable, GradientKind form) const;
   void check_lazy_rows(const std::vector<Gradient>& gradients,
                        const std::vector<Variable>& variables) const;
   void prepare(const std::vector<StepVariable>& updated, const std::vector<Variable>& touched);

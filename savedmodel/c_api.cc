@@ -80,8 +80,8 @@ keel_status guarded(Body&& body) noexcept {
 }
 
 template <class T>
-T& deref(T* pointer, const char* who, const char* what) {
-  if (pointer == nullptr) throw ValueError(who, ": ", what, " must not be NULL");
+T& deref(T* pointer, const char* caller, const char* what) {
+  if (pointer == nullptr) throw ValueError(caller, ": ", what, " must not be NULL");
   return *pointer;
 }
 
@@ -118,27 +118,27 @@ struct Output {
 struct keel_model {  // NOLINT(readability-identifier-naming)
   std::vector<Served> served;
 
-  const Served& at(const char* who, const char* name) const {
+  const Served& at(const char* caller, const char* name) const {
     const std::string wanted = name == nullptr ? keel::kServingDefault : name;
     std::string names;
     for (const Served& s : served) {
       if (s.name == wanted) return s;
       names += (names.empty() ? "" : ", ") + s.name;
     }
-    throw ValueError(who, ": the model has no signature '", wanted, "', it has ", names);
+    throw ValueError(caller, ": the model has no signature '", wanted, "', it has ", names);
   }
 
-  const Served& for_examples(const char* who) const {
+  const Served& for_examples(const char* caller) const {
     const Served* found = nullptr;
     for (const Served& s : served) {
       if (!s.takes_examples()) continue;
       if (found != nullptr) {
-        throw ValueError(who, ": several signatures take examples, '", found->name, "' and '",
+        throw ValueError(caller, ": several signatures take examples, '", found->name, "' and '",
                          s.name, "': name one");
       }
       found = &s;
     }
-    if (found == nullptr) throw ValueError(who, ": no signature of the model takes examples");
+    if (found == nullptr) throw ValueError(caller, ": no signature of the model takes examples");
     return *found;
   }
 };
@@ -152,16 +152,16 @@ namespace {
 const Tensor& values_of(const TensorLike& value) { return value.values(); }
 
 // Number of elements of a shape from outside. ValueError if it is none.
-int64_t checked_size(const std::string& who, const keel_tensor& given) {
+int64_t checked_size(const std::string& caller, const keel_tensor& given) {
   if (given.rank < 0 || given.rank > KEEL_MAX_RANK) {
-    throw ValueError(who, ": rank must be 0 to ", KEEL_MAX_RANK, ", received ", given.rank);
+    throw ValueError(caller, ": rank must be 0 to ", KEEL_MAX_RANK, ", received ", given.rank);
   }
-  if (given.rank > 0) deref(given.dims, who.c_str(), "dims");
+  if (given.rank > 0) deref(given.dims, caller.c_str(), "dims");
   int64_t size = 1;
   for (int i = 0; i < given.rank; ++i) {
-    if (given.dims[i] < 0) throw ValueError(who, ": dims[", i, "] is negative: ", given.dims[i]);
+    if (given.dims[i] < 0) throw ValueError(caller, ": dims[", i, "] is negative: ", given.dims[i]);
     if (__builtin_mul_overflow(size, given.dims[i], &size)) {
-      throw ValueError(who, ": dims have more elements than there can be");
+      throw ValueError(caller, ": dims have more elements than there can be");
     }
   }
   return size;
@@ -172,15 +172,15 @@ Shape shape_of(const keel_tensor& given) {
 }
 
 // `count` elements at `data`, which need not be aligned.
-Tensor copied(const std::string& who, DType dtype, const void* data, size_t bytes, int64_t count,
+Tensor copied(const std::string& caller, DType dtype, const void* data, size_t bytes, int64_t count,
               const Shape& shape) {
   const size_t element = dtype == DType::kString ? sizeof(keel_string) : keel::size_of(dtype);
   size_t needed = 0;
   if (__builtin_mul_overflow(static_cast<size_t>(count), element, &needed) || needed != bytes) {
-    throw ValueError(who, ": ", shape, " of ", dtype, " needs ", count, " values of ", element,
+    throw ValueError(caller, ": ", shape, " of ", dtype, " needs ", count, " values of ", element,
                      " bytes, received ", bytes, " bytes");
   }
-  if (bytes > 0) deref(static_cast<const char*>(data), who.c_str(), "data");
+  if (bytes > 0) deref(static_cast<const char*>(data), caller.c_str(), "data");
   Tensor out = Tensor::uninitialized(shape, dtype);
   const char* from = static_cast<const char*>(data);
   if (dtype == DType::kString) {
@@ -189,7 +189,7 @@ Tensor copied(const std::string& who, DType dtype, const void* data, size_t byte
       std::memcpy(&given, from, sizeof given);
       from += sizeof given;
       if (given.size > 0) {
-        text.assign(&deref(given.data, who.c_str(), "the data of a string"), given.size);
+        text.assign(&deref(given.data, caller.c_str(), "the data of a string"), given.size);
       }
     }
   } else if (dtype == DType::kBool) {
@@ -201,103 +201,103 @@ Tensor copied(const std::string& who, DType dtype, const void* data, size_t byte
 }
 
 // `shape` has `count` elements.
-Tensor numbers(const std::string& who, const int64_t* data, size_t count, const Shape& shape) {
+Tensor numbers(const std::string& caller, const int64_t* data, size_t count, const Shape& shape) {
   Tensor out = Tensor::uninitialized(shape, DType::kInt64);
   if (count > 0) {
-    std::memcpy(out.mutable_raw().data(), &deref(data, who.c_str(), "its numbers"),
+    std::memcpy(out.mutable_raw().data(), &deref(data, caller.c_str(), "its numbers"),
                 count * sizeof *data);
   }
   return out;
 }
 
-void check_kind(const std::string& who, const keel_tensor& given, const TensorSpec& spec) {
+void check_kind(const std::string& caller, const keel_tensor& given, const TensorSpec& spec) {
   constexpr const char* kLayouts[] = {"dense", "ragged", "sparse"};
   if (given.dtype < KEEL_FLOAT32 || given.dtype > KEEL_INT8) {
-    throw TypeError(who, ": there is no dtype ", given.dtype);
+    throw TypeError(caller, ": there is no dtype ", given.dtype);
   }
   if (given.dtype != static_cast<int>(spec.dtype)) {
-    throw TypeError(who, ": needs ", spec.dtype, ", received ", static_cast<DType>(given.dtype));
+    throw TypeError(caller, ": needs ", spec.dtype, ", received ", static_cast<DType>(given.dtype));
   }
   if (given.layout < KEEL_DENSE || given.layout > KEEL_SPARSE) {
-    throw TypeError(who, ": there is no layout ", given.layout);
+    throw TypeError(caller, ": there is no layout ", given.layout);
   }
   if (given.layout != static_cast<int>(spec.layout)) {
-    throw TypeError(who, ": needs a ", kLayouts[static_cast<int>(spec.layout)],
+    throw TypeError(caller, ": needs a ", kLayouts[static_cast<int>(spec.layout)],
                     " tensor, received a ", kLayouts[given.layout], " one");
   }
   if (given.layout != KEEL_RAGGED && (given.row_splits != nullptr || given.row_splits_count > 0)) {
-    throw ValueError(who, ": row_splits are for ragged tensors");
+    throw ValueError(caller, ": row_splits are for ragged tensors");
   }
   if (given.layout != KEEL_SPARSE && (given.indices != nullptr || given.indices_count > 0)) {
-    throw ValueError(who, ": indices are for sparse tensors");
+    throw ValueError(caller, ": indices are for sparse tensors");
   }
 }
 
-void check_shape(const std::string& who, const Shape& needed, const Shape& given) {
+void check_shape(const std::string& caller, const Shape& needed, const Shape& given) {
   if (!keel::compatible(needed, given)) {
-    throw ValueError(who, ": needs shape ", needed, ", received ", given);
+    throw ValueError(caller, ": needs shape ", needed, ", received ", given);
   }
 }
 
-void check_count(const std::string& who, size_t count) {
+void check_count(const std::string& caller, size_t count) {
   if (count > PTRDIFF_MAX / sizeof(int64_t)) {
-    throw ValueError(who, ": there cannot be ", count, " numbers");
+    throw ValueError(caller, ": there cannot be ", count, " numbers");
   }
 }
 
 // Values of shape [values, ...] for a spec of shape [batch, ?, ...].
-TensorLike ragged(const std::string& who, const keel_tensor& given, const TensorSpec& spec) {
-  check_count(str(who, ", row_splits"), given.row_splits_count);
-  const int64_t count = checked_size(who, given);
+TensorLike ragged(const std::string& caller, const keel_tensor& given, const TensorSpec& spec) {
+  check_count(str(caller, ", row_splits"), given.row_splits_count);
+  const int64_t count = checked_size(caller, given);
   const Shape shape = shape_of(given);
-  check_shape(str(who, ", its values"), spec.shape.without(1).with(0, keel::kUnknown), shape);
+  check_shape(str(caller, ", its values"), spec.shape.without(1).with(0, keel::kUnknown), shape);
   if (given.row_splits_count == 0) {
-    throw ValueError(who, ": a ragged tensor needs row_splits, one more than it has rows");
+    throw ValueError(caller, ": a ragged tensor needs row_splits, one more than it has rows");
   }
   const auto splits = static_cast<int64_t>(given.row_splits_count);
   RaggedTensor out{
-      copied(who, spec.dtype, given.data, given.data_size, count, shape),
-      numbers(str(who, ", row_splits"), given.row_splits, given.row_splits_count, {splits})};
-  out.validate(who);
+      copied(caller, spec.dtype, given.data, given.data_size, count, shape),
+      numbers(str(caller, ", row_splits"), given.row_splits, given.row_splits_count, {splits})};
+  out.validate(caller);
   return out;
 }
 
-TensorLike sparse(const std::string& who, const keel_tensor& given, const TensorSpec& spec) {
-  check_count(str(who, ", indices"), given.indices_count);
-  checked_size(who, given);
+TensorLike sparse(const std::string& caller, const keel_tensor& given, const TensorSpec& spec) {
+  check_count(str(caller, ", indices"), given.indices_count);
+  checked_size(caller, given);
   const Shape shape = shape_of(given);
-  check_shape(who, spec.shape, shape);
+  check_shape(caller, spec.shape, shape);
   const int64_t rank = shape.rank();
   if (rank == 0 || given.indices_count % static_cast<size_t>(rank) != 0) {
-    throw ValueError(who, ": indices of rank ", rank, " come as so many numbers each, received ",
+    throw ValueError(caller, ": indices of rank ", rank, " come as so many numbers each, received ",
                      given.indices_count);
   }
   const int64_t count = static_cast<int64_t>(given.indices_count) / rank;
   SparseTensor out{
-      numbers(str(who, ", indices"), given.indices, given.indices_count, {count, rank}),
-      copied(who, spec.dtype, given.data, given.data_size, count, {count}), shape};
-  out.validate(who);
+      numbers(str(caller, ", indices"), given.indices, given.indices_count, {count, rank}),
+      copied(caller, spec.dtype, given.data, given.data_size, count, {count}), shape};
+  out.validate(caller);
   return out;
 }
 
-TensorLike dense(const std::string& who, const keel_tensor& given, const TensorSpec& spec) {
-  const int64_t count = checked_size(who, given);
+TensorLike dense(const std::string& caller, const keel_tensor& given, const TensorSpec& spec) {
+  const int64_t count = checked_size(caller, given);
   const Shape shape = shape_of(given);
-  check_shape(who, spec.shape, shape);
-  return copied(who, spec.dtype, given.data, given.data_size, count, shape);
+  check_shape(caller, spec.shape, shape);
+  return copied(caller, spec.dtype, given.data, given.data_size, count, shape);
 }
 
-TensorLike tensor_of(const std::string& who, const keel_tensor& given, const TensorSpec& spec) {
-  check_kind(who, given, spec);
+TensorLike tensor_of(const std::string& caller, const keel_tensor& given, const TensorSpec& spec) {
+  check_kind(caller, given, spec);
   switch (spec.layout) {
     case Layout::kRagged:
-      return ragged(who, given, spec);
+      return ragged(caller, given, spec);
     case Layout::kSparse:
-      return sparse(who, given, spec);
+      return sparse(caller, given, spec);
     case Layout::kDense:
       break;
   }
-  return dense(who, given, spec);
+  return dense(caller, given, spec);
 }
 
 int64_t rows_of(const TensorLike& value) {
@@ -306,25 +306,25 @@ int64_t rows_of(const TensorLike& value) {
   return value.tensor().dim(0);
 }
 
-const NamedSpec& spec_named(const char* who, const Served& served, const char* name) {
+const NamedSpec& spec_named(const char* caller, const Served& served, const char* name) {
   std::string names;
   for (const NamedSpec& input : served.inputs) {
     if (input.name == name) return input;
     names += (names.empty() ? "" : ", ") + input.name;
   }
-  throw ValueError(who, ": signature '", served.name, "' has no input '", name, "', it takes {",
+  throw ValueError(caller, ": signature '", served.name, "' has no input '", name, "', it takes {",
                    names, "}");
 }
 
-Tensors inputs_from(const char* who, const Served& served, const keel_tensor* inputs,
+Tensors inputs_from(const char* caller, const Served& served, const keel_tensor* inputs,
                     size_t count) {
-  if (count > 0) deref(inputs, who, "inputs");
+  if (count > 0) deref(inputs, caller, "inputs");
   Tensors::Dict out;
   std::string first;
   for (size_t i = 0; i < count; ++i) {
-    const char* name = &deref(inputs[i].name, who, "the name of an input");
-    const std::string place = str(who, ": input '", name, "'");
-    const TensorSpec& spec = spec_named(who, served, name).spec;
+    const char* name = &deref(inputs[i].name, caller, "the name of an input");
+    const std::string place = str(caller, ": input '", name, "'");
+    const TensorSpec& spec = spec_named(caller, served, name).spec;
     const auto [at, added] = out.emplace(name, tensor_of(place, inputs[i], spec));
     if (!added) throw ValueError(place, " is given twice");
     if (spec.shape.rank() == 0) continue;
@@ -336,7 +336,7 @@ Tensors inputs_from(const char* who, const Served& served, const keel_tensor* in
   }
   for (const NamedSpec& input : served.inputs) {
     if (!out.contains(input.name)) {
-      throw ValueError(who, ": signature '", served.name, "' needs input '", input.name, "'");
+      throw ValueError(caller, ": signature '", served.name, "' needs input '", input.name, "'");
     }
   }
   return out;
@@ -387,9 +387,9 @@ keel_tensor view_of(const Output& output) {
 }
 
 template <class T>
-const T& at_position(const char* who, const std::vector<T>& items, size_t position) {
+const T& at_position(const char* caller, const std::vector<T>& items, size_t position) {
   if (position >= items.size()) {
-    throw ValueError(who, ": position must be below ", items.size(), ", received ", position);
+    throw ValueError(caller, ": position must be below ", items.size(), ", received ", position);
   }
   return items[position];
 }
@@ -406,19 +406,19 @@ keel_spec to_c(const NamedSpec& named) {
 
 using Side = std::vector<NamedSpec> Served::*;
 
-keel_status count_of(const char* who, const keel_model* model, const char* signature, Side side,
+keel_status count_of(const char* caller, const keel_model* model, const char* signature, Side side,
                      size_t* count) {
   return guarded([&] {
-    const Served& served = deref(model, who, "model").at(who, signature);
-    deref(count, who, "count") = (served.*side).size();
+    const Served& served = deref(model, caller, "model").at(caller, signature);
+    deref(count, caller, "count") = (served.*side).size();
   });
 }
 
-keel_status spec_of(const char* who, const keel_model* model, const char* signature, Side side,
+keel_status spec_of(const char* caller, const keel_model* model, const char* signature, Side side,
                     size_t position, keel_spec* spec) {
   return guarded([&] {
-    const Served& served = deref(model, who, "model").at(who, signature);
-    deref(spec, who, "spec") = to_c(at_position(who, served.*side, position));
+    const Served& served = deref(model, caller, "model").at(caller, signature);
+    deref(spec, caller, "spec") = to_c(at_position(caller, served.*side, position));
   });
 }
 
@@ -434,9 +434,9 @@ keel_status keel_set_num_workers(int count) {
 
 keel_status keel_model_load(const char* path, keel_model** model) {
   return guarded([&] {
-    const char* who = "keel_model_load";
-    deref(path, who, "path");
-    deref(model, who, "model");
+    const char* caller = "keel_model_load";
+    deref(path, caller, "path");
+    deref(model, caller, "model");
     auto loaded = std::make_unique<keel_model>();
     for (const auto& [name, signature] : keel::signatures(path)) {
       loaded->served.push_back({.name = name,
@@ -452,17 +452,17 @@ void keel_model_free(keel_model* model) { delete model; }
 
 keel_status keel_signature_count(const keel_model* model, size_t* count) {
   return guarded([&] {
-    const char* who = "keel_signature_count";
-    const keel_model& m = deref(model, who, "model");
-    deref(count, who, "count") = m.served.size();
+    const char* caller = "keel_signature_count";
+    const keel_model& m = deref(model, caller, "model");
+    deref(count, caller, "count") = m.served.size();
   });
 }
 
 keel_status keel_signature_name(const keel_model* model, size_t position, const char** name) {
   return guarded([&] {
-    const char* who = "keel_signature_name";
-    const keel_model& m = deref(model, who, "model");
-    deref(name, who, "name") = at_position(who, m.served, position).name.c_str();
+    const char* caller = "keel_signature_name";
+    const keel_model& m = deref(model, caller, "model");
+    deref(name, caller, "name") = at_position(caller, m.served, position).name.c_str();
   });
 }
 
@@ -487,57 +487,57 @@ keel_status keel_output_spec(const keel_model* model, const char* signature, siz
 keel_status keel_run(const keel_model* model, const char* signature, const keel_tensor* inputs,
                      size_t count, keel_result** result) {
   return guarded([&] {
-    const char* who = "keel_run";
-    const Served& served = deref(model, who, "model").at(who, signature);
-    deref(result, who, "result");
-    *result = run(served, inputs_from(who, served, inputs, count)).release();
+    const char* caller = "keel_run";
+    const Served& served = deref(model, caller, "model").at(caller, signature);
+    deref(result, caller, "result");
+    *result = run(served, inputs_from(caller, served, inputs, count)).release();
   });
 }
 
 keel_status keel_run_examples(const keel_model* model, const char* signature,
                               const keel_string* examples, size_t count, keel_result** result) {
   return guarded([&] {
-    const char* who = "keel_run_examples";
-    const keel_model& m = deref(model, who, "model");
-    deref(result, who, "result");
-    const Served& served = signature == nullptr ? m.for_examples(who) : m.at(who, signature);
+    const char* caller = "keel_run_examples";
+    const keel_model& m = deref(model, caller, "model");
+    deref(result, caller, "result");
+    const Served& served = signature == nullptr ? m.for_examples(caller) : m.at(caller, signature);
     if (!served.takes_examples()) {
-      throw ValueError(who, ": signature '", served.name, "' takes no examples");
+      throw ValueError(caller, ": signature '", served.name, "' takes no examples");
     }
-    if (count > 0) deref(examples, who, "examples");
-    if (count > PTRDIFF_MAX / sizeof *examples) throw ValueError(who, ": count is too large");
+    if (count > 0) deref(examples, caller, "examples");
+    if (count > PTRDIFF_MAX / sizeof *examples) throw ValueError(caller, ": count is too large");
     const auto rows = static_cast<int64_t>(count);
     const Tensor strings =
-        copied(who, DType::kString, examples, count * sizeof *examples, rows, {rows});
+        copied(caller, DType::kString, examples, count * sizeof *examples, rows, {rows});
     *result = run(served, Tensors::dict({{kExamples, TensorLike(strings)}})).release();
   });
 }
 
 keel_status keel_result_count(const keel_result* result, size_t* count) {
   return guarded([&] {
-    const char* who = "keel_result_count";
-    const keel_result& r = deref(result, who, "result");
-    deref(count, who, "count") = r.outputs.size();
+    const char* caller = "keel_result_count";
+    const keel_result& r = deref(result, caller, "result");
+    deref(count, caller, "count") = r.outputs.size();
   });
 }
 
 keel_status keel_result_at(const keel_result* result, size_t position, keel_tensor* output) {
   return guarded([&] {
-    const char* who = "keel_result_at";
-    const keel_result& r = deref(result, who, "result");
-    deref(output, who, "output") = view_of(at_position(who, r.outputs, position));
+    const char* caller = "keel_result_at";
+    const keel_result& r = deref(result, caller, "result");
+    deref(output, caller, "output") = view_of(at_position(caller, r.outputs, position));
   });
 }
 
 keel_status keel_result_find(const keel_result* result, const char* name, keel_tensor* output) {
   return guarded([&] {
-    const char* who = "keel_result_find";
-    const keel_result& r = deref(result, who, "result");
-    deref(name, who, "name");
-    deref(output, who, "output");
+    const char* caller = "keel_result_find";
+    const keel_result& r = deref(result, caller, "result");
+    deref(name, caller, "name");
+    deref(output, caller, "output");
     const auto at =
         std::ranges::find_if(r.outputs, [&](const Output& o) { return o.name == name; });
-    if (at == r.outputs.end()) throw ValueError(who, ": there is no output '", name, "'");
+    if (at == r.outputs.end()) throw ValueError(caller, ": there is no output '", name, "'");
     *output = view_of(*at);
   });
 }

@@ -16,7 +16,7 @@
 namespace keel {
 namespace {
 
-constexpr const char* kWho = "save_model with int8 tables";
+constexpr const char* kCaller = "save_model with int8 tables";
 
 bool has_float_table(const Layer& layer) {
   const auto* const embedding = dynamic_cast<const EmbeddingLayer*>(&layer);
@@ -33,7 +33,7 @@ bool is_graph(const Layer& layer) {
 LayerHandle<Layer> quantized(const EmbeddingLayer& layer) {
   const NoGradient pause;
   const QuantizedTable table =
-      abs_max_quantize(layer.embeddings().read(), str(kWho, ": Embedding '", layer.name(), "'"));
+      abs_max_quantize(layer.embeddings().read(), str(kCaller, ": Embedding '", layer.name(), "'"));
   Config config = layer.get_config();
   config.set("dtype", encode(layer.dtype_policy().with_int8_weights()));
   const LayerHandle<Layer> out = layers::deserialize(
@@ -67,7 +67,7 @@ class Rewriter {
     NodeResults results;
     const auto replaced = [&](const Tensors& tensors) {
       return results.replaced(tensors, [](const TensorLike&) {
-        return str(kWho, ": a tensor of the graph has no producer in it");
+        return str(kCaller, ": a tensor of the graph has no producer in it");
       });
     };
     for (const TensorLike& input : flatten(model.inputs())) results.add(input, input);
@@ -109,7 +109,7 @@ ModelHandle with_int8_tables(const Model& model) {
   require_no_replica("save_model");
   require_built("save_model", model);
   if (const Layer* const unknown = unknown_to_keras(model)) {
-    throw ValueError(kWho, ": ", unknown->class_name(), " '", unknown->name(),
+    throw ValueError(kCaller, ": ", unknown->class_name(), " '", unknown->name(),
                      "' cannot hold them; with for_keras an Embedding stands for TPUEmbedding");
   }
   if (!has_float_table(model)) {
@@ -117,8 +117,8 @@ ModelHandle with_int8_tables(const Model& model) {
     return {kAdopt, std::const_pointer_cast<Model>(self)};
   }
   if (!is_graph(model)) {
-    throw ValueError(kWho, ": only functional and sequential models are rewritten; '", model.name(),
-                     "' is a ", model.class_name());
+    throw ValueError(kCaller, ": only functional and sequential models are rewritten; '",
+                     model.name(), "' is a ", model.class_name());
   }
   return Rewriter().rewrite(model);
 }

@@ -18,29 +18,29 @@ namespace {
 
 enum class Format { kArchive, kWeights, kLegacy };
 
-Format format_of(const char* who, const std::string& path) {
+Format format_of(const char* caller, const std::string& path) {
   if (path.ends_with(".keras")) return Format::kArchive;
   if (path.ends_with(".weights.h5")) return Format::kWeights;
   if (path.ends_with(".h5") || path.ends_with(".hdf5")) return Format::kLegacy;
-  throw ValueError(who,
+  throw ValueError(caller,
                    ": the file's name must end in '.keras', '.weights.h5', '.h5' or '.hdf5', "
                    "received '",
                    path, "'");
 }
 
-Format whole_model_format(const char* who, const std::string& path) {
-  const Format format = format_of(who, path);
+Format whole_model_format(const char* caller, const std::string& path) {
+  const Format format = format_of(caller, path);
   if (format == Format::kWeights) {
-    throw ValueError(who, ": a file '.weights.h5' holds weights alone, received '", path,
+    throw ValueError(caller, ": a file '.weights.h5' holds weights alone, received '", path,
                      "'; use '.keras', or save_weights and load_weights");
   }
   return format;
 }
 
-void check_overwrite(const char* who, const std::string& path, bool overwrite) {
-  distribute::run_collectively(distribute::processes(), who, [&] {
+void check_overwrite(const char* caller, const std::string& path, bool overwrite) {
+  distribute::run_collectively(distribute::processes(), caller, [&] {
     if (!overwrite && std::filesystem::exists(path)) {
-      throw ValueError(who, ": ", path, " exists, and overwrite is false");
+      throw ValueError(caller, ": ", path, " exists, and overwrite is false");
     }
   });
 }

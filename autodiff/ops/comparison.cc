@@ -217,9 +217,9 @@ class ZerosLike final : public Op {
   bool differentiable() const override { return false; }
 };
 
-void check_bools(const char* who, const Tensor& a, const Tensor& b) {
+void check_bools(const char* caller, const Tensor& a, const Tensor& b) {
   if (a.dtype() == DType::kBool && b.dtype() == DType::kBool) return;
-  throw TypeError(who, ": needs bools, received ", a.dtype(), " and ", b.dtype());
+  throw TypeError(caller, ": needs bools, received ", a.dtype(), " and ", b.dtype());
 }
 
 }  // namespace

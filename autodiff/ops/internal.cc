@@ -4,21 +4,21 @@
 
 namespace keel::ops::internal {
 
-void check_floating(const char* who, const TensorSpec& x) {
+void check_floating(const char* caller, const TensorSpec& x) {
   if (!is_floating(x.dtype)) {
-    throw TypeError(who, ": needs float32 or float64, received ", x.dtype);
+    throw TypeError(caller, ": needs float32 or float64, received ", x.dtype);
   }
 }
 
-void check_numeric(const char* who, const TensorSpec& x) {
+void check_numeric(const char* caller, const TensorSpec& x) {
   if (!is_floating(x.dtype) && !is_integer(x.dtype)) {
-    throw TypeError(who, ": needs a numeric dtype, received ", x.dtype);
+    throw TypeError(caller, ": needs a numeric dtype, received ", x.dtype);
   }
 }
 
-void check_same_dtype(const char* who, const TensorSpec& a, const TensorSpec& b) {
+void check_same_dtype(const char* caller, const TensorSpec& a, const TensorSpec& b) {
   if (a.dtype != b.dtype) {
-    throw TypeError(who, ": operands need one dtype, received ", a.dtype, " and ", b.dtype);
+    throw TypeError(caller, ": operands need one dtype, received ", a.dtype, " and ", b.dtype);
   }
 }
 

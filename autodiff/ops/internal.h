@@ -13,10 +13,10 @@ namespace keel::ops::internal {
 
 inline constexpr int64_t kGrain = 16384;  // elements of one block of a parallel loop
 
-// TypeError, naming `who`, unless the operand is as the name says.
-void check_floating(const char* who, const TensorSpec& x);
-void check_numeric(const char* who, const TensorSpec& x);
-void check_same_dtype(const char* who, const TensorSpec& a, const TensorSpec& b);
+// TypeError, naming `caller`, unless the operand is as the name says.
+void check_floating(const char* caller, const TensorSpec& x);
+void check_numeric(const char* caller, const TensorSpec& x);
+void check_same_dtype(const char* caller, const TensorSpec& a, const TensorSpec& b);
 
 // The precision of a float32 product computed now: the highest where no tape is in use.
 MatmulPrecision precision_of_step();

@@ -44,9 +44,9 @@ double row_sum(const T* a, const T* b, int64_t n) {
   return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
 }
 
-void check_row(const char* who, const TensorSpec& x) {
-  ops::internal::check_floating(who, x);
-  if (x.shape.rank() == 0) throw ValueError(who, ": needs an axis, received a scalar");
+void check_row(const char* caller, const TensorSpec& x) {
+  ops::internal::check_floating(caller, x);
+  if (x.shape.rank() == 0) throw ValueError(caller, ": needs an axis, received a scalar");
 }
 
 Tensor softmax_gradient(const Tensor& y, const Tensor& dy);

@@ -13,14 +13,14 @@ using ops::internal::kGrain;
 
 // ---- Axes.
 
-std::vector<bool> reduced_axes(const char* who, const Shape& x, const std::vector<int>& axes) {
+std::vector<bool> reduced_axes(const char* caller, const Shape& x, const std::vector<int>& axes) {
   std::vector<bool> reduced(x.rank(), axes.empty());
   for (int axis : axes) {
     if (axis < -x.rank() || axis >= x.rank()) {
-      throw ValueError(who, ": axis ", axis, " is out of range for shape ", x);
+      throw ValueError(caller, ": axis ", axis, " is out of range for shape ", x);
     }
     const int at = axis < 0 ? axis + x.rank() : axis;
-    if (reduced[at]) throw ValueError(who, ": axis ", axis, " is given twice");
+    if (reduced[at]) throw ValueError(caller, ": axis ", axis, " is given twice");
     reduced[at] = true;
   }
   return reduced;
@@ -229,16 +229,16 @@ void reduce(const Tensor& x, const std::vector<bool>& reduced, Tensor& y, const 
 
 class Reduction : public Op {
  public:
-  Reduction(std::string class_name, const char* who, std::vector<int> axes, bool keepdims)
-      : Op(std::move(class_name)), who_(who), axes_(std::move(axes)), keepdims_(keepdims) {}
+  Reduction(std::string class_name, const char* caller, std::vector<int> axes, bool keepdims)
+      : Op(std::move(class_name)), caller_(caller), axes_(std::move(axes)), keepdims_(keepdims) {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const final {
     check(in[0]);
-    const std::vector<bool> reduced = reduced_axes(who_, in[0].shape, axes_);
+    const std::vector<bool> reduced = reduced_axes(caller_, in[0].shape, axes_);
     return {{.shape = reduced_shape(in[0].shape, reduced, keepdims_), .dtype = in[0].dtype}};
   }
   std::vector<Tensor> compute(std::span<const Tensor> in) const final {
-    const std::vector<bool> reduced = reduced_axes(who_, in[0].shape(), axes_);
+    const std::vector<bool> reduced = reduced_axes(caller_, in[0].shape(), axes_);
     Tensor y =
         Tensor::uninitialized(reduced_shape(in[0].shape(), reduced, keepdims_), in[0].dtype());
     run(in[0], reduced, y);
@@ -248,15 +248,15 @@ class Reduction : public Op {
  protected:
   // A tensor of the result's shape with the reduced axes back as ones.
   Tensor with_axes(const Tensor& y, const Shape& x) const {
-    return ops::reshape(y, reduced_shape(x, reduced_axes(who_, x, axes_), true));
+    return ops::reshape(y, reduced_shape(x, reduced_axes(caller_, x, axes_), true));
   }
 
-  const char* const who_;
+  const char* const caller_;
   const std::vector<int> axes_;
   const bool keepdims_;
 
  private:
-  virtual void check(const TensorSpec& x) const { ops::internal::check_numeric(who_, x); }
+  virtual void check(const TensorSpec& x) const { ops::internal::check_numeric(caller_, x); }
   virtual void run(const Tensor& x, const std::vector<bool>& reduced, Tensor& y) const = 0;
 };
 
@@ -273,7 +273,7 @@ class ReduceSum final : public Reduction {
 
  private:
   void run(const Tensor& x, const std::vector<bool>& reduced, Tensor& y) const override {
-    visit_numeric(x.dtype(), who_, [&]<class T>(const T&) {
+    visit_numeric(x.dtype(), caller_, [&]<class T>(const T&) {
       reduce<Sum<T>, T>(x, reduced, y, [](auto total) { return static_cast<T>(total); });
     });
   }
@@ -295,10 +295,10 @@ class Mean final : public Reduction {
   static double count(const Shape& x, int64_t results) {
     return results == 0 ? 1 : static_cast<double>(x.size()) / static_cast<double>(results);
   }
-  void check(const TensorSpec& x) const override { ops::internal::check_floating(who_, x); }
+  void check(const TensorSpec& x) const override { ops::internal::check_floating(caller_, x); }
   void run(const Tensor& x, const std::vector<bool>& reduced, Tensor& y) const override {
     const double n = count(x.shape(), y.size());
-    visit_floating(x.dtype(), who_, [&]<class T>(const T&) {
+    visit_floating(x.dtype(), caller_, [&]<class T>(const T&) {
       reduce<Sum<T>, T>(x, reduced, y, [n](double total) { return static_cast<T>(total / n); });
     });
   }
@@ -321,9 +321,9 @@ class Extremum final : public Reduction {
  private:
   void run(const Tensor& x, const std::vector<bool>& reduced, Tensor& y) const override {
     if (x.size() == 0 && y.size() > 0) {
-      throw ValueError(who_, ": needs at least one element, received shape ", x.shape());
+      throw ValueError(caller_, ": needs at least one element, received shape ", x.shape());
     }
-    visit_numeric(x.dtype(), who_, [&]<class T>(const T&) {
+    visit_numeric(x.dtype(), caller_, [&]<class T>(const T&) {
       const auto same = [](T total) { return total; };
       if (least_) {
         reduce<Least<T>, T>(x, reduced, y, same);

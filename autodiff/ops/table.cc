@@ -14,38 +14,38 @@ using ops::Combiner;
 using ops::internal::kGrain;
 
 // int64 as the kernels take them.
-Tensor ids64(const char* who, const Tensor& ids) {
+Tensor ids64(const char* caller, const Tensor& ids) {
   if (ids.dtype() != DType::kInt32 && ids.dtype() != DType::kInt64) {
-    throw TypeError(who, ": ids need int32 or int64, received ", ids.dtype());
+    throw TypeError(caller, ": ids need int32 or int64, received ", ids.dtype());
   }
   return ops::cast(ids, DType::kInt64);
 }
 
-void check_rank(const char* who, const char* what, const Shape& shape, int rank) {
+void check_rank(const char* caller, const char* what, const Shape& shape, int rank) {
   if (shape.rank() != rank) {
-    throw ValueError(who, ": ", what, " needs rank ", rank, ", received shape ", shape);
+    throw ValueError(caller, ": ", what, " needs rank ", rank, ", received shape ", shape);
   }
 }
 
-void check_one_length(const char* who, const char* what, const Shape& a, const char* other,
+void check_one_length(const char* caller, const char* what, const Shape& a, const char* other,
                       const Shape& b) {
   if (!compatible(a.slice(0, 1), b.slice(0, 1))) {
-    throw ValueError(who, ": ", what, " and ", other, " need one length, received shapes ", a,
+    throw ValueError(caller, ": ", what, " and ", other, " need one length, received shapes ", a,
                      " and ", b);
   }
 }
 
-void check_ids(const char* who, std::span<const int64_t> ids, int64_t rows) {
+void check_ids(const char* caller, std::span<const int64_t> ids, int64_t rows) {
   if (kernels::all_in_range(ids, rows)) return;
   const auto at = std::ranges::find_if(ids, [rows](int64_t id) { return id < 0 || id >= rows; });
-  throw ValueError(who, ": id ", *at, " is outside the table of ", rows, " rows at position ",
+  throw ValueError(caller, ": id ", *at, " is outside the table of ", rows, " rows at position ",
                    at - ids.begin());
 }
 
-void check_splits(const char* who, std::span<const int64_t> splits, int64_t n) {
+void check_splits(const char* caller, std::span<const int64_t> splits, int64_t n) {
   if (splits.empty() || splits.front() != 0 || splits.back() != n ||
       !std::ranges::is_sorted(splits)) {
-    throw ValueError(who, ": row_splits must rise from 0 to the ", n, " ids");
+    throw ValueError(caller, ": row_splits must rise from 0 to the ", n, " ids");
   }
 }
 
@@ -100,14 +100,14 @@ class GatherQuantized final : public Op {
   GatherQuantized() : Op("GatherQuantized") {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
-    constexpr const char* kWho = "gather_quantized";
+    constexpr const char* kCaller = "gather_quantized";
     if (in[0].dtype != DType::kInt8 || in[1].dtype != DType::kFloat32) {
-      throw TypeError(kWho, ": needs codes of int8 and scales of float32, received ", in[0].dtype,
-                      " and ", in[1].dtype);
+      throw TypeError(kCaller, ": needs codes of int8 and scales of float32, received ",
+                      in[0].dtype, " and ", in[1].dtype);
     }
-    check_rank(kWho, "codes", in[0].shape, 2);
-    check_rank(kWho, "scales", in[1].shape, 1);
-    check_one_length(kWho, "codes", in[0].shape, "scales", in[1].shape);
+    check_rank(kCaller, "codes", in[0].shape, 2);
+    check_rank(kCaller, "scales", in[1].shape, 1);
+    check_one_length(kCaller, "codes", in[0].shape, "scales", in[1].shape);
     return {{.shape = in[2].shape + in[0].shape.slice(1, 2), .dtype = DType::kFloat32}};
   }
   std::vector<Tensor> compute(std::span<const Tensor> in) const override {
@@ -239,20 +239,20 @@ class EmbeddingPool final : public Op {
   explicit EmbeddingPool(Combiner combiner) : Op("EmbeddingPool"), combiner_(combiner) {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
-    const char* who = "embedding_pool";
-    ops::internal::check_floating(who, in[0]);
-    check_rank(who, "table", in[0].shape, 2);
-    check_rank(who, "ids", in[1].shape, 1);
-    check_rank(who, "row_splits", in[2].shape, 1);
+    const char* caller = "embedding_pool";
+    ops::internal::check_floating(caller, in[0]);
+    check_rank(caller, "table", in[0].shape, 2);
+    check_rank(caller, "ids", in[1].shape, 1);
+    check_rank(caller, "row_splits", in[2].shape, 1);
     if (in[2].dtype != DType::kInt64) {
-      throw TypeError(who, ": row_splits need int64, received ", in[2].dtype);
+      throw TypeError(caller, ": row_splits need int64, received ", in[2].dtype);
     }
     if (in.size() > 3) {
       if (in[3].dtype != DType::kFloat32) {
-        throw TypeError(who, ": weights need float32, received ", in[3].dtype);
+        throw TypeError(caller, ": weights need float32, received ", in[3].dtype);
       }
-      check_rank(who, "weights", in[3].shape, 1);
-      check_one_length(who, "ids", in[1].shape, "weights", in[3].shape);
+      check_rank(caller, "weights", in[3].shape, 1);
+      check_one_length(caller, "ids", in[1].shape, "weights", in[3].shape);
     }
     const int64_t splits = in[2].shape[0];
     return {{.shape = {splits <= 0 ? splits : splits - 1, in[0].shape[1]}, .dtype = in[0].dtype}};

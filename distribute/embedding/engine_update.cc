@@ -219,11 +219,11 @@ void EmbeddingEngine::State::step_listed(Communicator& communicator, const Pendi
       continue;
     }
     const auto& sample = lists[placement.first_local()].ids;
-    const auto boundary = [&](int64_t share) {
-      if (share == 0) return int64_t{0};
-      if (share == local) return std::numeric_limits<int64_t>::max();
-      return sample.empty() ? tables()[t].rows * share / local
-                            : sample[std::ssize(sample) * share / local];
+    const auto boundary = [&](int64_t all_gather_shards) {
+      if (all_gather_shards == 0) return int64_t{0};
+      if (all_gather_shards == local) return std::numeric_limits<int64_t>::max();
+      return sample.empty() ? tables()[t].rows * all_gather_shards / local
+                            : sample[std::ssize(sample) * all_gather_shards / local];
     };
     KWayMerge merge(lists, boundary(me), boundary(me + 1), held[t],
                     update.use_gradient_accumulation);

@@ -58,7 +58,7 @@ class TPUStrategy::Threads {
  private:
   void begin_all(ReplicaScheduler::Lock& lock) {
     for (int r = 0; r < std::ssize(threads_); ++r) turns_.make_ready(r);
-    turns_.deal(lock, true);
+    turns_.dispatch(lock, true);
   }
 
   void stop() {

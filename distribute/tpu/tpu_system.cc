@@ -22,8 +22,8 @@ void forget_strategies_that_are_gone(Systems& s) {
   std::erase_if(s.engines, [](const auto& entry) { return entry.first.expired(); });
 }
 
-[[noreturn]] void refuse(const char* who) {
-  throw RuntimeError(who,
+[[noreturn]] void refuse(const char* caller) {
+  throw RuntimeError(caller,
                      ": the strategy's accelerator already runs an embedding engine; a program has "
                      "one TPUEmbedding at a time. Destroy the other, or call "
                      "initialize_tpu_system, which clears its tables");
@@ -32,12 +32,12 @@ void forget_strategies_that_are_gone(Systems& s) {
 }  // namespace
 
 void set_live_engine(const Strategy& strategy, const std::shared_ptr<EmbeddingEngine>& engine,
-                     const char* who) {
+                     const char* caller) {
   Systems& s = systems();
   const std::lock_guard lock(s.mutex);
   forget_strategies_that_are_gone(s);
   std::weak_ptr<EmbeddingEngine>& slot = s.engines[strategy.lifetime()];
-  if (!slot.expired()) refuse(who);
+  if (!slot.expired()) refuse(caller);
   slot = engine;
 }
 
@@ -48,8 +48,8 @@ std::shared_ptr<EmbeddingEngine> live_engine(const Strategy& strategy) {
   return it == s.engines.end() ? nullptr : it->second.lock();
 }
 
-void require_no_live_engine(const Strategy& strategy, const char* who) {
-  if (live_engine(strategy) != nullptr) refuse(who);
+void require_no_live_engine(const Strategy& strategy, const char* caller) {
+  if (live_engine(strategy) != nullptr) refuse(caller);
 }
 
 void initialize_tpu_system(const Strategy& strategy) {

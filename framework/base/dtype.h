@@ -63,22 +63,22 @@ struct DTypeOf<std::string> {
 template <class T>
 concept Element = requires { DTypeOf<T>::kValue; };
 
-// Calls fn(T{}) with the C++ type of a floating dtype. TypeError, naming `who`, for others.
+// Calls fn(T{}) with the C++ type of a floating dtype. TypeError, naming `caller`, for others.
 template <class Fn>
-decltype(auto) visit_floating(DType dtype, const char* who, Fn&& fn) {
+decltype(auto) visit_floating(DType dtype, const char* caller, Fn&& fn) {
   switch (dtype) {
     case DType::kFloat32:
       return fn(float{});
     case DType::kFloat64:
       return fn(double{});
     default:
-      throw TypeError(who, ": needs float32 or float64, received ", dtype);
+      throw TypeError(caller, ": needs float32 or float64, received ", dtype);
   }
 }
 
 // The same for every dtype with arithmetic (bool, int8 and string are refused).
 template <class Fn>
-decltype(auto) visit_numeric(DType dtype, const char* who, Fn&& fn) {
+decltype(auto) visit_numeric(DType dtype, const char* caller, Fn&& fn) {
   switch (dtype) {
     case DType::kFloat32:
       return fn(float{});
@@ -91,7 +91,7 @@ decltype(auto) visit_numeric(DType dtype, const char* who, Fn&& fn) {
     case DType::kUint8:
       return fn(uint8_t{});
     default:
-      throw TypeError(who, ": needs a numeric dtype, received ", dtype);
+      throw TypeError(caller, ": needs a numeric dtype, received ", dtype);
   }
 }
 

@@ -84,7 +84,7 @@ std::ostream& operator<<(std::ostream& out, const Shape& shape) {
   return out << (shape.rank() == 1 ? ",)" : ")");
 }
 
-Shape broadcast_shapes(const Shape& a, const Shape& b, const char* who) {
+Shape broadcast_shapes(const Shape& a, const Shape& b, const char* caller) {
   const int rank = std::max(a.rank(), b.rank());
   std::vector<int64_t> dims(rank);
   for (int i = 1; i <= rank; ++i) {
@@ -98,7 +98,7 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* who) {
     } else if (x == kUnknown || y == kUnknown) {
       out = std::max(x, y);
     } else {
-      throw ValueError(who, ": shapes ", a, " and ", b, " do not broadcast");
+      throw ValueError(caller, ": shapes ", a, " and ", b, " do not broadcast");
     }
   }
   return Shape(dims);

@@ -48,8 +48,8 @@ class Shape {
 };
 
 // Shape of a op b under numpy broadcasting. An unknown dimension against 1 or itself stays
-// unknown; against a known one it becomes that. ValueError, naming `who`, if they do not agree.
-Shape broadcast_shapes(const Shape& a, const Shape& b, const char* who);
+// unknown; against a known one it becomes that. ValueError, naming `caller`, if they do not agree.
+Shape broadcast_shapes(const Shape& a, const Shape& b, const char* caller);
 
 // True if every dimension known on both sides agrees and the ranks are equal.
 bool compatible(const Shape& a, const Shape& b);

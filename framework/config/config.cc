@@ -112,10 +112,10 @@ void decode(const Config& c, Shape& v) {
 
 void config_internal::reject_unknown_keys(const Config& config,
                                           const std::vector<std::string>& known,
-                                          const std::string& who) {
+                                          const std::string& caller) {
   for (const auto& [key, value] : config.entries()) {
     if (!value.is_null() && std::ranges::find(known, key) == known.end()) {
-      throw ValueError(who, ": unknown config key '", key, "'");
+      throw ValueError(caller, ": unknown config key '", key, "'");
     }
   }
 }

@@ -138,14 +138,14 @@ Config to_config(const Options& options) {
 
 namespace config_internal {
 void reject_unknown_keys(const Config& config, const std::vector<std::string>& known,
-                         const std::string& who);
+                         const std::string& caller);
 }
 
 // ValueError for a key that `fields` does not list, TypeError for a value of a wrong kind; both
-// name `who` and the key. Keys left out keep their defaults. So do keys whose value is null, unless
-// null is a value of the field, and an unlisted key may be null: it asks for nothing.
+// name `caller` and the key. Keys left out keep their defaults. So do keys whose value is null,
+// unless null is a value of the field, and an unlisted key may be null: it asks for nothing.
 template <class Options>
-Options from_config(const Config& config, const std::string& who) {
+Options from_config(const Config& config, const std::string& caller) {
   Options out;
   std::vector<std::string> known;
   Options::fields(out, [&](const char* name, auto& value) {
@@ -156,10 +156,10 @@ Options from_config(const Config& config, const std::string& who) {
       decode(*found, value);
     } catch (const TypeError& error) {
       if (found->is_null()) return;
-      throw TypeError(who, ": config key '", name, "': ", error.what());
+      throw TypeError(caller, ": config key '", name, "': ", error.what());
     }
   });
-  config_internal::reject_unknown_keys(config, known, who);
+  config_internal::reject_unknown_keys(config, known, caller);
   return out;
 }
 

@@ -186,10 +186,10 @@ Tensors stacked(const std::vector<Block>& blocks) {
   return concat_rows(parts);
 }
 
-void check_values(const Tensors& tensors, const char* who) {
+void check_values(const Tensors& tensors, const char* caller) {
   for_each_leaf(tensors, [&](const std::string& path, const TensorLike& leaf) {
     if (!leaf.values() || leaf.is_symbolic()) {
-      throw ValueError(who, ": needs tensors with values, received ",
+      throw ValueError(caller, ": needs tensors with values, received ",
                        leaf.values() ? "a symbolic one" : "an empty one", place(path));
     }
   });

@@ -25,19 +25,20 @@ int window_bits(Compression compression) {
   return compression == Compression::kGzip ? MAX_WBITS + 16 : MAX_WBITS;
 }
 
-std::FILE* opened(const std::string& name, const char* mode, const std::string& who) {
+std::FILE* opened(const std::string& name, const char* mode, const std::string& caller) {
   std::FILE* const file = std::fopen(name.c_str(), mode);
-  if (file == nullptr) throw IoError(who, ": cannot open '", name, "': ", reason());
+  if (file == nullptr) throw IoError(caller, ": cannot open '", name, "': ", reason());
   return file;
 }
 
 }  // namespace
 
-Compression compression_from_name(const std::string& who, const std::string& name) {
+Compression compression_from_name(const std::string& caller, const std::string& name) {
   if (name.empty()) return Compression::kNone;
   if (name == "GZIP") return Compression::kGzip;
   if (name == "ZLIB") return Compression::kZlib;
-  throw ValueError(who, ": compression_type must be '', 'GZIP' or 'ZLIB', received '", name, "'");
+  throw ValueError(caller, ": compression_type must be '', 'GZIP' or 'ZLIB', received '", name,
+                   "'");
 }
 
 struct CompressedReader::Inflater {
@@ -53,10 +54,10 @@ struct CompressedReader::Inflater {
 };
 
 CompressedReader::CompressedReader(const std::filesystem::path& file, Compression compression,
-                                   int64_t buffer_size, std::string who)
-    : name_(file.string()), who_(std::move(who)), file_(opened(name_, "rb", who_)) {
+                                   int64_t buffer_size, std::string caller)
+    : name_(file.string()), caller_(std::move(caller)), file_(opened(name_, "rb", caller_)) {
   if (buffer_size < 1) {
-    throw ValueError(who_, ": needs a buffer of at least 1 byte, received ", buffer_size);
+    throw ValueError(caller_, ": needs a buffer of at least 1 byte, received ", buffer_size);
   }
   std::setvbuf(file_.get(), nullptr, _IONBF, 0);
   buffer_.resize(static_cast<size_t>(buffer_size));
@@ -66,7 +67,7 @@ CompressedReader::CompressedReader(const std::filesystem::path& file, Compressio
 CompressedReader::~CompressedReader() = default;
 
 std::string CompressedReader::place(uint64_t offset) const {
-  return str(who_, ": file '", name_, "', offset ", offset);
+  return str(caller_, ": file '", name_, "', offset ", offset);
 }
 
 size_t CompressedReader::read(char* out, size_t size) {
@@ -112,7 +113,7 @@ void CompressedReader::refill() {
 size_t CompressedReader::read_file(char* out, size_t size) {
   const size_t received = std::fread(out, 1, size, file_.get());
   if (received < size && std::ferror(file_.get()) != 0) {
-    throw IoError(who_, ": cannot read '", name_, "': ", reason());
+    throw IoError(caller_, ": cannot read '", name_, "': ", reason());
   }
   file_bytes_ += received;
   return received;
@@ -166,8 +167,8 @@ struct CompressedWriter::Deflater {
 };
 
 CompressedWriter::CompressedWriter(const std::filesystem::path& file, Compression compression,
-                                   std::string who)
-    : name_(file.string()), who_(std::move(who)), file_(opened(name_, "wb", who_)) {
+                                   std::string caller)
+    : name_(file.string()), caller_(std::move(caller)), file_(opened(name_, "wb", caller_)) {
   if (compression != Compression::kNone) deflater_ = std::make_unique<Deflater>(compression);
 }
 
@@ -179,7 +180,7 @@ CompressedWriter::~CompressedWriter() {
 }
 
 void CompressedWriter::fail() const {
-  throw IoError(who_, ": cannot write '", name_, "': ", reason());
+  throw IoError(caller_, ": cannot write '", name_, "': ", reason());
 }
 
 void CompressedWriter::write_file(const char* bytes, size_t size) {
@@ -204,7 +205,7 @@ void CompressedWriter::deflate_all(std::string_view bytes, int mode) {
 }
 
 void CompressedWriter::write(std::string_view bytes) {
-  if (closed()) throw RuntimeError(who_, ": '", name_, "' is closed");
+  if (closed()) throw RuntimeError(caller_, ": '", name_, "' is closed");
   if (deflater_ == nullptr) return write_file(bytes.data(), bytes.size());
   deflate_all(bytes, Z_NO_FLUSH);
 }

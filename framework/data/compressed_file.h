@@ -16,14 +16,14 @@ namespace keel::data {
 
 enum class Compression { kNone, kGzip, kZlib };
 
-// "", "GZIP" or "ZLIB", as TensorFlow names them. ValueError, naming `who`, for others.
-Compression compression_from_name(const std::string& who, const std::string& name);
+// "", "GZIP" or "ZLIB", as TensorFlow names them. ValueError, naming `caller`, for others.
+Compression compression_from_name(const std::string& caller, const std::string& name);
 
 class CompressedReader {
  public:
-  // IoError, naming `who`, if the file cannot be opened. Errors of read() name it too.
+  // IoError, naming `caller`, if the file cannot be opened. Errors of read() name it too.
   CompressedReader(const std::filesystem::path& file, Compression compression, int64_t buffer_size,
-                   std::string who);
+                   std::string caller);
   ~CompressedReader();
 
   // Copies the next `size` bytes; fewer only at the end. Returns how many. IoError for a file that
@@ -50,7 +50,7 @@ class CompressedReader {
   size_t inflate_some(char* out, size_t size);
 
   const std::string name_;
-  const std::string who_;
+  const std::string caller_;
   std::unique_ptr<std::FILE, Close> file_;
   std::unique_ptr<Inflater> inflater_;  // null if not compressed
   std::vector<char> buffer_;            // of bytes to give
@@ -63,8 +63,8 @@ class CompressedReader {
 
 class CompressedWriter {
  public:
-  // Makes the file, or empties one that is there. IoError, naming `who`, if that cannot be.
-  CompressedWriter(const std::filesystem::path& file, Compression compression, std::string who);
+  // Makes the file, or empties one that is there. IoError, naming `caller`, if that cannot be.
+  CompressedWriter(const std::filesystem::path& file, Compression compression, std::string caller);
   ~CompressedWriter();  // closes, without a word of errors
 
   // IoError if the disk refuses, as in the members below.
@@ -85,7 +85,7 @@ class CompressedWriter {
   [[noreturn]] void fail() const;
 
   const std::string name_;
-  const std::string who_;
+  const std::string caller_;
   std::unique_ptr<std::FILE, Close> file_;
   std::unique_ptr<Deflater> deflater_;  // null if not compressed
 };

@@ -11,7 +11,7 @@
 namespace keel::data {
 namespace {
 
-constexpr const char* kWho = "parse_example";
+constexpr const char* kCaller = "parse_example";
 constexpr int64_t kExamplesOfBlock = 64;
 
 // One feature as parsing needs it.
@@ -25,16 +25,16 @@ struct Wanted {
   Tensor default_values = {};  // of that shape, or empty
 };
 
-Tensor default_values_of(const std::string& who, const FixedLenFeature& spec) {
+Tensor default_values_of(const std::string& caller, const FixedLenFeature& spec) {
   const Tensor& given = spec.default_value;
   if (!given) return {};
   if (given.dtype() != spec.dtype) {
-    throw TypeError(who, ": needs a default value of its dtype ", spec.dtype, ", received ",
+    throw TypeError(caller, ": needs a default value of its dtype ", spec.dtype, ", received ",
                     given.dtype());
   }
   if (given.shape() == spec.shape) return given;
   if (given.rank() != 0) {
-    throw ValueError(who, ": needs a default value that is a scalar or of shape ", spec.shape,
+    throw ValueError(caller, ": needs a default value that is a scalar or of shape ", spec.shape,
                      ", received ", given.shape());
   }
   return visit_any(spec.dtype,
@@ -42,20 +42,20 @@ Tensor default_values_of(const std::string& who, const FixedLenFeature& spec) {
 }
 
 Wanted wanted(const std::string& name, const FeatureSpec& spec) {
-  const std::string who = str(kWho, ": feature '", name, "'");
+  const std::string caller = str(kCaller, ": feature '", name, "'");
   Wanted out{.name = name, .dtype = dtype_of(spec), .kind = list_kind_of(dtype_of(spec))};
   if (out.kind == ListKind::kMissing) {
-    throw TypeError(who, ": needs float32, int64 or string, received ", out.dtype);
+    throw TypeError(caller, ": needs float32, int64 or string, received ", out.dtype);
   }
   out.layout = parsed_spec(spec).layout;
   if (const auto* fixed = std::get_if<FixedLenFeature>(&spec)) {
     if (!fixed->shape.fully_defined()) {
-      throw ValueError(who, ": needs a shape whose dimensions are all known, received ",
+      throw ValueError(caller, ": needs a shape whose dimensions are all known, received ",
                        fixed->shape);
     }
     out.shape = fixed->shape;
     out.count = fixed->shape.size();
-    out.default_values = default_values_of(who, *fixed);
+    out.default_values = default_values_of(caller, *fixed);
   }
   return out;
 }
@@ -150,7 +150,7 @@ class Batch {
 
   template <class... Args>
   [[noreturn]] static void fail(int64_t example, const Wanted& feature, const Args&... what) {
-    throw ValueError(kWho, ": example ", example, ", feature '", feature.name, "': ", what...);
+    throw ValueError(kCaller, ": example ", example, ", feature '", feature.name, "': ", what...);
   }
 
   void read_example(int64_t i, NameFinder& finder, std::vector<ValueList>& lists) {
@@ -163,7 +163,7 @@ class Batch {
           if (f >= 0 && !find_list(feature, lists[f])) broken = &features_[f];
         });
     if (broken != nullptr) fail(i, *broken, "its bytes are malformed");
-    if (!whole) throw ValueError(kWho, ": example ", i, ": its bytes are no tf.Example");
+    if (!whole) throw ValueError(kCaller, ": example ", i, ": its bytes are no tf.Example");
     for (size_t f = 0; f < features_.size(); ++f) read_feature(i, features_[f], lists[f], f);
   }
 
@@ -171,7 +171,7 @@ class Batch {
     Column& column = columns_[f];
     const bool missing = list.kind == ListKind::kMissing;
     if (!missing && list.kind != feature.kind) {
-      throw TypeError(kWho, ": example ", i, ", feature '", feature.name, "': expected ",
+      throw TypeError(kCaller, ": example ", i, ", feature '", feature.name, "': expected ",
                       feature.dtype, ", received ", dtype_of_list(list.kind));
     }
     const int64_t count = missing ? 0 : count_values(list);
@@ -270,7 +270,7 @@ struct ExampleParser::Plan {
 };
 
 ExampleParser::ExampleParser(FeatureSpecs specs) {
-  if (specs.empty()) throw ValueError(kWho, ": needs a feature to parse, received none");
+  if (specs.empty()) throw ValueError(kCaller, ": needs a feature to parse, received none");
   auto plan = std::make_shared<Plan>();
   for (const auto& [name, spec] : specs) plan->features.push_back(wanted(name, spec));
   plan->specs = std::move(specs);
@@ -282,10 +282,10 @@ const FeatureSpecs& ExampleParser::specs() const { return plan_->specs; }
 Tensors ExampleParser::operator()(const Tensors& serialized) const {
   const Tensor examples = serialized.tensor();
   if (examples.dtype() != DType::kString) {
-    throw TypeError(kWho, ": needs serialized examples, strings, received ", examples.dtype());
+    throw TypeError(kCaller, ": needs serialized examples, strings, received ", examples.dtype());
   }
   if (examples.rank() != 1) {
-    throw ValueError(kWho, ": needs serialized examples of shape [batch], received ",
+    throw ValueError(kCaller, ": needs serialized examples of shape [batch], received ",
                      examples.shape());
   }
   return Batch(plan_->features, examples.data<std::string>()).parse();

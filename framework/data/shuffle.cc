@@ -16,9 +16,9 @@ namespace keel::data {
 namespace {
 
 // uniform_int with another bound for each number.
-class Draws {
+class RandomDraws {
  public:
-  Draws(RandomStream stream, uint64_t lane) : stream_(stream), lane_(lane) {}
+  RandomDraws(RandomStream stream, uint64_t lane) : stream_(stream), lane_(lane) {}
 
   int64_t next(int64_t places) {
     if (drawn_ % 2 == 0) words_ = stream_.bits(drawn_ / 2, lane_);
@@ -283,7 +283,7 @@ class RowSlots : public Slots {
 class ShuffleIterator : public BlockIterator {
  public:
   ShuffleIterator(std::unique_ptr<BlockIterator> input, Element source, int64_t buffer_size,
-                  Draws draws)
+                  RandomDraws draws)
       : input_(std::move(input)),
         source_(std::move(source)),
         buffer_size_(buffer_size),
@@ -339,7 +339,7 @@ class ShuffleIterator : public BlockIterator {
   const std::unique_ptr<BlockIterator> input_;
   const Element source_;  // of all blocks of the input, or null
   const int64_t buffer_size_;
-  Draws draws_;
+  RandomDraws draws_;
   std::unique_ptr<Slots> slots_;
   bool whole_ = false;
   int64_t size_ = 0;  // elements in the buffer
@@ -358,7 +358,7 @@ class ShuffleStage : public Stage {
   std::unique_ptr<BlockIterator> iterate(const Run& run) const override {
     const uint64_t iteration = reshuffle_ ? run.numbers->at(this) + run.epoch : 0;
     return std::make_unique<ShuffleIterator>(input().iterate(run), input().source(), buffer_size_,
-                                             Draws(stream_, iteration));
+                                             RandomDraws(stream_, iteration));
   }
   int64_t unbatched_cardinality() const override { return input().unbatched_cardinality(); }
   Element source() const override { return input().source(); }

@@ -91,22 +91,22 @@ class GeneratorStage : public Stage {
 };
 
 void check_row(const std::string& path, const TensorLike& leaf) {
-  constexpr const char* kWho = "Dataset.from_tensor_slices";
+  constexpr const char* kCaller = "Dataset.from_tensor_slices";
   int rank = 0;
   switch (leaf.layout()) {
     case Layout::kDense:
       rank = leaf.tensor().rank();
       break;
     case Layout::kRagged:
-      leaf.ragged().validate(kWho);
+      leaf.ragged().validate(kCaller);
       return;
     case Layout::kSparse:
-      leaf.sparse().validate(kWho);
+      leaf.sparse().validate(kCaller);
       rank = leaf.sparse().dense_shape.rank() - 1;  // a sparse row has a rank of at least 1
       break;
   }
   if (rank < 1) {
-    throw ValueError(kWho, ": needs leaves with rows, received ",
+    throw ValueError(kCaller, ": needs leaves with rows, received ",
                      leaf.layout() == Layout::kDense ? "a scalar" : "a sparse vector",
                      path.empty() ? "" : " at '" + path + "'");
   }

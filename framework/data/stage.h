@@ -113,7 +113,7 @@ StagePtr skip_stage(StagePtr input, int64_t count);
 StagePtr shard_stage(StagePtr input, int64_t num_shards, int64_t index);
 StagePtr prefetch_stage(StagePtr input, int64_t buffer_size);
 
-// ValueError, naming `who`, if the structure holds an empty or symbolic tensor.
-void check_values(const Tensors& tensors, const char* who);
+// ValueError, naming `caller`, if the structure holds an empty or symbolic tensor.
+void check_values(const Tensors& tensors, const char* caller);
 
 }  // namespace keel::data

@@ -201,8 +201,8 @@ class ShardStage : public ChoosingStage {
   const int64_t index_;
 };
 
-void check_count(int64_t count, const char* who) {
-  if (count < 0) throw ValueError(who, ": needs a count of at least 0, received ", count);
+void check_count(int64_t count, const char* caller) {
+  if (count < 0) throw ValueError(caller, ": needs a count of at least 0, received ", count);
 }
 
 }  // namespace

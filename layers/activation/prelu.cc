@@ -6,20 +6,21 @@
 namespace keel {
 
 void PReLULayer::build_weights(const TensorSpec& input) {
-  const std::string who = "PReLU " + name();
+  const std::string caller = "PReLU " + name();
   if (input.shape.rank() < 2) {
-    throw ValueError(who, ": needs an input of rank 2 or more, received ", input.shape);
+    throw ValueError(caller, ": needs an input of rank 2 or more, received ", input.shape);
   }
   Shape shape = input.shape;
   if (options_.shared_axes && !options_.shared_axes->values().empty()) {
-    for (int axis : options_.shared_axes->normalized(input.shape, who)) {
-      if (axis == 0) throw ValueError(who, ": the batch cannot be a shared axis");
+    for (int axis : options_.shared_axes->normalized(input.shape, caller)) {
+      if (axis == 0) throw ValueError(caller, ": the batch cannot be a shared axis");
       shape = shape.with(axis, 1);
     }
   }
   shape = shape.without(0);
   if (!shape.fully_defined()) {
-    throw ValueError(who, ": needs known dimensions but for shared_axes, received ", input.shape);
+    throw ValueError(caller, ": needs known dimensions but for shared_axes, received ",
+                     input.shape);
   }
   alpha_ = add_weight({.name = "alpha",
                        .shape = shape,

@@ -16,7 +16,7 @@ Tensor sums_of_pairs(const Tensor& query, const Tensor& key) {
 
 void AttentionBase::make_dropout(double rate, std::optional<int64_t> seed) {
   if (!(rate >= 0 && rate <= 1)) {
-    throw ValueError(who(), ": dropout must be in [0, 1], received ", rate);
+    throw ValueError(caller(), ": dropout must be in [0, 1], received ", rate);
   }
   if (rate == 0) return;
   dropout_ =
@@ -27,7 +27,7 @@ Tensors AttentionBase::operator()(const Tensors& inputs, const CallOptions& opti
   const AttentionArguments arguments = {.attention_mask = {},
                                         .return_attention_scores = options.return_attention_scores,
                                         .use_causal_mask = options.use_causal_mask};
-  return Layer::operator()(with_arguments(inputs, arguments, "inputs", who()),
+  return Layer::operator()(with_arguments(inputs, arguments, "inputs", caller()),
                            {.training = options.training});
 }
 
@@ -36,20 +36,20 @@ Tensors AttentionBase::replay(const Tensors& inputs, const keel::CallOptions& op
 }
 
 std::vector<Tensor> AttentionBase::compute_mask(const Tensors& inputs, const Tensors&) const {
-  return {attention_parts(inputs, who()).query.tensor().mask()};
+  return {attention_parts(inputs, caller()).query.tensor().mask()};
 }
 
 void AttentionBase::build_weights(const Specs& inputs) {
-  const auto parts = attention_parts(inputs, who());
+  const auto parts = attention_parts(inputs, caller());
   for (const TensorSpec& spec : {parts.query, parts.value, parts.key_or_value()}) {
     if (spec.shape.rank() == 3) continue;
-    throw ValueError(who(), ": needs tensors [batch, steps, dim], received ", spec.shape);
+    throw ValueError(caller(), ": needs tensors [batch, steps, dim], received ", spec.shape);
   }
   if (dropout_) (*dropout_)->build(parts.query);
 }
 
 Tensors AttentionBase::call(const Tensors& inputs, const CallContext&) {
-  const auto parts = attention_parts(inputs, who());
+  const auto parts = attention_parts(inputs, caller());
   const Tensor query = as_dtype(parts.query.tensor(), dtype());
   const Tensor value = as_dtype(parts.value.tensor(), dtype());
   const Tensor key = as_dtype(parts.key_or_value().tensor(), dtype());
@@ -71,8 +71,8 @@ Tensors AttentionBase::call(const Tensors& inputs, const CallContext&) {
 AttentionLayer::AttentionLayer(Options options)
     : AttentionBase(kClassName, options), options_(std::move(options)) {
   if (options_.score_mode != "dot" && options_.score_mode != "concat") {
-    throw ValueError(who(), ": score_mode must be dot or concat, received '", options_.score_mode,
-                     "'");
+    throw ValueError(caller(), ": score_mode must be dot or concat, received '",
+                     options_.score_mode, "'");
   }
 }
 
@@ -100,9 +100,9 @@ Tensor AttentionLayer::scores(const Tensor& query, const Tensor& key) const {
 void AdditiveAttentionLayer::build_weights(const Specs& inputs) {
   AttentionBase::build_weights(inputs);
   if (!options_.use_scale) return;
-  const Shape query = attention_parts(inputs, who()).query.shape;
+  const Shape query = attention_parts(inputs, caller()).query.shape;
   if (query[2] == kUnknown) {
-    throw ValueError(who(), ": needs a query with a known last dimension, received ", query);
+    throw ValueError(caller(), ": needs a query with a known last dimension, received ", query);
   }
   scale_ = add_weight({.name = "scale", .shape = {query[2]}, .dtype = dtype()});
 }

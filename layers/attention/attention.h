@@ -73,7 +73,7 @@ class AttentionBase : public Layer {
   AttentionBase(const char* class_name, Options& options) : Layer(class_name, options) {
     make_dropout(options.dropout, options.seed);
   }
-  std::string who() const { return class_name() + " " + name(); }
+  std::string caller() const { return class_name() + " " + name(); }
   // [batch, tq, tv].
   virtual Tensor scores(const Tensor& query, const Tensor& key) const = 0;
   void build_weights(const Specs& inputs) override;

@@ -6,10 +6,10 @@ namespace keel {
 namespace {
 
 template <class T>
-AttentionParts<T> parts_of_list(const Nest<T>& inputs, const std::string& who) {
+AttentionParts<T> parts_of_list(const Nest<T>& inputs, const std::string& caller) {
   const size_t count = inputs.is_sequence() ? inputs.items().size() : 0;
   if (count != 2 && count != 3) {
-    throw ValueError(who, ": needs a list [query, value] or [query, value, key], received ",
+    throw ValueError(caller, ": needs a list [query, value] or [query, value, key], received ",
                      inputs.structure());
   }
   AttentionParts<T> out = {.query = inputs[0].leaf(), .value = inputs[1].leaf()};
@@ -18,8 +18,8 @@ AttentionParts<T> parts_of_list(const Nest<T>& inputs, const std::string& who) {
 }
 
 template <class T>
-AttentionParts<T> parts_of(const Nest<T>& inputs, const std::string& who) {
-  if (!inputs.is_dict()) return parts_of_list(inputs, who);
+AttentionParts<T> parts_of(const Nest<T>& inputs, const std::string& caller) {
+  if (!inputs.is_dict()) return parts_of_list(inputs, caller);
   const auto& entries = inputs.entries();
   const auto find = [&](const char* key) -> std::optional<T> {
     const auto it = entries.find(key);
@@ -27,10 +27,10 @@ AttentionParts<T> parts_of(const Nest<T>& inputs, const std::string& who) {
   };
   AttentionParts<T> out = [&]() -> AttentionParts<T> {
     const auto list = entries.find("inputs");
-    if (list != entries.end()) return parts_of_list(list->second, who);
+    if (list != entries.end()) return parts_of_list(list->second, caller);
     const auto query = find("query"), value = find("value");
     if (!query || !value) {
-      throw ValueError(who, ": needs a query and a value, received ", inputs.structure());
+      throw ValueError(caller, ": needs a query and a value, received ", inputs.structure());
     }
     return {.query = *query, .value = *value, .key = find("key")};
   }();
@@ -42,16 +42,16 @@ AttentionParts<T> parts_of(const Nest<T>& inputs, const std::string& who) {
 
 }  // namespace
 
-AttentionParts<TensorLike> attention_parts(const Tensors& inputs, const std::string& who) {
-  return parts_of(inputs, who);
+AttentionParts<TensorLike> attention_parts(const Tensors& inputs, const std::string& caller) {
+  return parts_of(inputs, caller);
 }
 
-AttentionParts<TensorSpec> attention_parts(const Specs& inputs, const std::string& who) {
-  return parts_of(inputs, who);
+AttentionParts<TensorSpec> attention_parts(const Specs& inputs, const std::string& caller) {
+  return parts_of(inputs, caller);
 }
 
 Tensors with_arguments(const Tensors& inputs, const AttentionArguments& arguments,
-                       const std::string& name, const std::string& who) {
+                       const std::string& name, const std::string& caller) {
   const bool plain =
       !arguments.attention_mask && !arguments.return_attention_scores && !arguments.use_causal_mask;
   if (plain) return inputs;
@@ -61,7 +61,7 @@ Tensors with_arguments(const Tensors& inputs, const AttentionArguments& argument
   } else if (!name.empty()) {
     out.emplace(name, inputs);
   } else {
-    const AttentionParts<TensorLike> parts = attention_parts(inputs, who);
+    const AttentionParts<TensorLike> parts = attention_parts(inputs, caller);
     out.emplace("query", parts.query);
     out.emplace("value", parts.value);
     if (parts.key) out.emplace("key", *parts.key);

@@ -24,9 +24,9 @@ struct AttentionParts {
   const T& key_or_value() const { return key ? *key : value; }
 };
 
-// ValueError, naming `who`, for another structure.
-AttentionParts<TensorLike> attention_parts(const Tensors& inputs, const std::string& who);
-AttentionParts<TensorSpec> attention_parts(const Specs& inputs, const std::string& who);
+// ValueError, naming `caller`, for another structure.
+AttentionParts<TensorLike> attention_parts(const Tensors& inputs, const std::string& caller);
+AttentionParts<TensorSpec> attention_parts(const Specs& inputs, const std::string& caller);
 
 // What a call adds to the query, value and key: the inputs as a dict if anything is set. `name` is
 // "inputs" for layers that take a list, or empty for those that take tensors.
@@ -36,7 +36,7 @@ struct AttentionArguments {
   bool use_causal_mask = false;
 };
 Tensors with_arguments(const Tensors& inputs, const AttentionArguments& arguments,
-                       const std::string& name, const std::string& who);
+                       const std::string& name, const std::string& caller);
 
 // False if it is missing; and if it is symbolic, as when only specs are asked for.
 bool is_set(const std::optional<TensorLike>& flag);

@@ -13,15 +13,15 @@ GroupedQueryAttentionLayer::GroupedQueryAttentionLayer(Options options)
     : Layer(kClassName, options), options_(std::move(options)) {
   const int64_t heads = options_.num_query_heads, groups = options_.num_key_value_heads;
   if (options_.head_dim <= 0 || heads <= 0 || groups <= 0) {
-    throw ValueError(who(), ": head_dim, num_query_heads and num_key_value_heads must be ",
+    throw ValueError(caller(), ": head_dim, num_query_heads and num_key_value_heads must be ",
                      "positive, received ", options_.head_dim, ", ", heads, " and ", groups);
   }
   if (heads % groups != 0) {
-    throw ValueError(who(), ": num_key_value_heads must divide num_query_heads, received ", groups,
-                     " and ", heads);
+    throw ValueError(caller(), ": num_key_value_heads must divide num_query_heads, received ",
+                     groups, " and ", heads);
   }
   if (!(options_.dropout >= 0 && options_.dropout <= 1)) {
-    throw ValueError(who(), ": dropout must be in [0, 1], received ", options_.dropout);
+    throw ValueError(caller(), ": dropout must be in [0, 1], received ", options_.dropout);
   }
 }
 
@@ -29,7 +29,7 @@ Tensors GroupedQueryAttentionLayer::operator()(const Tensors& inputs, const Call
   const AttentionArguments arguments = {.attention_mask = options.attention_mask,
                                         .return_attention_scores = options.return_attention_scores,
                                         .use_causal_mask = options.use_causal_mask};
-  return Layer::operator()(with_arguments(inputs, arguments, "", who()),
+  return Layer::operator()(with_arguments(inputs, arguments, "", caller()),
                            {.training = options.training});
 }
 
@@ -40,7 +40,7 @@ Tensors GroupedQueryAttentionLayer::replay(const Tensors& inputs,
 
 std::vector<Tensor> GroupedQueryAttentionLayer::compute_mask(const Tensors& inputs,
                                                              const Tensors&) const {
-  return {attention_parts(inputs, who()).query.tensor().mask()};
+  return {attention_parts(inputs, caller()).query.tensor().mask()};
 }
 
 std::vector<std::string> GroupedQueryAttentionLayer::sublayer_attributes() const {
@@ -51,12 +51,12 @@ std::vector<std::string> GroupedQueryAttentionLayer::sublayer_attributes() const
 }
 
 void GroupedQueryAttentionLayer::build_weights(const Specs& inputs) {
-  const auto parts = attention_parts(inputs, who());
+  const auto parts = attention_parts(inputs, caller());
   const Shape &query = parts.query.shape, &value = parts.value.shape,
               &key = parts.key_or_value().shape;
   for (const Shape& shape : {query, value, key}) {
     if (shape.rank() == 3 && shape[-1] != kUnknown) continue;
-    throw ValueError(who(), ": needs tensors [batch, steps, dim] with known last dimensions, ",
+    throw ValueError(caller(), ": needs tensors [batch, steps, dim] with known last dimensions, ",
                      "received ", query, ", ", value, " and ", key);
   }
   const int64_t heads = options_.num_query_heads, groups = options_.num_key_value_heads;
@@ -88,7 +88,7 @@ Tensor GroupedQueryAttentionLayer::repeated(const Tensor& heads) const {
 }
 
 Tensors GroupedQueryAttentionLayer::call(const Tensors& inputs, const CallContext&) {
-  const auto parts = attention_parts(inputs, who());
+  const auto parts = attention_parts(inputs, caller());
   const Shape query = parts.query.spec().shape, value = parts.value.spec().shape;
   const bool with_scores = is_set(parts.return_attention_scores);
   if (any_symbolic(inputs)) {

@@ -68,7 +68,7 @@ class GroupedQueryAttentionLayer final : public Layer, public SublayerAttributes
   Config get_config() const override { return to_config(options_); }
 
  private:
-  std::string who() const { return std::string(kClassName) + " " + name(); }
+  std::string caller() const { return std::string(kClassName) + " " + name(); }
   void build_weights(const Specs& inputs) override;
   Tensors call(const Tensors& inputs, const CallContext& context) override;
   Tensor repeated(const Tensor& heads) const;

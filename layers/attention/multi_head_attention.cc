@@ -12,17 +12,17 @@ namespace keel {
 MultiHeadAttentionLayer::MultiHeadAttentionLayer(Options options)
     : Layer(kClassName, options), options_(std::move(options)) {
   if (options_.num_heads <= 0 || options_.key_dim <= 0 || value_dim() <= 0) {
-    throw ValueError(who(), ": num_heads, key_dim and value_dim must be positive, received ",
+    throw ValueError(caller(), ": num_heads, key_dim and value_dim must be positive, received ",
                      options_.num_heads, ", ", options_.key_dim, " and ", value_dim());
   }
   if (options_.output_shape) {
     for (int dim : options_.output_shape->values()) {
       if (dim > 0) continue;
-      throw ValueError(who(), ": output_shape must be positive, received ", dim);
+      throw ValueError(caller(), ": output_shape must be positive, received ", dim);
     }
   }
   if (!(options_.dropout >= 0 && options_.dropout <= 1)) {
-    throw ValueError(who(), ": dropout must be in [0, 1], received ", options_.dropout);
+    throw ValueError(caller(), ": dropout must be in [0, 1], received ", options_.dropout);
   }
 }
 
@@ -30,7 +30,7 @@ Tensors MultiHeadAttentionLayer::operator()(const Tensors& inputs, const CallOpt
   const AttentionArguments arguments = {.attention_mask = options.attention_mask,
                                         .return_attention_scores = options.return_attention_scores,
                                         .use_causal_mask = options.use_causal_mask};
-  return Layer::operator()(with_arguments(inputs, arguments, "", who()),
+  return Layer::operator()(with_arguments(inputs, arguments, "", caller()),
                            {.training = options.training});
 }
 
@@ -40,7 +40,7 @@ Tensors MultiHeadAttentionLayer::replay(const Tensors& inputs, const keel::CallO
 
 std::vector<Tensor> MultiHeadAttentionLayer::compute_mask(const Tensors& inputs,
                                                           const Tensors&) const {
-  return {attention_parts(inputs, who()).query.tensor().mask()};
+  return {attention_parts(inputs, caller()).query.tensor().mask()};
 }
 
 std::vector<std::string> MultiHeadAttentionLayer::sublayer_attributes() const {
@@ -59,23 +59,25 @@ Shape MultiHeadAttentionLayer::output_shape(const Shape& query) const {
 std::vector<int> MultiHeadAttentionLayer::attention_axes(const Shape& query) const {
   std::vector<int> out;
   if (options_.attention_axes) {
-    out = options_.attention_axes->normalized(query, who());
+    out = options_.attention_axes->normalized(query, caller());
   } else {
     for (int i = 1; i < query.rank() - 1; ++i) out.push_back(i);
   }
   if (out.front() < 1 || out.back() >= query.rank() - 1) {
-    throw ValueError(who(), ": attention_axes must be neither the first nor the last of ", query);
+    throw ValueError(caller(), ": attention_axes must be neither the first nor the last of ",
+                     query);
   }
   return out;
 }
 
 void MultiHeadAttentionLayer::build_weights(const Specs& inputs) {
-  const auto parts = attention_parts(inputs, who());
+  const auto parts = attention_parts(inputs, caller());
   const Shape &query = parts.query.shape, &value = parts.value.shape,
               &key = parts.key_or_value().shape;
   for (const Shape& shape : {query, value, key}) {
     if (shape.rank() >= 3 && shape.rank() == query.rank() && shape[-1] != kUnknown) continue;
-    throw ValueError(who(), ": needs tensors of one rank, 3 or more, with known last dimensions, ",
+    throw ValueError(caller(),
+                     ": needs tensors of one rank, 3 or more, with known last dimensions, ",
                      "received ", query, ", ", value, " and ", key);
   }
   attention_axes(query);
@@ -99,7 +101,7 @@ void MultiHeadAttentionLayer::build_weights(const Specs& inputs) {
 }
 
 Tensors MultiHeadAttentionLayer::symbolic_results(const Tensors& inputs) const {
-  const auto parts = attention_parts(inputs, who());
+  const auto parts = attention_parts(inputs, caller());
   const Shape query = parts.query.spec().shape, value = parts.value.spec().shape;
   const std::vector<int> axes = attention_axes(query);
   Shape scores, query_steps, value_steps;
@@ -121,11 +123,12 @@ Tensors MultiHeadAttentionLayer::symbolic_results(const Tensors& inputs) const {
 }
 
 Tensors MultiHeadAttentionLayer::call(const Tensors& inputs, const CallContext&) {
-  const auto parts = attention_parts(inputs, who());
+  const auto parts = attention_parts(inputs, caller());
   const Shape value = parts.value.spec().shape, key = parts.key_or_value().spec().shape;
   if (!compatible(value.drop_last(), key.drop_last())) {
-    throw ValueError(who(), ": value and key must agree in all dimensions but the last, received ",
-                     value, " and ", key);
+    throw ValueError(caller(),
+                     ": value and key must agree in all dimensions but the last, received ", value,
+                     " and ", key);
   }
   if (any_symbolic(inputs)) return symbolic_results(inputs);
   HeadsOptions how = {.axes = attention_axes(parts.query.spec().shape),

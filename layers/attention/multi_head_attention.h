@@ -90,7 +90,7 @@ class MultiHeadAttentionLayer final : public Layer, public SublayerAttributes {
   Config get_config() const override { return to_config(options_); }
 
  private:
-  std::string who() const { return std::string(kClassName) + " " + name(); }
+  std::string caller() const { return std::string(kClassName) + " " + name(); }
   int64_t value_dim() const { return options_.value_dim.value_or(options_.key_dim); }
   Shape output_shape(const Shape& query) const;
   std::vector<int> attention_axes(const Shape& query) const;

@@ -14,9 +14,9 @@ namespace {
 
 using Direction = Metric::Direction;
 
-bool is_auto(const char* who, const std::string& mode) {
+bool is_auto(const char* caller, const std::string& mode) {
   if (mode != "auto" && mode != "min" && mode != "max") {
-    throw ValueError(who, ": mode must be 'auto', 'min' or 'max', received '", mode, "'");
+    throw ValueError(caller, ": mode must be 'auto', 'min' or 'max', received '", mode, "'");
   }
   return mode == "auto";
 }
@@ -47,11 +47,11 @@ Direction direction_of(const Model& model, const std::string& name) {
 
 }  // namespace
 
-Monitor::Monitor(const char* who, std::string name, const std::string& mode, double min_delta)
-    : who_(who),
+Monitor::Monitor(const char* caller, std::string name, const std::string& mode, double min_delta)
+    : caller_(caller),
       name_(std::move(name)),
       min_delta_(std::abs(min_delta)),
-      is_auto_(is_auto(who, mode)),
+      is_auto_(is_auto(caller, mode)),
       larger_is_better_(mode == "max") {}
 
 void Monitor::begin(const Model& model) {
@@ -59,9 +59,9 @@ void Monitor::begin(const Model& model) {
   const size_t start = name_.starts_with("val_") ? 4 : 0;
   const Direction direction = direction_of(model, name_.substr(start));
   if (direction == Direction::kNeither) {
-    throw ValueError(who_, ": mode 'auto' needs a monitor that ends in 'loss' or is a metric of ",
-                     "which more or less is better, received '", name_,
-                     "'; give mode=\"min\" or mode=\"max\"");
+    throw ValueError(
+        caller_, ": mode 'auto' needs a monitor that ends in 'loss' or is a metric of ",
+        "which more or less is better, received '", name_, "'; give mode=\"min\" or mode=\"max\"");
   }
   larger_is_better_ = direction == Direction::kUp;
 }
@@ -75,16 +75,18 @@ std::optional<double> Monitor::value(const Logs& logs, const CallbackParams& par
   }
   std::string known;
   for (const auto& [other, value] : logs) known += (known.empty() ? "" : ", ") + other;
-  throw ValueError(who_, ": no value of '", name_, "' in the logs, they have: ", known);
+  throw ValueError(caller_, ": no value of '", name_, "' in the logs, they have: ", known);
 }
 
 bool Monitor::is_better(double value, double than) const {
   return larger_is_better_ ? value - min_delta_ > than : value + min_delta_ < than;
 }
 
-const Tensor& state_value(const char* who, const Callback::State& state, const std::string& name) {
+const Tensor& state_value(const char* caller, const Callback::State& state,
+                          const std::string& name) {
   const auto it = state.find(name);
-  if (it == state.end()) throw ValueError(who, ": needs a state with '", name, "', received none");
+  if (it == state.end())
+    throw ValueError(caller, ": needs a state with '", name, "', received none");
   return it->second;
 }
 

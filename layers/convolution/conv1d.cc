@@ -24,17 +24,17 @@ Conv1DLayer::Conv1DLayer(Options options)
                .padding = options_.padding,
                .data_format = options_.data_format} {
   if (options_.filters <= 0 || options_.groups <= 0 || options_.filters % options_.groups != 0) {
-    throw ValueError(who(), ": filters and groups must be positive and groups divide filters, ",
+    throw ValueError(caller(), ": filters and groups must be positive and groups divide filters, ",
                      "received ", options_.filters, " and ", options_.groups);
   }
-  check_window_options(windows_, true, who());
+  check_window_options(windows_, true, caller());
   set_activity_regularizer(options_.activity_regularizer);
 }
 
 void Conv1DLayer::build_weights(const TensorSpec& input) {
-  const int64_t channels = channels_of(input.shape, windows_, who());
+  const int64_t channels = channels_of(input.shape, windows_, caller());
   if (channels % options_.groups != 0) {
-    throw ValueError(who(), ": groups must divide the channels, received ", options_.groups,
+    throw ValueError(caller(), ": groups must divide the channels, received ", options_.groups,
                      " and ", channels);
   }
   kernel_ =
@@ -55,14 +55,14 @@ void Conv1DLayer::build_weights(const TensorSpec& input) {
 }
 
 Tensor Conv1DLayer::call(const Tensor& input, const CallContext&) {
-  check_channels(input.shape(), kernel_.shape()[1] * options_.groups, windows_, who());
+  check_channels(input.shape(), kernel_.shape()[1] * options_.groups, windows_, caller());
   if (input.is_symbolic()) {
     return Tensor::symbolic(
-        {.shape = convolved_shape(input.shape(), options_.filters, windows_, who()),
+        {.shape = convolved_shape(input.shape(), options_.filters, windows_, caller()),
          .dtype = dtype()});
   }
   const Tensor x = to_channels_last(as_dtype(input, dtype()), windows_);
-  const Tensor windows = extract_windows(x, windows_for(windows_, x.dim(1), who()));
+  const Tensor windows = extract_windows(x, windows_for(windows_, x.dim(1), caller()));
   Tensor y;
   if (options_.groups == 1) {
     y = filtered(windows, kernel_);

@@ -11,12 +11,12 @@
 namespace keel {
 
 struct Conv1DOptions {
-  int64_t filters = 0;    // required, > 0
-  Steps kernel_size = 0;  // required, > 0
-  Steps strides = 1;
+  int64_t filters = 0;       // required, > 0
+  Length1D kernel_size = 0;  // required, > 0
+  Length1D strides = 1;
   std::string padding = "valid";  // "valid", "same" or "causal"
   std::string data_format = "channels_last";
-  Steps dilation_rate = 1;
+  Length1D dilation_rate = 1;
   int64_t groups = 1;  // divides the channels and the filters
   Activation activation = "linear";
   bool use_bias = true;
@@ -73,7 +73,7 @@ class Conv1DLayer final : public TensorLayer {
   Config get_config() const override { return to_config(options_); }
 
  private:
-  std::string who() const { return "Conv1D " + name(); }
+  std::string caller() const { return "Conv1D " + name(); }
   // ValueError unless the rank is 3 and the channels are known and divisible by groups.
   void build_weights(const TensorSpec& input) override;
   Tensor call(const Tensor& input, const CallContext& context) override;

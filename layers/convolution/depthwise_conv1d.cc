@@ -14,15 +14,15 @@ DepthwiseConv1DLayer::DepthwiseConv1DLayer(Options options)
                .padding = options_.padding,
                .data_format = options_.data_format} {
   if (options_.depth_multiplier <= 0) {
-    throw ValueError(who(), ": depth_multiplier must be positive, received ",
+    throw ValueError(caller(), ": depth_multiplier must be positive, received ",
                      options_.depth_multiplier);
   }
-  check_window_options(windows_, false, who());
+  check_window_options(windows_, false, caller());
   set_activity_regularizer(options_.activity_regularizer);
 }
 
 void DepthwiseConv1DLayer::build_weights(const TensorSpec& input) {
-  const int64_t channels = channels_of(input.shape, windows_, who());
+  const int64_t channels = channels_of(input.shape, windows_, caller());
   kernel_ = add_weight({.name = "kernel",
                         .shape = {options_.kernel_size, channels, options_.depth_multiplier},
                         .initializer = options_.depthwise_initializer,
@@ -40,14 +40,14 @@ void DepthwiseConv1DLayer::build_weights(const TensorSpec& input) {
 }
 
 Tensor DepthwiseConv1DLayer::call(const Tensor& input, const CallContext&) {
-  check_channels(input.shape(), kernel_.shape()[1], windows_, who());
+  check_channels(input.shape(), kernel_.shape()[1], windows_, caller());
   const int64_t channels = kernel_.shape()[1] * options_.depth_multiplier;
   if (input.is_symbolic()) {
     return Tensor::symbolic(
-        {.shape = convolved_shape(input.shape(), channels, windows_, who()), .dtype = dtype()});
+        {.shape = convolved_shape(input.shape(), channels, windows_, caller()), .dtype = dtype()});
   }
   Tensor y = depthwise_convolution(to_channels_last(as_dtype(input, dtype()), windows_), kernel_,
-                                   windows_, who());
+                                   windows_, caller());
   if (options_.use_bias) y = y + bias_;
   return options_.activation(from_channels_last(y, windows_));
 }

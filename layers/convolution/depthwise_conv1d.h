@@ -11,12 +11,12 @@
 namespace keel {
 
 struct DepthwiseConv1DOptions {
-  Steps kernel_size = 0;  // required, > 0
-  Steps strides = 1;
+  Length1D kernel_size = 0;  // required, > 0
+  Length1D strides = 1;
   std::string padding = "valid";  // "valid" or "same"
   int64_t depth_multiplier = 1;   // filters of a channel
   std::string data_format = "channels_last";
-  Steps dilation_rate = 1;
+  Length1D dilation_rate = 1;
   Activation activation = "linear";
   bool use_bias = true;
   Initializer depthwise_initializer = "glorot_uniform";
@@ -68,7 +68,7 @@ class DepthwiseConv1DLayer final : public TensorLayer {
   Config get_config() const override { return to_config(options_); }
 
  private:
-  std::string who() const { return "DepthwiseConv1D " + name(); }
+  std::string caller() const { return "DepthwiseConv1D " + name(); }
   // ValueError unless the rank is 3 and the channels are known.
   void build_weights(const TensorSpec& input) override;
   Tensor call(const Tensor& input, const CallContext& context) override;

@@ -14,15 +14,15 @@ SeparableConv1DLayer::SeparableConv1DLayer(Options options)
                .padding = options_.padding,
                .data_format = options_.data_format} {
   if (options_.filters <= 0 || options_.depth_multiplier <= 0) {
-    throw ValueError(who(), ": filters and depth_multiplier must be positive, received ",
+    throw ValueError(caller(), ": filters and depth_multiplier must be positive, received ",
                      options_.filters, " and ", options_.depth_multiplier);
   }
-  check_window_options(windows_, false, who());
+  check_window_options(windows_, false, caller());
   set_activity_regularizer(options_.activity_regularizer);
 }
 
 void SeparableConv1DLayer::build_weights(const TensorSpec& input) {
-  const int64_t channels = channels_of(input.shape, windows_, who());
+  const int64_t channels = channels_of(input.shape, windows_, caller());
   depthwise_kernel_ =
       add_weight({.name = "depthwise_kernel",
                   .shape = {options_.kernel_size, channels, options_.depth_multiplier},
@@ -48,14 +48,14 @@ void SeparableConv1DLayer::build_weights(const TensorSpec& input) {
 }
 
 Tensor SeparableConv1DLayer::call(const Tensor& input, const CallContext&) {
-  check_channels(input.shape(), depthwise_kernel_.shape()[1], windows_, who());
+  check_channels(input.shape(), depthwise_kernel_.shape()[1], windows_, caller());
   if (input.is_symbolic()) {
     return Tensor::symbolic(
-        {.shape = convolved_shape(input.shape(), options_.filters, windows_, who()),
+        {.shape = convolved_shape(input.shape(), options_.filters, windows_, caller()),
          .dtype = dtype()});
   }
   const Tensor x = to_channels_last(as_dtype(input, dtype()), windows_);
-  Tensor y = ops::matmul(depthwise_convolution(x, depthwise_kernel_, windows_, who()),
+  Tensor y = ops::matmul(depthwise_convolution(x, depthwise_kernel_, windows_, caller()),
                          ops::squeeze(pointwise_kernel_, 0));
   if (options_.use_bias) y = y + bias_;
   return options_.activation(from_channels_last(y, windows_));

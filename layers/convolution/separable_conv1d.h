@@ -12,12 +12,12 @@
 namespace keel {
 
 struct SeparableConv1DOptions {
-  int64_t filters = 0;    // required, > 0
-  Steps kernel_size = 0;  // required, > 0
-  Steps strides = 1;
+  int64_t filters = 0;       // required, > 0
+  Length1D kernel_size = 0;  // required, > 0
+  Length1D strides = 1;
   std::string padding = "valid";  // "valid" or "same"
   std::string data_format = "channels_last";
-  Steps dilation_rate = 1;
+  Length1D dilation_rate = 1;
   int64_t depth_multiplier = 1;  // filters of a channel
   Activation activation = "linear";
   bool use_bias = true;
@@ -78,7 +78,7 @@ class SeparableConv1DLayer final : public TensorLayer {
   Config get_config() const override { return to_config(options_); }
 
  private:
-  std::string who() const { return "SeparableConv1D " + name(); }
+  std::string caller() const { return "SeparableConv1D " + name(); }
   // ValueError unless the rank is 3 and the channels are known.
   void build_weights(const TensorSpec& input) override;
   Tensor call(const Tensor& input, const CallContext& context) override;

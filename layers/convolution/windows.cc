@@ -114,31 +114,31 @@ Tensor extract_windows(const Tensor& x, const Windows& windows) {
   return dispatch1(ExtractWindows(windows), {x});
 }
 
-void check_window_options(const WindowOptions& options, bool causal, const std::string& who) {
+void check_window_options(const WindowOptions& options, bool causal, const std::string& caller) {
   const auto check_positive = [&](const char* option, int64_t value) {
     if (value > 0) return;
-    throw ValueError(who, ": ", option, " must be positive, received ", value);
+    throw ValueError(caller, ": ", option, " must be positive, received ", value);
   };
   check_positive("kernel_size", options.kernel_size);
   check_positive("strides", options.strides);
   check_positive("dilation_rate", options.dilation_rate);
   if (options.strides > 1 && options.dilation_rate > 1) {
-    throw ValueError(who, ": strides and dilation_rate cannot both be above 1, received ",
+    throw ValueError(caller, ": strides and dilation_rate cannot both be above 1, received ",
                      options.strides, " and ", options.dilation_rate);
   }
   const bool known = options.padding == "valid" || options.padding == "same" ||
                      (causal && options.padding == "causal");
   if (!known) {
-    throw ValueError(who, ": padding must be valid", causal ? ", same or causal" : " or same",
+    throw ValueError(caller, ": padding must be valid", causal ? ", same or causal" : " or same",
                      ", received '", options.padding, "'");
   }
-  const bool last = is_channels_last(options.data_format, who);
+  const bool last = is_channels_last(options.data_format, caller);
   if (options.padding == "causal" && !last) {
-    throw ValueError(who, ": padding 'causal' needs data_format channels_last");
+    throw ValueError(caller, ": padding 'causal' needs data_format channels_last");
   }
 }
 
-Windows windows_for(const WindowOptions& options, int64_t steps, const std::string& who) {
+Windows windows_for(const WindowOptions& options, int64_t steps, const std::string& caller) {
   Windows out = {
       .size = options.kernel_size, .stride = options.strides, .dilation = options.dilation_rate};
   if (options.padding == "causal") {
@@ -150,7 +150,8 @@ Windows windows_for(const WindowOptions& options, int64_t steps, const std::stri
     out.after = std::max<int64_t>(missing, 0) - out.before;
   }
   if (out.count(steps) == 0) {
-    throw ValueError(who, ": windows of ", out.span(), " steps do not fit into ", steps, " steps");
+    throw ValueError(caller, ": windows of ", out.span(), " steps do not fit into ", steps,
+                     " steps");
   }
   return out;
 }
@@ -163,31 +164,31 @@ Tensor from_channels_last(const Tensor& x, const WindowOptions& options) {
   return to_channels_last(x, options);  // the same exchange of axes
 }
 
-int64_t channels_of(const Shape& input, const WindowOptions& options, const std::string& who) {
+int64_t channels_of(const Shape& input, const WindowOptions& options, const std::string& caller) {
   const int axis = options.data_format == "channels_last" ? 2 : 1;
   if (input.rank() == 3 && input[axis] != kUnknown) return input[axis];
-  throw ValueError(who, ": needs an input of rank 3 with known channels on axis ", axis,
+  throw ValueError(caller, ": needs an input of rank 3 with known channels on axis ", axis,
                    ", received ", input);
 }
 
 void check_channels(const Shape& input, int64_t built_for, const WindowOptions& options,
-                    const std::string& who) {
-  if (channels_of(input, options, who) == built_for) return;
-  throw ValueError(who, ": was built for ", built_for, " channels, received ", input);
+                    const std::string& caller) {
+  if (channels_of(input, options, caller) == built_for) return;
+  throw ValueError(caller, ": was built for ", built_for, " channels, received ", input);
 }
 
 Shape convolved_shape(const Shape& input, int64_t channels, const WindowOptions& options,
-                      const std::string& who) {
+                      const std::string& caller) {
   const bool last = options.data_format == "channels_last";
   const int64_t steps = input[last ? 1 : 2];
   const int64_t count =
-      steps == kUnknown ? kUnknown : windows_for(options, steps, who).count(steps);
+      steps == kUnknown ? kUnknown : windows_for(options, steps, caller).count(steps);
   return last ? Shape{input[0], count, channels} : Shape{input[0], channels, count};
 }
 
 Tensor depthwise_convolution(const Tensor& x, const Tensor& kernel, const WindowOptions& options,
-                             const std::string& who) {
-  const Tensor windows = extract_windows(x, windows_for(options, x.dim(1), who));
+                             const std::string& caller) {
+  const Tensor windows = extract_windows(x, windows_for(options, x.dim(1), caller));
   const Tensor y = ops::einsum("bikc,kcm->bicm", windows, kernel);
   return ops::reshape(y, {y.dim(0), y.dim(1), y.dim(2) * y.dim(3)});
 }

@@ -32,29 +32,29 @@ struct WindowOptions {
   std::string data_format;
 };
 
-// ValueError, naming `who`, for sizes that are not positive, strides and dilation_rate both above
-// 1, and other names. Padding "causal" only if allowed.
-void check_window_options(const WindowOptions& options, bool causal, const std::string& who);
+// ValueError, naming `caller`, for sizes that are not positive, strides and dilation_rate both
+// above 1, and other names. Padding "causal" only if allowed.
+void check_window_options(const WindowOptions& options, bool causal, const std::string& caller);
 
-// Of sequences of so many steps. ValueError, naming `who`, if no window fits.
-Windows windows_for(const WindowOptions& options, int64_t steps, const std::string& who);
+// Of sequences of so many steps. ValueError, naming `caller`, if no window fits.
+Windows windows_for(const WindowOptions& options, int64_t steps, const std::string& caller);
 
 // [batch, steps, channels] whichever the data format, and back.
 Tensor to_channels_last(const Tensor& x, const WindowOptions& options);
 Tensor from_channels_last(const Tensor& x, const WindowOptions& options);
 
-// The channels of an input. ValueError, naming `who`, unless its rank is 3 and they are known.
-int64_t channels_of(const Shape& input, const WindowOptions& options, const std::string& who);
-// ValueError, naming `who`, unless the input has the channels that the layer was built for.
+// The channels of an input. ValueError, naming `caller`, unless its rank is 3 and they are known.
+int64_t channels_of(const Shape& input, const WindowOptions& options, const std::string& caller);
+// ValueError, naming `caller`, unless the input has the channels that the layer was built for.
 void check_channels(const Shape& input, int64_t built_for, const WindowOptions& options,
-                    const std::string& who);
+                    const std::string& caller);
 // The shape of an output of so many channels, for inputs whose dimensions may be unknown.
 Shape convolved_shape(const Shape& input, int64_t channels, const WindowOptions& options,
-                      const std::string& who);
+                      const std::string& caller);
 
 // x [batch, steps, channels], kernel [size, channels, m] -> [batch, windows, channels m]: each
 // channel by the m filters of its own.
 Tensor depthwise_convolution(const Tensor& x, const Tensor& kernel, const WindowOptions& options,
-                             const std::string& who);
+                             const std::string& caller);
 
 }  // namespace keel

@@ -36,14 +36,14 @@ void decode(const Config& config, PartialShape& shape) {
 EinsumDenseLayer::EinsumDenseLayer(Options options)
     : TensorLayer(kClassName, options),
       options_(std::move(options)),
-      terms_(terms_of(options_.equation, who())) {
+      terms_(terms_of(options_.equation, caller())) {
   set_activity_regularizer(options_.activity_regularizer);
 }
 
 EinsumDenseLayer::Terms EinsumDenseLayer::terms_of(const std::string& equation,
-                                                   const std::string& who) {
+                                                   const std::string& caller) {
   const auto fail = [&] {
-    throw ValueError(who, ": equation must be like \"ab,bc->ac\", \"...b,bc->...c\" or ",
+    throw ValueError(caller, ": equation must be like \"ab,bc->ac\", \"...b,bc->...c\" or ",
                      "\"ab...,bc->ac...\", received \"", equation, "\"");
   };
   const size_t comma = equation.find(','), arrow = equation.find("->");
@@ -65,14 +65,14 @@ EinsumDenseLayer::Terms EinsumDenseLayer::terms_of(const std::string& equation,
 Shape EinsumDenseLayer::lettered_output(const Shape& input) const {
   const int dots = input.rank() - static_cast<int>(terms_.input.size());
   if (dots < 0 || (dots > 0 && !terms_.dots_first && !terms_.dots_last)) {
-    throw ValueError(who(), ": ", options_.equation, " does not fit an input of shape ", input);
+    throw ValueError(caller(), ": ", options_.equation, " does not fit an input of shape ", input);
   }
   // With dots first the batch is among them.
   const bool has_batch = !terms_.dots_first || dots == 0;
   const Shape given = options_.output_shape.shape;
   Shape out = has_batch ? Shape{input[0]} + given : given;
   if (out.rank() != static_cast<int>(terms_.output.size())) {
-    throw ValueError(who(), ": output_shape ", given, " does not fit ", options_.equation);
+    throw ValueError(caller(), ": output_shape ", given, " does not fit ", options_.equation);
   }
   const int first = terms_.dots_first ? dots : 0;
   for (int i = 0; i < out.rank(); ++i) {
@@ -80,7 +80,7 @@ Shape EinsumDenseLayer::lettered_output(const Shape& input) const {
     if (at < 0) continue;
     const int64_t dim = input[first + at];
     if (out[i] != kUnknown && dim != kUnknown && out[i] != dim) {
-      throw ValueError(who(), ": ", options_.equation, " and output_shape ", given,
+      throw ValueError(caller(), ": ", options_.equation, " and output_shape ", given,
                        " do not fit an input of shape ", input);
     }
     if (out[i] == kUnknown) out = out.with(i, dim);
@@ -95,14 +95,14 @@ Shape EinsumDenseLayer::kernel_shape(const Shape& input, const Shape& output) co
     const int in_input = position(terms_.input, letter);
     const int in_output = position(terms_.output, letter);
     if (in_input < 0 && in_output < 0) {
-      throw ValueError(who(), ": '", letter, "' of the kernel is in neither the input nor the ",
+      throw ValueError(caller(), ": '", letter, "' of the kernel is in neither the input nor the ",
                        "output of ", options_.equation);
     }
     out = out.inserted(out.rank(), in_input >= 0 ? input[first + in_input] : output[in_output]);
   }
   if (!out.fully_defined()) {
-    throw ValueError(who(), ": the kernel's shape ", out, " must be known, received an input of ",
-                     "shape ", input);
+    throw ValueError(caller(), ": the kernel's shape ", out,
+                     " must be known, received an input of ", "shape ", input);
   }
   return out;
 }
@@ -112,7 +112,7 @@ Shape EinsumDenseLayer::bias_shape(const Shape& output, int dots) const {
   for (char letter : *options_.bias_axes) {
     const int at = position(terms_.output, letter);
     if (at < 0) {
-      throw ValueError(who(), ": '", letter, "' of bias_axes is not in the output of ",
+      throw ValueError(caller(), ": '", letter, "' of bias_axes is not in the output of ",
                        options_.equation);
     }
     first = std::min(first, at);
@@ -124,7 +124,7 @@ Shape EinsumDenseLayer::bias_shape(const Shape& output, int dots) const {
   }
   for (int i = 0; terms_.dots_last && i < dots; ++i) out = out.inserted(out.rank(), 1);
   if (!out.fully_defined()) {
-    throw ValueError(who(), ": the bias's shape ", out, " must be known");
+    throw ValueError(caller(), ": the bias's shape ", out, " must be known");
   }
   return out;
 }

@@ -74,7 +74,7 @@ class EinsumDenseLayer final : public TensorLayer {
     std::string input, kernel, output;  // letters
     bool dots_first = false, dots_last = false;
   };
-  static Terms terms_of(const std::string& equation, const std::string& who);
+  static Terms terms_of(const std::string& equation, const std::string& caller);
   // ValueError for shapes that do not fit the equation, a dimension of the kernel or bias that is
   // not known, and bias_axes that the output lacks.
   void build_weights(const TensorSpec& input) override;
@@ -83,7 +83,7 @@ class EinsumDenseLayer final : public TensorLayer {
   Shape lettered_output(const Shape& input) const;
   Shape kernel_shape(const Shape& input, const Shape& output) const;
   Shape bias_shape(const Shape& output, int dots) const;
-  std::string who() const { return "EinsumDense " + name(); }
+  std::string caller() const { return "EinsumDense " + name(); }
 
   const Options options_;
   const Terms terms_;

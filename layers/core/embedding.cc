@@ -40,14 +40,14 @@ void EmbeddingLayer::add_quantized(Tensor codes, Tensor scales) {
 }
 
 void EmbeddingLayer::quantize(const std::string& mode) {
-  const std::string who = str("Embedding ", name(), ".quantize");
-  if (mode != "int8") throw ValueError(who, ": mode must be int8, received '", mode, "'");
-  if (!built()) throw ValueError(who, ": the layer has no table yet; call it once before");
+  const std::string caller = str("Embedding ", name(), ".quantize");
+  if (mode != "int8") throw ValueError(caller, ": mode must be int8, received '", mode, "'");
+  if (!built()) throw ValueError(caller, ": the layer has no table yet; call it once before");
   if (dtype_policy().int8_weights()) {
-    throw ValueError(who, ": the table is in int8 already (", dtype_policy().name(), ")");
+    throw ValueError(caller, ": the table is in int8 already (", dtype_policy().name(), ")");
   }
   const NoGradient pause;
-  QuantizedTable table = abs_max_quantize(embeddings_.read(), who);
+  QuantizedTable table = abs_max_quantize(embeddings_.read(), caller);
   const DTypePolicy policy = dtype_policy().with_int8_weights();
   reset_weights(policy);
   options_.dtype = policy;
@@ -58,10 +58,10 @@ std::vector<StateEntry> EmbeddingLayer::state_entries() const {
   std::vector<StateEntry> out = TensorLayer::state_entries();
   if (!scale_) return out;
   StateEntry& scales = out.back();
-  scales.check = [who = "Embedding " + name()](const Tensor& values) {
+  scales.check = [caller = "Embedding " + name()](const Tensor& values) {
     for (const float scale : values.data<float>()) {
       if (scale > 0 && std::isfinite(scale)) continue;
-      throw ValueError(who, ": embeddings_scale must be positive and finite, received ", scale);
+      throw ValueError(caller, ": embeddings_scale must be positive and finite, received ", scale);
     }
   };
   scales.set = [check = scales.check, set = std::move(scales.set)](const Tensor& values) {
@@ -86,7 +86,7 @@ Tensor EmbeddingLayer::call(const Tensor& ids, const CallContext&) {
 std::optional<PlanValues> EmbeddingLayer::plan(Planner& planner, const PlanValues& inputs) const {
   if (options_.mask_zero || planner.spec(inputs.leaf()).layout != Layout::kDense) return {};
   const NoGradient pause;
-  const std::optional<PlanValue> out = planner.look_up({.who = "Embedding " + name(),
+  const std::optional<PlanValue> out = planner.look_up({.caller = "Embedding " + name(),
                                                         .table = embeddings_.read(),
                                                         .scales = scale_ ? scale_.read() : Tensor(),
                                                         .ids = inputs.leaf()});

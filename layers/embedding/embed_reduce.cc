@@ -13,20 +13,20 @@ struct Parts {
   std::optional<TensorLike> weights = {};
 };
 
-Parts parts_of(const std::string& who, const Tensors& inputs) {
+Parts parts_of(const std::string& caller, const Tensors& inputs) {
   if (inputs.is_leaf()) return {.ids = inputs.leaf()};
   if (inputs.is_sequence() && inputs.items().size() == 2) {
     return {.ids = inputs[0].leaf(), .weights = inputs[1].leaf()};
   }
-  throw ValueError(who, ": needs ids, or ids and weights, received ", inputs.structure());
+  throw ValueError(caller, ": needs ids, or ids and weights, received ", inputs.structure());
 }
 
 // Dense weights: a beginning of the embedded shape.
-void check_weight_shape(const std::string& who, const Shape& weights, const Shape& embedded) {
+void check_weight_shape(const std::string& caller, const Shape& weights, const Shape& embedded) {
   const int rank = weights.rank();
   if (rank <= embedded.rank() && compatible(weights, embedded.slice(0, rank))) return;
-  throw ValueError(who, ": the shape of weights, ", weights, ", must be a beginning of ", embedded,
-                   ", that of the embedded ids");
+  throw ValueError(caller, ": the shape of weights, ", weights, ", must be a beginning of ",
+                   embedded, ", that of the embedded ids");
 }
 
 Tensor ids64(const Tensor& ids) {
@@ -79,13 +79,13 @@ Tensors EmbedReduceLayer::replay(const Tensors& inputs, const keel::CallOptions&
 }
 
 Tensors EmbedReduceLayer::call(const Tensors& inputs, const CallContext&) {
-  const std::string who = "EmbedReduce " + name();
-  const auto [ids, weights] = parts_of(who, inputs);
+  const std::string caller = "EmbedReduce " + name();
+  const auto [ids, weights] = parts_of(caller, inputs);
   const TensorSpec spec = ids.spec();
-  check_id_spec(who, spec);
+  check_id_spec(caller, spec);
   const bool dense_weights = weights && weights->layout() == Layout::kDense;
   if (dense_weights && ids.layout() == Layout::kDense) {
-    check_weight_shape(who, weights->tensor().shape(), spec.shape + Shape{options_.output_dim});
+    check_weight_shape(caller, weights->tensor().shape(), spec.shape + Shape{options_.output_dim});
   }
   if (any_symbolic(inputs)) {
     return Tensor::symbolic({.shape = {spec.shape[0], options_.output_dim}, .dtype = dtype()});
@@ -94,15 +94,15 @@ Tensors EmbedReduceLayer::call(const Tensors& inputs, const CallContext&) {
   const IdRowsOptions rows_options = {.vocabulary_size = options_.input_dim,
                                       .combiner = options_.combiner};
   if (ids.layout() == Layout::kDense && (dense_weights || single)) {
-    to_id_rows(who, ids, {}, rows_options);  // ids are checked under the layer's name
-    if (dense_weights) check_weights_are_finite(who, weights->tensor().cast(DType::kFloat32));
+    to_id_rows(caller, ids, {}, rows_options);  // ids are checked under the layer's name
+    if (dense_weights) check_weights_are_finite(caller, weights->tensor().cast(DType::kFloat32));
     if (dense_weights && !(single && options_.combiner != "sum")) {
       return reduce_weighted(ids64(ids.tensor()), weights->tensor());
     }
     const Tensor found = ids64(ids.tensor());
     return ops::gather(embeddings_.read_rows(found), found);
   }
-  const IdRows rows = to_id_rows(who, ids, weights, rows_options);
+  const IdRows rows = to_id_rows(caller, ids, weights, rows_options);
   return ops::embedding_pool(embeddings_.read_rows(rows.ids), rows.ids, rows.row_splits,
                              rows.weights, combiner_from_name(options_.combiner));
 }

@@ -7,17 +7,17 @@
 namespace keel {
 namespace {
 
-const char* const kWho = PartialTPUEmbeddingLayer::kClassName;
+const char* const kCaller = PartialTPUEmbeddingLayer::kClassName;
 
 const Nest<FeatureConfig>& checked(const PartialTPUEmbeddingOptions& options) {
   for (const auto& [name, feature] : options.feature_config.entries()) {
     if (!feature.is_leaf()) {
-      throw TypeError(kWho, ": feature_config must be a dict of features, received ",
+      throw TypeError(kCaller, ": feature_config must be a dict of features, received ",
                       feature.structure(), " at '", name, "'");
     }
   }
   if (options.size_threshold && *options.size_threshold < 0) {
-    throw ValueError(kWho, ": size_threshold must not be negative, received ",
+    throw ValueError(kCaller, ": size_threshold must not be negative, received ",
                      *options.size_threshold);
   }
   return options.feature_config;
@@ -36,7 +36,7 @@ PartialTPUEmbeddingLayer::PartialTPUEmbeddingLayer(Options options)
     : Layer(kClassName, options),
       options_(std::move(options)),
       tables_(collect_tables(checked(options_), options_.optimizer)) {
-  const Nest<FeatureConfig> features = tables_.on_own_tables(options_.feature_config, kWho);
+  const Nest<FeatureConfig> features = tables_.on_own_tables(options_.feature_config, kCaller);
   Nest<FeatureConfig>::Dict large;
   for (const auto& [name, feature] : features.entries()) {
     if (is_large(feature.leaf())) {
@@ -87,7 +87,7 @@ Tensors PartialTPUEmbeddingLayer::call(const Tensors& inputs, const CallContext&
   assert_same_structure(options_.feature_config, inputs);
   for (const auto& [name, feature] : small_features_) {
     if (inputs[name].leaf().layout() != Layout::kDense) {
-      throw ValueError(kWho, ": feature '", name,
+      throw ValueError(kCaller, ": feature '", name,
                        "' has a small table, which takes dense ids only");
     }
   }
@@ -106,12 +106,12 @@ Tensors PartialTPUEmbeddingLayer::call(const Tensors& inputs, const CallContext&
   return out;
 }
 
-std::vector<std::string> PartialTPUEmbeddingLayer::notes() const {
+std::vector<std::string> PartialTPUEmbeddingLayer::training_notices() const {
   std::vector<std::string> out;
   size_t f = 0;
   for (const auto& [feature, config] : small_features_) {
     const std::vector<std::string> lines =
-        notes_of(str(kWho, " ", name()), feature, tally_->counts(f++));
+        notes_of(str(kCaller, " ", name()), feature, tally_->counts(f++));
     out.insert(out.end(), lines.begin(), lines.end());
   }
   return out;

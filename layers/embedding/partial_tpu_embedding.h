@@ -47,7 +47,7 @@ class PartialTPUEmbeddingLayer final : public Layer {
     return keras_embedding_layers_;
   }
 
-  std::vector<std::string> notes() const override;
+  std::vector<std::string> training_notices() const override;
   Config get_config() const override;
   static std::shared_ptr<PartialTPUEmbeddingLayer> from_config(const Config& config);
 

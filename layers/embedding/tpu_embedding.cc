@@ -209,7 +209,7 @@ std::vector<std::pair<std::string, IdCounts>> TPUEmbeddingLayer::id_counts() con
   return out;
 }
 
-std::vector<std::string> TPUEmbeddingLayer::notes() const {
+std::vector<std::string> TPUEmbeddingLayer::training_notices() const {
   std::vector<std::string> out;
   for (const auto& [path, counts] : id_counts()) {
     const std::vector<std::string> lines = notes_of(str("TPUEmbedding ", name()), path, counts);
@@ -264,7 +264,7 @@ std::optional<PlanValues> TPUEmbeddingLayer::plan(Planner& planner,
         weighted && planner.spec(weights[f]).layout != Layout::kDense && layout != Layout::kDense;
     if (!can_plan(feature, layout)) return {};
     const auto found =
-        planner.look_up({.who = "TPUEmbedding: feature '" + paths[f] + "'",
+        planner.look_up({.caller = "TPUEmbedding: feature '" + paths[f] + "'",
                          .table = backend_->read(tables_.find(feature.table)),
                          .ids = ids,
                          .weights = has_weight ? std::optional(weights[f]) : std::nullopt,

@@ -119,7 +119,7 @@ class TPUEmbeddingLayer final : public Layer {
   // Odd ids that lookups have left out or replaced so far (FeatureConfig::id_policy), by the
   // feature's path.
   std::vector<std::pair<std::string, IdCounts>> id_counts() const;
-  std::vector<std::string> notes() const override;  // says them
+  std::vector<std::string> training_notices() const override;  // says them
 
   const Nest<FeatureConfig>& feature_config() const { return options_.feature_config; }
   std::vector<StateEntry> state_entries() const override;

@@ -21,28 +21,28 @@ const T* as(const FeatureColumn& column) {
   return dynamic_cast<const T*>(&column);
 }
 
-std::vector<Column> sorted(std::vector<Column> columns, const std::string& who) {
-  if (columns.empty()) throw ValueError(who, ": needs feature_columns, received none");
+std::vector<Column> sorted(std::vector<Column> columns, const std::string& caller) {
+  if (columns.empty()) throw ValueError(caller, ": needs feature_columns, received none");
   for (const Column& column : columns) {
-    if (column == nullptr) throw TypeError(who, ": received a null column");
+    if (column == nullptr) throw TypeError(caller, ": received a null column");
   }
   std::ranges::stable_sort(columns, {}, [](const Column& column) { return column->name(); });
   return columns;
 }
 
 const TensorLike& feature(const Tensors::Dict& features, const std::string& key,
-                          const std::string& who) {
+                          const std::string& caller) {
   const auto it = features.find(key);
-  if (it == features.end()) throw ValueError(who, ": the batch has no feature '", key, "'");
+  if (it == features.end()) throw ValueError(caller, ": the batch has no feature '", key, "'");
   return it->second.leaf();
 }
 
 // What the estimator has put under the column's key.
 const Tensor& activation(const TPUEmbeddingColumn& column, const Tensors::Dict& features,
-                         const std::string& who) {
-  const TensorLike& found = feature(features, column.feature_key(), who);
+                         const std::string& caller) {
+  const TensorLike& found = feature(features, column.feature_key(), caller);
   if (found.layout() != Layout::kDense || !is_floating(found.tensor().dtype())) {
-    throw TypeError(who, ": feature '", column.feature_key(), "' of column '", column.name(),
+    throw TypeError(caller, ": feature '", column.feature_key(), "' of column '", column.name(),
                     "' must hold activations; the estimator makes them of ids");
   }
   return found.tensor();
@@ -68,12 +68,13 @@ std::optional<OwnTable> own_table(const FeatureColumn& column) {
 
 // Ids of an ordinary column, pooled on the host.
 Tensor look_up(const EmbeddingColumn& column, const Variable& table, const Tensors::Dict& features,
-               const std::string& who) {
+               const std::string& caller) {
   const feature_column::CategoricalColumn& categorical = *column.categorical_column();
-  const TensorLike ids = categorical.transform_feature(feature(features, categorical.key(), who));
+  const TensorLike ids =
+      categorical.transform_feature(feature(features, categorical.key(), caller));
   std::optional<Nest<std::optional<TensorLike>>> weights;
   if (!categorical.weight_key().empty()) {
-    weights = std::optional<TensorLike>(feature(features, categorical.weight_key(), who));
+    weights = std::optional<TensorLike>(feature(features, categorical.weight_key(), caller));
   }
   const Table table_config = make_table({.vocabulary_size = categorical.num_buckets(),
                                          .dim = column.dimension(),
@@ -123,24 +124,24 @@ void DenseFeaturesLayer::build_weights(const Specs&) {
 
 Tensor DenseFeaturesLayer::part_of(const FeatureColumn& column,
                                    const Tensors::Dict& features) const {
-  const std::string who = str(kClassName, " ", name());
+  const std::string caller = str(kClassName, " ", name());
   if (const auto* numeric = as<NumericColumn>(column)) {
-    return numeric->dense_tensor(feature(features, numeric->key(), who));
+    return numeric->dense_tensor(feature(features, numeric->key(), caller));
   }
   if (const std::optional<OwnTable> table = own_table(column)) {
     const auto* ordinary = as<EmbeddingColumn>(column);
     const std::string& key = ordinary != nullptr ? ordinary->categorical_column()->key()
                                                  : as<TPUEmbeddingColumn>(column)->feature_key();
-    const TensorLike& ids = feature(features, key, who);
+    const TensorLike& ids = feature(features, key, caller);
     if (ids.is_symbolic()) return Tensor::symbolic({.shape = {ids.spec().shape[0], table->dim}});
     const Variable& variable = tables_.at(column.name());
-    if (ordinary != nullptr) return look_up(*ordinary, variable, features, who);
+    if (ordinary != nullptr) return look_up(*ordinary, variable, features, caller);
     return tpu::tensor_core_lookup(*as<TPUEmbeddingColumn>(column), variable.read(), ids);
   }
   const auto* embedding = as<TPUEmbeddingColumn>(column);
-  const Tensor& found = activation(*embedding, features, who);
+  const Tensor& found = activation(*embedding, features, caller);
   if (!compatible(found.shape(), {kUnknown, embedding->dimension()})) {
-    throw ValueError(who, ": activations of '", column.name(), "' must have shape [batch, ",
+    throw ValueError(caller, ": activations of '", column.name(), "' must have shape [batch, ",
                      embedding->dimension(), "], received ", found.shape());
   }
   return found;
@@ -172,14 +173,14 @@ SequenceFeaturesLayer::SequenceFeaturesLayer(Options options)
 }
 
 Tensors SequenceFeaturesLayer::call(const Tensors& inputs, const CallContext&) {
-  const std::string who = str(kClassName, " ", name());
+  const std::string caller = str(kClassName, " ", name());
   std::vector<Tensor> parts;
   for (const Column& column : columns_) {
-    parts.push_back(activation(*as<TPUEmbeddingColumn>(*column), inputs.entries(), who));
+    parts.push_back(activation(*as<TPUEmbeddingColumn>(*column), inputs.entries(), caller));
   }
   const std::string lengths_key =
       as<TPUEmbeddingColumn>(*columns_[0])->sequence_length_feature_name();
-  const TensorLike& lengths = feature(inputs.entries(), lengths_key, who);
+  const TensorLike& lengths = feature(inputs.entries(), lengths_key, caller);
   return Tensors::tuple({parts.size() == 1 ? parts[0] : ops::concat(parts, -1), lengths.tensor()});
 }
 

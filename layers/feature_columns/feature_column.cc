@@ -115,32 +115,32 @@ SparseTensor without_missing(const std::string& key, const Tensor& values) {
   return {.indices = Tensor::from(indices, {kept.size(), 2}), .values = kept, .dense_shape = shape};
 }
 
-void check_vocabulary(const char* who, const std::string& key, const VocabularyOptions& options,
+void check_vocabulary(const char* caller, const std::string& key, const VocabularyOptions& options,
                       int64_t words) {
-  if (words == 0) throw ValueError(who, ": '", key, "' needs at least one word");
+  if (words == 0) throw ValueError(caller, ": '", key, "' needs at least one word");
   if (options.num_oov_buckets < 0) {
-    throw ValueError(who, ": '", key, "': num_oov_buckets must not be negative, received ",
+    throw ValueError(caller, ": '", key, "': num_oov_buckets must not be negative, received ",
                      options.num_oov_buckets);
   }
   if (options.num_oov_buckets > 0 && options.default_value != -1) {
-    throw ValueError(who, ": '", key, "' may have num_oov_buckets or default_value, not both");
+    throw ValueError(caller, ": '", key, "' may have num_oov_buckets or default_value, not both");
   }
   if (options.default_value < -1 || options.default_value >= words) {
-    throw ValueError(who, ": '", key, "': default_value must be an id below ", words,
+    throw ValueError(caller, ": '", key, "': default_value must be an id below ", words,
                      " or -1, received ", options.default_value);
   }
 }
 
-Categorical with_vocabulary(const char* who, Kind kind, const std::string& key,
+Categorical with_vocabulary(const char* caller, Kind kind, const std::string& key,
                             const std::vector<std::string>& words, bool numbers,
                             const VocabularyOptions& options) {
   const auto size = static_cast<int64_t>(words.size());
-  check_vocabulary(who, key, options, size);
+  check_vocabulary(caller, key, options, size);
   auto vocabulary = std::make_shared<Vocabulary>();
   vocabulary->numbers = numbers;
   for (int64_t i = 0; i < size; ++i) {
     if (!vocabulary->ids.emplace(words[i], i).second) {
-      throw ValueError(who, ": '", key, "' has the word '", words[i], "' twice");
+      throw ValueError(caller, ": '", key, "' has the word '", words[i], "' twice");
     }
   }
   return std::make_shared<const CategoricalColumn>(
@@ -153,9 +153,9 @@ Categorical with_vocabulary(const char* who, Kind kind, const std::string& key,
 }
 
 std::vector<std::string> read_lines(const std::string& path, std::optional<int64_t> count) {
-  constexpr const char* kWho = "categorical_column_with_vocabulary_file";
+  constexpr const char* kCaller = "categorical_column_with_vocabulary_file";
   if (count && *count < 1) {
-    throw ValueError(kWho, ": vocabulary_size must be positive, received ", *count);
+    throw ValueError(kCaller, ": vocabulary_size must be positive, received ", *count);
   }
   std::ifstream file(path);
   if (!file) throw IoError(path, ": cannot be read");
@@ -167,7 +167,7 @@ std::vector<std::string> read_lines(const std::string& path, std::optional<int64
   }
   if (file.bad()) throw IoError(path, ": cannot be read to its end");
   if (count && static_cast<int64_t>(out.size()) < *count) {
-    throw ValueError(kWho, ": ", path, " needs ", *count, " lines, has ", out.size());
+    throw ValueError(kCaller, ": ", path, " needs ", *count, " lines, has ", out.size());
   }
   return out;
 }
@@ -379,11 +379,11 @@ std::shared_ptr<const EmbeddingColumn> embedding_column(const Column& categorica
                                                  std::move(options.initializer));
 }
 
-Categorical require_categorical(const Column& column, const char* who) {
+Categorical require_categorical(const Column& column, const char* caller) {
   auto categorical = std::dynamic_pointer_cast<const CategoricalColumn>(column);
   if (categorical == nullptr) {
     throw TypeError(
-        who, ": needs a categorical column, received ",
+        caller, ": needs a categorical column, received ",
         column == nullptr ? "none" : str(column->class_name(), " '", column->name(), "'"));
   }
   return categorical;

@@ -166,7 +166,7 @@ std::shared_ptr<const EmbeddingColumn> embedding_column(const Column& categorica
                                                         int64_t dimension,
                                                         EmbeddingColumnOptions options = {});
 
-// `column` as a categorical one. TypeError, naming `who`, for another or none.
-Categorical require_categorical(const Column& column, const char* who);
+// `column` as a categorical one. TypeError, naming `caller`, for another or none.
+Categorical require_categorical(const Column& column, const char* caller);
 
 }  // namespace keel::feature_column

@@ -8,41 +8,42 @@
 namespace keel::tpu {
 namespace {
 
-void check_device(const std::string& who, const EmbeddingColumnOptions& options, bool sequence) {
+void check_device(const std::string& caller, const EmbeddingColumnOptions& options, bool sequence) {
   constexpr std::array<const char*, 4> kDevices = {"", "cpu", "tpu_tensor_core",
                                                    "tpu_embedding_core"};
   const std::string& device = options.embedding_lookup_device;
   if (std::ranges::find(kDevices, device) == kDevices.end()) {
-    throw ValueError(who,
+    throw ValueError(caller,
                      ": embedding_lookup_device must be 'cpu', 'tpu_tensor_core' or "
                      "'tpu_embedding_core', received '",
                      device, "'");
   }
   if (device != "tpu_tensor_core") return;
   if (!options.tensor_core_width || *options.tensor_core_width < 1) {
-    throw ValueError(who, ": a lookup on a tensor core needs a positive tensor_core_width");
+    throw ValueError(caller, ": a lookup on a tensor core needs a positive tensor_core_width");
   }
-  if (sequence) throw ValueError(who, ": a tensor core looks up no sequences");
+  if (sequence) throw ValueError(caller, ": a tensor core looks up no sequences");
 }
 
 TPUColumn make_column(const char* function, const Column& column, int64_t dimension,
                       EmbeddingColumnOptions options, std::string collection) {
   const Categorical categorical = feature_column::require_categorical(column, function);
-  const std::string who = str(function, ": '", categorical->name(), "'");
+  const std::string caller = str(function, ": '", categorical->name(), "'");
   if (categorical->kind() == feature_column::CategoricalColumn::Kind::kHashBucket) {
-    throw TypeError(who, ": an embedding engine takes identity and vocabulary columns, received ",
+    throw TypeError(caller,
+                    ": an embedding engine takes identity and vocabulary columns, received ",
                     categorical->class_name());
   }
-  if (dimension < 1) throw ValueError(who, ": dimension must be positive, received ", dimension);
+  if (dimension < 1) throw ValueError(caller, ": dimension must be positive, received ", dimension);
   if (categorical->is_sequence() && options.max_sequence_length < 1) {
-    throw ValueError(who, ": a sequence column needs a positive max_sequence_length, received ",
+    throw ValueError(caller, ": a sequence column needs a positive max_sequence_length, received ",
                      options.max_sequence_length);
   }
   if (!categorical->is_sequence() && options.max_sequence_length != 0) {
-    throw ValueError(who, ": max_sequence_length is for sequence columns, received ",
+    throw ValueError(caller, ": max_sequence_length is for sequence columns, received ",
                      options.max_sequence_length);
   }
-  check_device(who, options, categorical->is_sequence());
+  check_device(caller, options, categorical->is_sequence());
   return std::make_shared<const TPUEmbeddingColumn>(categorical, dimension, std::move(options),
                                                     std::move(collection));
 }
@@ -130,14 +131,14 @@ TPUColumn embedding_column(const Column& categorical_column, int64_t dimension,
 std::vector<TPUColumn> shared_embedding_columns(const std::vector<Column>& categorical_columns,
                                                 int64_t dimension,
                                                 SharedEmbeddingColumnsOptions options) {
-  constexpr const char* kWho = "tpu.shared_embedding_columns";
-  if (categorical_columns.empty()) throw ValueError(kWho, ": needs at least one column");
+  constexpr const char* kCaller = "tpu.shared_embedding_columns";
+  if (categorical_columns.empty()) throw ValueError(kCaller, ": needs at least one column");
   int64_t buckets = 0;
   for (const Column& column : categorical_columns) {
-    const Categorical categorical = feature_column::require_categorical(column, kWho);
+    const Categorical categorical = feature_column::require_categorical(column, kCaller);
     if (buckets == 0) buckets = categorical->num_buckets();
     if (categorical->num_buckets() != buckets) {
-      throw ValueError(kWho, ": columns of one table must have the same num_buckets, '",
+      throw ValueError(kCaller, ": columns of one table must have the same num_buckets, '",
                        categorical->name(), "' has ", categorical->num_buckets(), " and not ",
                        buckets);
     }
@@ -145,14 +146,14 @@ std::vector<TPUColumn> shared_embedding_columns(const std::vector<Column>& categ
   std::vector<int64_t> lengths = options.max_sequence_lengths;
   if (lengths.empty()) lengths.resize(categorical_columns.size());
   if (lengths.size() != categorical_columns.size()) {
-    throw ValueError(kWho, ": ", categorical_columns.size(), " columns need as many ",
+    throw ValueError(kCaller, ": ", categorical_columns.size(), " columns need as many ",
                      "max_sequence_lengths, received ", lengths.size());
   }
   std::string collection = options.shared_embedding_collection_name;
   if (collection.empty()) collection = default_collection_name(categorical_columns);
   std::vector<TPUColumn> out;
   for (size_t i = 0; i < categorical_columns.size(); ++i) {
-    out.push_back(make_column(kWho, categorical_columns[i], dimension,
+    out.push_back(make_column(kCaller, categorical_columns[i], dimension,
                               {.combiner = options.combiner,
                                .initializer = options.initializer,
                                .max_sequence_length = lengths[i],

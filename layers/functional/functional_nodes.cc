@@ -57,9 +57,9 @@ void collect_masks(const Config& config, std::vector<const Config*>& out) {
 // Takes the arguments of a call one by one.
 class Arguments {
  public:
-  Arguments(const GraphParser& parser, std::string who, const std::string& class_name)
+  Arguments(const GraphParser& parser, std::string caller, const std::string& class_name)
       : parser_(parser),
-        who_(std::move(who)),
+        caller_(std::move(caller)),
         signature_(call_signature(class_name)),
         is_of_user_(class_name.find('>') != std::string::npos) {}
 
@@ -101,7 +101,7 @@ class Arguments {
 
  private:
   [[noreturn]] void refuse(const std::string& what, const Config& value) const {
-    throw NotImplementedError(who_, " is called with ", what, ", ", to_json(value),
+    throw NotImplementedError(caller_, " is called with ", what, ", ", to_json(value),
                               ", which is not offered");
   }
 
@@ -213,7 +213,7 @@ class Arguments {
   }
 
   const GraphParser& parser_;
-  const std::string who_;
+  const std::string caller_;
   const CallSignature& signature_;
   const bool is_of_user_;
   GraphCall call_;
@@ -264,7 +264,7 @@ const std::string& GraphParser::text(const Config& config, const char* key) cons
 
 GraphCall GraphParser::call(const Config& node, const std::string& layer,
                             const std::string& class_name) const {
-  Arguments arguments(*this, str(who_, ": layer '", layer, "' (", class_name, ")"), class_name);
+  Arguments arguments(*this, str(caller_, ": layer '", layer, "' (", class_name, ")"), class_name);
   Config keywords;
   if (node.is_dict() && node.find("args") != nullptr) {
     const Config::List& positional = list(node, "args");
@@ -349,7 +349,7 @@ Shape GraphParser::array(const Config& config, std::vector<double>& values, bool
     return Shape{std::ssize(config.items())} + inner.value_or(Shape());
   }
   if (!config.is_number() && !config.is_bool()) {
-    throw NotImplementedError(who_, ": a layer is called with the constant ", to_json(config));
+    throw NotImplementedError(caller_, ": a layer is called with the constant ", to_json(config));
   }
   integers = integers && !config.is_bool() && config.is_integer();
   values.push_back(config.is_bool() ? config.boolean() : config.number());

@@ -30,15 +30,15 @@ struct GraphCall {
   CallOptions options = {};
 };
 
-// Reads the parts of a graph's config. Mistakes are ValueErrors that begin with `who`, what is not
-// offered is a NotImplementedError.
+// Reads the parts of a graph's config. Mistakes are ValueErrors that begin with `caller`, what is
+// not offered is a NotImplementedError.
 class GraphParser {
  public:
-  explicit GraphParser(std::string who) : who_(std::move(who)) {}
+  explicit GraphParser(std::string caller) : caller_(std::move(caller)) {}
 
   template <class... Args>
   [[noreturn]] void fail(const Args&... args) const {
-    throw ValueError(who_, ": ", args...);
+    throw ValueError(caller_, ": ", args...);
   }
 
   const Config& field(const Config& config, const char* key) const;
@@ -60,7 +60,7 @@ class GraphParser {
   GraphReference constant(const Config& config) const;
   Shape array(const Config& config, std::vector<double>& values, bool& integers) const;
 
-  const std::string who_;
+  const std::string caller_;
 };
 
 }  // namespace keel

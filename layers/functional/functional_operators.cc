@@ -161,11 +161,11 @@ bool is_operator(const Config& entry) {
          class_name == "Negative";
 }
 
-OperatorCall layer_for_operator(const std::string& who, const std::string& class_name,
+OperatorCall layer_for_operator(const std::string& caller, const std::string& class_name,
                                 const Config& config, const Tensors& inputs) {
   if (std::optional<OperatorCall> call = translated(class_name, config, inputs)) return *call;
   const Config* const name = config.find("name");
-  throw NotImplementedError(who, ": the operator ", class_name, " (",
+  throw NotImplementedError(caller, ": the operator ", class_name, " (",
                             name != nullptr && name->is_string() ? name->string() : "",
                             ") of the graph has no layer here that does the same; put it into a "
                             "layer");

@@ -20,8 +20,8 @@ bool is_operator(const Config& entry);
 
 // The layer for the operator `class_name` of this config, called with `inputs`: sums, products and
 // the like of tensors of one rank, or of a tensor and a constant; activations; shapes.
-// NotImplementedError, naming `who` and the operator, for another one.
-OperatorCall layer_for_operator(const std::string& who, const std::string& class_name,
+// NotImplementedError, naming `caller` and the operator, for another one.
+OperatorCall layer_for_operator(const std::string& caller, const std::string& class_name,
                                 const Config& config, const Tensors& inputs);
 
 }  // namespace keel

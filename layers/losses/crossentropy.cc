@@ -31,7 +31,7 @@ Tensor with_last_axis(const Tensor& x, int axis) {
   return ops::transpose(x, order);
 }
 
-void check_class_numbers(const char* who, const Tensor& labels, int64_t classes,
+void check_class_numbers(const char* caller, const Tensor& labels, int64_t classes,
                          std::optional<int64_t> ignore_class) {
   const Tensor numbers = labels.cast(DType::kFloat64);
   const auto values = numbers.data<double>();
@@ -39,32 +39,32 @@ void check_class_numbers(const char* who, const Tensor& labels, int64_t classes,
     const double v = values[i];
     if (ignore_class && v == static_cast<double>(*ignore_class)) continue;
     if (!(v >= 0 && v < static_cast<double>(classes) && v == std::floor(v))) {
-      throw ValueError(who, ": labels must be class numbers below ", classes, ", received ", v,
+      throw ValueError(caller, ": labels must be class numbers below ", classes, ", received ", v,
                        " at position ", i);
     }
   }
 }
 
-void check_predictions(const char* who, const Tensor& y_pred) {
+void check_predictions(const char* caller, const Tensor& y_pred) {
   if (!is_floating(y_pred.dtype())) {
-    throw TypeError(who, ": predictions must be float32 or float64, received ", y_pred.dtype());
+    throw TypeError(caller, ": predictions must be float32 or float64, received ", y_pred.dtype());
   }
   if (y_pred.rank() < 2) {
-    throw ValueError(who, ": predictions must be [batch, classes], received ", y_pred.shape());
+    throw ValueError(caller, ": predictions must be [batch, classes], received ", y_pred.shape());
   }
 }
 
 // Class numbers as int64, of the predictions' shape without the last axis.
-Tensor class_numbers(const char* who, const Tensor& y_true, const Tensor& y_pred,
+Tensor class_numbers(const char* caller, const Tensor& y_true, const Tensor& y_pred,
                      std::optional<int64_t> ignore_class) {
   const Shape want = y_pred.shape().drop_last();
   Tensor labels = y_true;
   if (labels.rank() == want.rank() + 1 && labels.dim(-1) == 1) labels = ops::squeeze(labels, -1);
   if (!compatible(labels.shape(), want)) {
-    throw ValueError(who, ": labels of shape ", y_true.shape(), " do not fit predictions of shape ",
-                     y_pred.shape());
+    throw ValueError(caller, ": labels of shape ", y_true.shape(),
+                     " do not fit predictions of shape ", y_pred.shape());
   }
-  if (!labels.is_symbolic()) check_class_numbers(who, labels, y_pred.dim(-1), ignore_class);
+  if (!labels.is_symbolic()) check_class_numbers(caller, labels, y_pred.dim(-1), ignore_class);
   return ops::cast(labels, DType::kInt64);
 }
 
@@ -93,10 +93,10 @@ Tensor categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool
 
 Tensor sparse_categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits,
                                        std::optional<int64_t> ignore_class, int axis) {
-  const char* const who = "sparse_categorical_crossentropy";
-  check_predictions(who, y_pred);
+  const char* const caller = "sparse_categorical_crossentropy";
+  check_predictions(caller, y_pred);
   const Tensor prediction = with_last_axis(y_pred, axis);
-  Tensor labels = class_numbers(who, y_true, prediction, ignore_class);
+  Tensor labels = class_numbers(caller, y_true, prediction, ignore_class);
   Tensor counts;
   if (ignore_class) {
     counts = ops::not_equal(labels, Tensor::scalar(*ignore_class));
@@ -110,9 +110,9 @@ Tensor sparse_categorical_crossentropy(const Tensor& y_true, const Tensor& y_pre
 }
 
 Tensor categorical_generalized_cross_entropy(const Tensor& y_true, const Tensor& y_pred, double q) {
-  const char* const who = "categorical_generalized_cross_entropy";
-  check_predictions(who, y_pred);
-  const Tensor labels = class_numbers(who, y_true, y_pred, {});
+  const char* const caller = "categorical_generalized_cross_entropy";
+  check_predictions(caller, y_pred);
+  const Tensor labels = class_numbers(caller, y_true, y_pred, {});
   const Tensor chosen = ops::one_hot(labels, y_pred.dim(-1), y_pred.dtype());
   const Tensor p = ops::sum(y_pred * chosen, {-1});
   const Tensor power = ops::pow(p, Tensor::scalar(q).cast(p.dtype()));

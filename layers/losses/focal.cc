@@ -18,7 +18,7 @@ Tensor power(const Tensor& x, double exponent) {
 }
 
 // x times alpha, which has one factor for each element along `axis`.
-Tensor times_alpha(const Tensor& x, const Numbers& alpha, int axis) {
+Tensor times_alpha(const Tensor& x, const ScalarOrList& alpha, int axis) {
   if (!alpha.is_list()) return ops::scale(x, alpha.values().at(0));
   const auto classes = static_cast<int64_t>(alpha.values().size());
   if (x.dim(axis) != classes) {
@@ -51,7 +51,7 @@ Tensor binary_focal_crossentropy(const Tensor& y_true, const Tensor& y_pred,
 }
 
 Tensor categorical_focal_crossentropy(const Tensor& y_true, const Tensor& y_pred,
-                                      const Numbers& alpha, double gamma, bool from_logits,
+                                      const ScalarOrList& alpha, double gamma, bool from_logits,
                                       double label_smoothing, int axis) {
   const auto [label, prediction] = fit_labels("categorical_focal_crossentropy", y_true, y_pred);
   const Tensor y =

@@ -42,7 +42,7 @@ class BinaryFocalCrossentropyLoss final : public Loss {
 };
 
 struct CategoricalFocalCrossentropyLossOptions {
-  Numbers alpha = 0.25;        // a factor, or one for each class
+  ScalarOrList alpha = 0.25;   // a factor, or one for each class
   double gamma = 2.0;          // as above
   bool from_logits = false;    // y_pred is before the softmax
   double label_smoothing = 0;  // in [0, 1]: labels become y (1 - s) + s / classes
@@ -86,7 +86,7 @@ Tensor binary_focal_crossentropy(const Tensor& y_true, const Tensor& y_pred,
                                  double gamma = 2.0, bool from_logits = false,
                                  double label_smoothing = 0, int axis = -1);
 Tensor categorical_focal_crossentropy(const Tensor& y_true, const Tensor& y_pred,
-                                      const Numbers& alpha = 0.25, double gamma = 2.0,
+                                      const ScalarOrList& alpha = 0.25, double gamma = 2.0,
                                       bool from_logits = false, double label_smoothing = 0,
                                       int axis = -1);
 

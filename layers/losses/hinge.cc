@@ -17,8 +17,8 @@ Tensor signed_labels(const Tensor& y) {
 
 Tensor not_negative(const Tensor& x) { return ops::maximum(x, Tensor::zeros({}, x.dtype())); }
 
-Tensor margin(const char* who, const Tensor& y_true, const Tensor& y_pred) {
-  const auto [label, prediction] = fit_labels(who, y_true, y_pred);
+Tensor margin(const char* caller, const Tensor& y_true, const Tensor& y_pred) {
+  const auto [label, prediction] = fit_labels(caller, y_true, y_pred);
   return not_negative(ops::shift(-(signed_labels(label) * prediction), 1));
 }
 

@@ -14,12 +14,12 @@ Tensor masked(const Tensor& valid, const Tensor& mask) {
 
 }  // namespace
 
-ItemLists item_lists(const std::string& who, const Tensor& y_true, const Tensor& y_pred) {
+ItemLists item_lists(const std::string& caller, const Tensor& y_true, const Tensor& y_pred) {
   if (!is_floating(y_pred.dtype())) {
-    throw TypeError(who, ": predictions must be float32 or float64, received ", y_pred.dtype());
+    throw TypeError(caller, ": predictions must be float32 or float64, received ", y_pred.dtype());
   }
   if (y_pred.rank() < 1 || y_pred.rank() > 2 || !compatible(y_true.shape(), y_pred.shape())) {
-    throw ValueError(who,
+    throw ValueError(caller,
                      ": needs labels and predictions of one shape, [batch, items] or [items], ",
                      "received ", y_true.shape(), " and ", y_pred.shape());
   }

@@ -14,9 +14,9 @@ struct ItemLists {
 };
 
 // y_true and y_pred are [batch, items], or [items] for one list. An item is valid if its label is
-// not negative and neither tensor's mask leaves it out. TypeError, naming `who`, unless y_pred is
-// floating; ValueError for other ranks, and for shapes that differ.
-ItemLists item_lists(const std::string& who, const Tensor& y_true, const Tensor& y_pred);
+// not negative and neither tensor's mask leaves it out. TypeError, naming `caller`, unless y_pred
+// is floating; ValueError for other ranks, and for shapes that differ.
+ItemLists item_lists(const std::string& caller, const Tensor& y_true, const Tensor& y_pred);
 
 // The values of each list beside and above a matrix of its pairs, to be compared by broadcasting:
 // [batch, items] -> [batch, items, 1] and [batch, 1, items].

@@ -9,7 +9,7 @@ namespace keel {
 namespace {
 
 // `what` as a tensor that broadcasts against `losses`.
-Tensor fit_weight(const std::string& who, const char* what, const Tensor& weight,
+Tensor fit_weight(const std::string& caller, const char* what, const Tensor& weight,
                   const Tensor& losses) {
   Tensor typed = ops::cast(weight, losses.dtype());
   const Shape& want = losses.shape();
@@ -26,7 +26,7 @@ Tensor fit_weight(const std::string& who, const char* what, const Tensor& weight
     if (axis < want.rank()) dims.push_back(dim);
   }
   if (!fits) {
-    throw ValueError(who, ": ", what, " must have the leading dimensions of the losses, ", want,
+    throw ValueError(caller, ": ", what, " must have the leading dimensions of the losses, ", want,
                      ", received shape ", have);
   }
   return ops::reshape(typed, Shape(dims));
@@ -43,25 +43,25 @@ bool same_shape(const Tensor& a, const Tensor& b) { return compatible(a.shape(),
 
 }  // namespace
 
-Reduction reduction_from_name(const std::string& name, const std::string& who) {
+Reduction reduction_from_name(const std::string& name, const std::string& caller) {
   if (name == "sum_over_batch_size" || name == "mean" || name == "auto") {
     return Reduction::kSumOverBatchSize;
   }
   if (name == "sum") return Reduction::kSum;
   if (name == "mean_with_sample_weight") return Reduction::kMeanWithSampleWeight;
   if (name == "none") return Reduction::kNone;
-  throw ValueError(who,
+  throw ValueError(caller,
                    ": reduction must be 'sum_over_batch_size', 'mean', 'sum', "
                    "'mean_with_sample_weight' or 'none', received '",
                    name, "'");
 }
 
-std::pair<Tensor, Tensor> fit_labels(const std::string& who, const Tensor& y_true,
+std::pair<Tensor, Tensor> fit_labels(const std::string& caller, const Tensor& y_true,
                                      const Tensor& y_pred) {
   if (!is_floating(y_pred.dtype())) {
-    throw TypeError(who, ": predictions must be float32 or float64, received ", y_pred.dtype());
+    throw TypeError(caller, ": predictions must be float32 or float64, received ", y_pred.dtype());
   }
-  if (y_pred.rank() == 0) throw ValueError(who, ": predictions must have a batch dimension");
+  if (y_pred.rank() == 0) throw ValueError(caller, ": predictions must have a batch dimension");
   Tensor prediction = y_pred.rank() == 1 ? ops::expand_dims(y_pred, -1) : y_pred;
   Tensor label = y_true;
   if (label.rank() + 1 == prediction.rank() && prediction.dim(-1) == 1) {
@@ -70,8 +70,8 @@ std::pair<Tensor, Tensor> fit_labels(const std::string& who, const Tensor& y_tru
     label = ops::squeeze(label, -1);
   }
   if (!same_shape(label, prediction)) {
-    throw ValueError(who, ": labels of shape ", y_true.shape(), " do not fit predictions of shape ",
-                     y_pred.shape());
+    throw ValueError(caller, ": labels of shape ", y_true.shape(),
+                     " do not fit predictions of shape ", y_pred.shape());
   }
   if (label.dtype() != prediction.dtype()) label = ops::cast(label, prediction.dtype());
   return {label, prediction};

@@ -16,7 +16,7 @@ namespace keel {
 // divides their sum by how many they are, "mean_with_sample_weight" by the sum of the weights;
 // "sum" adds them and "none" leaves them. Losses know it by name, as Keras's configs do.
 enum class Reduction { kSumOverBatchSize, kSum, kMeanWithSampleWeight, kNone };
-Reduction reduction_from_name(const std::string& name, const std::string& who);  // ValueError
+Reduction reduction_from_name(const std::string& name, const std::string& caller);  // ValueError
 
 // Immutable; may be called by several replicas at once. Derive, write per_sample() and
 // get_config(), and hold it by a Handle.
@@ -126,8 +126,8 @@ class LossArgument {
 
 // The pair made to fit: a y_pred [batch] counts as [batch, 1]; where one has a last dimension 1
 // that the other lacks, it is added or dropped; y_true takes y_pred's dtype. ValueError, naming
-// `who`, if the shapes differ then; TypeError unless y_pred is floating.
-std::pair<Tensor, Tensor> fit_labels(const std::string& who, const Tensor& y_true,
+// `caller`, if the shapes differ then; TypeError unless y_pred is floating.
+std::pair<Tensor, Tensor> fit_labels(const std::string& caller, const Tensor& y_true,
                                      const Tensor& y_pred);
 
 // What Keras takes the word "accuracy" or "crossentropy" for, by the shapes of labels and

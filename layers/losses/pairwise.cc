@@ -8,11 +8,11 @@
 namespace keel {
 namespace {
 
-PairwiseLossOptions checked(const char* who, PairwiseLossOptions options) {
+PairwiseLossOptions checked(const char* caller, PairwiseLossOptions options) {
   if (!(options.temperature > 0)) {
-    throw ValueError(who, ": temperature must be positive, received ", options.temperature);
+    throw ValueError(caller, ": temperature must be positive, received ", options.temperature);
   }
-  if (options.name.empty()) options.name = to_snake_case(who);
+  if (options.name.empty()) options.name = to_snake_case(caller);
   return options;
 }
 

@@ -16,10 +16,10 @@ inline Tensor smoothed(const Tensor& y, double smoothing, double share) {
   return smoothing == 0 ? y : ops::shift(ops::scale(y, 1 - smoothing), smoothing * share);
 }
 
-// ValueError, naming `who`, unless it is in [0, 1].
-inline void check_smoothing(const char* who, double smoothing) {
+// ValueError, naming `caller`, unless it is in [0, 1].
+inline void check_smoothing(const char* caller, double smoothing) {
   if (!(smoothing >= 0 && smoothing <= 1)) {
-    throw ValueError(who, ": label_smoothing must be in [0, 1], received ", smoothing);
+    throw ValueError(caller, ": label_smoothing must be in [0, 1], received ", smoothing);
   }
 }
 

@@ -96,10 +96,10 @@ class MergeStep final : public PlanStep {
 }  // namespace
 
 std::vector<Tensor> merge_inputs(const Layer& layer, const Tensors& inputs, size_t least) {
-  const auto who = [&] { return layer.class_name() + " " + layer.name(); };
+  const auto caller = [&] { return layer.class_name() + " " + layer.name(); };
   const auto dense = [&](const Tensors& item) -> Tensor {
     if (!item.is_leaf() || item.leaf().layout() != Layout::kDense) {
-      throw TypeError(who(), ": takes a list of dense tensors, received ", inputs.structure());
+      throw TypeError(caller(), ": takes a list of dense tensors, received ", inputs.structure());
     }
     return item.tensor();
   };
@@ -110,7 +110,7 @@ std::vector<Tensor> merge_inputs(const Layer& layer, const Tensors& inputs, size
     out.push_back(dense(inputs));
   }
   if (out.size() < least) {
-    throw ValueError(who(), ": needs at least ", least, " tensors, received ", out.size());
+    throw ValueError(caller(), ": needs at least ", least, " tensors, received ", out.size());
   }
   return out;
 }

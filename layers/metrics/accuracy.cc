@@ -35,18 +35,18 @@ Tensor categorical_hits(const MetricBatch& batch) {
 }
 
 // y_true as int64, of the predictions' shape without the classes.
-Tensor class_numbers(const std::string& who, const MetricBatch& batch) {
+Tensor class_numbers(const std::string& caller, const MetricBatch& batch) {
   const Shape samples = batch.y_pred.shape().drop_last();
   if (batch.y_true.shape() != samples && batch.y_true.shape() != samples + Shape({1})) {
-    throw ValueError(who, ": labels of shape ", batch.y_true.shape(),
+    throw ValueError(caller, ": labels of shape ", batch.y_true.shape(),
                      " do not fit predictions of shape ", batch.y_pred.shape());
   }
   return batch.y_true.cast(DType::kInt64);
 }
 
-Tensor sparse_hits(const std::string& who, const MetricBatch& batch) {
+Tensor sparse_hits(const std::string& caller, const MetricBatch& batch) {
   const int64_t classes = batch.y_pred.dim(-1);
-  const Tensor labels = class_numbers(who, batch);
+  const Tensor labels = class_numbers(caller, batch);
   Tensor out = Tensor::uninitialized(batch.y_pred.shape().drop_last(), DType::kFloat32);
   const auto hit = out.mutable_data<float>();
   for (int64_t i = 0; i < out.size(); ++i) {
@@ -72,8 +72,8 @@ Tensor top_k_hits(const MetricBatch& batch, int64_t k, const ClassOf& class_of) 
   return out;
 }
 
-void check_k(const char* who, int64_t k) {
-  if (k < 1) throw ValueError(who, ": k must be positive, received ", k);
+void check_k(const char* caller, int64_t k) {
+  if (k < 1) throw ValueError(caller, ": k must be positive, received ", k);
 }
 
 }  // namespace

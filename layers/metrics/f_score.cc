@@ -14,15 +14,15 @@ enum Sum { kTruePositive, kFalsePositive, kFalseNegative, kSums };
 
 }  // namespace
 
-FScoreMetric::Rule FScoreMetric::checked(const char* who, Rule rule) {
+FScoreMetric::Rule FScoreMetric::checked(const char* caller, Rule rule) {
   if (rule.average && *rule.average != "micro" && *rule.average != "macro" &&
       *rule.average != "weighted") {
-    throw ValueError(who, ": average must be 'micro', 'macro' or 'weighted', received '",
+    throw ValueError(caller, ": average must be 'micro', 'macro' or 'weighted', received '",
                      *rule.average, "'");
   }
-  if (!(rule.beta > 0)) throw ValueError(who, ": beta must be positive, received ", rule.beta);
+  if (!(rule.beta > 0)) throw ValueError(caller, ": beta must be positive, received ", rule.beta);
   if (rule.threshold && !(*rule.threshold > 0 && *rule.threshold <= 1)) {
-    throw ValueError(who, ": threshold must be in (0, 1], received ", *rule.threshold);
+    throw ValueError(caller, ": threshold must be in (0, 1], received ", *rule.threshold);
   }
   return rule;
 }

@@ -28,7 +28,7 @@ class FScoreMetric : public Metric {
       : Metric(class_name, options, kUnknown), rule_(checked(class_name, std::move(rule))) {}
 
  private:
-  static Rule checked(const char* who, Rule rule);
+  static Rule checked(const char* caller, Rule rule);
   void accumulate(const MetricBatch& batch, std::span<double> state) const override;
   Tensor compute(std::span<const double> state) const override;
   int64_t state_size_of(const MetricBatch& batch) const override;

@@ -11,25 +11,26 @@
 namespace keel {
 namespace {
 
-void check_no_nan(const std::string& who, const Tensor& prediction) {
+void check_no_nan(const std::string& caller, const Tensor& prediction) {
   const auto values = prediction.data<float>();
   bool any = false;
   for (const float v : values) any |= v != v;
   if (!any) return;
   size_t i = 0;
   while (values[i] == values[i]) ++i;
-  throw ValueError(who, ": predictions must be numbers, received NaN at position ", i, " of shape ",
-                   prediction.shape());
+  throw ValueError(caller, ": predictions must be numbers, received NaN at position ", i,
+                   " of shape ", prediction.shape());
 }
 
 // Without the last dimensions that are 1; one number is that of each row.
-Tensor fit_weight(const std::string& who, const Tensor& weight, const Tensor& prediction) {
+Tensor fit_weight(const std::string& caller, const Tensor& weight, const Tensor& prediction) {
   const Tensor typed = weight.cast(DType::kFloat32);
   if (typed.rank() == 0) return Tensor::full<float>({prediction.dim(0)}, typed.item<float>());
   Shape shape = typed.shape();
   while (shape.rank() > 1 && shape[-1] == 1) shape = shape.drop_last();
   if (shape.rank() > prediction.rank() || shape != prediction.shape().slice(0, shape.rank())) {
-    throw ValueError(who, ": sample_weight must have the leading dimensions of the predictions, ",
+    throw ValueError(caller,
+                     ": sample_weight must have the leading dimensions of the predictions, ",
                      prediction.shape(), ", received shape ", weight.shape());
   }
   return typed.reshaped(shape);

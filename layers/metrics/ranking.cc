@@ -15,11 +15,11 @@ namespace {
 // they are; how many lists have none; and all lists that were seen.
 enum Sum { kValue, kWeight, kRelevant, kIrrelevant, kLists, kSums };
 
-RankingMetricOptions checked(const char* who, RankingMetricOptions options) {
+RankingMetricOptions checked(const char* caller, RankingMetricOptions options) {
   if (options.k && *options.k < 1) {
-    throw ValueError(who, ": k must be positive, received ", *options.k);
+    throw ValueError(caller, ": k must be positive, received ", *options.k);
   }
-  if (options.name.empty()) options.name = to_snake_case(who);
+  if (options.name.empty()) options.name = to_snake_case(caller);
   return options;
 }
 

@@ -87,7 +87,7 @@ void NormalizationLayer::build_weights(const TensorSpec& input) {
                      input.shape);
   }
   if (options_.mean) {
-    for (const Numbers* given : {&*options_.mean, &*options_.variance}) {
+    for (const ScalarOrList* given : {&*options_.mean, &*options_.variance}) {
       const auto count = std::ssize(given->values());
       if (count != 1 && count != shape.size()) {
         throw ValueError("Normalization ", name(), ": ", count,

@@ -15,9 +15,9 @@ class Dataset;
 }
 
 struct NormalizationOptions {
-  std::optional<Axes> axis = Axes(-1);  // that have statistics of their own; unset: one for all
-  std::optional<Numbers> mean = {};     // both, or neither: then call adapt()
-  std::optional<Numbers> variance = {};
+  std::optional<Axes> axis = Axes(-1);    // that have statistics of their own; unset: one for all
+  std::optional<ScalarOrList> mean = {};  // both, or neither: then call adapt()
+  std::optional<ScalarOrList> variance = {};
   bool invert = false;  // back from normalized values
   std::string name = {};
   bool trainable = true;

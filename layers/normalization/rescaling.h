@@ -9,8 +9,8 @@
 namespace keel {
 
 struct RescalingOptions {
-  Numbers scale = 1.0;  // one, or one for each position of the last axis
-  Numbers offset = 0.0;
+  ScalarOrList scale = 1.0;  // one, or one for each position of the last axis
+  ScalarOrList offset = 0.0;
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};

@@ -11,9 +11,9 @@
 namespace keel {
 
 struct Pooling1DOptions {
-  Steps pool_size = 2;                // of a window, > 0
-  std::optional<Steps> strides = {};  // from window to window, > 0; unset: pool_size
-  std::string padding = "valid";      // or "same": as many windows as steps / strides, rounded up
+  Length1D pool_size = 2;                // of a window, > 0
+  std::optional<Length1D> strides = {};  // from window to window, > 0; unset: pool_size
+  std::string padding = "valid";  // or "same": as many windows as steps / strides, rounded up
   std::string data_format = "channels_last";  // or "channels_first": the steps stand at axis 2
   std::string name = {};
   bool trainable = true;

@@ -19,22 +19,23 @@ namespace {
 
 constexpr int64_t kGrain = 4096;  // words per block
 
-Tensor as_int64(const Tensor& x, const std::string& who) {
+Tensor as_int64(const Tensor& x, const std::string& caller) {
   if (x.dtype() == DType::kInt64) return x;
   if (x.dtype() != DType::kInt32) {
-    throw TypeError(who, ": needs int32 or int64, received ", x.dtype());
+    throw TypeError(caller, ": needs int32 or int64, received ", x.dtype());
   }
   return x.cast(DType::kInt64);
 }
 
 // The words of a tensor as elements of T.
 template <class T>
-Tensor as_words(const Tensor& x, const std::string& who) {
+Tensor as_words(const Tensor& x, const std::string& caller) {
   if constexpr (std::same_as<T, std::string>) {
-    if (x.dtype() != DType::kString) throw TypeError(who, ": needs strings, received ", x.dtype());
+    if (x.dtype() != DType::kString)
+      throw TypeError(caller, ": needs strings, received ", x.dtype());
     return x;
   } else {
-    return as_int64(x, who);
+    return as_int64(x, caller);
   }
 }
 
@@ -52,11 +53,11 @@ template <class T>
 class IndexLookupLayer<T>::Table {
  public:
   // ValueError for a word given twice.
-  Table(std::vector<T> all, const std::string& who) : words(std::move(all)) {
+  Table(std::vector<T> all, const std::string& caller) : words(std::move(all)) {
     positions_.reserve(words.size());
     for (size_t i = 0; i < words.size(); ++i) {
       if (!positions_.insert(words[i], static_cast<int64_t>(i)).second) {
-        throw ValueError(who, ": the vocabulary has '", words[i], "' twice");
+        throw ValueError(caller, ": the vocabulary has '", words[i], "' twice");
       }
     }
   }
@@ -82,8 +83,8 @@ class IndexLookupLayer<T>::Counts {
   };
 
   // A vector is one document, or one of each element.
-  void add(const TensorLike& x, bool vector_is_one, const std::string& who) {
-    const Tensor words = as_words<T>(x.values(), who);
+  void add(const TensorLike& x, bool vector_is_one, const std::string& caller) {
+    const Tensor words = as_words<T>(x.values(), caller);
     const auto values = words.data<T>();
     if (x.layout() == Layout::kRagged) {
       const auto splits = x.ragged().row_splits.template data<int64_t>();
@@ -131,29 +132,29 @@ template <class T>
 IndexLookupLayer<T>::IndexLookupLayer(Options options)
     : Layer(kClassName, options),
       options_(std::move(options)),
-      who_(std::string(kClassName) + " " + name()),
+      caller_(std::string(kClassName) + " " + name()),
       mode_(checked_mode()) {
   if (options_.num_oov_indices < 0) {
-    throw ValueError(who_, ": num_oov_indices must not be negative, received ",
+    throw ValueError(caller_, ": num_oov_indices must not be negative, received ",
                      options_.num_oov_indices);
   }
   if (options_.oov_method != "floormod" && options_.oov_method != "farmhash") {
-    throw ValueError(who_, ": oov_method must be 'floormod' or 'farmhash', received '",
+    throw ValueError(caller_, ": oov_method must be 'floormod' or 'farmhash', received '",
                      options_.oov_method, "'");
   }
   if (options_.invert && (options_.num_oov_indices > 1 || mode_ != OutputMode::kInt)) {
-    throw ValueError(who_, ": invert needs output_mode int and at most one oov index, received ",
+    throw ValueError(caller_, ": invert needs output_mode int and at most one oov index, received ",
                      options_.output_mode, " and ", options_.num_oov_indices);
   }
   if (options_.max_tokens && *options_.max_tokens <= first_word()) {
-    throw ValueError(who_, ": max_tokens must exceed the number of special tokens, ", first_word(),
-                     ", received ", *options_.max_tokens);
+    throw ValueError(caller_, ": max_tokens must exceed the number of special tokens, ",
+                     first_word(), ", received ", *options_.max_tokens);
   }
   if (options_.pad_to_max_tokens && !options_.max_tokens) {
-    throw ValueError(who_, ": pad_to_max_tokens needs max_tokens");
+    throw ValueError(caller_, ": pad_to_max_tokens needs max_tokens");
   }
   if (options_.idf_weights && !options_.vocabulary) {
-    throw ValueError(who_, ": idf_weights need a vocabulary");
+    throw ValueError(caller_, ": idf_weights need a vocabulary");
   }
   if (options_.vocabulary) set_vocabulary(*options_.vocabulary, options_.idf_weights);
 }
@@ -161,7 +162,7 @@ IndexLookupLayer<T>::IndexLookupLayer(Options options)
 template <class T>
 OutputMode IndexLookupLayer<T>::checked_mode() const {
   if (options_.output_mode == "tf_idf") return OutputMode::kTfIdf;
-  return output_mode_from_name(options_.output_mode, who_);
+  return output_mode_from_name(options_.output_mode, caller_);
 }
 
 template <class T>
@@ -177,7 +178,7 @@ int64_t IndexLookupLayer<T>::first_oov() const {
 template <class T>
 const typename IndexLookupLayer<T>::Table& IndexLookupLayer<T>::table() const {
   if (table_ == nullptr) {
-    throw RuntimeError(who_, ": has no vocabulary; give one or call adapt()");
+    throw RuntimeError(caller_, ": has no vocabulary; give one or call adapt()");
   }
   return *table_;
 }
@@ -185,10 +186,10 @@ const typename IndexLookupLayer<T>::Table& IndexLookupLayer<T>::table() const {
 template <class T>
 void IndexLookupLayer<T>::set_vocabulary(std::vector<T> vocabulary,
                                          const std::optional<std::vector<double>>& idf_weights) {
-  if (vocabulary.empty()) throw ValueError(who_, ": the vocabulary is empty");
+  if (vocabulary.empty()) throw ValueError(caller_, ": the vocabulary is empty");
   if (idf_weights.has_value() != (mode_ == OutputMode::kTfIdf) ||
       (idf_weights && idf_weights->size() != vocabulary.size())) {
-    throw ValueError(who_, ": idf_weights are for output_mode tf_idf, one for each word of the ",
+    throw ValueError(caller_, ": idf_weights are for output_mode tf_idf, one for each word of the ",
                      "vocabulary, received ", idf_weights ? idf_weights->size() : 0, " for ",
                      vocabulary.size());
   }
@@ -201,15 +202,15 @@ void IndexLookupLayer<T>::set_vocabulary(std::vector<T> vocabulary,
   }
   const auto size = first_word() + std::ssize(vocabulary);
   if (options_.max_tokens && size > *options_.max_tokens) {
-    throw ValueError(who_, ": the vocabulary has ", size, " tokens, max_tokens is ",
+    throw ValueError(caller_, ": the vocabulary has ", size, " tokens, max_tokens is ",
                      *options_.max_tokens);
   }
-  auto table = std::make_shared<const Table>(std::move(vocabulary), who_);
+  auto table = std::make_shared<const Table>(std::move(vocabulary), caller_);
   if (options_.mask_token && table->position(*options_.mask_token) >= 0) {
-    throw ValueError(who_, ": the mask token stands in the middle of the vocabulary");
+    throw ValueError(caller_, ": the mask token stands in the middle of the vocabulary");
   }
   if (options_.invert && table->position(options_.oov_token) >= 0) {
-    throw ValueError(who_, ": the oov token stands in the middle of the vocabulary");
+    throw ValueError(caller_, ": the oov token stands in the middle of the vocabulary");
   }
   table_ = std::move(table);
   if (idf_weights) idf_ = with_mean_first(*idf_weights, static_cast<size_t>(size));
@@ -260,14 +261,15 @@ int64_t IndexLookupLayer<T>::oov_index(const T& word) const {
 
 template <class T>
 Tensor IndexLookupLayer<T>::lookup(const Tensor& tensor) const {
-  const Tensor words = as_words<T>(tensor, who_);
+  const Tensor words = as_words<T>(tensor, caller_);
   const Table& all = table();
   const int64_t mask = mode_ == OutputMode::kInt ? 0 : -1;
   const auto number = [&](const T& word) {
     if (options_.mask_token && word == *options_.mask_token) return mask;
     if (const int64_t position = all.position(word); position >= 0) return first_word() + position;
     if (options_.num_oov_indices == 0) {
-      throw ValueError(who_, ": '", word, "' is not in the vocabulary, and num_oov_indices is 0");
+      throw ValueError(caller_, ": '", word,
+                       "' is not in the vocabulary, and num_oov_indices is 0");
     }
     return first_oov() + oov_index(word);
   };
@@ -282,7 +284,7 @@ Tensor IndexLookupLayer<T>::lookup(const Tensor& tensor) const {
 
 template <class T>
 Tensor IndexLookupLayer<T>::words_of(const Tensor& tensor) const {
-  const Tensor numbers = as_int64(tensor, who_);
+  const Tensor numbers = as_int64(tensor, caller_);
   const std::vector<T>& words = table().words;
   const auto word = [&](int64_t number) -> const T& {
     if (first_oov() > 0 && number == 0) return *options_.mask_token;
@@ -302,7 +304,7 @@ Tensors IndexLookupLayer<T>::call(const Tensors& inputs, const CallContext&) {
   }
   const auto numbers = map_values(x, DType::kInt64, [this](const Tensor& t) { return lookup(t); });
   if (mode_ != OutputMode::kInt) table();  // the depth is not known before
-  TensorLike encoded = encode_categories(numbers, mode_, depth(), who_);
+  TensorLike encoded = encode_categories(numbers, mode_, depth(), caller_);
   if (mode_ != OutputMode::kTfIdf) return encoded;
   return encoded.tensor() * Tensor::from(idf_weights(), {depth()}).cast(DType::kFloat32);
 }
@@ -310,20 +312,20 @@ Tensors IndexLookupLayer<T>::call(const Tensors& inputs, const CallContext&) {
 template <class T>
 void IndexLookupLayer<T>::adapt(const TensorLike& data) {
   Counts counts;
-  counts.add(data, false, who_);
+  counts.add(data, false, caller_);
   take(counts);
 }
 
 template <class T>
 void IndexLookupLayer<T>::adapt(const data::Dataset& batches) {
   Counts counts;
-  for_each_batch(batches, who_, [&](const TensorLike& x) { counts.add(x, true, who_); });
+  for_each_batch(batches, caller_, [&](const TensorLike& x) { counts.add(x, true, caller_); });
   take(counts);
 }
 
 template <class T>
 void IndexLookupLayer<T>::take(const Counts& counts) {
-  if (counts.of().empty()) throw ValueError(who_, ": adapt() received no data");
+  if (counts.of().empty()) throw ValueError(caller_, ": adapt() received no data");
   std::vector<std::pair<int64_t, T>> sorted;
   for (const auto& [word, count] : counts.of()) {
     const bool special =
@@ -340,7 +342,7 @@ void IndexLookupLayer<T>::take(const Counts& counts) {
     if (mode_ == OutputMode::kTfIdf) weights.push_back(counts.inverse_frequency(word));
     words.push_back(std::move(word));
   }
-  table_ = std::make_shared<const Table>(std::move(words), who_);
+  table_ = std::make_shared<const Table>(std::move(words), caller_);
   if (mode_ == OutputMode::kTfIdf) {
     idf_ = with_mean_first(std::move(weights), static_cast<size_t>(vocabulary_size()));
   }

@@ -112,7 +112,7 @@ class IndexLookupLayer final : public Layer {
   const Table& table() const;
 
   const Options options_;
-  const std::string who_;
+  const std::string caller_;
   const OutputMode mode_;
   std::shared_ptr<const Table> table_;
   std::vector<double> idf_;  // for tf_idf: of each number

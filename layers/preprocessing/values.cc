@@ -51,14 +51,15 @@ Tensor encode_sparse(const SparseTensor& x, const Rows& values, const Shape& sha
 
 // ValueError unless the weights lie as the categories do.
 void check_weights(const TensorLike& x, const TensorLike& weights, OutputMode mode,
-                   const std::string& who) {
+                   const std::string& caller) {
   if (mode != OutputMode::kCount) {
-    throw ValueError(who, ": weights are for output_mode count only");
+    throw ValueError(caller, ": weights are for output_mode count only");
   }
   const TensorSpec a = x.spec(), b = weights.spec();
   if (a.layout != b.layout || !compatible(a.shape, b.shape) ||
       (!x.is_symbolic() && !compatible(x.values().shape(), weights.values().shape()))) {
-    throw ValueError(who, ": weights must have the shape and layout of the categories, received ",
+    throw ValueError(caller,
+                     ": weights must have the shape and layout of the categories, received ",
                      b.shape, " for ", a.shape);
   }
 }
@@ -81,24 +82,25 @@ TensorLike map_values(const TensorLike& x, DType dtype,
   return fn(x.tensor());
 }
 
-OutputMode output_mode_from_name(const std::string& name, const std::string& who) {
+OutputMode output_mode_from_name(const std::string& name, const std::string& caller) {
   if (name == "int") return OutputMode::kInt;
   if (name == "one_hot") return OutputMode::kOneHot;
   if (name == "multi_hot") return OutputMode::kMultiHot;
   if (name == "count") return OutputMode::kCount;
-  throw ValueError(who, ": output_mode is int, one_hot, multi_hot or count, received '", name, "'");
+  throw ValueError(caller, ": output_mode is int, one_hot, multi_hot or count, received '", name,
+                   "'");
 }
 
 TensorLike encode_categories(const TensorLike& x, OutputMode mode, int64_t depth,
-                             const std::string& who, const std::optional<TensorLike>& weights) {
-  if (weights) check_weights(x, *weights, mode, who);
+                             const std::string& caller, const std::optional<TensorLike>& weights) {
+  if (weights) check_weights(x, *weights, mode, caller);
   if (mode == OutputMode::kInt) return x;
   const TensorSpec spec = x.spec();
   if (mode == OutputMode::kOneHot && spec.layout != Layout::kDense) {
-    throw ValueError(who, ": one_hot needs a dense tensor; use multi_hot or count for lists");
+    throw ValueError(caller, ": one_hot needs a dense tensor; use multi_hot or count for lists");
   }
   if (spec.layout != Layout::kDense && spec.shape.rank() != 2) {
-    throw ValueError(who, ": ", "needs lists of categories, received shape ", spec.shape);
+    throw ValueError(caller, ": ", "needs lists of categories, received shape ", spec.shape);
   }
   const Shape shape = encoded_rows(spec, mode) + Shape{depth};
   if (x.is_symbolic()) return Tensor::symbolic({.shape = shape});
@@ -115,11 +117,11 @@ TensorLike encode_categories(const TensorLike& x, OutputMode mode, int64_t depth
   return encode_rows(values, rows, [&](int64_t row) { return row * width; }, shape, mode);
 }
 
-void for_each_batch(const data::Dataset& batches, const std::string& who,
+void for_each_batch(const data::Dataset& batches, const std::string& caller,
                     const std::function<void(const TensorLike&)>& fn) {
   for (const Tensors& batch : batches) {
     if (!batch.is_leaf()) {
-      throw TypeError(who, ": adapts to a dataset of tensors, received ", batch.structure());
+      throw TypeError(caller, ": adapts to a dataset of tensors, received ", batch.structure());
     }
     fn(batch.leaf());
   }

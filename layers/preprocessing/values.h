@@ -17,8 +17,8 @@ TensorLike map_values(const TensorLike& x, DType dtype,
 
 // How categories come out: "int", "one_hot", "multi_hot" or "count"; "tf_idf" of lookups.
 enum class OutputMode { kInt, kOneHot, kMultiHot, kCount, kTfIdf };
-// ValueError, naming `who`, for another name than the first four.
-OutputMode output_mode_from_name(const std::string& name, const std::string& who);
+// ValueError, naming `caller`, for another name than the first four.
+OutputMode output_mode_from_name(const std::string& name, const std::string& caller);
 
 // Categories, int64 in [0, depth), as float32; negative ones are left out.
 //   kInt       as they are
@@ -30,10 +30,11 @@ OutputMode output_mode_from_name(const std::string& name, const std::string& who
 // Symbolic where x is. `weights`, of x's shape and layout, float32, are for kCount only.
 // ValueError for kOneHot of a layout that is not dense.
 TensorLike encode_categories(const TensorLike& x, OutputMode mode, int64_t depth,
-                             const std::string& who, const std::optional<TensorLike>& weights = {});
+                             const std::string& caller,
+                             const std::optional<TensorLike>& weights = {});
 
-// Calls fn with the tensor of each batch. TypeError, naming `who`, if a batch is a structure.
-void for_each_batch(const data::Dataset& batches, const std::string& who,
+// Calls fn with the tensor of each batch. TypeError, naming `caller`, if a batch is a structure.
+void for_each_batch(const data::Dataset& batches, const std::string& caller,
                     const std::function<void(const TensorLike&)>& fn);
 
 }  // namespace keel

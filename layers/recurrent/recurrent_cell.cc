@@ -25,13 +25,13 @@ Tensor masked_product(const Tensor& x, const std::vector<Tensor>& masks, const T
 }  // namespace
 
 void RecurrentCell::check_settings() {
-  const std::string who = class_name() + " " + name();
+  const std::string caller = class_name() + " " + name();
   if (settings_.units <= 0) {
-    throw ValueError(who, ": units must be positive, received ", settings_.units);
+    throw ValueError(caller, ": units must be positive, received ", settings_.units);
   }
   const auto check_rate = [&](const char* option, double rate) {
     if (rate >= 0 && rate <= 1) return;
-    throw ValueError(who, ": ", option, " must be in [0, 1], received ", rate);
+    throw ValueError(caller, ": ", option, " must be in [0, 1], received ", rate);
   };
   check_rate("dropout", settings_.dropout);
   check_rate("recurrent_dropout", settings_.recurrent_dropout);

@@ -60,7 +60,8 @@ std::vector<Tensor> RecurrentLayer::compute_mask(const Tensors& inputs, const Te
 
 void RecurrentLayer::check_sequences(const Shape& shape) const {
   if (shape.rank() == 3 && shape[2] != kUnknown && shape[1] != 0) return;
-  throw ValueError(who(), ": needs an input [batch, steps, features] with known features and at ",
+  throw ValueError(caller(),
+                   ": needs an input [batch, steps, features] with known features and at ",
                    "least one step, received ", shape);
 }
 
@@ -68,7 +69,7 @@ void RecurrentLayer::build_weights(const Specs& inputs) {
   const Shape shape = (inputs.is_leaf() ? inputs.leaf() : inputs[0].leaf()).shape;
   check_sequences(shape);
   if (loop_.stateful && shape[0] == kUnknown) {
-    throw ValueError(who(), ": stateful needs a known number of rows, received ", shape);
+    throw ValueError(caller(), ": stateful needs a known number of rows, received ", shape);
   }
   const TensorSpec state = {.shape = {shape[0], cell_->units()}, .dtype = dtype()};
   Specs::Items cell_inputs = {TensorSpec{.shape = {shape[0], shape[2]}, .dtype = dtype()}};
@@ -93,7 +94,7 @@ RecurrentLayer::States RecurrentLayer::initial_states(const Tensors& inputs, int
   States out;
   if (!inputs.is_leaf() && inputs.items().size() > 1) {
     if (inputs.items().size() != count + 1) {
-      throw ValueError(who(), ": initial_state needs ", count, " tensors, received ",
+      throw ValueError(caller(), ": initial_state needs ", count, " tensors, received ",
                        inputs.items().size() - 1);
     }
     for (size_t i = 1; i <= count; ++i) {
@@ -111,7 +112,7 @@ RecurrentLayer::States RecurrentLayer::initial_states(const Tensors& inputs, int
   }
   for (const Tensor& state : out) {
     if (compatible(state.shape(), shape)) continue;
-    throw ValueError(who(), loop_.stateful ? ": stateful" : ": initial_state",
+    throw ValueError(caller(), loop_.stateful ? ": stateful" : ": initial_state",
                      " needs states of shape ", shape, ", received ", state.shape());
   }
   return out;

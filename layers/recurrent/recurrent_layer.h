@@ -98,7 +98,7 @@ class RecurrentLayer : public Layer, public SublayerAttributes {
 
   void build_weights(const Specs& inputs) override;
   Tensors call(const Tensors& inputs, const CallContext& context) override;
-  std::string who() const { return class_name() + " " + name(); }
+  std::string caller() const { return class_name() + " " + name(); }
   void check_sequences(const Shape& shape) const;
   States initial_states(const Tensors& inputs, int64_t batch) const;
   Result run(const Tensor& x, const Tensor& mask, States states, bool training) const;

@@ -9,8 +9,8 @@ namespace keel {
 
 AlphaDropoutLayer::AlphaDropoutLayer(Options options)
     : NoiseLayer(kClassName, options), options_(std::move(options)) {
-  noise::check_rate(options_.rate, true, who());
-  noise::check_shape(options_.noise_shape, who());
+  noise::check_rate(options_.rate, true, caller());
+  noise::check_shape(options_.noise_shape, caller());
 }
 
 Tensor AlphaDropoutLayer::disturb(const Tensor& x, const RandomNumbers& random) const {
@@ -18,8 +18,9 @@ Tensor AlphaDropoutLayer::disturb(const Tensor& x, const RandomNumbers& random) 
   const double rate = options_.rate;
   const double a = 1 / std::sqrt((1 - rate) * (1 + rate * kLeastOfSelu * kLeastOfSelu));
   const double b = -a * kLeastOfSelu * rate;
-  const Shape shape =
-      options_.noise_shape ? noise::shape_for(x.shape(), *options_.noise_shape, who()) : x.shape();
+  const Shape shape = options_.noise_shape
+                          ? noise::shape_for(x.shape(), *options_.noise_shape, caller())
+                          : x.shape();
   const Tensor kept = noise::kept(shape, x.dtype(), rate, random);
   const Tensor offset = ops::shift(ops::scale(kept, -a * kLeastOfSelu), a * kLeastOfSelu + b);
   return x * ops::scale(kept, a) + offset;

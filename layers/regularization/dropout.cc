@@ -6,13 +6,13 @@ namespace keel {
 
 DropoutLayer::DropoutLayer(Options options)
     : NoiseLayer(kClassName, options), options_(std::move(options)) {
-  noise::check_rate(options_.rate, false, who());
-  noise::check_shape(options_.noise_shape, who());
+  noise::check_rate(options_.rate, false, caller());
+  noise::check_shape(options_.noise_shape, caller());
 }
 
 Tensor DropoutLayer::disturb(const Tensor& x, const RandomNumbers& random) const {
   if (!options_.noise_shape) return noise::dropout(x, options_.rate, random);
-  const Shape shape = noise::shape_for(x.shape(), *options_.noise_shape, who());
+  const Shape shape = noise::shape_for(x.shape(), *options_.noise_shape, caller());
   return noise::dropout(x, options_.rate, shape, random);
 }
 

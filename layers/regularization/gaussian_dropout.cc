@@ -9,7 +9,7 @@ namespace keel {
 
 GaussianDropoutLayer::GaussianDropoutLayer(Options options)
     : NoiseLayer(kClassName, options), options_(std::move(options)) {
-  noise::check_rate(options_.rate, true, who());
+  noise::check_rate(options_.rate, true, caller());
 }
 
 Tensor GaussianDropoutLayer::disturb(const Tensor& x, const RandomNumbers& random) const {

@@ -8,7 +8,7 @@ namespace keel {
 GaussianNoiseLayer::GaussianNoiseLayer(Options options)
     : NoiseLayer(kClassName, options), options_(std::move(options)) {
   if (!(options_.stddev >= 0 && options_.stddev <= 1)) {
-    throw ValueError(who(), ": stddev must be in [0, 1], received ", options_.stddev);
+    throw ValueError(caller(), ": stddev must be in [0, 1], received ", options_.stddev);
   }
 }
 

@@ -93,7 +93,7 @@ Tensor dropout(const Tensor& x, double rate, const Shape& shape, const RandomNum
   return x * ops::scale(kept(shape, x.dtype(), rate, random), scale_of_kept(rate));
 }
 
-Shape shape_for(const Shape& x, const Shape& wanted, const std::string& who) {
+Shape shape_for(const Shape& x, const Shape& wanted, const std::string& caller) {
   Shape out = wanted;
   bool fits = wanted.rank() == x.rank();
   for (int i = 0; fits && i < x.rank(); ++i) {
@@ -101,20 +101,21 @@ Shape shape_for(const Shape& x, const Shape& wanted, const std::string& who) {
     fits = out[i] == 1 || out[i] == x[i];
   }
   if (!fits) {
-    throw ValueError(who, ": noise of shape ", wanted, " does not broadcast to an input of shape ",
-                     x);
+    throw ValueError(caller, ": noise of shape ", wanted,
+                     " does not broadcast to an input of shape ", x);
   }
   return out;
 }
 
-void check_rate(double rate, bool below_one, const std::string& who) {
+void check_rate(double rate, bool below_one, const std::string& caller) {
   if (rate >= 0 && rate <= 1 && !(below_one && rate == 1)) return;
-  throw ValueError(who, ": rate must be in [0, 1", below_one ? ")" : "]", ", received ", rate);
+  throw ValueError(caller, ": rate must be in [0, 1", below_one ? ")" : "]", ", received ", rate);
 }
 
-void check_shape(const std::optional<Shape>& wanted, const std::string& who) {
+void check_shape(const std::optional<Shape>& wanted, const std::string& caller) {
   if (wanted && std::ranges::count(wanted->dims(), 0) > 0) {
-    throw ValueError(who, ": dimensions of noise_shape are positive or open, received ", *wanted);
+    throw ValueError(caller, ": dimensions of noise_shape are positive or open, received ",
+                     *wanted);
   }
 }
 
@@ -125,7 +126,7 @@ void NoiseLayer::build_weights(const TensorSpec&) { add_state(random_.make_state
 Tensor NoiseLayer::call(const Tensor& x, const CallContext& context) {
   if (!context.training || !is_noisy()) return x;
   if (!is_floating(x.dtype())) {
-    throw TypeError(who(), ": needs float32 or float64, received ", x.dtype());
+    throw TypeError(caller(), ": needs float32 or float64, received ", x.dtype());
   }
   return x.is_symbolic() ? Tensor::symbolic(x.spec()) : disturb(x, random_.next());
 }

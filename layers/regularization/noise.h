@@ -23,12 +23,12 @@ Tensor dropout(const Tensor& x, double rate, const RandomNumbers& random);
 Tensor dropout(const Tensor& x, double rate, const Shape& shape, const RandomNumbers& random);
 
 // The shape of noise for x: `wanted`, where unknown dimensions are those of x. ValueError, naming
-// `who`, unless it has x's rank and each dimension is x's or 1.
-Shape shape_for(const Shape& x, const Shape& wanted, const std::string& who);
-// ValueError, naming `who`, unless 0 <= rate, and rate <= 1, or < 1 if `below_one`.
-void check_rate(double rate, bool below_one, const std::string& who);
-// ValueError, naming `who`, for a dimension 0.
-void check_shape(const std::optional<Shape>& wanted, const std::string& who);
+// `caller`, unless it has x's rank and each dimension is x's or 1.
+Shape shape_for(const Shape& x, const Shape& wanted, const std::string& caller);
+// ValueError, naming `caller`, unless 0 <= rate, and rate <= 1, or < 1 if `below_one`.
+void check_rate(double rate, bool below_one, const std::string& caller);
+// ValueError, naming `caller`, for a dimension 0.
+void check_shape(const std::optional<Shape>& wanted, const std::string& caller);
 
 }  // namespace noise
 
@@ -48,7 +48,7 @@ class NoiseLayer : public TensorLayer {
   virtual bool is_noisy() const = 0;
   // Of a floating x that is not symbolic.
   virtual Tensor disturb(const Tensor& x, const RandomNumbers& random) const = 0;
-  std::string who() const { return class_name() + " " + name(); }
+  std::string caller() const { return class_name() + " " + name(); }
 
  private:
   void build_weights(const TensorSpec& input) final;

@@ -6,12 +6,12 @@ namespace keel {
 
 SpatialDropout1DLayer::SpatialDropout1DLayer(Options options)
     : NoiseLayer(kClassName, options), options_(std::move(options)) {
-  noise::check_rate(options_.rate, false, who());
+  noise::check_rate(options_.rate, false, caller());
 }
 
 Tensor SpatialDropout1DLayer::disturb(const Tensor& x, const RandomNumbers& random) const {
   if (x.rank() != 3) {
-    throw ValueError(who(), ": needs an input [batch, steps, features], received ", x.shape());
+    throw ValueError(caller(), ": needs an input [batch, steps, features], received ", x.shape());
   }
   return noise::dropout(x, options_.rate, x.shape().with(1, 1), random);
 }

@@ -9,7 +9,7 @@
 namespace keel {
 
 struct Cropping1DOptions {
-  Margins cropping = 1;  // >= 0: steps left out at the beginning and at the end
+  Padding1D cropping = 1;  // >= 0: steps left out at the beginning and at the end
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};

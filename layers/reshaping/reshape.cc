@@ -10,7 +10,7 @@ namespace keel {
 namespace {
 
 // The target with its -1 replaced, for samples of this shape.
-Shape resolve(const std::string& who, const Shape& target, const Shape& sample) {
+Shape resolve(const std::string& caller, const Shape& target, const Shape& sample) {
   int64_t known = 1;
   int open = -1;
   for (int i = 0; i < target.rank(); ++i) {
@@ -22,7 +22,7 @@ Shape resolve(const std::string& who, const Shape& target, const Shape& sample) 
   }
   const int64_t values = sample.size();
   if (open < 0 ? known != values : known == 0 || values % known != 0) {
-    throw ValueError(who, ": samples of shape ", sample, " cannot take the shape ", target);
+    throw ValueError(caller, ": samples of shape ", sample, " cannot take the shape ", target);
   }
   return open < 0 ? target : target.with(open, values / known);
 }
@@ -41,12 +41,12 @@ ReshapeLayer::ReshapeLayer(Options options)
 }
 
 Tensor ReshapeLayer::call(const Tensor& x, const CallContext&) {
-  const std::string who = "Reshape " + name();
-  if (x.rank() == 0) throw ValueError(who, ": needs a batch dimension");
+  const std::string caller = "Reshape " + name();
+  if (x.rank() == 0) throw ValueError(caller, ": needs a batch dimension");
   const Shape sample = x.shape().without(0);
   const Shape target(options_.target_shape);
   const bool known = sample.fully_defined();
-  const Shape shape = Shape{x.dim(0)} + (known ? resolve(who, target, sample) : target);
+  const Shape shape = Shape{x.dim(0)} + (known ? resolve(caller, target, sample) : target);
   if (x.is_symbolic()) return Tensor::symbolic({.shape = shape, .dtype = x.dtype()});
   return ops::reshape(x, shape);
 }

@@ -9,7 +9,7 @@
 namespace keel {
 
 struct ZeroPadding1DOptions {
-  Margins padding = 1;                        // >= 0: zeros before and after
+  Padding1D padding = 1;                      // >= 0: zeros before and after
   std::string data_format = "channels_last";  // or "channels_first": the steps stand at axis 2
   std::string name = {};
   bool trainable = true;

@@ -9,7 +9,7 @@
 namespace keel {
 namespace {
 
-constexpr const char* kWho = "ServingPlan";
+constexpr const char* kCaller = "ServingPlan";
 
 struct Output {
   PlanValue value;
@@ -89,13 +89,13 @@ ServingPlan::ServingPlan(ModelHandle model, const ServingPlanOptions& options)
   if (options.table_dtype == "int8") {
     s.planner.state_->int8_tables.emplace();
   } else if (options.table_dtype != "float32") {
-    throw ValueError(kWho, ": table_dtype must be float32 or int8, received '", options.table_dtype,
-                     "'");
+    throw ValueError(kCaller, ": table_dtype must be float32 or int8, received '",
+                     options.table_dtype, "'");
   }
   std::vector<PlanValue> inputs;
   const std::optional<ModelInputs> known = s.model->symbolic_inputs();
   if (!known) {
-    throw ValueError(kWho, ": ", s.model->class_name(), " ", s.model->name(),
+    throw ValueError(kCaller, ": ", s.model->class_name(), " ", s.model->name(),
                      " has no known inputs; use a functional model, or a sequential one that has "
                      "an Input layer or has been called");
   }
@@ -141,7 +141,7 @@ void ServingPlan::State::make(Planner::State& made) {
 // Returns the number of rows.
 int64_t ServingPlan::State::check(std::span<const TensorView> inputs) const {
   if (inputs.size() != input_specs.size()) {
-    throw ValueError(kWho, ": needs ", input_specs.size(), " inputs, received ", inputs.size());
+    throw ValueError(kCaller, ": needs ", input_specs.size(), " inputs, received ", inputs.size());
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     // Most often all is well; the message is only made if not.
@@ -150,9 +150,9 @@ int64_t ServingPlan::State::check(std::span<const TensorView> inputs) const {
     const bool plain = view.layout == Layout::kDense && spec.layout == Layout::kDense &&
                        view.dtype == spec.dtype && view.data != nullptr &&
                        compatible(view.shape, spec.shape) && is_whole(view);
-    if (!plain) check_view(str(kWho, ": input '", input_names[i], "'"), spec, view);
+    if (!plain) check_view(str(kCaller, ": input '", input_names[i], "'"), spec, view);
     if (view.rows != inputs[0].rows) {
-      throw ValueError(kWho, ": input '", input_names[i], "' has ", view.rows, " rows, input '",
+      throw ValueError(kCaller, ": input '", input_names[i], "' has ", view.rows, " rows, input '",
                        input_names[0], "' has ", inputs[0].rows);
     }
   }
@@ -161,16 +161,16 @@ int64_t ServingPlan::State::check(std::span<const TensorView> inputs) const {
 
 void ServingPlan::State::check_outputs(std::span<const std::span<float>> to, int64_t batch) const {
   if (to.size() != outputs.size()) {
-    throw ValueError(kWho, ": has ", outputs.size(), " outputs, received room for ", to.size());
+    throw ValueError(kCaller, ": has ", outputs.size(), " outputs, received room for ", to.size());
   }
   for (size_t i = 0; i < to.size(); ++i) {
     if (!outputs[i].has_rows) {
-      throw NotImplementedError(kWho, ": output ", i,
+      throw NotImplementedError(kCaller, ": output ", i,
                                 " is no float32 tensor [batch, ...] of known ",
                                 "shape; call the plan with tensors");
     }
     if (std::ssize(to[i]) != batch * outputs[i].width) {
-      throw ValueError(kWho, ": output ", i, " takes ", batch * outputs[i].width,
+      throw ValueError(kCaller, ": output ", i, " takes ", batch * outputs[i].width,
                        " floats, received room for ", to[i].size());
     }
   }
@@ -234,7 +234,7 @@ void ServingPlan::State::run_piece(const PlanCall& call,
     if (to[i].data() == nullptr || !outputs[i].is_tensor) continue;
     const TensorView& made = call.view(outputs[i].value);
     if (made.values == call.batch * outputs[i].width) continue;
-    throw NotImplementedError(kWho, ": output ", i, " is ", made.shape, " for ", call.batch,
+    throw NotImplementedError(kCaller, ": output ", i, " is ", made.shape, " for ", call.batch,
                               " rows; call the plan with tensors");
   }
   for (size_t i = 0; i < to.size(); ++i) {

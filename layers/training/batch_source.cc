@@ -15,17 +15,17 @@ distribute::InputOptions input_options() {
 
 }  // namespace
 
-BatchSource::BatchSource(const char* who, distribute::Strategy& strategy,
+BatchSource::BatchSource(const char* caller, distribute::Strategy& strategy,
                          const data::Dataset& dataset, std::optional<int64_t> steps, Epochs epochs)
-    : who_(who),
+    : caller_(caller),
       batches_(strategy.experimental_distribute_dataset(dataset, input_options())),
       steps_(steps),
       runs_on_(steps && epochs == Epochs::kRunOn) {
   if (steps_ && *steps_ <= 0) {
-    throw ValueError(who_, ": the number of steps must be positive, received ", *steps_);
+    throw ValueError(caller_, ": the number of steps must be positive, received ", *steps_);
   }
   if (!steps_ && batches_.cardinality() == data::kInfinite) {
-    throw ValueError(who_, ": an endless dataset needs a number of steps");
+    throw ValueError(caller_, ": an endless dataset needs a number of steps");
   }
 }
 
@@ -50,7 +50,7 @@ std::optional<distribute::PerReplica<Tensors>> BatchSource::next() {
     ++given_;
     return batch;
   }
-  if (given_ == 0 || runs_on_) throw ValueError(who_, ": the dataset has no batches");
+  if (given_ == 0 || runs_on_) throw ValueError(caller_, ": the dataset has no batches");
   if (steps_) warn_of_end();
   counted_ = given_;
   return {};
@@ -59,7 +59,7 @@ std::optional<distribute::PerReplica<Tensors>> BatchSource::next() {
 void BatchSource::warn_of_end() {
   if (warned_ || distribute::processes().rank() != 0) return;
   warned_ = true;
-  std::cerr << str(who_, ": the dataset ended after ", given_, " of ", *steps_, " steps\n");
+  std::cerr << str(caller_, ": the dataset ended after ", given_, " of ", *steps_, " steps\n");
 }
 
 void BatchSource::skip_epochs(int64_t epochs) {

@@ -16,9 +16,9 @@ class BatchSource {
     kRunOn,      // each goes on in the dataset where the last one stopped, around its end
     kFromStart,  // each begins at the dataset's start and ends with it, which is warned of once
   };
-  // Epochs of `steps` batches, or of one pass each, if unset. ValueError, naming `who`, unless
+  // Epochs of `steps` batches, or of one pass each, if unset. ValueError, naming `caller`, unless
   // steps is positive, and for an endless dataset without steps.
-  BatchSource(const char* who, distribute::Strategy& strategy, const data::Dataset& dataset,
+  BatchSource(const char* caller, distribute::Strategy& strategy, const data::Dataset& dataset,
               std::optional<int64_t> steps, Epochs epochs);
 
   // Of an epoch, if known: in time for the first one, or after it.
@@ -32,7 +32,7 @@ class BatchSource {
  private:
   void warn_of_end();
 
-  const char* const who_;
+  const char* const caller_;
   const distribute::DistributedDataset batches_;
   const std::optional<int64_t> steps_;
   const bool runs_on_;

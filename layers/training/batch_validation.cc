@@ -50,7 +50,7 @@ double leaf_of_other_rows(const Tensors& element) {
 enum Fact { kRows, kNanLabel, kNanWeight, kUnevenLeaf, kFacts };
 
 Tensor facts_of(const Tensors& element, const StepPlace& place) {
-  const StepData data = unpack_x_y_sample_weight(element, place.who);
+  const StepData data = unpack_x_y_sample_weight(element, place.caller);
   std::vector<double> out(kFacts);
   out[kRows] = static_cast<double>(rows_of(data));
   out[kNanLabel] = row_of_nan(data.y);

@@ -29,14 +29,14 @@ std::vector<CallbackHandle> with_progress(std::vector<CallbackHandle> callbacks,
 
 // One pass over `source`, or as many batches as it gives to an epoch.
 Logs run_tests(Trainer& trainer, Model& model, BatchSource& source, const CallbackList& callbacks,
-               const char* who) {
+               const char* caller) {
   trainer.reset(model);
   callbacks.call(&Callback::on_test_begin);
   source.start_epoch();
   int64_t step = 0;
   while (const auto batch = source.next()) {
     callbacks.call(&Callback::on_test_batch_begin, step);
-    trainer.test_step(model, *batch, {.who = who, .step = step});
+    trainer.test_step(model, *batch, {.caller = caller, .step = step});
     callbacks.call(&Callback::on_test_batch_end, step,
                    trainer.logs(model, Trainer::LogsOf::kBatch));
     ++step;
@@ -47,20 +47,20 @@ Logs run_tests(Trainer& trainer, Model& model, BatchSource& source, const Callba
 }
 
 void collect_notes(const Layer& layer, std::set<const Layer*>& seen,
-                   std::vector<std::string>& notes) {
+                   std::vector<std::string>& training_notices) {
   if (!seen.insert(&layer).second) return;
-  const std::vector<std::string> own = layer.notes();
-  notes.insert(notes.end(), own.begin(), own.end());
-  for (const auto& sublayer : layer.sublayers()) collect_notes(*sublayer, seen, notes);
+  const std::vector<std::string> own = layer.training_notices();
+  training_notices.insert(training_notices.end(), own.begin(), own.end());
+  for (const auto& sublayer : layer.sublayers()) collect_notes(*sublayer, seen, training_notices);
 }
 
 // Notes may be about all processes, so all make them.
 void show_notes(const Model& model) {
   std::set<const Layer*> seen;
-  std::vector<std::string> notes;
-  collect_notes(model, seen, notes);
+  std::vector<std::string> training_notices;
+  collect_notes(model, seen, training_notices);
   if (distribute::processes().rank() != 0) return;
-  for (const std::string& note : notes) std::cout << note << '\n';
+  for (const std::string& note : training_notices) std::cout << note << '\n';
 }
 
 void check(const FitOptions& options) {
@@ -200,7 +200,7 @@ class FitRun {
     while (batch && !model_.stop_training()) {
       const Ahead ahead = prefetch();
       callbacks_->call(&Callback::on_train_batch_begin, step);
-      trainer_.train_step(model_, *batch, {.who = kFit, .epoch = epoch, .step = step},
+      trainer_.train_step(model_, *batch, {.caller = kFit, .epoch = epoch, .step = step},
                           ahead.batch ? &*ahead.batch : nullptr);
       callbacks_->call(&Callback::on_train_batch_end, step,
                        trainer_.logs(model_, Trainer::LogsOf::kBatch));
@@ -242,9 +242,9 @@ data::Dataset weighted_by_class(const data::Dataset& batches, const FitOptions& 
 
 }  // namespace
 
-data::Dataset batches_of(const char* who, const Tensors& arrays, int64_t batch_size) {
+data::Dataset batches_of(const char* caller, const Tensors& arrays, int64_t batch_size) {
   if (batch_size <= 0) {
-    throw ValueError(who, ": batch_size must be positive, received ", batch_size);
+    throw ValueError(caller, ": batch_size must be positive, received ", batch_size);
   }
   return data::Dataset::from_tensor_slices(arrays).batch(batch_size);
 }

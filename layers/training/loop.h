@@ -16,7 +16,7 @@ Logs evaluate_loop(Trainer& trainer, Model& model, const data::Dataset& data,
 Tensors predict_loop(distribute::Strategy& strategy, Model& model, const data::Dataset& data,
                      const PredictOptions& options);
 
-// (x, y) or (x, y, sample_weight) as batches. ValueError, naming `who`, unless batch_size > 0.
-data::Dataset batches_of(const char* who, const Tensors& arrays, int64_t batch_size);
+// (x, y) or (x, y, sample_weight) as batches. ValueError, naming `caller`, unless batch_size > 0.
+data::Dataset batches_of(const char* caller, const Tensors& arrays, int64_t batch_size);
 
 }  // namespace keel

@@ -16,11 +16,11 @@ Trainer::Batch split(distribute::Strategy& strategy, const Tensors& batch) {
   return *batches.iterator()();
 }
 
-Tensors one_batch(const char* who, const Tensors& x, const Tensors& y,
+Tensors one_batch(const char* caller, const Tensors& x, const Tensors& y,
                   const OnBatchOptions& options) {
-  const Tensors batch = pack_x_y_sample_weight({x, y, options.sample_weight}, who);
+  const Tensors batch = pack_x_y_sample_weight({x, y, options.sample_weight}, caller);
   return options.class_weight.empty() ? batch
-                                      : with_class_weights(batch, options.class_weight, who);
+                                      : with_class_weights(batch, options.class_weight, caller);
 }
 
 }  // namespace
@@ -144,22 +144,22 @@ Tensors Model::predict(const Tensors& x, const PredictOptions& options) {
 }
 
 Logs Model::train_on_batch(const Tensors& x, const Tensors& y, const OnBatchOptions& options) {
-  constexpr char kWho[] = "Model.train_on_batch";
+  constexpr char kCaller[] = "Model.train_on_batch";
   const Run run(*this, "train_on_batch");
   Trainer& with = run.trainer();
-  const Trainer::Batch batch = split(with.strategy(), one_batch(kWho, x, y, options));
+  const Trainer::Batch batch = split(with.strategy(), one_batch(kCaller, x, y, options));
   if (options.reset_metrics) with.reset(*this);
-  with.train_step(*this, batch, {.who = kWho});
+  with.train_step(*this, batch, {.caller = kCaller});
   return with.logs(*this);
 }
 
 Logs Model::test_on_batch(const Tensors& x, const Tensors& y, const OnBatchOptions& options) {
-  constexpr char kWho[] = "Model.test_on_batch";
+  constexpr char kCaller[] = "Model.test_on_batch";
   const Run run(*this, "test_on_batch");
   Trainer& with = run.trainer();
-  const Trainer::Batch batch = split(with.strategy(), one_batch(kWho, x, y, options));
+  const Trainer::Batch batch = split(with.strategy(), one_batch(kCaller, x, y, options));
   if (options.reset_metrics) with.reset(*this);
-  with.test_step(*this, batch, {.who = kWho});
+  with.test_step(*this, batch, {.caller = kCaller});
   return with.logs(*this);
 }
 

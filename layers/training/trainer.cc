@@ -21,7 +21,7 @@
 namespace keel {
 
 std::ostream& operator<<(std::ostream& out, const StepPlace& place) {
-  out << place.who << ": ";
+  out << place.caller << ": ";
   if (place.epoch) out << "epoch " << *place.epoch + 1 << ", ";
   return out << "step " << place.step + 1;
 }
@@ -57,9 +57,9 @@ std::vector<MetricHandle> own_metrics(const Model& model, const CompiledMetrics&
 
 // By output; one that is not structured is for all of them.
 std::vector<Tensor> weights_of_outputs(const StepData& data, const Tensors& outputs,
-                                       const std::vector<std::string>& names, const char* who) {
+                                       const std::vector<std::string>& names, const char* caller) {
   if (!data.sample_weight.is_leaf()) {
-    return match_outputs(data.sample_weight, outputs, names, who, "sample weights");
+    return match_outputs(data.sample_weight, outputs, names, caller, "sample weights");
   }
   return std::vector<Tensor>(names.size(), data.sample_weight.tensor());
 }
@@ -104,7 +104,7 @@ void build_for(Model& model, distribute::Strategy& strategy, const Tensors& x) {
 Config Trainer::config() const { return compile_config_of(options_); }
 
 void Trainer::build(Model& model, const Batch& batch) const {
-  build_for(model, strategy(), unpack_x_y_sample_weight(batch[0], place_.who).x);
+  build_for(model, strategy(), unpack_x_y_sample_weight(batch[0], place_.caller).x);
 }
 
 GlobalBatch Trainer::global_batch() const {
@@ -130,9 +130,9 @@ Tensor Trainer::loss_of(const Model& model, const StepData& data, const Tensors&
     resolve(model, outputs);
     GlobalBatch batch = global_batch();
     if (batch.rows == 0) batch.rows = rows_of(data);
-    const auto labels = match_outputs(data.y, outputs, output_names_, place_.who, "labels");
-    const auto weights = weights_of_outputs(data, outputs, output_names_, place_.who);
-    const auto terms = loss_.shares(place_.who, labels, dense_leaves(outputs), weights, batch);
+    const auto labels = match_outputs(data.y, outputs, output_names_, place_.caller, "labels");
+    const auto weights = weights_of_outputs(data, outputs, output_names_, place_.caller);
+    const auto terms = loss_.shares(place_.caller, labels, dense_leaves(outputs), weights, batch);
     for (const CompiledLoss::Term& term : terms) {
       add(term.weight == 1 ? term.share : ops::scale(term.share, term.weight));
       if (terms.size() == 1 || step_losses_.empty()) continue;
@@ -144,7 +144,7 @@ Tensor Trainer::loss_of(const Model& model, const StepData& data, const Tensors&
     add(ops::scale(loss, 1.0 / strategy_.num_replicas_in_sync()));
   }
   if (!total) {
-    throw ValueError(place_.who,
+    throw ValueError(place_.caller,
                      ": there is no loss to make small; give compile() one, or add_loss");
   }
   return total;
@@ -153,9 +153,9 @@ Tensor Trainer::loss_of(const Model& model, const StepData& data, const Tensors&
 void Trainer::update_metrics(const Model& model, const StepData& data, const Tensors& outputs) {
   if (metrics_.all().empty()) return;
   resolve(model, outputs);
-  const auto labels = match_outputs(data.y, outputs, output_names_, place_.who, "labels");
-  const auto weights = weights_of_outputs(data, outputs, output_names_, place_.who);
-  metrics_.update(place_.who, labels, dense_leaves(outputs), weights);
+  const auto labels = match_outputs(data.y, outputs, output_names_, place_.caller, "labels");
+  const auto weights = weights_of_outputs(data, outputs, output_names_, place_.caller);
+  metrics_.update(place_.caller, labels, dense_leaves(outputs), weights);
 }
 
 bool Trainer::is_nan_anywhere(double loss) const {
@@ -166,7 +166,7 @@ bool Trainer::is_nan_anywhere(double loss) const {
 }
 
 Logs Trainer::train_replica(Model& model, const Tensors& element) {
-  const StepData data = unpack_x_y_sample_weight(element, place_.who);
+  const StepData data = unpack_x_y_sample_weight(element, place_.caller);
   const std::vector<Variable> variables = model.trainable_variables();
   optimizer()->check_variables(variables);
   std::vector<Gradient> gradients;
@@ -189,7 +189,7 @@ Logs Trainer::train_replica(Model& model, const Tensors& element) {
 }
 
 Logs Trainer::test_replica(Model& model, const Tensors& element) {
-  const StepData data = unpack_x_y_sample_weight(element, place_.who);
+  const StepData data = unpack_x_y_sample_weight(element, place_.caller);
   const Tensors outputs = model(data.x, {.training = false});
   const double value = scalar(model.compute_loss(data, outputs));
   if (is_nan_anywhere(value)) {
@@ -203,7 +203,7 @@ Logs Trainer::test_replica(Model& model, const Tensors& element) {
 double Trainer::activity_loss_scale(const Tensors& element) const {
   const int replicas = strategy_.num_replicas_in_sync();
   if (replicas == 1 || step_rows_ == 0) return 1;
-  const auto rows = static_cast<double>(rows_of(unpack_x_y_sample_weight(element, place_.who)));
+  const auto rows = static_cast<double>(rows_of(unpack_x_y_sample_weight(element, place_.caller)));
   return rows * replicas / static_cast<double>(step_rows_);
 }
 
@@ -268,7 +268,7 @@ Tensor Trainer::sums_over_replicas(const Model& model, std::vector<Tensor> value
       distribute::gather_tensors(group, "the losses and metrics of a step", mine);
   const size_t each = mine.size() / values.size();
   if (all.size() != each * strategy_.num_replicas_in_sync()) {
-    throw RuntimeError(place_.who, ": the replicas of a step must update the same metrics");
+    throw RuntimeError(place_.caller, ": the replicas of a step must update the same metrics");
   }
   const auto sum = [&](size_t i) {
     const NoGradient pause;
@@ -296,8 +296,8 @@ void Trainer::add_up(const Model& model, const distribute::PerReplica<Logs>& ret
     for (const auto& [name, _] : first) {
       const auto it = logs.find(name);
       if (it == logs.end() || logs.size() != first.size()) {
-        throw RuntimeError(place_.who, ": the replicas of a step must return values of the same ",
-                           "names");
+        throw RuntimeError(place_.caller,
+                           ": the replicas of a step must return values of the same ", "names");
       }
       of_replica.push_back(it->second);
     }
@@ -315,7 +315,7 @@ void Trainer::add_up(const Model& model, const distribute::PerReplica<Logs>& ret
 void Trainer::prefetch(Model& model, const Tensors& element) const {
   Tensors x;
   try {
-    x = unpack_x_y_sample_weight(element, place_.who).x;
+    x = unpack_x_y_sample_weight(element, place_.caller).x;
   } catch (const Error&) {
     return;  // its own step says it
   }
@@ -325,7 +325,7 @@ void Trainer::prefetch(Model& model, const Tensors& element) const {
 void Trainer::train_step(Model& model, const Batch& batch, const StepPlace& place,
                          const Batch* next) {
   if (optimizer() == nullptr) {
-    throw RuntimeError(place.who, ": compile() was not given an optimizer");
+    throw RuntimeError(place.caller, ": compile() was not given an optimizer");
   }
   run(model, batch, place, false, [&](const Tensors& element) {
     if (next != nullptr) prefetch(model, (*next)[static_cast<int>(local_replica())]);

@@ -16,7 +16,7 @@ namespace keel {
 
 // Where a step stands, for errors: "Model.fit: epoch 1, step 3".
 struct StepPlace {
-  const char* who = "Model";
+  const char* caller = "Model";
   std::optional<int64_t> epoch = {};
   int64_t step = 0;
 };

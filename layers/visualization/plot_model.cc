@@ -18,7 +18,7 @@
 namespace keel {
 namespace {
 
-constexpr char kWho[] = "plot_model";
+constexpr char kCaller[] = "plot_model";
 
 std::string dtype_text(const Specs& specs) {
   std::string out;
@@ -200,7 +200,7 @@ void write_text(const std::string& path, const std::string& text) {
   try {
     write_text_file(path, text);
   } catch (const IoError& error) {
-    throw IoError(kWho, ": cannot write the file ", error.what());
+    throw IoError(kCaller, ": cannot write the file ", error.what());
   }
 }
 
@@ -214,14 +214,14 @@ void run_graphviz(const std::string& format, const std::string& text, const std:
   arguments.push_back(nullptr);
   pid_t process = 0;
   if (posix_spawnp(&process, "dot", nullptr, nullptr, arguments.data(), environ) != 0) {
-    throw RuntimeError(kWho, ": needs Graphviz's program 'dot' to draw '", to_file,
+    throw RuntimeError(kCaller, ": needs Graphviz's program 'dot' to draw '", to_file,
                        "', and it is not installed; write a '.dot' file instead");
   }
   int status = 0;
   while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    throw RuntimeError(kWho, ": Graphviz's program 'dot' failed to draw '", to_file, "'");
+    throw RuntimeError(kCaller, ": Graphviz's program 'dot' failed to draw '", to_file, "'");
   }
 }
 
@@ -230,10 +230,10 @@ void run_graphviz(const std::string& format, const std::string& text, const std:
 std::string model_to_dot(const Model& model, const PlotModelOptions& options) {
   static const std::set<std::string> kDirections = {"TB", "BT", "LR", "RL"};
   if (!kDirections.contains(options.rankdir)) {
-    throw ValueError(kWho, ": rankdir must be 'TB', 'BT', 'LR' or 'RL', received '",
+    throw ValueError(kCaller, ": rankdir must be 'TB', 'BT', 'LR' or 'RL', received '",
                      options.rankdir, "'");
   }
-  if (options.dpi < 1) throw ValueError(kWho, ": dpi must be positive, received ", options.dpi);
+  if (options.dpi < 1) throw ValueError(kCaller, ": dpi must be positive, received ", options.dpi);
   return Drawing(options).draw(model);
 }
 
@@ -241,7 +241,8 @@ void plot_model(const Model& model, const PlotModelOptions& options) {
   const std::string suffix = std::filesystem::path(options.to_file).extension().string();
   static const std::set<std::string> kSuffixes = {".dot", ".gv", ".png", ".svg", ".pdf", ".jpg"};
   if (!kSuffixes.contains(suffix)) {
-    throw ValueError(kWho, ": to_file must end in .dot, .gv, .png, .svg, .pdf or .jpg, received '",
+    throw ValueError(kCaller,
+                     ": to_file must end in .dot, .gv, .png, .svg, .pdf or .jpg, received '",
                      options.to_file, "'");
   }
   const std::string text = model_to_dot(model, options);

@@ -7,13 +7,13 @@
 namespace keel::embedding_optimizer_internal {
 
 // ValueError with the class, the parameter and its value.
-void check_positive(const char* who, const char* name, double value);
-void check_not_negative(const char* who, const char* name, double value);
-void check_beta(const char* who, const char* name, double value);  // in [0, 1)
-void check_bounds(const char* who, const char* what, const std::optional<double>& low,
+void check_positive(const char* caller, const char* name, double value);
+void check_not_negative(const char* caller, const char* name, double value);
+void check_beta(const char* caller, const char* name, double value);  // in [0, 1)
+void check_bounds(const char* caller, const char* what, const std::optional<double>& low,
                   const std::optional<double>& high);
-void check_lazy(const char* who, bool lazy_adam, bool use_gradient_accumulation);
-void check_ftrl(const char* who, double learning_rate_power, double l1, double l2);
+void check_lazy(const char* caller, bool lazy_adam, bool use_gradient_accumulation);
+void check_ftrl(const char* caller, double learning_rate_power, double l1, double l2);
 
 // Sets the rule, and the initializers of its slots.
 void set_rule(TableOptimizerState& state, std::shared_ptr<const UpdateRule> rule,

@@ -5,9 +5,9 @@
 namespace keel::embedding_optimizer_internal {
 namespace {
 
-void refuse_schedule(const char* who, const char* name, const LearningRate& rate) {
+void refuse_schedule(const char* caller, const char* name, const LearningRate& rate) {
   if (rate.schedule() == nullptr) return;
-  throw ValueError(who, ": ", name,
+  throw ValueError(caller, ": ", name,
                    " must be a number or a function, received a schedule; give a Keras optimizer "
                    "that has it");
 }
@@ -15,14 +15,14 @@ void refuse_schedule(const char* who, const char* name, const LearningRate& rate
 // What the options of all classes but CustomOptimizer have in common.
 template <class Options>
 TableOptimizerState common(const Options& o) {
-  const char* who = Options::kClassName;
-  refuse_schedule(who, "learning_rate", o.learning_rate);
+  const char* caller = Options::kClassName;
+  refuse_schedule(caller, "learning_rate", o.learning_rate);
   if (o.clipvalue.is_set() && !o.use_gradient_accumulation) {
-    throw ValueError(who, ": clipvalue needs use_gradient_accumulation, received false and ",
+    throw ValueError(caller, ": clipvalue needs use_gradient_accumulation, received false and ",
                      to_json(encode(o.clipvalue)));
   }
-  check_bounds(who, "clip_weight", o.clip_weight_min, o.clip_weight_max);
-  TableOptimizerState state = {.class_name = who,
+  check_bounds(caller, "clip_weight", o.clip_weight_min, o.clip_weight_max);
+  TableOptimizerState state = {.class_name = caller,
                                .rule = nullptr,
                                .learning_rate = o.learning_rate,
                                .clip_gradient_min = o.clipvalue.min(),
@@ -39,49 +39,49 @@ TableOptimizerState common(const Options& o) {
   }
   Options without_rate = o;
   without_rate.learning_rate = 0.0;
-  state.config = Config::dict({{"class_name", who}, {"config", to_config(without_rate)}});
+  state.config = Config::dict({{"class_name", caller}, {"config", to_config(without_rate)}});
   return state;
 }
 
 }  // namespace
 
-void check_positive(const char* who, const char* name, double value) {
-  if (!(value > 0)) throw ValueError(who, ": ", name, " must be positive, received ", value);
+void check_positive(const char* caller, const char* name, double value) {
+  if (!(value > 0)) throw ValueError(caller, ": ", name, " must be positive, received ", value);
 }
 
-void check_not_negative(const char* who, const char* name, double value) {
+void check_not_negative(const char* caller, const char* name, double value) {
   if (!(value >= 0)) {
-    throw ValueError(who, ": ", name, " must not be negative, received ", value);
+    throw ValueError(caller, ": ", name, " must not be negative, received ", value);
   }
 }
 
-void check_beta(const char* who, const char* name, double value) {
+void check_beta(const char* caller, const char* name, double value) {
   if (!(value >= 0 && value < 1)) {
-    throw ValueError(who, ": ", name, " must be in [0, 1), received ", value);
+    throw ValueError(caller, ": ", name, " must be in [0, 1), received ", value);
   }
 }
 
-void check_bounds(const char* who, const char* what, const std::optional<double>& low,
+void check_bounds(const char* caller, const char* what, const std::optional<double>& low,
                   const std::optional<double>& high) {
   if (low && high && !(*low <= *high)) {
-    throw ValueError(who, ": ", what, "_min must not exceed ", what, "_max, received ", *low,
+    throw ValueError(caller, ": ", what, "_min must not exceed ", what, "_max, received ", *low,
                      " and ", *high);
   }
 }
 
-void check_lazy(const char* who, bool lazy_adam, bool use_gradient_accumulation) {
+void check_lazy(const char* caller, bool lazy_adam, bool use_gradient_accumulation) {
   if (!lazy_adam && !use_gradient_accumulation) {
-    throw ValueError(who, ": lazy_adam false needs use_gradient_accumulation, received false");
+    throw ValueError(caller, ": lazy_adam false needs use_gradient_accumulation, received false");
   }
 }
 
-void check_ftrl(const char* who, double learning_rate_power, double l1, double l2) {
+void check_ftrl(const char* caller, double learning_rate_power, double l1, double l2) {
   if (!(learning_rate_power <= 0)) {
-    throw ValueError(who, ": learning_rate_power must not be positive, received ",
+    throw ValueError(caller, ": learning_rate_power must not be positive, received ",
                      learning_rate_power);
   }
-  check_not_negative(who, "l1_regularization_strength", l1);
-  check_not_negative(who, "l2_regularization_strength", l2);
+  check_not_negative(caller, "l1_regularization_strength", l1);
+  check_not_negative(caller, "l2_regularization_strength", l2);
 }
 
 void set_rule(TableOptimizerState& state, std::shared_ptr<const UpdateRule> rule,
@@ -140,17 +140,17 @@ TableOptimizerState state_of(const tpu::AdagradMomentum& o) {
 }
 
 TableOptimizerState state_of(const tpu::CustomOptimizer& o) {
-  const char* who = tpu::CustomOptimizer::kClassName;
+  const char* caller = tpu::CustomOptimizer::kClassName;
   if (!o.custom_computation) {
-    throw ValueError(who, ": custom_computation must be a function, received none");
+    throw ValueError(caller, ": custom_computation must be a function, received none");
   }
   if (o.slot_names.size() != o.slot_initializers.size()) {
-    throw ValueError(who, ": needs one of slot_initializers for each of slot_names, received ",
+    throw ValueError(caller, ": needs one of slot_initializers for each of slot_names, received ",
                      o.slot_initializers.size(), " for ", o.slot_names.size());
   }
-  refuse_schedule(who, "learning_rate", o.learning_rate);
-  for (const LearningRate& h : o.hyperparameters) refuse_schedule(who, "hyperparameters", h);
-  TableOptimizerState state = {.class_name = who,
+  refuse_schedule(caller, "learning_rate", o.learning_rate);
+  for (const LearningRate& h : o.hyperparameters) refuse_schedule(caller, "hyperparameters", h);
+  TableOptimizerState state = {.class_name = caller,
                                .rule = nullptr,
                                .learning_rate = o.learning_rate,
                                .custom = true,
@@ -159,7 +159,7 @@ TableOptimizerState state_of(const tpu::CustomOptimizer& o) {
   state.slot_initializers = o.slot_initializers;
   tpu::CustomOptimizer without_rate = o;
   without_rate.learning_rate = 0.0;
-  state.config = Config::dict({{"class_name", who}, {"config", to_config(without_rate)}});
+  state.config = Config::dict({{"class_name", caller}, {"config", to_config(without_rate)}});
   return state;
 }
 

@@ -5,8 +5,8 @@
 namespace keel::embedding_optimizer_internal {
 namespace {
 
-double required(const char* who, const char* name, const std::optional<double>& value) {
-  if (!value) throw ValueError(who, ": ", name, " is required, received none");
+double required(const char* caller, const char* name, const std::optional<double>& value) {
+  if (!value) throw ValueError(caller, ": ", name, " is required, received none");
   return *value;
 }
 
@@ -26,18 +26,18 @@ TableOptimizerState named(const Options& o, std::vector<std::string> v1_slot_suf
 template <class Options>
 TableOptimizerState common(const Options& o, bool use_gradient_accumulation,
                            std::vector<std::string> v1_slot_suffixes) {
-  const char* who = Options::kClassName;
+  const char* caller = Options::kClassName;
   TableOptimizerState state = named(o, std::move(v1_slot_suffixes));
-  state.learning_rate = required(who, "learning_rate", o.learning_rate);
+  state.learning_rate = required(caller, "learning_rate", o.learning_rate);
   if ((o.clip_gradient_min || o.clip_gradient_max) && !use_gradient_accumulation) {
-    throw ValueError(who,
+    throw ValueError(caller,
                      ": clip_gradient_min and clip_gradient_max need use_gradient_accumulation, "
                      "received false with ",
                      to_json(encode(o.clip_gradient_min)), " and ",
                      to_json(encode(o.clip_gradient_max)));
   }
-  check_bounds(who, "clip_gradient", o.clip_gradient_min, o.clip_gradient_max);
-  check_bounds(who, "clip_weight", o.clip_weight_min, o.clip_weight_max);
+  check_bounds(caller, "clip_gradient", o.clip_gradient_min, o.clip_gradient_max);
+  check_bounds(caller, "clip_weight", o.clip_weight_min, o.clip_weight_max);
   state.clip_gradient_min = o.clip_gradient_min;
   state.clip_gradient_max = o.clip_gradient_max;
   state.weight_decay_factor = o.weight_decay_factor.value_or(0);
@@ -71,31 +71,31 @@ TableOptimizerState state_of(const tpu::AdagradParameters& o) {
 }
 
 TableOptimizerState state_of(const tpu::AdamParameters& o) {
-  const char* who = tpu::AdamParameters::kClassName;
-  check_beta(who, "beta1", o.beta1);
-  check_beta(who, "beta2", o.beta2);
-  check_positive(who, "epsilon", o.epsilon);
-  check_lazy(who, o.lazy_adam, o.use_gradient_accumulation);
+  const char* caller = tpu::AdamParameters::kClassName;
+  check_beta(caller, "beta1", o.beta1);
+  check_beta(caller, "beta2", o.beta2);
+  check_positive(caller, "epsilon", o.epsilon);
+  check_lazy(caller, o.lazy_adam, o.use_gradient_accumulation);
   TableOptimizerState state = common(o, {"Adam/m", "Adam/v"});
   set_adam(state, o.beta1, o.beta2, o);
   return state;
 }
 
 TableOptimizerState state_of(const tpu::FtrlParameters& o) {
-  const char* who = tpu::FtrlParameters::kClassName;
-  check_ftrl(who, o.learning_rate_power, o.l1_regularization_strength,
+  const char* caller = tpu::FtrlParameters::kClassName;
+  check_ftrl(caller, o.learning_rate_power, o.l1_regularization_strength,
              o.l2_regularization_strength);
-  check_not_negative(who, "initial_accumulator_value", o.initial_accumulator_value);
+  check_not_negative(caller, "initial_accumulator_value", o.initial_accumulator_value);
   TableOptimizerState state = common(o, {"Ftrl", "Ftrl_1"});
   set_ftrl(state, o);
   return state;
 }
 
 TableOptimizerState state_of(const tpu::ProximalAdagradParameters& o) {
-  const char* who = tpu::ProximalAdagradParameters::kClassName;
-  check_positive(who, "initial_accumulator", o.initial_accumulator);
-  check_not_negative(who, "l1_regularization_strength", o.l1_regularization_strength);
-  check_not_negative(who, "l2_regularization_strength", o.l2_regularization_strength);
+  const char* caller = tpu::ProximalAdagradParameters::kClassName;
+  check_positive(caller, "initial_accumulator", o.initial_accumulator);
+  check_not_negative(caller, "l1_regularization_strength", o.l1_regularization_strength);
+  check_not_negative(caller, "l2_regularization_strength", o.l2_regularization_strength);
   TableOptimizerState state = common(o, {"ProximalAdagrad"});
   set_rule(state,
            std::make_shared<ProximalAdagradRule>(
@@ -105,12 +105,12 @@ TableOptimizerState state_of(const tpu::ProximalAdagradParameters& o) {
 }
 
 TableOptimizerState state_of(const tpu::ProximalYogiParameters& o) {
-  const char* who = tpu::ProximalYogiParameters::kClassName;
-  check_beta(who, "beta1", o.beta1);
-  check_beta(who, "beta2", o.beta2);
-  check_positive(who, "epsilon", o.epsilon);
-  check_not_negative(who, "l1_regularization_strength", o.l1_regularization_strength);
-  check_not_negative(who, "l2_regularization_strength", o.l2_regularization_strength);
+  const char* caller = tpu::ProximalYogiParameters::kClassName;
+  check_beta(caller, "beta1", o.beta1);
+  check_beta(caller, "beta2", o.beta2);
+  check_positive(caller, "epsilon", o.epsilon);
+  check_not_negative(caller, "l1_regularization_strength", o.l1_regularization_strength);
+  check_not_negative(caller, "l2_regularization_strength", o.l2_regularization_strength);
   TableOptimizerState state = common(o, {"ProximalYogi", "ProximalYogi_1"});
   set_rule(state,
            std::make_shared<ProximalYogiRule>(
@@ -132,23 +132,23 @@ TableOptimizerState state_of(const tpu::MomentumParameters& o) {
 }
 
 TableOptimizerState state_of(const tpu::RMSPropParameters& o) {
-  const char* who = tpu::RMSPropParameters::kClassName;
+  const char* caller = tpu::RMSPropParameters::kClassName;
   TableOptimizerState state = common(o, {"RMSProp/ms", "RMSProp/mom"});
   set_rule(state,
-           std::make_shared<RMSPropRule>(required(who, "rho", o.rho),
-                                         required(who, "momentum", o.momentum),
-                                         required(who, "epsilon", o.epsilon)),
+           std::make_shared<RMSPropRule>(required(caller, "rho", o.rho),
+                                         required(caller, "momentum", o.momentum),
+                                         required(caller, "epsilon", o.epsilon)),
            {"ms", "mom"});
   return state;
 }
 
 TableOptimizerState state_of(const tpu::FrequencyEstimatorParameters& o) {
-  const char* who = tpu::FrequencyEstimatorParameters::kClassName;
+  const char* caller = tpu::FrequencyEstimatorParameters::kClassName;
   const FrequencyEstimatorRuleOptions rule = {
-      .tau = required(who, "tau", o.tau),
-      .max_delta = required(who, "max_delta", o.max_delta),
-      .outlier_threshold = required(who, "outlier_threshold", o.outlier_threshold),
-      .weight_exponent = required(who, "weight_exponent", o.weight_exponent)};
+      .tau = required(caller, "tau", o.tau),
+      .max_delta = required(caller, "max_delta", o.max_delta),
+      .outlier_threshold = required(caller, "outlier_threshold", o.outlier_threshold),
+      .weight_exponent = required(caller, "weight_exponent", o.weight_exponent)};
   TableOptimizerState state = named(o, {"FrequencyEstimator"});
   state.learning_rate = 1.0;
   state.required_dim = 1;

@@ -10,13 +10,13 @@
 namespace keel::optimizers::schedules {
 namespace {
 
-void check_positive(const char* who, const char* name, int64_t steps) {
-  if (steps <= 0) throw ValueError(who, ": ", name, " must be positive, received ", steps);
+void check_positive(const char* caller, const char* name, int64_t steps) {
+  if (steps <= 0) throw ValueError(caller, ": ", name, " must be positive, received ", steps);
 }
 
-void check_at_least(double least, const char* who, const char* name, double value) {
+void check_at_least(double least, const char* caller, const char* name, double value) {
   if (!(value >= least)) {
-    throw ValueError(who, ": ", name, " must be at least ", least, ", received ", value);
+    throw ValueError(caller, ": ", name, " must be at least ", least, ", received ", value);
   }
 }
 

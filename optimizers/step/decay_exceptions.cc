@@ -4,14 +4,14 @@
 
 namespace keel {
 
-void DecayExceptions::set(const std::string& who, const std::vector<Variable>& variables,
+void DecayExceptions::set(const std::string& caller, const std::vector<Variable>& variables,
                           const std::vector<std::string>& patterns) {
   std::vector<std::regex> compiled;
   for (const std::string& pattern : patterns) {
     try {
       compiled.emplace_back(pattern);
     } catch (const std::regex_error& error) {
-      throw ValueError(who, ": '", pattern, "' is no regular expression: ", error.what());
+      throw ValueError(caller, ": '", pattern, "' is no regular expression: ", error.what());
     }
   }
   const std::lock_guard lock(mutex_);

@@ -15,8 +15,8 @@ namespace keel {
 // Thread safe.
 class DecayExceptions {
  public:
-  // Replaces what was excepted. ValueError, with `who`, for a malformed pattern.
-  void set(const std::string& who, const std::vector<Variable>& variables,
+  // Replaces what was excepted. ValueError, with `caller`, for a malformed pattern.
+  void set(const std::string& caller, const std::vector<Variable>& variables,
            const std::vector<std::string>& patterns);
   bool empty() const;
   // By its identity, or because a pattern is found in its name.

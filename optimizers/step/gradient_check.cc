@@ -5,72 +5,73 @@
 namespace keel {
 namespace {
 
-void check_dtype(const std::string& who, const Variable& variable, const Tensor& gradient) {
-  check_floating(who, variable);
+void check_dtype(const std::string& caller, const Variable& variable, const Tensor& gradient) {
+  check_floating(caller, variable);
   if (gradient.dtype() != variable.dtype()) {
-    throw TypeError(who, ": the gradient of ", variable.path(), " must be ", variable.dtype(),
+    throw TypeError(caller, ": the gradient of ", variable.path(), " must be ", variable.dtype(),
                     ", received ", gradient.dtype());
   }
 }
 
-void check_slices(const std::string& who, const Variable& variable, const IndexedSlices& slices) {
+void check_slices(const std::string& caller, const Variable& variable,
+                  const IndexedSlices& slices) {
   const Shape& shape = variable.shape();
-  check_dtype(who, variable, slices.values);
+  check_dtype(caller, variable, slices.values);
   if (slices.ids.dtype() != DType::kInt64) {
-    throw TypeError(who, ": the row ids for ", variable.path(), " must be int64, received ",
+    throw TypeError(caller, ": the row ids for ", variable.path(), " must be int64, received ",
                     slices.ids.dtype());
   }
   if (slices.dense_shape != shape || shape.rank() == 0 || slices.ids.rank() != 1 ||
       slices.values.shape() != shape.with(0, slices.ids.size())) {
-    throw ValueError(who, ": the gradient of ", variable.path(), " ", shape,
+    throw ValueError(caller, ": the gradient of ", variable.path(), " ", shape,
                      " must be rows of it, received ids ", slices.ids.shape(), " and values ",
                      slices.values.shape(), " of ", slices.dense_shape);
   }
   for (const int64_t id : slices.ids.data<int64_t>()) {
     if (id < 0 || id >= shape[0]) {
-      throw ValueError(who, ": row ids for ", variable.path(), " must be in [0, ", shape[0],
+      throw ValueError(caller, ": row ids for ", variable.path(), " must be in [0, ", shape[0],
                        "), received ", id);
     }
   }
 }
 
-void check_gradient(const std::string& who, const Variable& variable, const Gradient& gradient) {
+void check_gradient(const std::string& caller, const Variable& variable, const Gradient& gradient) {
   if (!gradient) return;
   if (gradient.is_slices()) {
-    check_slices(who, variable, gradient.slices());
+    check_slices(caller, variable, gradient.slices());
     return;
   }
   const Tensor dense = gradient.dense();
-  check_dtype(who, variable, dense);
+  check_dtype(caller, variable, dense);
   if (dense.shape() != variable.shape()) {
-    throw ValueError(who, ": the gradient of ", variable.path(), " must have its shape ",
+    throw ValueError(caller, ": the gradient of ", variable.path(), " must have its shape ",
                      variable.shape(), ", received ", dense.shape());
   }
 }
 
 }  // namespace
 
-void check_floating(const std::string& who, const Variable& variable) {
+void check_floating(const std::string& caller, const Variable& variable) {
   if (!is_floating(variable.dtype())) {
-    throw TypeError(who, ": needs float32 or float64 variables, received ", variable.dtype(),
+    throw TypeError(caller, ": needs float32 or float64 variables, received ", variable.dtype(),
                     " for ", variable.path());
   }
 }
 
-void check_gradients(const std::string& who, const std::vector<Gradient>& gradients,
+void check_gradients(const std::string& caller, const std::vector<Gradient>& gradients,
                      const std::vector<Variable>& variables) {
   if (gradients.size() != variables.size()) {
-    throw ValueError(who, ": needs one gradient for each variable, received ", gradients.size(),
+    throw ValueError(caller, ": needs one gradient for each variable, received ", gradients.size(),
                      " gradients and ", variables.size(), " variables");
   }
   std::vector<uint64_t> ids;
   for (size_t i = 0; i < variables.size(); ++i) {
     ids.push_back(variables[i].id());
-    check_gradient(who, variables[i], gradients[i]);
+    check_gradient(caller, variables[i], gradients[i]);
   }
   std::ranges::sort(ids);
   if (std::ranges::adjacent_find(ids) != ids.end()) {
-    throw ValueError(who, ": a variable stands in the list twice");
+    throw ValueError(caller, ": a variable stands in the list twice");
   }
 }
 

@@ -211,10 +211,10 @@ void LazyTable::bring_up_slots() {
   if (!memory_.slots.empty()) bring_up_all();
 }
 
-LazyTables::LazyTables(const std::string& who, std::shared_ptr<const UpdateRule> rule,
+LazyTables::LazyTables(const std::string& caller, std::shared_ptr<const UpdateRule> rule,
                        bool closed_form)
     : steps_(std::make_shared<kernels::StepHistory>(
-          who, std::move(rule), kernels::SkippedStepsOptions{.closed_form = closed_form})) {}
+          caller, std::move(rule), kernels::SkippedStepsOptions{.closed_form = closed_form})) {}
 
 void LazyTables::pack(const std::vector<SteppedTable>& tables) {
   for (const SteppedTable& s : tables) {

@@ -99,7 +99,7 @@ struct SteppedTable {
 class LazyTables {
  public:
   // ValueError as of StepHistory.
-  LazyTables(const std::string& who, std::shared_ptr<const UpdateRule> rule, bool closed_form);
+  LazyTables(const std::string& caller, std::shared_ptr<const UpdateRule> rule, bool closed_form);
 
   // Before a step by rows of these tables: LazyTable::pack of each. A step that fails after
   // that has not been one; rows that it did step take it for the next one.

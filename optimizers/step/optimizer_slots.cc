@@ -74,34 +74,34 @@ std::vector<Variable> OptimizerSlots::slots(const Variable& variable) const {
   return found == slots_.end() ? std::vector<Variable>() : found->second;
 }
 
-void OptimizerSlots::deal(const std::vector<Variable>& dense, const std::vector<Variable>& moved) {
+void OptimizerSlots::shard(const std::vector<Variable>& dense, const std::vector<Variable>& moved) {
   dealt_to_ = &Strategy::current().process_group();
   const Communicator& communicator = Strategy::current().communicator();
   std::vector<Variable> disturbed;
   bool known = dense.empty();
-  for (const SlotSharding& deal : deals_) {
-    if (deal.variables == dense && deal.first_replicas == communicator.placement().first) {
+  for (const SlotSharding& shard : deals_) {
+    if (shard.variables == dense && shard.first_replicas == communicator.placement().first) {
       known = true;
-    } else if (deal.has_any(moved)) {
-      disturbed.insert(disturbed.end(), deal.variables.begin(), deal.variables.end());
+    } else if (shard.has_any(moved)) {
+      disturbed.insert(disturbed.end(), shard.variables.begin(), shard.variables.end());
     }
   }
   make_whole(disturbed);
   if (known) return;
-  SlotSharding deal = {
+  SlotSharding shard = {
       .variables = dense, .slots = {}, .first_replicas = communicator.placement().first};
   int64_t total = 0;
   for (const Variable& v : dense) {
-    deal.slots.push_back(slots(v));
+    shard.slots.push_back(slots(v));
     total += v.shape().size();
   }
-  std::tie(deal.first, deal.end) = communicator.local_shard(total);
-  deals_.push_back(std::move(deal));
+  std::tie(shard.first, shard.end) = communicator.local_shard(total);
+  deals_.push_back(std::move(shard));
 }
 
 void OptimizerSlots::make_whole(const std::vector<Variable>& variables) const {
   const auto some = std::ranges::stable_partition(
-      deals_, [&](const SlotSharding& deal) { return !deal.has_any(variables); });
+      deals_, [&](const SlotSharding& shard) { return !shard.has_any(variables); });
   if (some.empty()) return;
   share_slots(*dealt_to_, {some.begin(), some.end()});
   deals_.erase(some.begin(), some.end());

@@ -39,7 +39,7 @@ class OptimizerSlots {
   // theirs, and `dense` of them by dense gradients: each part of those goes to the process that
   // updates it, whoever had it before. At most one exchange: the other replicas may still read
   // what came in the one before.
-  void deal(const std::vector<Variable>& dense, const std::vector<Variable>& moved);
+  void shard(const std::vector<Variable>& dense, const std::vector<Variable>& moved);
   // Gives every process the whole slots of these variables. Collective if they are dealt.
   void make_whole(const std::vector<Variable>& variables) const;
 

@@ -13,11 +13,11 @@ namespace keel {
 // A variable that a step changes. Nobody holds its value or those of its slots.
 struct StepVariable {
   Variable variable;
-  Gradient gradient;           // of this replica; may be none where others have one
-  Form form = Form::kDense;    // not kNone
-  bool decays = true;          // by the plan's weight_decay
-  VariableMemory memory = {};  // slots in the order of OptimizerSlots::slots
-  LazyTable* lazy = nullptr;   // the rows that wait, if such a step leaves rows behind
+  Gradient gradient;                         // of this replica; may be none where others have one
+  GradientKind form = GradientKind::kDense;  // not kNone
+  bool decays = true;                        // by the plan's weight_decay
+  VariableMemory memory = {};                // slots in the order of OptimizerSlots::slots
+  LazyTable* lazy = nullptr;  // the rows that wait, if such a step leaves rows behind
 };
 
 void step_alone(const StepPlan& plan, const UpdateRule& rule,

@@ -10,31 +10,31 @@ using distribute::ProcessGroup;
 // Calls fn(run) for the runs of float elements that make up elements [first, end) of slot `s` of
 // all variables of a deal.
 template <class Fn>
-void for_each_run(const SlotSharding& deal, size_t s, int64_t first, int64_t end, const Fn& fn) {
+void for_each_run(const SlotSharding& shard, size_t s, int64_t first, int64_t end, const Fn& fn) {
   int64_t position = 0;
-  for (size_t v = 0; v < deal.variables.size(); ++v) {
-    const int64_t size = deal.variables[v].shape().size();
+  for (size_t v = 0; v < shard.variables.size(); ++v) {
+    const int64_t size = shard.variables[v].shape().size();
     const int64_t begin = std::max<int64_t>(0, first - position);
     const int64_t stop = std::min(size, end - position);
     if (begin < stop) {
-      fn(deal.slots[v][s].elements<float>().subspan(begin, stop - begin));
+      fn(shard.slots[v][s].elements<float>().subspan(begin, stop - begin));
     }
     position += size;
   }
 }
 
-size_t slots_of_each(const SlotSharding& deal) {
-  return deal.slots.empty() ? 0 : deal.slots[0].size();
+size_t slots_of_each(const SlotSharding& shard) {
+  return shard.slots.empty() ? 0 : shard.slots[0].size();
 }
 
 // For each deal where its elements are, then its runs, slot after slot.
 ProcessGroup::Parts parts_of(std::span<const SlotSharding> deals) {
   ProcessGroup::Parts out;
-  for (const SlotSharding& deal : deals) {
-    out.push_back(std::as_bytes(std::span(&deal.first, 1)));
-    out.push_back(std::as_bytes(std::span(&deal.end, 1)));
-    for (size_t s = 0; s < slots_of_each(deal); ++s) {
-      for_each_run(deal, s, deal.first, deal.end,
+  for (const SlotSharding& shard : deals) {
+    out.push_back(std::as_bytes(std::span(&shard.first, 1)));
+    out.push_back(std::as_bytes(std::span(&shard.end, 1)));
+    for (size_t s = 0; s < slots_of_each(shard); ++s) {
+      for_each_run(shard, s, shard.first, shard.end,
                    [&](std::span<float> run) { out.push_back(std::as_bytes(run)); });
     }
   }
@@ -44,11 +44,11 @@ ProcessGroup::Parts parts_of(std::span<const SlotSharding> deals) {
 void write(const ProcessGroup::Parts& parts, std::span<const SlotSharding> deals) {
   size_t next = 0;
   const auto number = [&] { return *reinterpret_cast<const int64_t*>(parts.at(next++).data()); };
-  for (const SlotSharding& deal : deals) {
+  for (const SlotSharding& shard : deals) {
     const int64_t first = number();
     const int64_t end = number();
-    for (size_t s = 0; s < slots_of_each(deal); ++s) {
-      for_each_run(deal, s, first, end, [&](std::span<float> run) {
+    for (size_t s = 0; s < slots_of_each(shard); ++s) {
+      for_each_run(shard, s, first, end, [&](std::span<float> run) {
         const distribute::Bytes bytes = parts.at(next++);
         std::ranges::copy(bytes, std::as_writable_bytes(run).begin());
       });
@@ -65,8 +65,8 @@ bool SlotSharding::has_any(const std::vector<Variable>& others) const {
 }
 
 void share_slots(ProcessGroup& group, std::span<const SlotSharding> deals) {
-  for (const SlotSharding& deal : deals) {
-    for (const auto& of_variable : deal.slots) {
+  for (const SlotSharding& shard : deals) {
+    for (const auto& of_variable : shard.slots) {
       for (const Variable& slot : of_variable) slot.make_value_unique();
     }
   }

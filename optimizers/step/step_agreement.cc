@@ -12,10 +12,10 @@ using distribute::Bytes;
 
 constexpr char kOtherLists[] = "the replicas' lists of variables differ";
 
-Form joined(Form a, Form b) {
-  if (a == Form::kNone) return b;
-  if (b == Form::kNone) return a;
-  return a == b ? a : Form::kDense;
+GradientKind joined(GradientKind a, GradientKind b) {
+  if (a == GradientKind::kNone) return b;
+  if (b == GradientKind::kNone) return a;
+  return a == b ? a : GradientKind::kDense;
 }
 
 uint64_t mixed(uint64_t hash, uint64_t word) {
@@ -40,7 +40,7 @@ struct Head {
   uint64_t foreseen = 0;
 };
 struct Proposed {
-  Form form = Form::kNone;
+  GradientKind form = GradientKind::kNone;
   int64_t rows = 0, elements = 0;
   uint64_t id = 0;    // tells variables of one process apart
   uint64_t path = 0;  // those of several processes
@@ -107,8 +107,8 @@ std::string difference(const distribute::Placement& placement, std::span<const B
 }
 
 // Of all replicas that have sent these, which have the same variables.
-std::vector<Form> joined_forms(std::span<const Bytes> proposals) {
-  std::vector<Form> out(proposed_in(proposals[0]).size(), Form::kNone);
+std::vector<GradientKind> joined_forms(std::span<const Bytes> proposals) {
+  std::vector<GradientKind> out(proposed_in(proposals[0]).size(), GradientKind::kNone);
   for (const Bytes& message : proposals) {
     const auto proposed = proposed_in(message);
     for (size_t i = 0; i < proposed.size(); ++i) out[i] = joined(out[i], proposed[i].form);
@@ -116,9 +116,9 @@ std::vector<Form> joined_forms(std::span<const Bytes> proposals) {
   return out;
 }
 
-uint64_t hash_of(const std::vector<Form>& forms) {
+uint64_t hash_of(const std::vector<GradientKind>& forms) {
   uint64_t hash = 1;
-  for (const Form form : forms) hash = mixed(hash, static_cast<uint64_t>(form) + 1);
+  for (const GradientKind form : forms) hash = mixed(hash, static_cast<uint64_t>(form) + 1);
   return hash | 1;
 }
 
@@ -161,9 +161,9 @@ StepAgreement agreement_of(const distribute::Placement& placement, std::span<con
   return out;
 }
 
-Form form_of(const Gradient& gradient, bool step_moves_all_rows) {
-  if (!gradient) return Form::kNone;
-  return gradient.is_slices() && !step_moves_all_rows ? Form::kRows : Form::kDense;
+GradientKind form_of(const Gradient& gradient, bool step_moves_all_rows) {
+  if (!gradient) return GradientKind::kNone;
+  return gradient.is_slices() && !step_moves_all_rows ? GradientKind::kRows : GradientKind::kDense;
 }
 
 uint64_t checksum(const Tensor& value) {
@@ -204,7 +204,7 @@ void StepMemory::foresee(std::span<const Bytes> local_proposals,
   bool any_sum = false;
   for (size_t i = 0; i < of_step.size(); ++i) {
     any_variable |= !of_step[i].is_virtual();
-    any_sum |= !of_step[i].is_virtual() && agreed[i] == Form::kDense;
+    any_sum |= !of_step[i].is_virtual() && agreed[i] == GradientKind::kDense;
   }
   if (any_variable && !any_sum) return;
   for (const Bytes& message : local_proposals) {

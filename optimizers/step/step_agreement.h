@@ -15,9 +15,9 @@
 namespace keel {
 
 // How a gradient reaches its variable. Numbers travel between replicas.
-enum class Form : int64_t { kNone = 0, kDense = 1, kRows = 2 };
+enum class GradientKind : int64_t { kNone = 0, kDense = 1, kRows = 2 };
 // Rows only if the step leaves the other rows of the variable alone.
-Form form_of(const Gradient& gradient, bool step_moves_all_rows);
+GradientKind form_of(const Gradient& gradient, bool step_moves_all_rows);
 
 // Of all elements; not 0.
 uint64_t checksum(const Tensor& value);
@@ -26,8 +26,8 @@ uint64_t checksum(const Tensor& value);
 struct StepProposal {
   // Both of the first replica of each process; those of the others are not read.
   double learning_rate = 0;
-  int64_t calls = 0;                  // of apply_gradients, before this one
-  std::vector<Form> forms = {};       // by variable
+  int64_t calls = 0;                     // of apply_gradients, before this one
+  std::vector<GradientKind> forms = {};  // by variable
   std::vector<uint64_t> starts = {};  // by variable: its checksum if this process has not trained
                                       // it yet; of the first replica of each of several processes
   // Hash of the forms by which this process makes the step, if all others agree; 0: it waits for
@@ -38,8 +38,9 @@ struct StepProposal {
 struct StepAgreement {
   double learning_rate = 0;
   int64_t calls = 0;
-  std::vector<Form> forms = {};  // a variable with a gradient in some replicas has one in all
-  std::string refused = {};      // why there can be no step; empty if there can
+  std::vector<GradientKind> forms =
+      {};                    // a variable with a gradient in some replicas has one in all
+  std::string refused = {};  // why there can be no step; empty if there can
 };
 
 // A proposal as it travels, with what tells the variables apart.
@@ -70,7 +71,7 @@ struct StepMemory {
   // Of the last agreement: the variables, and the forms that this process proposed and that all
   // agreed on.
   std::vector<uint64_t> variables = {};
-  std::vector<Form> proposed = {}, agreed = {};
+  std::vector<GradientKind> proposed = {}, agreed = {};
 
   // Of the step that goes on.
   uint64_t foreseen = 0;         // as in StepProposal

@@ -19,7 +19,7 @@ template <class T>
 void run(const VariableUpdate<T>& update, const StepVariable& v) {
   const int64_t dim = row_size(v.variable);
   if (dim == 0) return;
-  if (v.form == Form::kRows) {
+  if (v.form == GradientKind::kRows) {
     SummedRows<T> rows = sum_by_id<T>(v.gradient.slices(), dim);
     if (v.lazy != nullptr) add_to_zeros<T>(rows.values);
     unscale<T>(update.plan(), rows.values);
@@ -42,7 +42,7 @@ struct Held {
         update(update_of<T>(plan, rule, v)),
         dense(update),
         lazy(v.lazy) {
-    if (v.form == Form::kRows) {
+    if (v.form == GradientKind::kRows) {
       rows = sum_by_id<T>(v.gradient.slices(), dim);
       if (lazy != nullptr) add_to_zeros<T>(rows->values);
       unscale<T>(plan, rows->values);

@@ -12,7 +12,7 @@ using distribute::Communicator;
 using distribute::OwnedRows;
 
 // Variables with gradients of one form, as this replica sees them.
-struct Some {
+struct PresentVariables {
   std::vector<const StepVariable*> variables;
   std::vector<VariableUpdate<float>> updates;
 
@@ -20,9 +20,9 @@ struct Some {
   size_t size() const { return variables.size(); }
 };
 
-Some with_form(Form form, const StepPlan& plan, const UpdateRule& rule,
-               const std::vector<StepVariable>& variables) {
-  Some out;
+PresentVariables with_form(GradientKind form, const StepPlan& plan, const UpdateRule& rule,
+                           const std::vector<StepVariable>& variables) {
+  PresentVariables out;
   for (const StepVariable& v : variables) {
     if (v.form != form) continue;
     out.variables.push_back(&v);
@@ -45,8 +45,9 @@ void sum_over_ranks(Communicator& communicator, std::vector<double>& values,
 
 // Gives `consume` the sums of the gradients of the elements that are this replica's to update.
 // False if the attachment is not accepted.
-bool deal_sums(Communicator& communicator, const Some& dense, const Communicator::Consume& consume,
-               const Communicator::Once& then, const Communicator::Attachment* attachment) {
+bool deal_sums(Communicator& communicator, const PresentVariables& dense,
+               const Communicator::Consume& consume, const Communicator::Once& then,
+               const Communicator::Attachment* attachment) {
   std::vector<Tensor> gradients;
   std::vector<std::span<const float>> pieces;
   for (const StepVariable* v : dense.variables) {
@@ -60,13 +61,13 @@ bool deal_sums(Communicator& communicator, const Some& dense, const Communicator
   return true;
 }
 
-void share_values(Communicator& communicator, const Some& dense) {
+void share_values(Communicator& communicator, const PresentVariables& dense) {
   std::vector<std::span<float>> values;
   for (const StepVariable* v : dense.variables) values.push_back(v->variable.elements<float>());
-  communicator.share(values);
+  communicator.all_gather_shards(values);
 }
 
-std::vector<int64_t> row_sizes(const Some& rows) {
+std::vector<int64_t> row_sizes(const PresentVariables& rows) {
   std::vector<int64_t> out;
   for (const StepVariable* v : rows.variables) out.push_back(row_size(v->variable));
   return out;
@@ -74,7 +75,7 @@ std::vector<int64_t> row_sizes(const Some& rows) {
 
 // The sums of the rows that are this replica's to update.
 std::vector<OwnedRows> owned_sums(Communicator& communicator, const StepPlan& plan,
-                                  const Some& rows) {
+                                  const PresentVariables& rows) {
   std::vector<SummedRows<float>> mine;
   std::vector<distribute::OutgoingRows> tables;
   bool lags = false;
@@ -95,7 +96,7 @@ std::vector<OwnedRows> owned_sums(Communicator& communicator, const StepPlan& pl
   return out;
 }
 
-void change_shared_rows(Communicator& communicator, const Some& rows,
+void change_shared_rows(Communicator& communicator, const PresentVariables& rows,
                         std::vector<OwnedRows> owned) {
   const std::vector<int64_t> dims = row_sizes(rows);
   owned = distribute::share_owned_rows(communicator, std::move(owned), dims);
@@ -143,8 +144,8 @@ void step_layerwise(Communicator& communicator, HeldUpdates& dense) {
 bool step_together(Communicator& communicator, const StepPlan& plan, const UpdateRule& rule,
                    const std::vector<StepVariable>& variables, const Communicator::Once& then,
                    const Communicator::Attachment* attachment) {
-  Some dense = with_form(Form::kDense, plan, rule, variables);
-  const Some rows = with_form(Form::kRows, plan, rule, variables);
+  PresentVariables dense = with_form(GradientKind::kDense, plan, rule, variables);
+  const PresentVariables rows = with_form(GradientKind::kRows, plan, rule, variables);
   const bool layerwise = plan.updates && dynamic_cast<const LayerwiseRule*>(&rule) != nullptr;
   const bool clips = clips_by_norm(plan);
   const bool shares = (plan.updates || plan.overwrites) && communicator.placement().processes() > 1;

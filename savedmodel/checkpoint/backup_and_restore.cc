@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kWho[] = "BackupAndRestore";
+constexpr char kCaller[] = "BackupAndRestore";
 constexpr char kName[] = "backup";
 constexpr char kEpoch[] = "epoch", kStep[] = "step", kBatches[] = "batches", kSaved[] = "saved";
 constexpr char kTraining[] = "training/", kReplicas[] = "replicas/", kCallbacks[] = "callbacks/";
@@ -52,7 +52,7 @@ Values read_values(const std::string& path) {
 
 int64_t integer(const Values& values, const char* key) {
   const auto it = values.find(key);
-  if (it == values.end()) throw IoError(kWho, ": a backup without '", key, "'");
+  if (it == values.end()) throw IoError(kCaller, ": a backup without '", key, "'");
   return it->second.item<int64_t>();
 }
 
@@ -99,9 +99,9 @@ bool ended_by_signal(const std::vector<Callback*>& callbacks) {
 }  // namespace
 
 BackupAndRestoreCallback::BackupAndRestoreCallback(Options options) : options_(std::move(options)) {
-  if (options_.backup_dir.empty()) throw ValueError(kWho, ": needs a backup_dir");
+  if (options_.backup_dir.empty()) throw ValueError(kCaller, ": needs a backup_dir");
   if (options_.save_freq && *options_.save_freq < 1) {
-    throw ValueError(kWho, ": save_freq must be positive, received ", *options_.save_freq);
+    throw ValueError(kCaller, ": save_freq must be positive, received ", *options_.save_freq);
   }
 }
 
@@ -123,7 +123,7 @@ void BackupAndRestoreCallback::on_train_begin() {
   const std::optional<std::string> latest = checkpoints_->latest_checkpoint();
   if (!latest) return;
   Values progress;
-  distribute::run_collectively(distribute::processes(), kWho,
+  distribute::run_collectively(distribute::processes(), kCaller,
                                [&] { progress = read_values(progress_path(*latest)); });
   model().set_resume_point(
       {.epoch = integer(progress, kEpoch),
@@ -168,7 +168,7 @@ void BackupAndRestoreCallback::save(int64_t epoch, int64_t step) {
   ++saved_;
   const Values values = progress(epoch, step);
   const std::string name = str(kName, "-", saved_, ".h5");
-  distribute::run_collectively(distribute::processes(), kWho, [&] {
+  distribute::run_collectively(distribute::processes(), kCaller, [&] {
     if (is_first()) write_values(progress_path(name), values);
   });
   checkpoints_->save(saved_);
@@ -180,7 +180,7 @@ std::vector<BackupAndRestoreCallback::Values> BackupAndRestoreCallback::states_f
     const Values& progress) const {
   const auto& callbacks = params().callbacks;
   const auto refuse = [&](size_t i, const std::string& what) {
-    throw ValueError(kWho, ": ", options_.backup_dir, " has the backup of a run with other ",
+    throw ValueError(kCaller, ": ", options_.backup_dir, " has the backup of a run with other ",
                      "callbacks than this one, beginning with number ", i + 1, ", ", what);
   };
   std::vector<Values> out;
@@ -217,7 +217,7 @@ void BackupAndRestoreCallback::restore(const std::string& checkpoint, const Valu
   if (!std::ranges::equal(
           own, of_replicas, {}, [](const auto& e) { return e.first; },
           [](const auto& e) { return e.first; })) {
-    throw ValueError(kWho, ": ", options_.backup_dir, " has the backup of another model, or of ",
+    throw ValueError(kCaller, ": ", options_.backup_dir, " has the backup of another model, or of ",
                      "another number of replicas");
   }
   checkpoints_->restore(checkpoint);

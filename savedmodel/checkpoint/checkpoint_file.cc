@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 using distribute::ProcessGroup;
 
-constexpr const char* kWho = "Checkpoint.write";
+constexpr const char* kCaller = "Checkpoint.write";
 constexpr const char* kFormat = "keel-checkpoint";
 constexpr const char* kPartFormat = "keel-checkpoint-part";
 constexpr int64_t kVersion = 1;
@@ -148,7 +148,7 @@ void write_checkpoint(const std::string& path, int64_t step,
   std::optional<Hdf5Writer> main;
   std::string part;
   try {
-    distribute::run_collectively(group, kWho, [&] {
+    distribute::run_collectively(group, kCaller, [&] {
       if (first) {
         main.emplace(path);
         write_values(*main, step, true, values, whole);
@@ -156,9 +156,9 @@ void write_checkpoint(const std::string& path, int64_t step,
         part = write_part(path, group.rank(), step, values, whole);
       }
     });
-    std::vector<std::string> parts = distribute::gather_texts(group, kWho, part);
+    std::vector<std::string> parts = distribute::gather_texts(group, kCaller, part);
     std::erase(parts, "");
-    distribute::run_collectively(group, kWho, [&] {
+    distribute::run_collectively(group, kCaller, [&] {
       if (!first) return;
       main->write_string_list("/", "parts", parts);
       main->commit({.seal = true});

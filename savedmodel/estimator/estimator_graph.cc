@@ -8,7 +8,7 @@
 namespace keel::estimator {
 namespace {
 
-constexpr char kWho[] = "TPUEstimator";
+constexpr char kCaller[] = "TPUEstimator";
 
 TensorLike input_of(const TensorSpec& spec) {
   std::vector<int64_t> dims(spec.shape.dims().begin() + 1, spec.shape.dims().end());
@@ -23,16 +23,17 @@ TensorLike input_of(const TensorSpec& spec) {
 bool is_empty(const Tensors& tensors) { return tensors.is_sequence() && tensors.items().empty(); }
 
 void check_spec(const EstimatorSpec& spec, ModeKeys mode) {
-  if (spec.mode != mode) throw ValueError(kWho, ": model_fn returned a spec of another mode");
+  if (spec.mode != mode) throw ValueError(kCaller, ": model_fn returned a spec of another mode");
   if (mode == ModeKeys::kPredict) {
-    if (is_empty(spec.predictions)) throw ValueError(kWho, ": the spec needs predictions");
+    if (is_empty(spec.predictions)) throw ValueError(kCaller, ": the spec needs predictions");
     return;
   }
   if (!spec.loss || !spec.loss.is_symbolic() || spec.loss.rank() != 0) {
-    throw ValueError(kWho, ": the spec needs a loss, a scalar computed of what model_fn is given");
+    throw ValueError(kCaller,
+                     ": the spec needs a loss, a scalar computed of what model_fn is given");
   }
   if (mode == ModeKeys::kTrain && spec.optimizer.shared() == nullptr) {
-    throw ValueError(kWho, ": the spec needs an optimizer to train with");
+    throw ValueError(kCaller, ": the spec needs an optimizer to train with");
   }
 }
 
@@ -110,7 +111,7 @@ Tensors symbolic_inputs(const Specs& specs) {
   return map_structure(specs, [&](const TensorSpec& spec) -> TensorLike {
     const std::string& path = paths[i++];
     if (spec.shape.rank() == 0) {
-      throw ValueError(kWho, ": '", path, "' of a batch must have a batch dimension");
+      throw ValueError(kCaller, ": '", path, "' of a batch must have a batch dimension");
     }
     return input_of(spec);
   });
@@ -137,11 +138,11 @@ std::map<std::string, std::string> table_variable_names(
     if (embedding == nullptr || embedding->on_tensor_core()) continue;
     const auto used = scopes.find(column->name());
     if (used == scopes.end()) {
-      throw RuntimeError(kWho, ": the model does not use column '", column->name(),
+      throw RuntimeError(kCaller, ": the model does not use column '", column->name(),
                          "' of embedding_config_spec; give it to a DenseFeatures layer");
     }
     if (!embedding->is_shared() && used->second.size() > 1) {
-      throw ValueError(kWho, ": column '", column->name(), "' is used by two layers, '",
+      throw ValueError(kCaller, ": column '", column->name(), "' is used by two layers, '",
                        *used->second.begin(), "' and '", *used->second.rbegin(), "'");
     }
     out[embedding->table_name()] = embedding->checkpoint_name(*used->second.begin());

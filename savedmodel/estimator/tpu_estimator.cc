@@ -11,20 +11,21 @@
 namespace keel::estimator {
 namespace {
 
-constexpr char kWho[] = "TPUEstimator";
+constexpr char kCaller[] = "TPUEstimator";
 
 void check_positive(const char* what, int64_t value) {
-  if (value < 1) throw ValueError(kWho, ": ", what, " must be positive, received ", value);
+  if (value < 1) throw ValueError(kCaller, ": ", what, " must be positive, received ", value);
 }
 
 void check_config(const RunConfig& config) {
-  if (config.model_dir.empty()) throw ValueError(kWho, ": config.model_dir must be set");
+  if (config.model_dir.empty()) throw ValueError(kCaller, ": config.model_dir must be set");
   check_positive("iterations_per_loop", config.tpu_config.iterations_per_loop);
   check_positive("save_checkpoints_steps", config.save_checkpoints_steps);
   check_positive("num_hosts", config.cluster.num_hosts);
   check_positive("num_cores", config.cluster.num_cores);
   if (config.keep_checkpoint_max < 0 || config.log_step_count_steps < 0) {
-    throw ValueError(kWho, ": keep_checkpoint_max and log_step_count_steps must not be negative");
+    throw ValueError(kCaller,
+                     ": keep_checkpoint_max and log_step_count_steps must not be negative");
   }
 }
 
@@ -41,7 +42,7 @@ class Batches {
     while (std::optional<Tensors> batch = iterator_->next()) {
       const int64_t rows = row_count(*batch);
       if (rows > batch_size_) {
-        throw ValueError(kWho, ": input_fn was asked for batches of ", batch_size_,
+        throw ValueError(kCaller, ": input_fn was asked for batches of ", batch_size_,
                          " rows, and gave one of ", rows);
       }
       if (rows == batch_size_ || (!whole_ && rows > 0)) return batch;
@@ -52,8 +53,8 @@ class Batches {
   Tensors first() {
     std::optional<Tensors> out = next();
     if (!out) {
-      throw ValueError(kWho, ": the data of input_fn has no ", whole_ ? "whole " : "", "batch of ",
-                       batch_size_, " rows");
+      throw ValueError(kCaller, ": the data of input_fn has no ", whole_ ? "whole " : "",
+                       "batch of ", batch_size_, " rows");
     }
     return *out;
   }
@@ -67,7 +68,7 @@ class Batches {
 
 void warn_of_initial_values(const EstimatorRun& run, const RunConfig& config) {
   if (run.restored()) return;
-  std::cerr << str(kWho, ": ", config.model_dir,
+  std::cerr << str(kCaller, ": ", config.model_dir,
                    " has no checkpoint; the model has its initial values\n");
 }
 
@@ -86,12 +87,13 @@ bool passed(int64_t every, int64_t before, int64_t now) {
 }  // namespace
 
 TPUEstimator::TPUEstimator(TPUEstimatorOptions options) : options_(std::move(options)) {
-  if (!options_.model_fn) throw ValueError(kWho, ": needs a model_fn");
+  if (!options_.model_fn) throw ValueError(kCaller, ": needs a model_fn");
   check_config(options_.config);
   const auto& spec = options_.embedding_config_spec;
   const bool all_on_tpu = options_.use_tpu && options_.eval_on_tpu && options_.predict_on_tpu;
   if (spec && (*spec)->partition_strategy == "mod" && !all_on_tpu) {
-    throw ValueError(kWho, ": partition_strategy 'mod' needs training, evaluation and prediction ",
+    throw ValueError(kCaller,
+                     ": partition_strategy 'mod' needs training, evaluation and prediction ",
                      "on the accelerator");
   }
   if (options_.use_tpu && spec) spec->configs();
@@ -99,7 +101,7 @@ TPUEstimator::TPUEstimator(TPUEstimatorOptions options) : options_(std::move(opt
     const int64_t cores =
         on_tpu(mode) ? options_.config.cluster.num_hosts * options_.config.cluster.num_cores : 1;
     if (batch_size(mode) < 1 || batch_size(mode) % cores != 0) {
-      throw ValueError(kWho, ": batch sizes must be positive multiples of ", cores,
+      throw ValueError(kCaller, ": batch sizes must be positive multiples of ", cores,
                        " cores, received ", batch_size(mode));
     }
   }
@@ -118,7 +120,7 @@ bool TPUEstimator::on_tpu(ModeKeys mode) const {
 
 TrainResult TPUEstimator::train(const InputFn& input_fn, const TrainOptions& options) {
   if (options.steps && options.max_steps) {
-    throw ValueError(kWho, ".train: takes steps or max_steps, received both");
+    throw ValueError(kCaller, ".train: takes steps or max_steps, received both");
   }
   if (options.steps) check_positive("steps", *options.steps);
   if (options.max_steps) check_positive("max_steps", *options.max_steps);
@@ -146,7 +148,7 @@ TrainResult TPUEstimator::train(const InputFn& input_fn, const TrainOptions& opt
       if (!batch) break;
     }
     if (passed(config.log_step_count_steps, before, result.global_step)) {
-      std::cerr << str(kWho, ": step ", result.global_step, ", loss ", result.loss, "\n");
+      std::cerr << str(kCaller, ": step ", result.global_step, ", loss ", result.loss, "\n");
     }
     if (passed(config.save_checkpoints_steps, before, result.global_step)) run.save();
   }
@@ -196,7 +198,7 @@ std::string TPUEstimator::export_saved_model(const std::string& export_dir,
                                              const Tensors& features) {
   const std::optional<std::string> checkpoint = latest_checkpoint();
   if (!checkpoint) {
-    throw RuntimeError(kWho, ".export_saved_model: ", options_.config.model_dir,
+    throw RuntimeError(kCaller, ".export_saved_model: ", options_.config.model_dir,
                        " has no checkpoint; train first");
   }
   distribute::CPUStrategy strategy;

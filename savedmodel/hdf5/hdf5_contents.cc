@@ -9,7 +9,7 @@ namespace keel {
 namespace {
 
 // `open` makes the writer in rank 0.
-void write_contents(const char* who, const Hdf5Contents& contents,
+void write_contents(const char* caller, const Hdf5Contents& contents,
                     const std::function<void(std::optional<Hdf5Writer>&)>& open) {
   distribute::ProcessGroup& group = distribute::processes();
   std::optional<Hdf5Writer> file;
@@ -17,7 +17,7 @@ void write_contents(const char* who, const Hdf5Contents& contents,
   const auto attempt = [&](const auto& write) {
     if (group.rank() != 0 || error != nullptr) return;
     try {
-      const distribute::LongWork work(group, who);
+      const distribute::LongWork work(group, caller);
       write();
     } catch (const std::exception&) {
       error = std::current_exception();
@@ -40,21 +40,22 @@ void write_contents(const char* who, const Hdf5Contents& contents,
     }
     file->commit();
   });
-  distribute::run_collectively(group, who, [&] {
+  distribute::run_collectively(group, caller, [&] {
     if (error != nullptr) std::rethrow_exception(error);
   });
 }
 
 }  // namespace
 
-void write_hdf5(const char* who, const std::string& path, const Hdf5Contents& contents) {
-  write_contents(who, contents, [&](auto& file) { file.emplace(path); });
+void write_hdf5(const char* caller, const std::string& path, const Hdf5Contents& contents) {
+  write_contents(caller, contents, [&](auto& file) { file.emplace(path); });
 }
 
-std::unique_ptr<const TemporaryFile> write_temporary_hdf5(const char* who, const std::string& path,
+std::unique_ptr<const TemporaryFile> write_temporary_hdf5(const char* caller,
+                                                          const std::string& path,
                                                           const Hdf5Contents& contents) {
   std::unique_ptr<const TemporaryFile> out;
-  write_contents(who, contents, [&](auto& file) {
+  write_contents(caller, contents, [&](auto& file) {
     out = std::make_unique<const TemporaryFile>(path);
     file.emplace(*out);
   });

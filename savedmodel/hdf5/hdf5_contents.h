@@ -30,12 +30,13 @@ struct Hdf5Contents {
 };
 
 // In a job of several processes all of them call this: all read the values, rank 0 writes. An
-// error, which `who` is named in, waits until all is read and is thrown in all processes. The file
-// appears whole or not at all.
-void write_hdf5(const char* who, const std::string& path, const Hdf5Contents& contents);
+// error, which `caller` is named in, waits until all is read and is thrown in all processes. The
+// file appears whole or not at all.
+void write_hdf5(const char* caller, const std::string& path, const Hdf5Contents& contents);
 
 // The same into a temporary file beside `path`, which rank 0 receives; null in other processes.
-std::unique_ptr<const TemporaryFile> write_temporary_hdf5(const char* who, const std::string& path,
+std::unique_ptr<const TemporaryFile> write_temporary_hdf5(const char* caller,
+                                                          const std::string& path,
                                                           const Hdf5Contents& contents);
 
 }  // namespace keel

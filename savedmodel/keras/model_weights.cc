@@ -65,15 +65,15 @@ class Collector {
   std::vector<NamedWeight> all_;
 };
 
-void require_built(const std::string& who, const Layer& root, const Layer& layer) {
+void require_built(const std::string& caller, const Layer& root, const Layer& layer) {
   if (dynamic_cast<const InputLayer*>(&layer) != nullptr) return;
   // These are whole when their layers are, without having been called themselves.
   const bool is_graph = dynamic_cast<const FunctionalModel*>(&layer) != nullptr ||
                         dynamic_cast<const SequentialModel*>(&layer) != nullptr;
   if (is_graph) {
-    for (const auto& child : layer.sublayers()) require_built(who, root, *child);
+    for (const auto& child : layer.sublayers()) require_built(caller, root, *child);
   } else if (!layer.built()) {
-    throw RuntimeError(who, ": ", root.class_name(), " '", root.name(), "' needs its weights, ",
+    throw RuntimeError(caller, ": ", root.class_name(), " '", root.name(), "' needs its weights, ",
                        layer.class_name(), " '", layer.name(),
                        "' has none yet; call the model once before");
   }
@@ -107,12 +107,14 @@ std::string misfit(const TensorSpec& needed, const TensorSpec& stored) {
   return str(" needs ", needed.dtype, ", the file has ", stored.dtype);
 }
 
-void require_built(const std::string& who, const Layer& root) { require_built(who, root, root); }
+void require_built(const std::string& caller, const Layer& root) {
+  require_built(caller, root, root);
+}
 
-void require_no_replica(const std::string& who) {
+void require_no_replica(const std::string& caller) {
   const ReplicaContext* context = current_replica_context();
   if (context != nullptr && context->replicas > 1) {
-    throw RuntimeError(who, ": must be called outside the replicas of a strategy");
+    throw RuntimeError(caller, ": must be called outside the replicas of a strategy");
   }
 }
 

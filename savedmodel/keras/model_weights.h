@@ -29,9 +29,9 @@ LayerWeights top_level_weights(const Model& model);
 // (4, 2)". Numbers are converted, but codes of int8 are not to be taken for the numbers themselves.
 std::string misfit(const TensorSpec& needed, const TensorSpec& stored);
 
-// RuntimeError, naming `who`, if a layer in `root` has not made its weights yet.
-void require_built(const std::string& who, const Layer& root);
-// RuntimeError, naming `who`, inside a replica of several: state is read and set outside.
-void require_no_replica(const std::string& who);
+// RuntimeError, naming `caller`, if a layer in `root` has not made its weights yet.
+void require_built(const std::string& caller, const Layer& root);
+// RuntimeError, naming `caller`, inside a replica of several: state is read and set outside.
+void require_no_replica(const std::string& caller);
 
 }  // namespace keel

@@ -15,7 +15,7 @@
 namespace keel {
 namespace {
 
-constexpr const char* kWho = "Signature";
+constexpr const char* kCaller = "Signature";
 constexpr const char* kExamples = "examples";
 
 struct Input {
@@ -33,12 +33,12 @@ std::vector<Input> inputs_of(const Model& model) {
     }
   } else if (const auto* sequential = dynamic_cast<const SequentialModel*>(&model)) {
     if (!sequential->input_spec()) {
-      throw ValueError(kWho, ": model ", model.name(), " does not know its input yet");
+      throw ValueError(kCaller, ": model ", model.name(), " does not know its input yet");
     }
     const Config input = sequential->get_config()["layers"].items()[0];
     out.push_back({input["config"]["name"].string(), *sequential->input_spec()});
   } else {
-    throw ValueError(kWho, ": needs a functional or sequential model, received ",
+    throw ValueError(kCaller, ": needs a functional or sequential model, received ",
                      model.class_name(), " ", model.name());
   }
   return out;
@@ -48,7 +48,7 @@ std::map<std::string, TensorSpec> by_name(const std::vector<Input>& inputs) {
   std::map<std::string, TensorSpec> out;
   for (const Input& input : inputs) {
     if (!out.emplace(input.name, input.spec).second) {
-      throw ValueError(kWho, ": two inputs of the model are named '", input.name, "'");
+      throw ValueError(kCaller, ": two inputs of the model are named '", input.name, "'");
     }
   }
   return out;
@@ -62,20 +62,20 @@ bool same_size(const Shape& a, const Shape& b) {
 }
 
 void check_feeds(const std::string& name, const data::FeatureSpec& feature, const Input& input) {
-  const std::string who = str(kWho, ": feature '", name, "' feeds input '", input.name, "'");
+  const std::string caller = str(kCaller, ": feature '", name, "' feeds input '", input.name, "'");
   const TensorSpec parsed = data::parsed_spec(feature);
   if (parsed.layout != input.spec.layout) {
     constexpr const char* kNeeded[] = {"FixedLenFeature", "RaggedFeature", "VarLenFeature"};
-    throw ValueError(who, ", which needs a ", kNeeded[static_cast<size_t>(input.spec.layout)],
+    throw ValueError(caller, ", which needs a ", kNeeded[static_cast<size_t>(input.spec.layout)],
                      ", received a ", data::name_of(feature));
   }
   if ((parsed.dtype == DType::kString) != (input.spec.dtype == DType::kString)) {
-    throw TypeError(who, ", which needs ", input.spec.dtype, ", received ", parsed.dtype);
+    throw TypeError(caller, ", which needs ", input.spec.dtype, ", received ", parsed.dtype);
   }
   const bool fits = parsed.layout == Layout::kDense ? same_size(parsed.shape, input.spec.shape)
                                                     : input.spec.shape.rank() == 2;
   if (!fits) {
-    throw ValueError(who, " of shape ", input.spec.shape, ", received ", parsed.shape);
+    throw ValueError(caller, " of shape ", input.spec.shape, ", received ", parsed.shape);
   }
 }
 
@@ -99,8 +99,8 @@ TensorLike adapted(const std::string& name, const TensorLike& parsed, const Inpu
   const SparseTensor& sparse = parsed.sparse();
   const int64_t width = spec.shape[1], longest = sparse.dense_shape[1];
   if (width != kUnknown && longest > width) {
-    throw ValueError(kWho, ": feature '", name, "' feeds input '", input.name, "', which has room ",
-                     "for ", width, " values, received ", longest);
+    throw ValueError(kCaller, ": feature '", name, "' feeds input '", input.name,
+                     "', which has room ", "for ", width, " values, received ", longest);
   }
   return SparseTensor{sparse.indices, as_dtype(sparse.values, spec.dtype),
                       sparse.dense_shape.with(1, width == kUnknown ? longest : width)};
@@ -166,7 +166,7 @@ struct Signature::Plan {
   [[noreturn]] void throw_other_names(const Tensors& dict) const {
     std::string names;
     for (const auto& input : inputs) names += (names.empty() ? "" : ", ") + input.first;
-    throw ValueError(kWho, ": needs the inputs {", names, "}, received ", dict.structure());
+    throw ValueError(kCaller, ": needs the inputs {", names, "}, received ", dict.structure());
   }
 
   Tensors structured(const std::vector<TensorLike>& values) const {
@@ -237,7 +237,7 @@ std::vector<std::string> check_signature(const Model& model, const ExampleFeatur
     const std::string& input = feature.input.empty() ? name : feature.input;
     const auto [at, added] = feature_of.emplace(input, name);
     if (!added) {
-      throw ValueError(kWho, ": input '", input, "' is fed by two features, '", at->second,
+      throw ValueError(kCaller, ": input '", input, "' is fed by two features, '", at->second,
                        "' and '", name, "'");
     }
   }
@@ -245,7 +245,7 @@ std::vector<std::string> check_signature(const Model& model, const ExampleFeatur
   for (const Input& input : inputs) {
     const auto at = feature_of.find(input.name);
     if (at == feature_of.end()) {
-      throw ValueError(kWho, ": input '", input.name, "' of the model is fed by no feature");
+      throw ValueError(kCaller, ": input '", input.name, "' of the model is fed by no feature");
     }
     check_feeds(at->second, features.at(at->second).feature, input);
     out.push_back(at->second);
@@ -253,7 +253,7 @@ std::vector<std::string> check_signature(const Model& model, const ExampleFeatur
   }
   if (!feature_of.empty()) {
     const auto& [input, name] = *feature_of.begin();
-    throw ValueError(kWho, ": feature '", name, "' feeds input '", input, "', which model ",
+    throw ValueError(kCaller, ": feature '", name, "' feeds input '", input, "', which model ",
                      model.name(), " does not have");
   }
   return out;

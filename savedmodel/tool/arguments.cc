@@ -24,7 +24,7 @@ std::string Syntax::usage() const {
 }
 
 Arguments::Arguments(const Syntax& syntax, const std::vector<std::string>& words)
-    : who_("keel " + syntax.command) {
+    : caller_("keel " + syntax.command) {
   const std::string hint = "; see keel help " + syntax.command;
   for (size_t i = 0; i < words.size(); ++i) {
     if (!words[i].starts_with("-") || words[i] == "-") {
@@ -35,7 +35,7 @@ Arguments::Arguments(const Syntax& syntax, const std::vector<std::string>& words
     const std::string word = words[i].substr(0, equals);
     const auto flag =
         std::ranges::find_if(syntax.flags, [&](const Flag& f) { return "--" + f.name == word; });
-    if (flag == syntax.flags.end()) throw ValueError(who_, ": unknown flag '", word, "'", hint);
+    if (flag == syntax.flags.end()) throw ValueError(caller_, ": unknown flag '", word, "'", hint);
     std::vector<std::string> values;
     if (equals != std::string::npos) values.push_back(words[i].substr(equals + 1));
     while (values.size() < flag->values.size() && i + 1 < words.size() &&
@@ -43,20 +43,22 @@ Arguments::Arguments(const Syntax& syntax, const std::vector<std::string>& words
       values.push_back(words[++i]);
     }
     if (values.size() != flag->values.size()) {
-      throw ValueError(who_, ": ", word, " needs ", flag->values.size(), " values, received ",
+      throw ValueError(caller_, ": ", word, " needs ", flag->values.size(), " values, received ",
                        values.size(), hint);
     }
     if (!flags_.emplace(flag->name, std::move(values)).second) {
-      throw ValueError(who_, ": ", word, " is given twice", hint);
+      throw ValueError(caller_, ": ", word, " is given twice", hint);
     }
   }
   const bool repeats = !syntax.operands.empty() && syntax.operands.back().ends_with(kRepeated);
   if (operands_.size() > syntax.operands.size() && !repeats) {
-    throw ValueError(who_, ": unexpected argument '", operands_[syntax.operands.size()], "'", hint);
+    throw ValueError(caller_, ": unexpected argument '", operands_[syntax.operands.size()], "'",
+                     hint);
   }
   if (operands_.size() < syntax.operands.size()) {
     const std::string& missing = syntax.operands[operands_.size()];
-    throw ValueError(who_, ": ", missing.substr(0, missing.find(kRepeated)), " is missing", hint);
+    throw ValueError(caller_, ": ", missing.substr(0, missing.find(kRepeated)), " is missing",
+                     hint);
   }
 }
 
@@ -80,7 +82,7 @@ double Arguments::number(const std::string& flag, double otherwise, double least
   if (!text) return otherwise;
   const auto parsed = parse_number<double>(*text);
   if (!parsed || !(*parsed >= least)) {
-    throw ValueError(who_, ": --", flag, " must be a number of at least ", least, ", received '",
+    throw ValueError(caller_, ": --", flag, " must be a number of at least ", least, ", received '",
                      *text, "'");
   }
   return *parsed;
@@ -91,7 +93,7 @@ int64_t Arguments::integer(const std::string& flag, int64_t otherwise, int64_t l
   if (!text) return otherwise;
   const auto parsed = parse_number<int64_t>(*text);
   if (!parsed || *parsed < least) {
-    throw ValueError(who_, ": --", flag, " must be a whole number of at least ", least,
+    throw ValueError(caller_, ": --", flag, " must be a whole number of at least ", least,
                      ", received '", *text, "'");
   }
   return *parsed;

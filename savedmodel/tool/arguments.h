@@ -41,7 +41,7 @@ class Arguments {
   int64_t integer(const std::string& flag, int64_t otherwise, int64_t least) const;
 
  private:
-  std::string who_;
+  std::string caller_;
   std::vector<std::string> operands_;
   std::map<std::string, std::vector<std::string>> flags_;
 };

@@ -9,15 +9,16 @@
 namespace keel::tool {
 namespace {
 
-constexpr const char* kWho = "keel convert";
+constexpr const char* kCaller = "keel convert";
 constexpr int kIncomplete = 1;  // OUT lacks a part of IN
 
 bool is_weights_file(const std::string& path) { return path.ends_with(".weights.h5"); }
 
 void check_suffix(const std::string& out) {
   if (!out.ends_with(".keras") && !out.ends_with(".h5") && !out.ends_with(".hdf5")) {
-    throw ValueError(
-        kWho, ": OUT must end in '.keras', '.h5', '.hdf5' or '.weights.h5', received '", out, "'");
+    throw ValueError(kCaller,
+                     ": OUT must end in '.keras', '.h5', '.hdf5' or '.weights.h5', received '", out,
+                     "'");
   }
 }
 
@@ -27,20 +28,22 @@ LoadedModel model_of(const Arguments& arguments) {
   const std::optional<std::string> frame = arguments.value("model");
   const FileKind kind = kind_of_file(in);
   if (kind == FileKind::kCheckpoint) {
-    throw ValueError(kWho, ": ", in, " is a checkpoint, which the program that wrote it restores");
+    throw ValueError(kCaller, ": ", in,
+                     " is a checkpoint, which the program that wrote it restores");
   }
   if (!frame) {
     if (arguments.has("by_name")) {
-      throw ValueError(kWho, ": --by_name is for weights; name a file with the model by --model");
+      throw ValueError(kCaller,
+                       ": --by_name is for weights; name a file with the model by --model");
     }
     if (!has_model(kind)) {
-      throw ValueError(kWho, ": ", in,
+      throw ValueError(kCaller, ": ", in,
                        " holds weights alone: name a file with the model by --model");
     }
-    return load_whole_model(kWho, in);
+    return load_whole_model(kCaller, in);
   }
-  LoadedModel loaded = load_whole_model(kWho, *frame);
-  load_weights_into(kWho, loaded.model, in, arguments.has("by_name"));
+  LoadedModel loaded = load_whole_model(kCaller, *frame);
+  load_weights_into(kCaller, loaded.model, in, arguments.has("by_name"));
   return loaded;
 }
 
@@ -50,7 +53,8 @@ int run(const Arguments& arguments) {
   const LoadedModel loaded = model_of(arguments);
   int status = 0;
   if (is_weights_file(out) || arguments.has("weights_only")) {
-    if (arguments.has("table_dtype")) throw ValueError(kWho, ": --table_dtype is for whole models");
+    if (arguments.has("table_dtype"))
+      throw ValueError(kCaller, ": --table_dtype is for whole models");
     save_weights(loaded.model, out);
   } else {
     if (!loaded.not_compiled.empty()) {

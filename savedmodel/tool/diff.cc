@@ -14,7 +14,7 @@
 namespace keel::tool {
 namespace {
 
-constexpr const char* kWho = "keel diff";
+constexpr const char* kCaller = "keel diff";
 
 class Report {
  public:
@@ -102,7 +102,7 @@ Config training_of(const Model& model) {
 }
 
 void compare_models(const std::string& a, const std::string& b, double atol, Report& report) {
-  const LoadedModel x = load_whole_model(kWho, a), y = load_whole_model(kWho, b);
+  const LoadedModel x = load_whole_model(kCaller, a), y = load_whole_model(kCaller, b);
   if (x.model->class_name() != y.model->class_name()) {
     report.add("model: ", x.model->class_name(), " and ", y.model->class_name());
   } else {
@@ -150,13 +150,13 @@ int run(const Arguments& arguments) {
   } else if (kind_a == kind_b) {
     compare_stored(values_of(a, kind_a), values_of(b, kind_b), atol, report);
   } else if (kind_a == FileKind::kCheckpoint || kind_b == FileKind::kCheckpoint) {
-    throw ValueError(kWho, ": a checkpoint is compared with another one, received ",
+    throw ValueError(kCaller, ": a checkpoint is compared with another one, received ",
                      describe(kind_a), " and ", describe(kind_b));
   } else if (has_model(kind_a) || has_model(kind_b)) {
     const bool model_first = has_model(kind_a);
     compare_with_model(model_first ? a : b, model_first ? b : a, model_first, atol, report);
   } else {
-    throw ValueError(kWho, ": weights in two formats need a model to tell which are which, ",
+    throw ValueError(kCaller, ": weights in two formats need a model to tell which are which, ",
                      "compare each with a model's file");
   }
   if (report.lines() == 0) std::cout << "no differences\n";

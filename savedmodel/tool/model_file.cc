@@ -129,10 +129,10 @@ FileKind kind_of_file(const std::string& path) {
   throw IoError(path, ": holds neither a model, nor weights, nor a checkpoint");
 }
 
-LoadedModel load_whole_model(const std::string& who, const std::string& path) {
+LoadedModel load_whole_model(const std::string& caller, const std::string& path) {
   const FileKind kind = kind_of_file(path);
   if (!has_model(kind)) {
-    throw ValueError(who, ": needs a model, ", path, " holds ", describe(kind));
+    throw ValueError(caller, ": needs a model, ", path, " holds ", describe(kind));
   }
   try {
     return {.model = load_model(path)};
@@ -144,10 +144,10 @@ LoadedModel load_whole_model(const std::string& who, const std::string& path) {
   }
 }
 
-void load_weights_into(const std::string& who, const ModelHandle& model, const std::string& path,
+void load_weights_into(const std::string& caller, const ModelHandle& model, const std::string& path,
                        bool by_name) {
   for (const std::string& line : load_weights(model, path, {.by_name = by_name})) {
-    std::cerr << who << ": " << line << '\n';
+    std::cerr << caller << ": " << line << '\n';
   }
 }
 

@@ -29,12 +29,12 @@ struct LoadedModel {
   ModelHandle model;
   std::string not_compiled = {};  // why the training configuration cannot be used; empty if it can
 };
-// Compiled if the file says how. What load_model throws; ValueError, naming `who`, for a file of
+// Compiled if the file says how. What load_model throws; ValueError, naming `caller`, for a file of
 // another kind.
-LoadedModel load_whole_model(const std::string& who, const std::string& path);
+LoadedModel load_whole_model(const std::string& caller, const std::string& path);
 
 // load_weights(), which prints a line on the standard error for each weight that it leaves out.
-void load_weights_into(const std::string& who, const ModelHandle& model, const std::string& path,
+void load_weights_into(const std::string& caller, const ModelHandle& model, const std::string& path,
                        bool by_name);
 
 // A tensor of a file.

@@ -18,7 +18,7 @@
 namespace keel::tool {
 namespace {
 
-constexpr const char* kWho = "keel predict";
+constexpr const char* kCaller = "keel predict";
 constexpr const char* kExamples = "examples";
 
 bool takes_examples(const Signature& signature) {
@@ -35,7 +35,7 @@ InputKind kind_of_inputs(const std::string& path) {
   if (path.ends_with(".json")) return InputKind::kJson;
   if (path.ends_with(".csv")) return InputKind::kCsv;
   if (path.find("tfrecord", path.rfind('/') + 1) != std::string::npos) return InputKind::kRecords;
-  throw ValueError(kWho, ": INPUTS must end in .json or .csv, or be records with 'tfrecord' in ",
+  throw ValueError(kCaller, ": INPUTS must end in .json or .csv, or be records with 'tfrecord' in ",
                    "their name, received '", path, "'");
 }
 
@@ -43,8 +43,8 @@ InputKind kind_of_inputs(const std::vector<std::string>& paths) {
   const InputKind kind = kind_of_inputs(paths.at(0));
   for (const std::string& path : paths) {
     if (kind_of_inputs(path) != kind) {
-      throw ValueError(kWho, ": INPUTS must be files of one kind, received '", paths[0], "' and '",
-                       path, "'");
+      throw ValueError(kCaller, ": INPUTS must be files of one kind, received '", paths[0],
+                       "' and '", path, "'");
     }
   }
   return kind;
@@ -65,16 +65,16 @@ std::pair<std::string, Signature> chosen_signature(const Arguments& arguments,
     if (fits) fitting.push_back(name);
   }
   if (asked && fitting.empty()) {
-    throw ValueError(kWho, ": the model has no signature '", *asked, "', it has ", names);
+    throw ValueError(kCaller, ": the model has no signature '", *asked, "', it has ", names);
   }
   if (records && fitting.size() != 1) {
-    throw ValueError(kWho, ": ", fitting.empty() ? "no signature" : "more than one signature",
+    throw ValueError(kCaller, ": ", fitting.empty() ? "no signature" : "more than one signature",
                      " of the model takes examples, as in ", arguments.operand(1), "; it has ",
                      names);
   }
   const Signature& signature = all.at(fitting[0]);
   if (records && !takes_examples(signature)) {
-    throw ValueError(kWho, ": signature '", fitting[0], "' takes no examples, as in ",
+    throw ValueError(kCaller, ": signature '", fitting[0], "' takes no examples, as in ",
                      arguments.operand(1));
   }
   return {fitting[0], signature};
@@ -248,11 +248,11 @@ bool compare(const std::string& path, const std::vector<NamedTensor>& outputs,
 
 void check_arguments(const Arguments& arguments) {
   if (!arguments.has("expected") && (arguments.has("atol") || arguments.has("rtol"))) {
-    throw ValueError(kWho, ": --atol and --rtol need --expected");
+    throw ValueError(kCaller, ": --atol and --rtol need --expected");
   }
   const std::optional<std::string> output = arguments.value("output");
   if (output && !output->ends_with(".json") && !output->ends_with(".csv")) {
-    throw ValueError(kWho, ": --output must end in .json or .csv, received '", *output, "'");
+    throw ValueError(kCaller, ": --output must end in .json or .csv, received '", *output, "'");
   }
 }
 
@@ -263,11 +263,11 @@ int run(const Arguments& arguments) {
   const std::optional<std::string> expected_path = arguments.value("expected");
   std::vector<NamedTensor> expected;
   if (expected_path) expected = read_json_tensors(*expected_path, "outputs");
-  const ModelHandle model = load_whole_model(kWho, path).model;
+  const ModelHandle model = load_whole_model(kCaller, path).model;
   if (const auto weights = arguments.value("weights")) {
-    load_weights_into(kWho, model, *weights, arguments.has("by_name"));
+    load_weights_into(kCaller, model, *weights, arguments.has("by_name"));
   } else if (arguments.has("by_name")) {
-    throw ValueError(kWho, ": --by_name is for weights; name a file of them by --weights");
+    throw ValueError(kCaller, ": --by_name is for weights; name a file of them by --weights");
   }
   const auto [name, signature] = chosen_signature(arguments, signatures(model, path));
   const SignatureSpecs specs = read_signature_specs(path);

@@ -45,8 +45,8 @@ std::string place(int64_t flat, const std::vector<int64_t>& shape) {
 
 }  // namespace
 
-Fields::Fields(const Config& dict, std::string who) : dict_(dict), who_(std::move(who)) {
-  if (!dict.is_dict()) throw ValueError(who_, ": must be an object of named fields");
+Fields::Fields(const Config& dict, std::string caller) : dict_(dict), caller_(std::move(caller)) {
+  if (!dict.is_dict()) throw ValueError(caller_, ": must be an object of named fields");
 }
 
 const Config* Fields::find(const std::string& key) {
@@ -57,7 +57,7 @@ const Config* Fields::find(const std::string& key) {
 
 const Config& Fields::need(const std::string& key) {
   const Config* found = find(key);
-  if (found == nullptr) throw ValueError(who_, ": field '", key, "' is missing");
+  if (found == nullptr) throw ValueError(caller_, ": field '", key, "' is missing");
   return *found;
 }
 
@@ -89,7 +89,7 @@ void Fields::finish() const {
   for (const std::string& key : keys()) {
     if (asked_.count(key) == 0) unknown += (unknown.empty() ? "'" : ", '") + key + "'";
   }
-  if (!unknown.empty()) throw ValueError(who_, ": unknown field ", unknown);
+  if (!unknown.empty()) throw ValueError(caller_, ": unknown field ", unknown);
 }
 
 Array array_of(const Config& nested) {

@@ -15,8 +15,8 @@ namespace keel::conformance {
 // A dict that remembers which of its keys were asked for.
 class Fields {
  public:
-  // ValueError, naming `who`, if `dict` is no dict.
-  Fields(const Config& dict, std::string who);
+  // ValueError, naming `caller`, if `dict` is no dict.
+  Fields(const Config& dict, std::string caller);
 
   const Config& need(const std::string& key);  // ValueError, naming the key, if absent or null
   const Config* find(const std::string& key);  // null if absent or null
@@ -30,7 +30,7 @@ class Fields {
 
  private:
   const Config& dict_;
-  const std::string who_;
+  const std::string caller_;
   std::set<std::string> asked_;
 };
 

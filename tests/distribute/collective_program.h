@@ -36,7 +36,7 @@ inline Bits reduce_and_share(Strategy& strategy, const std::vector<int64_t>& siz
           std::ranges::copy(part, sums[piece].begin() + begin);
         });
     const std::vector<std::span<float>> shared(sums.begin(), sums.end());
-    strategy.communicator().share(shared);
+    strategy.communicator().all_gather_shards(shared);
   });
   Bits out;
   for (const Bits& sum : sums) out.insert(out.end(), sum.begin(), sum.end());

@@ -115,7 +115,7 @@ TEST(MpiTrafficTest, AStepSendsWhatTheFormulaSays) {
   const double dense = (columns + 1) * kHidden + kHidden + 1;
   expect_near(sent.all_to_all.bytes_sent, 2 * ids + 2 * floats + agreement + sparse, "all_to_all");
   expect_near(sent.reduce_scatter.bytes_sent, 4 * dense * elsewhere, "reduce_scatter");
-  expect_near(sent.share.bytes_sent, 4 * dense * elsewhere, "share");
+  expect_near(sent.all_gather_shards.bytes_sent, 4 * dense * elsewhere, "share");
 }
 
 }  // namespace keel::mpi_traffic_test

@@ -188,7 +188,7 @@ TEST(ProcessGroupTest, CountsWhatLeavesAProcess) {
     EXPECT_EQ(communicator.traffic().all_to_all.bytes_sent, 4 * 24);
     EXPECT_EQ(communicator.traffic().reduce_scatter.bytes_sent, 320 * 4);
     EXPECT_EQ(communicator.traffic().reduce_scatter.messages, 1);
-    EXPECT_EQ(communicator.traffic().share.bytes_sent, 0);
+    EXPECT_EQ(communicator.traffic().all_gather_shards.bytes_sent, 0);
     const int mine = strategy.first_local_replica();
     EXPECT_EQ(communicator.traffic_of_rank(mine).all_to_all.bytes_sent, 3 * 24);
     EXPECT_THROW(communicator.traffic_of_rank(3 - mine), ValueError);

@@ -325,7 +325,7 @@ TEST(CommunicatorTest, CountsWhatLeavesEachRankForOthers) {
     communicator.reduce_scatter(pieces, [](size_t, int64_t, std::span<const float>) {});
     static std::vector<float> shared(1600);
     const std::span<float> parts[] = {shared};
-    communicator.share(parts);
+    communicator.all_gather_shards(parts);
   };
   strategy.run(step);
   const TrafficByKind first = communicator.traffic_of_rank(0);
@@ -334,10 +334,10 @@ TEST(CommunicatorTest, CountsWhatLeavesEachRankForOthers) {
   EXPECT_EQ(communicator.traffic_of_rank(1).all_to_all.bytes_sent, 3 * 80);
   EXPECT_EQ(first.reduce_scatter.bytes_sent, 3 * 400 * 4);
   EXPECT_EQ(first.reduce_scatter.messages, 3);
-  EXPECT_EQ(first.share.bytes_sent, 3 * 400 * 4);
+  EXPECT_EQ(first.all_gather_shards.bytes_sent, 3 * 400 * 4);
   EXPECT_EQ(communicator.traffic().all_to_all.bytes_sent, 0) << "nothing left this process";
   communicator.reset_traffic();
-  EXPECT_EQ(communicator.traffic_of_rank(0).share.messages, 0);
+  EXPECT_EQ(communicator.traffic_of_rank(0).all_gather_shards.messages, 0);
 }
 
 TEST(StrategyTest, ThreadsThatRunOneStrategyTakeTurns) {

@@ -29,27 +29,28 @@ TEST(AxesTest, RejectAxesThatDoNotFitAShape) {
 }
 
 TEST(StepsTest, AreWrittenAsAList) {
-  EXPECT_EQ(round_trip<Steps>(3), Config::list({3}));
-  EXPECT_EQ(round_trip<Steps>(Config::list({3})), Config::list({3}));
-  EXPECT_THROW(round_trip<Steps>(Config::list({3, 3})), ValueError);
+  EXPECT_EQ(round_trip<Length1D>(3), Config::list({3}));
+  EXPECT_EQ(round_trip<Length1D>(Config::list({3})), Config::list({3}));
+  EXPECT_THROW(round_trip<Length1D>(Config::list({3, 3})), ValueError);
 }
 
 TEST(MarginsTest, AreWrittenAsAPair) {
-  EXPECT_EQ(round_trip<Margins>(3), Config::list({3, 3}));
-  EXPECT_EQ(round_trip<Margins>(Config::list({1, 2})), Config::list({1, 2}));
-  EXPECT_THROW(round_trip<Margins>(Config::list({3})), ValueError);
+  EXPECT_EQ(round_trip<Padding1D>(3), Config::list({3, 3}));
+  EXPECT_EQ(round_trip<Padding1D>(Config::list({1, 2})), Config::list({1, 2}));
+  EXPECT_THROW(round_trip<Padding1D>(Config::list({3})), ValueError);
 }
 
 TEST(NumbersTest, ConfigsKeepTheirForm) {
-  EXPECT_EQ(round_trip<Numbers>(2.5), Config(2.5));
-  EXPECT_EQ(round_trip<Numbers>(Config::list({1, 2.5})), Config::list({1.0, 2.5}));
-  EXPECT_EQ(round_trip<Numbers>(Config::list({Config::list({1}), 2})), Config::list({1.0, 2.0}));
-  EXPECT_THROW(round_trip<Numbers>("a"), TypeError);
+  EXPECT_EQ(round_trip<ScalarOrList>(2.5), Config(2.5));
+  EXPECT_EQ(round_trip<ScalarOrList>(Config::list({1, 2.5})), Config::list({1.0, 2.5}));
+  EXPECT_EQ(round_trip<ScalarOrList>(Config::list({Config::list({1}), 2})),
+            Config::list({1.0, 2.0}));
+  EXPECT_THROW(round_trip<ScalarOrList>("a"), TypeError);
 }
 
 TEST(NumbersTest, AreAScalarOrAVector) {
-  EXPECT_EQ(Numbers(2).tensor(DType::kFloat32).shape(), Shape({}));
-  EXPECT_EQ(Numbers({2, 3}).tensor(DType::kFloat64).to_vector<double>(),
+  EXPECT_EQ(ScalarOrList(2).tensor(DType::kFloat32).shape(), Shape({}));
+  EXPECT_EQ(ScalarOrList({2, 3}).tensor(DType::kFloat64).to_vector<double>(),
             (std::vector<double>{2, 3}));
 }
 

@@ -11,7 +11,7 @@
 namespace keel::data {
 namespace {
 
-constexpr const char* kWho = "csv_dataset";
+constexpr const char* kCaller = "csv_dataset";
 constexpr size_t kShownColumns = 20;
 constexpr int64_t kRowsOfBlock = 256;
 constexpr int64_t kRowsAtFirst = int64_t{1} << 12;  // what a batch that may be short gets room for
@@ -28,26 +28,28 @@ std::string listed(const std::vector<std::string>& names) {
 // The columns asked for, of a file that is open at its first row.
 class TableReader {
  public:
-  TableReader(const std::filesystem::path& file, const CsvOptions& options, const std::string& who)
+  TableReader(const std::filesystem::path& file, const CsvOptions& options,
+              const std::string& caller)
       : delimiter_(options.delimiter),
-        reader_(file, options.delimiter, who),
+        reader_(file, options.delimiter, caller),
         splitter_(reader_.place(), options.delimiter) {
-    if (options.columns.empty()) throw ValueError(who, ": needs a column to read, received none");
-    const std::vector<std::string> header = names(options, file, who);
+    if (options.columns.empty())
+      throw ValueError(caller, ": needs a column to read, received none");
+    const std::vector<std::string> header = names(options, file, caller);
     splitter_.expect_fields(header.size());
     for (const CsvColumn& column : options.columns) {
       const auto found = std::ranges::find(header, column.name);
       if (found == header.end()) {
-        throw ValueError(who, ": '", file.string(), "' has no column '", column.name, "'; it has ",
-                         listed(header));
+        throw ValueError(caller, ": '", file.string(), "' has no column '", column.name,
+                         "'; it has ", listed(header));
       }
       if (std::find(found + 1, header.end(), column.name) != header.end()) {
-        throw ValueError(who, ": '", file.string(), "' has several columns '", column.name, "'");
+        throw ValueError(caller, ": '", file.string(), "' has several columns '", column.name, "'");
       }
       if (std::ranges::any_of(columns_, [&](auto& c) { return c.name() == column.name; })) {
-        throw ValueError(who, ": needs each column once, received '", column.name, "' twice");
+        throw ValueError(caller, ": needs each column once, received '", column.name, "' twice");
       }
-      columns_.emplace_back(column, static_cast<size_t>(found - header.begin()), who);
+      columns_.emplace_back(column, static_cast<size_t>(found - header.begin()), caller);
     }
   }
 
@@ -74,10 +76,10 @@ class TableReader {
  private:
   // Of all columns. Moves behind the header, if there is one.
   std::vector<std::string> names(const CsvOptions& options, const std::filesystem::path& file,
-                                 const std::string& who) {
+                                 const std::string& caller) {
     if (!options.has_header) {
       if (options.column_names.empty()) {
-        throw ValueError(who, ": has_header is false; pass column_names");
+        throw ValueError(caller, ": has_header is false; pass column_names");
       }
       reader_.begin_without_header();
       return options.column_names;
@@ -85,7 +87,7 @@ class TableReader {
     std::vector<std::string> header = reader_.header();
     if (options.column_names.empty()) return header;
     if (options.column_names.size() != header.size()) {
-      throw ValueError(who, ": '", file.string(), "' has ", header.size(),
+      throw ValueError(caller, ": '", file.string(), "' has ", header.size(),
                        " columns, column_names ", options.column_names.size(),
                        "; pass one name for each column");
     }
@@ -167,12 +169,12 @@ class TableReader {
 
 Dataset csv_dataset(const std::filesystem::path& file, CsvOptions options) {
   if (options.batch_size < 1) {
-    throw ValueError(kWho, ": needs a batch size of at least 1, received ", options.batch_size);
+    throw ValueError(kCaller, ": needs a batch size of at least 1, received ", options.batch_size);
   }
-  const TableReader checks_the_header(file, options, kWho);
+  const TableReader checks_the_header(file, options, kCaller);
   return Dataset::from_generator([file, options = std::move(options)]() -> Dataset::Generator {
     // Shared, because functions are copied.
-    auto table = std::make_shared<TableReader>(file, options, kWho);
+    auto table = std::make_shared<TableReader>(file, options, kCaller);
     return [table, options]() -> std::optional<Tensors> {
       const int64_t rows = table->read(options.batch_size);
       if (rows == 0 || (rows < options.batch_size && options.drop_remainder)) return std::nullopt;

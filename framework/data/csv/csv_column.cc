@@ -41,20 +41,20 @@ bool holds(double value) {
   }
 }
 
-void check(const CsvColumn& column, const std::string& who) {
+void check(const CsvColumn& column, const std::string& caller) {
   const bool is_text = column.dtype == DType::kString;
   if (!is_text && size_of(column.dtype) == 1) {
-    throw TypeError(who, ": column '", column.name,
+    throw TypeError(caller, ": column '", column.name,
                     "' needs float32, float64, int32, int64 or string, received ", column.dtype);
   }
   if (!column.default_value) return;
   if (is_text) {
-    throw ValueError(who, ": string column '", column.name, "' takes no default value");
+    throw ValueError(caller, ": string column '", column.name, "' takes no default value");
   }
   visit_column(column.dtype, [&]<class T>(const T&) {
     if constexpr (std::is_arithmetic_v<T>) {
       if (holds<T>(*column.default_value)) return;
-      throw ValueError(who, ": column '", column.name, "' needs a default value of its dtype ",
+      throw ValueError(caller, ": column '", column.name, "' needs a default value of its dtype ",
                        column.dtype, ", received ", *column.default_value);
     }
   });
@@ -74,9 +74,9 @@ void assign_text(const char* p, uint32_t size, std::string& out) {
 
 }  // namespace
 
-CsvColumnReader::CsvColumnReader(const CsvColumn& column, size_t field, const std::string& who)
+CsvColumnReader::CsvColumnReader(const CsvColumn& column, size_t field, const std::string& caller)
     : column_(column), field_(field) {
-  check(column, who);
+  check(column, caller);
 }
 
 void CsvColumnReader::reserve(int64_t rows) {

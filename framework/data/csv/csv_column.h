@@ -12,9 +12,9 @@ namespace keel::data {
 
 class CsvColumnReader {
  public:
-  // `field`: its position in a record. ValueError or TypeError, naming `who`, for a column that
+  // `field`: its position in a record. ValueError or TypeError, naming `caller`, for a column that
   // cannot be.
-  CsvColumnReader(const CsvColumn& column, size_t field, const std::string& who);
+  CsvColumnReader(const CsvColumn& column, size_t field, const std::string& caller);
 
   const std::string& name() const { return column_.name; }
 

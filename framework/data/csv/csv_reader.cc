@@ -22,11 +22,11 @@ std::string reason() { return std::generic_category().message(errno); }
 
 }  // namespace
 
-CsvReader::CsvReader(const std::filesystem::path& file, char delimiter, std::string who)
-    : place_{.file = file.string(), .who = std::move(who)}, delimiter_(delimiter) {
+CsvReader::CsvReader(const std::filesystem::path& file, char delimiter, std::string caller)
+    : place_{.file = file.string(), .caller = std::move(caller)}, delimiter_(delimiter) {
   file_.reset(std::fopen(place_.file.c_str(), "rb"));
   if (file_ == nullptr) {
-    throw IoError(place_.who, ": cannot open '", place_.file, "': ", reason());
+    throw IoError(place_.caller, ": cannot open '", place_.file, "': ", reason());
   }
   std::setvbuf(file_.get(), nullptr, _IONBF, 0);
   // A small file needs no more than itself and room to see that it ends.
@@ -82,7 +82,7 @@ void CsvReader::refill() {
   const size_t received = std::fread(buffer_.data() + end_, 1, room, file_.get());
   if (received < room) {
     if (std::ferror(file_.get()) != 0) {
-      throw IoError(place_.who, ": cannot read '", place_.file, "': ", reason());
+      throw IoError(place_.caller, ": cannot read '", place_.file, "': ", reason());
     }
     file_ended_ = true;
   }

@@ -16,8 +16,8 @@ namespace keel::data {
 
 class CsvReader {
  public:
-  // IoError, naming `who`, if the file cannot be read. Errors of the members name it too.
-  CsvReader(const std::filesystem::path& file, char delimiter, std::string who);
+  // IoError, naming `caller`, if the file cannot be read. Errors of the members name it too.
+  CsvReader(const std::filesystem::path& file, char delimiter, std::string caller);
 
   // The names in the header line, which comes first. IoError if the file is empty.
   std::vector<std::string> header();

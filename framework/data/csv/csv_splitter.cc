@@ -53,7 +53,7 @@ void append_positions(uint64_t bits, uint32_t at, uint32_t* ends, uint32_t* begi
 }  // namespace
 
 std::string CsvPlace::of_row(int64_t row) const {
-  return str(who, ": file '", file, "', ", row <= 0 ? "header" : str("row ", row));
+  return str(caller, ": file '", file, "', ", row <= 0 ? "header" : str("row ", row));
 }
 
 std::string CsvField::unescaped() const {
@@ -69,7 +69,7 @@ std::string CsvField::unescaped() const {
 CsvSplitter::CsvSplitter(const CsvPlace& place, char delimiter)
     : place_(place), delimiter_(delimiter) {
   if (delimiter == '"' || delimiter == '\n' || delimiter == '\r') {
-    throw ValueError(place.who, ": needs a delimiter that is no quote or line break");
+    throw ValueError(place.caller, ": needs a delimiter that is no quote or line break");
   }
   stops_[static_cast<unsigned char>(delimiter)] = true;
   stops_[static_cast<unsigned char>('\n')] = true;

@@ -24,7 +24,7 @@ struct CsvText {
 // How errors name a place.
 struct CsvPlace {
   std::string file;
-  std::string who;
+  std::string caller;
   std::string of_row(int64_t row) const;  // "who: file 'f.csv', row 3"; 0 is the header
 };
 
@@ -40,7 +40,7 @@ struct CsvField {
 
 class CsvSplitter {
  public:
-  // ValueError, naming the place's `who`, for a delimiter that is a quote or a line break.
+  // ValueError, naming the place's `caller`, for a delimiter that is a quote or a line break.
   CsvSplitter(const CsvPlace& place, char delimiter);
 
   // The fields of the next record, moving text.begin behind it; lines without a character are

@@ -23,9 +23,9 @@ constexpr int64_t kRowsMasked = 4;   // at once: sums are read and written once 
 static_assert(kPieceRows % kRowsPerSum == 0 && kRowsPerSum % kRowsMasked == 0);
 constexpr int64_t kFewPanels = 1 << 11;  // rows of w^T that one worker packs
 
-class Work {
+class DenseGradientJob {
  public:
-  explicit Work(const DenseGradientArgs& args)
+  explicit DenseGradientJob(const DenseGradientArgs& args)
       : args_(args),
         // Both: what one gradient is must not depend on whether the other is asked for.
         in_tiles_(internal::multiplies_in_tiles(args.precision, args.rows, args.in, args.out) &&
@@ -215,6 +215,6 @@ class Work {
 
 }  // namespace
 
-void dense_gradient(const DenseGradientArgs& args) { Work(args).run(); }
+void dense_gradient(const DenseGradientArgs& args) { DenseGradientJob(args).run(); }
 
 }  // namespace keel::kernels

@@ -25,20 +25,21 @@ const AdamRule* adam(const UpdateRule& rule) {
   return found != nullptr && !found->options.amsgrad ? found : nullptr;
 }
 
-void check(const std::string& who, const UpdateRule& rule, const SkippedStepsOptions& options) {
+void check(const std::string& caller, const UpdateRule& rule, const SkippedStepsOptions& options) {
   if (dynamic_cast<const LayerwiseRule*>(&rule) != nullptr) {
-    throw ValueError(who,
+    throw ValueError(caller,
                      ": lazy_rows needs an optimizer whose steps look at one row at a time; "
                      "its steps look at whole variables");
   }
   if (dynamic_cast<const CustomRule*>(&rule) != nullptr) {
-    throw ValueError(who, ": lazy_rows needs a rule that is known, received a custom computation");
+    throw ValueError(caller,
+                     ": lazy_rows needs a rule that is known, received a custom computation");
   }
   if (!options.closed_form || ClosedForm::exists(zero_gradient_update<float>(rule)) ||
       zero_gradient_update<float>(rule).move == Move::kForgets) {
     return;
   }
-  throw ValueError(who,
+  throw ValueError(caller,
                    ": lazy_rows closed_form needs steps without gradient that have a formula, "
                    "which with these options they have not; replay serves");
 }
@@ -126,14 +127,14 @@ struct Adam {
 
 }  // namespace
 
-StepHistory::StepHistory(const std::string& who, std::shared_ptr<const UpdateRule> rule,
+StepHistory::StepHistory(const std::string& caller, std::shared_ptr<const UpdateRule> rule,
                          SkippedStepsOptions options)
     : rule_(std::move(rule)),
       options_(options),
       slots_(rule_->slots().size()),
       shared_(rule_->shared_slots().size()),
       is_adam_(adam(*rule_) != nullptr) {
-  check(who, *rule_, options_);
+  check(caller, *rule_, options_);
   typed_[0].formula = zero_gradient_update<float>(*rule_);
   typed_[1].formula = zero_gradient_update<double>(*rule_);
   const std::vector<int>& zeros = typed_[0].formula.zero_at_rest;

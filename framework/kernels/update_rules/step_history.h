@@ -24,9 +24,9 @@ struct SkippedStepsOptions {
 // Thread safe but for add and expect.
 class StepHistory {
  public:
-  // ValueError, beginning with `who`, for rules whose steps need more than a row (LayerwiseRule) or
-  // that may do anything (CustomRule); with closed_form also for those without closed form.
-  StepHistory(const std::string& who, std::shared_ptr<const UpdateRule> rule,
+  // ValueError, beginning with `caller`, for rules whose steps need more than a row (LayerwiseRule)
+  // or that may do anything (CustomRule); with closed_form also for those without closed form.
+  StepHistory(const std::string& caller, std::shared_ptr<const UpdateRule> rule,
               SkippedStepsOptions options = {});
   ~StepHistory();
 

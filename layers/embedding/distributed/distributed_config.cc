@@ -25,19 +25,19 @@ struct FeatureFields {
   }
 };
 
-void check_table(const std::string& who, const TableConfig& table) {
+void check_table(const std::string& caller, const TableConfig& table) {
   if (table.name.empty() || table.name.find('/') != std::string::npos) {
-    throw ValueError(who, ": a table needs a name without '/', received '", table.name, "'");
+    throw ValueError(caller, ": a table needs a name without '/', received '", table.name, "'");
   }
   if (table.vocabulary_size <= 0 || table.embedding_dim <= 0) {
-    throw ValueError(who, ": vocabulary_size and embedding_dim of table '", table.name,
+    throw ValueError(caller, ": vocabulary_size and embedding_dim of table '", table.name,
                      "' must be positive, received ", table.vocabulary_size, " and ",
                      table.embedding_dim);
   }
   combiner_from_name(table.combiner);
   if (table.placement != "auto" && table.placement != "sparsecore" &&
       table.placement != "default_device") {
-    throw ValueError(who, ": placement of table '", table.name,
+    throw ValueError(caller, ": placement of table '", table.name,
                      "' must be auto, sparsecore or default_device, received '", table.placement,
                      "'");
   }
@@ -189,16 +189,17 @@ Initializer table_initializer(const TableConfig& table) {
 }
 
 void check_feature(const std::string& path, const FeatureConfig& feature) {
-  const std::string who = "DistributedEmbedding: feature '" + path + "'";
-  if (feature.table == nullptr) throw ValueError(who, ": table is not set");
-  check_table(who, *feature.table);
+  const std::string caller = "DistributedEmbedding: feature '" + path + "'";
+  if (feature.table == nullptr) throw ValueError(caller, ": table is not set");
+  check_table(caller, *feature.table);
   const Shape& in = feature.input_shape;
   if (in.rank() != 1 && in.rank() != 2) {
-    throw ValueError(who, ": input_shape must be [batch] or [batch, n], received ", in);
+    throw ValueError(caller, ": input_shape must be [batch] or [batch, n], received ", in);
   }
   const Shape expected = {in[0], feature.table->embedding_dim};
   if (!compatible(feature.output_shape, expected)) {
-    throw ValueError(who, ": output_shape must be ", expected, ", received ", feature.output_shape);
+    throw ValueError(caller, ": output_shape must be ", expected, ", received ",
+                     feature.output_shape);
   }
 }
 

@@ -423,7 +423,7 @@ std::map<std::string, IdStatistics> DistributedEmbeddingLayer::id_statistics() c
   return out;
 }
 
-std::vector<std::string> DistributedEmbeddingLayer::notes() const {
+std::vector<std::string> DistributedEmbeddingLayer::training_notices() const {
   std::vector<std::string> out;
   for (const auto& [table, seen] : id_statistics()) {
     if (seen.dropped_ids == 0) continue;

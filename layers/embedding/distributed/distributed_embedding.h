@@ -95,7 +95,7 @@ class DistributedEmbeddingLayer final : public Layer, public WeightAttributes {
   // Of the tables on sparse cores, by name; zeros under IdLimitPolicy::kUnlimited.
   std::map<std::string, IdStatistics> id_statistics() const;
 
-  std::vector<std::string> notes() const override;  // says how many ids were dropped
+  std::vector<std::string> training_notices() const override;  // says how many ids were dropped
 
   std::vector<StateEntry> state_entries() const override;
   // The EmbedReduce layers that keras_rs makes on the default device, one for each table, numbered

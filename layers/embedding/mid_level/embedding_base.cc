@@ -4,16 +4,16 @@ namespace keel::tpu {
 namespace {
 
 // The class a user gave, where it is no embedding optimizer.
-void check_optimizers(const char* who, const TableSet& tables, bool may_be_unset) {
+void check_optimizers(const char* caller, const TableSet& tables, bool may_be_unset) {
   for (const TableSet::Entry& entry : tables.tables) {
     const EmbeddingOptimizer& optimizer = entry.own->optimizer;
     if (!optimizer) {
       if (may_be_unset) continue;
-      throw ValueError(who, ": table '", entry.own->name,
+      throw ValueError(caller, ": table '", entry.own->name,
                        "' needs an embedding optimizer under a TPUStrategy, received none");
     }
     if (optimizer->v1_parameters || optimizer->source != nullptr) {
-      throw ValueError(who, ": table '", entry.own->name,
+      throw ValueError(caller, ": table '", entry.own->name,
                        "' needs an embedding optimizer (tpu::SGD, Adagrad, Adam, FTRL, "
                        "AdagradMomentum), received ",
                        optimizer->source != nullptr ? "the Keras optimizer " : "",
@@ -22,19 +22,19 @@ void check_optimizers(const char* who, const TableSet& tables, bool may_be_unset
   }
 }
 
-TableSet adopt(const char* who, const Nest<FeatureConfig>& features,
+TableSet adopt(const char* caller, const Nest<FeatureConfig>& features,
                const EmbeddingOptimizer& optimizer, bool may_be_unset) {
-  check_optimizers(who, collect_tables(features, optimizer), may_be_unset);
+  check_optimizers(caller, collect_tables(features, optimizer), may_be_unset);
   return adopt_tables(features, optimizer);
 }
 
 }  // namespace
 
-EmbeddingBase::EmbeddingBase(const char* who, const Nest<FeatureConfig>& feature_config,
+EmbeddingBase::EmbeddingBase(const char* caller, const Nest<FeatureConfig>& feature_config,
                              const EmbeddingOptimizer& optimizer, bool optimizer_may_be_unset)
     : feature_config_(feature_config),
       host_tables_(std::make_shared<HostTables>(
-          adopt(who, feature_config, optimizer, optimizer_may_be_unset))) {}
+          adopt(caller, feature_config, optimizer, optimizer_may_be_unset))) {}
 
 EmbeddingTables EmbeddingBase::embedding_tables() {
   host_tables_->build();

@@ -33,10 +33,10 @@ class EmbeddingBase {
   operator std::shared_ptr<TrackedTables>() const { return tracked(); }  // NOLINT: implicit
 
  protected:
-  // Writes optimizers and names into the user's tables; see adopt_tables. ValueError, naming `who`,
-  // unless each table has an embedding optimizer, its own or `optimizer`; or none, where
+  // Writes optimizers and names into the user's tables; see adopt_tables. ValueError, naming
+  // `caller`, unless each table has an embedding optimizer, its own or `optimizer`; or none, where
   // `optimizer_may_be_unset`. Nothing has been written then.
-  EmbeddingBase(const char* who, const Nest<FeatureConfig>& feature_config,
+  EmbeddingBase(const char* caller, const Nest<FeatureConfig>& feature_config,
                 const EmbeddingOptimizer& optimizer, bool optimizer_may_be_unset);
 
   HostTables& host_tables() const { return *host_tables_; }

@@ -16,7 +16,7 @@
 namespace keel::tpu {
 namespace {
 
-constexpr char kWho[] = "TPUEmbedding";
+constexpr char kCaller[] = "TPUEmbedding";
 using Weights = Nest<std::optional<TensorLike>>;
 
 // Where a component of an input is, if that is a core.
@@ -38,12 +38,12 @@ void check_devices(const std::vector<std::string>& paths, const std::vector<Tens
     const std::optional<Device> core = core_of(inputs[f]);
     if (!core) continue;
     if (in_step) {
-      throw ValueError(kWho, ".enqueue: feature '", paths[f],
+      throw ValueError(kCaller, ".enqueue: feature '", paths[f],
                        "' must be a direct argument of the step function, received a tensor that "
                        "was computed from one, on ",
                        core->name());
     }
-    throw ValueError(kWho, ".enqueue: feature '", paths[f],
+    throw ValueError(kCaller, ".enqueue: feature '", paths[f],
                      "' must be on the host, received a tensor on ", core->name());
   }
 }
@@ -52,7 +52,7 @@ void check_devices(const std::vector<std::string>& paths, const std::vector<Tens
 // differing calls an error in all of them.
 void agree(distribute::Communicator& communicator, const char* call, const CallOrder::Taken& taken,
            const CallName& name) {
-  communicator.barrier(str(kWho, ".", call, " of batch ", taken.batch, " for ",
+  communicator.barrier(str(kCaller, ".", call, " of batch ", taken.batch, " for ",
                            taken.training ? "training" : "inference",
                            name ? " named " + *name : ""));
 }
@@ -69,12 +69,12 @@ std::vector<Tensor> checked_gradients(const Nest<Gradient>& gradients,
       continue;
     }
     if (gradient.is_slices()) {
-      throw ValueError(kWho, ".apply_gradients: feature '", path,
+      throw ValueError(kCaller, ".apply_gradients: feature '", path,
                        "' needs a dense tensor or none, received slices of a table");
     }
     out.push_back(gradient.dense());
     if (out.back().shape() != shape || out.back().dtype() != DType::kFloat32) {
-      throw ValueError(kWho, ".apply_gradients: feature '", path, "' needs a gradient float32 ",
+      throw ValueError(kCaller, ".apply_gradients: feature '", path, "' needs a gradient float32 ",
                        shape, ", received ", out.back().dtype(), " ", out.back().shape());
     }
   }
@@ -101,7 +101,7 @@ struct ReplicaBatches {
   void drop(const CallOrder::Taken& taken, bool says_so) {
     for (const CallOrder::Serial batch : taken.dropped) in_flight.erase(batch);
     if (taken.unused_training && says_so) {
-      std::cerr << kWho
+      std::cerr << kCaller
                 << ".dequeue: the batch before was enqueued for training, and "
                    "apply_gradients was not called; it counts as inference\n";
     }
@@ -153,7 +153,7 @@ class TPUEmbedding::Accelerator {
 const ReplicaContext& TPUEmbedding::Accelerator::replica(const char* call) {
   const ReplicaContext* context = current_replica_context();
   if (context == nullptr) {
-    throw RuntimeError(kWho, ".", call, ": must be called in a replica, inside Strategy::run");
+    throw RuntimeError(kCaller, ".", call, ": must be called in a replica, inside Strategy::run");
   }
   driver().check_strategy();
   return *context;
@@ -163,7 +163,7 @@ void TPUEmbedding::Accelerator::build(
     const std::function<std::optional<std::vector<Shape>>()>& candidates_of_call) {
   const std::lock_guard lock(build_mutex_);
   if (tables_->built()) return;
-  distribute::require_no_live_engine(strategy_, kWho);
+  distribute::require_no_live_engine(strategy_, kCaller);
   const std::optional<std::vector<Shape>> candidates = candidates_of_call();
   OutputShapes shapes = candidates_;
   if (candidates) {
@@ -191,7 +191,7 @@ EngineSession::Batch TPUEmbedding::Accelerator::prepare(const Tensors& features,
     build([&] { return shapes; });
     settled_->check(shapes);
   } else if (!tables_->built()) {
-    throw ValueError(kWho, ".enqueue: does not verify shapes, so build must be called first");
+    throw ValueError(kCaller, ".enqueue: does not verify shapes, so build must be called first");
   }
   if (weights) assert_same_structure(driver().features(), *weights);
   check_devices(driver().paths(), inputs, in_step);
@@ -254,7 +254,7 @@ int TPUEmbedding::Accelerator::local_replica_of(const std::string& device) const
       device, {.hosts = hosts, .cores_of_each = strategy_.num_replicas_in_sync() / hosts});
   const int local = core - strategy_.first_local_replica();
   if (local < 0 || local >= strategy_.num_local_replicas()) {
-    throw ValueError(kWho, ".enqueue: ", device, " belongs to another process");
+    throw ValueError(kCaller, ".enqueue: ", device, " belongs to another process");
   }
   return local;
 }
@@ -262,7 +262,7 @@ int TPUEmbedding::Accelerator::local_replica_of(const std::string& device) const
 TPUEmbedding::TPUEmbedding(const Nest<FeatureConfig>& feature_config,
                            const EmbeddingOptimizer& optimizer,
                            bool pipeline_execution_with_tensor_core)
-    : EmbeddingBase(kWho, feature_config, optimizer, !distribute::Strategy::current().is_tpu()) {
+    : EmbeddingBase(kCaller, feature_config, optimizer, !distribute::Strategy::current().is_tpu()) {
   if (distribute::Strategy::current().is_tpu()) {
     accelerator_ = std::make_unique<Accelerator>(table_set(), feature_config,
                                                  pipeline_execution_with_tensor_core);
@@ -273,7 +273,7 @@ TPUEmbedding::~TPUEmbedding() = default;
 
 TPUEmbedding::Accelerator& TPUEmbedding::accelerator(const char* call) const {
   if (accelerator_ == nullptr) {
-    throw RuntimeError(kWho, ".", call,
+    throw RuntimeError(kCaller, ".", call,
                        ": needs an object made under a TPUStrategy; this one has host variables");
   }
   return *accelerator_;
@@ -294,7 +294,8 @@ void TPUEmbedding::build(const std::optional<InputShapes>& per_replica_input_sha
     const OutputShapes& known = accelerator_->candidates();
     if (per_replica_input_shapes) return known.of_input_shapes(*per_replica_input_shapes);
     if (!per_replica_batch_size) return {};
-    std::cerr << kWho << ".build: a batch size is an older form; give the shapes of the inputs\n";
+    std::cerr << kCaller
+              << ".build: a batch size is an older form; give the shapes of the inputs\n";
     return known.of_batch_size(*per_replica_batch_size);
   });
 }
@@ -306,12 +307,12 @@ void TPUEmbedding::enqueue(const Tensors& features, const EnqueueOptions& option
   if (current_replica_context() != nullptr) {
     const ReplicaContext& replica = a.replica("enqueue");
     if (ControlFlowScope::active()) {
-      throw RuntimeError(kWho,
+      throw RuntimeError(kCaller,
                          ".enqueue: must be called in the step function itself, not in a "
                          "function of ops::cond or ops::while_loop");
     }
     if (!options.device.empty()) {
-      throw ValueError(kWho, ".enqueue: a step enqueues for its own core, received device '",
+      throw ValueError(kCaller, ".enqueue: a step enqueues for its own core, received device '",
                        options.device, "'");
     }
     a.enqueue(replica.local_replica, a.prepare(features, options.weights, true), options.training,
@@ -320,7 +321,7 @@ void TPUEmbedding::enqueue(const Tensors& features, const EnqueueOptions& option
   }
   a.driver().check_live();
   if (options.device.empty() && a.strategy().num_replicas_in_sync() > 1) {
-    throw ValueError(kWho,
+    throw ValueError(kCaller,
                      ".enqueue: outside a step the features must be per-replica values or be "
                      "for one device, received neither");
   }
@@ -334,12 +335,12 @@ void TPUEmbedding::enqueue(const distribute::PerReplica<Tensors>& features,
   Accelerator& a = accelerator("enqueue");
   a.driver().check_live();
   if (current_replica_context() != nullptr) {
-    throw RuntimeError(kWho, ".enqueue: per-replica values in a replica; enqueue its own part");
+    throw RuntimeError(kCaller, ".enqueue: per-replica values in a replica; enqueue its own part");
   }
   const int replicas = a.strategy().num_local_replicas();
   const auto check_size = [&](int size) {
     if (size != replicas) {
-      throw ValueError(kWho, ".enqueue: needs the features and weights of ", replicas,
+      throw ValueError(kCaller, ".enqueue: needs the features and weights of ", replicas,
                        " replicas, received ", size);
     }
   };
@@ -363,7 +364,7 @@ void TPUEmbedding::set_verify_output_shapes_on_enqueue(bool verify) {
 Tensors TPUEmbedding::dequeue(const CallName& name) {
   Accelerator& a = accelerator("dequeue");
   if (!built()) {
-    throw RuntimeError(kWho, ".dequeue: the object is not built; call enqueue or build first");
+    throw RuntimeError(kCaller, ".dequeue: the object is not built; call enqueue or build first");
   }
   const std::vector<Tensor> activations = a.dequeue(a.replica("dequeue"), name);
   return map_structure(pack_sequence_as(feature_config(), activations),
@@ -373,7 +374,7 @@ Tensors TPUEmbedding::dequeue(const CallName& name) {
 void TPUEmbedding::apply_gradients(const Nest<Gradient>& gradients, const CallName& name) {
   Accelerator& a = accelerator("apply_gradients");
   if (!built()) {
-    throw RuntimeError(kWho,
+    throw RuntimeError(kCaller,
                        ".apply_gradients: the object is not built; call enqueue or build first");
   }
   assert_same_structure(feature_config(), gradients);
@@ -384,14 +385,14 @@ void TPUEmbedding::apply_gradients(const Nest<Gradient>& gradients, const CallNa
 
 EmbeddingTables TPUEmbedding::embedding_tables() {
   if (accelerator_ == nullptr) return EmbeddingBase::embedding_tables();
-  throw RuntimeError(kWho,
+  throw RuntimeError(kCaller,
                      ".embedding_tables: under a TPUStrategy the tables are in the engine; "
                      "write a checkpoint and restore it into an object made elsewhere");
 }
 
 const std::string& TPUEmbedding::record() const {
   Accelerator& a = accelerator("record");
-  if (!built()) throw RuntimeError(kWho, ".record: the object is not built");
+  if (!built()) throw RuntimeError(kCaller, ".record: the object is not built");
   return a.driver().record();
 }
 

@@ -7,11 +7,11 @@
 namespace keel::tpu {
 namespace {
 
-constexpr char kWho[] = "TPUEmbeddingForServing";
+constexpr char kCaller[] = "TPUEmbeddingForServing";
 
 Nest<FeatureConfig> outside_tpu(const Nest<FeatureConfig>& features) {
   if (distribute::Strategy::current().is_tpu()) {
-    throw RuntimeError(kWho, ": cannot be made under a TPUStrategy; use TPUEmbedding");
+    throw RuntimeError(kCaller, ": cannot be made under a TPUStrategy; use TPUEmbedding");
   }
   return features;
 }
@@ -53,6 +53,6 @@ Tensors serving_embedding_lookup(const Tensors& inputs, const FeatureWeights& we
 
 TPUEmbeddingForServing::TPUEmbeddingForServing(const Nest<FeatureConfig>& feature_config,
                                                const EmbeddingOptimizer& optimizer)
-    : VariableEmbedding(kWho, outside_tpu(feature_config), optimizer, LookupRules::kHost) {}
+    : VariableEmbedding(kCaller, outside_tpu(feature_config), optimizer, LookupRules::kHost) {}
 
 }  // namespace keel::tpu

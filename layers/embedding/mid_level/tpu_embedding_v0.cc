@@ -5,12 +5,12 @@
 namespace keel::tpu {
 namespace {
 
-constexpr char kWho[] = "TPUEmbeddingV0";
+constexpr char kCaller[] = "TPUEmbeddingV0";
 
 Nest<FeatureConfig> under_tpu(const Nest<FeatureConfig>& features) {
   const distribute::Strategy& now = distribute::Strategy::current();
   if (!now.is_tpu()) {
-    throw RuntimeError(kWho, ": must be made under a TPUStrategy, received ", now.name());
+    throw RuntimeError(kCaller, ": must be made under a TPUStrategy, received ", now.name());
   }
   return features;
 }
@@ -19,6 +19,6 @@ Nest<FeatureConfig> under_tpu(const Nest<FeatureConfig>& features) {
 
 TPUEmbeddingV0::TPUEmbeddingV0(const Nest<FeatureConfig>& feature_config,
                                const EmbeddingOptimizer& optimizer)
-    : VariableEmbedding(kWho, under_tpu(feature_config), optimizer, LookupRules::kV0) {}
+    : VariableEmbedding(kCaller, under_tpu(feature_config), optimizer, LookupRules::kV0) {}
 
 }  // namespace keel::tpu

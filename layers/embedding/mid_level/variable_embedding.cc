@@ -4,9 +4,9 @@
 
 namespace keel::tpu {
 
-VariableEmbedding::VariableEmbedding(const char* who, const Nest<FeatureConfig>& feature_config,
+VariableEmbedding::VariableEmbedding(const char* caller, const Nest<FeatureConfig>& feature_config,
                                      const EmbeddingOptimizer& optimizer, LookupRules rules)
-    : EmbeddingBase(who, feature_config, optimizer, true),
+    : EmbeddingBase(caller, feature_config, optimizer, true),
       rules_(rules),
       tally_(flatten_paths(feature_config).size()) {}
 

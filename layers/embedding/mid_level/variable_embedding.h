@@ -34,7 +34,7 @@ class VariableEmbedding : public EmbeddingBase {
   std::vector<std::pair<std::string, IdCounts>> id_counts() const;
 
  protected:
-  VariableEmbedding(const char* who, const Nest<FeatureConfig>& feature_config,
+  VariableEmbedding(const char* caller, const Nest<FeatureConfig>& feature_config,
                     const EmbeddingOptimizer& optimizer, LookupRules rules);
 
  private:

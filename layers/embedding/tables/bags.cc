@@ -269,9 +269,9 @@ void check_equal_rows(const std::vector<std::string>& paths,
 
 FeatureBags to_bags(const std::string& path, const FeatureConfig& feature, const TensorLike& input,
                     const std::optional<TensorLike>& weights, IdRule rule, bool pooled_dense) {
-  const std::string who = "TPUEmbedding: feature '" + path + "'";
-  if (input.layout() == Layout::kRagged) input.ragged().validate(who);
-  if (input.layout() == Layout::kSparse) input.sparse().validate(who);
+  const std::string caller = "TPUEmbedding: feature '" + path + "'";
+  if (input.layout() == Layout::kRagged) input.ragged().validate(caller);
+  if (input.layout() == Layout::kSparse) input.sparse().validate(caller);
   const Tensor ids = int64_values(path, input.values());
   const Tensor matched = weights ? matching_weights(path, input, *weights) : Tensor();
   const TensorSpec spec = input.spec();

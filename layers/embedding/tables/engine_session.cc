@@ -21,7 +21,7 @@ using distribute::EngineConfiguration;
 using distribute::EngineTable;
 using distribute::TableStep;
 
-constexpr char kWho[] = "TPUEmbedding";
+constexpr char kCaller[] = "TPUEmbedding";
 
 const LearningRate& rate_source(const TableOptimizerState& optimizer) {
   return optimizer.source == nullptr ? optimizer.learning_rate
@@ -52,11 +52,11 @@ bool has_same_part(const EngineTable& a, const EngineTable& b, int part) {
 
 void check_gradient(const std::string& path, const Tensor& gradient, const Shape& shape) {
   if (gradient.dtype() != DType::kFloat32) {
-    throw TypeError(kWho, ": feature '", path, "': its gradient must be float32, received ",
+    throw TypeError(kCaller, ": feature '", path, "': its gradient must be float32, received ",
                     gradient.dtype());
   }
   if (gradient.shape() != shape) {
-    throw ValueError(kWho, ": feature '", path, "': its gradient must have shape ", shape,
+    throw ValueError(kCaller, ": feature '", path, "': its gradient must have shape ", shape,
                      ", received ", gradient.shape());
   }
 }
@@ -188,7 +188,7 @@ std::vector<std::vector<Initializer>> EngineSession::State::slot_initializers() 
     for (const Slot& slot : optimizer(t).rule->slots()) {
       const auto* initializer = std::get_if<Initializer>(&starts.at(slot.name));
       if (initializer == nullptr) {
-        throw ValueError(kWho, ": slot '", slot.name, "' of table '", table.name,
+        throw ValueError(kCaller, ": slot '", slot.name, "' of table '", table.name,
                          "' needs an initializer, from which each shard makes its own rows; "
                          "slot_variable_creation_fn gave a tensor");
       }
@@ -288,7 +288,7 @@ std::pair<std::shared_ptr<EmbeddingEngine>, int> EngineSession::State::drained(i
   const std::string& name = tables.tables.at(table).own->name;
   std::shared_ptr<EmbeddingEngine> live = live_without_pending();
   if (live == nullptr) {
-    throw RuntimeError(kWho, ": table '", name,
+    throw RuntimeError(kCaller, ": table '", name,
                        "' is in no engine: its strategy is gone, or the accelerator was "
                        "initialized again");
   }
@@ -297,7 +297,7 @@ std::pair<std::shared_ptr<EmbeddingEngine>, int> EngineSession::State::drained(i
   for (size_t t = 0; t < there.size(); ++t) {
     if (has_same_part(there[t], engine->tables()[table], part)) return {live, static_cast<int>(t)};
   }
-  throw RuntimeError(kWho, ": the accelerator's engine has no '", entry_name(table, part),
+  throw RuntimeError(kCaller, ": the accelerator's engine has no '", entry_name(table, part),
                      "' of this shape");
 }
 
@@ -332,7 +332,7 @@ EngineSession::EngineSession(const TableSet& tables, const Nest<FeatureConfig>& 
   state_->announced.resize(state_->strategy.num_local_replicas());
   for (const TableSet::Entry& entry : tables.tables) {
     if (!entry.own->optimizer) {
-      throw ValueError(kWho, ": table '", entry.own->name,
+      throw ValueError(kCaller, ": table '", entry.own->name,
                        "' has no optimizer; under a TPUStrategy every table needs one");
     }
   }
@@ -343,7 +343,7 @@ EngineSession::~EngineSession() = default;
 void EngineSession::build(const std::vector<Shape>& output_shapes,
                           const std::map<std::string, Tensor>& restored) {
   State& s = *state_;
-  distribute::require_no_live_engine(s.strategy, kWho);
+  distribute::require_no_live_engine(s.strategy, kCaller);
   const auto slots = s.slot_initializers();
   s.record = distribute::serialize(s.configuration(output_shapes));
   EngineConfiguration configuration = distribute::parse_engine_configuration(s.record);
@@ -354,7 +354,7 @@ void EngineSession::build(const std::vector<Shape>& output_shapes,
       configuration, EmbeddingEngine::LocalShards{.first = s.strategy.first_local_replica(),
                                                   .count = s.strategy.num_local_replicas()});
   s.initialize(*engine, slots, restored);
-  distribute::set_live_engine(s.strategy, engine, kWho);
+  distribute::set_live_engine(s.strategy, engine, kCaller);
   s.engine = std::move(engine);
   s.built = true;
 }
@@ -366,7 +366,7 @@ void EngineSession::check_strategy() const {
   const distribute::Strategy& now = distribute::Strategy::current();
   const State& s = *state_;
   if (s.strategy_lifetime.expired() || &now != &s.strategy) {
-    throw RuntimeError(kWho,
+    throw RuntimeError(kCaller,
                        ": it was made under a TPUStrategy and is called under another strategy, ",
                        now.name(), " of ", now.num_replicas_in_sync(),
                        " replicas; to look up outside its own, pass serving_config or load a "
@@ -378,10 +378,10 @@ void EngineSession::check_strategy() const {
 void EngineSession::check_live() const {
   const State& s = *state_;
   if (s.strategy_lifetime.expired()) {
-    throw RuntimeError(kWho, ": the strategy that it was made under is gone");
+    throw RuntimeError(kCaller, ": the strategy that it was made under is gone");
   }
   if (s.built && distribute::live_engine(s.strategy) != s.engine) {
-    throw RuntimeError(kWho, ": its tables are gone: the accelerator was initialized again");
+    throw RuntimeError(kCaller, ": its tables are gone: the accelerator was initialized again");
   }
 }
 
@@ -431,7 +431,7 @@ EngineSession::Batch EngineSession::encode(const Tensors& features, const Featur
         }
         FeatureBags bags = to_bags(s.paths[f], config, ids, of_ids, IdRule::kStrict, true);
         if (bags.output_shape.size() != output_shapes[f].size()) {
-          throw ValueError(kWho, ": feature '", s.paths[f], "': the output shape is ",
+          throw ValueError(kCaller, ": feature '", s.paths[f], "': the output shape is ",
                            output_shapes[f], ", the ids give ", bags.output_shape);
         }
         bags.output_shape = output_shapes[f];
@@ -442,7 +442,7 @@ EngineSession::Batch EngineSession::encode(const Tensors& features, const Featur
 void EngineSession::prefetch(const Tensors& features, const FeatureWeights& weights) {
   State& s = *state_;
   const ReplicaContext* const replica = current_replica_context();
-  if (replica == nullptr) throw RuntimeError(kWho, ".prefetch: called outside of a replica");
+  if (replica == nullptr) throw RuntimeError(kCaller, ".prefetch: called outside of a replica");
   if (!s.built || num_workers() == 1) return;
   try {
     Batch batch = encode(features, weights);
@@ -480,7 +480,7 @@ EngineSession::Lookup EngineSession::look_up(const Batch& batch, bool training) 
 void EngineSession::apply(const std::shared_ptr<Ticket>& ticket, std::vector<Tensor> gradients) {
   State& s = *state_;
   if (gradients.size() != ticket->shapes.size()) {
-    throw ValueError(kWho, ": ", gradients.size(), " gradients for ", ticket->shapes.size(),
+    throw ValueError(kCaller, ": ", gradients.size(), " gradients for ", ticket->shapes.size(),
                      " features");
   }
   for (size_t f = 0; f < gradients.size(); ++f) {
@@ -491,7 +491,7 @@ void EngineSession::apply(const std::shared_ptr<Ticket>& ticket, std::vector<Ten
     if (gradients[f]) {
       gradients[f] = gradients[f].reshaped({gradients[f].size() / dim, dim});
     } else if (!s.warned[f].exchange(true)) {
-      std::cerr << str(kWho, ": the loss does not depend on feature '", s.paths[f],
+      std::cerr << str(kCaller, ": the loss does not depend on feature '", s.paths[f],
                        "'; its rows are updated with zero gradients\n");
     }
   }
@@ -526,7 +526,7 @@ Tensor EngineSession::read(int table, int part) const {
 void EngineSession::write(int table, int part, const Tensor& values) const {
   const Shape shape = {state_->rows(table), state_->tables.tables[table].own->dim};
   if (values.shape() != shape || values.dtype() != DType::kFloat32) {
-    throw ValueError(kWho, ": table '", state_->tables.tables[table].own->name, "' is float32 ",
+    throw ValueError(kCaller, ": table '", state_->tables.tables[table].own->name, "' is float32 ",
                      shape, ", received ", values.dtype(), " ", values.shape());
   }
   const auto [engine, index] = state_->drained(table, part);

@@ -19,24 +19,24 @@ Tensor even_splits(int64_t rows, int64_t length) {
   return out;
 }
 
-void check_ids(const std::string& who, const Tensor& ids, int64_t vocabulary_size) {
+void check_ids(const std::string& caller, const Tensor& ids, int64_t vocabulary_size) {
   const auto values = ids.data<int64_t>();
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] < 0 || values[i] >= vocabulary_size) {
-      throw ValueError(who, ": id ", values[i], " at position ", i, " is outside its table of ",
+      throw ValueError(caller, ": id ", values[i], " at position ", i, " is outside its table of ",
                        vocabulary_size, " rows");
     }
   }
 }
 
 // One weight for each position, from one for each row or one for all.
-Tensor spread_weights(const std::string& who, const Tensor& weights, const Tensor& row_splits) {
+Tensor spread_weights(const std::string& caller, const Tensor& weights, const Tensor& row_splits) {
   const auto splits = row_splits.data<int64_t>();
   const Tensor values = weights.cast(DType::kFloat32);
-  check_weights_are_finite(who, values);
+  check_weights_are_finite(caller, values);
   const auto w = values.data<float>();
   if (weights.rank() == 1 && std::ssize(w) != std::ssize(splits) - 1) {
-    throw ValueError(who, ": weights of shape ", weights.shape(), " do not fit ids of ",
+    throw ValueError(caller, ": weights of shape ", weights.shape(), " do not fit ids of ",
                      splits.size() - 1, " rows");
   }
   Tensor out = Tensor::uninitialized({splits.back()}, DType::kFloat32);
@@ -48,17 +48,17 @@ Tensor spread_weights(const std::string& who, const Tensor& weights, const Tenso
 }
 
 // The weights by position in `ids`, once their layout and positions are found to fit.
-Tensor weights_of(const std::string& who, const TensorLike& ids, const TensorLike& weights,
+Tensor weights_of(const std::string& caller, const TensorLike& ids, const TensorLike& weights,
                   const Tensor& row_splits) {
   if (!is_floating(weights.values().dtype()) && weights.values().dtype() != DType::kInt64 &&
       weights.values().dtype() != DType::kInt32) {
-    throw TypeError(who, ": weights must be numbers, received ", weights.values().dtype());
+    throw TypeError(caller, ": weights must be numbers, received ", weights.values().dtype());
   }
   if (weights.layout() == Layout::kDense && weights.tensor().rank() < 2) {
-    return spread_weights(who, weights.tensor(), row_splits);
+    return spread_weights(caller, weights.tensor(), row_splits);
   }
   if (weights.layout() != ids.layout()) {
-    throw TypeError(who, ": weights and ids must be of one kind: both dense, sparse or ragged");
+    throw TypeError(caller, ": weights and ids must be of one kind: both dense, sparse or ragged");
   }
   const bool fits = ids.layout() == Layout::kDense
                         ? weights.tensor().shape() == ids.tensor().shape()
@@ -66,11 +66,11 @@ Tensor weights_of(const std::string& who, const TensorLike& ids, const TensorLik
                         ? same_values(weights.ragged().row_splits, row_splits)
                         : same_values(weights.sparse().indices, ids.sparse().indices);
   if (!fits || weights.values().size() != ids.values().size()) {
-    throw ValueError(who, ": weights of shape ", weights.spec().shape, " do not stand where the ",
-                     "ids of shape ", ids.spec().shape, " do");
+    throw ValueError(caller, ": weights of shape ", weights.spec().shape,
+                     " do not stand where the ", "ids of shape ", ids.spec().shape, " do");
   }
   Tensor out = weights.values().cast(DType::kFloat32).reshaped({weights.values().size()});
-  check_weights_are_finite(who, out);
+  check_weights_are_finite(caller, out);
   return out;
 }
 
@@ -117,34 +117,34 @@ void cut_rows(IdRows& rows, int64_t max_row_length) {
 
 }  // namespace
 
-void check_id_spec(const std::string& who, const TensorSpec& ids) {
+void check_id_spec(const std::string& caller, const TensorSpec& ids) {
   if (ids.dtype != DType::kInt64 && ids.dtype != DType::kInt32 && !is_floating(ids.dtype)) {
-    throw TypeError(who, ": ids must be numbers, received ", ids.dtype);
+    throw TypeError(caller, ": ids must be numbers, received ", ids.dtype);
   }
   const int rank = ids.shape.rank();
   if (rank == 2 || (rank == 1 && ids.layout == Layout::kDense)) return;
-  throw ValueError(who, ": ids must have shape [rows] or [rows, n], received ", ids.shape);
+  throw ValueError(caller, ": ids must have shape [rows] or [rows, n], received ", ids.shape);
 }
 
-void check_weights_are_finite(const std::string& who, const Tensor& weights) {
+void check_weights_are_finite(const std::string& caller, const Tensor& weights) {
   const auto values = weights.data<float>();
   const int64_t bad = kernels::first_not_finite(values);
   if (bad < 0) return;
-  throw ValueError(who, ": the weight at position ", bad, " is ", values[bad],
+  throw ValueError(caller, ": the weight at position ", bad, " is ", values[bad],
                    "; weights must be finite");
 }
 
-IdRows to_id_rows(const std::string& who, const TensorLike& ids,
+IdRows to_id_rows(const std::string& caller, const TensorLike& ids,
                   const std::optional<TensorLike>& weights, const IdRowsOptions& options) {
   const TensorSpec spec = ids.spec();
-  check_id_spec(who, spec);
-  if (ids.layout() == Layout::kRagged) ids.ragged().validate(who);
-  if (ids.layout() == Layout::kSparse) ids.sparse().validate(who);
+  check_id_spec(caller, spec);
+  if (ids.layout() == Layout::kRagged) ids.ragged().validate(caller);
+  if (ids.layout() == Layout::kSparse) ids.sparse().validate(caller);
   const Tensor values = ids.values().cast(DType::kInt64).reshaped({ids.values().size()});
-  check_ids(who, values, options.vocabulary_size);
+  check_ids(caller, values, options.vocabulary_size);
   const bool single = spec.shape.rank() == 1;
   const Tensor row_splits = splits_of(ids);
-  Tensor matched = weights ? weights_of(who, ids, *weights, row_splits) : Tensor();
+  Tensor matched = weights ? weights_of(caller, ids, *weights, row_splits) : Tensor();
   if (single && options.combiner != "sum") matched = {};
   IdRows out = {.ids = values, .row_splits = row_splits, .weights = std::move(matched)};
   if (!single && options.max_row_length != kUnknown) cut_rows(out, options.max_row_length);

@@ -2,12 +2,12 @@
 
 namespace keel {
 
-std::vector<std::string> notes_of(const std::string& who, const std::string& feature,
+std::vector<std::string> notes_of(const std::string& caller, const std::string& feature,
                                   const IdCounts& counts) {
   std::vector<std::string> out;
   const auto add = [&](int64_t count, const char* what) {
     if (count == 0) return;
-    out.push_back(str(who, ": feature '", feature, "': ", count, count == 1 ? " id" : " ids",
+    out.push_back(str(caller, ": feature '", feature, "': ", count, count == 1 ? " id" : " ids",
                       " outside the table ", count == 1 ? "was " : "were ", what));
   };
   add(counts.dropped, "left out");

@@ -33,8 +33,8 @@ class InvalidIdCounter {
   std::deque<Atomic> counts_;  // by feature
 };
 
-// What to tell the user of the layer `who`: a line for each kind of odd id that was met.
-std::vector<std::string> notes_of(const std::string& who, const std::string& feature,
+// What to tell the user of the layer `caller`: a line for each kind of odd id that was met.
+std::vector<std::string> notes_of(const std::string& caller, const std::string& feature,
                                   const IdCounts& counts);
 
 }  // namespace keel

@@ -124,14 +124,14 @@ int TableSet::find(const Table& table) const {
 }
 
 Nest<FeatureConfig> TableSet::on_own_tables(const Nest<FeatureConfig>& features,
-                                            const std::string& who) const {
+                                            const std::string& caller) const {
   const std::vector<std::string> paths = flatten_paths(features);
   size_t i = 0;
   return map_structure(features, [&](FeatureConfig feature) {
     const std::string& path = paths[i++];
     const int found = find(feature.table);
     if (found < 0) {
-      throw ValueError(who, ": feature '", path, "' uses table '",
+      throw ValueError(caller, ": feature '", path, "' uses table '",
                        feature.table == nullptr ? "" : feature.table->name,
                        "', which is not one of the layer's");
     }

@@ -108,10 +108,10 @@ struct TableSet {
   std::vector<Entry> tables;  // in order of first use
   // Position of a user's table or of a copy; -1 if it is not among them.
   int find(const Table& table) const;
-  // The same features on the layer's copies. ValueError, with the feature's path and `who`, for a
-  // table that is not among them.
+  // The same features on the layer's copies. ValueError, with the feature's path and `caller`, for
+  // a table that is not among them.
   Nest<FeatureConfig> on_own_tables(const Nest<FeatureConfig>& features,
-                                    const std::string& who) const;
+                                    const std::string& caller) const;
 };
 
 // Tables of `features` in order of first use, with names and optimizers settled in copies, so that

@@ -6,7 +6,7 @@
 namespace keel::estimator {
 namespace {
 
-constexpr char kWho[] = "EmbeddingConfigSpec";
+constexpr char kCaller[] = "EmbeddingConfigSpec";
 
 template <class T>
 bool is(const Column& column) {
@@ -20,7 +20,7 @@ void check_columns(const std::vector<Column>& columns) {
       continue;
     }
     throw TypeError(
-        kWho, ": feature_columns must be numeric or embedding columns, received ",
+        kCaller, ": feature_columns must be numeric or embedding columns, received ",
         column == nullptr ? "none" : str(column->class_name(), " '", column->name(), "'"));
   }
 }
@@ -35,7 +35,7 @@ void check_parameters(const EmbeddingOptimizer& parameters) {
                                                    "RMSPropParameters"};
   if (!tpu::v1::is_v1_parameters(parameters) ||
       std::ranges::find(kClasses, parameters->class_name) == kClasses.end()) {
-    throw ValueError(kWho,
+    throw ValueError(kCaller,
                      ": optimization_parameters must be AdagradParameters, AdamParameters, "
                      "StochasticGradientDescentParameters, FtrlParameters, "
                      "ProximalAdagradParameters, MomentumParameters or RMSPropParameters, "
@@ -47,7 +47,7 @@ void check_parameters(const EmbeddingOptimizer& parameters) {
 void check_dicts(const EmbeddingConfigSpecOptions& options) {
   for (const auto& [key, feature] : options.feature_to_config_dict) {
     if (!options.table_to_config_dict.contains(feature->table_id)) {
-      throw ValueError(kWho, ": feature '", key, "' names table '", feature->table_id,
+      throw ValueError(kCaller, ": feature '", key, "' names table '", feature->table_id,
                        "', which is not in table_to_config_dict");
     }
   }
@@ -61,11 +61,11 @@ EmbeddingConfigSpec::EmbeddingConfigSpec(EmbeddingConfigSpecOptions options)
   const bool dicts =
       !options_.feature_to_config_dict.empty() && !options_.table_to_config_dict.empty();
   if (columns == dicts) {
-    throw ValueError(kWho, ": needs feature_columns or both feature_to_config_dict and ",
+    throw ValueError(kCaller, ": needs feature_columns or both feature_to_config_dict and ",
                      "table_to_config_dict, received ", columns ? "all of them" : "neither");
   }
   if (options_.partition_strategy != "div" && options_.partition_strategy != "mod") {
-    throw ValueError(kWho, ": partition_strategy must be 'div' or 'mod', received '",
+    throw ValueError(kCaller, ": partition_strategy must be 'div' or 'mod', received '",
                      options_.partition_strategy, "'");
   }
   if (columns) {

@@ -38,9 +38,9 @@ struct FeatureFields {
 };
 
 template <class Fields>
-std::vector<Fields> all_from_config(const Config& list, const char* who) {
+std::vector<Fields> all_from_config(const Config& list, const char* caller) {
   std::vector<Fields> out;
-  for (const Config& item : list.items()) out.push_back(from_config<Fields>(item, who));
+  for (const Config& item : list.items()) out.push_back(from_config<Fields>(item, caller));
   return out;
 }
 

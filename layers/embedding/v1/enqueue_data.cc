@@ -5,19 +5,19 @@
 namespace keel::tpu::v1 {
 namespace {
 
-void check_hosts(const std::string& who, std::initializer_list<Tensor> tensors) {
+void check_hosts(const std::string& caller, std::initializer_list<Tensor> tensors) {
   for (const Tensor& t : tensors) {
     if (t && !t.device().is_host()) {
-      throw ValueError(who, ": all of a core's data must be on the host, received a tensor on ",
+      throw ValueError(caller, ": all of a core's data must be on the host, received a tensor on ",
                        t.device().name());
     }
   }
 }
 
-void check_ids(const std::string& who, const Tensor& ids, const Tensor& weights) {
-  if (!ids || ids.rank() != 1) throw ValueError(who, ": embedding_indices must have rank 1");
+void check_ids(const std::string& caller, const Tensor& ids, const Tensor& weights) {
+  if (!ids || ids.rank() != 1) throw ValueError(caller, ": embedding_indices must have rank 1");
   if (weights && weights.shape() != ids.shape()) {
-    throw ValueError(who, ": aggregation_weights must have the shape of embedding_indices, ",
+    throw ValueError(caller, ": aggregation_weights must have the shape of embedding_indices, ",
                      ids.shape(), ", received ", weights.shape());
   }
 }
@@ -75,14 +75,14 @@ CoreEnqueueData enqueue_data_of(const std::map<std::string, EmbeddingInput>& inp
   return out;
 }
 
-EmbeddingInput embedding_input_of(const std::string& who, const EnqueueData& data, int64_t batch,
+EmbeddingInput embedding_input_of(const std::string& caller, const EnqueueData& data, int64_t batch,
                                   bool sequence) {
   const Tensor &ids = data.embedding_indices, &weights = data.aggregation_weights;
-  check_hosts(who, {ids, data.sample_indices, weights});
-  check_ids(who, ids, weights);
+  check_hosts(caller, {ids, data.sample_indices, weights});
+  check_ids(caller, ids, weights);
   if (!data.sample_indices) {
     if (ids.size() != batch || weights || sequence) {
-      throw ValueError(who, ": without sample_indices there must be one id for each of ", batch,
+      throw ValueError(caller, ": without sample_indices there must be one id for each of ", batch,
                        " samples, no weights and no sequence, received ", ids.size(), " ids");
     }
     return {.ids = ids};
@@ -90,7 +90,7 @@ EmbeddingInput embedding_input_of(const std::string& who, const EnqueueData& dat
   const Shape& shape = data.sample_indices.shape();
   const bool fits = shape == Shape({ids.size()}) || shape == Shape({ids.size(), 2});
   if (!fits || !is_integer(data.sample_indices.dtype())) {
-    throw ValueError(who, ": sample_indices must be integers of shape [n] or [n, 2] for n = ",
+    throw ValueError(caller, ": sample_indices must be integers of shape [n] or [n, 2] for n = ",
                      ids.size(), " ids, received ", data.sample_indices.dtype(), " ", shape);
   }
   Tensor indices = data.sample_indices.cast(DType::kInt64);
@@ -99,20 +99,20 @@ EmbeddingInput embedding_input_of(const std::string& who, const EnqueueData& dat
     return SparseTensor{indices, values, {batch, width_of(indices)}};
   };
   EmbeddingInput out = {.ids = sparse(ids)};
-  out.ids.sparse().validate(who);
+  out.ids.sparse().validate(caller);
   if (weights) out.weights = sparse(weights);
   return out;
 }
 
-EmbeddingInput embedding_input_of(const std::string& who, const RaggedEnqueueData& data,
+EmbeddingInput embedding_input_of(const std::string& caller, const RaggedEnqueueData& data,
                                   int64_t batch) {
   const Tensor &ids = data.embedding_indices, &weights = data.aggregation_weights;
-  check_hosts(who, {ids, data.row_splits, weights});
-  check_ids(who, ids, weights);
+  check_hosts(caller, {ids, data.row_splits, weights});
+  check_ids(caller, ids, weights);
   const RaggedTensor rows = {ids, data.row_splits};
-  rows.validate(who);
+  rows.validate(caller);
   if (rows.rows() != batch) {
-    throw ValueError(who, ": row_splits must be of ", batch, " samples, received ", rows.rows());
+    throw ValueError(caller, ": row_splits must be of ", batch, " samples, received ", rows.rows());
   }
   EmbeddingInput out = {.ids = rows};
   if (weights) out.weights = RaggedTensor{weights, data.row_splits};

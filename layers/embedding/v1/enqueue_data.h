@@ -35,12 +35,12 @@ struct RaggedEnqueueData {
 using CoreEnqueueData = std::map<std::string, std::variant<EnqueueData, RaggedEnqueueData>>;
 CoreEnqueueData enqueue_data_of(const std::map<std::string, EmbeddingInput>& inputs);
 
-// The same as tensors of `batch` rows. ValueError, naming `who`: a tensor that is not on the host
-// (one of several devices), another number of rows, samples out of order or range, weights of
+// The same as tensors of `batch` rows. ValueError, naming `caller`: a tensor that is not on the
+// host (one of several devices), another number of rows, samples out of order or range, weights of
 // another number than ids or for one id per sample, and one id per sample for a sequence.
-EmbeddingInput embedding_input_of(const std::string& who, const EnqueueData& data, int64_t batch,
+EmbeddingInput embedding_input_of(const std::string& caller, const EnqueueData& data, int64_t batch,
                                   bool sequence);
-EmbeddingInput embedding_input_of(const std::string& who, const RaggedEnqueueData& data,
+EmbeddingInput embedding_input_of(const std::string& caller, const RaggedEnqueueData& data,
                                   int64_t batch);
 
 }  // namespace keel::tpu::v1

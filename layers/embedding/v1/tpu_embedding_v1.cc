@@ -17,59 +17,60 @@
 namespace keel::tpu::v1 {
 namespace {
 
-constexpr char kWho[] = "tpu.v1.TPUEmbedding";
+constexpr char kCaller[] = "tpu.v1.TPUEmbedding";
 
 using Options = TPUEmbeddingOptions;
 
 void check_strategy(const Options& options, const distribute::Strategy& strategy) {
   if (!strategy.is_tpu()) {
-    throw ValueError(kWho, ": needs the scope of a TPUStrategy, received ", strategy.name());
+    throw ValueError(kCaller, ": needs the scope of a TPUStrategy, received ", strategy.name());
   }
   const int cores = strategy.num_replicas_in_sync();
   if (options.batch_size < 1 || options.batch_size % cores != 0) {
-    throw ValueError(kWho, ": batch_size must be a positive multiple of ", cores,
+    throw ValueError(kCaller, ": batch_size must be a positive multiple of ", cores,
                      " cores, received ", options.batch_size);
   }
 }
 
 void check_dicts(const Options& options) {
   if (options.partition_strategy != "div" && options.partition_strategy != "mod") {
-    throw ValueError(kWho, ": partition_strategy must be 'div' or 'mod', received '",
+    throw ValueError(kCaller, ": partition_strategy must be 'div' or 'mod', received '",
                      options.partition_strategy, "'");
   }
   for (const auto& [key, feature] : options.feature_to_config_dict) {
     if (!options.table_to_config_dict.contains(feature->table_id)) {
-      throw ValueError(kWho, ": feature '", key, "' names the unknown table '", feature->table_id,
-                       "'");
+      throw ValueError(kCaller, ": feature '", key, "' names the unknown table '",
+                       feature->table_id, "'");
     }
   }
   for (const auto& entry : options.table_to_config_dict) {
     const bool used = std::ranges::any_of(options.feature_to_config_dict, [&](const auto& feature) {
       return feature.second->table_id == entry.first;
     });
-    if (!used) throw ValueError(kWho, ": no feature uses table '", entry.first, "'");
+    if (!used) throw ValueError(kCaller, ": no feature uses table '", entry.first, "'");
   }
 }
 
 void check_optimizers(const Options& options) {
   const EmbeddingOptimizer& global = options.optimization_parameters;
   if (options.mode == Mode::kInference) {
-    if (global) throw ValueError(kWho, ": inference takes no optimization_parameters");
+    if (global) throw ValueError(kCaller, ": inference takes no optimization_parameters");
     return;
   }
   if (global && !is_v1_parameters(global)) {
-    throw ValueError(kWho, ": optimization_parameters must be of a class like AdagradParameters, ",
+    throw ValueError(kCaller,
+                     ": optimization_parameters must be of a class like AdagradParameters, ",
                      "received ", global->class_name);
   }
   for (const auto& [name, table] : options.table_to_config_dict) {
     const EmbeddingOptimizer& own = table->optimization_parameters;
     if (!own && !global) {
-      throw ValueError(kWho, ": training needs optimization_parameters, and table '", name,
+      throw ValueError(kCaller, ": training needs optimization_parameters, and table '", name,
                        "' has none of its own");
     }
     const std::optional<int64_t> dim = (own ? own : global)->required_dim;
     if (dim && *dim != table->dimension) {
-      throw ValueError(kWho, ": table '", name, "' must have dimension ", *dim, " for ",
+      throw ValueError(kCaller, ": table '", name, "' must have dimension ", *dim, " for ",
                        (own ? own : global)->class_name, ", has ", table->dimension);
     }
   }
@@ -227,21 +228,21 @@ Shape TPUEmbedding::State::activation_shape(const std::string& feature) const {
 
 EngineSession::Batch TPUEmbedding::State::encode(const CoreEnqueueData& data) {
   if (data.size() != features.size()) {
-    throw ValueError(kWho, ": a core's data must have ", features.size(), " features, received ",
+    throw ValueError(kCaller, ": a core's data must have ", features.size(), " features, received ",
                      data.size());
   }
   Tensors::Dict ids;
   Nest<std::optional<TensorLike>>::Dict weights;
   for (const std::string& key : features) {
     const auto it = data.find(key);
-    if (it == data.end()) throw ValueError(kWho, ": a core's data lacks feature '", key, "'");
-    const std::string who = str(kWho, ": feature '", key, "'");
+    if (it == data.end()) throw ValueError(kCaller, ": a core's data lacks feature '", key, "'");
+    const std::string caller = str(kCaller, ": feature '", key, "'");
     const Shape shape = activation_shape(key);
     const auto* sparse = std::get_if<EnqueueData>(&it->second);
     const EmbeddingInput input =
         sparse != nullptr
-            ? embedding_input_of(who, *sparse, shape[0], shape.rank() == 3)
-            : embedding_input_of(who, std::get<RaggedEnqueueData>(it->second), shape[0]);
+            ? embedding_input_of(caller, *sparse, shape[0], shape.rank() == 3)
+            : embedding_input_of(caller, std::get<RaggedEnqueueData>(it->second), shape[0]);
     ids.emplace(key, input.ids);
     weights.emplace(key, input.weights);
   }
@@ -277,7 +278,7 @@ void TPUEmbedding::State::profile(const std::vector<EngineSession::Batch>& batch
 TPUEmbedding::State::Core& TPUEmbedding::State::core() {
   const ReplicaContext* replica = current_replica_context();
   if (replica == nullptr || &distribute::Strategy::current() != &strategy) {
-    throw RuntimeError(kWho, ": must be called in the cores of its strategy");
+    throw RuntimeError(kCaller, ": must be called in the cores of its strategy");
   }
   return cores.at(replica->local_replica);
 }
@@ -285,7 +286,7 @@ TPUEmbedding::State::Core& TPUEmbedding::State::core() {
 EngineSession::Batch TPUEmbedding::State::take_batch(Core& core) {
   const std::lock_guard lock(mutex);
   if (core.enqueued.empty()) {
-    throw RuntimeError(kWho, ".get_activations: no batch waits; call generate_enqueue first");
+    throw RuntimeError(kCaller, ".get_activations: no batch waits; call generate_enqueue first");
   }
   EngineSession::Batch out = std::move(core.enqueued.front());
   core.enqueued.pop_front();
@@ -317,7 +318,7 @@ int64_t TPUEmbedding::batch_size_per_core() const {
 const std::vector<std::string>& TPUEmbedding::tables() const { return state_->tables; }
 const std::vector<TPUEmbedding::Place>& TPUEmbedding::features_of(const std::string& table) const {
   const auto it = state_->places.find(table);
-  if (it == state_->places.end()) throw ValueError(kWho, ": has no table '", table, "'");
+  if (it == state_->places.end()) throw ValueError(kCaller, ": has no table '", table, "'");
   return it->second;
 }
 int64_t TPUEmbedding::num_features(const std::string& table) const {
@@ -358,7 +359,7 @@ void TPUEmbedding::build() {
 void TPUEmbedding::generate_enqueue(const std::vector<CoreEnqueueData>& cores) {
   State& s = *state_;
   if (cores.size() != s.cores.size()) {
-    throw ValueError(kWho, ".generate_enqueue: needs data for each of ", s.cores.size(),
+    throw ValueError(kCaller, ".generate_enqueue: needs data for each of ", s.cores.size(),
                      " cores, received ", cores.size());
   }
   const auto n = static_cast<int64_t>(cores.size());
@@ -382,7 +383,7 @@ TPUEmbedding::Activations TPUEmbedding::get_activations() {
   State& s = *state_;
   State::Core& core = s.core();
   s.driver->check_strategy();
-  if (!s.driver->built()) throw RuntimeError(kWho, ".get_activations: call build first");
+  if (!s.driver->built()) throw RuntimeError(kCaller, ".get_activations: call build first");
   const EngineSession::Batch batch = s.take_batch(core);
   const bool training = s.options.mode == Mode::kTraining;
   EngineSession::Lookup found = s.driver->look_up(batch, training);
@@ -470,7 +471,7 @@ TPUEmbedding::Activations TPUEmbedding::get_gradients_through_dummies() {
   s.core().trapped.clear();
   for (const std::string& key : s.features) {
     if (!out.contains(key)) {
-      throw ValueError(kWho,
+      throw ValueError(kCaller,
                        ".get_gradients_through_dummies: the loss does not depend on feature '", key,
                        "', or no tape was asked for the dummies' gradients");
     }

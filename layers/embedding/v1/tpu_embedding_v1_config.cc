@@ -16,20 +16,21 @@ TableConfig table_of(const TPUEmbeddingColumn& column) {
 }  // namespace
 
 TableConfig::TableConfig(TableOptions options) : options_(std::move(options)) {
-  constexpr const char* kWho = "tpu.v1.TableConfig";
+  constexpr const char* kCaller = "tpu.v1.TableConfig";
   if (options_.vocabulary_size < 1) {
-    throw ValueError(kWho, ": vocabulary_size must be positive, received ",
+    throw ValueError(kCaller, ": vocabulary_size must be positive, received ",
                      options_.vocabulary_size);
   }
   if (options_.dimension < 1) {
-    throw ValueError(kWho, ": dimension must be positive, received ", options_.dimension);
+    throw ValueError(kCaller, ": dimension must be positive, received ", options_.dimension);
   }
   if (options_.combiner) combiner_from_name(*options_.combiner);
   if (options_.learning_rate && options_.learning_rate_fn) {
-    throw ValueError(kWho, ": takes learning_rate or learning_rate_fn, received both");
+    throw ValueError(kCaller, ": takes learning_rate or learning_rate_fn, received both");
   }
   if (options_.optimization_parameters && !is_v1_parameters(options_.optimization_parameters)) {
-    throw ValueError(kWho, ": optimization_parameters must be of a class like AdagradParameters, ",
+    throw ValueError(kCaller,
+                     ": optimization_parameters must be of a class like AdagradParameters, ",
                      "received ", options_.optimization_parameters->class_name);
   }
 }
@@ -42,14 +43,14 @@ FeatureConfig::FeatureConfig(FeatureOptions options) : options_(std::move(option
 }
 
 Configs get_configs_from_feature_columns(const std::vector<Column>& columns) {
-  constexpr const char* kWho = "get_configs_from_feature_columns";
+  constexpr const char* kCaller = "get_configs_from_feature_columns";
   Configs out;
   for (const Column& column : columns) {
     if (dynamic_cast<const feature_column::NumericColumn*>(column.get()) != nullptr) continue;
     const auto* embedding = dynamic_cast<const TPUEmbeddingColumn*>(column.get());
     if (embedding == nullptr) {
       throw TypeError(
-          kWho, ": an embedding engine needs columns of tpu.embedding_column, received ",
+          kCaller, ": an embedding engine needs columns of tpu.embedding_column, received ",
           column == nullptr ? "none" : str(column->class_name(), " '", column->name(), "'"));
     }
     if (embedding->on_tensor_core()) continue;
@@ -58,7 +59,7 @@ Configs get_configs_from_feature_columns(const std::vector<Column>& columns) {
                        .max_sequence_length = embedding->options().max_sequence_length,
                        .weight_key = embedding->weight_key()};
     if (!out.feature_to_config_dict.emplace(embedding->feature_key(), feature).second) {
-      throw ValueError(kWho, ": feature '", embedding->feature_key(),
+      throw ValueError(kCaller, ": feature '", embedding->feature_key(),
                        "' is used by two embedding columns");
     }
     out.table_to_config_dict.insert_or_assign(embedding->table_name(), table_of(*embedding));

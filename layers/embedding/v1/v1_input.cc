@@ -93,25 +93,25 @@ SparseTensor non_zero(const Tensor& ids) {
 }
 
 // The ids as int64, of a form that tables take.
-TensorLike checked_ids(const std::string& who, const TensorLike& ids) {
+TensorLike checked_ids(const std::string& caller, const TensorLike& ids) {
   if (!is_integer(ids.values().dtype())) {
-    throw ValueError(who, ": ids must be integers, received ", ids.values().dtype(),
+    throw ValueError(caller, ": ids must be integers, received ", ids.values().dtype(),
                      "; let transform_feature() of the column turn words into ids");
   }
-  if (ids.layout() == Layout::kSparse) ids.sparse().validate(who);
-  if (ids.layout() == Layout::kRagged) ids.ragged().validate(who);
+  if (ids.layout() == Layout::kSparse) ids.sparse().validate(caller);
+  if (ids.layout() == Layout::kRagged) ids.ragged().validate(caller);
   const int rank = ids.spec().shape.rank();
   if (rank > 2 || rank < (ids.layout() == Layout::kDense ? 1 : 2)) {
-    throw ValueError(who, ": ids must be dense of rank 1 or 2, sparse of rank 2 or ragged, ",
+    throw ValueError(caller, ": ids must be dense of rank 1 or 2, sparse of rank 2 or ragged, ",
                      "received shape ", ids.spec().shape);
   }
   return with_values(ids, ids.values().cast(DType::kInt64));
 }
 
-TensorLike checked_weights(const std::string& who, const TensorLike& ids,
+TensorLike checked_weights(const std::string& caller, const TensorLike& ids,
                            const TensorLike& weights) {
   if (weights.layout() == Layout::kDense || weights.layout() != ids.layout()) {
-    throw ValueError(who, ": weights must be sparse or ragged, as the ids are");
+    throw ValueError(caller, ": weights must be sparse or ragged, as the ids are");
   }
   const auto same = [](const Tensor& a, const Tensor& b) {
     return a.shape() == b.shape() && std::ranges::equal(a.raw(), b.raw());
@@ -121,7 +121,7 @@ TensorLike checked_weights(const std::string& who, const TensorLike& ids,
                         : same(ids.ragged().row_splits, weights.ragged().row_splits);
   if (!fits || weights.values().dtype() == DType::kString ||
       weights.values().size() != ids.values().size()) {
-    throw ValueError(who, ": weights must be numbers at the positions of the ids");
+    throw ValueError(caller, ": weights must be numbers at the positions of the ids");
   }
   return with_values(weights, weights.values().cast(DType::kFloat32));
 }
@@ -153,16 +153,16 @@ Tensor one_per_row(const Tensor& ids) {
 
 EmbeddingInput input_of(const std::string& key, TensorLike ids, std::optional<TensorLike> weights,
                         bool combines, bool sequence) {
-  const std::string who = str("split_inputs: feature '", key, "'");
-  ids = checked_ids(who, ids);
+  const std::string caller = str("split_inputs: feature '", key, "'");
+  ids = checked_ids(caller, ids);
   if (ids.layout() == Layout::kDense) {
     if (!combines && weights) {
-      throw ValueError(who, ": weights are given for a table without combiner");
+      throw ValueError(caller, ": weights are given for a table without combiner");
     }
     if (!combines) return {.ids = one_per_row(ids.tensor())};
     ids = non_zero(ids.tensor());
   }
-  if (weights) weights = checked_weights(who, ids, *weights);
+  if (weights) weights = checked_weights(caller, ids, *weights);
   const std::vector<int64_t> kept = positions_without(ids.values(), -1);
   if (static_cast<int64_t>(kept.size()) == ids.values().size()) {
     return {.ids = std::move(ids), .weights = std::move(weights)};

@@ -12,21 +12,21 @@ namespace {
 constexpr double kBelowAll = -1e10;
 
 template <class Options>
-Options checked(const char* who, const char* name, Options options) {
+Options checked(const char* caller, const char* name, Options options) {
   if (options.name.empty()) options.name = name;
   if (!options.thresholds) return options;
   for (const double threshold : options.thresholds->values()) {
     if (!(threshold >= 0 && threshold <= 1)) {
-      throw ValueError(who, ": thresholds must be in [0, 1], received ", threshold);
+      throw ValueError(caller, ": thresholds must be in [0, 1], received ", threshold);
     }
   }
   if (options.thresholds->values().empty()) {
-    throw ValueError(who, ": needs a threshold, received an empty list");
+    throw ValueError(caller, ": needs a threshold, received an empty list");
   }
   return options;
 }
 
-ThresholdHistogram histogram_of(const std::optional<Numbers>& thresholds, double otherwise) {
+ThresholdHistogram histogram_of(const std::optional<ScalarOrList>& thresholds, double otherwise) {
   return ThresholdHistogram(thresholds ? thresholds->values() : std::vector<double>{otherwise});
 }
 

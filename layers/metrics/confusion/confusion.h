@@ -42,7 +42,7 @@ struct ThresholdMetricOptions {
   std::string name = {};  // empty: the class name in lower case
   DType dtype = DType::kFloat32;
   // In [0, 1]; unset: 0.5, or none if there is top_k. Several: Numbers{0.2, 0.5}.
-  std::optional<Numbers> thresholds = {};
+  std::optional<ScalarOrList> thresholds = {};
   std::optional<int64_t> top_k = {};     // only the greatest so many of a row may be positive
   std::optional<int64_t> class_id = {};  // only this column of y_pred and y_true
 
@@ -91,7 +91,7 @@ class RecallMetric final : public ThresholdMetric {
 struct ConfusionCountMetricOptions {
   std::string name = {};  // empty: the class name in snake case
   DType dtype = DType::kFloat32;
-  std::optional<Numbers> thresholds = {};  // in [0, 1]; unset: 0.5
+  std::optional<ScalarOrList> thresholds = {};  // in [0, 1]; unset: 0.5
 
   static void fields(auto& self, auto&& field) {
     metric_fields(self, field);

@@ -64,12 +64,12 @@ bool is_whole(T x) {
 
 // The second column of [n, 2].
 template <class T>
-std::vector<int64_t> users_of(const std::string& who, std::span<const T> pairs) {
+std::vector<int64_t> users_of(const std::string& caller, std::span<const T> pairs) {
   std::vector<int64_t> out;
   for (size_t i = 1; i < pairs.size(); i += 2) {
     if (!is_whole(pairs[i])) {
-      throw ValueError(who, ": users must be whole numbers, received ", pairs[i], " at position ",
-                       i / 2);
+      throw ValueError(caller, ": users must be whole numbers, received ", pairs[i],
+                       " at position ", i / 2);
     }
     out.push_back(static_cast<int64_t>(pairs[i]));
   }

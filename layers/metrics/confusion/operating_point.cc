@@ -6,13 +6,13 @@
 
 namespace keel {
 
-ThresholdHistogram OperatingPointMetric::histogram_of(const char* who, int64_t num_thresholds,
+ThresholdHistogram OperatingPointMetric::histogram_of(const char* caller, int64_t num_thresholds,
                                                       const char* what, double value) {
   if (num_thresholds < 1) {
-    throw ValueError(who, ": num_thresholds must be positive, received ", num_thresholds);
+    throw ValueError(caller, ": num_thresholds must be positive, received ", num_thresholds);
   }
   if (!(value >= 0 && value <= 1)) {
-    throw ValueError(who, ": ", what, " must be in [0, 1], received ", value);
+    throw ValueError(caller, ": ", what, " must be in [0, 1], received ", value);
   }
   if (num_thresholds == 1) return ThresholdHistogram({0.5});
   std::vector<double> thresholds;

@@ -29,8 +29,8 @@ class OperatingPointMetric : public ConfusionMetric {
   virtual Rates rates(double tp, double fp, double tn, double fn) const = 0;
 
  private:
-  static ThresholdHistogram histogram_of(const char* who, int64_t num_thresholds, const char* what,
-                                         double value);
+  static ThresholdHistogram histogram_of(const char* caller, int64_t num_thresholds,
+                                         const char* what, double value);
   Tensor compute(std::span<const double> state) const override;
 
   const float value_;

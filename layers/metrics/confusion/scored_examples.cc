@@ -21,11 +21,11 @@ Tensor as_tensor(const std::vector<T>& values) {
 ReplicaExamples::ReplicaExamples(distribute::Strategy& strategy)
     : of_replicas_(strategy.num_local_replicas()), group_(&strategy.process_group()) {}
 
-ScoredExamples& ReplicaExamples::mine(const std::string& who) {
+ScoredExamples& ReplicaExamples::mine(const std::string& caller) {
   const ReplicaContext* context = current_replica_context();
   if (context == nullptr) return of_replicas_[0];
   if (context->local_replicas != std::ssize(of_replicas_)) {
-    throw RuntimeError(who, ": made for ", of_replicas_.size(),
+    throw RuntimeError(caller, ": made for ", of_replicas_.size(),
                        " replicas, used under a strategy with ", context->local_replicas);
   }
   return of_replicas_[context->local_replica];

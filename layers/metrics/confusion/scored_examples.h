@@ -21,8 +21,8 @@ class ReplicaExamples {
   explicit ReplicaExamples(distribute::Strategy& strategy);
 
   // Those of the replica that this thread runs; of the first one outside. RuntimeError, naming
-  // `who`, in a replica that the strategy does not have.
-  ScoredExamples& mine(const std::string& who);
+  // `caller`, in a replica that the strategy does not have.
+  ScoredExamples& mine(const std::string& caller);
   // Those of all replicas, in order. Collective over the processes; outside of replicas.
   ScoredExamples all() const;
   void clear();

@@ -215,7 +215,7 @@ void check_ids(const PlanLookup& lookup, const Id* ids, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     const auto id = static_cast<int64_t>(ids[i]);
     if (id < limit && (id >= 0 || lookup.prunes)) continue;
-    throw ValueError(lookup.who, ": id ", id, " at position ", i, " is outside its table of ",
+    throw ValueError(lookup.caller, ": id ", id, " at position ", i, " is outside its table of ",
                      limit, " rows");
   }
 }
@@ -228,7 +228,8 @@ void check_weights(const PlanLookup& lookup, const TensorView& ids, const Tensor
   } else if (same) {
     same = std::equal(ids.indices, ids.indices + 2 * ids.values, weights.indices);
   }
-  if (!same) throw ValueError(lookup.who, ": weights must stand at the same positions as the ids");
+  if (!same)
+    throw ValueError(lookup.caller, ": weights must stand at the same positions as the ids");
 }
 
 }  // namespace
@@ -253,7 +254,7 @@ void LookupStep::check_entries(const PlanCall& call) const {
     for (const Entry& entry : *entries) {
       const TensorView& ids = call.view(entry.lookup.ids);
       if (entry.layout == Layout::kDense && ids.values != call.batch * entry.per_row) {
-        throw RuntimeError(entry.lookup.who, ": needs ", entry.per_row, " ids for each of ",
+        throw RuntimeError(entry.lookup.caller, ": needs ", entry.per_row, " ids for each of ",
                            call.batch, " rows, received ", ids.shape);
       }
       if (entry.lookup.weights) check_weights(entry.lookup, ids, call.view(*entry.lookup.weights));

@@ -203,7 +203,7 @@ std::optional<PlanValue> Planner::look_up(PlanLookup lookup) {
   const int64_t dim = lookup.table.dim(1);
   if (auto& tables = state_->int8_tables; tables && !lookup.scales) {
     Int8Table& table = (*tables)[lookup.table.id()];
-    if (!table) table = Int8Table(lookup.table, lookup.who);
+    if (!table) table = Int8Table(lookup.table, lookup.caller);
     lookup.int8 = table;
   }
   const PlanValue out = make_rows(is_dense ? row_shape(lookup.ids) + Shape{dim} : Shape{dim});

@@ -33,7 +33,8 @@ using PlanValues = Nest<PlanValue>;
 // of dense ids [batch, ...] side by side; of a ragged or sparse id tensor of rank 2, pooled by row.
 // Ids are int32 or int64.
 struct PlanLookup {
-  std::string who = {};  // begins the message about an id out of range: ": id 7 at position 2 ..."
+  std::string caller =
+      {};  // begins the message about an id out of range: ": id 7 at position 2 ..."
   Tensor table = {};
   Tensor scales = {};  // float32 [vocabulary], of an int8 table: an element is code / scale
   PlanValue ids = {};

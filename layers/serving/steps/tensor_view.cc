@@ -22,16 +22,16 @@ Tensor copied(const void* data, const Shape& shape, DType dtype) {
 }
 
 // What a view says of its size beside the shape, before anybody reads as much.
-void check_size(const std::string& who, const TensorView& view) {
+void check_size(const std::string& caller, const TensorView& view) {
   const Shape& shape = view.shape;
-  if (!shape.fully_defined()) throw ValueError(who, ": dimensions of ", shape, " are unknown");
+  if (!shape.fully_defined()) throw ValueError(caller, ": dimensions of ", shape, " are unknown");
   const auto check = [&](const char* what, int64_t needed, int64_t received) {
     if (received == needed) return;
-    throw ValueError(who, ": shape ", shape, " has ", needed, " ", what, ", but TensorView::", what,
-                     " is ", received);
+    throw ValueError(caller, ": shape ", shape, " has ", needed, " ", what,
+                     ", but TensorView::", what, " is ", received);
   };
   const auto check_count = [&](const char* what, int64_t received) {
-    if (received < 0) throw ValueError(who, ": TensorView::", what, " is ", received);
+    if (received < 0) throw ValueError(caller, ": TensorView::", what, " is ", received);
   };
   const int64_t rows = shape.rank() == 0 ? 0 : shape[0];
   switch (view.layout) {
@@ -47,34 +47,35 @@ void check_size(const std::string& who, const TensorView& view) {
   }
 }
 
-void check_ragged(const std::string& who, const TensorView& view) {
+void check_ragged(const std::string& caller, const TensorView& view) {
   const int64_t* const splits = view.row_splits;
-  if (splits == nullptr) throw ValueError(who, ": a ragged tensor needs row splits");
+  if (splits == nullptr) throw ValueError(caller, ": a ragged tensor needs row splits");
   if (splits[0] != 0 || splits[view.rows] != view.values) {
-    throw ValueError(who, ": row_splits must run from 0 to ", view.values, ", received ", splits[0],
-                     " to ", splits[view.rows]);
+    throw ValueError(caller, ": row_splits must run from 0 to ", view.values, ", received ",
+                     splits[0], " to ", splits[view.rows]);
   }
   const int64_t* const end = splits + view.rows + 1;
   if (const int64_t* const at = std::is_sorted_until(splits, end); at != end) {
-    throw ValueError(who, ": row_splits must not decrease, received ", *(at - 1), " before ", *at);
+    throw ValueError(caller, ": row_splits must not decrease, received ", *(at - 1), " before ",
+                     *at);
   }
 }
 
-void check_sparse(const std::string& who, const TensorView& view) {
+void check_sparse(const std::string& caller, const TensorView& view) {
   if (view.values > 0 && view.indices == nullptr) {
-    throw ValueError(who, ": a sparse tensor needs indices");
+    throw ValueError(caller, ": a sparse tensor needs indices");
   }
   const int rank = view.shape.rank();
   const int64_t* index = view.indices;
   for (int64_t i = 0; i < view.values; ++i, index += rank) {
     for (int axis = 0; axis < rank; ++axis) {
       if (index[axis] < 0 || index[axis] >= view.shape.dims()[axis]) {
-        throw ValueError(who, ": index ", index[axis], " of entry ", i, " lies outside dimension ",
-                         axis, " of ", view.shape);
+        throw ValueError(caller, ": index ", index[axis], " of entry ", i,
+                         " lies outside dimension ", axis, " of ", view.shape);
       }
     }
     if (i > 0 && std::lexicographical_compare(index, index + rank, index - rank, index)) {
-      throw ValueError(who, ": indices must be in row-major order, entry ", i, " is not");
+      throw ValueError(caller, ": indices must be in row-major order, entry ", i, " is not");
     }
   }
 }
@@ -125,25 +126,25 @@ TensorLike copy_of(const TensorView& view) {
   return copied(view.data, view.shape, view.dtype);
 }
 
-void check_view(const std::string& who, const TensorSpec& spec, const TensorView& view) {
+void check_view(const std::string& caller, const TensorSpec& spec, const TensorView& view) {
   if (view.layout != spec.layout) {
-    throw TypeError(who, " is ", name_of(spec.layout), ", received a ", name_of(view.layout),
+    throw TypeError(caller, " is ", name_of(spec.layout), ", received a ", name_of(view.layout),
                     " tensor");
   }
   if (view.dtype != spec.dtype) {
-    throw TypeError(who, " is ", spec.dtype, ", received ", view.dtype);
+    throw TypeError(caller, " is ", spec.dtype, ", received ", view.dtype);
   }
   const bool ragged = spec.layout == Layout::kRagged;
   const bool fits =
       ragged ? view.shape.rank() + 1 == spec.shape.rank() : compatible(spec.shape, view.shape);
   if (!fits) {
-    throw ValueError(who, " has shape ", spec.shape, ", received ", ragged ? "values of " : "",
+    throw ValueError(caller, " has shape ", spec.shape, ", received ", ragged ? "values of " : "",
                      view.shape);
   }
-  check_size(who, view);
-  if (view.data == nullptr && view.values > 0) throw ValueError(who, ": has no data");
-  if (ragged) check_ragged(who, view);
-  if (spec.layout == Layout::kSparse) check_sparse(who, view);
+  check_size(caller, view);
+  if (view.data == nullptr && view.values > 0) throw ValueError(caller, ": has no data");
+  if (ragged) check_ragged(caller, view);
+  if (spec.layout == Layout::kSparse) check_sparse(caller, view);
 }
 
 }  // namespace keel

@@ -43,7 +43,7 @@ TensorLike copy_of(const TensorView& view);
 // What a plan's input of this spec asks: TypeError for another layout or dtype; ValueError for
 // another shape, numbers of rows and values that are not those of the shape, null pointers, row
 // splits that do not run from 0 to the number of values, and indices outside the shape or not in
-// row-major order. `who` begins the messages.
-void check_view(const std::string& who, const TensorSpec& spec, const TensorView& view);
+// row-major order. `caller` begins the messages.
+void check_view(const std::string& caller, const TensorSpec& spec, const TensorView& view);
 
 }  // namespace keel

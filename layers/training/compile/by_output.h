@@ -46,29 +46,29 @@ class ByOutput {
   }
 
   // The value of each output, `otherwise` where a dict names no value for it. ValueError, naming
-  // `who`, for a list of another length and for names that no output has.
-  std::vector<T> resolve(const std::string& who, const std::vector<std::string>& outputs,
+  // `caller`, for a list of another length and for names that no output has.
+  std::vector<T> resolve(const std::string& caller, const std::vector<std::string>& outputs,
                          const T& otherwise) const {
     if (list_) {
       if (list_->size() == outputs.size()) return *list_;
-      throw ValueError(who, ": a list must have a value for each of the ", outputs.size(),
+      throw ValueError(caller, ": a list must have a value for each of the ", outputs.size(),
                        " outputs, received ", list_->size());
     }
     std::vector<T> out(outputs.size(), one_.value_or(otherwise));
     if (!dict_) return out;
-    for (const auto& [name, value] : *dict_) out[position(who, outputs, name)] = value;
+    for (const auto& [name, value] : *dict_) out[position(caller, outputs, name)] = value;
     return out;
   }
 
  private:
-  static size_t position(const std::string& who, const std::vector<std::string>& outputs,
+  static size_t position(const std::string& caller, const std::vector<std::string>& outputs,
                          const std::string& name) {
     std::string known;
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i] == name) return i;
       known += (i == 0 ? "" : ", ") + outputs[i];
     }
-    throw ValueError(who, ": no output '", name, "', the model has: ", known);
+    throw ValueError(caller, ": no output '", name, "', the model has: ", known);
   }
 
   std::optional<T> one_;

@@ -8,9 +8,9 @@
 namespace keel {
 
 Tensor class_weight_to_sample_weights(const Tensor& labels, const ClassWeight& weights,
-                                      const char* who) {
+                                      const char* caller) {
   if (labels.rank() != 1 && labels.rank() != 2) {
-    throw ValueError(who,
+    throw ValueError(caller,
                      ": class_weight needs labels [batch] or [batch, classes], received shape ",
                      labels.shape());
   }
@@ -30,18 +30,18 @@ Tensor class_weight_to_sample_weights(const Tensor& labels, const ClassWeight& w
   return out;
 }
 
-Tensors with_class_weights(const Tensors& batch, const ClassWeight& weights, const char* who) {
-  StepData data = unpack_x_y_sample_weight(batch, who);
+Tensors with_class_weights(const Tensors& batch, const ClassWeight& weights, const char* caller) {
+  StepData data = unpack_x_y_sample_weight(batch, caller);
   if (given(data.sample_weight)) {
-    throw ValueError(who, ": received both class_weight and sample weights");
+    throw ValueError(caller, ": received both class_weight and sample weights");
   }
   const std::vector<TensorLike> labels = flatten(data.y);
   if (labels.size() != 1) {
-    throw ValueError(who, ": class_weight is for models of one output, received labels ",
+    throw ValueError(caller, ": class_weight is for models of one output, received labels ",
                      data.y.structure());
   }
-  data.sample_weight = class_weight_to_sample_weights(labels[0].tensor(), weights, who);
-  return pack_x_y_sample_weight(data, who);
+  data.sample_weight = class_weight_to_sample_weights(labels[0].tensor(), weights, caller);
+  return pack_x_y_sample_weight(data, caller);
 }
 
 }  // namespace keel

@@ -56,7 +56,7 @@ void CompiledLoss::resolve(const std::vector<std::string>& outputs) {
   outputs_ = outputs;
 }
 
-std::vector<CompiledLoss::Term> CompiledLoss::shares(const char* who,
+std::vector<CompiledLoss::Term> CompiledLoss::shares(const char* caller,
                                                      std::span<const Tensor> labels,
                                                      std::span<const Tensor> predictions,
                                                      std::span<const Tensor> weights,
@@ -65,8 +65,8 @@ std::vector<CompiledLoss::Term> CompiledLoss::shares(const char* who,
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (!by_output_[i]) continue;
     if (!labels[i]) {
-      throw ValueError(who, ": output '", outputs_[i], "' has a loss, but the data has no labels ",
-                       "for it");
+      throw ValueError(caller, ": output '", outputs_[i],
+                       "' has a loss, but the data has no labels ", "for it");
     }
     out.push_back(
         {.output = outputs_[i],

@@ -30,14 +30,14 @@ class CompiledLoss {
   // the global batch. Masks of predictions multiply the sample weights; where the loss is divided
   // by the number of samples, the masked ones are not among them. Labels, predictions and weights
   // are by output; a weight may be empty. Collective over the replicas if a prediction has a mask,
-  // or for reduction "mean_with_sample_weight". ValueError, naming `who` and the output, for an
+  // or for reduction "mean_with_sample_weight". ValueError, naming `caller` and the output, for an
   // output that has a loss and no labels.
   struct Term {
     std::string output;
     double weight = 1;  // of the sum
     Tensor share;
   };
-  std::vector<Term> shares(const char* who, std::span<const Tensor> labels,
+  std::vector<Term> shares(const char* caller, std::span<const Tensor> labels,
                            std::span<const Tensor> predictions, std::span<const Tensor> weights,
                            const GlobalBatch& batch) const;
 

@@ -40,8 +40,8 @@ void CompiledMetrics::resolve(const std::vector<std::string>& outputs) {
   std::vector<Entry> entries;
   Names names;
   for (const bool weighted : {false, true}) {
-    const std::string who = str("Model.compile, ", weighted ? "weighted_" : "", "metrics");
-    const auto lists = (weighted ? weighted_ : metrics_).resolve(who, outputs);
+    const std::string caller = str("Model.compile, ", weighted ? "weighted_" : "", "metrics");
+    const auto lists = (weighted ? weighted_ : metrics_).resolve(caller, outputs);
     for (size_t i = 0; i < lists.size(); ++i) {
       const std::string prefix = outputs.size() == 1 ? "" : outputs[i] + "_";
       for (const MetricArgument& metric : lists[i]) {
@@ -56,13 +56,13 @@ void CompiledMetrics::resolve(const std::vector<std::string>& outputs) {
   outputs_ = outputs;
 }
 
-void CompiledMetrics::update(const char* who, std::span<const Tensor> labels,
+void CompiledMetrics::update(const char* caller, std::span<const Tensor> labels,
                              std::span<const Tensor> predictions,
                              std::span<const Tensor> weights) const {
   for (const Entry& entry : entries_) {
     const size_t i = entry.output;
     if (!labels[i]) {
-      throw ValueError(who, ": output '", outputs_[i],
+      throw ValueError(caller, ": output '", outputs_[i],
                        "' has a metric, but the data has no labels ", "for it");
     }
     entry.metric->update_state(labels[i], predictions[i], entry.weighted ? weights[i] : Tensor());

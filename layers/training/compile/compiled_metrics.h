@@ -20,9 +20,9 @@ class CompiledMetrics {
   void resolve(const std::vector<std::string>& outputs);
 
   // Tensors are by output; a weight may be empty. Outputs without labels must have no metric
-  // (ValueError, naming `who`).
-  void update(const char* who, std::span<const Tensor> labels, std::span<const Tensor> predictions,
-              std::span<const Tensor> weights) const;
+  // (ValueError, naming `caller`).
+  void update(const char* caller, std::span<const Tensor> labels,
+              std::span<const Tensor> predictions, std::span<const Tensor> weights) const;
 
   // All of them, those that see sample weights last.
   std::vector<MetricHandle> all() const;

@@ -41,12 +41,12 @@ List MetricsArgument::all() const {
   return out;
 }
 
-std::vector<List> MetricsArgument::resolve(const std::string& who,
+std::vector<List> MetricsArgument::resolve(const std::string& caller,
                                            const std::vector<std::string>& outputs) const {
-  if (!flat_ || flat_->empty()) return by_output_.resolve(who, outputs, {});
+  if (!flat_ || flat_->empty()) return by_output_.resolve(caller, outputs, {});
   if (outputs.size() == 1) return {*flat_};
   if (flat_->size() != outputs.size()) {
-    throw ValueError(who, ": a list of metrics must have one for each of the ", outputs.size(),
+    throw ValueError(caller, ": a list of metrics must have one for each of the ", outputs.size(),
                      " outputs, received ", flat_->size(), "; name the outputs in a dict instead");
   }
   std::vector<List> out;

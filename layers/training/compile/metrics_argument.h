@@ -25,8 +25,9 @@ class MetricsArgument {
 
   // Those of all outputs together.
   List all() const;
-  // Of each output. ValueError, naming `who`, for lists of another length and unknown names.
-  std::vector<List> resolve(const std::string& who, const std::vector<std::string>& outputs) const;
+  // Of each output. ValueError, naming `caller`, for lists of another length and unknown names.
+  std::vector<List> resolve(const std::string& caller,
+                            const std::vector<std::string>& outputs) const;
   // As Keras's files have it; null without metrics.
   Config config() const;
   static MetricsArgument from_config(const Config& config);

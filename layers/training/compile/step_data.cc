@@ -19,11 +19,11 @@ bool given(const Tensors& tensors) {
   return tensors.leaf().layout() != Layout::kDense || tensors.leaf().tensor();
 }
 
-StepData unpack_x_y_sample_weight(const Tensors& element, const char* who) {
+StepData unpack_x_y_sample_weight(const Tensors& element, const char* caller) {
   if (!element.is_sequence()) return {.x = element};
   const auto& items = element.items();
   if (items.empty() || items.size() > 3) {
-    throw ValueError(who, ": batches must be x, (x, y) or (x, y, sample_weight), received ",
+    throw ValueError(caller, ": batches must be x, (x, y) or (x, y, sample_weight), received ",
                      element.structure());
   }
   StepData out{.x = items[0]};
@@ -32,10 +32,10 @@ StepData unpack_x_y_sample_weight(const Tensors& element, const char* who) {
   return out;
 }
 
-Tensors pack_x_y_sample_weight(const StepData& data, const char* who) {
+Tensors pack_x_y_sample_weight(const StepData& data, const char* caller) {
   if (!given(data.y)) {
     if (given(data.sample_weight)) {
-      throw ValueError(who, ": sample_weight needs labels to weight");
+      throw ValueError(caller, ": sample_weight needs labels to weight");
     }
     return Tensors::tuple({data.x});
   }
@@ -49,12 +49,12 @@ int64_t rows_of(const StepData& data) {
 }
 
 std::vector<Tensor> match_outputs(const Tensors& given_tensors, const Tensors& outputs,
-                                  const std::vector<std::string>& names, const char* who,
+                                  const std::vector<std::string>& names, const char* caller,
                                   const char* what) {
   std::vector<Tensor> out(names.size());
   if (!given(given_tensors)) return out;
   const auto refuse = [&] {
-    throw ValueError(who, ": the ", what, " must be structured like the model's outputs, ",
+    throw ValueError(caller, ": the ", what, " must be structured like the model's outputs, ",
                      outputs.structure(), ", or be a dict of its outputs' names, ", joined(names),
                      "; received ", given_tensors.structure());
   };

@@ -15,20 +15,20 @@ struct StepData {
 };
 
 // An element of a dataset: x alone (a tensor or a dict), or a list or tuple of x, y and
-// sample_weight, of which the last may be left out. ValueError, naming `who`, for another number of
-// items.
-StepData unpack_x_y_sample_weight(const Tensors& element, const char* who = "Model");
-// The tuple of those that are given. ValueError, naming `who`, for weights without labels.
-Tensors pack_x_y_sample_weight(const StepData& data, const char* who = "Model");
+// sample_weight, of which the last may be left out. ValueError, naming `caller`, for another number
+// of items.
+StepData unpack_x_y_sample_weight(const Tensors& element, const char* caller = "Model");
+// The tuple of those that are given. ValueError, naming `caller`, for weights without labels.
+Tensors pack_x_y_sample_weight(const StepData& data, const char* caller = "Model");
 
 // Rows of the labels, or else of x.
 int64_t rows_of(const StepData& data);
 
 // `given_tensors`, labels or weights, for each output of a model, by position: a leaf for the only
 // output, a list by position, a dict by `names`, or the structure of the outputs. Outputs that a
-// dict lacks have an empty tensor. ValueError, naming `who` and `what`, if that does not fit.
+// dict lacks have an empty tensor. ValueError, naming `caller` and `what`, if that does not fit.
 std::vector<Tensor> match_outputs(const Tensors& given_tensors, const Tensors& outputs,
-                                  const std::vector<std::string>& names, const char* who,
+                                  const std::vector<std::string>& names, const char* caller,
                                   const char* what);
 
 }  // namespace keel

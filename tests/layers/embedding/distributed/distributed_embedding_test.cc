@@ -556,9 +556,9 @@ TEST(DistributedEmbeddingTest, IdsBeyondLimitsAreErrorsOrCounted) {
     const IdStatistics statistics = layer->id_statistics().at("items");
     EXPECT_EQ(statistics.dropped_ids, drops ? 2 : 0) << "one in each replica";
     EXPECT_EQ(statistics.max_ids_per_partition, drops ? 3 : 0);
-    ASSERT_EQ(layer->notes().size(), drops ? 1U : 0U);
+    ASSERT_EQ(layer->training_notices().size(), drops ? 1U : 0U);
     if (drops) {
-      EXPECT_TRUE(contains(layer->notes()[0], "2 ids of table 'items'"));
+      EXPECT_TRUE(contains(layer->training_notices()[0], "2 ids of table 'items'"));
     }
   }
 }
