@@ -110,7 +110,7 @@ Tensor dot_interaction(const std::vector<Tensor>& features, bool self_interactio
 // params[ids] along axis 0: ids [...] -> [..., dims of a row]. Gradient: IndexedSlices.
 Tensor gather(const Tensor& params, const Tensor& ids);
 // Rows of int8 codes [rows, dim] with a float32 scale each [rows], as floats: codes[id] /
-// scales[id] (framework/quantizers.h), ids [...] -> [..., dim]. No gradient.
+// scales[id] (framework/internal/quantizers.h), ids [...] -> [..., dim]. No gradient.
 Tensor gather_quantized(const Tensor& codes, const Tensor& scales, const Tensor& ids);
 // Rows pooled per sample of a ragged batch: ids [n], row_splits int64 [batch + 1] -> [batch, dim];
 // `weights` float32 [n], or an empty handle for ones. kSum, kMean and kSqrtN divide by 1, sum of w

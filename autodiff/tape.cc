@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include <keel/autodiff/ops.h>
-#include <keel/framework/base/hash_map.h>
+#include <keel/framework/base/internal/hash_map.h>
 #include <keel/framework/base/profile.h>
 #include <keel/framework/matmul_precision.h>
 

@@ -4,11 +4,11 @@
 #include <atomic>
 #include <utility>
 
+#include <keel/autodiff/internal/tree_sum.h>
+#include <keel/autodiff/internal/variable_snapshot.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
-#include <keel/autodiff/tree_sum.h>
-#include <keel/autodiff/variable_snapshot.h>
 
 namespace keel {
 namespace {

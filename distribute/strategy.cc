@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include <keel/autodiff/internal/tree_sum.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
-#include <keel/autodiff/tree_sum.h>
-#include <keel/distribute/gather_tensors.h>
+#include <keel/distribute/internal/gather_tensors.h>
 
 namespace keel::distribute {
 

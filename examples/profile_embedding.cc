@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <keel/layers/embedding/v1/lookup_statistics.h>
-#include <keel/layers/visualization/text_table.h>
+#include <keel/layers/visualization/internal/text_table.h>
 
 using namespace keel;
 

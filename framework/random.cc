@@ -8,7 +8,7 @@
 
 #include <keel/framework/base/errors.h>
 #include <keel/framework/base/parallel.h>
-#include <keel/framework/math.h>
+#include <keel/framework/internal/math.h>
 
 namespace keel {
 namespace {

@@ -8,7 +8,7 @@
 #include <ostream>
 #include <string>
 
-#include <keel/framework/base/allocator.h>
+#include <keel/framework/base/internal/allocator.h>
 #include <keel/framework/base/parallel.h>
 
 namespace keel {

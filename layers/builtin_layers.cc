@@ -1,4 +1,4 @@
-#include <keel/layers/keras_keys.h>
+#include <keel/layers/internal/keras_keys.h>
 #include <keel/layers/registry.h>
 
 // Every layer and model that files may name. A new layer is a header, a source with

@@ -5,9 +5,9 @@
 #include <keel/autodiff/autocast.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/framework/base/memory_error.h>
-#include <keel/layers/activity_loss_scale.h>
-#include <keel/layers/naming.h>
+#include <keel/framework/base/internal/memory_error.h>
+#include <keel/layers/internal/activity_loss_scale.h>
+#include <keel/layers/internal/naming.h>
 
 namespace keel {
 namespace {

@@ -4,10 +4,10 @@
 #include <cctype>
 #include <utility>
 
+#include <keel/autodiff/internal/variable_snapshot.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
-#include <keel/autodiff/variable_snapshot.h>
 #include <keel/distribute/strategy.h>
 #include <keel/framework/base/profile.h>
 #include <keel/framework/device.h>

@@ -4,14 +4,14 @@
 #include <map>
 
 #include <keel/autodiff/tape.h>
-#include <keel/framework/quantizers.h>
+#include <keel/framework/internal/quantizers.h>
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/registry.h>
 #include <keel/savedmodel/keras/for_keras.h>
-#include <keel/savedmodel/keras/model_weights.h>
-#include <keel/savedmodel/keras/node_results.h>
+#include <keel/savedmodel/keras/internal/model_weights.h>
+#include <keel/savedmodel/keras/internal/node_results.h>
 
 namespace keel {
 namespace {

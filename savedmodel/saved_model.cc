@@ -2,16 +2,16 @@
 
 #include <filesystem>
 
-#include <keel/distribute/run_collectively.h>
-#include <keel/framework/base/atomic_file.h>
+#include <keel/distribute/internal/run_collectively.h>
+#include <keel/framework/base/internal/atomic_file.h>
 #include <keel/savedmodel/int8_tables.h>
 #include <keel/savedmodel/keras/for_keras.h>
-#include <keel/savedmodel/keras/keras_archive.h>
-#include <keel/savedmodel/keras/keras_h5.h>
-#include <keel/savedmodel/keras/keras_weights_h5.h>
-#include <keel/savedmodel/keras/legacy_weights.h>
-#include <keel/savedmodel/keras/model_weights.h>
-#include <keel/savedmodel/keras/signature_files.h>
+#include <keel/savedmodel/keras/internal/keras_archive.h>
+#include <keel/savedmodel/keras/internal/keras_h5.h>
+#include <keel/savedmodel/keras/internal/keras_weights_h5.h>
+#include <keel/savedmodel/keras/internal/legacy_weights.h>
+#include <keel/savedmodel/keras/internal/model_weights.h>
+#include <keel/savedmodel/keras/internal/signature_files.h>
 
 namespace keel {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
-#include <keel/autodiff/ops/internal.h>
+#include <keel/autodiff/ops/ops_internal.h>
 
 namespace keel {
 namespace {

@@ -3,7 +3,7 @@
 #include <keel/autodiff/autocast.h>
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
-#include <keel/autodiff/ops/internal.h>
+#include <keel/autodiff/ops/ops_internal.h>
 #include <keel/framework/kernels/gemm/dense_gradient.h>
 #include <keel/framework/kernels/gemm/gemm_bf16.h>
 

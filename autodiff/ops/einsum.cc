@@ -5,7 +5,7 @@
 #include <keel/autodiff/autocast.h>
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
-#include <keel/autodiff/ops/internal.h>
+#include <keel/autodiff/ops/ops_internal.h>
 #include <keel/autodiff/tape.h>
 
 namespace keel {

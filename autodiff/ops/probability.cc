@@ -5,8 +5,8 @@
 
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
-#include <keel/autodiff/ops/internal.h>
-#include <keel/framework/math.h>
+#include <keel/autodiff/ops/ops_internal.h>
+#include <keel/framework/internal/math.h>
 
 namespace keel {
 namespace {

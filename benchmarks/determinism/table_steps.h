@@ -14,7 +14,7 @@
 #include <vector>
 
 #include <keel/distribute/embedding/engine.h>
-#include <keel/distribute/embedding/table_shard.h>
+#include <keel/distribute/embedding/internal/table_shard.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 
 #include "benchmarks/determinism/order.h"

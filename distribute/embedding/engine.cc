@@ -6,7 +6,7 @@
 
 #include <keel/distribute/embedding/engine_internal.h>
 #include <keel/distribute/embedding/optimization_parameters_internal.h>
-#include <keel/framework/base/memory_error.h>
+#include <keel/framework/base/internal/memory_error.h>
 #include <keel/framework/base/profile.h>
 #include <keel/framework/kernels/embedding/id_range.h>
 

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include <keel/distribute/embedding/background_worker.h>
 #include <keel/distribute/embedding/engine.h>
-#include <keel/distribute/embedding/remote_rows.h>
-#include <keel/distribute/embedding/row_gradient_list.h>
-#include <keel/distribute/embedding/row_gradients.h>
-#include <keel/distribute/embedding/table_shard.h>
+#include <keel/distribute/embedding/internal/background_worker.h>
+#include <keel/distribute/embedding/internal/remote_rows.h>
+#include <keel/distribute/embedding/internal/row_gradient_list.h>
+#include <keel/distribute/embedding/internal/row_gradients.h>
+#include <keel/distribute/embedding/internal/table_shard.h>
 
 namespace keel::distribute {
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <keel/distribute/embedding/bloom_filter.h>
 #include <keel/distribute/embedding/engine_internal.h>
+#include <keel/distribute/embedding/internal/bloom_filter.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/base/profile.h>
 

@@ -7,15 +7,15 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
+#include <keel/distribute/internal/run_collectively.h>
 #include <keel/distribute/process_group.h>
-#include <keel/distribute/run_collectively.h>
-#include <keel/framework/base/atomic_file.h>
+#include <keel/framework/base/internal/atomic_file.h>
 #include <keel/framework/base/termination.h>
-#include <keel/layers/layer_state.h>
+#include <keel/layers/internal/layer_state.h>
 #include <keel/layers/losses/crossentropy.h>
 #include <keel/layers/metrics/confusion/auc.h>
 #include <keel/layers/metrics/crossentropy.h>
-#include <keel/layers/training/terminal_progress.h>
+#include <keel/layers/training/internal/terminal_progress.h>
 #include <keel/optimizers/adam.h>
 #include <keel/optimizers/registry.h>
 

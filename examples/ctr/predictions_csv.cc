@@ -5,7 +5,7 @@
 #include <ostream>
 #include <sstream>
 
-#include <keel/framework/base/atomic_file.h>
+#include <keel/framework/base/internal/atomic_file.h>
 
 namespace keel::examples {
 

@@ -1,7 +1,7 @@
 // Loads a model from an HDF5 file and predicts the rows of a CSV file.
 #include <iostream>
 
-#include <keel/framework/base/atomic_file.h>
+#include <keel/framework/base/internal/atomic_file.h>
 #include <keel/framework/data/csv/csv.h>
 #include <keel/layers/ctr/ctr_schema.h>
 #include <keel/layers/functional/functional.h>

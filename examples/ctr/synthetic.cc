@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <keel/framework/base/errors.h>
-#include <keel/framework/math.h>
+#include <keel/framework/internal/math.h>
 #include <keel/framework/random.h>
 
 namespace keel::examples {

@@ -8,11 +8,11 @@
 #include <iostream>
 #include <string_view>
 
-#include <keel/distribute/run_collectively.h>
+#include <keel/distribute/internal/run_collectively.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
-#include <keel/framework/base/atomic_file.h>
+#include <keel/framework/base/internal/atomic_file.h>
+#include <keel/framework/base/internal/temporary_file.h>
 #include <keel/framework/base/parallel.h>
-#include <keel/framework/base/temporary_file.h>
 #include <keel/framework/base/termination.h>
 #include <keel/layers/metrics/accuracy.h>
 #include <keel/savedmodel/saved_model.h>

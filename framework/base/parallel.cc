@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <vector>
 
-#include <keel/framework/base/cpu_quota.h>
 #include <keel/framework/base/errors.h>
+#include <keel/framework/base/internal/cpu_quota.h>
 
 namespace keel {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include <keel/framework/data/stage.h>
+#include <keel/framework/data/internal/stage.h>
 
 namespace keel::data {
 namespace {

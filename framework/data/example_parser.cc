@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <keel/framework/base/parallel.h>
-#include <keel/framework/data/example_wire.h>
+#include <keel/framework/data/internal/example_wire.h>
 
 namespace keel::data {
 namespace {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include <keel/framework/data/stage.h>
+#include <keel/framework/data/internal/stage.h>
 
 namespace keel::data {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <limits>
 
-#include <keel/framework/data/stage.h>
+#include <keel/framework/data/internal/stage.h>
 
 namespace keel::data {
 namespace {

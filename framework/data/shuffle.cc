@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <keel/framework/data/stage.h>
+#include <keel/framework/data/internal/stage.h>
 #include <keel/framework/random.h>
 
 namespace keel::data {

@@ -1,7 +1,7 @@
 // Where elements come from: tensors in memory and the user's generators.
 #include <algorithm>
 
-#include <keel/framework/data/stage.h>
+#include <keel/framework/data/internal/stage.h>
 
 namespace keel::data {
 namespace {

@@ -7,10 +7,10 @@
 #include <exception>
 #include <utility>
 
-#include <keel/framework/base/crc32c.h>
 #include <keel/framework/base/errors.h>
-#include <keel/framework/base/unpack_limit.h>
-#include <keel/framework/data/compressed_file.h>
+#include <keel/framework/base/internal/crc32c.h>
+#include <keel/framework/base/internal/unpack_limit.h>
+#include <keel/framework/data/internal/compressed_file.h>
 
 namespace keel::data {
 namespace {

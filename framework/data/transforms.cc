@@ -3,7 +3,7 @@
 #include <exception>
 #include <utility>
 
-#include <keel/framework/data/stage.h>
+#include <keel/framework/data/internal/stage.h>
 
 namespace keel::data {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <keel/framework/base/allocator.h>
+#include <keel/framework/base/internal/allocator.h>
 
 namespace keel::kernels {
 

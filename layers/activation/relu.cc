@@ -1,7 +1,7 @@
 #include <keel/layers/activation/relu.h>
 
 #include <keel/layers/activations.h>
-#include <keel/layers/cast.h>
+#include <keel/layers/internal/cast.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>
 

@@ -1,6 +1,6 @@
 #include <keel/layers/activation/softmax.h>
 
-#include <keel/layers/cast.h>
+#include <keel/layers/internal/cast.h>
 #include <keel/layers/registry.h>
 
 namespace keel {

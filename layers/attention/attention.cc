@@ -1,7 +1,7 @@
 #include <keel/layers/attention/attention.h>
 
-#include <keel/layers/attention/attention_inputs.h>
-#include <keel/layers/cast.h>
+#include <keel/layers/attention/internal/attention_inputs.h>
+#include <keel/layers/internal/cast.h>
 #include <keel/layers/registry.h>
 
 namespace keel {

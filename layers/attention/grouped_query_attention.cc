@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include <keel/autodiff/ops.h>
-#include <keel/layers/attention/heads.h>
+#include <keel/layers/attention/internal/heads.h>
+#include <keel/layers/internal/variable_paths.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/variable_paths.h>
 
 namespace keel {
 

@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include <keel/layers/attention/heads.h>
-#include <keel/layers/cast.h>
+#include <keel/layers/attention/internal/heads.h>
+#include <keel/layers/internal/cast.h>
+#include <keel/layers/internal/variable_paths.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/variable_paths.h>
 
 namespace keel {
 

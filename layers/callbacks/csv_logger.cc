@@ -2,7 +2,7 @@
 
 #include <keel/distribute/process_group.h>
 #include <keel/framework/base/errors.h>
-#include <keel/layers/training/number_text.h>
+#include <keel/layers/training/internal/number_text.h>
 
 namespace keel {
 void CSVLoggerCallback::on_train_begin() {

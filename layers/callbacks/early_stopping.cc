@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include <keel/layers/layer_state.h>
+#include <keel/layers/internal/layer_state.h>
 #include <keel/layers/training/model.h>
 
 namespace keel {

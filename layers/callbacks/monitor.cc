@@ -6,7 +6,7 @@
 
 #include <keel/distribute/process_group.h>
 #include <keel/framework/base/errors.h>
-#include <keel/layers/naming.h>
+#include <keel/layers/internal/naming.h>
 #include <keel/layers/training/model.h>
 
 namespace keel {

@@ -2,7 +2,7 @@
 
 #include <keel/distribute/process_group.h>
 #include <keel/layers/callbacks/monitor.h>
-#include <keel/layers/layer_state.h>
+#include <keel/layers/internal/layer_state.h>
 #include <keel/layers/training/model.h>
 
 namespace keel {

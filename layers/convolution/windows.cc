@@ -5,7 +5,7 @@
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
 #include <keel/framework/base/parallel.h>
-#include <keel/layers/data_format.h>
+#include <keel/layers/internal/data_format.h>
 
 namespace keel {
 namespace {

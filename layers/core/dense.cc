@@ -1,6 +1,6 @@
 #include <keel/layers/core/dense.h>
 
-#include <keel/layers/cast.h>
+#include <keel/layers/internal/cast.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>
 

@@ -4,7 +4,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/framework/quantizers.h>
+#include <keel/framework/internal/quantizers.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>
 

@@ -37,10 +37,10 @@ struct EmbeddingOptions {
 // unless a regularizer or constraint reads them all.
 // ValueError for an id outside [0, input_dim).
 //
-// A table may be in int8 with a scale for each row, as Keras quantizes it (framework/quantizers.h):
-// a quarter of the memory and of the files. A row is codes / scale; nothing trains it. Such a layer
-// comes of quantize("int8"), and of the policy "int8_from_float32", which files of it have: it then
-// has no table of floats at any time.
+// A table may be in int8 with a scale for each row, as Keras quantizes it
+// (framework/internal/quantizers.h): a quarter of the memory and of the files. A row is codes /
+// scale; nothing trains it. Such a layer comes of quantize("int8"), and of the policy
+// "int8_from_float32", which files of it have: it then has no table of floats at any time.
 class EmbeddingLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "Embedding";

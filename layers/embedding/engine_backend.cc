@@ -2,7 +2,7 @@
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/framework/base/parallel.h>
-#include <keel/layers/embedding/backend.h>
+#include <keel/layers/embedding/internal/backend.h>
 #include <keel/layers/embedding/tables/bags.h>
 
 namespace keel {

@@ -1,7 +1,7 @@
 #include <keel/layers/embedding/partial_tpu_embedding.h>
 
-#include <keel/layers/embedding/tables/feature_format.h>
 #include <keel/layers/embedding/tables/host_lookup.h>
+#include <keel/layers/embedding/tables/internal/feature_format.h>
 #include <keel/layers/registry.h>
 
 namespace keel {

@@ -2,7 +2,7 @@
 
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/strategy.h>
-#include <keel/layers/embedding/backend.h>
+#include <keel/layers/embedding/internal/backend.h>
 #include <keel/layers/embedding/tables/host_lookup.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include <keel/layers/embedding/tables/feature_format.h>
+#include <keel/layers/embedding/tables/internal/feature_format.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 
 namespace keel {

@@ -1,5 +1,5 @@
 #include <keel/distribute/strategy.h>
-#include <keel/layers/embedding/backend.h>
+#include <keel/layers/embedding/internal/backend.h>
 
 namespace keel {
 

@@ -5,8 +5,8 @@
 #include <set>
 #include <unordered_map>
 
-#include <keel/layers/functional/functional_order.h>
-#include <keel/layers/naming.h>
+#include <keel/layers/functional/internal/functional_order.h>
+#include <keel/layers/internal/naming.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>
 

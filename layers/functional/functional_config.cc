@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include <keel/layers/functional/functional.h>
-#include <keel/layers/functional/keras_calls.h>
+#include <keel/layers/functional/internal/keras_calls.h>
 #include <keel/layers/registry.h>
 
 namespace keel {

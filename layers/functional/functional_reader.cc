@@ -4,9 +4,9 @@
 #include <set>
 
 #include <keel/layers/functional/functional.h>
-#include <keel/layers/functional/functional_nodes.h>
-#include <keel/layers/functional/functional_operators.h>
-#include <keel/layers/keras_keys.h>
+#include <keel/layers/functional/internal/functional_nodes.h>
+#include <keel/layers/functional/internal/functional_operators.h>
+#include <keel/layers/internal/keras_keys.h>
 #include <keel/layers/registry.h>
 
 namespace keel {

@@ -1,7 +1,7 @@
 #include <mutex>
 
+#include <keel/layers/internal/naming.h>
 #include <keel/layers/losses/loss.h>
-#include <keel/layers/naming.h>
 
 // Every loss that files may name. A new loss is a header, a source with
 // KEEL_REGISTER(Loss, MyLoss), a test, and a line here.

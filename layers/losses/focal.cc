@@ -2,7 +2,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/framework/config/registry.h>
-#include <keel/layers/losses/probabilities.h>
+#include <keel/layers/losses/internal/probabilities.h>
 
 namespace keel {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/framework/config/registry.h>
-#include <keel/layers/losses/item_lists.h>
+#include <keel/layers/losses/internal/item_lists.h>
 
 namespace keel {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/framework/config/registry.h>
-#include <keel/layers/losses/item_lists.h>
-#include <keel/layers/naming.h>
+#include <keel/layers/internal/naming.h>
+#include <keel/layers/losses/internal/item_lists.h>
 
 namespace keel {
 namespace {

@@ -1,9 +1,9 @@
 #include <keel/layers/merging/dot.h>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/internal/unit_length.h>
 #include <keel/layers/merging/merge.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/unit_length.h>
 
 namespace keel {
 namespace {

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <mutex>
 
+#include <keel/layers/internal/naming.h>
 #include <keel/layers/losses/loss.h>
 #include <keel/layers/metrics/mean.h>
-#include <keel/layers/naming.h>
 
 // Every metric that files may name. A new metric is a header, a source with
 // KEEL_REGISTER(Metric, MyMetric), a test, and a line here.

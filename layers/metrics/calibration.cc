@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include <keel/framework/config/registry.h>
-#include <keel/framework/math.h>
+#include <keel/framework/internal/math.h>
 
 namespace keel {
 namespace {

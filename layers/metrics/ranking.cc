@@ -5,8 +5,8 @@
 
 #include <keel/autodiff/replica_context.h>
 #include <keel/framework/config/registry.h>
-#include <keel/framework/math.h>
-#include <keel/layers/naming.h>
+#include <keel/framework/internal/math.h>
+#include <keel/layers/internal/naming.h>
 
 namespace keel {
 namespace {

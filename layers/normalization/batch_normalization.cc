@@ -1,7 +1,7 @@
 #include <keel/layers/normalization/batch_normalization.h>
 
 #include <keel/autodiff/tape.h>
-#include <keel/layers/cast.h>
+#include <keel/layers/internal/cast.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>
 

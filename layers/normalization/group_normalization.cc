@@ -3,7 +3,7 @@
 #include <limits>
 
 #include <keel/layers/axes.h>
-#include <keel/layers/cast.h>
+#include <keel/layers/internal/cast.h>
 #include <keel/layers/registry.h>
 
 namespace keel {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <keel/layers/cast.h>
+#include <keel/layers/internal/cast.h>
 #include <keel/layers/registry.h>
 
 namespace keel {

@@ -6,7 +6,7 @@
 
 #include <keel/autodiff/tape.h>
 #include <keel/framework/data/dataset.h>
-#include <keel/layers/cast.h>
+#include <keel/layers/internal/cast.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>
 

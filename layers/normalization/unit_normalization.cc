@@ -1,8 +1,8 @@
 #include <keel/layers/normalization/unit_normalization.h>
 
-#include <keel/layers/cast.h>
+#include <keel/layers/internal/cast.h>
+#include <keel/layers/internal/unit_length.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/unit_length.h>
 
 namespace keel {
 

@@ -1,7 +1,7 @@
 #include <keel/layers/pooling/global_max_pooling1d.h>
 
-#include <keel/layers/cast.h>
-#include <keel/layers/data_format.h>
+#include <keel/layers/internal/cast.h>
+#include <keel/layers/internal/data_format.h>
 #include <keel/layers/registry.h>
 
 namespace keel {

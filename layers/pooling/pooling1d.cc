@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include <keel/layers/cast.h>
-#include <keel/layers/data_format.h>
+#include <keel/layers/internal/cast.h>
+#include <keel/layers/internal/data_format.h>
 
 namespace keel {
 

@@ -7,9 +7,9 @@
 #include <ranges>
 
 #include <keel/autodiff/ops.h>
-#include <keel/framework/base/hash_map.h>
+#include <keel/framework/base/internal/hash_map.h>
 #include <keel/framework/base/parallel.h>
-#include <keel/framework/math.h>
+#include <keel/framework/internal/math.h>
 #include <keel/layers/preprocessing/integer_lookup.h>
 #include <keel/layers/preprocessing/string_lookup.h>
 #include <keel/layers/registry.h>

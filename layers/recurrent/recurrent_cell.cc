@@ -1,6 +1,6 @@
 #include <keel/layers/recurrent/recurrent_cell.h>
 
-#include <keel/layers/cast.h>
+#include <keel/layers/internal/cast.h>
 
 namespace keel {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include <keel/autodiff/tape.h>
-#include <keel/layers/cast.h>
-#include <keel/layers/variable_paths.h>
+#include <keel/layers/internal/cast.h>
+#include <keel/layers/internal/variable_paths.h>
 
 namespace keel {
 namespace {

@@ -1,7 +1,7 @@
 #include <keel/layers/reshaping/flatten.h>
 
 #include <keel/autodiff/ops.h>
-#include <keel/layers/data_format.h>
+#include <keel/layers/internal/data_format.h>
 #include <keel/layers/registry.h>
 #include <keel/layers/serving/steps/planner.h>
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
-#include <keel/layers/cast.h>
+#include <keel/layers/internal/cast.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/retrieval/top_candidates.h>
+#include <keel/layers/retrieval/internal/top_candidates.h>
 
 namespace keel {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include <keel/framework/base/parallel.h>
-#include <keel/layers/serving/steps/plan_state.h>
-#include <keel/layers/serving/steps/workspace.h>
+#include <keel/layers/serving/steps/internal/plan_state.h>
+#include <keel/layers/serving/steps/internal/workspace.h>
 
 namespace keel {
 namespace {

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include <keel/framework/base/atomic_file.h>
 #include <keel/framework/base/errors.h>
-#include <keel/layers/training/number_text.h>
+#include <keel/framework/base/internal/atomic_file.h>
+#include <keel/layers/training/internal/number_text.h>
 
 namespace keel {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include <keel/layers/training/compile/compile_config.h>
-#include <keel/layers/training/loop.h>
-#include <keel/layers/training/predict_step.h>
+#include <keel/layers/training/compile/internal/compile_config.h>
+#include <keel/layers/training/internal/loop.h>
+#include <keel/layers/training/internal/predict_step.h>
 
 namespace keel {
 namespace {

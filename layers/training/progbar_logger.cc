@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include <keel/distribute/process_group.h>
-#include <keel/layers/training/terminal_progress.h>
+#include <keel/layers/training/internal/terminal_progress.h>
 
 namespace keel {
 namespace {

@@ -9,11 +9,11 @@
 #include <sys/wait.h>
 
 #include <keel/distribute/process_group.h>
-#include <keel/framework/base/atomic_file.h>
+#include <keel/framework/base/internal/atomic_file.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
-#include <keel/layers/visualization/shape_text.h>
-#include <keel/layers/visualization/xml_text.h>
+#include <keel/layers/visualization/internal/shape_text.h>
+#include <keel/layers/visualization/internal/xml_text.h>
 
 namespace keel {
 namespace {

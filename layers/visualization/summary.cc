@@ -9,9 +9,9 @@
 
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
-#include <keel/layers/layer_state.h>
-#include <keel/layers/visualization/shape_text.h>
-#include <keel/layers/visualization/text_table.h>
+#include <keel/layers/internal/layer_state.h>
+#include <keel/layers/visualization/internal/shape_text.h>
+#include <keel/layers/visualization/internal/text_table.h>
 
 namespace keel {
 namespace {

@@ -4,8 +4,8 @@
 #include <array>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/internal/variable_paths.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/variable_paths.h>
 
 namespace keel {
 namespace {

@@ -1,8 +1,8 @@
 #include <keel/layers/wrappers/time_distributed.h>
 
 #include <keel/autodiff/ops.h>
+#include <keel/layers/internal/variable_paths.h>
 #include <keel/layers/registry.h>
-#include <keel/layers/variable_paths.h>
 
 namespace keel {
 namespace {

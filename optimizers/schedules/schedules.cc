@@ -5,7 +5,7 @@
 #include <functional>
 #include <numbers>
 
-#include <keel/framework/math.h>
+#include <keel/framework/internal/math.h>
 
 namespace keel::optimizers::schedules {
 namespace {

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include <keel/distribute/strategy.h>
-#include <keel/framework/base/memory_error.h>
+#include <keel/framework/base/internal/memory_error.h>
 
 namespace keel {
 namespace {

@@ -1,4 +1,4 @@
-#include <keel/distribute/embedding/row_exchange.h>
+#include <keel/distribute/embedding/internal/row_exchange.h>
 #include <keel/framework/kernels/update_rules/sum_of_squares.h>
 #include <keel/optimizers/step/gradient_clipping.h>
 #include <keel/optimizers/step/optimizer_step.h>

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <keel/distribute/embedding/row_exchange.h>
+#include <keel/distribute/embedding/internal/row_exchange.h>
 #include <keel/framework/indexed_slices.h>
 #include <keel/framework/kernels/scratch.h>
 #include <keel/optimizers/step/lazy_table.h>

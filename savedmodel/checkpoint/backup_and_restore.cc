@@ -7,12 +7,12 @@
 #include <memory>
 #include <typeinfo>
 
-#include <keel/distribute/run_collectively.h>
-#include <keel/framework/base/atomic_file.h>
+#include <keel/distribute/internal/run_collectively.h>
+#include <keel/framework/base/internal/atomic_file.h>
 #include <keel/layers/callbacks/terminate_on_signal.h>
+#include <keel/layers/training/internal/per_replica_values.h>
 #include <keel/layers/training/model.h>
-#include <keel/layers/training/per_replica_values.h>
-#include <keel/savedmodel/checkpoint/checkpoint_file.h>
+#include <keel/savedmodel/checkpoint/internal/checkpoint_file.h>
 #include <keel/savedmodel/hdf5/hdf5_file.h>
 
 namespace keel {

@@ -4,10 +4,10 @@
 #include <functional>
 #include <set>
 
-#include <keel/distribute/run_collectively.h>
-#include <keel/layers/layer_state.h>
-#include <keel/savedmodel/checkpoint/checkpoint_file.h>
-#include <keel/savedmodel/keras/model_weights.h>
+#include <keel/distribute/internal/run_collectively.h>
+#include <keel/layers/internal/layer_state.h>
+#include <keel/savedmodel/checkpoint/internal/checkpoint_file.h>
+#include <keel/savedmodel/keras/internal/model_weights.h>
 
 namespace keel {
 namespace {

@@ -9,11 +9,11 @@
 #include <string_view>
 #include <utility>
 
-#include <keel/distribute/run_collectively.h>
-#include <keel/framework/base/atomic_file.h>
-#include <keel/framework/base/temporary_file.h>
+#include <keel/distribute/internal/run_collectively.h>
+#include <keel/framework/base/internal/atomic_file.h>
+#include <keel/framework/base/internal/temporary_file.h>
 #include <keel/framework/config/config.h>
-#include <keel/savedmodel/checkpoint/checkpoint_file.h>
+#include <keel/savedmodel/checkpoint/internal/checkpoint_file.h>
 
 namespace keel {
 namespace {

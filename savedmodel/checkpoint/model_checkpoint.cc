@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include <keel/distribute/run_collectively.h>
+#include <keel/distribute/internal/run_collectively.h>
 #include <keel/savedmodel/saved_model.h>
 
 namespace keel {

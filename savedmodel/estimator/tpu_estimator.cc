@@ -5,7 +5,7 @@
 #include <iostream>
 #include <numeric>
 
-#include <keel/savedmodel/estimator/estimator_run.h>
+#include <keel/savedmodel/estimator/internal/estimator_run.h>
 #include <keel/savedmodel/saved_model.h>
 
 namespace keel::estimator {

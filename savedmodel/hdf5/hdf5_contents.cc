@@ -3,7 +3,7 @@
 #include <exception>
 #include <optional>
 
-#include <keel/distribute/run_collectively.h>
+#include <keel/distribute/internal/run_collectively.h>
 
 namespace keel {
 namespace {

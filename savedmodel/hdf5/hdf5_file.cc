@@ -6,7 +6,7 @@
 #include <hdf5.h>
 #include <optional>
 
-#include <keel/framework/base/unpack_limit.h>
+#include <keel/framework/base/internal/unpack_limit.h>
 #include <keel/savedmodel/hdf5/hdf5_check.h>
 #include <keel/savedmodel/hdf5/hdf5_internal.h>
 

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include <keel/framework/base/atomic_file.h>
+#include <keel/framework/base/internal/atomic_file.h>
 #include <keel/framework/tensor.h>
 
 namespace keel {

@@ -5,7 +5,7 @@
 #include <exception>
 #include <string_view>
 
-#include <keel/framework/base/temporary_file.h>
+#include <keel/framework/base/internal/temporary_file.h>
 
 namespace keel::hdf5_internal {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <span>
 
-#include <keel/framework/base/checksum.h>
 #include <keel/framework/base/errors.h>
+#include <keel/framework/base/internal/checksum.h>
 
 namespace keel {
 namespace {

@@ -9,8 +9,8 @@
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/registry.h>
 #include <keel/savedmodel/keras/dialect/keras_interactions.h>
-#include <keel/savedmodel/keras/model_weights.h>
-#include <keel/savedmodel/keras/node_results.h>
+#include <keel/savedmodel/keras/internal/model_weights.h>
+#include <keel/savedmodel/keras/internal/node_results.h>
 
 namespace keel {
 namespace {

@@ -8,9 +8,9 @@
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
 #include <keel/layers/serving/serving_plan.h>
-#include <keel/layers/training/output_names.h>
-#include <keel/savedmodel/keras/keras_model_config.h>
-#include <keel/savedmodel/keras/signature_files.h>
+#include <keel/layers/training/internal/output_names.h>
+#include <keel/savedmodel/keras/internal/keras_model_config.h>
+#include <keel/savedmodel/keras/internal/signature_files.h>
 
 namespace keel {
 namespace {

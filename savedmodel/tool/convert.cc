@@ -1,7 +1,7 @@
 // keel convert: the same model, or its weights, in another format.
 #include <iostream>
 
-#include <keel/savedmodel/keras/signature_files.h>
+#include <keel/savedmodel/keras/internal/signature_files.h>
 #include <keel/savedmodel/saved_model.h>
 #include <keel/savedmodel/tool/commands.h>
 #include <keel/savedmodel/tool/model_file.h>

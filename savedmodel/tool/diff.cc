@@ -3,8 +3,8 @@
 #include <iostream>
 #include <map>
 
-#include <keel/savedmodel/keras/keras_compile.h>
-#include <keel/savedmodel/keras/signature_files.h>
+#include <keel/savedmodel/keras/internal/keras_compile.h>
+#include <keel/savedmodel/keras/internal/signature_files.h>
 #include <keel/savedmodel/saved_model.h>
 #include <keel/savedmodel/tool/commands.h>
 #include <keel/savedmodel/tool/difference.h>

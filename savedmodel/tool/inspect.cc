@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <iostream>
 
-#include <keel/framework/base/crc32c.h>
+#include <keel/framework/base/internal/crc32c.h>
 #include <keel/layers/visualization/summary.h>
-#include <keel/savedmodel/checkpoint/checkpoint_file.h>
-#include <keel/savedmodel/keras/zip_file.h>
+#include <keel/savedmodel/checkpoint/internal/checkpoint_file.h>
+#include <keel/savedmodel/keras/internal/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
 #include <keel/savedmodel/tool/commands.h>
 #include <keel/savedmodel/tool/model_file.h>

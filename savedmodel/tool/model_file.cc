@@ -4,10 +4,10 @@
 #include <fstream>
 #include <iostream>
 
-#include <keel/savedmodel/checkpoint/checkpoint_file.h>
 #include <keel/savedmodel/checkpoint/checkpoint_manager.h>
-#include <keel/savedmodel/keras/keras_h5_optimizer.h>
-#include <keel/savedmodel/keras/model_weights.h>
+#include <keel/savedmodel/checkpoint/internal/checkpoint_file.h>
+#include <keel/savedmodel/keras/internal/keras_h5_optimizer.h>
+#include <keel/savedmodel/keras/internal/model_weights.h>
 #include <keel/savedmodel/saved_model.h>
 
 namespace keel::tool {

@@ -1,12 +1,12 @@
 // keel predict: what a model says of inputs in a file.
 #include <iostream>
 
-#include <keel/framework/base/atomic_file.h>
+#include <keel/framework/base/internal/atomic_file.h>
 #include <keel/framework/data/tfrecord.h>
 #include <keel/layers/functional/functional.h>
-#include <keel/layers/training/output_names.h>
-#include <keel/savedmodel/keras/keras_model_config.h>
-#include <keel/savedmodel/keras/signature_files.h>
+#include <keel/layers/training/internal/output_names.h>
+#include <keel/savedmodel/keras/internal/keras_model_config.h>
+#include <keel/savedmodel/keras/internal/signature_files.h>
 #include <keel/savedmodel/saved_model.h>
 #include <keel/savedmodel/tool/commands.h>
 #include <keel/savedmodel/tool/csv_tensors.h>

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/distribute/gather_tensors.h>
+#include <keel/distribute/internal/gather_tensors.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 
 #include "tests/distribute/collective_program.h"

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <keel/autodiff/replica_context.h>
-#include <keel/distribute/run_collectively.h>
+#include <keel/distribute/internal/run_collectively.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 
 namespace keel::distribute {

@@ -14,7 +14,7 @@
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
-#include <keel/layers/layer_state.h>
+#include <keel/layers/internal/layer_state.h>
 #include <keel/layers/losses/crossentropy.h>
 #include <keel/layers/merging/concatenate.h>
 #include <keel/layers/normalization/batch_normalization.h>

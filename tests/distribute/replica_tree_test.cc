@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/autodiff/tree_sum.h>
+#include <keel/autodiff/internal/tree_sum.h>
 
 namespace keel::distribute::replica_tree_test {
 

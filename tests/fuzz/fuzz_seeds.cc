@@ -9,7 +9,7 @@
 #include <keel/framework/data/example.h>
 #include <keel/framework/data/tfrecord.h>
 #include <keel/savedmodel/hdf5/hdf5_file.h>
-#include <keel/savedmodel/keras/zip_file.h>
+#include <keel/savedmodel/keras/internal/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
 
 #include "tests/fuzz/compressed.h"

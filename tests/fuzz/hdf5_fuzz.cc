@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include <keel/savedmodel/hdf5/hdf5_file.h>
-#include <keel/savedmodel/keras/keras_h5.h>
-#include <keel/savedmodel/keras/keras_weights_h5.h>
-#include <keel/savedmodel/keras/legacy_weights.h>
-#include <keel/savedmodel/keras/signature_files.h>
+#include <keel/savedmodel/keras/internal/keras_h5.h>
+#include <keel/savedmodel/keras/internal/keras_weights_h5.h>
+#include <keel/savedmodel/keras/internal/legacy_weights.h>
+#include <keel/savedmodel/keras/internal/signature_files.h>
 
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/models.h"

@@ -1,11 +1,11 @@
 // JSON text, and models and layers that it describes.
 #include <algorithm>
 
-#include <keel/framework/base/allocator.h>
+#include <keel/framework/base/internal/allocator.h>
 #include <keel/framework/config/config.h>
 #include <keel/layers/registry.h>
-#include <keel/savedmodel/keras/keras_compile.h>
-#include <keel/savedmodel/keras/keras_model_config.h>
+#include <keel/savedmodel/keras/internal/keras_compile.h>
+#include <keel/savedmodel/keras/internal/keras_model_config.h>
 
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/mutate.h"

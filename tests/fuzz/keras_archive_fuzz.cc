@@ -1,8 +1,8 @@
 // .keras archives: the zip around them, and a configuration and weights that do not fit each other.
 #include <algorithm>
 
-#include <keel/savedmodel/keras/keras_archive.h>
-#include <keel/savedmodel/keras/signature_files.h>
+#include <keel/savedmodel/keras/internal/keras_archive.h>
+#include <keel/savedmodel/keras/internal/signature_files.h>
 
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/models.h"

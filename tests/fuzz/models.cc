@@ -4,7 +4,7 @@
 #include <keel/layers/core/dense.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/merging/merge.h>
-#include <keel/savedmodel/keras/keras_model_config.h>
+#include <keel/savedmodel/keras/internal/keras_model_config.h>
 
 namespace keel::fuzz {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include <keel/framework/base/crc32c.h>
+#include <keel/framework/base/internal/crc32c.h>
 #include <keel/framework/data/tfrecord.h>
 
 #include "tests/fuzz/compressed.h"

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/framework/quantizers.h>
+#include <keel/framework/internal/quantizers.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/embedding/tpu_embedding.h>
@@ -19,7 +19,7 @@
 #include <keel/optimizers/adam.h>
 #include <keel/savedmodel/checkpoint/checkpoint.h>
 #include <keel/savedmodel/hdf5/hdf5_file.h>
-#include <keel/savedmodel/keras/zip_file.h>
+#include <keel/savedmodel/keras/internal/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
 
 #include "tests/savedmodel/temp_folder.h"

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include <keel/framework/base/parallel.h>
-#include <keel/framework/data/csv/csv_column.h>
-#include <keel/framework/data/csv/csv_reader.h>
+#include <keel/framework/data/csv/internal/csv_column.h>
+#include <keel/framework/data/csv/internal/csv_reader.h>
 
 namespace keel::data {
 namespace {

@@ -1,5 +1,5 @@
 // Rows of a table in signed bytes with a scale each: code c of a row stands for c / scale, as in
-// the int8 tables of Keras (framework/quantizers.h).
+// the int8 tables of Keras (framework/internal/quantizers.h).
 #pragma once
 
 #include <cstdint>

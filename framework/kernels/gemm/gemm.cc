@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include <keel/framework/base/parallel.h>
+#include <keel/framework/internal/math.h>
 #include <keel/framework/kernels/gemm/gemm_args.h>
 #include <keel/framework/kernels/gemm/gemm_dispatch.h>
 #include <keel/framework/kernels/gemm/gemm_panels.h>
 #include <keel/framework/kernels/processor.h>
 #include <keel/framework/kernels/scratch.h>
-#include <keel/framework/math.h>
 
 namespace keel::kernels {
 namespace {

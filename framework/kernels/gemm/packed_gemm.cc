@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include <keel/framework/base/allocator.h>
+#include <keel/framework/base/internal/allocator.h>
 #include <keel/framework/kernels/gemm/gemm_tile_functions.h>
 
 namespace keel::kernels {

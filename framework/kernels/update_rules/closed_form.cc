@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include <keel/framework/internal/math.h>
 #include <keel/framework/kernels/constant_dim.h>
 #include <keel/framework/kernels/update_rules/smallest_root.h>
-#include <keel/framework/math.h>
 
 namespace keel::kernels {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <keel/framework/internal/math.h>
 #include <keel/framework/kernels/update_rules/smallest_root.h>
-#include <keel/framework/math.h>
 
 namespace keel {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include <keel/framework/base/errors.h>
+#include <keel/framework/internal/math.h>
 #include <keel/framework/kernels/update_rules/smallest_root.h>
-#include <keel/framework/math.h>
 
 namespace keel {
 namespace {

@@ -6,9 +6,9 @@
 #include <limits>
 
 #include <keel/framework/base/errors.h>
+#include <keel/framework/internal/math.h>
 #include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 #include <keel/framework/kernels/update_rules/smallest_root.h>
-#include <keel/framework/math.h>
 
 namespace keel::kernels {
 namespace {

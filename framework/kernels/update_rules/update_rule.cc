@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include <keel/framework/internal/math.h>
 #include <keel/framework/kernels/update_rules/row_loop.h>
 #include <keel/framework/kernels/update_rules/smallest_root.h>
 #include <keel/framework/kernels/update_rules/sum_of_squares.h>
-#include <keel/framework/math.h>
 
 namespace keel {
 namespace {

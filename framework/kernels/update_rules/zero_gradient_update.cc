@@ -2,9 +2,9 @@
 
 #include <cmath>
 
+#include <keel/framework/internal/math.h>
 #include <keel/framework/kernels/update_rules/dense_update_rules.h>
 #include <keel/framework/kernels/update_rules/embedding_update_rules.h>
-#include <keel/framework/math.h>
 
 namespace keel::kernels {
 namespace {

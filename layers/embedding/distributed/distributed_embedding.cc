@@ -5,7 +5,7 @@
 
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/strategy.h>
-#include <keel/layers/embedding/distributed/sparse_core.h>
+#include <keel/layers/embedding/distributed/internal/sparse_core.h>
 #include <keel/layers/embedding/tables/id_rows.h>
 #include <keel/layers/registry.h>
 

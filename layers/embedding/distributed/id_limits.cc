@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include <keel/framework/base/hash_map.h>
+#include <keel/framework/base/internal/hash_map.h>
 
 namespace keel {
 namespace {

@@ -9,9 +9,9 @@
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/tpu/tpu_system.h>
-#include <keel/layers/embedding/mid_level/call_order.h>
-#include <keel/layers/embedding/mid_level/core_of_device.h>
-#include <keel/layers/embedding/mid_level/engine_tables.h>
+#include <keel/layers/embedding/mid_level/internal/call_order.h>
+#include <keel/layers/embedding/mid_level/internal/core_of_device.h>
+#include <keel/layers/embedding/mid_level/internal/engine_tables.h>
 
 namespace keel::tpu {
 namespace {

@@ -6,11 +6,11 @@
 #include <numeric>
 
 #include <keel/autodiff/replica_context.h>
-#include <keel/distribute/gather_tensors.h>
+#include <keel/distribute/internal/gather_tensors.h>
 #include <keel/distribute/tpu/tpu_system.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/layers/embedding/tables/bags.h>
-#include <keel/layers/embedding/tables/prefetch_queue.h>
+#include <keel/layers/embedding/tables/internal/prefetch_queue.h>
 #include <keel/optimizers/embedding/slot_variables.h>
 
 namespace keel {

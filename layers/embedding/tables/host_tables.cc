@@ -1,6 +1,6 @@
 #include <keel/layers/embedding/tables/host_tables.h>
 
-#include <keel/framework/base/memory_error.h>
+#include <keel/framework/base/internal/memory_error.h>
 #include <keel/optimizers/embedding/slot_variables.h>
 
 namespace keel {

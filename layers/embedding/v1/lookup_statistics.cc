@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <numeric>
 
-#include <keel/framework/base/atomic_file.h>
+#include <keel/framework/base/internal/atomic_file.h>
 #include <keel/framework/random.h>
 
 namespace keel::tpu {

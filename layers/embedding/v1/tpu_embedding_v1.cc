@@ -8,7 +8,7 @@
 #include <keel/autodiff/custom_gradient.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/replica_context.h>
-#include <keel/distribute/run_collectively.h>
+#include <keel/distribute/internal/run_collectively.h>
 #include <keel/distribute/strategy.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/layers/embedding/tables/engine_session.h>

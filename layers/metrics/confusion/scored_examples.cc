@@ -1,7 +1,7 @@
 #include <keel/layers/metrics/confusion/scored_examples.h>
 
 #include <keel/autodiff/replica_context.h>
-#include <keel/distribute/gather_tensors.h>
+#include <keel/distribute/internal/gather_tensors.h>
 
 namespace keel {
 namespace {

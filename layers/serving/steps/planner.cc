@@ -6,9 +6,9 @@
 #include <keel/autodiff/graph.h>
 #include <keel/autodiff/tape.h>
 #include <keel/layers/layer.h>
-#include <keel/layers/serving/steps/lookup_step.h>
-#include <keel/layers/serving/steps/plan_state.h>
-#include <keel/layers/serving/steps/steps.h>
+#include <keel/layers/serving/steps/internal/lookup_step.h>
+#include <keel/layers/serving/steps/internal/plan_state.h>
+#include <keel/layers/serving/steps/internal/steps.h>
 
 namespace keel {
 namespace {

@@ -6,7 +6,7 @@
 #include <numbers>
 #include <utility>
 
-#include <keel/framework/math.h>
+#include <keel/framework/internal/math.h>
 
 namespace keel {
 namespace {

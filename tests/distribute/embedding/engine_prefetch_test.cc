@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/replica_context.h>
-#include <keel/distribute/embedding/background_worker.h>
 #include <keel/distribute/embedding/engine.h>
+#include <keel/distribute/embedding/internal/background_worker.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/distribute/tpu/tpu_system.h>
 #include <keel/framework/base/parallel.h>

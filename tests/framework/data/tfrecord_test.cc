@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/framework/base/crc32c.h>
 #include <keel/framework/base/errors.h>
-#include <keel/framework/data/compressed_file.h>
+#include <keel/framework/base/internal/crc32c.h>
+#include <keel/framework/data/internal/compressed_file.h>
 
 #include "tests/savedmodel/temp_folder.h"
 

@@ -5,7 +5,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/framework/quantizers.h>
+#include <keel/framework/internal/quantizers.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/core/embedding.h>
 #include <keel/layers/functional/sequential.h>

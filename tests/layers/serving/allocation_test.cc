@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/framework/base/allocator.h>
+#include <keel/framework/base/internal/allocator.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/layers/serving/serving_plan.h>
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/layers/training/terminal_progress.h>
+#include <keel/layers/training/internal/terminal_progress.h>
 
 namespace keel::progbar_logger_test {
 

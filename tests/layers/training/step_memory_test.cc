@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <keel/distribute/tpu/tpu_strategy.h>
-#include <keel/framework/base/allocator.h>
+#include <keel/framework/base/internal/allocator.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>

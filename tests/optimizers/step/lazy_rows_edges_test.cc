@@ -8,10 +8,10 @@
 
 #include <gtest/gtest.h>
 
+#include <keel/autodiff/internal/variable_snapshot.h>
 #include <keel/autodiff/replica_context.h>
-#include <keel/autodiff/variable_snapshot.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
-#include <keel/framework/base/allocator.h>
+#include <keel/framework/base/internal/allocator.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
 #include <keel/optimizers/ftrl.h>

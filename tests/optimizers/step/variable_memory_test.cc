@@ -5,7 +5,7 @@
 
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
-#include <keel/framework/base/allocator.h>
+#include <keel/framework/base/internal/allocator.h>
 #include <keel/optimizers/adam.h>
 #include <keel/optimizers/sgd.h>
 

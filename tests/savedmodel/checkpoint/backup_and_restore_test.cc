@@ -12,7 +12,7 @@
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
-#include <keel/layers/layer_state.h>
+#include <keel/layers/internal/layer_state.h>
 #include <keel/layers/merging/concatenate.h>
 #include <keel/layers/normalization/batch_normalization.h>
 #include <keel/layers/regularization/dropout.h>

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <keel/framework/base/temporary_file.h>
+#include <keel/framework/base/internal/temporary_file.h>
 #include <keel/framework/config/config.h>
 
 #include "tests/savedmodel/temp_folder.h"

@@ -5,13 +5,13 @@
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
-#include <keel/framework/base/allocator.h>
+#include <keel/framework/base/internal/allocator.h>
 #include <keel/framework/random.h>
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/tpu_embedding.h>
 #include <keel/layers/functional/functional.h>
 #include <keel/layers/functional/sequential.h>
-#include <keel/layers/naming.h>
+#include <keel/layers/internal/naming.h>
 #include <keel/layers/normalization/batch_normalization.h>
 #include <keel/layers/regularization/dropout.h>
 #include <keel/optimizers/adagrad.h>

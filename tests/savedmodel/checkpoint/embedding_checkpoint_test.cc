@@ -5,7 +5,7 @@
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/layers/embedding/tpu_embedding.h>
-#include <keel/layers/layer_state.h>
+#include <keel/layers/internal/layer_state.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
 #include <keel/savedmodel/checkpoint/checkpoint.h>

@@ -13,7 +13,7 @@
 #include <keel/layers/sublayer_attributes.h>
 #include <keel/optimizers/adam.h>
 #include <keel/savedmodel/hdf5/hdf5_file.h>
-#include <keel/savedmodel/keras/zip_file.h>
+#include <keel/savedmodel/keras/internal/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
 
 #include "tests/savedmodel/temp_folder.h"

@@ -11,8 +11,8 @@
 #include <keel/layers/merging/concatenate.h>
 #include <keel/layers/reshaping/flatten.h>
 #include <keel/savedmodel/hdf5/hdf5_file.h>
-#include <keel/savedmodel/keras/signature_files.h>
-#include <keel/savedmodel/keras/zip_file.h>
+#include <keel/savedmodel/keras/internal/signature_files.h>
+#include <keel/savedmodel/keras/internal/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
 
 #include "tests/savedmodel/temp_folder.h"

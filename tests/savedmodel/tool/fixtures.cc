@@ -24,7 +24,7 @@
 #include <keel/layers/reshaping/flatten.h>
 #include <keel/optimizers/adam.h>
 #include <keel/savedmodel/checkpoint/checkpoint_manager.h>
-#include <keel/savedmodel/keras/zip_file.h>
+#include <keel/savedmodel/keras/internal/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
 
 namespace keel {

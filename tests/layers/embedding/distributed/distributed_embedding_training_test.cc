@@ -9,8 +9,8 @@
 #include <keel/layers/core/dense.h>
 #include <keel/layers/embedding/distributed/distributed_embedding.h>
 #include <keel/layers/functional/functional.h>
+#include <keel/layers/internal/naming.h>
 #include <keel/layers/merging/concatenate.h>
-#include <keel/layers/naming.h>
 #include <keel/layers/training/training_options.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/sgd.h>

@@ -6,7 +6,7 @@
 #include <keel/layers/embedding/mid_level/tpu_embedding_v0.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/savedmodel/checkpoint/checkpoint.h>
-#include <keel/savedmodel/checkpoint/checkpoint_file.h>
+#include <keel/savedmodel/checkpoint/internal/checkpoint_file.h>
 
 #include "tests/layers/embedding/mid_level/mid_level_testing.h"
 

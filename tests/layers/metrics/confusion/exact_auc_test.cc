@@ -7,7 +7,7 @@
 #include <keel/distribute/tpu/tpu_strategy.h>
 #include <keel/framework/random.h>
 #include <keel/layers/metrics/confusion/auc.h>
-#include <keel/layers/training/per_replica_values.h>
+#include <keel/layers/training/internal/per_replica_values.h>
 
 namespace keel::exact_auc_test {
 

@@ -13,7 +13,7 @@
 #include <keel/layers/reshaping/flatten.h>
 #include <keel/metrics.h>
 #include <keel/savedmodel/hdf5/hdf5_contents.h>
-#include <keel/savedmodel/keras/zip_file.h>
+#include <keel/savedmodel/keras/internal/zip_file.h>
 #include <keel/savedmodel/saved_model.h>
 
 #include "tests/savedmodel/temp_folder.h"

@@ -1,0 +1,203 @@
+#include <keel/distribute/embedding/internal/table_shard.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <keel/framework/base/parallel.h>
+#include <keel/framework/kernels/constant_dim.h>
+
+namespace keel::distribute {
+namespace {
+
+using kernels::StorageType;
+
+constexpr int64_t kRowsPerBlock = 256;
+constexpr size_t kRowsAtOnce = 64;
+constexpr auto kNumbers = [] {
+  std::array<int64_t, kRowsAtOnce> out{};
+  for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<int64_t>(i);
+  return out;
+}();
+
+// Whole floats.
+int64_t bytes_of_weights(int64_t dim, StorageType storage) {
+  constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+  if (storage == StorageType::kFloat32) return dim * kFloat;
+  return (dim * static_cast<int64_t>(sizeof(kernels::BFloat16)) + kFloat - 1) / kFloat * kFloat;
+}
+
+}  // namespace
+
+TableShard::TableShard(int64_t dim, const std::vector<Slot>& slots, const LocalRows& rows,
+                       StorageType storage)
+    : rows_(rows),
+      dim_(dim),
+      storage_(storage),
+      weight_bytes_(bytes_of_weights(dim, storage)),
+      row_bytes_(weight_bytes_ + std::ssize(slots) * dim * static_cast<int64_t>(sizeof(float))),
+      data_(Tensor::zeros({rows.count(), row_bytes_}, DType::kUint8)),
+      base_(reinterpret_cast<char*>(data_.mutable_data<uint8_t>().data())) {
+  auto* const first_slot = reinterpret_cast<float*>(base_ + weight_bytes_);
+  pointers_.push_back(is_half(0) ? nullptr : weights<float>(0));
+  for (int64_t i = 0; i < std::ssize(slots); ++i) pointers_.push_back(first_slot + i * dim);
+  parallel_for(rows_.count(), kRowsPerBlock, [&](int64_t begin, int64_t end) {
+    for (size_t i = 0; i < slots.size(); ++i) {
+      const auto initial = static_cast<float>(slots[i].initial);
+      if (initial == 0) continue;
+      for (int64_t position = begin; position < end; ++position) {
+        std::fill_n(floats(static_cast<int>(i) + 1, position), dim, initial);
+      }
+    }
+  });
+}
+
+void TableShard::read(int part, int64_t row, float* out) const {
+  const int64_t position = rows_.position(row);
+  if (!is_half(part)) {
+    std::copy_n(floats(part, position), dim_, out);
+  } else if (storage_ == StorageType::kBFloat16) {
+    kernels::to_floats(weights<kernels::BFloat16>(position), dim_, out);
+  } else {
+    kernels::to_floats(weights<kernels::Float16>(position), dim_, out);
+  }
+}
+
+void TableShard::read_rows(std::span<const int64_t> rows, float* out) const {
+  constexpr size_t kAhead = 32;
+  for (size_t i = 0; i < rows.size(); ++i, out += dim_) {
+    if (i + kAhead < rows.size()) ask_for(rows[i + kAhead]);
+    read(0, rows[i], out);
+  }
+}
+
+void TableShard::write(int part, int64_t row, const float* values) {
+  const int64_t position = rows_.position(row);
+  if (!is_half(part)) {
+    std::copy_n(values, dim_, floats(part, position));
+  } else if (storage_ == StorageType::kBFloat16) {
+    kernels::round_to_nearest(values, dim_, weights<kernels::BFloat16>(position));
+  } else {
+    kernels::round_to_nearest(values, dim_, weights<kernels::Float16>(position));
+  }
+}
+
+void TableShard::look_up(const kernels::Bags& bags, kernels::Combiner combiner, float* out) const {
+  kernels::visit_storage(storage_, [&](auto element) {
+    using Element = decltype(element);
+    const auto* table = weights<Element>(0);
+    if (bags.splits == nullptr) {
+      kernels::gather_rows(table, dim_, bags.ids, bags.samples, out, row_step<Element>());
+    } else {
+      kernels::pooled_gather(table, dim_, bags, combiner, out, row_step<Element>());
+    }
+  });
+}
+
+void TableShard::initialize(int part, int64_t rows, const InitializerFunction& initializer,
+                            const RandomStream& stream) {
+  const Shape whole = {rows, dim_};
+  parallel_for(rows_.count(), kRowsPerBlock, [&](int64_t begin, int64_t end) {
+    std::vector<float> rounded(is_half(part) ? dim_ : 0);
+    for (int64_t position = begin; position < end; ++position) {
+      const int64_t row = rows_.row_at(position);
+      if (row >= rows) continue;
+      const std::span<float> values =
+          is_half(part) ? rounded : std::span(floats(part, position), static_cast<size_t>(dim_));
+      initializer.fill(values, row * dim_, whole, stream);
+      if (is_half(part)) write(part, row, values.data());
+    }
+  });
+}
+
+void TableShard::step(const RowUpdate& update, std::span<const int64_t> ids, float* gradients,
+                      const Step& step, RowKeys& keys) {
+  std::array<int64_t, kRowsAtOnce> positions;
+  std::array<uint64_t, kRowsAtOnce> keys_of_rows;
+  while (!ids.empty()) {
+    const size_t n = std::min(ids.size(), kRowsAtOnce);
+    for (size_t i = 0; i < n; ++i) positions[i] = rows_.position(ids[i]);
+    const std::span some(positions.data(), n);
+    if (storage_ == StorageType::kFloat32) {
+      update.apply({.values = pointers_[0],
+                    .slots = pointers_.data() + 1,
+                    .dim = dim_,
+                    .row_step = row_step<float>(),
+                    .rows = some},
+                   gradients, step);
+    } else {
+      for (size_t i = 0; i < n; ++i) keys_of_rows[i] = keys.next(ids[i]);
+      if (storage_ == StorageType::kBFloat16) {
+        step_halves<kernels::BFloat16>(update, some, gradients, step, keys_of_rows);
+      } else {
+        step_halves<kernels::Float16>(update, some, gradients, step, keys_of_rows);
+      }
+    }
+    ids = ids.subspan(n);
+    gradients += static_cast<int64_t>(n) * dim_;
+  }
+}
+
+// On copies: the rule sees a small table of floats. A row that is stepped several times is rounded
+// each time.
+template <class Half>
+void TableShard::step_halves(const RowUpdate& update, std::span<const int64_t> positions,
+                             float* gradients, const Step& step, std::span<const uint64_t> keys) {
+  constexpr int64_t kFloatsAtOnce = 4096;  // a half of the L1 cache
+  const auto parts = std::ssize(pointers_);
+  const int64_t at_once = update.use_gradient_accumulation
+                              ? std::clamp<int64_t>(kFloatsAtOnce / (parts * dim_), 1, kRowsAtOnce)
+                              : 1;
+  thread_local std::vector<float> copies;  // by part, by row
+  thread_local std::vector<float*> starts;
+  copies.resize(parts * at_once * dim_);
+  starts.clear();
+  for (int64_t part = 0; part < parts; ++part) {
+    starts.push_back(copies.data() + part * at_once * dim_);
+  }
+  for (int64_t first = 0; first < std::ssize(positions); first += at_once) {
+    const int64_t n = std::min(at_once, std::ssize(positions) - first);
+    const auto some = positions.subspan(first, n);
+    copy_out<Half>(some, starts);
+    update.apply({.values = starts[0],
+                  .slots = starts.data() + 1,
+                  .dim = dim_,
+                  .row_step = dim_,
+                  .rows = {kNumbers.data(), static_cast<size_t>(n)}},
+                 gradients + first * dim_, step);
+    copy_in<Half>(some, starts, keys.subspan(first, n));
+  }
+}
+
+template <class Half>
+void TableShard::copy_out(std::span<const int64_t> positions, std::span<float* const> to) const {
+  kernels::with_constant_dim(dim_, [&]<int64_t kDim>() {
+    const int64_t dim = kDim > 0 ? kDim : dim_;
+    for (size_t i = 0; i < positions.size(); ++i) {
+      const int64_t row = static_cast<int64_t>(i) * dim;
+      kernels::to_floats(weights<Half>(positions[i]), dim, to[0] + row);
+      for (size_t part = 1; part < to.size(); ++part) {
+        std::memcpy(to[part] + row, floats(static_cast<int>(part), positions[i]),
+                    dim * sizeof(float));
+      }
+    }
+  });
+}
+
+template <class Half>
+void TableShard::copy_in(std::span<const int64_t> positions, std::span<float* const> from,
+                         std::span<const uint64_t> keys) {
+  kernels::with_constant_dim(dim_, [&]<int64_t kDim>() {
+    const int64_t dim = kDim > 0 ? kDim : dim_;
+    for (size_t i = 0; i < positions.size(); ++i) {
+      const int64_t row = static_cast<int64_t>(i) * dim;
+      kernels::round_stochastically(from[0] + row, dim, keys[i], weights<Half>(positions[i]));
+      for (size_t part = 1; part < from.size(); ++part) {
+        std::memcpy(floats(static_cast<int>(part), positions[i]), from[part] + row,
+                    dim * sizeof(float));
+      }
+    }
+  });
+}
+
+}  // namespace keel::distribute

@@ -1,0 +1,214 @@
+#include <keel/framework/base/internal/atomic_file.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <string_view>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include <keel/framework/base/errors.h>
+#include <keel/framework/base/file_path_internal.h>
+#include <keel/framework/base/internal/checksum.h>
+
+namespace keel {
+
+using internal::folder_of;
+using internal::system_message;
+
+namespace {
+
+class FileDescriptor {
+ public:
+  FileDescriptor(const std::string& path, int flags) : FileDescriptor(path, flags, path) {}
+  // Errors call the file `name`.
+  FileDescriptor(const std::string& path, int flags, std::string name)
+      : path_(std::move(name)), fd_(::open(path.c_str(), flags | O_CLOEXEC)) {
+    if (fd_ < 0) throw IoError(path, ": cannot be opened: ", system_message());
+  }
+  ~FileDescriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+
+  void write(std::string_view bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) throw IoError(path_, ": cannot be written: ", system_message());
+      bytes.remove_prefix(n);
+    }
+  }
+  // Fewer than asked for only at the end of the file.
+  size_t read(char* to, size_t count) const {
+    size_t done = 0;
+    while (done < count) {
+      const ssize_t n = ::read(fd_, to + done, count - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) throw IoError(path_, ": cannot be read: ", system_message());
+      if (n == 0) break;
+      done += n;
+    }
+    return done;
+  }
+  int64_t size() const {
+    struct stat status = {};
+    if (::fstat(fd_, &status) != 0) throw IoError(path_, ": ", system_message());
+    if (!S_ISREG(status.st_mode)) throw IoError(path_, ": is not a regular file");
+    return status.st_size;
+  }
+  void seek(int64_t offset) const {
+    if (::lseek(fd_, offset, SEEK_SET) < 0) throw IoError(path_, ": ", system_message());
+  }
+  void close() {
+    if (::close(std::exchange(fd_, -1)) != 0) {
+      throw IoError(path_, ": cannot be written: ", system_message());
+    }
+  }
+  void sync() const {
+    if (::fsync(fd_) != 0) throw IoError(path_, ": cannot be synced: ", system_message());
+  }
+
+ private:
+  const std::string path_;
+  int fd_;
+};
+
+void sync_folder(const std::string& path) {
+  FileDescriptor(folder_of(path), O_RDONLY | O_DIRECTORY, path).sync();
+}
+
+constexpr std::string_view kMagic = "KeelSeal";
+
+struct Seal {
+  std::array<char, 8> magic;
+  uint64_t length;  // of the bytes before the seal
+  uint64_t sum;
+};
+
+Seal compute_seal(const std::string& path, const FileDescriptor& file, int64_t length) {
+  constexpr int64_t kBlock = 1 << 20;  // a multiple of the checksum's 32 bytes
+  Checksum checksum;
+  std::vector<char> block(std::min(kBlock, length));
+  for (int64_t at = 0; at < length; at += kBlock) {
+    const auto count = static_cast<size_t>(std::min(kBlock, length - at));
+    if (file.read(block.data(), count) != count) throw IoError(path, ": ends while being read");
+    checksum.add(block.data(), count);
+  }
+  Seal seal = {.magic = {},
+               .length = static_cast<uint64_t>(length),
+               .sum = checksum.sum(static_cast<uint64_t>(length))};
+  std::ranges::copy(kMagic, seal.magic.begin());
+  return seal;
+}
+
+// IoError unless the file ends in a seal of its length.
+Seal read_seal(const std::string& path, const FileDescriptor& file) {
+  const int64_t length = file.size() - static_cast<int64_t>(sizeof(Seal));
+  Seal found = {};
+  if (length >= 0) {
+    file.seek(length);
+    file.read(reinterpret_cast<char*>(&found), sizeof(found));
+  }
+  if (!std::ranges::equal(found.magic, kMagic) || found.length != static_cast<uint64_t>(length)) {
+    throw IoError(path, ": truncated, or not sealed by this library");
+  }
+  return found;
+}
+
+void check_no_folder(const std::string& path) {
+  if (std::filesystem::is_directory(path)) throw IoError(path, ": is a folder");
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::string path) : file_((check_no_folder(path), std::move(path))) {}
+
+AtomicFile::~AtomicFile() = default;
+
+void AtomicFile::commit() {
+  // A descriptor that is older than the writes sees every error of theirs. The name may lead to
+  // another file by now, if its writer has replaced it.
+  file_.sync();
+  FileDescriptor(file_.path(), O_RDWR, path()).sync();
+  file_.rename_to_target();
+  sync_folder(path());
+}
+
+void write_file_atomically(const std::string& path, const std::string& text) {
+  AtomicFile file(path);
+  file.file().write(0, text);
+  std::string back(text.size() + 1, '\0');
+  back.resize(file.file().read(0, back.data(), back.size()));
+  if (back != text) throw IoError(path, ": reads back other bytes than were written");
+  file.commit();
+}
+
+void write_text_file(const std::string& path, const std::string& text) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  const bool special = std::filesystem::exists(status) &&
+                       !std::filesystem::is_regular_file(status) &&
+                       !std::filesystem::is_directory(status);
+  if (!special) {
+    // A link stays a link: the file that it leads to is replaced.
+    const bool link = std::filesystem::is_symlink(path, error);
+    const std::string file = link ? std::filesystem::canonical(path, error).string() : path;
+    return write_file_atomically(error || file.empty() ? path : file, text);
+  }
+  FileDescriptor file(path, O_WRONLY);
+  file.write(text);
+  file.close();
+}
+
+std::string read_text_file(const std::string& path, int64_t limit) {
+  const FileDescriptor file(path, O_RDONLY);
+  const int64_t size = file.size();
+  if (size > limit) throw IoError(path, ": ", size, " bytes long, at most ", limit, " are read");
+  std::string text(size, '\0');
+  text.resize(file.read(text.data(), text.size()));
+  return text;
+}
+
+void remove_file(const std::string& path) {
+  if (::unlink(path.c_str()) == 0) {
+    sync_folder(path);
+  } else if (errno != ENOENT) {
+    throw IoError(path, ": cannot be removed: ", system_message());
+  }
+}
+
+void seal_file(const std::string& path) {
+  const FileDescriptor file(path, O_RDWR);
+  const int64_t length = file.size();
+  const Seal seal = compute_seal(path, file, length);
+  file.seek(length);
+  file.write({reinterpret_cast<const char*>(&seal), sizeof(seal)});
+  const Seal found = read_seal(path, file);
+  if (found.sum != seal.sum) throw IoError(path, ": reads back another seal than was written");
+}
+
+void check_seal(const std::string& path) {
+  const FileDescriptor file(path, O_RDONLY);
+  const Seal found = read_seal(path, file);
+  file.seek(0);
+  if (compute_seal(path, file, static_cast<int64_t>(found.length)).sum != found.sum) {
+    throw IoError(path, ": damaged, its bytes do not fit their checksum");
+  }
+}
+
+std::string sealed_checksum(const std::string& path) {
+  const Seal seal = read_seal(path, FileDescriptor(path, O_RDONLY));
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  for (int shift = 60; shift >= 0; shift -= 4) out += kDigits[(seal.sum >> shift) & 15];
+  return out;
+}
+
+}  // namespace keel

@@ -1,0 +1,73 @@
+#include <keel/framework/base/internal/cpu_quota.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+namespace keel {
+namespace {
+
+constexpr char kGroups[] = "/sys/fs/cgroup";
+
+// A file's first words; empty if there is no such file.
+std::istringstream words_of(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return std::istringstream(line);
+}
+
+void lower(std::optional<double>& least, double quota, double period) {
+  if (quota > 0 && period > 0) least = std::min(least.value_or(quota / period), quota / period);
+}
+
+// Of v2: "quota period" in microseconds, the quota "max" if there is no limit.
+void read_v2(const std::string& folder, std::optional<double>& least) {
+  double quota = 0, period = 0;
+  if (words_of(folder + "/cpu.max") >> quota >> period) lower(least, quota, period);
+}
+
+// Of v1, where a quota of -1 is no limit.
+void read_v1(const std::string& folder, std::optional<double>& least) {
+  double quota = 0, period = 0;
+  if (words_of(folder + "/cpu.cfs_quota_us") >> quota &&
+      words_of(folder + "/cpu.cfs_period_us") >> period) {
+    lower(least, quota, period);
+  }
+}
+
+// Calls fn(group) for the group and those above it, "" last.
+template <class Fn>
+void for_each_above(std::string group, const Fn& fn) {
+  if (group == "/") group.clear();
+  for (; !group.empty(); group.resize(group.rfind('/'))) fn(group);
+  fn(group);
+}
+
+}  // namespace
+
+std::optional<int> cpu_quota(const std::string& root) {
+  std::optional<double> least;
+  // Lines like "0::/user.slice" (v2) and "4:cpu,cpuacct:/docker/1f" (v1). In a container the group
+  // may be named as the host sees it and stand at the top all the same.
+  std::ifstream groups(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    const size_t first = line.find(':');
+    const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos || line.size() == second + 1 || line[second + 1] != '/')
+      continue;
+    const std::string kinds = "," + line.substr(first + 1, second - first - 1) + ",";
+    const std::string group = line.substr(second + 1);
+    if (kinds == ",,") {
+      for_each_above(group, [&](const std::string& g) { read_v2(root + kGroups + g, least); });
+    } else if (kinds.find(",cpu,") != std::string::npos) {
+      for_each_above(group,
+                     [&](const std::string& g) { read_v1(root + kGroups + "/cpu" + g, least); });
+    }
+  }
+  if (!least) return std::nullopt;
+  return std::max(1, static_cast<int>(std::ceil(std::min(*least, 1e6))));
+}
+
+}  // namespace keel

@@ -1,0 +1,58 @@
+#include <keel/layers/embedding/mid_level/internal/engine_tables.h>
+
+namespace keel {
+
+void EngineTables::build(const std::vector<Shape>& output_shapes) {
+  const std::lock_guard lock(mutex_);
+  if (built_) return;
+  driver_.build(output_shapes, restored_);
+  restored_.clear();
+  built_ = true;
+}
+
+bool EngineTables::built() const {
+  const std::lock_guard lock(mutex_);
+  return built_;
+}
+
+StateEntry EngineTables::entry_before_build(int table, int part, const std::string& name) {
+  const TableConfig& config = *driver_.tables().tables[table].own;
+  const Shape shape = {config.vocabulary_size, config.dim};
+  const auto self = shared_from_this();
+  return {.name = name,
+          .spec = {.shape = shape},
+          .kind = part == 0 ? StateEntry::Kind::kWeight : StateEntry::Kind::kSlot,
+          .trainable = part == 0,
+          .get =
+              [self, table, part, name] {
+                if (self->built()) return self->driver_.read(table, part);
+                throw RuntimeError("TPUEmbedding: '", name, "' has no values before build");
+              },
+          .set =
+              [self, table, part, name, shape](const Tensor& value) {
+                if (self->built()) return self->driver_.write(table, part, value);
+                if (value.shape() != shape || value.dtype() != DType::kFloat32) {
+                  throw ValueError("TPUEmbedding: '", name, "' is float32 ", shape, ", received ",
+                                   value.dtype(), " ", value.shape());
+                }
+                const std::lock_guard lock(self->mutex_);
+                self->restored_.insert_or_assign(name, value);
+              }};
+}
+
+std::vector<StateEntry> EngineTables::state_entries() {
+  if (built()) return driver_.state_entries();
+  std::vector<StateEntry> out;
+  int table = 0;
+  for (const TableSet::Entry& entry : driver_.tables().tables) {
+    out.push_back(entry_before_build(table, 0, entry.own->name));
+    int part = 1;
+    for (const Slot& slot : entry.own->optimizer->rule->slots()) {
+      out.push_back(entry_before_build(table, part++, entry.own->name + "/" + slot.name));
+    }
+    ++table;
+  }
+  return out;
+}
+
+}  // namespace keel

@@ -1,0 +1,359 @@
+#include <keel/layers/functional/internal/functional_nodes.h>
+
+#include <algorithm>
+#include <array>
+
+#include <keel/layers/functional/internal/keras_calls.h>
+
+namespace keel {
+namespace {
+
+using Form = CallSignature::Form;
+using Kind = CallParameter::Kind;
+
+bool is_class(const Config& config, const char* class_name) {
+  const Config* const found = config.is_dict() ? config.find("class_name") : nullptr;
+  return found != nullptr && found->is_string() && found->string() == class_name;
+}
+
+bool is_reference(const Config& config) {
+  return config.is_list() && !config.items().empty() && config.items()[0].is_string();
+}
+
+bool is_array(const Config& config) {
+  return config.is_number() || config.is_bool() ||
+         (config.is_list() && !config.items().empty() &&
+          std::ranges::all_of(config.items(), is_array));
+}
+
+bool is_tagged_leaf(const Config& config) {
+  return is_class(config, "__keras_tensor__") || is_class(config, "__numpy__") ||
+         is_class(config, "__tensor__");
+}
+
+// Keras 2 puts a single tensor into a list.
+GraphReferences unwrapped(GraphReferences read) {
+  const bool single =
+      read.kind() == NestKind::kList && read.items().size() == 1 && read.items()[0].is_leaf();
+  return single ? read.items()[0] : read;
+}
+
+// The masks in a structure, null where there is none, in flattening order.
+void collect_masks(const Config& config, std::vector<const Config*>& out) {
+  if (config.is_null() || is_reference(config) || is_array(config) || is_tagged_leaf(config)) {
+    out.push_back(&config);
+  } else if (config.is_list()) {
+    for (const Config& item : config.items()) collect_masks(item, out);
+  } else if (is_class(config, "__tuple__")) {
+    collect_masks(config["items"], out);
+  } else if (config.is_dict()) {
+    std::vector<std::pair<std::string, const Config*>> entries;
+    for (const auto& [key, value] : config.entries()) entries.emplace_back(key, &value);
+    std::ranges::sort(entries, {}, [](const auto& entry) { return entry.first; });
+    for (const auto& [_, value] : entries) collect_masks(*value, out);
+  }
+}
+
+// Takes the arguments of a call one by one.
+class Arguments {
+ public:
+  Arguments(const GraphParser& parser, std::string caller, const std::string& class_name)
+      : parser_(parser),
+        caller_(std::move(caller)),
+        signature_(call_signature(class_name)),
+        is_of_user_(class_name.find('>') != std::string::npos) {}
+
+  void take_positional(size_t position, const Config& value) {
+    const auto& parameters = signature_.parameters;
+    if (signature_.form == Form::kOpen && position > 0) {
+      // The second argument of most layers is `training`; tensors are further inputs.
+      if (value.is_bool()) call_.options.training = value.boolean();
+      if (!value.is_null() && !value.is_bool()) further_.push_back(parser_.structure(value));
+    } else if (position < parameters.size()) {
+      take(parameters[position], value);
+    } else if (!value.is_null()) {
+      refuse("an argument too many", value);
+    }
+  }
+
+  void take_first(GraphReferences inputs) {
+    inputs_.insert_or_assign(signature_.parameters[0].name, std::move(inputs));
+  }
+
+  void take_keyword(const std::string& name, const Config& value) {
+    const auto it = std::ranges::find(signature_.parameters, name, &CallParameter::name);
+    if (it != signature_.parameters.end()) {
+      take(*it, value);
+    } else if (name == "training" && (value.is_bool() || value.is_null())) {
+      if (value.is_bool()) call_.options.training = value.boolean();
+    } else if (is_of_user_ && !value.is_null() && !value.is_bool()) {
+      further_.push_back(parser_.structure(value));
+    } else if (!value.is_null() && value != Config(false)) {
+      refuse(str("the argument '", name, "'"), value);
+    }
+  }
+
+  GraphCall finish() {
+    for (const auto& [input, mask] : masks_) set_masks(input, *mask);
+    call_.inputs = all_inputs();
+    return std::move(call_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what, const Config& value) const {
+    throw NotImplementedError(caller_, " is called with ", what, ", ", to_json(value),
+                              ", which is not offered");
+  }
+
+  void take(const CallParameter& parameter, const Config& value) {
+    if (value.is_null()) return;
+    if (parameter.kind == Kind::kInput) {
+      inputs_.insert_or_assign(parameter.name, parser_.structure(value));
+    } else if (parameter.kind == Kind::kMask) {
+      masks_.emplace_back(parameter.masked, &value);
+    } else if (!value.is_bool()) {
+      refuse(str("the argument '", parameter.name, "'"), value);
+    } else if (parameter.kind == Kind::kTraining) {
+      call_.options.training = value.boolean();
+    } else if (value.boolean()) {
+      flags_.push_back(parameter.name);
+    }
+  }
+
+  // Leaves and masks line up in flattening order.
+  void set_masks(const std::string& input, const Config& config) {
+    const auto it = inputs_.find(input);
+    if (it == inputs_.end()) return;
+    std::vector<const Config*> masks;
+    collect_masks(config, masks);
+    size_t next = 0;
+    it->second = map_structure(it->second, [&](GraphReference leaf) -> GraphReference {
+      const Config* const mask = next < masks.size() ? masks[next] : nullptr;
+      ++next;
+      if (mask != nullptr && !mask->is_null()) {
+        leaf.mask = std::make_shared<GraphReference>(parser_.structure(*mask).leaf());
+      }
+      return leaf;
+    });
+  }
+
+  GraphReferences all_inputs() const {
+    switch (signature_.form) {
+      case Form::kSpread:
+        return spread();
+      case Form::kSeparate:
+        return separate();
+      case Form::kList:
+        return with_flags(GraphReferences::Dict{{"inputs", first()}}, first());
+      case Form::kOpen:
+      case Form::kOne:
+        break;
+    }
+    return with_further();
+  }
+
+  GraphReferences first() const {
+    const auto it = inputs_.find(signature_.parameters[0].name);
+    return it == inputs_.end() ? GraphReferences::list({}) : it->second;
+  }
+
+  GraphReferences with_further() const {
+    if (further_.empty()) return first();
+    GraphReferences::Items all;
+    if (first().kind() == NestKind::kList) {
+      all = first().items();
+    } else {
+      all.push_back(first());
+    }
+    all.insert(all.end(), further_.begin(), further_.end());
+    return all.size() == 1 ? all[0] : GraphReferences::list(std::move(all));
+  }
+
+  // What the inputs hold, in the order of the parameters. The first may be a list of all: so Keras
+  // 2 has the states of recurrent layers.
+  GraphReferences spread() const {
+    GraphReferences::Items all;
+    for (const CallParameter& parameter : signature_.parameters) {
+      const auto it = inputs_.find(parameter.name);
+      if (it == inputs_.end()) continue;
+      if (it->second.is_sequence()) {
+        const auto& items = it->second.items();
+        all.insert(all.end(), items.begin(), items.end());
+      } else {
+        all.push_back(it->second);
+      }
+    }
+    return all.size() == 1 ? all[0] : GraphReferences::list(std::move(all));
+  }
+
+  GraphReferences separate() const {
+    GraphReferences::Dict named = inputs_;
+    if (first().is_sequence()) {
+      // A list of all three.
+      constexpr std::array<const char*, 3> kNames = {"query", "value", "key"};
+      const GraphReferences::Items items = first().items();
+      for (size_t i = 0; i < std::min(items.size(), kNames.size()); ++i) {
+        named.insert_or_assign(kNames[i], items[i]);
+      }
+    }
+    GraphReferences::Items list;
+    for (const char* name : {"query", "value", "key"}) {
+      if (const auto it = named.find(name); it != named.end()) list.push_back(it->second);
+    }
+    if (named.contains("attention_mask")) return with_flags(named, named);
+    return with_flags(std::move(named), GraphReferences::list(std::move(list)));
+  }
+
+  GraphReferences with_flags(GraphReferences::Dict named, GraphReferences plain) const {
+    if (flags_.empty()) return plain;
+    for (const std::string& flag : flags_) {
+      named.insert_or_assign(flag, GraphReference{.constant = Tensor::scalar(true)});
+    }
+    return named;
+  }
+
+  const GraphParser& parser_;
+  const std::string caller_;
+  const CallSignature& signature_;
+  const bool is_of_user_;
+  GraphCall call_;
+  GraphReferences::Dict inputs_;  // by parameter
+  GraphReferences::Items further_;
+  std::vector<std::pair<std::string, const Config*>> masks_;
+  std::vector<std::string> flags_;
+};
+
+// The keywords of Keras 2 behind the last tensor; null if there are none.
+Config last_keywords(const Config& node) {
+  if (is_reference(node)) return node.items().size() == 4 ? node.items()[3] : Config();
+  Config out;
+  if (node.is_list()) {
+    for (const Config& item : node.items()) {
+      Config found = last_keywords(item);
+      if (!found.is_null()) out = std::move(found);
+    }
+  } else if (node.is_dict()) {
+    for (const auto& [_, item] : node.entries()) {
+      Config found = last_keywords(item);
+      if (!found.is_null()) out = std::move(found);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+const Config& GraphParser::field(const Config& config, const char* key) const {
+  if (!config.is_dict()) fail("expected a dict with '", key, "', received ", to_json(config));
+  const Config* const found = config.find(key);
+  if (found == nullptr) fail("no key '", key, "'");
+  return *found;
+}
+
+const Config::List& GraphParser::list(const Config& config, const char* key) const {
+  const Config& found = field(config, key);
+  if (!found.is_list()) fail("'", key, "' is no list");
+  return found.items();
+}
+
+const std::string& GraphParser::text(const Config& config, const char* key) const {
+  const Config& found = field(config, key);
+  if (!found.is_string()) fail("'", key, "' is no string");
+  return found.string();
+}
+
+GraphCall GraphParser::call(const Config& node, const std::string& layer,
+                            const std::string& class_name) const {
+  Arguments arguments(*this, str(caller_, ": layer '", layer, "' (", class_name, ")"), class_name);
+  Config keywords;
+  if (node.is_dict() && node.find("args") != nullptr) {
+    const Config::List& positional = list(node, "args");
+    for (size_t i = 0; i < positional.size(); ++i) arguments.take_positional(i, positional[i]);
+    keywords = field(node, "kwargs");
+    if (keywords.is_null()) fail("'kwargs' of layer '", layer, "' is no dict");
+  } else {
+    arguments.take_first(unwrapped(structure(node)));
+    keywords = last_keywords(node);
+    if (keywords.is_null()) keywords = Config::dict();
+  }
+  if (!keywords.is_dict()) fail("expected keyword arguments, received ", to_json(keywords));
+  for (const auto& [name, value] : keywords.entries()) arguments.take_keyword(name, value);
+  return arguments.finish();
+}
+
+GraphReferences GraphParser::ends(const Config& config) const {
+  return unwrapped(structure(config));
+}
+
+GraphReferences GraphParser::structure(const Config& config) const {
+  if (is_reference(config)) return reference(config);
+  if (config.is_list() && !is_array(config)) {
+    return GraphReferences::list(children(config.items()));
+  }
+  if (!config.is_dict()) return constant(config);
+  if (is_class(config, "__keras_tensor__")) {
+    return reference(field(field(config, "config"), "keras_history"));
+  }
+  if (is_class(config, "__tuple__")) {
+    return GraphReferences::tuple(children(list(config, "items")));
+  }
+  if (is_tagged_leaf(config)) {
+    const Config& inner = field(config, "config");
+    GraphReference out = constant(field(inner, "value"));
+    DType dtype = DType::kFloat32;
+    if (const Config* const name = inner.find("dtype")) decode(*name, dtype);
+    out.constant = out.constant->cast(dtype);
+    return out;
+  }
+  GraphReferences::Dict out;
+  for (const auto& [key, child] : config.entries()) out.emplace(key, structure(child));
+  return out;
+}
+
+GraphReferences::Items GraphParser::children(const Config::List& items) const {
+  GraphReferences::Items out;
+  for (const Config& item : items) out.push_back(structure(item));
+  return out;
+}
+
+// [layer, call, output] or [layer, call, output, keyword arguments].
+GraphReference GraphParser::reference(const Config& config) const {
+  const bool fits =
+      is_reference(config) && (config.items().size() == 3 || config.items().size() == 4);
+  if (!fits) fail("expected [layer, call, output], received ", to_json(config));
+  const Config::List& items = config.items();
+  if (items[0].string() == "_CONSTANT_VALUE") return constant(items[2]);
+  if (!items[1].is_integer() || !items[2].is_integer()) {
+    fail("expected [layer, call, output], received ", to_json(config));
+  }
+  return {.layer = items[0].string(), .call = items[1].integer(), .output = items[2].integer()};
+}
+
+// A number, or lists of numbers, all of one length.
+GraphReference GraphParser::constant(const Config& config) const {
+  std::vector<double> values;
+  bool integers = true;
+  const Shape shape = array(config, values, integers);
+  const DType dtype = integers ? DType::kInt32 : DType::kFloat32;
+  return {.constant = Tensor::from(values, shape).cast(dtype)};
+}
+
+Shape GraphParser::array(const Config& config, std::vector<double>& values, bool& integers) const {
+  if (config.is_list()) {
+    std::optional<Shape> inner;
+    for (const Config& item : config.items()) {
+      const Shape shape = array(item, values, integers);
+      if (inner && *inner != shape) fail("the rows of a constant differ in length");
+      inner = shape;
+    }
+    return Shape{std::ssize(config.items())} + inner.value_or(Shape());
+  }
+  if (!config.is_number() && !config.is_bool()) {
+    throw NotImplementedError(caller_, ": a layer is called with the constant ", to_json(config));
+  }
+  integers = integers && !config.is_bool() && config.is_integer();
+  values.push_back(config.is_bool() ? config.boolean() : config.number());
+  return {};
+}
+
+}  // namespace keel

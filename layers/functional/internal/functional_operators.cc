@@ -1,0 +1,174 @@
+#include <keel/layers/functional/internal/functional_operators.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+
+#include <keel/layers/registry.h>
+
+namespace keel {
+namespace {
+
+Config layer(const char* class_name, const Config& operator_config, Config config) {
+  if (const Config* const name = operator_config.find("name")) config.set("name", *name);
+  return Config::dict({{"class_name", class_name}, {"config", std::move(config)}});
+}
+
+// The activations that operators of the class compute.
+const std::map<std::string, std::string>& activation_names() {
+  static const std::map<std::string, std::string> kNames = {
+      {"Celu", "celu"},
+      {"Elu", "elu"},
+      {"Exp", "exponential"},
+      {"Gelu", "gelu"},
+      {"HardSigmoid", "hard_sigmoid"},
+      {"HardSilu", "hard_silu"},
+      {"HardTanh", "hard_tanh"},
+      {"Identity", "linear"},
+      {"LeakyRelu", "leaky_relu"},
+      {"LogSigmoid", "log_sigmoid"},
+      {"LogSoftmax", "log_softmax"},
+      {"Relu", "relu"},
+      {"Relu6", "relu6"},
+      {"Selu", "selu"},
+      {"Sigmoid", "sigmoid"},
+      {"Silu", "silu"},
+      {"Softmax", "softmax"},
+      {"Softplus", "softplus"},
+      {"Softsign", "softsign"},
+      {"Tanh", "tanh"},
+  };
+  return kNames;
+}
+
+bool is_binary(const std::string& class_name) {
+  constexpr std::array<std::string_view, 7> kBinary = {
+      "Add", "Divide", "Maximum", "Minimum", "Multiply", "Subtract", "TrueDivide"};
+  return std::ranges::find(kBinary, class_name) != kBinary.end();
+}
+
+// A constant as the factors or summands of Rescaling: one, or one for each position of the last
+// axis.
+std::optional<std::vector<double>> numbers_of(const TensorLike& t) {
+  if (t.is_symbolic() || t.layout() != Layout::kDense) return std::nullopt;
+  const Shape& shape = t.tensor().shape();
+  const bool of_last_axis = shape.rank() == 0 || shape[-1] == shape.size();
+  if (!of_last_axis) return std::nullopt;
+  return t.tensor().cast(DType::kFloat64).to_vector<double>();
+}
+
+Config encoded(const std::vector<double>& numbers) {
+  return numbers.size() == 1 ? Config(numbers[0]) : encode(numbers);
+}
+
+std::vector<double> negative(std::vector<double> numbers) {
+  for (double& x : numbers) x = -x;
+  return numbers;
+}
+
+// Of a tensor and a constant; nothing if it is no scale and offset.
+std::optional<Config> rescaling(const std::string& class_name, const std::vector<double>& constant,
+                                bool constant_first) {
+  const auto make = [](const std::vector<double>& scale, const std::vector<double>& offset) {
+    return Config::dict({{"scale", encoded(scale)}, {"offset", encoded(offset)}});
+  };
+  if (class_name == "Add") return make({1}, constant);
+  if (class_name == "Multiply") return make(constant, {0});
+  if (class_name == "Subtract") {
+    return constant_first ? make({-1}, constant) : make({1}, negative(constant));
+  }
+  const bool divides = class_name == "Divide" || class_name == "TrueDivide";
+  if (!divides || constant_first) return std::nullopt;
+  std::vector<double> inverse = constant;
+  for (double& x : inverse) x = 1 / x;
+  return make(inverse, {0});
+}
+
+std::optional<OperatorCall> binary(const std::string& class_name, const Config& config,
+                                   const Tensors& inputs) {
+  if (!inputs.is_sequence() || inputs.items().size() != 2) return std::nullopt;
+  if (!inputs[0].is_leaf() || !inputs[1].is_leaf()) return std::nullopt;
+  for (const bool constant_first : {false, true}) {
+    const TensorLike& x = inputs[constant_first ? 1 : 0].leaf();
+    const std::optional<std::vector<double>> constant =
+        numbers_of(inputs[constant_first ? 0 : 1].leaf());
+    if (!constant || !x.is_symbolic()) continue;
+    const std::optional<Config> options = rescaling(class_name, *constant, constant_first);
+    if (!options) return std::nullopt;
+    return OperatorCall{layer("Rescaling", config, *options), Tensors(x)};
+  }
+  const bool same_rank =
+      inputs[0].leaf().spec().shape.rank() == inputs[1].leaf().spec().shape.rank();
+  if (!same_rank || class_name == "Divide" || class_name == "TrueDivide") return std::nullopt;
+  return OperatorCall{layer(class_name.c_str(), config, Config::dict()),
+                      Tensors::list(inputs.items())};
+}
+
+// The batch stays where it is.
+std::optional<Config> target_shape(const Config& config) {
+  const Config* const shape = config.find("newshape");
+  if (shape == nullptr || !shape->is_list() || shape->items().empty()) return std::nullopt;
+  const Config& batch = shape->items()[0];
+  if (!batch.is_null() && batch != Config(-1)) return std::nullopt;
+  return Config::dict(
+      {{"target_shape", Config::List(shape->items().begin() + 1, shape->items().end())}});
+}
+
+std::optional<OperatorCall> translated(const std::string& class_name, const Config& config,
+                                       const Tensors& inputs) {
+  if (is_binary(class_name)) return binary(class_name, config, inputs);
+  if (class_name == "Concatenate") {
+    const Config* const axis = config.find("axis");
+    return OperatorCall{layer("Concatenate", config,
+                              Config::dict({{"axis", axis == nullptr ? Config(-1) : *axis}})),
+                        inputs};
+  }
+  if (!inputs.is_leaf()) return std::nullopt;
+  if (class_name == "Negative") {
+    return OperatorCall{layer("Rescaling", config, Config::dict({{"scale", -1.0}})), inputs};
+  }
+  if (class_name == "Reshape") {
+    const std::optional<Config> shape = target_shape(config);
+    if (shape) return OperatorCall{layer("Reshape", config, *shape), inputs};
+  }
+  const auto it = activation_names().find(class_name);
+  if (it == activation_names().end()) return std::nullopt;
+  return OperatorCall{layer("Activation", config, Config::dict({{"activation", it->second}})),
+                      inputs};
+}
+
+// Whether the arguments of the calls stand one by one: layers take several tensors in a list.
+bool has_separate_arguments(const Config& entry) {
+  const Config* const nodes = entry.find("inbound_nodes");
+  if (nodes == nullptr || !nodes->is_list() || nodes->items().empty()) return false;
+  const Config& node = nodes->items()[0];
+  const Config* const arguments = node.is_dict() ? node.find("args") : nullptr;
+  return arguments != nullptr && arguments->is_list() && arguments->items().size() > 1;
+}
+
+}  // namespace
+
+bool is_operator(const Config& entry) {
+  const Config* const module = entry.find("module");
+  if (module != nullptr && module->is_string())
+    return module->string().starts_with("keras.src.ops");
+  const std::string& class_name = entry["class_name"].string();
+  if (is_binary(class_name)) return has_separate_arguments(entry);
+  const std::vector<std::string> known = layer_registry().class_names();
+  if (std::ranges::find(known, class_name) != known.end()) return false;
+  return class_name == "NotEqual" || activation_names().contains(class_name) ||
+         class_name == "Negative";
+}
+
+OperatorCall layer_for_operator(const std::string& caller, const std::string& class_name,
+                                const Config& config, const Tensors& inputs) {
+  if (std::optional<OperatorCall> call = translated(class_name, config, inputs)) return *call;
+  const Config* const name = config.find("name");
+  throw NotImplementedError(caller, ": the operator ", class_name, " (",
+                            name != nullptr && name->is_string() ? name->string() : "",
+                            ") of the graph has no layer here that does the same; put it into a "
+                            "layer");
+}
+
+}  // namespace keel

@@ -1,0 +1,128 @@
+#include <keel/layers/functional/internal/functional_order.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <keel/layers/functional/internal/keras_calls.h>
+
+namespace keel {
+namespace {
+
+using Node = std::shared_ptr<const GraphNode>;
+
+void add_producers(const Tensors& tensors, std::vector<Node>& out) {
+  for (const TensorLike& t : flatten(tensors)) {
+    if (t.is_symbolic()) out.push_back(t.values().producer());
+  }
+}
+
+// Of the masks that the caller gave.
+void add_mask_producers(const Tensors& tensors, std::vector<Node>& out) {
+  for (const TensorLike& t : flatten(tensors)) {
+    const Tensor mask = t.is_symbolic() ? t.values().mask() : Tensor();
+    if (mask && mask.is_symbolic() && mask.producer() != nullptr) out.push_back(mask.producer());
+  }
+}
+
+// The nodes before a node, as Keras takes the arguments of a call: by position, then those by
+// keyword in the order of the names.
+std::vector<Node> producers_of_call(const GraphNode& node) {
+  const std::string& class_name = node.operation->class_name();
+  const KerasCall call = keras_call(class_name, node.inputs);
+  std::vector<Node> out;
+  std::map<std::string, std::vector<Node>> keywords;
+  for (const KerasCall::Input& input : call.inputs) {
+    add_producers(input.value, input.by_keyword ? keywords[input.name] : out);
+    for (const CallParameter& parameter : call_signature(class_name).parameters) {
+      if (parameter.masked == input.name) {
+        add_mask_producers(input.value, keywords[parameter.name]);
+      }
+    }
+  }
+  for (const auto& [_, nodes] : keywords) out.insert(out.end(), nodes.begin(), nodes.end());
+  return out;
+}
+
+struct Walk {
+  std::unordered_set<const GraphNode*> done;
+  std::unordered_map<const Operation*, int> met;  // order in which operations are first met
+  std::vector<Node> post;
+
+  void visit(const Node& node) {
+    if (done.contains(node.get())) return;
+    met.try_emplace(node->operation.get(), static_cast<int>(met.size()));
+    for (const Node& producer : producers_of_call(*node)) visit(producer);
+    if (done.insert(node.get()).second) post.push_back(node);
+  }
+};
+
+}  // namespace
+
+namespace {
+
+// Depths from the outputs, and nodes and operations in the order in which Keras finds them.
+struct Depths {
+  std::unordered_map<const GraphNode*, int> of_node;
+  std::unordered_map<const Operation*, int> of_operation;
+  std::vector<Node> nodes;
+  std::vector<std::shared_ptr<Operation>> operations;
+
+  explicit Depths(const Walk& walk) {
+    for (auto it = walk.post.rbegin(); it != walk.post.rend(); ++it) {
+      const Node& node = *it;
+      if (!of_operation.contains(node->operation.get())) operations.push_back(node->operation);
+      const int here = std::max(depth(node), of_operation[node->operation.get()]);
+      of_node[node.get()] = here;
+      of_operation[node->operation.get()] = here;
+      for (const Node& producer : producers_of_call(*node)) {
+        const int theirs = depth(producer);
+        of_node[producer.get()] = std::max(theirs, here + 1);
+      }
+    }
+  }
+
+ private:
+  int depth(const Node& node) {
+    const auto [it, is_new] = of_node.try_emplace(node.get());
+    if (is_new) nodes.push_back(node);
+    return it->second;
+  }
+};
+
+}  // namespace
+
+std::vector<std::shared_ptr<Operation>> order_by_depth(const Tensors& inputs,
+                                                       const Tensors& outputs) {
+  Walk walk;
+  for (const Node& node : producers_of(outputs)) walk.visit(node);
+  Depths depths(walk);
+  std::vector<std::shared_ptr<Operation>> operations = std::move(depths.operations);
+  auto& depth = depths.of_operation;
+  for (const Node& node : producers_of(inputs)) {
+    if (depth.contains(node->operation.get())) continue;
+    depth[node->operation.get()] = 0;
+    walk.met[node->operation.get()] = -1;
+    operations.push_back(node->operation);
+  }
+  std::ranges::stable_sort(operations, [&](const auto& a, const auto& b) {
+    const int da = depth[a.get()];
+    const int db = depth[b.get()];
+    return da != db ? da > db : walk.met[a.get()] < walk.met[b.get()];
+  });
+  return operations;
+}
+
+std::vector<std::shared_ptr<const GraphNode>> calls_by_depth(const Tensors& outputs) {
+  Walk walk;
+  for (const Node& node : producers_of(outputs)) walk.visit(node);
+  Depths depths(walk);
+  std::vector<Node> nodes = std::move(depths.nodes);
+  std::ranges::stable_sort(nodes, [&](const Node& a, const Node& b) {
+    return depths.of_node[a.get()] > depths.of_node[b.get()];
+  });
+  return nodes;
+}
+
+}  // namespace keel

@@ -1,0 +1,300 @@
+#include <keel/layers/serving/steps/internal/lookup_step.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include <keel/framework/kernels/embedding/abs_max_rows.h>
+#include <keel/framework/kernels/embedding/row_sum.h>
+
+namespace keel {
+namespace {
+
+// Dense lookups go through rows of the batch in blocks; those of the next block are asked for
+// meanwhile.
+constexpr int64_t kBlock = 16;
+constexpr int64_t kIdsAhead = 16;
+constexpr int64_t kMostPrefetchedBytes = 512;  // processors follow longer rows by themselves
+constexpr int64_t kLine = 64;
+
+void prefetch_row(const char* row, int64_t bytes) {
+  for (int64_t at = 0; at < std::min(bytes, kMostPrefetchedBytes); at += kLine) {
+    __builtin_prefetch(row + at);
+  }
+}
+
+// fn(ids) with the ids as they are, int32_t or int64_t.
+template <class Fn>
+void visit_ids(const TensorView& ids, const Fn& fn) {
+  if (ids.dtype == DType::kInt32) {
+    fn(static_cast<const int32_t*>(ids.data));
+  } else {
+    fn(static_cast<const int64_t*>(ids.data));
+  }
+}
+
+// The rows of a table as they stand in memory.
+struct RowBytes {
+  enum class Kind { kFloats, kInt8Row, kAbsMaxRow };
+  const char* base;
+  int64_t bytes;  // of a row
+  Kind kind;
+  const float* scales = nullptr;  // of kAbsMaxRow
+};
+
+RowBytes rows_of(const PlanLookup& lookup) {
+  if (lookup.int8) {
+    return {.base = lookup.int8.data(),
+            .bytes = lookup.int8.row_bytes(),
+            .kind = RowBytes::Kind::kInt8Row};
+  }
+  if (lookup.scales) {
+    return {.base = reinterpret_cast<const char*>(lookup.table.data<int8_t>().data()),
+            .bytes = lookup.table.dim(1),
+            .kind = RowBytes::Kind::kAbsMaxRow,
+            .scales = lookup.scales.data<float>().data()};
+  }
+  return {.base = reinterpret_cast<const char*>(lookup.table.data<float>().data()),
+          .bytes = lookup.table.dim(1) * static_cast<int64_t>(sizeof(float)),
+          .kind = RowBytes::Kind::kFloats};
+}
+
+// One dense lookup of a call.
+struct Dense {
+  const void* ids;  // of the first row
+  bool is_int32;
+  RowBytes table;
+  int64_t dim, per_row;
+  PlanRows out;
+
+  int64_t id(int64_t i) const {
+    return is_int32 ? static_cast<const int32_t*>(ids)[i] : static_cast<const int64_t*>(ids)[i];
+  }
+  const char* row(int64_t i) const { return table.base + id(i) * table.bytes; }
+};
+
+Dense dense_of(const LookupStep::Entry& entry, const PlanCall& call) {
+  const TensorView& ids = call.view(entry.lookup.ids);
+  const bool is_int32 = ids.dtype == DType::kInt32;
+  const int64_t first = call.begin * entry.per_row;
+  return {.ids = static_cast<const char*>(ids.data) + first * (is_int32 ? 4 : 8),
+          .is_int32 = is_int32,
+          .table = rows_of(entry.lookup),
+          .dim = entry.lookup.table.dim(1),
+          .per_row = entry.per_row,
+          .out = call[entry.out]};
+}
+
+void prefetch_rows(const Dense& d, int64_t begin, int64_t end) {
+  for (int64_t i = begin * d.per_row; i < end * d.per_row; ++i) {
+    prefetch_row(d.row(i), d.table.bytes);
+    if (d.table.scales != nullptr) __builtin_prefetch(d.table.scales + d.id(i));
+  }
+}
+
+void copy_rows(const Dense& d, int64_t begin, int64_t end) {
+  kernels::with_constant_dim(d.dim, [&]<int64_t kDim>() {
+    const int64_t dim = kDim > 0 ? kDim : d.dim;
+    for (int64_t r = begin; r < end; ++r) {
+      float* to = d.out[r];
+      for (int64_t j = 0; j < d.per_row; ++j, to += dim) {
+        const int64_t i = r * d.per_row + j;
+        const char* const row = d.row(i);
+        switch (d.table.kind) {
+          case RowBytes::Kind::kFloats:
+            std::memcpy(to, row, dim * sizeof(float));
+            break;
+          case RowBytes::Kind::kInt8Row:
+            kernels::to_floats(kernels::Int8Row(row), dim, to);
+            break;
+          case RowBytes::Kind::kAbsMaxRow:
+            kernels::to_floats(kernels::AbsMaxRow{.codes = reinterpret_cast<const int8_t*>(row),
+                                                  .scale = d.table.scales[d.id(i)]},
+                               dim, to);
+            break;
+        }
+      }
+    }
+  });
+}
+
+// The positions of the rows of a ragged or sparse tensor, one row after the other.
+class RowEnds {
+ public:
+  RowEnds(const TensorView& view, int64_t first_row) : view_(view), row_(first_row) {
+    if (view.layout == Layout::kRagged) {
+      at_ = view.row_splits[first_row];
+      return;
+    }
+    int64_t count = view.values;
+    while (count > 0) {  // the first position whose row is not before first_row
+      const int64_t half = count / 2;
+      if (view.indices[2 * (at_ + half)] < first_row) {
+        at_ += half + 1;
+        count -= half + 1;
+      } else {
+        count = half;
+      }
+    }
+  }
+  int64_t begin() const { return at_; }
+  // The end of the next row.
+  int64_t next() {
+    if (view_.layout == Layout::kRagged) return at_ = view_.row_splits[++row_];
+    while (at_ < view_.values && view_.indices[2 * at_] == row_) ++at_;
+    ++row_;
+    return at_;
+  }
+
+ private:
+  const TensorView& view_;
+  int64_t row_, at_ = 0;
+};
+
+template <int64_t kDim, bool kInt8, class Id>
+void pool_rows(const LookupStep::Entry& entry, const Id* ids, const PlanCall& call) {
+  const PlanLookup& lookup = entry.lookup;
+  const TensorView& view = call.view(lookup.ids);
+  const float* const weights =
+      lookup.weights ? static_cast<const float*>(call.view(*lookup.weights).data) : nullptr;
+  const RowBytes table = rows_of(lookup);
+  const int64_t dim = kDim > 0 ? kDim : lookup.table.dim(1);
+  const auto combiner = lookup.combiner;
+  const PlanRows out = call[entry.out];
+  RowEnds ends(view, call.begin);
+  int64_t p = ends.begin();
+  for (int64_t r = 0; r < call.rows; ++r) {
+    kernels::RowSum<kDim, float> sum(dim, out[r]);
+    double total = 0;
+    int64_t count = 0;
+    for (const int64_t end = ends.next(); p < end; ++p) {
+      if (p + kIdsAhead < view.values && ids[p + kIdsAhead] >= 0) {
+        prefetch_row(table.base + static_cast<int64_t>(ids[p + kIdsAhead]) * table.bytes,
+                     table.bytes);
+      }
+      const auto id = static_cast<int64_t>(ids[p]);
+      const float w = weights == nullptr ? 1.0F : weights[p];
+      if (id < 0) continue;
+      if (lookup.prunes && combiner != kernels::Combiner::kSum && w <= 0) continue;
+      ++count;
+      total += combiner == kernels::Combiner::kMean ? w : static_cast<double>(w) * w;
+      const auto row = [&] {
+        const char* const at = table.base + id * table.bytes;
+        if constexpr (kInt8) {
+          return kernels::Int8Row(at);
+        } else {
+          return reinterpret_cast<const float*>(at);
+        }
+      }();
+      if (weights == nullptr) {
+        sum.template add<false>(row, 1);
+      } else {
+        sum.template add<true>(row, w);
+      }
+    }
+    // One id without a weight is its own mean.
+    if (combiner != kernels::Combiner::kSum && (weights != nullptr || count != 1)) {
+      sum.divide(
+          static_cast<float>(combiner == kernels::Combiner::kMean ? total : std::sqrt(total)));
+    }
+    sum.store();
+  }
+}
+
+// ValueError for the first id that is out of range; of pooled ids those before 0 too, unless they
+// are left out.
+template <class Id>
+void check_ids(const PlanLookup& lookup, const Id* ids, int64_t n) {
+  const int64_t limit = lookup.table.dim(0);
+  bool odd = false;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto id = static_cast<int64_t>(ids[i]);
+    odd |= id >= limit || (id < 0 && !lookup.prunes);
+  }
+  if (!odd) return;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto id = static_cast<int64_t>(ids[i]);
+    if (id < limit && (id >= 0 || lookup.prunes)) continue;
+    throw ValueError(lookup.caller, ": id ", id, " at position ", i, " is outside its table of ",
+                     limit, " rows");
+  }
+}
+
+void check_weights(const PlanLookup& lookup, const TensorView& ids, const TensorView& weights) {
+  bool same =
+      weights.layout == ids.layout && weights.values == ids.values && weights.rows == ids.rows;
+  if (same && ids.layout == Layout::kRagged) {
+    same = std::equal(ids.row_splits, ids.row_splits + ids.rows + 1, weights.row_splits);
+  } else if (same) {
+    same = std::equal(ids.indices, ids.indices + 2 * ids.values, weights.indices);
+  }
+  if (!same)
+    throw ValueError(lookup.caller, ": weights must stand at the same positions as the ids");
+}
+
+}  // namespace
+
+LookupStep::LookupStep(std::vector<Entry> entries, bool checks_when_run)
+    : checks_when_run_(checks_when_run) {
+  for (Entry& entry : entries) {
+    (entry.layout == Layout::kDense ? dense_ : pooled_).push_back(std::move(entry));
+  }
+}
+
+int64_t LookupStep::scratch() const {
+  return static_cast<int64_t>(dense_.size() * sizeof(Dense) / sizeof(float));
+}
+
+void LookupStep::check(const PlanCall& call) const {
+  if (!checks_when_run_) check_entries(call);
+}
+
+void LookupStep::check_entries(const PlanCall& call) const {
+  for (const auto* entries : {&dense_, &pooled_}) {
+    for (const Entry& entry : *entries) {
+      const TensorView& ids = call.view(entry.lookup.ids);
+      if (entry.layout == Layout::kDense && ids.values != call.batch * entry.per_row) {
+        throw RuntimeError(entry.lookup.caller, ": needs ", entry.per_row, " ids for each of ",
+                           call.batch, " rows, received ", ids.shape);
+      }
+      if (entry.lookup.weights) check_weights(entry.lookup, ids, call.view(*entry.lookup.weights));
+      visit_ids(ids, [&](const auto* values) { check_ids(entry.lookup, values, ids.values); });
+    }
+  }
+}
+
+void LookupStep::prefetch(const PlanCall& call) const {
+  if (checks_when_run_) return;
+  for (const Entry& entry : dense_) {
+    prefetch_rows(dense_of(entry, call), 0, std::min(call.rows, kBlock));
+  }
+}
+
+void LookupStep::run(const PlanCall& call) const {
+  if (checks_when_run_) check_entries(call);
+  auto* const dense = reinterpret_cast<Dense*>(call.scratch);
+  const auto count = static_cast<int64_t>(dense_.size());
+  for (int64_t i = 0; i < count; ++i) dense[i] = dense_of(dense_[i], call);
+  for (int64_t begin = 0; begin < call.rows; begin += kBlock) {
+    const int64_t end = std::min(begin + kBlock, call.rows);
+    const int64_t next = std::min(end + kBlock, call.rows);
+    for (int64_t i = 0; i < count; ++i) {
+      prefetch_rows(dense[i], end, next);
+      copy_rows(dense[i], begin, end);
+    }
+  }
+  for (const Entry& entry : pooled_) {
+    visit_ids(call.view(entry.lookup.ids), [&](const auto* ids) {
+      kernels::with_constant_dim(entry.lookup.table.dim(1), [&]<int64_t kDim>() {
+        entry.lookup.int8 ? pool_rows<kDim, true>(entry, ids, call)
+                          : pool_rows<kDim, false>(entry, ids, call);
+      });
+    });
+  }
+}
+
+std::string LookupStep::what() const {
+  return str("lookups in ", dense_.size() + pooled_.size(), " tables");
+}
+
+}  // namespace keel

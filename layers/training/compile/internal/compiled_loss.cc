@@ -1,0 +1,79 @@
+#include <keel/layers/training/compile/internal/compiled_loss.h>
+
+#include <keel/autodiff/ops.h>
+#include <keel/autodiff/tape.h>
+#include <keel/layers/internal/cast.h>
+
+namespace keel {
+namespace {
+
+constexpr char kCompile[] = "Model.compile";
+
+// For counts and sums of weights, through which no gradient flows.
+Tensor sum_over_replicas(const Tensor& numbers, const GlobalBatch& batch) {
+  if (batch.communicator == nullptr) return numbers;
+  const NoGradient pause;
+  Tensor sums = numbers.cast(DType::kFloat32).clone();
+  distribute::all_reduce_sum(*batch.communicator, sums.mutable_data<float>());
+  return as_dtype(sums, numbers.dtype());
+}
+
+// Of all replicas' sample weights, of which `weight` are this one's.
+double mean_weight(const Tensor& weight, const GlobalBatch& batch) {
+  if (weight.rank() == 0) return weight.cast(DType::kFloat64).item<double>();
+  const NoGradient pause;
+  const Tensor sum = sum_over_replicas(ops::sum(as_dtype(weight, DType::kFloat64)), batch);
+  const int64_t count = batch.rows * weight.shape().slice(1, weight.rank()).size();
+  return count == 0 ? 1 : sum.item<double>() / static_cast<double>(count);
+}
+
+Tensor share_of(const Loss& loss, const Tensor& label, const Tensor& prediction,
+                const Tensor& weight, const GlobalBatch& batch) {
+  const Tensor losses = loss.weighted(label, prediction, weight, [&](const Tensor& numbers) {
+    return sum_over_replicas(numbers, batch);
+  });
+  const bool by_weights = weight && loss.reduction() == Reduction::kMeanWithSampleWeight;
+  const double mean = by_weights ? mean_weight(weight, batch) : 1;
+  return ops::scale(ops::sum(losses), 1 / loss.divisor(losses.shape(), batch.rows, mean));
+}
+
+}  // namespace
+
+CompiledLoss::CompiledLoss(LossesArgument losses, LossWeights weights)
+    : losses_(std::move(losses)), loss_weights_(std::move(weights)) {
+  for (const LossArgument& loss : losses_.values()) {
+    if (loss && loss.shared()->reduction() == Reduction::kNone) {
+      throw ValueError(kCompile, ": a loss of reduction 'none' is no number to make small");
+    }
+  }
+}
+
+void CompiledLoss::resolve(const std::vector<std::string>& outputs) {
+  std::vector<LossArgument> by_output =
+      losses_.resolve(str(kCompile, ", loss"), outputs, LossArgument());
+  weights_ = loss_weights_.resolve(str(kCompile, ", loss_weights"), outputs, 1);
+  by_output_ = std::move(by_output);
+  outputs_ = outputs;
+}
+
+std::vector<CompiledLoss::Term> CompiledLoss::shares(const char* caller,
+                                                     std::span<const Tensor> labels,
+                                                     std::span<const Tensor> predictions,
+                                                     std::span<const Tensor> weights,
+                                                     const GlobalBatch& batch) const {
+  std::vector<Term> out;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (!by_output_[i]) continue;
+    if (!labels[i]) {
+      throw ValueError(caller, ": output '", outputs_[i],
+                       "' has a loss, but the data has no labels ", "for it");
+    }
+    out.push_back(
+        {.output = outputs_[i],
+         .weight = weights_[i],
+         .share = share_of(*by_output_[i].shared(), labels[i], predictions[i], weights[i], batch)});
+  }
+  return out;
+}
+
+}  // namespace keel

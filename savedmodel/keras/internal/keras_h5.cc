@@ -1,0 +1,87 @@
+#include <keel/savedmodel/keras/internal/keras_h5.h>
+
+#include <keel/framework/base/internal/allocator.h>
+#include <keel/savedmodel/keras/dialect/keras_dialect.h>
+#include <keel/savedmodel/keras/internal/keras_compile.h>
+#include <keel/savedmodel/keras/internal/keras_h5_optimizer.h>
+#include <keel/savedmodel/keras/internal/keras_model_config.h>
+#include <keel/savedmodel/keras/internal/legacy_weights.h>
+#include <keel/savedmodel/keras/internal/model_weights.h>
+#include <keel/savedmodel/keras/internal/signature_files.h>
+
+namespace keel {
+namespace {
+
+constexpr const char* kWeights = "/model_weights";
+
+void add_optimizer_weights(const Model& model, Hdf5Contents& out) {
+  std::vector<std::string> names;
+  for (OptimizerWeight& weight : optimizer_weights(model)) {
+    out.datasets.push_back(
+        {.path = str(kOptimizerWeights, "/", weight.name), .get = std::move(weight.get)});
+    names.push_back(std::move(weight.name));
+  }
+  out.groups.emplace_back(kOptimizerWeights);
+  out.lists.push_back(
+      {.object = kOptimizerWeights, .attribute = "weight_names", .values = std::move(names)});
+}
+
+}  // namespace
+
+void write_keras_h5(const Model& model, const std::string& path,
+                    const KerasH5WriteOptions& options) {
+  require_no_replica("save_model");
+  require_built("save_model", model);
+  const Config config = to_keras_legacy(model);
+  const Config compiled = model.get_compile_config();
+  const bool trains = !compiled.is_null() && !compiled["optimizer"].is_null();
+
+  using Charset = Hdf5Writer::Charset;
+  Hdf5Contents contents;
+  contents.texts = {{"/", "keras_version", kLegacyKerasVersion},
+                    {"/", "backend", kLegacyBackend},
+                    {"/", "model_config", to_json(config), Charset::kAscii}};
+  if (trains) {
+    contents.texts.push_back(
+        {"/", "training_config", to_json(to_training_config(compiled)), Charset::kAscii});
+  }
+  add_signatures(options.signatures, contents);
+  add_legacy_weights(model, kWeights, contents);
+  if (trains && options.optimizer_weights) add_optimizer_weights(model, contents);
+  write_hdf5("save_model", path, contents);
+}
+
+namespace {
+
+void compile_model(const Hdf5File& file, const std::string& path, Model& model) {
+  if (!file.has_attribute("/", "training_config")) return;
+  const std::string json = file.string_attribute("/", "training_config");
+  const bool compiled = naming_file(file.path(), "training_config", [&] {
+    const MemoryLimit limit(most_bytes_of_model(path));
+    const Config config = from_training_config(parse_json(json));
+    if (!config.is_null()) model.compile_from_config(config);
+    return !config.is_null();
+  });
+  if (compiled) read_optimizer_weights(file, model);
+}
+
+}  // namespace
+
+ModelHandle read_keras_h5(const std::string& path, const KerasH5ReadOptions& options) {
+  const Hdf5File file(path);
+  if (!file.has_attribute("/", "model_config")) {
+    throw IoError(path, ": has no model_config: no whole model of Keras");
+  }
+  const std::string json = file.string_attribute("/", "model_config");
+  ModelHandle model = naming_file(path, "model_config", [&] {
+    const MemoryLimit limit(most_bytes_of_model(path));
+    return model_from_keras(parse_json(json), {.safe_mode = options.safe_mode,
+                                               .keras_version = keras_version_of(file)});
+  });
+  if (!file.has(kWeights)) throw IoError(path, ": has no group ", kWeights);
+  read_legacy_weights(file, kWeights, *model);
+  if (options.compile) compile_model(file, path, *model);
+  return model;
+}
+
+}  // namespace keel

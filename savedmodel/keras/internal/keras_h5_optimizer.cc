@@ -1,0 +1,252 @@
+#include <keel/savedmodel/keras/internal/keras_h5_optimizer.h>
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <optional>
+
+namespace keel {
+namespace {
+
+constexpr const char* kGroup = kOptimizerWeights;
+
+std::vector<Variable> trainable_variables(const Model& model) {
+  std::vector<Variable> out = model.trainable_variables();
+  std::erase_if(out, [](const Variable& v) { return v.is_virtual(); });
+  return out;
+}
+
+// What Keras 2 calls a slot of a class: since 2.11, then before where that is another name.
+std::vector<std::string> keras_2_names(const std::string& class_name, const std::string& slot) {
+  static const std::map<std::string, std::map<std::string, std::vector<std::string>>> kOfClasses = {
+      {"Adadelta",
+       {{"accumulated_grad", {"accumulated_grad", "accum_grad"}},
+        {"accumulated_delta_var", {"accumulated_delta_var", "accum_var"}}}},
+      {"Adamax", {{"norm", {"u", "v"}}}},
+      {"RMSprop",
+       {{"velocity", {"velocity", "rms"}},
+        {"momentum", {"momentum"}},
+        {"average_gradient", {"average_gradient", "mg"}}}}};
+  static const std::map<std::string, std::string> kOfAll = {
+      {"momentum", "m"}, {"velocity", "v"}, {"velocity_hat", "vhat"}};
+  const auto of_class = kOfClasses.find(class_name);
+  if (of_class != kOfClasses.end()) {
+    const auto found = of_class->second.find(slot);
+    if (found != of_class->second.end()) return found->second;
+  }
+  const auto found = kOfAll.find(slot);
+  return {found == kOfAll.end() ? slot : found->second};
+}
+
+// Which slot a file's entry belongs to. Keras 2.15: "Adam/m/dense/kernel:0"; before:
+// "Adam/dense/kernel/m:0"; Keras 3: "adam/dense_kernel_momentum".
+std::optional<size_t> slot_of(std::string name, const Optimizer& optimizer) {
+  if (name.ends_with(":0")) name.resize(name.size() - 2);
+  const size_t first = name.find('/');
+  const size_t last = name.rfind('/');
+  const bool has_parts = first != last;
+  const std::string second =
+      has_parts ? name.substr(first + 1, name.find('/', first + 1) - first - 1) : "";
+  const std::vector<Slot>& slots = optimizer.slot_specs();
+  for (size_t s = 0; s < slots.size(); ++s) {
+    std::vector<std::string> names = keras_2_names(optimizer.class_name(), slots[s].name);
+    names.push_back(slots[s].name);
+    const auto is = [&](const std::string& part) { return std::ranges::count(names, part) > 0; };
+    if (has_parts && (is(second) || is(name.substr(last + 1)))) return s;
+  }
+  // Of several the longest: "gradient_accumulator" ends like "accumulator".
+  std::optional<size_t> out;
+  for (size_t s = 0; s < slots.size(); ++s) {
+    const bool longer = !out || slots[s].name.size() > slots[*out].name.size();
+    if (longer && name.ends_with("_" + slots[s].name)) out = s;
+  }
+  return out;
+}
+
+// Layers of different nested models may have one name.
+std::string unique_name(const std::vector<std::string>& taken, const std::string& name) {
+  std::string out = name + ":0";
+  for (int i = 1; std::ranges::find(taken, out) != taken.end(); ++i) {
+    out = name + "_" + std::to_string(i) + ":0";
+  }
+  return out;
+}
+
+enum class Kind { kIteration, kLearningRate, kShared, kSlot };
+
+Kind kind_of(const std::string& name, const Optimizer& optimizer) {
+  const std::string last = name.substr(name.rfind('/') + 1);
+  if (last == "iteration" || last == "iteration:0" || last == "iter:0") return Kind::kIteration;
+  if (last.starts_with("learning_rate")) return Kind::kLearningRate;
+  if (optimizer.shared_slots().empty()) return Kind::kSlot;
+  // Keras gives its variable no name; before 2.11 it had another.
+  for (const char* start : {"u_product", "variable", "Variable", "momentum_cache"}) {
+    if (last.starts_with(start) && !slot_of(name, optimizer)) return Kind::kShared;
+  }
+  return Kind::kSlot;
+}
+
+// Datasets by slot, in the order of the variables.
+struct Stored {
+  std::string iterations;
+  std::vector<std::string> shared;
+  std::vector<std::vector<std::string>> slots;
+};
+
+Stored stored_weights(const Hdf5File& file, const Optimizer& optimizer) {
+  Stored out;
+  out.slots.resize(optimizer.slot_specs().size());
+  for (const std::string& name : file.string_list(kGroup, "weight_names")) {
+    const std::string dataset = str(kGroup, "/", name);
+    const Kind kind = kind_of(name, optimizer);
+    if (kind == Kind::kIteration) out.iterations = dataset;
+    if (kind == Kind::kShared) out.shared.push_back(dataset);
+    if (kind != Kind::kSlot) continue;
+    const std::optional<size_t> slot = slot_of(name, optimizer);
+    if (!slot) throw IoError(file.path(), ", ", kGroup, ": '", name, "' is no slot known here");
+    out.slots[*slot].push_back(dataset);
+  }
+  return out;
+}
+
+// The slot that each dataset is for.
+std::map<std::string, Variable> targets_of(const Hdf5File& file, const Stored& stored,
+                                           Optimizer& optimizer,
+                                           const std::vector<Variable>& variables) {
+  optimizer.build(variables);
+  std::map<std::string, Variable> out;
+  for (size_t s = 0; s < stored.slots.size(); ++s) {
+    const std::string& name = optimizer.slot_specs()[s].name;
+    const std::vector<std::string>& datasets = stored.slots[s];
+    if (datasets.empty()) continue;  // never built when it was saved
+    for (size_t v = 0; v < variables.size(); ++v) {
+      const Shape found = file.spec(datasets[v]).shape;
+      if (found != variables[v].shape()) {
+        throw ValueError(file.path(), ", ", kGroup, ": slot '", name, "' of ", variables[v].path(),
+                         " needs shape ", variables[v].shape(), ", the file has ", found);
+      }
+      out.emplace(datasets[v], optimizer.slots(variables[v])[s]);
+    }
+  }
+  return out;
+}
+
+Tensor scalar_of(const Hdf5File& file, const std::string& dataset, DType dtype) {
+  const Tensor out = file.read(dataset, dtype);
+  if (out.size() != 1) throw IoError(file.path(), ", ", dataset, ": no scalar");
+  return out.reshaped({});
+}
+
+// Some versions keep no shared slots: they follow from the number of steps.
+std::vector<Tensor> shared_after(const Optimizer& optimizer, int64_t iterations) {
+  std::vector<double> values;
+  for (const Slot& slot : optimizer.rule().shared_slots()) values.push_back(slot.initial);
+  for (int64_t i = 0; i < iterations; ++i) {
+    optimizer.rule().step_shared(values, {.iteration = i});
+  }
+  std::vector<Tensor> out;
+  for (const double value : values) out.push_back(Tensor::scalar(value));
+  return out;
+}
+
+void add_slot(const std::shared_ptr<Optimizer>& optimizer, const Variable& variable, size_t s,
+              std::vector<OptimizerState>& out) {
+  const Variable slot = optimizer->slots(variable)[s];
+  out.push_back({.name = slot.path(),
+                 .spec = slot.spec(),
+                 .is_slot = true,
+                 // Asked anew: replicas of several processes each have a part.
+                 .get = [=] { return optimizer->slots(variable)[s].read(); },
+                 .set = [=](const Tensor& value) { slot.assign(value); }});
+}
+
+}  // namespace
+
+std::vector<OptimizerWeight> optimizer_weights(const Model& model) {
+  const std::shared_ptr<Optimizer> optimizer = model.optimizer();
+  const std::vector<Variable> variables = trainable_variables(model);
+  optimizer->build(variables);
+  std::vector<std::string> names = {"iteration:0"};
+  std::vector<OptimizerWeight> out = {
+      {.name = names[0], .get = [=] { return optimizer->iterations_variable().read(); }}};
+  const std::vector<Slot>& slots = optimizer->slot_specs();
+  for (const auto& [v, s] : order_in_files(slots, variables.size())) {
+    const std::string slot = keras_2_names(optimizer->class_name(), slots[s].name)[0];
+    names.push_back(
+        unique_name(names, str(optimizer->class_name(), "/", slot, "/", variables[v].path())));
+    out.push_back({.name = names.back(), .get = [=, variable = variables[v], slot_index = s] {
+                     return optimizer->slots(variable)[slot_index].read();
+                   }});
+  }
+  for (const Variable& shared : optimizer->shared_slots()) {
+    out.push_back({.name = str(optimizer->class_name(), "/", shared.name(), ":0"),
+                   .get = [=] { return shared.read(); }});
+  }
+  return out;
+}
+
+void leave_optimizer_out(const std::string& where, size_t needed, size_t stored) {
+  std::cerr << str(where, ": the optimizer needs ", needed, " tensors, the file has ", stored,
+                   "; it starts anew\n");
+}
+
+void read_optimizer_weights(const Hdf5File& file, const Model& model) {
+  if (!file.has(kGroup) || model.optimizer() == nullptr) return;
+  Optimizer& optimizer = *model.optimizer();
+  const Stored stored = stored_weights(file, optimizer);
+  if (stored.iterations.empty()) throw IoError(file.path(), ", ", kGroup, ": has no iterations");
+  const std::vector<Variable> variables = trainable_variables(model);
+  for (const std::vector<std::string>& datasets : stored.slots) {
+    if (datasets.empty() || datasets.size() == variables.size()) continue;
+    return leave_optimizer_out(str(file.path(), ", ", kGroup), variables.size(), datasets.size());
+  }
+  const std::map<std::string, Variable> targets = targets_of(file, stored, optimizer, variables);
+  const int64_t calls = scalar_of(file, stored.iterations, DType::kInt64).item<int64_t>();
+  const bool has_shared = stored.shared.size() == optimizer.shared_slots().size();
+  std::vector<Tensor> shared;
+  for (const std::string& dataset : stored.shared) {
+    if (has_shared) shared.push_back(scalar_of(file, dataset, DType::kFloat64));
+  }
+  for (const auto& [dataset, target] : targets) target.assign(file.read(dataset, target.dtype()));
+  optimizer.set_iterations(calls);
+  if (!has_shared) shared = shared_after(optimizer, optimizer.iterations());
+  for (size_t i = 0; i < shared.size(); ++i) optimizer.shared_slots()[i].assign(shared[i]);
+}
+
+std::vector<OptimizerState> optimizer_state(const Model& model) {
+  const std::shared_ptr<Optimizer> optimizer = model.optimizer();
+  const std::vector<Variable> variables = trainable_variables(model);
+  optimizer->build(variables);
+  std::vector<OptimizerState> out;
+  out.push_back(
+      {.name = "iteration",
+       .spec = {.shape = {}, .dtype = DType::kInt64},
+       .get = [=] { return optimizer->iterations_variable().read(); },
+       .set = [=](const Tensor& value) { optimizer->set_iterations(value.item<int64_t>()); }});
+  if (optimizer->learning_rate_source().number()) {
+    out.push_back(
+        {.name = "learning_rate",
+         .spec = {.shape = {}, .dtype = DType::kFloat32},
+         .get = [=] { return Tensor::scalar(static_cast<float>(optimizer->learning_rate())); },
+         .set =
+             [=](const Tensor& v) {
+               // The config has more digits of the same rate.
+               const auto rate = v.item<float>();
+               if (static_cast<float>(optimizer->learning_rate()) == rate) return;
+               optimizer->set_learning_rate(rate);
+             }});
+  }
+  for (const auto& [v, s] : order_in_files(optimizer->slot_specs(), variables.size())) {
+    add_slot(optimizer, variables[v], s, out);
+  }
+  for (const Variable& shared : optimizer->shared_slots()) {
+    out.push_back({.name = shared.path(),
+                   .spec = shared.spec(),
+                   .is_slot = true,
+                   .get = [=] { return shared.read(); },
+                   .set = [=](const Tensor& value) { shared.assign(value); }});
+  }
+  return out;
+}
+
+}  // namespace keel

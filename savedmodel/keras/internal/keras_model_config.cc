@@ -1,0 +1,325 @@
+#include <keel/savedmodel/keras/internal/keras_model_config.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include <keel/framework/base/internal/unpack_limit.h>
+#include <keel/layers/registry.h>
+#include <keel/savedmodel/keras/dialect/keras_dialect.h>
+
+namespace keel {
+namespace {
+
+bool is_object(const Config& config) {
+  if (!config.is_dict()) return false;
+  const Config* const class_name = config.find("class_name");
+  return class_name != nullptr && class_name->is_string() && config.find("config") != nullptr;
+}
+
+bool is_one_of(const std::string& name, const auto& names) {
+  return std::ranges::find(names, name) != std::end(names);
+}
+
+constexpr std::array<std::string_view, 5> kRecommenders = {
+    "BruteForceRetrieval", "DistributedEmbedding", "DotInteraction", "EmbedReduce", "FeatureCross"};
+
+// Where classes of other packages than Keras are found.
+Config module_of(const std::string& class_name) {
+  constexpr std::array<std::string_view, 5> kOwn = {"DenseFeatures", "EmbeddingFeatures",
+                                                    "PartialTPUEmbedding", "SequenceFeatures",
+                                                    "TPUEmbedding"};
+  if (is_one_of(class_name, kRecommenders)) return "keras_rs.layers";
+  return is_one_of(class_name, kOwn) ? "keel.layers" : "keras.layers";
+}
+
+std::string package_of(const Config& module) {
+  const std::string& name = module.string();
+  return name.substr(0, name.find('.'));
+}
+
+Config object(const std::string& class_name, const Config& module, Config config) {
+  const size_t package = class_name.find('>');
+  if (package != std::string::npos) {
+    return Config::dict({{"module", {}},
+                         {"class_name", class_name.substr(package + 1)},
+                         {"config", std::move(config)},
+                         {"registered_name", class_name}});
+  }
+  const std::string from = module.is_null() ? "keras" : package_of(module);
+  return Config::dict(
+      {{"module", module},
+       {"class_name", class_name},
+       {"config", std::move(config)},
+       {"registered_name", from == "keras" ? Config() : Config(from + ">" + class_name)}});
+}
+
+Config layer_object(const Config& layer);
+
+bool is_layer(const Config& value) {
+  if (!is_object(value)) return false;
+  const std::string& class_name = value["class_name"].string();
+  return class_name.find('>') != std::string::npos ||
+         is_one_of(class_name, layer_registry().class_names());
+}
+
+// A value in the config of a layer.
+Config value_object(const std::string& key, const Config& value) {
+  if (value.is_list()) {
+    Config::List out;
+    for (const Config& item : value.items()) out.push_back(value_object(key, item));
+    return out;
+  }
+  if (!is_object(value)) return value;
+  constexpr std::array<std::pair<std::string_view, const char*>, 3> kModules = {
+      {{"initializer", "keras.initializers"},
+       {"regularizer", "keras.regularizers"},
+       {"constraint", "keras.constraints"}}};
+  const std::string& class_name = value["class_name"].string();
+  for (const auto& [kind, module] : kModules) {
+    if (key.ends_with(kind)) return object(class_name, module, value["config"]);
+  }
+  return is_layer(value) ? layer_object(value) : value;
+}
+
+// Keras 3 does not put a single input or output into a list.
+Config unwrapped(const Config& ends) {
+  const bool single = ends.is_list() && ends.items().size() == 1 && ends.items()[0].is_list();
+  return single ? ends.items()[0] : ends;
+}
+
+Config functional_config(const Config& config) {
+  Config out = config;
+  Config::List layers;
+  for (const Config& entry : config["layers"].items()) {
+    Config layer = layer_object(entry);
+    layer.set("name", entry["name"]);
+    layer.set("inbound_nodes", entry["inbound_nodes"]);
+    layers.push_back(std::move(layer));
+  }
+  out.set("layers", std::move(layers));
+  for (const char* key : {"input_layers", "output_layers"}) out.set(key, unwrapped(config[key]));
+  return out;
+}
+
+Config input_config(const Config& config) {
+  Config out = Config::dict();
+  for (const auto& [key, value] : config.entries()) {
+    out.set(key == "batch_input_shape" ? "batch_shape" : key, value);
+  }
+  return out;
+}
+
+Config layer_object(const Config& layer) {
+  const std::string& class_name = layer["class_name"].string();
+  const Config& config = layer["config"];
+  if (class_name == "Functional") {
+    Config out = object(class_name, "keras.src.models.functional", functional_config(config));
+    out.set("registered_name", class_name);
+    return out;
+  }
+  if (class_name == "InputLayer") return object(class_name, "keras.layers", input_config(config));
+  Config values = Config::dict();
+  for (const auto& [key, value] : config.entries()) values.set(key, value_object(key, value));
+  const bool sequential = class_name == "Sequential";
+  return object(class_name, sequential ? Config("keras") : module_of(class_name),
+                std::move(values));
+}
+
+// What files have in place of plain values, and the names of classes.
+class Plain {
+ public:
+  explicit Plain(const ModelFromKerasOptions& options) : options_(options) {}
+
+  Config operator()(const Config& config) const {
+    if (config.is_list()) {
+      Config::List out;
+      for (const Config& item : config.items()) out.push_back((*this)(item));
+      return out;
+    }
+    if (!config.is_dict()) return config;
+    if (const Config* const tag = config.find("class_name"); tag != nullptr && tag->is_string()) {
+      if (tag->string().starts_with("__")) return untagged(tag->string(), config);
+      refuse_lambda(tag->string());
+    }
+    if (const Config* const array = numpy_array_of_keras2(config)) return *array;
+    return plain_dict(config);
+  }
+
+ private:
+  // Keras 2 writes a setting that is one, such as the alpha of its first LeakyReLUs, by its type.
+  static const Config* numpy_array_of_keras2(const Config& config) {
+    const Config* const type = config.find("type");
+    const bool is_it =
+        type != nullptr && *type == Config("ndarray") && config.entries().size() == 2;
+    return is_it ? config.find("value") : nullptr;
+  }
+
+  Config plain_dict(const Config& config) const {
+    Config out = Config::dict();
+    for (const auto& [key, value] : config.entries()) {
+      // Of a graph: its reader knows what stands there.
+      const bool graph = key == "inbound_nodes" || key == "input_layers" || key == "output_layers";
+      out.set(key, graph ? value : (*this)(value));
+    }
+    if (is_object(config)) out.set("class_name", registered_class(config));
+    return renamed(std::move(out));
+  }
+
+  // Keras 3 has what was this class of Keras 2 as another one.
+  static Config renamed(Config object) {
+    const Config* const class_name = object.find("class_name");
+    if (class_name == nullptr || *class_name != Config("ThresholdedReLU")) return object;
+    Config config = Config::dict();
+    for (const auto& [key, value] : object["config"].entries()) {
+      config.set(key == "theta" ? "threshold" : key, value);
+    }
+    object.set("class_name", "ReLU");
+    object.set("config", std::move(config));
+    return object;
+  }
+
+  void refuse_lambda(const std::string& class_name) const {
+    if (class_name != "__lambda__" && class_name != "Lambda") return;
+    if (options_.safe_mode) {
+      throw ValueError("a Python lambda is in the config (", class_name,
+                       "): it may do anything, and is refused; write a layer, or an activation by "
+                       "name");
+    }
+    throw NotImplementedError("a Python lambda is in the config (", class_name,
+                              "), which cannot run here; write a layer, or an activation by name");
+  }
+
+  Config untagged(const std::string& tag, const Config& config) const {
+    refuse_lambda(tag);
+    if (tag == "__tuple__") return (*this)(config["items"]);
+    if (tag == "__numpy__" || tag == "__tensor__") return config["config"]["value"];
+    if (tag == "__bytes__") return config["value"];
+    throw NotImplementedError("a value of the kind ", tag, " is not offered in a config");
+  }
+
+  // A user's own classes are known by "Package>Class".
+  static std::string registered_class(const Config& object) {
+    const std::string& class_name = object["class_name"].string();
+    const Config* const registered = object.find("registered_name");
+    if (registered == nullptr || !registered->is_string()) return class_name;
+    const std::string& full = registered->string();
+    if (full.find('>') == std::string::npos) return class_name;
+    const std::vector<std::string> known = layer_registry().class_names();
+    return is_one_of(class_name, known) && !is_one_of(full, known) ? class_name : full;
+  }
+
+  const ModelFromKerasOptions options_;
+};
+
+Specs specs_of_shapes(const Config& shapes) {
+  if (shapes.is_dict()) {
+    Specs::Dict out;
+    for (const auto& [key, shape] : shapes.entries()) out.emplace(key, specs_of_shapes(shape));
+    return out;
+  }
+  const bool several = !shapes.items().empty() && shapes.items()[0].is_list();
+  if (several) {
+    Specs::Items out;
+    for (const Config& shape : shapes.items()) out.push_back(specs_of_shapes(shape));
+    return Specs::list(std::move(out));
+  }
+  TensorSpec spec;
+  decode(shapes, spec.shape);
+  return Specs(spec);
+}
+
+// Models that are no graph, and a Sequential whose config has no InputLayer, tell their input this
+// way.
+void build(Model& model, const Config& config) {
+  if (model.built()) return;
+  const Config* shapes = nullptr;
+  if (config["config"].is_dict()) shapes = config["config"].find("build_input_shape");
+  const Config* const build_config = config.find("build_config");
+  if (shapes == nullptr && build_config != nullptr && build_config->is_dict()) {
+    shapes = build_config->find("input_shape");
+    if (shapes == nullptr) shapes = build_config->find("shapes_dict");
+  }
+  if (shapes == nullptr || !(shapes->is_list() || shapes->is_dict())) return;
+  model.build(specs_of_shapes(*shapes));
+}
+
+// What the reader of legacy files in Keras 3 makes something else of: it takes "dot" for a
+// function, does not know a class by the name that Keras exports, and drops an axis that is no
+// number.
+bool is_misread(const std::string& class_name, const Config& config) {
+  if (class_name == "Attention" || class_name == "GroupQueryAttention") return true;
+  const Config* const axis = config.find("axis");
+  return axis != nullptr && (axis->is_null() || (axis->is_list() && axis->items().size() > 1));
+}
+
+Config legacy_layer(const Config& layer);
+
+// A Sequential of Keras 3 hands the list of a model's outputs on as it is, so that a model in it
+// must have a tensor.
+Config legacy_layer_of_sequential(const Config& layer) {
+  Config out = legacy_layer(layer);
+  if (layer["class_name"] != Config("Functional")) return out;
+  Config config = out["config"];
+  for (const char* key : {"input_layers", "output_layers"}) config.set(key, unwrapped(config[key]));
+  out.set("config", std::move(config));
+  return out;
+}
+
+Config legacy_values(const std::string& class_name, const Config& config) {
+  Config out = Config::dict();
+  for (const auto& [key, value] : config.entries()) {
+    if (key == "layers" && value.is_list()) {
+      Config::List layers;
+      for (const Config& layer : value.items()) {
+        layers.push_back(class_name == "Sequential" ? legacy_layer_of_sequential(layer)
+                                                    : legacy_layer(layer));
+      }
+      out.set(key, std::move(layers));
+    } else {
+      // Keras reads the layers that others hold as objects in both dialects.
+      out.set(key, is_layer(value) ? layer_object(value) : value);
+    }
+  }
+  return out;
+}
+
+Config legacy_layer(const Config& layer) {
+  const std::string& class_name = layer["class_name"].string();
+  const Config& config = layer["config"];
+  if (!config.is_dict()) return layer;
+  Config out = layer;
+  if (is_misread(class_name, config)) {
+    const Config object = layer_object(layer);
+    for (const auto& [key, value] : object.entries()) out.set(key, value);
+    return out;
+  }
+  if (is_one_of(class_name, kRecommenders)) out.set("class_name", "keras_rs>" + class_name);
+  out.set("config", legacy_values(class_name, config));
+  return out;
+}
+
+}  // namespace
+
+Config to_keras_legacy(const Model& model) {
+  return legacy_layer(
+      Config::dict({{"class_name", model.class_name()}, {"config", model.get_config()}}));
+}
+
+size_t most_bytes_of_model(const std::string& path) {
+  return 2 * most_unpacked_bytes(std::filesystem::file_size(path));
+}
+
+Config to_keras_archive(const Model& model) { return layer_object(layers::serialize(model)); }
+
+ModelHandle model_from_keras(const Config& config, const ModelFromKerasOptions& options) {
+  Config plain = without_slashes_in_names(Plain(options)(config));
+  if (is_of_keras2(options.keras_version, config)) plain = from_keras2(plain);
+  const LayerHandle<Layer> layer = layers::deserialize(plain);
+  const auto model = std::dynamic_pointer_cast<Model>(layer.shared());
+  if (model == nullptr) throw ValueError("class ", layer->class_name(), " is not a model");
+  build(*model, plain);
+  return {kAdopt, model};
+}
+
+}  // namespace keel

@@ -1,0 +1,127 @@
+#include <keel/savedmodel/keras/internal/keras_vocabularies.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <vector>
+
+#include <keel/layers/internal/naming.h>
+
+namespace keel {
+namespace {
+
+constexpr int64_t kMaxBytes = int64_t{1} << 30;
+
+const Config* find(const Config& config, const char* key) {
+  return config.is_dict() ? config.find(key) : nullptr;
+}
+
+bool is_string(const Config* config, std::string_view text) {
+  return config != nullptr && config->is_string() && config->string() == text;
+}
+
+// The last ones of no letters do not count: a file may end with a line feed.
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> out;
+  size_t begin = 0;
+  while (begin <= text.size()) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, end - begin);
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    out.push_back(std::move(line));
+    begin = end + 1;
+  }
+  while (!out.empty() && out.back().empty()) out.pop_back();
+  return out;
+}
+
+class Vocabularies {
+ public:
+  Vocabularies(const ZipFile& archive, const Hdf5File& weights)
+      : archive_(archive), weights_(weights) {}
+
+  // The config of an object, whose weights lie in `group`.
+  Config filled(const Config& object, const std::string& group) const {
+    const Config* const class_name = find(object, "class_name");
+    const Config* const config = find(object, "config");
+    if (class_name == nullptr || !class_name->is_string() || config == nullptr) return object;
+    Config out = object;
+    if (is_string(class_name, "StringLookup") || is_string(class_name, "IntegerLookup")) {
+      out.set("config", lookup(*config, group, is_string(class_name, "IntegerLookup")));
+    } else if (const Config* layers = find(*config, "layers"); layers && layers->is_list()) {
+      Config inner = *config;
+      inner.set("layers", all_filled(layers->items(), group));
+      out.set("config", std::move(inner));
+    }
+    return out;
+  }
+
+ private:
+  Config::List all_filled(const Config::List& layers, const std::string& group) const {
+    Config::List out;
+    std::map<std::string, int> used;
+    for (const Config& layer : layers) {
+      const Config* const class_name = find(layer, "class_name");
+      std::string name;
+      if (class_name != nullptr && class_name->is_string()) {
+        name = to_snake_case(class_name->string());
+      }
+      if (const int k = used[name]++; k > 0) name += "_" + std::to_string(k);
+      out.push_back(filled(layer, str(group, "layers/", name, "/")));
+    }
+    return out;
+  }
+
+  Config lookup(Config config, const std::string& group, bool integers) const {
+    const Config* const own = find(config, "vocabulary");
+    std::string entry = "assets/" + group + "vocabulary.txt";
+    // Archives written on Windows may have its separators.
+    if (!archive_.has(entry)) std::ranges::replace(entry, '/', '\\');
+    if (!config.is_dict() || (own != nullptr && own->is_list()) || !archive_.has(entry)) {
+      return config;
+    }
+    Config::List words;
+    for (std::string& line : lines_of(archive_.read(entry, kMaxBytes))) {
+      words.push_back(integers ? Config(integer(entry, line)) : Config(std::move(line)));
+    }
+    if (is_string(find(config, "output_mode"), "tf_idf")) {
+      config.set("idf_weights", idf_weights(group, words.size()));
+    }
+    config.set("vocabulary", std::move(words));
+    return config;
+  }
+
+  // Those behind the words are zeros, up to max_tokens.
+  Config idf_weights(const std::string& group, size_t words) const {
+    const Tensor stored = weights_.read(group + "vars/idf_weights", DType::kFloat64);
+    if (stored.rank() != 1 || static_cast<size_t>(stored.size()) < words) {
+      throw IoError(weights_.path(), ": ", group, "vars/idf_weights has shape ", stored.shape(),
+                    " for ", words, " words");
+    }
+    std::vector<double> weights = stored.to_vector<double>();
+    weights.resize(words);
+    return encode(weights);
+  }
+
+  int64_t integer(const std::string& entry, const std::string& line) const {
+    int64_t out = 0;
+    const char* const end = line.data() + line.size();
+    const auto [stop, error] = std::from_chars(line.data(), end, out);
+    if (error != std::errc() || stop != end) {
+      throw IoError(weights_.path(), ": ", entry, " has the word '", line,
+                    "', which is no integer");
+    }
+    return out;
+  }
+
+  const ZipFile& archive_;
+  const Hdf5File& weights_;
+};
+
+}  // namespace
+
+Config with_vocabularies(const ZipFile& archive, const Hdf5File& weights, const Config& model) {
+  return Vocabularies(archive, weights).filled(model, "");
+}
+
+}  // namespace keel

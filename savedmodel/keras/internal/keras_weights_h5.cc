@@ -1,0 +1,223 @@
+#include <keel/savedmodel/keras/internal/keras_weights_h5.h>
+
+#include <algorithm>
+#include <map>
+
+#include <keel/layers/preprocessing/integer_lookup.h>
+#include <keel/layers/preprocessing/string_lookup.h>
+#include <keel/savedmodel/keras/internal/keras_h5_optimizer.h>
+#include <keel/savedmodel/keras/internal/keras_weight_groups.h>
+#include <keel/savedmodel/keras/internal/model_weights.h>
+
+namespace keel {
+namespace {
+
+constexpr const char* kOptimizer = "/optimizer/vars";
+
+std::string vars_of(const std::string& path) {
+  return path.empty() ? "/vars" : "/" + path + "/vars";
+}
+
+// What a lookup layer for tf_idf stores under a name of its own; Keras does not load a model
+// without it.
+template <class T>
+void add_idf_weights(const Layer& layer, const std::string& vars, Hdf5Contents& out) {
+  const auto* lookup = dynamic_cast<const IndexLookupLayer<T>*>(&layer);
+  if (lookup == nullptr || lookup->idf_weights().empty()) return;
+  const std::vector<double> values = lookup->idf_weights();
+  Tensor weights = Tensor::from(values, {std::ssize(values)}).cast(DType::kFloat32);
+  out.datasets.push_back({.path = vars + "/idf_weights", .get = [weights] { return weights; }});
+}
+
+}  // namespace
+
+Hdf5Contents keras_weights_contents(const Model& model) {
+  require_no_replica("save_weights");
+  require_built("save_weights", model);
+  Hdf5Contents out;
+  const auto add = [&](const std::string& vars, const std::string& name) {
+    out.groups.push_back(vars);
+    out.texts.push_back({.object = vars, .attribute = "name", .text = name});
+  };
+  for (WeightGroup& group : weight_groups(model)) {
+    const std::string vars = vars_of(group.path);
+    add(vars, group.name);
+    add_idf_weights<std::string>(*group.layer, vars, out);
+    add_idf_weights<int64_t>(*group.layer, vars, out);
+    for (size_t i = 0; i < group.weights.size(); ++i) {
+      out.datasets.push_back({.path = str(vars, "/", i), .get = std::move(group.weights[i].get)});
+    }
+  }
+  if (model.optimizer() == nullptr) return out;
+  add(kOptimizer, model.optimizer()->name());
+  std::vector<OptimizerState> state = optimizer_state(model);
+  for (size_t i = 0; i < state.size(); ++i) {
+    out.datasets.push_back({.path = str(kOptimizer, "/", i), .get = std::move(state[i].get)});
+  }
+  return out;
+}
+
+namespace {
+
+class Reader {
+ public:
+  Reader(const Hdf5File& file, bool skip_mismatch) : file_(file), skip_(skip_mismatch) {
+    index("");
+  }
+
+  void match(const WeightGroup& group) {
+    if (!group.attribute.empty() && match_in_owner(group)) return;
+    const std::string vars = find(group);
+    const size_t stored = vars.empty() ? 0 : count_numbered(vars);
+    if (group.weights_inside > 0 && stored == group.weights_inside) return;  // match_in_owner()
+    if (stored != group.weights.size()) {
+      return mismatch("layer '", group.name, "' needs ", group.weights.size(), " weights in ",
+                      vars_of(group.path), ", the file has ", stored);
+    }
+    for (size_t i = 0; i < group.weights.size(); ++i) {
+      const StateEntry& entry = group.weights[i];
+      take(str("layer '", group.name, "', weight '", entry.name, "'"), str(vars, "/", i),
+           entry.spec, entry.set, entry.check);
+    }
+  }
+
+  void match_optimizer(const Model& model) {
+    if (model.optimizer() == nullptr || !file_.has(kOptimizer)) return;
+    const std::vector<OptimizerState> state = optimizer_state(model);
+    const size_t stored = file_.children(kOptimizer).size();
+    // One that has not made its slots yet has none in the file.
+    const auto is_slot = [](const OptimizerState& s) { return s.is_slot; };
+    const size_t scalars = std::ranges::find_if(state, is_slot) - state.begin();
+    if (stored != state.size() && stored != scalars) {
+      return leave_optimizer_out(str(file_.path(), ", ", kOptimizer), state.size(), stored);
+    }
+    for (size_t i = 0; i < stored; ++i) {
+      take(str("optimizer, '", state[i].name, "'"), str(kOptimizer, "/", i), state[i].spec,
+           state[i].set);
+    }
+  }
+
+  std::vector<std::string> assign() && {
+    for (const Assignment& a : assignments_) {
+      if (a.check) a.check(file_.read(a.dataset, a.dtype));
+    }
+    for (const Assignment& a : assignments_) a.set(file_.read(a.dataset, a.dtype));
+    return std::move(skipped_);
+  }
+
+ private:
+  struct Assignment {
+    std::string dataset;
+    DType dtype;
+    std::function<void(const Tensor&)> set, check;
+  };
+
+  template <class... Args>
+  void mismatch(const Args&... what) {
+    if (!skip_) throw ValueError(file_.path(), ": ", what...);
+    skipped_.push_back(str(what...));
+  }
+
+  // Whether the file is of a release that had the weights of the layers inside a layer in its own
+  // group.
+  bool match_in_owner(const WeightGroup& group) {
+    const auto owner = by_path_.find(group.owner_path);
+    if (owner == by_path_.end() || count_numbered(owner->second) <= group.positions.back()) {
+      return false;
+    }
+    for (size_t i = 0; i < group.weights.size(); ++i) {
+      const StateEntry& entry = group.weights[i];
+      take(str("layer '", group.layer->name(), "', weight '", entry.name, "'"),
+           str(owner->second, "/", group.positions[i]), entry.spec, entry.set, entry.check);
+    }
+    return true;
+  }
+
+  // Of lookup layers a group may hold what is no weight here.
+  size_t count_numbered(const std::string& vars) const {
+    const std::vector<std::string> names = file_.children(vars);
+    return std::ranges::count_if(names, [](const std::string& name) {
+      return name.find_first_not_of("0123456789") == std::string::npos;
+    });
+  }
+
+  // The name of a group, which on Windows is a path with "\\" between its parts.
+  static std::string path_of_now(const std::string& child) {
+    std::string out;
+    for (size_t begin = 0; begin <= child.size();) {
+      const size_t end = std::min(child.find('\\', begin), child.size());
+      const std::string part = child.substr(begin, end - begin);
+      out += (begin == 0 ? "" : "/") + (part == "_layer_checkpoint_dependencies" ? "layers" : part);
+      begin = end + 1;
+    }
+    return out;
+  }
+
+  // All groups with weights, under the paths they have since Keras 2.15: before, children were not
+  // in "layers"; and by the name of the layer, where the file tells it.
+  void index(const std::string& group, const std::string& path = "") {
+    for (const std::string& child : file_.children(group.empty() ? "/" : group)) {
+      const std::string full = str(group, "/", child);
+      if (!file_.is_group(full)) continue;
+      if (child != "vars") {
+        index(full, path.empty() ? path_of_now(child) : str(path, "/", path_of_now(child)));
+        continue;
+      }
+      by_path_[path] = full;
+      if (file_.has_attribute(full, "name")) {
+        path_of_name_.emplace(file_.string_attribute(full, "name"), path);
+      }
+      if (!file_.children(full).empty() && file_.has_attribute(full, "name")) {
+        by_name_.emplace(file_.string_attribute(full, "name"), full);
+      }
+    }
+  }
+
+  // The layers of a model that is no graph may stand under the names of its attributes, which are
+  // not known here: then their names tell where they are.
+  std::string find(const WeightGroup& group) const {
+    const auto here = by_path_.find(group.path);
+    if (!group.attribute.empty()) {
+      if (here != by_path_.end()) return here->second;
+      const auto [first, last] = path_of_name_.equal_range(group.layer->name());
+      if (first == last || std::next(first) != last) return "";
+      const auto there = by_path_.find(first->second + "/" + group.attribute);
+      return there == by_path_.end() ? "" : there->second;
+    }
+    if (group.weights.empty()) return here == by_path_.end() ? "" : here->second;
+    if (here != by_path_.end() && !file_.children(here->second).empty()) return here->second;
+    const auto [first, last] = by_name_.equal_range(group.name);
+    return first != last && std::next(first) == last ? first->second : "";
+  }
+
+  void take(const std::string& what, const std::string& dataset, const TensorSpec& spec,
+            const std::function<void(const Tensor&)>& set,
+            const std::function<void(const Tensor&)>& check = {}) {
+    if (!file_.has(dataset)) return mismatch(what, " is not in the file: there is no ", dataset);
+    const std::string odd = misfit(spec, file_.spec(dataset));
+    if (!odd.empty()) return mismatch(what, odd, " in ", dataset);
+    assignments_.push_back({.dataset = dataset, .dtype = spec.dtype, .set = set, .check = check});
+  }
+
+  const Hdf5File& file_;
+  const bool skip_;
+  std::map<std::string, std::string> by_path_;
+  std::multimap<std::string, std::string> by_name_;       // groups with weights
+  std::multimap<std::string, std::string> path_of_name_;  // all groups
+  std::vector<Assignment> assignments_;
+  std::vector<std::string> skipped_;
+};
+
+}  // namespace
+
+std::vector<std::string> read_keras_weights(const Hdf5File& file, const Model& model,
+                                            bool skip_mismatch) {
+  require_no_replica("load_weights");
+  require_built("load_weights", model);
+  Reader reader(file, skip_mismatch);
+  for (const WeightGroup& group : weight_groups(model)) reader.match(group);
+  reader.match_optimizer(model);
+  return std::move(reader).assign();
+}
+
+}  // namespace keel

@@ -1,0 +1,244 @@
+#include <keel/savedmodel/keras/internal/legacy_weights.h>
+
+#include <algorithm>
+#include <map>
+
+#include <keel/savedmodel/keras/internal/model_weights.h>
+
+namespace keel {
+namespace {
+
+using Charset = Hdf5Writer::Charset;
+
+// "/model_weights" or "/" and a name in it.
+std::string inside(const std::string& root, const std::string& name) {
+  return root == "/" ? root + name : str(root, "/", name);
+}
+
+std::string without_slashes(std::string name) {
+  std::ranges::replace(name, '/', '_');
+  return name;
+}
+
+bool has_convolution(const Layer& layer) {
+  return layer.class_name().find("Conv1D") != std::string::npos ||
+         std::ranges::any_of(layer.sublayers(),
+                             [](const auto& inner) { return has_convolution(*inner); });
+}
+
+void refuse_flipped_kernels(const Hdf5File& file, const std::string& root, const Model& model) {
+  if (!file.has_attribute(root, "backend") || file.string_attribute(root, "backend") != "theano" ||
+      !has_convolution(model)) {
+    return;
+  }
+  throw NotImplementedError(file.path(), ": convolutions that Keras's Theano backend wrote have ",
+                            "their kernels the other way round; load and save the file under its ",
+                            "TensorFlow backend first");
+}
+
+void add_weights(const LayerWeights& layer, const std::string& root, Hdf5Contents& out) {
+  const std::string group = inside(root, layer.layer);
+  std::vector<std::string> names;
+  for (const NamedWeight& weight : layer.weights) {
+    out.datasets.push_back({.path = str(group, "/", weight.name), .get = weight.entry.get});
+    names.push_back(weight.name);
+  }
+  out.groups.push_back(group);
+  out.lists.push_back({.object = group, .attribute = "weight_names", .values = std::move(names)});
+}
+
+}  // namespace
+
+void add_legacy_weights(const Model& model, const std::string& root, Hdf5Contents& out) {
+  out.groups.push_back(root);
+  // The root of a file keeps them as Keras 3 does, groups as all versions do.
+  const Charset charset = root == "/" ? Charset::kUtf8 : Charset::kAscii;
+  out.texts.push_back({root, "keras_version", kLegacyKerasVersion, charset});
+  out.texts.push_back({root, "backend", kLegacyBackend, charset});
+  std::vector<std::string> layers;
+  for (const LayerWeights& layer : weights_by_layer(model)) {
+    add_weights(layer, root, out);
+    layers.push_back(layer.layer);
+  }
+  add_weights(top_level_weights(model), root, out);
+  out.lists.push_back({.object = root, .attribute = "layer_names", .values = std::move(layers)});
+}
+
+namespace {
+
+// A layer's weights in a file: names of datasets.
+struct StoredLayer {
+  std::string layer;
+  std::vector<std::string> names;     // as weight_names has them
+  std::vector<std::string> datasets;  // their paths
+};
+
+// A weight's own name and its layer's: "dense/kernel" of "model/dense/kernel:0".
+std::string last_two_parts(std::string name) {
+  if (name.ends_with(":0")) name.resize(name.size() - 2);
+  const size_t last = name.rfind('/');
+  const size_t before = last == std::string::npos || last == 0 ? last : name.rfind('/', last - 1);
+  return before == std::string::npos ? name : name.substr(before + 1);
+}
+
+// In a nested model the order depends on which of its layers are frozen. Where names tell what
+// belongs together, they say it better.
+void match_by_name(const LayerWeights& layer, StoredLayer& stored) {
+  std::map<std::string, std::string> datasets;
+  for (size_t i = 0; i < stored.names.size(); ++i) {
+    datasets[last_two_parts(stored.names[i])] = stored.datasets[i];
+  }
+  std::vector<std::string> ordered;
+  for (const NamedWeight& weight : layer.weights) {
+    const auto it = datasets.find(last_two_parts(weight.name));
+    if (it == datasets.end()) return;
+    ordered.push_back(it->second);
+    datasets.erase(it);
+  }
+  if (datasets.empty()) stored.datasets = std::move(ordered);
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
+
+class Matcher {
+ public:
+  Matcher(const Hdf5File& file, std::string root, const WeightMatching& matching)
+      : file_(file), root_(std::move(root)), matching_(matching) {}
+
+  void match(const Model& model) {
+    std::vector<LayerWeights> layers = weights_by_layer(model);
+    std::erase_if(layers, [](const LayerWeights& layer) { return layer.weights.empty(); });
+    const std::vector<StoredLayer> stored = weighted_layers();
+    if (matching_.by_name) {
+      match_layers_by_name(layers, stored);
+    } else {
+      match_layers_in_order(layers, stored);
+    }
+    LayerWeights own = top_level_weights(model);
+    StoredLayer stored_own = stored_layer(own.layer);
+    if (!matching_.by_name || !stored_own.names.empty()) match(own, std::move(stored_own));
+  }
+
+  std::vector<std::string> assign() && {
+    for (const Assignment& a : assignments_) {
+      if (a.check) a.check(file_.read(a.dataset, a.dtype));
+    }
+    for (const Assignment& a : assignments_) a.set(file_.read(a.dataset, a.dtype));
+    return std::move(skipped_);
+  }
+
+ private:
+  struct Assignment {
+    std::string dataset;
+    DType dtype;
+    std::function<void(const Tensor&)> set, check;
+  };
+
+  // Empty for a layer that the file lists without a group.
+  StoredLayer stored_layer(const std::string& name) const {
+    StoredLayer out{.layer = name, .names = {}, .datasets = {}};
+    const std::string group = inside(root_, name);
+    if (!file_.has(group)) return out;
+    out.names = file_.string_list(group, "weight_names");
+    for (const std::string& weight : out.names) out.datasets.push_back(str(group, "/", weight));
+    return out;
+  }
+
+  std::vector<StoredLayer> weighted_layers() const {
+    std::vector<StoredLayer> out;
+    for (const std::string& name : file_.string_list(root_, "layer_names")) {
+      StoredLayer layer = stored_layer(name);
+      if (!layer.names.empty()) out.push_back(std::move(layer));
+    }
+    return out;
+  }
+
+  template <class... Args>
+  void mismatch(const Args&... what) {
+    if (!matching_.skip_mismatch) throw ValueError(file_.path(), ": ", what...);
+    skipped_.push_back(str(what...));
+  }
+
+  void match_layers_in_order(const std::vector<LayerWeights>& layers,
+                             const std::vector<StoredLayer>& stored) {
+    if (layers.size() != stored.size()) {
+      std::vector<std::string> needed, found;
+      for (const LayerWeights& layer : layers) needed.push_back(layer.layer);
+      for (const StoredLayer& layer : stored) found.push_back(layer.layer);
+      throw ValueError(file_.path(), ": the model has ", needed.size(), " layers with weights (",
+                       joined(needed), "), the file has ", found.size(), " (", joined(found), ")");
+    }
+    for (size_t i = 0; i < layers.size(); ++i) match(layers[i], stored[i]);
+  }
+
+  void match_layers_by_name(const std::vector<LayerWeights>& layers,
+                            const std::vector<StoredLayer>& stored) {
+    bool any = layers.empty();
+    for (const LayerWeights& layer : layers) {
+      auto it = std::ranges::find(stored, layer.layer, &StoredLayer::layer);
+      if (it == stored.end()) {
+        // Layers of models from files have no "/" in their names (keras_dialect.h).
+        it = std::ranges::find_if(
+            stored, [&](const StoredLayer& s) { return without_slashes(s.layer) == layer.layer; });
+      }
+      if (it == stored.end()) {
+        skipped_.push_back(str("layer '", layer.layer, "' is not in ", file_.path()));
+        continue;
+      }
+      any = true;
+      match(layer, *it);
+    }
+    if (any) return;
+    std::vector<std::string> found;
+    for (const StoredLayer& layer : stored) found.push_back(layer.layer);
+    throw ValueError(file_.path(),
+                     ": no layer of the model has the name of one in the file, which ", "has ",
+                     joined(found));
+  }
+
+  void match(const LayerWeights& layer, StoredLayer stored) {
+    if (layer.weights.size() != stored.names.size()) {
+      std::vector<std::string> names;
+      for (const NamedWeight& weight : layer.weights) names.push_back(weight.name);
+      return mismatch("layer '", layer.layer, "' needs ", names.size(), " weights (", joined(names),
+                      "), the file has ", stored.names.size(), " under '", stored.layer, "' (",
+                      joined(stored.names), ")");
+    }
+    if (layer.nested) match_by_name(layer, stored);
+    for (size_t i = 0; i < layer.weights.size(); ++i) {
+      const StateEntry& entry = layer.weights[i].entry;
+      const std::string odd = misfit(entry.spec, file_.spec(stored.datasets[i]));
+      if (!odd.empty()) {
+        mismatch("layer '", layer.layer, "', weight '", layer.weights[i].name, "'", odd, " in ",
+                 stored.datasets[i]);
+      } else {
+        assignments_.push_back({.dataset = stored.datasets[i],
+                                .dtype = entry.spec.dtype,
+                                .set = entry.set,
+                                .check = entry.check});
+      }
+    }
+  }
+
+  const Hdf5File& file_;
+  const std::string root_;
+  const WeightMatching matching_;
+  std::vector<Assignment> assignments_;
+  std::vector<std::string> skipped_;
+};
+
+}  // namespace
+
+std::vector<std::string> read_legacy_weights(const Hdf5File& file, const std::string& root,
+                                             const Model& model, const WeightMatching& matching) {
+  refuse_flipped_kernels(file, root, model);
+  Matcher matcher(file, root, matching);
+  matcher.match(model);
+  return std::move(matcher).assign();
+}
+
+}  // namespace keel

@@ -1,0 +1,121 @@
+#include <keel/savedmodel/keras/internal/model_weights.h>
+
+#include <algorithm>
+#include <set>
+
+#include <keel/autodiff/replica_context.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
+
+namespace keel {
+namespace {
+
+// Each part of a name becomes the name of a group: HDF5 takes "." for the group itself.
+std::string file_name(const std::string& name) {
+  std::string out, part;
+  const auto end_part = [&] {
+    out += part.empty() || part == "." ? "_" : part;
+    part.clear();
+  };
+  for (char c : name) {
+    if (c == '/') {
+      end_part();
+      out += '/';
+    } else {
+      part += c;
+    }
+  }
+  end_part();
+  return out + ":0";
+}
+
+class Collector {
+ public:
+  // Layers of a model are named by themselves, parts of any other layer by their owner too.
+  void add(const Layer& layer, const std::string& prefix) {
+    if (std::ranges::find(seen_, &layer) != seen_.end()) return;
+    seen_.push_back(&layer);
+    add_own(layer, prefix);
+    if (const auto* model = dynamic_cast<const Model*>(&layer)) {
+      for (const auto& child : model->layers()) add(*child, child->name() + "/");
+    }
+    // All that `layers()` lists has been seen by now.
+    for (const auto& child : layer.sublayers()) add(*child, prefix + child->name() + "/");
+  }
+
+  void add_own(const Layer& layer, const std::string& prefix) {
+    for (StateEntry& entry : layer.state_entries()) {
+      if (entry.kind != StateEntry::Kind::kWeight) continue;
+      std::string name = file_name(prefix + entry.name);
+      for (int i = 1; !names_.insert(name).second; ++i) {
+        name = file_name(prefix + entry.name + "_" + std::to_string(i));
+      }
+      all_.push_back({.name = name, .entry = std::move(entry)});
+    }
+  }
+
+  std::vector<NamedWeight> take() {
+    std::ranges::stable_partition(all_, [](const NamedWeight& w) { return w.entry.trainable; });
+    return std::move(all_);
+  }
+
+ private:
+  std::vector<const Layer*> seen_;
+  std::set<std::string> names_;
+  std::vector<NamedWeight> all_;
+};
+
+void require_built(const std::string& caller, const Layer& root, const Layer& layer) {
+  if (dynamic_cast<const InputLayer*>(&layer) != nullptr) return;
+  // These are whole when their layers are, without having been called themselves.
+  const bool is_graph = dynamic_cast<const FunctionalModel*>(&layer) != nullptr ||
+                        dynamic_cast<const SequentialModel*>(&layer) != nullptr;
+  if (is_graph) {
+    for (const auto& child : layer.sublayers()) require_built(caller, root, *child);
+  } else if (!layer.built()) {
+    throw RuntimeError(caller, ": ", root.class_name(), " '", root.name(), "' needs its weights, ",
+                       layer.class_name(), " '", layer.name(),
+                       "' has none yet; call the model once before");
+  }
+}
+
+}  // namespace
+
+std::vector<LayerWeights> weights_by_layer(const Model& model) {
+  std::vector<LayerWeights> out;
+  for (const auto& layer : model.layers()) {
+    Collector collector;
+    collector.add(*layer, layer->name() + "/");
+    out.push_back({.layer = layer->name(),
+                   .nested = !layer->sublayers().empty(),
+                   .weights = collector.take()});
+  }
+  return out;
+}
+
+LayerWeights top_level_weights(const Model& model) {
+  Collector collector;
+  collector.add_own(model, "");
+  return {.layer = "top_level_model_weights", .weights = collector.take()};
+}
+
+std::string misfit(const TensorSpec& needed, const TensorSpec& stored) {
+  if (stored.shape != needed.shape) {
+    return str(" needs shape ", needed.shape, ", the file has ", stored.shape);
+  }
+  if ((needed.dtype == DType::kInt8) == (stored.dtype == DType::kInt8)) return {};
+  return str(" needs ", needed.dtype, ", the file has ", stored.dtype);
+}
+
+void require_built(const std::string& caller, const Layer& root) {
+  require_built(caller, root, root);
+}
+
+void require_no_replica(const std::string& caller) {
+  const ReplicaContext* context = current_replica_context();
+  if (context != nullptr && context->replicas > 1) {
+    throw RuntimeError(caller, ": must be called outside the replicas of a strategy");
+  }
+}
+
+}  // namespace keel

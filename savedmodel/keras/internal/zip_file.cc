@@ -1,0 +1,358 @@
+#include <keel/savedmodel/keras/internal/zip_file.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <new>
+#include <vector>
+#include <zip.h>
+
+#include <keel/framework/base/errors.h>
+#include <keel/framework/base/internal/atomic_file.h>
+#include <keel/framework/base/internal/unpack_limit.h>
+
+namespace keel {
+namespace {
+
+// 1980-01-01 00:00, the first that the format has: equal models make equal files.
+constexpr uint16_t kDosDate = 1 << 5 | 1;
+
+struct CloseFile {
+  void operator()(zip_file_t* file) const { zip_fclose(file); }
+};
+
+std::string message_of(int code) {
+  zip_error_t error;
+  zip_error_init_with_code(&error, code);
+  std::string out = zip_error_strerror(&error);
+  zip_error_fini(&error);
+  return out;
+}
+
+}  // namespace
+
+struct ZipFile::Impl {
+  std::string location;
+  std::string path;  // or the name that errors call it
+  uint64_t bytes = 0;
+  zip_t* archive = nullptr;
+  ~Impl() {
+    if (archive != nullptr) zip_discard(archive);
+  }
+
+  template <class... Args>
+  [[noreturn]] void fail(const std::string& entry, const Args&... what) const {
+    throw IoError(path, ", ", entry, ": ", what...);
+  }
+  uint64_t index_of(const std::string& entry) const;
+  uint64_t size_of(const std::string& entry, uint64_t index) const;
+  void read(const std::string& entry, uint64_t index, uint64_t size,
+            const std::function<void(const char*, size_t)>& take) const;
+};
+
+ZipFile::ZipFile(const std::string& path, const std::string& name)
+    : impl_([&] {
+        auto impl = std::make_unique<Impl>();
+        impl->location = path;
+        impl->path = name.empty() ? path : name;
+        std::error_code status;
+        if (!std::filesystem::is_regular_file(path, status)) {
+          throw IoError(impl->path, ": ", status ? status.message() : "is not a regular file");
+        }
+        impl->bytes = std::filesystem::file_size(path);
+        int error = 0;
+        impl->archive = zip_open(path.c_str(), ZIP_RDONLY, &error);
+        if (impl->archive == nullptr) {
+          throw IoError(impl->path, ": cannot be opened as a zip archive (", message_of(error),
+                        ")");
+        }
+        return impl;
+      }()) {}
+
+ZipFile::~ZipFile() = default;
+
+bool ZipFile::has(const std::string& entry) const {
+  return zip_name_locate(impl_->archive, entry.c_str(), 0) >= 0;
+}
+
+uint64_t ZipFile::Impl::index_of(const std::string& entry) const {
+  const int64_t index = zip_name_locate(archive, entry.c_str(), 0);
+  if (index < 0) fail(entry, "is not in the archive");
+  return index;
+}
+
+uint64_t ZipFile::Impl::size_of(const std::string& entry, uint64_t index) const {
+  zip_stat_t stat;
+  zip_stat_init(&stat);
+  constexpr uint64_t kNeeded = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
+  if (zip_stat_index(archive, index, 0, &stat) != 0 || (stat.valid & kNeeded) != kNeeded) {
+    fail(entry, "has no size (", zip_strerror(archive), ")");
+  }
+  if (stat.comp_method != ZIP_CM_STORE && stat.comp_method != ZIP_CM_DEFLATE) {
+    fail(entry, "is packed by method ", stat.comp_method, ", and 0 and 8 are read");
+  }
+  if ((stat.valid & ZIP_STAT_ENCRYPTION_METHOD) != 0 && stat.encryption_method != ZIP_EM_NONE) {
+    fail(entry, "is encrypted");
+  }
+  const uint64_t held = std::min<uint64_t>(stat.comp_size, bytes);
+  if (stat.comp_method == ZIP_CM_STORE && stat.size > held) {
+    fail(entry, "claims ", stat.size, " bytes, more than its ", held, " in the archive can hold");
+  }
+  if (stat.comp_method != ZIP_CM_STORE && stat.size > most_unpacked_bytes(held)) {
+    fail(entry, "unpacks from ", held, " to ", stat.size,
+         " bytes; entries may grow by a factor of ", kMaxUnpackRatio, " or to ", kAlwaysUnpacked,
+         " bytes; if the archive is trusted, store the entry uncompressed");
+  }
+  return stat.size;
+}
+
+void ZipFile::Impl::read(const std::string& entry, uint64_t index, uint64_t size,
+                         const std::function<void(const char*, size_t)>& take) const {
+  const std::unique_ptr<zip_file_t, CloseFile> file(zip_fopen_index(archive, index, 0));
+  if (file == nullptr) fail(entry, "cannot be opened (", zip_strerror(archive), ")");
+  std::vector<char> buffer(size_t{1} << 20);
+  uint64_t done = 0;
+  while (true) {
+    const int64_t count = zip_fread(file.get(), buffer.data(), buffer.size());
+    if (count < 0) {
+      fail(entry, "is damaged (", zip_error_strerror(zip_file_get_error(file.get())), ")");
+    }
+    if (count == 0) break;
+    done += count;
+    if (done > size) fail(entry, "is longer than it claims");
+    take(buffer.data(), count);
+  }
+  if (done != size) fail(entry, "is shorter than it claims");
+}
+
+std::string ZipFile::read(const std::string& entry, int64_t limit) const {
+  const uint64_t index = impl_->index_of(entry);
+  const uint64_t size = impl_->size_of(entry, index);
+  if (size > static_cast<uint64_t>(limit)) {
+    impl_->fail(entry, "has ", size, " bytes, at most ", limit, " are read");
+  }
+  std::string out;
+  impl_->read(entry, index, size, [&](const char* bytes, size_t n) { out.append(bytes, n); });
+  return out;
+}
+
+void ZipFile::extract(const std::string& entry, const TemporaryFile& to) const {
+  const uint64_t index = impl_->index_of(entry);
+  const uint64_t size = impl_->size_of(entry, index);
+  std::error_code error;
+  const auto space = std::filesystem::space(std::filesystem::path(to.path()).parent_path(), error);
+  if (!error && space.available < size) {
+    impl_->fail(entry, "needs ", size, " bytes beside ", to.path(), ", where ", space.available,
+                " are free; set TMPDIR to a folder with more room");
+  }
+  int64_t offset = 0;
+  impl_->read(entry, index, size, [&](const char* bytes, size_t n) {
+    to.write(offset, {bytes, n});
+    offset += static_cast<int64_t>(n);
+  });
+}
+
+void ZipFile::extract(const std::string& entry, const std::string& to) const {
+  TemporaryFile file(to);
+  extract(entry, file);
+  file.rename_to_target();
+}
+
+void ZipFile::check(const std::vector<std::string>& entries) const {
+  int error = 0;
+  zip_t* const consistent = zip_open(impl_->location.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &error);
+  if (consistent == nullptr) throw IoError(impl_->path, ": is damaged (", message_of(error), ")");
+  zip_discard(consistent);
+  const int64_t count = zip_get_num_entries(impl_->archive, 0);
+  if (count != static_cast<int64_t>(entries.size())) {
+    throw IoError(impl_->path, ": has ", count, " entries, must have ", entries.size());
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const char* const name = zip_get_name(impl_->archive, i, 0);
+    if (name == nullptr || name != entries[i]) impl_->fail(entries[i], "is not in its place");
+    impl_->read(entries[i], i, impl_->size_of(entries[i], i), [](const char*, size_t) {});
+  }
+}
+
+namespace {
+
+// libzip's view of a file that this library writes: libzip itself would write another file and
+// rename it, outside of the lock of a TemporaryFile.
+class ZipOutput {
+ public:
+  explicit ZipOutput(const TemporaryFile& file) : file_(file) { zip_error_init(&error_); }
+  ~ZipOutput() { zip_error_fini(&error_); }
+  ZipOutput(const ZipOutput&) = delete;
+  ZipOutput& operator=(const ZipOutput&) = delete;
+
+  // Throws the first error of the file.
+  void check() const {
+    if (failure_ != nullptr) std::rethrow_exception(failure_);
+  }
+
+  static zip_int64_t call(void* self, void* data, zip_uint64_t length, zip_source_cmd_t command) {
+    return static_cast<ZipOutput*>(self)->run(command, data, length);
+  }
+
+ private:
+  zip_int64_t run(zip_source_cmd_t command, void* data, zip_uint64_t length);
+  zip_int64_t fail(int code) {
+    zip_error_set(&error_, code, 0);
+    return -1;
+  }
+  template <class Fn>
+  zip_int64_t attempt(Fn fn) {
+    try {
+      return fn();
+    } catch (const std::exception&) {
+      if (failure_ == nullptr) failure_ = std::current_exception();
+      return fail(ZIP_ER_WRITE);
+    }
+  }
+  zip_int64_t seek(int64_t& position, void* data, zip_uint64_t length, int64_t end) {
+    const zip_int64_t to = zip_source_seek_compute_offset(position, end, data, length, &error_);
+    if (to < 0) return -1;
+    position = to;
+    return 0;
+  }
+
+  const TemporaryFile& file_;
+  int64_t read_at_ = 0, write_at_ = 0, end_ = 0;
+  zip_error_t error_;
+  std::exception_ptr failure_;
+};
+
+zip_int64_t ZipOutput::run(zip_source_cmd_t command, void* data, zip_uint64_t length) {
+  switch (command) {
+    case ZIP_SOURCE_SUPPORTS:
+      return zip_source_make_command_bitmap(
+          ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT, ZIP_SOURCE_ERROR,
+          ZIP_SOURCE_FREE, ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL, ZIP_SOURCE_BEGIN_WRITE,
+          ZIP_SOURCE_COMMIT_WRITE, ZIP_SOURCE_ROLLBACK_WRITE, ZIP_SOURCE_WRITE,
+          ZIP_SOURCE_SEEK_WRITE, ZIP_SOURCE_TELL_WRITE, ZIP_SOURCE_REMOVE, -1);
+    case ZIP_SOURCE_STAT: {
+      auto* const stat = static_cast<zip_stat_t*>(data);
+      zip_stat_init(stat);
+      stat->valid = ZIP_STAT_SIZE;
+      stat->size = end_;
+      return sizeof(*stat);
+    }
+    case ZIP_SOURCE_OPEN:
+      read_at_ = 0;
+      return 0;
+    case ZIP_SOURCE_READ:
+      return attempt([&] {
+        const size_t n = file_.read(read_at_, static_cast<char*>(data), length);
+        read_at_ += static_cast<int64_t>(n);
+        return static_cast<zip_int64_t>(n);
+      });
+    case ZIP_SOURCE_SEEK:
+      return seek(read_at_, data, length, end_);
+    case ZIP_SOURCE_TELL:
+      return read_at_;
+    case ZIP_SOURCE_BEGIN_WRITE:
+      write_at_ = end_ = 0;
+      return 0;
+    case ZIP_SOURCE_WRITE:
+      return attempt([&] {
+        file_.write(write_at_, {static_cast<const char*>(data), length});
+        write_at_ += static_cast<int64_t>(length);
+        end_ = std::max(end_, write_at_);
+        return static_cast<zip_int64_t>(length);
+      });
+    case ZIP_SOURCE_SEEK_WRITE:
+      return seek(write_at_, data, length, end_);
+    case ZIP_SOURCE_TELL_WRITE:
+      return write_at_;
+    case ZIP_SOURCE_ERROR:
+      return zip_error_to_data(&error_, data, length);
+    case ZIP_SOURCE_CLOSE:
+    case ZIP_SOURCE_COMMIT_WRITE:
+    case ZIP_SOURCE_ROLLBACK_WRITE:
+    case ZIP_SOURCE_REMOVE:
+    case ZIP_SOURCE_FREE:
+      return 0;
+    default:
+      return fail(ZIP_ER_OPNOTSUPP);
+  }
+}
+
+}  // namespace
+
+struct ZipWriter::Impl {
+  explicit Impl(const std::string& path) : target(path), output(target.file()) {}
+
+  AtomicFile target;
+  ZipOutput output;
+  std::vector<std::string> entries;
+  zip_t* archive = nullptr;
+  ~Impl() {
+    if (archive != nullptr) zip_discard(archive);
+  }
+
+  [[noreturn]] void fail(const std::string& what) const {
+    output.check();
+    throw IoError(target.path(), ": ", what, " (", zip_strerror(archive), ")");
+  }
+  // Takes the source.
+  void add(const std::string& entry, zip_source_t* source) {
+    if (source == nullptr) fail("'" + entry + "' cannot be read");
+    // Not ZIP_FL_ENC_UTF_8: libzip 1.11 marks ASCII names as UTF-8 too, so the bytes would depend
+    // on its version. Guessing marks exactly the names that are not ASCII.
+    const int64_t index = zip_file_add(archive, entry.c_str(), source, ZIP_FL_ENC_GUESS);
+    if (index < 0) {
+      zip_source_free(source);
+      fail("'" + entry + "' cannot be added");
+    }
+    if (zip_set_file_compression(archive, index, ZIP_CM_STORE, 0) != 0 ||
+        zip_file_set_dostime(archive, index, 0, kDosDate, 0) != 0) {
+      fail("'" + entry + "' cannot be added");
+    }
+    entries.push_back(entry);
+  }
+};
+
+ZipWriter::ZipWriter(const std::string& path) : impl_(std::make_unique<Impl>(path)) {
+  zip_error_t error;
+  zip_error_init(&error);
+  zip_source_t* source = zip_source_function_create(ZipOutput::call, &impl_->output, &error);
+  if (source != nullptr) {
+    impl_->archive = zip_open_from_source(source, ZIP_CREATE | ZIP_TRUNCATE, &error);
+  }
+  if (impl_->archive == nullptr) {
+    const std::string message = zip_error_strerror(&error);
+    zip_source_free(source);
+    zip_error_fini(&error);
+    throw IoError(path, ": cannot be created (", message, ")");
+  }
+  zip_error_fini(&error);
+}
+
+ZipWriter::~ZipWriter() = default;
+
+void ZipWriter::add(const std::string& entry, std::string text) {
+  char* const copy = static_cast<char*>(malloc(std::max<size_t>(text.size(), 1)));  // zip frees it
+  if (copy == nullptr) throw std::bad_alloc();
+  std::ranges::copy(text, copy);
+  zip_source_t* source = zip_source_buffer(impl_->archive, copy, text.size(), 1);
+  if (source == nullptr) free(copy);
+  impl_->add(entry, source);
+}
+
+void ZipWriter::add_file(const std::string& entry, const std::string& file) {
+  impl_->add(entry, zip_source_file(impl_->archive, file.c_str(), 0, -1));
+}
+
+void ZipWriter::finish() {
+  if (zip_close(impl_->archive) != 0) impl_->fail("cannot be written");
+  impl_->archive = nullptr;
+  impl_->output.check();
+  const TemporaryFile& written = impl_->target.file();
+  written.start_sync();
+  ZipFile(written.path(), impl_->target.path()).check(impl_->entries);
+  impl_->target.commit();
+}
+
+}  // namespace keel

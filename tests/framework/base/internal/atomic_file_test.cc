@@ -1,0 +1,85 @@
+#include <keel/framework/base/internal/atomic_file.h>
+
+#include <gtest/gtest.h>
+
+#include <keel/framework/base/errors.h>
+
+#include "tests/savedmodel/temp_folder.h"
+
+namespace keel::atomic_file_test {
+
+TEST(AtomicFileTest, AppearsOnlyWhenCommitted) {
+  const TempFolder folder;
+  {
+    AtomicFile file(folder / "a");
+    write_bytes(file.temporary_path(), "new");
+    EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+    file.commit();
+  }
+  EXPECT_EQ(read_bytes(folder / "a"), "new");
+}
+
+TEST(AtomicFileTest, LeavesTheOldFileAndNoOtherWithoutCommit) {
+  const TempFolder folder;
+  write_bytes(folder / "a", "old");
+  {
+    const AtomicFile file(folder / "a");
+    write_bytes(file.temporary_path(), "new");
+  }
+  EXPECT_EQ(read_bytes(folder / "a"), "old");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(AtomicFileTest, TwoAtOnceDoNotMeet) {
+  const TempFolder folder;
+  AtomicFile a(folder / "a"), b(folder / "a");
+  EXPECT_NE(a.temporary_path(), b.temporary_path());
+}
+
+TEST(AtomicFileTest, AFolderThatIsNotThereIsAnError) {
+  const TempFolder folder;
+  EXPECT_THROW(AtomicFile(folder / "none/a"), IoError);
+  EXPECT_THROW(AtomicFile(folder.path()), IoError);
+}
+
+TEST(AtomicFileTest, TextIsWrittenAndReadWhole) {
+  const TempFolder folder;
+  write_file_atomically(folder / "a", "text\n");
+  EXPECT_EQ(read_text_file(folder / "a", 5), "text\n");
+  EXPECT_THROW(read_text_file(folder / "a", 4), IoError);
+  EXPECT_THROW(read_text_file(folder / "none", 4), IoError);
+}
+
+TEST(AtomicFileTest, RemovingWhatIsNotThereIsNoError) {
+  const TempFolder folder;
+  write_bytes(folder / "a", "x");
+  remove_file(folder / "a");
+  EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+  remove_file(folder / "a");
+}
+
+TEST(SealTest, FitsWhatWasSealed) {
+  const TempFolder folder;
+  for (const size_t size : {0U, 1U, 31U, 32U, 33U, 100000U}) {
+    write_bytes(folder / "a", std::string(size, 'x'));
+    seal_file(folder / "a");
+    EXPECT_NO_THROW(check_seal(folder / "a")) << size;
+  }
+}
+
+TEST(SealTest, NoticesEveryFlippedBitAndEveryCut) {
+  const TempFolder folder;
+  write_bytes(folder / "a", "The quick brown fox jumps over the lazy dog, twice.");
+  seal_file(folder / "a");
+  const std::string good = read_bytes(folder / "a");
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ 4);
+    write_bytes(folder / "b", bad);
+    EXPECT_THROW(check_seal(folder / "b"), IoError) << i;
+    write_bytes(folder / "b", good.substr(0, i));
+    EXPECT_THROW(check_seal(folder / "b"), IoError) << i;
+  }
+}
+
+}  // namespace keel::atomic_file_test

@@ -1,0 +1,547 @@
+#include <keel/savedmodel/keras/internal/keras_h5.h>
+
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include <keel/framework/random.h>
+#include <keel/layers/attention/attention.h>
+#include <keel/layers/attention/grouped_query_attention.h>
+#include <keel/layers/core/dense.h>
+#include <keel/layers/core/embedding.h>
+#include <keel/layers/functional/functional.h>
+#include <keel/layers/functional/sequential.h>
+#include <keel/layers/interaction/feature_cross.h>
+#include <keel/layers/merging/concatenate.h>
+#include <keel/layers/normalization/batch_normalization.h>
+#include <keel/layers/normalization/layer_normalization.h>
+#include <keel/layers/regularization/dropout.h>
+#include <keel/layers/reshaping/flatten.h>
+#include <keel/layers/wrappers/time_distributed.h>
+#include <keel/losses.h>
+#include <keel/metrics.h>
+#include <keel/optimizers/adam.h>
+#include <keel/optimizers/sgd.h>
+#include <keel/savedmodel/hdf5/hdf5_file.h>
+#include <keel/savedmodel/keras/internal/keras_compile.h>
+#include <keel/savedmodel/keras/internal/model_weights.h>
+
+#include "tests/savedmodel/temp_folder.h"
+
+namespace keel::keras_h5_test {
+
+using layers::BatchNormalization;
+using layers::Concatenate;
+using layers::Dense;
+using Input = LayerHandle<InputLayer>;
+using Names = std::vector<std::string>;
+
+Tensor normal(const Shape& shape, uint64_t seed) {
+  Tensor out = Tensor::uninitialized(shape, DType::kFloat32);
+  RandomStream{seed, 1}.normal(out.mutable_data<float>(), 0, 0, 1);
+  return out;
+}
+
+// Values that no initializer gives, for variances positive ones.
+void randomize(const Model& model) {
+  uint64_t seed = 100;
+  for (const Variable& v : model.weights()) {
+    Tensor value = normal(v.shape(), seed++);
+    for (float& x : value.mutable_data<float>()) x = std::abs(x) + 0.1f;
+    v.assign(value);
+  }
+}
+
+Functional ranker() {
+  const Tensor id = layers::input({.shape = {2}, .dtype = DType::kInt32, .name = "id"});
+  const Tensor x = layers::input({.shape = {3}, .name = "x"});
+  const Tensor embedded = layers::Embedding({.input_dim = 7, .output_dim = 4, .name = "table"})(id);
+  Tensor h =
+      Concatenate({.name = "both"})(Tensors::list({layers::Flatten({.name = "flat"})(embedded), x}))
+          .tensor();
+  h = BatchNormalization({.name = "norm"})(Dense({.units = 5, .name = "hidden"})(h));
+  h = layers::Dropout({.rate = 0.5, .name = "drop"})(h);
+  const Tensor y = Dense({.units = 1, .activation = "sigmoid", .name = "out"})(h);
+  Functional model({.inputs = {{"id", id}, {"x", x}}, .outputs = y, .name = "ranker"});
+  randomize(*model);
+  return model;
+}
+
+Tensors ranker_inputs() {
+  return {{"id", Tensor::from<int32_t>({0, 6, 3, 2, 1, 1}, {3, 2})}, {"x", normal({3, 3}, 7)}};
+}
+
+Sequential mlp(const std::string& name = "mlp") {
+  Sequential model({.layers = {Input({.batch_shape = {kUnknown, 3}, .name = "in"}),
+                               Dense({.units = 4, .activation = "relu", .name = "one"}),
+                               Dense({.units = 2, .name = "two"})},
+                    .name = name});
+  randomize(*model);
+  return model;
+}
+
+std::vector<float> of(const Tensors& t) { return t.tensor().to_vector<float>(); }
+
+TEST(KerasH5Test, AFunctionalModelPredictsTheSameBitsWhenReadAgain) {
+  const TempFolder folder;
+  const Functional model = ranker();
+  write_keras_h5(*model, folder / "a.h5");
+  const ModelHandle same = read_keras_h5(folder / "a.h5");
+  EXPECT_EQ(same->class_name(), "Functional");
+  EXPECT_EQ(same->name(), "ranker");
+  EXPECT_EQ(of(same(ranker_inputs())), of(model(ranker_inputs())));
+}
+
+TEST(KerasH5Test, ASequentialModelPredictsTheSameBitsWhenReadAgain) {
+  const TempFolder folder;
+  const Sequential model = mlp();
+  write_keras_h5(*model, folder / "a.h5");
+  const ModelHandle same = read_keras_h5(folder / "a.h5");
+  EXPECT_EQ(same->class_name(), "Sequential");
+  EXPECT_EQ(of(same(Tensors(normal({5, 3}, 1)))), of(model(Tensors(normal({5, 3}, 1)))));
+}
+
+TEST(KerasH5Test, TheLayoutIsThatOfKeras) {
+  const TempFolder folder;
+  write_keras_h5(*ranker(), folder / "a.h5");
+  const Hdf5File file(folder / "a.h5");
+  EXPECT_EQ(file.string_attribute("/", "keras_version"), "3.8.0");
+  EXPECT_EQ(file.string_attribute("/", "backend"), "tensorflow");
+  EXPECT_EQ(file.string_attribute("model_weights", "keras_version"), "3.8.0");
+  EXPECT_EQ(file.string_attribute("model_weights", "backend"), "tensorflow");
+  EXPECT_FALSE(file.has_attribute("/", "training_config"));
+  EXPECT_FALSE(file.has("optimizer_weights"));
+  EXPECT_EQ(file.string_list("model_weights", "layer_names"),
+            (Names{"id", "table", "flat", "x", "both", "hidden", "norm", "drop", "out"}));
+  EXPECT_EQ(file.string_list("model_weights/norm", "weight_names"),
+            (Names{"norm/gamma:0", "norm/beta:0", "norm/moving_mean:0", "norm/moving_variance:0"}));
+  EXPECT_TRUE(file.has_attribute("model_weights/drop", "weight_names"));
+  EXPECT_TRUE(file.string_list("model_weights/drop", "weight_names").empty());
+  EXPECT_TRUE(file.has("model_weights/top_level_model_weights"));
+  EXPECT_EQ(file.spec("model_weights/hidden/hidden/kernel:0"),
+            (TensorSpec{.shape = {11, 5}, .dtype = DType::kFloat32}));
+  const Config config = parse_json(file.string_attribute("/", "model_config"));
+  EXPECT_EQ(config["class_name"].string(), "Functional");
+}
+
+// Inner layers named alike in two nested models, one of them with a frozen layer.
+Functional nested(bool frozen) {
+  const Tensor x = layers::input({.shape = {3}, .name = "x"});
+  const auto tower = [](const std::string& name) {
+    return Sequential(
+        {.layers = {Input({.batch_shape = {kUnknown, 3}, .name = "in"}),
+                    Dense({.units = 3, .name = "first"}), BatchNormalization({.name = "norm"}),
+                    Dense({.units = 3, .name = "second"})},
+         .name = name});
+  };
+  const Sequential a = tower("a");
+  const Sequential b = tower("b");
+  if (frozen) a->get_layer("first")->set_trainable(false);
+  const Tensor y = Concatenate({.name = "both"})(Tensors::list({a(x), b(x)})).tensor();
+  Functional model({.inputs = x, .outputs = y, .name = "nested"});
+  return model;
+}
+
+TEST(KerasH5Test, WeightsOfANestedModelStandTogetherTrainableOnesFirst) {
+  const TempFolder folder;
+  write_keras_h5(*nested(true), folder / "a.h5");
+  const Hdf5File file(folder / "a.h5");
+  EXPECT_EQ(file.string_list("model_weights", "layer_names"), (Names{"x", "a", "b", "both"}));
+  EXPECT_EQ(
+      file.string_list("model_weights/a", "weight_names"),
+      (Names{"norm/gamma:0", "norm/beta:0", "second/kernel:0", "second/bias:0", "first/kernel:0",
+             "first/bias:0", "norm/moving_mean:0", "norm/moving_variance:0"}));
+}
+
+TEST(KerasH5Test, NestedModelsKeepTheirWeightsWhetherFrozenOrNot) {
+  const TempFolder folder;
+  for (const bool frozen : {false, true}) {
+    const Functional model = nested(frozen);
+    randomize(*model);
+    write_keras_h5(*model, folder / "a.h5");
+    const ModelHandle same = read_keras_h5(folder / "a.h5");
+    EXPECT_EQ(of(same(Tensors(normal({4, 3}, 2)))), of(model(Tensors(normal({4, 3}, 2)))));
+    EXPECT_EQ(same->trainable_variables().size(), model->trainable_variables().size());
+  }
+}
+
+TEST(KerasH5Test, ASharedLayerIsStoredOnceAndSharedAgain) {
+  const TempFolder folder;
+  const Tensor a = layers::input({.shape = {3}, .name = "a"});
+  const Tensor b = layers::input({.shape = {3}, .name = "b"});
+  const Dense dense({.units = 2, .name = "shared"});
+  Tensors::Items both = {dense(a), dense(b)};
+  Functional model({.inputs = Tensors::list({a, b}),
+                    .outputs = Concatenate({.name = "both"})(Tensors::list(both))});
+  write_keras_h5(*model, folder / "a.h5");
+  const ModelHandle same = read_keras_h5(folder / "a.h5");
+  EXPECT_EQ(same->weights().size(), 2U);
+  const Tensors x = Tensors::list({normal({2, 3}, 1), normal({2, 3}, 2)});
+  EXPECT_EQ(of(same(x)), of(model(x)));
+}
+
+// A file as another program could have written it.
+struct FileLayer {
+  std::string name;
+  std::vector<std::pair<std::string, Tensor>> weights;
+};
+
+void write_file(const std::string& path, const Config& model_config,
+                const std::vector<FileLayer>& layers) {
+  Hdf5Writer file(path);
+  file.write_attribute("/", "model_config", to_json(model_config));
+  Names layer_names;
+  for (const FileLayer& layer : layers) {
+    layer_names.push_back(layer.name);
+    const std::string group = "/model_weights/" + layer.name;
+    file.create_group(group);
+    Names names;
+    for (const auto& [name, value] : layer.weights) {
+      file.write(str(group, "/", name), value);
+      names.push_back(name);
+    }
+    file.write_string_list(group, "weight_names", names);
+  }
+  file.create_group("/model_weights");
+  file.write_string_list("/model_weights", "layer_names", layer_names);
+  file.commit();
+}
+
+Config config_of(const Model& model) {
+  return Config::dict({{"class_name", model.class_name()}, {"config", model.get_config()}});
+}
+
+std::vector<FileLayer> weights_of_mlp() {
+  return {{"one", {{"k", normal({3, 4}, 1)}, {"b", normal({4}, 2)}}},
+          {"two", {{"k", normal({4, 2}, 3)}, {"b", normal({2}, 4)}}}};
+}
+
+TEST(KerasH5Test, NamesOfWeightsDoNotCountAndDoublesAreRead) {
+  const TempFolder folder;
+  std::vector<FileLayer> layers = weights_of_mlp();
+  layers.insert(layers.begin() + 1, {"flatten", {}});
+  layers[0].name = "other";
+  layers[0].weights[0].second = layers[0].weights[0].second.cast(DType::kFloat64);
+  write_file(folder / "a.h5", config_of(*mlp()), layers);
+  const ModelHandle model = read_keras_h5(folder / "a.h5");
+  const std::vector<Variable> weights = model->weights();
+  EXPECT_EQ(weights[0].read().to_vector<float>(), of(normal({3, 4}, 1)));
+  EXPECT_EQ(weights[3].read().to_vector<float>(), of(normal({2}, 4)));
+}
+
+TEST(KerasH5Test, ASequentialWithoutInputLayerIsBuiltForTheShapeItNames) {
+  const TempFolder folder;
+  const Sequential same(
+      {.layers = {Dense({.units = 4, .name = "one"}), Dense({.units = 2, .name = "two"})}});
+  Config config = config_of(*same);
+  Config inner = config["config"];
+  inner.set("build_input_shape", Config::list({Config(), 3}));
+  config.set("config", inner);
+  write_file(folder / "a.h5", config, weights_of_mlp());
+  EXPECT_EQ(read_keras_h5(folder / "a.h5")->weights().size(), 4U);
+}
+
+std::string refusal(const TempFolder& folder, const std::vector<FileLayer>& layers) {
+  write_file(folder / "a.h5", config_of(*mlp()), layers);
+  return message_of<ValueError>([&] { read_keras_h5(folder / "a.h5"); });
+}
+
+TEST(KerasH5Test, AShapeThatDoesNotFitIsAnErrorThatNamesLayerAndWeight) {
+  const TempFolder folder;
+  std::vector<FileLayer> layers = weights_of_mlp();
+  layers[1].weights[0].second = normal({2, 4}, 1);
+  const std::string message = refusal(folder, layers);
+  for (const char* part : {"a.h5", "'two'", "kernel", "(4, 2)", "(2, 4)"}) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  }
+}
+
+TEST(KerasH5Test, AMissingOrAnExtraWeightIsAnError) {
+  const TempFolder folder;
+  std::vector<FileLayer> layers = weights_of_mlp();
+  layers[1].weights.pop_back();
+  const std::string message = refusal(folder, layers);
+  EXPECT_NE(message.find("'two' needs 2 weights"), std::string::npos) << message;
+  layers = weights_of_mlp();
+  layers[1].weights.emplace_back("more", normal({1}, 1));
+  EXPECT_NE(refusal(folder, layers).find("3 under 'two'"), std::string::npos);
+}
+
+TEST(KerasH5Test, AMissingOrAnExtraLayerIsAnError) {
+  const TempFolder folder;
+  std::vector<FileLayer> layers = weights_of_mlp();
+  layers.pop_back();
+  EXPECT_NE(refusal(folder, layers).find("the file has 1 (one)"), std::string::npos);
+  layers = weights_of_mlp();
+  layers.push_back({"three", {{"k", normal({1}, 1)}}});
+  EXPECT_NE(refusal(folder, layers).find("the file has 3 (one, two, three)"), std::string::npos);
+}
+
+TEST(KerasH5Test, AWeightThatIsNamedButNotThereIsAnError) {
+  const TempFolder folder;
+  {
+    Hdf5Writer file(folder / "a.h5");
+    file.write_attribute("/", "model_config", to_json(config_of(*mlp())));
+    file.create_group("/model_weights/one");
+    file.create_group("/model_weights/two");
+    file.write_string_list("/model_weights", "layer_names", {"one", "two"});
+    file.write_string_list("/model_weights/one", "weight_names", {"k", "b"});
+    file.write_string_list("/model_weights/two", "weight_names", {"k", "b"});
+    file.commit();
+  }
+  const std::string message = message_of<IoError>([&] { read_keras_h5(folder / "a.h5"); });
+  EXPECT_NE(message.find("/model_weights/one/k"), std::string::npos) << message;
+}
+
+TEST(KerasH5Test, AConfigThatMakesNoModelIsAnErrorThatNamesTheFile) {
+  const TempFolder folder;
+  const Config dense = Config::dict(
+      {{"class_name", "Dense"}, {"config", Config::dict({{"name", "d"}, {"units", 2}})}});
+  const Config unknown = Config::dict({{"class_name", "NoSuchModel"}, {"config", Config::dict()}});
+  for (const Config& config : {dense, unknown, Config("text"), Config::dict()}) {
+    write_file(folder / "a.h5", config, {});
+    std::string message;
+    try {
+      read_keras_h5(folder / "a.h5");
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    EXPECT_NE(message.find(folder / "a.h5"), std::string::npos) << message;
+  }
+}
+
+TEST(KerasH5Test, AFileWithoutAModelIsAnError) {
+  const TempFolder folder;
+  {
+    Hdf5Writer file(folder / "weights.h5");
+    file.write_string_list("/", "layer_names", {});
+    file.commit();
+  }
+  EXPECT_THROW(read_keras_h5(folder / "weights.h5"), IoError);
+  {
+    Hdf5Writer file(folder / "config.h5");
+    file.write_attribute("/", "model_config", to_json(config_of(*mlp())));
+    file.commit();
+  }
+  EXPECT_THROW(read_keras_h5(folder / "config.h5"), IoError);
+}
+
+TEST(KerasH5Test, AModelWithoutWeightsYetIsAnErrorAndMakesNoFile) {
+  const TempFolder folder;
+  const Sequential model({.layers = {Dense({.units = 2})}});
+  EXPECT_THROW(write_keras_h5(*model, folder / "a.h5"), RuntimeError);
+  EXPECT_FALSE(std::filesystem::exists(folder / "a.h5"));
+  model(Tensors(normal({1, 3}, 1)));
+  EXPECT_NO_THROW(write_keras_h5(*model, folder / "a.h5"));
+}
+
+class Own final : public Model {
+ public:
+  Own() : Model("Own") {}
+
+ private:
+  Tensors call(const Tensors& x, const CallContext&) override { return dense_(x); }
+  Dense dense_ = track(Dense({.units = 1}));
+};
+
+TEST(KerasH5Test, AModelWithoutConfigIsAnErrorAndMakesNoFile) {
+  const TempFolder folder;
+  const auto model = make_layer<Own>();
+  model(Tensors(normal({1, 3}, 1)));
+  EXPECT_THROW(write_keras_h5(*model, folder / "a.h5"), NotImplementedError);
+  EXPECT_FALSE(std::filesystem::exists(folder / "a.h5"));
+}
+
+Tensor labels() { return Tensor::from<float>({1, 0, 1, 1, 0, 0}, {3, 2}); }
+
+TEST(KerasH5Test, TrainingGoesOnAsIfNothingHadBeen) {
+  const TempFolder folder;
+  const Sequential model = mlp();
+  model->compile(
+      {.optimizer = optimizers::Adam({.learning_rate = 0.05}), .loss = "mse", .metrics = {"mae"}});
+  const Tensors x(normal({3, 3}, 5));
+  for (int i = 0; i < 3; ++i) model->train_on_batch(x, Tensors(labels()));
+  write_keras_h5(*model, folder / "a.h5", {.optimizer_weights = true});
+  const ModelHandle same = read_keras_h5(folder / "a.h5", {.compile = true});
+  EXPECT_EQ(same->optimizer()->iterations(), 3);
+  model->reset_metrics();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(same->train_on_batch(x, Tensors(labels())),
+              model->train_on_batch(x, Tensors(labels())));
+  }
+  EXPECT_EQ(of(same(x)), of(model(x)));
+}
+
+TEST(KerasH5Test, OptimizerStateIsLeftOutUnlessAskedFor) {
+  const TempFolder folder;
+  const Sequential model = mlp();
+  model->compile({.optimizer = "adam", .loss = "mse"});
+  model->train_on_batch(Tensors(normal({3, 3}, 5)), Tensors(labels()));
+  write_keras_h5(*model, folder / "a.h5");
+  EXPECT_FALSE(Hdf5File(folder / "a.h5").has("optimizer_weights"));
+  EXPECT_FALSE(read_keras_h5(folder / "a.h5")->compiled());
+  const ModelHandle same = read_keras_h5(folder / "a.h5", {.compile = true});
+  EXPECT_TRUE(same->compiled());
+  EXPECT_EQ(same->optimizer()->iterations(), 0);
+}
+
+// Keras 3 reads an entry with a module as its archives have it.
+TEST(KerasH5Test, WhatTheLegacyDialectCannotSayIsWrittenInTheOther) {
+  const TempFolder folder;
+  const Tensor x = layers::input({.shape = {4, 3}, .name = "x"});
+  const Tensor steps = layers::TimeDistributed({.layer = Dense({.units = 3}), .name = "steps"})(x);
+  const Tensor norm = layers::LayerNormalization({.axis = {1, 2}, .name = "norm"})(steps);
+  const Tensor last = layers::LayerNormalization({.axis = -1, .name = "last"})(norm);
+  const Tensor mixed = layers::Attention({.name = "mix"})(Tensors::list({last, last})).tensor();
+  const Tensor heads =
+      layers::GroupQueryAttention(
+          {.head_dim = 2, .num_query_heads = 2, .num_key_value_heads = 1, .name = "heads"})(
+          Tensors::list({mixed, mixed}))
+          .tensor();
+  const Functional model(
+      {.inputs = x, .outputs = layers::FeatureCross({.name = "cross"})(heads), .name = "m"});
+  write_keras_h5(*model, folder / "a.h5");
+  const Config config = parse_json(Hdf5File(folder / "a.h5").string_attribute("/", "model_config"));
+  std::map<std::string, Config> entries;
+  for (const Config& entry : config["config"]["layers"].items()) {
+    entries.emplace(entry["name"].string(), entry);
+  }
+  for (const char* name : {"norm", "mix", "heads"}) {
+    EXPECT_EQ(entries[name]["module"].string(), "keras.layers") << name;
+    EXPECT_TRUE(entries[name]["inbound_nodes"].is_list()) << name;
+  }
+  for (const char* name : {"x", "steps", "last", "cross"}) {
+    EXPECT_EQ(entries[name].find("module"), nullptr) << name;
+  }
+  EXPECT_EQ(entries["steps"]["config"]["layer"]["module"].string(), "keras.layers");
+  EXPECT_EQ(entries["cross"]["class_name"].string(), "keras_rs>FeatureCross");
+  const Tensor batch = Tensor::from<float>({1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 1, 2}, {1, 4, 3});
+  EXPECT_EQ(read_keras_h5(folder / "a.h5")(Tensors(batch)).tensor().to_vector<float>(),
+            model(batch).to_vector<float>());
+}
+
+TEST(KerasH5Test, LossesAndMetricsOfKerasRsGoByTheirPackage) {
+  const Sequential model = mlp();
+  model->compile({.optimizer = "sgd",
+                  .loss = losses::PairwiseHingeLoss({}),
+                  .metrics = {metrics::NDCG({.k = 2})}});
+  const Config compiled = model->get_compile_config();
+  const Config legacy = to_training_config(compiled), archive = to_compile_config(compiled);
+  EXPECT_EQ(legacy["loss"]["class_name"].string(), "keras_rs>PairwiseHingeLoss");
+  EXPECT_EQ(archive["loss"]["module"].string(), "keras_rs.losses");
+  EXPECT_EQ(archive["loss"]["registered_name"].string(), "keras_rs>PairwiseHingeLoss");
+  EXPECT_EQ(archive["metrics"].items()[0]["module"].string(), "keras_rs.metrics");
+  for (const Config& stored : {legacy, archive}) {
+    const Config read = from_training_config(stored);
+    EXPECT_EQ(read["loss"]["class_name"].string(), "PairwiseHingeLoss");
+    EXPECT_EQ(read["metrics"].items()[0]["class_name"].string(), "NDCG");
+  }
+}
+
+TEST(KerasH5Test, LossesAreWrittenUnderNamesThatKeras3Knows) {
+  const TempFolder folder;
+  const Sequential model = mlp();
+  model->compile({.optimizer = "sgd", .loss = "mse"});
+  write_keras_h5(*model, folder / "a.h5");
+  const Config config =
+      parse_json(Hdf5File(folder / "a.h5").string_attribute("/", "training_config"));
+  EXPECT_EQ(config["loss"].string(), "mean_squared_error");
+  EXPECT_TRUE(config["loss_weights"].is_null());
+  EXPECT_EQ(config["optimizer_config"]["class_name"].string(), "SGD");
+}
+
+TEST(KerasH5Test, TheDecayOfAnOptimizerOfKeras2IsLeftOutWithAWord) {
+  const auto optimizer_of = [](const std::string& class_name, const Config& decay) {
+    const Config config = Config::dict({{"learning_rate", 0.5}, {"decay", decay}});
+    return from_training_config(Config::dict(
+        {{"loss", "mse"},
+         {"optimizer_config",
+          Config::dict({{"class_name", class_name}, {"config", config}})}}))["optimizer"]["config"];
+  };
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(optimizer_of("SGD", 0.25).find("decay"), nullptr);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("decay, 0.25, is left out"),
+            std::string::npos);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(optimizer_of("SGD", 0.0)["decay"].number(), 0);
+  EXPECT_EQ(optimizer_of("Mine>Optimizer", 0.25)["decay"].number(), 0.25);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+using State = std::vector<std::pair<std::string, Tensor>>;
+
+// A compiled model's file with this under /optimizer_weights, read again.
+ModelHandle with_optimizer_state(const TempFolder& folder, const State& state) {
+  const Sequential model = mlp();
+  model->compile({.optimizer = "adam", .loss = "mse"});
+  write_keras_h5(*model, folder / "source.h5");
+  const Hdf5File source(folder / "source.h5");
+  Hdf5Writer file(folder / "a.h5");
+  for (const char* attribute : {"model_config", "training_config"}) {
+    file.write_attribute("/", attribute, source.string_attribute("/", attribute));
+  }
+  for (const LayerWeights& layer : weights_by_layer(*model)) {
+    Names names;
+    for (const NamedWeight& weight : layer.weights) {
+      names.push_back(weight.name);
+      file.write("/model_weights/" + layer.layer + "/" + weight.name, weight.entry.get());
+    }
+    file.write_string_list("/model_weights/" + layer.layer, "weight_names", names);
+  }
+  file.write_string_list("/model_weights", "layer_names", {"one", "two"});
+  Names names;
+  for (const auto& [name, value] : state) {
+    names.push_back(name);
+    file.write("/optimizer_weights/" + name, value);
+  }
+  file.write_string_list("/optimizer_weights", "weight_names", names);
+  file.commit();
+  return read_keras_h5(folder / "a.h5", {.compile = true});
+}
+
+const std::vector<Shape> kShapes = {{3, 4}, {4}, {4, 2}, {2}};
+
+void expect_state(const ModelHandle& model) {
+  EXPECT_EQ(model->optimizer()->iterations(), 9);
+  const std::vector<Variable> variables = model->trainable_variables();
+  for (size_t v = 0; v < 4; ++v) {
+    const std::vector<Variable> slots = model->optimizer()->slots(variables[v]);
+    EXPECT_EQ(slots[0].read().to_vector<float>(), of(normal(kShapes[v], 10 * v)));
+    EXPECT_EQ(slots[1].read().to_vector<float>(), of(normal(kShapes[v], 10 * v + 1)));
+  }
+}
+
+TEST(KerasH5Test, OptimizerStateOfKeras3IsRead) {
+  const TempFolder folder;
+  State state = {{"adam/iteration", Tensor::scalar<int32_t>(9)},
+                 {"adam/learning_rate", Tensor::scalar<float>(0.5)}};
+  for (size_t v = 0; v < 4; ++v) {
+    state.emplace_back(str("adam/mlp_w", v, "_momentum"), normal(kShapes[v], 10 * v));
+    state.emplace_back(str("adam/mlp_w", v, "_velocity"), normal(kShapes[v], 10 * v + 1));
+  }
+  expect_state(with_optimizer_state(folder, state));
+}
+
+TEST(KerasH5Test, OptimizerStateOfKeras24IsRead) {
+  const TempFolder folder;
+  State state = {{"Adam/iter:0", Tensor::scalar<int64_t>(9)}};
+  for (size_t v = 0; v < 4; ++v) {
+    state.emplace_back(str("Adam/layer/w", v, "/m:0"), normal(kShapes[v], 10 * v));
+  }
+  for (size_t v = 0; v < 4; ++v) {
+    state.emplace_back(str("Adam/layer/w", v, "/v:0"), normal(kShapes[v], 10 * v + 1));
+  }
+  expect_state(with_optimizer_state(folder, state));
+}
+
+TEST(KerasH5Test, OptimizerStateThatDoesNotFitIsAnError) {
+  const TempFolder folder;
+  const std::pair<std::string, Tensor> iteration = {"iteration:0", Tensor::scalar<int64_t>(9)};
+  State wrong = {iteration};
+  for (size_t v = 0; v < 4; ++v) wrong.emplace_back(str("Adam/m/w", v, "/k:0"), normal({5}, v));
+  EXPECT_THROW(with_optimizer_state(folder, wrong), ValueError);
+  EXPECT_THROW(with_optimizer_state(folder, {iteration, {"Adam/odd", normal({3, 4}, 1)}}), IoError);
+  EXPECT_THROW(with_optimizer_state(folder, {}), IoError);
+}
+
+}  // namespace keel::keras_h5_test
