@@ -47,8 +47,10 @@ if(BUILD_SHARED_LIBS)
   target_compile_features(keel INTERFACE cxx_std_20)
   target_link_libraries(keel
     PUBLIC Threads::Threads PRIVATE keel_savedmodel INTERFACE ${KEEL_CXX_RUNTIME})
+  set(map ${PROJECT_SOURCE_DIR}/cmake/keel.map)
+  target_link_options(keel PRIVATE LINKER:--version-script=${map})
   set_target_properties(keel PROPERTIES
-    LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib
+    LINKER_LANGUAGE CXX LINK_DEPENDS ${map} LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib
     VERSION ${PROJECT_VERSION} SOVERSION ${soversion})
   foreach(library keel keel_c)
     install(TARGETS ${library} LIBRARY DESTINATION ${library_folder} COMPONENT library NAMELINK_SKIP)
@@ -88,6 +90,21 @@ if(BUILD_SHARED_LIBS)
   file(RELATIVE_PATH to_libraries /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
   set_target_properties(${programs} PROPERTIES INSTALL_RPATH $ORIGIN/${to_libraries})
 endif()
+
+# keel.pc, for builds that use pkg-config. A program that links the static libraries links what they use.
+if(BUILD_SHARED_LIBS)
+  set(pc_libraries -lkeel)
+else()
+  set(pc_requires "Requires: libzip protobuf zlib")
+  foreach(folder ${KEEL_FOLDERS})
+    list(PREPEND pc_libraries -lkeel_${folder})
+  endforeach()
+  list(APPEND pc_libraries ${HDF5_C_LIBRARIES} ${MPI_C_LIBRARIES} ${FarmHash_LIBRARY} -pthread)
+endif()
+list(JOIN pc_libraries " " pc_libraries)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/keel.pc.in ${PROJECT_BINARY_DIR}/keel.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/keel.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+        COMPONENT development)
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/keelConfig.cmake.in
   ${PROJECT_BINARY_DIR}/keelConfig.cmake INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/keel

@@ -88,9 +88,9 @@ Sorted sorted(const StepPlan& plan, const std::vector<Gradient>& gradients,
   return out;
 }
 
-std::shared_ptr<LazyTables> lazy_tables(const std::string& class_name,
-                                        const std::shared_ptr<const UpdateRule>& rule,
-                                        LazyRows rows) {
+std::shared_ptr<LazyTables> make_lazy_tables(const std::string& class_name,
+                                             const std::shared_ptr<const UpdateRule>& rule,
+                                             LazyRows rows) {
   if (rows == LazyRows::kOff) return nullptr;
   return std::make_shared<LazyTables>(class_name, rule, rows == LazyRows::kClosedForm);
 }
@@ -114,7 +114,7 @@ Optimizer::Optimizer(std::string class_name, std::shared_ptr<const UpdateRule> r
       learning_rate_(options_.learning_rate),
       iterations_(Tensor::scalar<int64_t>(0), {.name = "iteration", .trainable = false}),
       slots_(specs_of(*rule_, options_)),
-      lazy_(lazy_tables(class_name_, rule_, options_.lazy_rows)),
+      lazy_(make_lazy_tables(class_name_, rule_, options_.lazy_rows)),
       decay_exceptions_(std::make_shared<DecayExceptions>()),
       step_memory_(std::make_shared<StepMemory>()) {
   check_optimizer_options(class_name_, options_);

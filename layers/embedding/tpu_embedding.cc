@@ -180,8 +180,7 @@ bool TPUEmbeddingLayer::supports_prefetch() const {
 }
 
 void TPUEmbeddingLayer::prefetch(const Tensors& inputs) {
-  if (!supports_prefetch()) return;
-  if (!has_weights(inputs)) return prefetch(inputs);
+  if (!has_weights(inputs)) return prefetch(inputs, std::nullopt);
   prefetch(inputs[0], unpack_weights(inputs[1]));
 }
 

@@ -102,11 +102,11 @@ class TPUEmbeddingLayer final : public Layer {
   // ahead of the next. What is wrong with it is said by its lookup, and a batch may stay without
   // one. Nothing happens where tables are variables, before the layer is built, and with one
   // worker (num_workers). RuntimeError as for calls, and outside of replicas.
-  void prefetch(const Tensors& features,
-                const std::optional<Nest<std::optional<TensorLike>>>& weights = {});
-  // If pipeline_lookups asks for it.
-  bool supports_prefetch() const override;
   void prefetch(const Tensors& inputs) override;
+  void prefetch(const Tensors& features,
+                const std::optional<Nest<std::optional<TensorLike>>>& weights);
+  // True with TPUEmbeddingOptions::pipeline_lookups: then fit() calls prefetch().
+  bool supports_prefetch() const override;
 
   // Current values, [rows, dim], in order of first use by a feature. Copies of what the engine
   // holds: not for use inside a training step. Where tables are variables, those are

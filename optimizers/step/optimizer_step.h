@@ -25,11 +25,11 @@ void step_alone(const StepPlan& plan, const UpdateRule& rule,
 
 // Collective: all replicas pass the same but for their gradients, whose sums are what counts. Each
 // updates the elements and rows that communicators deal to it. Float32 only. When all is written
-// one of each process runs `then`, before any returns. With an attachment, which needs a dense
-// gradient: false, and nothing is updated, if it is not accepted.
+// one of each process runs `on_last_arrival`, before any returns. With an attachment, which needs a
+// dense gradient: false, and nothing is updated, if it is not accepted.
 bool step_together(distribute::Communicator& communicator, const StepPlan& plan,
                    const UpdateRule& rule, const std::vector<StepVariable>& variables,
-                   const distribute::Communicator::Once& then,
+                   const distribute::Communicator::OnLastArrival& on_last_arrival,
                    const distribute::Communicator::Attachment* attachment = nullptr);
 
 }  // namespace keel

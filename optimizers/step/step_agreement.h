@@ -58,11 +58,11 @@ StepAgreement agreement_of(const distribute::Placement& placement,
                            std::span<const distribute::Bytes> proposals,
                            const std::vector<Variable>& variables);
 
-// Collective. All replicas get the agreement. One replica of each process gives it to `then` before
-// any goes on.
+// Collective. All replicas get the agreement. One replica of each process gives it to
+// `on_last_arrival` before any goes on.
 StepAgreement agree_on_step(distribute::Communicator& communicator, const StepProposal& proposal,
                             const std::vector<Variable>& variables,
-                            const std::function<void(const StepAgreement&)>& then);
+                            const std::function<void(const StepAgreement&)>& on_last_arrival);
 
 // What a process remembers of an optimizer's last agreement. Where its replicas propose the same
 // again, it foresees the next one: the proposals then go with the sums of the gradients, and other

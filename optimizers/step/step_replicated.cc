@@ -46,7 +46,8 @@ void sum_over_ranks(Communicator& communicator, std::vector<double>& values,
 // Gives `consume` the sums of the gradients of the elements that are this replica's to update.
 // False if the attachment is not accepted.
 bool deal_sums(Communicator& communicator, const PresentVariables& dense,
-               const Communicator::Consume& consume, const Communicator::Once& then,
+               const Communicator::Consume& consume,
+               const Communicator::OnLastArrival& on_last_arrival,
                const Communicator::Attachment* attachment) {
   std::vector<Tensor> gradients;
   std::vector<std::span<const float>> pieces;
@@ -55,9 +56,9 @@ bool deal_sums(Communicator& communicator, const PresentVariables& dense,
     pieces.push_back(gradients.back().data<float>());
   }
   if (attachment != nullptr) {
-    return communicator.reduce_scatter_if(pieces, *attachment, consume, then);
+    return communicator.reduce_scatter_if(pieces, *attachment, consume, on_last_arrival);
   }
-  communicator.reduce_scatter(pieces, consume, then);
+  communicator.reduce_scatter(pieces, consume, on_last_arrival);
   return true;
 }
 
@@ -142,7 +143,8 @@ void step_layerwise(Communicator& communicator, HeldUpdates& dense) {
 }  // namespace
 
 bool step_together(Communicator& communicator, const StepPlan& plan, const UpdateRule& rule,
-                   const std::vector<StepVariable>& variables, const Communicator::Once& then,
+                   const std::vector<StepVariable>& variables,
+                   const Communicator::OnLastArrival& on_last_arrival,
                    const Communicator::Attachment* attachment) {
   PresentVariables dense = with_form(GradientKind::kDense, plan, rule, variables);
   const PresentVariables rows = with_form(GradientKind::kRows, plan, rule, variables);
@@ -157,7 +159,8 @@ bool step_together(Communicator& communicator, const StepPlan& plan, const Updat
       const auto n = static_cast<int64_t>(sum.size());
       held.empty() ? dense.updates[i](begin, sum.data(), n) : held[i].take(begin, sum.data(), n);
     };
-    const Communicator::Once last = ends_with_sums ? then : Communicator::Once();
+    const Communicator::OnLastArrival last =
+        ends_with_sums ? on_last_arrival : Communicator::OnLastArrival();
     if (!deal_sums(communicator, dense, consume, last, attachment)) return false;
   }
   if (ends_with_sums) return true;
@@ -171,7 +174,7 @@ bool step_together(Communicator& communicator, const StepPlan& plan, const Updat
   }
   if (!dense.empty() && shares) share_values(communicator, dense);
   if (!rows.empty()) change_shared_rows(communicator, rows, std::move(owned));
-  communicator.local_barrier("the end of a step", then);
+  communicator.local_barrier("the end of a step", on_last_arrival);
   return true;
 }
 

@@ -109,7 +109,7 @@ class MidLevelTrainer final : public TrainerBase {
   MidLevelTrainer(Strategy& strategy, const Training& training)
       : TrainerBase(strategy, training),
         embedding_(feature_config(), optimizer(), training.pipelined) {
-    std::vector<PartialShape> shapes;
+    std::vector<OptionalShape> shapes;
     for (const auto& [name, feature] : training.steps[0].features) {
       shapes.push_back(feature.ids.spec().shape);
     }

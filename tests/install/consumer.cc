@@ -1,9 +1,7 @@
 // Proves that an installed Keel can be found, compiled against, linked and run.
 #include <iostream>
 
-#include <keel/layers/core/dense.h>
-#include <keel/layers/ctr/ctr_model.h>
-#include <keel/layers/functional/sequential.h>
+#include <keel/keel.h>
 
 int main() {
   using namespace keel;
@@ -13,6 +11,6 @@ int main() {
   const CtrSchema schema =
       parse_ctr_schema(R"({"label": "y", "numeric": ["x"], "categorical": []})");
   const CtrFeatures features(schema, {{"x", Tensor::from<float>({1, 2}, {2})}});
-  std::cout << make_ctr_model(features).model->name() << '\n';
+  std::cout << "Keel " << KEEL_VERSION << ", " << make_ctr_model(features).model->name() << '\n';
   return y.to_vector<float>() == std::vector<float>{6, 6} ? 0 : 1;
 }

@@ -17,7 +17,7 @@ bool disagree(const Shape& a, const Shape& b) {
   return false;
 }
 
-std::string text(const PartialShape& shape) { return shape ? str(*shape) : "unknown"; }
+std::string text(const OptionalShape& shape) { return shape ? str(*shape) : "unknown"; }
 
 }  // namespace
 
@@ -35,7 +35,7 @@ Shape OutputShapes::with_length(size_t f, const Shape& shape) const {
 }
 
 std::vector<Shape> OutputShapes::of_input_shapes(const InputShapes& shapes) const {
-  const std::vector<PartialShape> flat = flatten(shapes);
+  const std::vector<OptionalShape> flat = flatten(shapes);
   if (flat.size() != configs_.size()) {
     throw ValueError("TPUEmbedding.build: needs the shapes of ", configs_.size(),
                      " features, received ", flat.size());

@@ -13,8 +13,8 @@
 namespace keel {
 
 // Unset: not even the rank is known.
-using PartialShape = std::optional<Shape>;
-using InputShapes = Nest<PartialShape>;
+using OptionalShape = std::optional<Shape>;
+using InputShapes = Nest<OptionalShape>;
 
 // All by feature, in flattening order. Errors carry the feature's path.
 class OutputShapes {
@@ -54,7 +54,7 @@ class OutputShapes {
 
   const std::vector<FeatureConfig> configs_;
   const std::vector<std::string> paths_;
-  std::vector<PartialShape> shapes_;
+  std::vector<OptionalShape> shapes_;
 };
 
 }  // namespace keel

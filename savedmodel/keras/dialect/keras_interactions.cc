@@ -61,7 +61,7 @@ Tensor KerasInteractions::dot_interaction(const DotInteractionLayer& layer, cons
   }
   const auto cropped = [&](int64_t begin, int64_t end, const std::string& part) {
     if (begin == 0 && end == n) return stacked;
-    return layers::Cropping1D({.cropping = Margins(begin, n - end), .name = name(layer, part)})(
+    return layers::Cropping1D({.cropping = Padding1D(begin, n - end), .name = name(layer, part)})(
         stacked);
   };
   std::vector<Tensor> rows;

@@ -89,7 +89,7 @@ inline Table table_of(int64_t rows, int64_t dim, const std::string& name = "",
 }
 inline Nest<FeatureConfig> one_feature(const FeatureConfig& feature) { return {{"f", feature}}; }
 inline Tensors f(const TensorLike& input) { return {{"f", input}}; }
-inline InputShapes f_shape(const PartialShape& shape) { return {{"f", shape}}; }
+inline InputShapes f_shape(const OptionalShape& shape) { return {{"f", shape}}; }
 inline Tensor id(int64_t value) { return fixture::ids({value}, {1, 1}); }
 
 // A table of zeros, 4 wide, looked up by one feature: the object, its strategy and its scope.

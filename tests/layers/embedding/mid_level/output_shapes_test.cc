@@ -22,7 +22,7 @@ FeatureConfig feature(int64_t length = 0, std::optional<Shape> output_shape = {}
 OutputShapes one(const FeatureConfig& config) {
   return OutputShapes(Nest<FeatureConfig>{{"f", config}});
 }
-Shape from_build(const FeatureConfig& config, const PartialShape& shape) {
+Shape from_build(const FeatureConfig& config, const OptionalShape& shape) {
   return one(config).of_input_shapes(InputShapes{{"f", shape}})[0];
 }
 Shape from_input(const FeatureConfig& config, const TensorLike& input) {
@@ -36,7 +36,7 @@ TensorLike empty_sparse(const Shape& shape) {
 }
 
 // The shape after build is told this much.
-PartialShape settled(const FeatureConfig& config, const Shape& candidate) {
+OptionalShape settled(const FeatureConfig& config, const Shape& candidate) {
   OutputShapes shapes = one(config);
   shapes.check({candidate});
   shapes.update({candidate});
@@ -88,9 +88,9 @@ TEST(OutputShapesTest, ShapesOfBuildLoseTheLastDimensionUnlessItIsTheBatch) {
 TEST(OutputShapesTest, ShapesOfBuildAreMatchedToFeaturesByPositionAlone) {
   const OutputShapes two(Nest<FeatureConfig>{{"a", feature()}, {"b", feature()}});
   EXPECT_EQ(two.of_input_shapes(
-                InputShapes::list({PartialShape(Shape{4, 1}), PartialShape(Shape{6, 2, 1})})),
+                InputShapes::list({OptionalShape(Shape{4, 1}), OptionalShape(Shape{6, 2, 1})})),
             (Shapes{{4}, {6, 2}}));
-  EXPECT_THROW(two.of_input_shapes(InputShapes::list({PartialShape(Shape{4, 1})})), ValueError);
+  EXPECT_THROW(two.of_input_shapes(InputShapes::list({OptionalShape(Shape{4, 1})})), ValueError);
 }
 
 TEST(SpecRowsE, E09_OutputShapesFollowFromTheInputs) {
@@ -141,11 +141,11 @@ TEST(OutputShapesTest, WhatIsUnknownOrZeroOrFoldsAgrees) {
 }
 
 TEST(OutputShapesTest, WhatIsKnownStaysAsItIs) {
-  EXPECT_EQ(settled(feature(), {2, 3}), PartialShape(Shape{2, 3}));
-  EXPECT_EQ(settled(feature(0, Shape{2, 4}), {2, kUnknown}), PartialShape(Shape{2, 4}));
-  EXPECT_EQ(settled(feature(0, Shape{kUnknown, 3}), {2, 3}), PartialShape());
-  EXPECT_EQ(settled(feature(), {1, kUnknown}), PartialShape());
-  EXPECT_EQ(settled(feature(0, Shape{}), Shape{}), PartialShape(Shape{}));
+  EXPECT_EQ(settled(feature(), {2, 3}), OptionalShape(Shape{2, 3}));
+  EXPECT_EQ(settled(feature(0, Shape{2, 4}), {2, kUnknown}), OptionalShape(Shape{2, 4}));
+  EXPECT_EQ(settled(feature(0, Shape{kUnknown, 3}), {2, 3}), OptionalShape());
+  EXPECT_EQ(settled(feature(), {1, kUnknown}), OptionalShape());
+  EXPECT_EQ(settled(feature(0, Shape{}), Shape{}), OptionalShape(Shape{}));
 }
 
 TEST(OutputShapesTest, ShapesNotDefinedAreErrorsWithThePath) {

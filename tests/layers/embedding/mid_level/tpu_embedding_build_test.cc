@@ -162,7 +162,7 @@ TEST(SpecRowsE, E04_ASecondBuildDoesNothing) {
   Small s;
   s.embedding->build(64);
   s.embedding->build(32);
-  s.embedding->build(f_shape(PartialShape()));
+  s.embedding->build(f_shape(OptionalShape()));
   EXPECT_EQ(shapes_in(*s.embedding), (std::vector<Shape>{{64}}));
 }
 
@@ -254,9 +254,9 @@ TEST(SpecRowsE, E12_TheRecordCountsSamplesAndFeatures) {
   const Table a = table_of(8, 2, "A");
   const Table b = table_of(8, 2, "B");
   TPUEmbedding embedding({{"A1", on(a)}, {"A2", on(a)}, {"B1", on(b)}}, "sgd");
-  embedding.build(InputShapes{{"A1", PartialShape(Shape{8, 1})},
-                              {"A2", PartialShape(Shape{8, 3, 1})},
-                              {"B1", PartialShape(Shape{4, 1})}});
+  embedding.build(InputShapes{{"A1", OptionalShape(Shape{8, 1})},
+                              {"A2", OptionalShape(Shape{8, 3, 1})},
+                              {"B1", OptionalShape(Shape{4, 1})}});
   const auto record = distribute::parse_engine_configuration(embedding.record());
   EXPECT_EQ(record.batch_size_per_tensor_core, 4);
   EXPECT_EQ(record.tables[0].num_features, 8);

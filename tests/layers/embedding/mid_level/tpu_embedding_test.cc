@@ -403,9 +403,9 @@ TEST(TPUEmbeddingTest, RaggedRowsFoldIntoTheOutputShape) {
   FeatureConfig configured = on(table);
   configured.output_shape = Shape{2, 2};
   TPUEmbedding embedding({{"a", configured}, {"b", on(table)}, {"c", configured}}, "sgd");
-  embedding.build(InputShapes{{"a", PartialShape(Shape{2, 2, 1})},
-                              {"b", PartialShape(Shape{2, 3, 1})},
-                              {"c", PartialShape(Shape{4, 1})}});
+  embedding.build(InputShapes{{"a", OptionalShape(Shape{2, 2, 1})},
+                              {"b", OptionalShape(Shape{2, 3, 1})},
+                              {"c", OptionalShape(Shape{4, 1})}});
   embedding.enqueue(for_all({{"a", ragged(IdRows{{1}, {2, 3, 4}})},
                              {"b", ragged(IdRows{{5, 6, 7, 1}, {}})},
                              {"c", ids({1, 2, 3, 4}, {4, 1})}},

@@ -18,23 +18,23 @@ std::vector<double> numbers(const MetricHandle& metric) {
 }
 
 TEST(ConfusionMetricTest, ThresholdsGiveANumberEachInTheirOrder) {
-  EXPECT_EQ(numbers(metrics::Precision({.thresholds = Numbers{.9, .3, 0}})),
+  EXPECT_EQ(numbers(metrics::Precision({.thresholds = ScalarOrList{.9, .3, 0}})),
             (std::vector<double>{0, 2 / 3.0, .5}));
-  EXPECT_EQ(numbers(metrics::Recall({.thresholds = Numbers{.9, .3, .5}})),
+  EXPECT_EQ(numbers(metrics::Recall({.thresholds = ScalarOrList{.9, .3, .5}})),
             (std::vector<double>{0, 1, .5}));
-  const metrics::Recall recall({.thresholds = Numbers{.9, .3, .5}});
+  const metrics::Recall recall({.thresholds = ScalarOrList{.9, .3, .5}});
   update(recall);
   EXPECT_EQ(recall->result(), .5);  // the mean
 }
 
 TEST(ConfusionMetricTest, CountsArePerThreshold) {
-  EXPECT_EQ(numbers(metrics::TruePositives({.thresholds = Numbers{.3, .5}})),
+  EXPECT_EQ(numbers(metrics::TruePositives({.thresholds = ScalarOrList{.3, .5}})),
             (std::vector<double>{2, 1}));
-  EXPECT_EQ(numbers(metrics::FalsePositives({.thresholds = Numbers{.3, .5}})),
+  EXPECT_EQ(numbers(metrics::FalsePositives({.thresholds = ScalarOrList{.3, .5}})),
             (std::vector<double>{1, 0}));
-  EXPECT_EQ(numbers(metrics::TrueNegatives({.thresholds = Numbers{.3, .5}})),
+  EXPECT_EQ(numbers(metrics::TrueNegatives({.thresholds = ScalarOrList{.3, .5}})),
             (std::vector<double>{1, 2}));
-  EXPECT_EQ(numbers(metrics::FalseNegatives({.thresholds = Numbers{.3, .5}})),
+  EXPECT_EQ(numbers(metrics::FalseNegatives({.thresholds = ScalarOrList{.3, .5}})),
             (std::vector<double>{0, 1}));
   const metrics::TruePositives one({});
   update(one);
@@ -48,7 +48,7 @@ TEST(ConfusionMetricTest, WhatIsAtAThresholdIsNotAboveIt) {
   // Evenly spaced, and not.
   for (const std::vector<double>& thresholds :
        {std::vector<double>{0, .5, 1}, std::vector<double>{0, .5, 1, 1}}) {
-    const metrics::TruePositives metric({.thresholds = Numbers(thresholds)});
+    const metrics::TruePositives metric({.thresholds = ScalarOrList(thresholds)});
     metric->update_state(y, p);
     const Tensor found = metric->result_tensor();
     EXPECT_EQ(found.data<double>()[0], 2);
@@ -93,8 +93,9 @@ TEST(ConfusionMetricTest, OperatingPointsTakeTheBestThatIsAllowed) {
 
 TEST(ConfusionMetricTest, BadOptionsAreRefused) {
   EXPECT_THROW(metrics::Precision({.thresholds = 2.0}), ValueError);
-  EXPECT_THROW(metrics::Precision({.thresholds = Numbers{.5, -1}}), ValueError);
-  EXPECT_THROW(metrics::TruePositives({.thresholds = Numbers(std::vector<double>())}), ValueError);
+  EXPECT_THROW(metrics::Precision({.thresholds = ScalarOrList{.5, -1}}), ValueError);
+  EXPECT_THROW(metrics::TruePositives({.thresholds = ScalarOrList(std::vector<double>())}),
+               ValueError);
   EXPECT_THROW(metrics::PrecisionAtRecall({.recall = 1.5}), ValueError);
   EXPECT_THROW(metrics::RecallAtPrecision({.num_thresholds = 0}), ValueError);
 }
@@ -110,7 +111,7 @@ TEST(ConfusionMetricTest, ConfigsKeepANumberAndAListApart) {
   EXPECT_EQ(to_json(metrics::Precision({.thresholds = .25})->get_config()),
             R"({"name": "precision", "dtype": "float32", "thresholds": 0.25, "top_k": null, )"
             R"("class_id": null})");
-  EXPECT_EQ(to_json(metrics::Recall({.thresholds = Numbers{.25}})->get_config()["thresholds"]),
+  EXPECT_EQ(to_json(metrics::Recall({.thresholds = ScalarOrList{.25}})->get_config()["thresholds"]),
             "[0.25]");
   EXPECT_TRUE(metrics::Recall({})->get_config()["thresholds"].is_null());
 }
