@@ -11,19 +11,19 @@
 namespace keel::kernels {
 namespace {
 
-// Elements read per block of the workers: some 20 microseconds.
+// Elements read per parallel block: about 20 microseconds.
 constexpr int64_t kBlockElements = int64_t{1} << 16;
 
 int64_t samples_per_block(int64_t samples, int64_t positions, int64_t dim) {
-  // A block begins by asking for its first rows and waits for them: one, where several would follow
-  // each other.
+  // A block starts by prefetching its first rows and waits for them. If the blocks would run one
+  // after the other, one block avoids repeating this wait.
   if (parallel_runs_in_place()) return std::max<int64_t>(1, samples);
   return std::max<int64_t>(1, kBlockElements * samples / std::max<int64_t>(1, positions * dim));
 }
 
 int64_t step_or(int64_t row_step, int64_t dim) { return row_step < 0 ? dim : row_step; }
 
-// Where the row of a position stands.
+// Locates the row of a position in a table or through a list of pointers.
 template <class T>
 struct RowsOfTable {
   const T* table;
@@ -31,7 +31,7 @@ struct RowsOfTable {
   int64_t row_step;
   const T* operator()(int64_t position) const { return table + ids[position] * row_step; }
 };
-// Clang 16 deduces no arguments of aggregates.
+// Clang 16 does not deduce template arguments of aggregates.
 template <class T>
 RowsOfTable(const T*, const int64_t*, int64_t) -> RowsOfTable<T>;
 template <class T>
@@ -42,7 +42,7 @@ struct RowsByPointer {
 template <class T>
 RowsByPointer(const T* const*) -> RowsByPointer<T>;
 
-// Asks for the row of a position.
+// Prefetches the row of a position.
 template <int64_t kDim, class Rows>
 struct AskForRow {
   const Rows& rows;
@@ -60,7 +60,8 @@ auto ask_ahead(const Rows& rows, int64_t dim, int64_t begin, int64_t end) {
   return RowPrefetcher<kIntoL2, kDim * kElement, Ask>(Ask{rows, dim}, dim * kElement, begin, end);
 }
 
-// Calls fn.template operator()<kDim, kIntoL2>() as fits the rows and the processor.
+// Calls fn.template operator()<kDim, kIntoL2>() with the constants for this dimension and
+// processor.
 template <class Fn>
 void with_loop(int64_t dim, const Fn& fn) {
   with_constant_dim(dim, [&]<int64_t kDim>() {
@@ -112,7 +113,8 @@ void copy_quantized_rows(const int8_t* codes, const float* scales, int64_t dim_,
   }
 }
 
-// Of one sample. Sums in double, so that gradients checked in double find what was divided by.
+// Returns the divisor of a sample. Sums in double, so that gradient checks in double see the same
+// divisor.
 double divisor_of(const Bags& bags, int64_t sample, Combiner combiner) {
   if (combiner == Combiner::kSum) return 1;
   const int64_t begin = bags.splits[sample];
@@ -129,7 +131,8 @@ double divisor_of(const Bags& bags, int64_t sample, Combiner combiner) {
   return combiner == Combiner::kMean ? sum : std::sqrt(sum);
 }
 
-// Whether a combiner divides by anything but 1: one id without a weight is its own mean.
+// Returns whether the combiner divides by anything but 1: a single id without a weight is its own
+// mean.
 bool divides(const Bags& bags, int64_t count, Combiner combiner) {
   return combiner != Combiner::kSum && (bags.weights != nullptr || count != 1);
 }

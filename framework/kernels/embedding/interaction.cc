@@ -18,7 +18,7 @@
 namespace keel::kernels {
 namespace {
 
-// Bytes of a register, and sums of that size that stay in registers beside the operands.
+// Bytes of a register, and the number of sums that stay in registers beside the operands.
 #if defined(__AVX512F__)
 constexpr int64_t kRegister = 64, kSums = 24;
 #elif defined(__AVX__)
@@ -48,7 +48,7 @@ inline void store_lanes(T* to, const Lanes<T>& lanes) {
   std::memcpy(to, &lanes, sizeof(lanes));
 }
 
-// sum + x y, rounded once, as in vector_register.h.
+// Returns sum + x * y, rounded once, as in vector_register.h.
 template <class T>
 inline Lanes<T> multiply_add(T x, const Lanes<T>& y, const Lanes<T>& sum) {
 #if defined(__AVX512F__)
@@ -65,10 +65,10 @@ inline Lanes<T> multiply_add(T x, const Lanes<T>& y, const Lanes<T>& sum) {
 #endif
 }
 
-constexpr int64_t kBlockWork = 1 << 21;          // multiplications of one parallel block
+constexpr int64_t kBlockWork = 1 << 21;          // multiplications per parallel block
 constexpr int64_t kScratch = int64_t{12} << 10;  // bytes of features that are copied together
 
-// fn(constant) for 0 <= constant < n, one after the other.
+// Calls fn(integral_constant) for 0, 1, ..., kCount - 1.
 template <int64_t kCount, class Fn>
 inline void unrolled(const Fn& fn) {
   [&]<int64_t... kAt>(std::integer_sequence<int64_t, kAt...>) {
@@ -76,8 +76,8 @@ inline void unrolled(const Fn& fn) {
   }(std::make_integer_sequence<int64_t, kCount>());
 }
 
-// Calls fn(first, constant) for blocks of at most `kMost` rows, of about one size, that make up
-// [begin, end). The constant is how many rows there are.
+// Splits [begin, end) into blocks of at most `kMost` rows, of about equal size, and calls fn(first,
+// integral_constant) for each. The constant is the number of rows of the block.
 template <int64_t kMost, class Fn>
 void in_blocks(int64_t begin, int64_t end, const Fn& fn) {
   const int64_t blocks = (end - begin + kMost - 1) / kMost;
@@ -91,7 +91,7 @@ void in_blocks(int64_t begin, int64_t end, const Fn& fn) {
   }
 }
 
-// Rows of lanes become columns, by exchanging blocks of 1, 2, 4, ... elements across the diagonal.
+// Transposes a square of lanes by exchanging blocks of 1, 2, 4, ... elements across the diagonal.
 template <class T, int64_t kBlock = 1>
 inline void transpose(std::array<Lanes<T>, kLanes<T>>& rows) {
   if constexpr (kBlock < kLanes<T>) {
@@ -111,7 +111,7 @@ inline void transpose(std::array<Lanes<T>, kLanes<T>>& rows) {
   }
 }
 
-// The features of one sample side by side, in rows of whole registers.
+// The layout of the features of one sample: contiguous rows, padded to whole registers.
 template <class T>
 struct Sample {
   explicit Sample(const FeaturePairs& p)
@@ -120,14 +120,15 @@ struct Sample {
         columns((p.features + kLanes<T> - 1) / kLanes<T> * kLanes<T>) {}
 
   const FeaturePairs pairs;
-  const int64_t width;    // of a row
-  const int64_t columns;  // of the rows transposed
+  const int64_t width;    // elements of a row, padded
+  const int64_t columns;  // elements of a transposed row, padded
   int64_t size() const { return pairs.features * width; }
   int64_t transposed_size() const { return width * columns; }
 };
 
-// x [features, width] as [width, columns], zeros after the last feature: what happened to lie there
-// might be denormal numbers, for each of which Intel's processors take 150 cycles.
+// Transposes x [features, width] to [width, columns], with zeros after the last feature.
+// Uninitialized memory there could hold subnormal numbers, each of which costs Intel's processors
+// 150 cycles.
 template <class T>
 [[gnu::noinline, gnu::flatten]] void transpose_features(const Sample<T>& sample, const T* x,
                                                         T* out) {
@@ -144,16 +145,16 @@ template <class T>
   }
 }
 
-// ---- Products of pairs. What must stay in registers is one function each, flattened: GCC leaves
-// some of the lambdas outside otherwise, and sums go through memory.
+// ---- Products of pairs. Each part whose sums must stay in registers is a function of its own,
+// flattened: otherwise GCC does not inline some of the lambdas, and the sums go through memory.
 
-// One summand of them: features of samples, transposed.
+// One summand of the products: the transposed features of two samples.
 template <class T>
 struct Term {
   const T *x, *y;
 };
 
-// sums[r] = the products of feature i + r with a register full of features from j on.
+// Computes out[r] = the products of feature i + r with one register of features from j on.
 template <int64_t kRows, class T>
 [[gnu::noinline, gnu::flatten]] void strip_products(const Sample<T>& sample,
                                                     std::span<const Term<T>> terms, int64_t i,
@@ -170,9 +171,10 @@ template <int64_t kRows, class T>
   unrolled<kRows>([&](auto r) { out[r] = sums[r]; });
 }
 
-// out[pair (i, j)] = sum over terms of x_i . y_j. Registers are stored whole: what is too much
-// falls on pairs that are stored later, hence the order. Rows with the same number of strips of
-// partners come together, and of their strips the last, which alone is not full, first.
+// Computes out[pair (i, j)] = sum over terms of x_i . y_j. Registers are stored whole. The excess
+// lanes overwrite pairs that are stored later, which fixes the order: rows with the same number of
+// strips of partners are processed together, and their last strip, the only partial one, is stored
+// first.
 template <class T>
 void multiply(const Sample<T>& sample, std::span<const Term<T>> terms, T* out) {
   constexpr int64_t kMost = 8;
@@ -201,7 +203,7 @@ void multiply(const Sample<T>& sample, std::span<const Term<T>> terms, T* out) {
 
 // ---- Gradients.
 
-// Those of the features [i, i + kRows), in kColumns registers each.
+// Computes the gradients of the features [i, i + kRows), in kColumns registers each.
 template <int64_t kRows, int64_t kColumns, class T>
 [[gnu::noinline, gnu::flatten]] void rows_back(const Sample<T>& sample, const T* x, const T* dy,
                                                int64_t i, T* dx) {
@@ -218,7 +220,7 @@ template <int64_t kRows, int64_t kColumns, class T>
       });
     });
   }
-  // Adds factor(r) times feature j to the rows r but `left_out`.
+  // Adds factor(r) times feature j to every row r except `left_out`.
   const auto add = [&](int64_t j, auto left_out, const auto& factor) {
     std::array<Lanes<T>, kColumns> other;
     unrolled<kColumns>([&](auto c) { other[c] = load_lanes(x + j * width + c * kLanes<T>); });
@@ -252,7 +254,7 @@ void multiply_back(const Sample<T>& sample, const T* x, const T* dy, T* dx) {
   });
 }
 
-// dx [features, width] from dy [pairs].
+// Computes dx [features, width] from dy [pairs].
 template <class T>
 void multiply_back(const Sample<T>& sample, const T* x, const T* dy, T* dx) {
   int64_t d = 0;
@@ -268,7 +270,7 @@ void multiply_back(const Sample<T>& sample, const T* x, const T* dy, T* dx) {
 
 // ---- Batches.
 
-// The rows of the samples [first, first + n), side by side.
+// Copies the features of the samples [first, first + n) side by side.
 template <class T>
 void take(const Sample<T>& sample, const FeatureRows<const T>& rows, int64_t first, int64_t n,
           T* out) {
@@ -285,7 +287,7 @@ void take(const Sample<T>& sample, const FeatureRows<const T>& rows, int64_t fir
   });
 }
 
-// And back.
+// Copies features back; the inverse of take().
 template <class T>
 void give(const Sample<T>& sample, const T* in, int64_t first, int64_t n,
           const FeatureRows<T>& rows) {
@@ -301,7 +303,8 @@ void give(const Sample<T>& sample, const T* in, int64_t first, int64_t n,
   });
 }
 
-// Features of no elements may have no memory either. True if that was all.
+// Features without elements may have null pointers. Returns true if dim is 0; `out` is then all
+// zeros.
 template <class T>
 bool zeros_of_no_dim(const FeaturePairs& pairs, int64_t batch, T* out) {
   if (pairs.dim > 0) return false;
@@ -309,8 +312,9 @@ bool zeros_of_no_dim(const FeaturePairs& pairs, int64_t batch, T* out) {
   return true;
 }
 
-// fn(first, n, scratch) for runs of samples whose features fit in the L1 cache, by several workers,
-// each with scratch memory for the features of `copies` runs and for as many samples transposed.
+// Calls fn(first, n, scratch, transposed) for runs of samples whose features fit in the L1 cache,
+// on several workers. Each worker has scratch memory for the features of `copies` runs, and for
+// `copies` transposed samples.
 template <class T, class Fn>
 void for_each_run(const Sample<T>& sample, int64_t batch, int64_t copies, const Fn& fn) {
   const FeaturePairs& pairs = sample.pairs;
@@ -321,7 +325,7 @@ void for_each_run(const Sample<T>& sample, int64_t batch, int64_t copies, const 
   const int64_t grain = run * std::max<int64_t>(1, kBlockWork / work);
   parallel_for(batch, grain, [&](int64_t begin, int64_t end) {
     Scratch<T> features(copies * run * sample.size());
-    // What fills the rows up stays as it is, and is multiplied too.
+    // take() does not write the padding of the rows, but the products read it.
     if (sample.width != pairs.dim) std::fill_n(features.data(), copies * run * sample.size(), T{0});
     Scratch<T> transposed(copies * sample.transposed_size());
     for (int64_t b = begin; b < end; b += run) {

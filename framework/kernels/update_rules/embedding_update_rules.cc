@@ -79,7 +79,7 @@ void rmsprop(T* __restrict w, const T* __restrict g, T* __restrict ms, T* __rest
   }
 }
 
-// The proximal step: x drawn towards 0 by `rate` times l1, then shrunk.
+// The proximal operator: soft-thresholds x by rate * l1, then divides it by 1 + rate * l2.
 template <class T>
 T shrunk(T x, T rate, T l1, T l2) {
   return std::copysign(std::max(std::abs(x) - rate * l1, T{0}), x) / (1 + rate * l2);
@@ -233,7 +233,7 @@ void CustomRule::update(float* w, const float* g, float* const* slots, int64_t n
                .hyperparameters = step.hyperparameters});
 }
 void CustomRule::update(double*, const double*, double* const*, int64_t, const Step&) const {
-  throw NotImplementedError("CustomRule: tables are float32, received float64");
+  throw NotImplementedError("CustomRule: float64 is not supported; use a float32 table");
 }
 
 }  // namespace keel
