@@ -1,7 +1,7 @@
 // Gathers rows of an embedding table and pools them per sample. row_groups.h has the transpose.
 //
 // All functions take raw pointers and sizes. A row is `dim` contiguous elements. The caller checks
-// the ids. Work is split over workers by samples, in fixed blocks.
+// the ids. Work is split over workers by samples; the split does not change any bit.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@ void gather_rows(const float* const* rows, int64_t dim, int64_t n, float* out);
 void gather_rows(const int8_t* codes, const float* scales, int64_t dim, const int64_t* ids,
                  int64_t n, float* out);
 
-// Computes the factor of each position: gains[p] = w (kSum), w / sum of w (kMean) or w / sqrt(sum
-// of w^2) (kSqrtN), with sums over the sample. The factor is 0 where the divisor is 0.
+// Computes the factor of each position: gains[p] = w (kSum), w / sum of w (kMean) or 
+// w / sqrt(sum of w^2) (kSqrtN), with sums over the sample. The factor is 0 where the divisor is 0.
 void pooling_gains(const Bags& bags, Combiner combiner, float* gains);
 
 // out[s] = (sum over the positions p of sample s, in order, of w[p] * table[ids[p]]) / divisor,

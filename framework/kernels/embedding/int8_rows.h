@@ -1,6 +1,6 @@
-// Int8Row: a row of a table quantized to 8 bits per element. Code c of a row represents offset +
-// scale * c, with one scale and one offset per row. Such rows are for serving; they are not
-// trained.
+// Int8Row: a row of a table quantized to 8 bits per element. Code c of a row represents
+// offset + scale * c, with one scale and one offset per row. Such rows are for serving; they are
+// not trained.
 #pragma once
 
 #include <cstdint>

@@ -76,8 +76,8 @@ inline void unrolled(const Fn& fn) {
   }(std::make_integer_sequence<int64_t, kCount>());
 }
 
-// Splits [begin, end) into blocks of at most `kMost` rows, of about equal size, and calls fn(first,
-// integral_constant) for each. The constant is the number of rows of the block.
+// Splits [begin, end) into blocks of at most `kMost` rows, of about equal size, and calls
+// fn(first, integral_constant) for each. The constant is the number of rows of the block.
 template <int64_t kMost, class Fn>
 void in_blocks(int64_t begin, int64_t end, const Fn& fn) {
   const int64_t blocks = (end - begin + kMost - 1) / kMost;

@@ -9,8 +9,8 @@
 
 namespace keel::kernels {
 
-// The set of pairs (i, j): i > j, or i >= j with `self`. Pairs are in the order (1, 0), (2, 0), (2,
-// 1), ...; with `self` the order is (0, 0), (1, 0), (1, 1), ...
+// The set of pairs (i, j): i > j, or i >= j with `self`. Pairs are in the order (1, 0), (2, 0),
+// (2, 1), ...; with `self` the order is (0, 0), (1, 0), (1, 1), ...
 struct FeaturePairs {
   int64_t features = 0, dim = 0;
   bool self = false;

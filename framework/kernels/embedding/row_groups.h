@@ -61,9 +61,9 @@ struct RowMemory {
   const void* row(int64_t i) const { return static_cast<const char*>(base) + i * row_bytes; }
 };
 
-// out[g - first] = the sum of the contributions of group g's entries, in order, for g in [first,
-// end). If `table` is given, the caller writes its rows (values and slots) at the groups' ids next;
-// these rows are prefetched for writing some groups ahead.
+// out[g - first] = the sum of the contributions of group g's entries, in order, for g in
+// [first, end). If `table` is given, the caller writes its rows (values and slots) at the groups'
+// ids next; these rows are prefetched for writing some groups ahead.
 void sum_row_groups(const RowGroups& groups, int64_t first, int64_t end, const RowSources& sources,
                     int64_t dim, float* out, const RowMemory& table = {});
 // out[e - first] = the contribution of entry e, for e in [first, end).

@@ -15,7 +15,7 @@ bool processor_has_tiles() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kBfloat16) != 0 && (d & kTiles) != 0;
 }
 
-// Linux keeps no room for a thread's tiles until its process has asked.
+// Linux reserves memory for the tiles of a thread only after the process has requested it.
 bool ask_for_tiles() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // <asm/prctl.h> of newer systems
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
