@@ -43,7 +43,7 @@ void gather_rows(const float* const* rows, int64_t dim, int64_t n, float* out);
 void gather_rows(const int8_t* codes, const float* scales, int64_t dim, const int64_t* ids,
                  int64_t n, float* out);
 
-// Computes the factor of each position: gains[p] = w (kSum), w / sum of w (kMean) or 
+// Computes the factor of each position: gains[p] = w (kSum), w / sum of w (kMean) or
 // w / sqrt(sum of w^2) (kSqrtN), with sums over the sample. The factor is 0 where the divisor is 0.
 void pooling_gains(const Bags& bags, Combiner combiner, float* gains);
 

@@ -1,6 +1,6 @@
 // Pairwise dot products of the features of each sample (DLRM, Naumov et al. 2019), on raw memory.
 //
-// Each feature is an array of its own, so the outputs of towers and lookups need not be stacked. T
+// Each feature is a separate array, so the outputs of towers and lookups need not be stacked. T
 // is float or double. Every sum has one fixed order.
 #pragma once
 

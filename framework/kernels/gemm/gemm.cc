@@ -23,12 +23,10 @@ using internal::Product;
 using internal::Strip;
 
 constexpr int64_t kBlockRows = 256;  // rows of c whose part of a stays in the L2 cache
-// The sums are computed in slices; each slice but the first adds to c. Depths of a slice: in general
-// (a panel of b fits in the L2 cache), if both a and b are packed, and if neither is packed and the
-// hardware prefetcher misses their strides.
-constexpr int64_t kBlockDepth = 512;
-constexpr int64_t kPackedDepth = 256;
-constexpr int64_t kStridedDepth = 128;
+// The sums are computed in slices; each slice but the first adds to c. The depth of a slice:
+constexpr int64_t kBlockDepth = 512;           // by default: a panel of b fits in the L2 cache
+constexpr int64_t kPackedDepth = 256;          // if both a and b are packed
+constexpr int64_t kStridedDepth = 128;         // if neither is and their strides are not prefetched
 constexpr int64_t kManyElements = 1 << 18;     // elements of a from which packing a may pay
 constexpr int64_t kGroup = 4 * kPanel;         // columns of b that are packed at once
 constexpr int64_t kSmallPanels = 1 << 13;      // elements of b that stay in the L1 cache

@@ -273,7 +273,7 @@ struct Columns {
   }
 };
 
-// For so few rows that each group of columns is multiplied by the worker that packs it.
+// Multiplies so few rows that each group of columns is multiplied by the worker that packs it.
 template <int kParts>
 void multiply_low(const Columns<kParts>& c) {
   const Product& x = c.x;

@@ -3,8 +3,8 @@
 //
 // The matrix is stored in panels of columns, each in the order in which the product reads it. A
 // small batch then streams every weight once from memory or cache. Results have the bits of
-// gemm(x, b, y, m, n, k, false, false, {bias, relu}); only the sign of a sum that underflows to zero
-// may differ. The result of a row depends on that row alone, not on the rest of the batch.
+// gemm(x, b, y, m, n, k, false, false, {bias, relu}); only the sign of a sum that underflows to
+// zero may differ. The result of a row depends on that row alone, not on the rest of the batch.
 #pragma once
 
 #include <cstddef>

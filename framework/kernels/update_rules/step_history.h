@@ -56,7 +56,7 @@ class StepHistory {
   void catch_up_rows(const RowsBehind<T>& behind, bool decays) const;
 
  private:
-  // What is stored of a step.
+  // The stored data of a step.
   struct Record {
     double learning_rate = 0, decay = 0;
     int64_t iteration = 0;
