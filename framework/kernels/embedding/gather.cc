@@ -44,7 +44,7 @@ RowsByPointer(const T* const*) -> RowsByPointer<T>;
 
 // Prefetches the row of a position.
 template <int64_t kDim, class Rows>
-struct AskForRow {
+struct PrefetchRowAt {
   const Rows& rows;
   const int64_t dim;
   template <Into kInto>
@@ -54,10 +54,11 @@ struct AskForRow {
   }
 };
 template <int64_t kDim, bool kIntoL2, class Rows>
-auto ask_ahead(const Rows& rows, int64_t dim, int64_t begin, int64_t end) {
+auto make_prefetcher(const Rows& rows, int64_t dim, int64_t begin, int64_t end) {
   constexpr auto kElement = static_cast<int64_t>(sizeof(*rows(0)));
-  using Ask = AskForRow<kDim, Rows>;
-  return RowPrefetcher<kIntoL2, kDim * kElement, Ask>(Ask{rows, dim}, dim * kElement, begin, end);
+  using Prefetch = PrefetchRowAt<kDim, Rows>;
+  return RowPrefetcher<kIntoL2, kDim * kElement, Prefetch>(Prefetch{rows, dim}, dim * kElement,
+                                                           begin, end);
 }
 
 // Calls fn.template operator()<kDim, kIntoL2>() with the constants for this dimension and
@@ -81,7 +82,7 @@ void copy_row(const Row* __restrict from, int64_t dim, T* __restrict to) {
 template <int64_t kDim, bool kIntoL2, class Rows, class T>
 void copy_rows(const Rows& rows, int64_t dim_, int64_t begin, int64_t end, T* out) {
   const int64_t dim = kDim > 0 ? kDim : dim_;
-  const auto ahead = ask_ahead<kDim, kIntoL2>(rows, dim, begin, end);
+  const auto ahead = make_prefetcher<kDim, kIntoL2>(rows, dim, begin, end);
   for (int64_t i = begin; i < end; ++i) {
     ahead.pass(i);
     copy_row(rows(i), dim, out + i * dim);
@@ -101,11 +102,11 @@ template <int64_t kDim, bool kIntoL2>
 void copy_quantized_rows(const int8_t* codes, const float* scales, int64_t dim_, const int64_t* ids,
                          int64_t begin, int64_t end, float* out) {
   const int64_t dim = kDim > 0 ? kDim : dim_;
-  const auto ask = [&]<Into kInto>(int64_t i) {
+  const auto prefetch = [&]<Into kInto>(int64_t i) {
     prefetch_row<kInto>(codes + ids[i] * dim, dim);
     __builtin_prefetch(scales + ids[i]);
   };
-  const RowPrefetcher<kIntoL2, kDim, decltype(ask)> ahead(ask, dim, begin, end);
+  const RowPrefetcher<kIntoL2, kDim, decltype(prefetch)> ahead(prefetch, dim, begin, end);
   for (int64_t i = begin; i < end; ++i) {
     ahead.pass(i);
     to_floats(AbsMaxRow{.codes = codes + ids[i] * dim, .scale = scales[ids[i]]}, dim,
@@ -142,7 +143,7 @@ void pool_samples(const Rows& rows, int64_t dim_, const Bags& bags, Combiner com
                   int64_t first, int64_t limit, T* out) {
   const int64_t dim = kDim > 0 ? kDim : dim_;
   int64_t p = bags.splits[first];
-  const auto ahead = ask_ahead<kDim, kIntoL2>(rows, dim, p, bags.splits[limit]);
+  const auto ahead = make_prefetcher<kDim, kIntoL2>(rows, dim, p, bags.splits[limit]);
   for (int64_t s = first; s < limit; ++s) {
     const int64_t end = bags.splits[s + 1];
     RowSum<kDim, T> sum(dim, out + s * dim);

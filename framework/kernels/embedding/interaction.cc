@@ -272,8 +272,8 @@ void multiply_back(const Sample<T>& sample, const T* x, const T* dy, T* dx) {
 
 // Copies the features of the samples [first, first + n) side by side.
 template <class T>
-void take(const Sample<T>& sample, const FeatureRows<const T>& rows, int64_t first, int64_t n,
-          T* out) {
+void copy_in(const Sample<T>& sample, const FeatureRows<const T>& rows, int64_t first, int64_t n,
+             T* out) {
   with_constant_dim(sample.pairs.dim, [&]<int64_t kDim>() {
     const size_t bytes = (kDim == 0 ? sample.pairs.dim : kDim) * sizeof(T);
     T* to = out;
@@ -287,10 +287,10 @@ void take(const Sample<T>& sample, const FeatureRows<const T>& rows, int64_t fir
   });
 }
 
-// Copies features back; the inverse of take().
+// Copies features back; the inverse of copy_in().
 template <class T>
-void give(const Sample<T>& sample, const T* in, int64_t first, int64_t n,
-          const FeatureRows<T>& rows) {
+void copy_out(const Sample<T>& sample, const T* in, int64_t first, int64_t n,
+              const FeatureRows<T>& rows) {
   with_constant_dim(sample.pairs.dim, [&]<int64_t kDim>() {
     const size_t bytes = (kDim == 0 ? sample.pairs.dim : kDim) * sizeof(T);
     const T* from = in;
@@ -306,7 +306,7 @@ void give(const Sample<T>& sample, const T* in, int64_t first, int64_t n,
 // Features without elements may have null pointers. Returns true if dim is 0; `out` is then all
 // zeros.
 template <class T>
-bool zeros_of_no_dim(const FeaturePairs& pairs, int64_t batch, T* out) {
+bool fill_zeros_if_no_dim(const FeaturePairs& pairs, int64_t batch, T* out) {
   if (pairs.dim > 0) return false;
   std::fill_n(out, batch * pairs.count(), T{0});
   return true;
@@ -325,7 +325,7 @@ void for_each_run(const Sample<T>& sample, int64_t batch, int64_t copies, const 
   const int64_t grain = run * std::max<int64_t>(1, kBlockWork / work);
   parallel_for(batch, grain, [&](int64_t begin, int64_t end) {
     Scratch<T> features(copies * run * sample.size());
-    // take() does not write the padding of the rows, but the products read it.
+    // copy_in() does not write the padding of the rows, but the products read it.
     if (sample.width != pairs.dim) std::fill_n(features.data(), copies * run * sample.size(), T{0});
     Scratch<T> transposed(copies * sample.transposed_size());
     for (int64_t b = begin; b < end; b += run) {
@@ -338,10 +338,10 @@ void for_each_run(const Sample<T>& sample, int64_t batch, int64_t copies, const 
 
 template <class T>
 void dot_pairs(const FeaturePairs& pairs, int64_t batch, const FeatureRows<const T>& x, T* out) {
-  if (zeros_of_no_dim(pairs, batch, out)) return;
+  if (fill_zeros_if_no_dim(pairs, batch, out)) return;
   const Sample<T> sample(pairs);
   for_each_run(sample, batch, 1, [&](int64_t first, int64_t n, T* features, T* transposed) {
-    take(sample, x, first, n, features);
+    copy_in(sample, x, first, n, features);
     for (int64_t b = 0; b < n; ++b) {
       transpose_features(sample, features + b * sample.size(), transposed);
       const Term<T> term = {transposed, transposed};
@@ -357,7 +357,7 @@ int64_t dot_pairs_scratch(const FeaturePairs& pairs) {
 
 void dot_pairs(const FeaturePairs& pairs, std::span<const float* const> features, float* scratch,
                float* out) {
-  if (pairs.features == 0 || zeros_of_no_dim(pairs, 1, out)) return;
+  if (pairs.features == 0 || fill_zeros_if_no_dim(pairs, 1, out)) return;
   const Sample<float> sample(pairs);
   with_constant_dim(pairs.dim, [&]<int64_t kDim>() {
     const size_t bytes = (kDim == 0 ? pairs.dim : kDim) * sizeof(float);
@@ -376,15 +376,15 @@ void dot_pairs(const FeaturePairs& pairs, std::span<const float* const> features
 template <class T>
 void dot_pairs_along(const FeaturePairs& pairs, int64_t batch, const FeatureRows<const T>& x,
                      const FeatureRows<const T>& y, T* out) {
-  if (zeros_of_no_dim(pairs, batch, out)) return;
+  if (fill_zeros_if_no_dim(pairs, batch, out)) return;
   const Sample<T> sample(pairs);
   for_each_run(sample, batch, 2, [&](int64_t first, int64_t n, T* features, T* transposed) {
     T* const of_x = transposed;
     T* const of_y = transposed + sample.transposed_size();
     for (int64_t b = first; b < first + n; ++b) {
-      take(sample, x, b, 1, features);
+      copy_in(sample, x, b, 1, features);
       transpose_features(sample, features, of_x);
-      take(sample, y, b, 1, features);
+      copy_in(sample, y, b, 1, features);
       transpose_features(sample, features, of_y);
       const std::array<Term<T>, 2> terms = {{{of_x, of_y}, {of_y, of_x}}};
       multiply<T>(sample, terms, out + b * pairs.count());
@@ -399,12 +399,12 @@ void dot_pairs_back(const FeaturePairs& pairs, int64_t batch, const FeatureRows<
   const Sample<T> sample(pairs);
   for_each_run(sample, batch, 2, [&](int64_t first, int64_t n, T* features, T*) {
     T* const gradients = features + n * sample.size();
-    take(sample, x, first, n, features);
+    copy_in(sample, x, first, n, features);
     for (int64_t b = 0; b < n; ++b) {
       multiply_back(sample, features + b * sample.size(), dy + (first + b) * pairs.count(),
                     gradients + b * sample.size());
     }
-    give(sample, gradients, first, n, dx);
+    copy_out(sample, gradients, first, n, dx);
   });
 }
 

@@ -17,12 +17,12 @@ template <Into kInto, int64_t kMostBytes = 512>
 inline void prefetch_row(const void* row, int64_t bytes) {
   constexpr int64_t kLine = 64;
   asm volatile("");  // without it GCC removes calls of functions that only prefetch
-  const auto ask = [from = static_cast<const char*>(row)](int64_t at) {
+  const auto prefetch_line = [from = static_cast<const char*>(row)](int64_t at) {
     __builtin_prefetch(from + at, kInto == Into::kL1ToWrite ? 1 : 0, kInto == Into::kL2 ? 2 : 3);
   };
   const int64_t size = std::min(bytes, kMostBytes);
-  for (int64_t at = 0; at < size; at += kLine) ask(at);
-  if (size % kLine != 0) ask(size - 1);
+  for (int64_t at = 0; at < size; at += kLine) prefetch_line(at);
+  if (size % kLine != 0) prefetch_line(size - 1);
 }
 
 // Prefetches a row that will be read.

@@ -157,10 +157,10 @@ int64_t RowGroups::lower_bound(int64_t id_) const {
 void sum_row_groups(const RowGroups& groups, int64_t first, int64_t end, const RowSources& sources,
                     int64_t dim, float* out, const RowMemory& table) {
   const int64_t ahead = written_rows_ahead(dim);
-  const int64_t asked = table.base == nullptr ? 0 : groups.size();
+  const int64_t prefetch_end = table.base == nullptr ? 0 : groups.size();
   with_constant_dim(dim, [&]<int64_t kDim>() {
     for (int64_t g = first; g < end; ++g) {
-      if (g + ahead < asked)
+      if (g + ahead < prefetch_end)
         prefetch_row_to_write(table.row(groups.id(g + ahead)), table.row_bytes);
       RowSum<kDim, float> sum(dim, out + (g - first) * dim);
       for (int64_t e = groups.begin(g); e < groups.begin(g + 1); ++e) {

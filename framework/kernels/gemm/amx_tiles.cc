@@ -16,7 +16,7 @@ bool processor_has_tiles() {
 }
 
 // Linux reserves memory for the tiles of a thread only after the process has requested it.
-bool ask_for_tiles() {
+bool request_tiles() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // <asm/prctl.h> of newer systems
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
@@ -24,7 +24,7 @@ bool ask_for_tiles() {
 }  // namespace
 
 bool may_use_tiles() {
-  static const bool kMay = processor_has_tiles() && ask_for_tiles();
+  static const bool kMay = processor_has_tiles() && request_tiles();
   return kMay;
 }
 

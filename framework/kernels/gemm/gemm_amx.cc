@@ -275,7 +275,7 @@ struct Columns {
 
 // Multiplies so few rows that each group of columns is multiplied by the worker that packs it.
 template <int kParts>
-void multiply_low(const Columns<kParts>& c) {
+void multiply_few_rows(const Columns<kParts>& c) {
   const Product& x = c.x;
   const Scratch<uint32_t> a(c.packed_size(x.m));
   pack_a<kParts>(x, c.slice, 0, x.m, a.data());
@@ -294,7 +294,7 @@ void multiply_low(const Columns<kParts>& c) {
 
 // Packs the whole slice of b first; then blocks of rows are multiplied in parallel.
 template <int kParts>
-void multiply_high(const Columns<kParts>& c) {
+void multiply_many_rows(const Columns<kParts>& c) {
   const Product& x = c.x;
   const Slice slice = c.slice;
   const Scratch<uint32_t> b(c.packed_size(c.columns));
@@ -336,7 +336,7 @@ void multiply(const Product& x) {
                                        .ends = s + 1 == slices,
                                        .first = j,
                                        .columns = std::min(kMostColumns<kParts>, x.n - j)};
-      x.m <= kRows ? multiply_low(columns) : multiply_high(columns);
+      x.m <= kRows ? multiply_few_rows(columns) : multiply_many_rows(columns);
     }
   }
 }

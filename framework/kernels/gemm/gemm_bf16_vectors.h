@@ -362,9 +362,9 @@ inline void multiply(const Product& x) {
   const int64_t pairs = blocks_of(x.k, 2);
   const int64_t slices = std::max<int64_t>(1, blocks_of(pairs, kBlockPairs));
   const int64_t most = blocks_of(pairs, slices);
-  const bool is_low = x.m <= kMostRows && !x.transpose_b;
-  const Scratch<float> panels(is_low ? 0 : blocks_of(x.n, kWidth) * kWidth * most);
-  const int64_t blocks = is_low ? 1 : blocks_of(x.m, kBlockRows);
+  const bool has_few_rows = x.m <= kMostRows && !x.transpose_b;
+  const Scratch<float> panels(has_few_rows ? 0 : blocks_of(x.n, kWidth) * kWidth * most);
+  const int64_t blocks = has_few_rows ? 1 : blocks_of(x.m, kBlockRows);
   for (int64_t s = 0; s < slices; ++s) {
     const Slice slice = {.from = s * most, .count = std::min(most, pairs - s * most)};
     const auto block = [&](int64_t i) {
@@ -375,7 +375,7 @@ inline void multiply(const Product& x) {
                    .row = row,
                    .rows = x.m * (i + 1) / blocks - row};
     };
-    if (is_low) {
+    if (has_few_rows) {
       block(0).compute_unpacked();
       continue;
     }

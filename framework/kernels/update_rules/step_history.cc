@@ -15,9 +15,9 @@ namespace {
 
 using Move = ZeroGradientUpdate::Move;
 
-constexpr int64_t kPiece = 256;        // elements that are updated together
-constexpr int64_t kFewSteps = 4;       // so few steps are faster one by one
-constexpr int64_t kBetweenLooks = 32;  // steps between checks whether steps still change anything
+constexpr int64_t kPiece = 256;         // elements that are updated together
+constexpr int64_t kFewSteps = 4;        // so few steps are faster one by one
+constexpr int64_t kCheckInterval = 32;  // steps between checks whether steps still change anything
 
 const AdamRule* adam(const UpdateRule& rule) {
   if (const auto* engine = dynamic_cast<const EngineRule*>(&rule)) return adam(*engine->base);
@@ -71,8 +71,8 @@ bool are_all(const T* x, int64_t n) {
 template <class T>
 void shrink(T* x, int64_t n, T factor, int64_t times) {
   while (times > 0) {
-    const int64_t some = std::min(times, kBetweenLooks);
-    for (int64_t t = 1; t < some; ++t) {
+    const int64_t count = std::min(times, kCheckInterval);
+    for (int64_t t = 1; t < count; ++t) {
       for (int64_t i = 0; i < n; ++i) x[i] = factor * x[i] + T{0};
     }
     bool changed = false;
@@ -83,7 +83,7 @@ void shrink(T* x, int64_t n, T factor, int64_t times) {
     }
     // Only zeros, and numbers so small that rounding restores them, are left.
     if (!changed) return;
-    times -= some;
+    times -= count;
   }
 }
 
@@ -111,8 +111,8 @@ struct Adam {
   // which may decay to `kept` of their size in that time. Every decrement must be far below half a
   // unit in the last place. The bound on the root uses that v shrinks at most by the factor
   // b2^steps.
-  bool stands(const T* w, const T* m, const T* v, int64_t n, double rate, double kept,
-              int64_t steps) const {
+  bool keeps_weights(const T* w, const T* m, const T* v, int64_t n, double rate, double kept,
+                     int64_t steps) const {
     const double least = std::numeric_limits<T>::epsilon() / 16;
     const double root_left = std::sqrt(math::pow(static_cast<double>(b2), steps));
     const double e = inside ? std::sqrt(static_cast<double>(epsilon)) : epsilon;
@@ -246,9 +246,9 @@ void StepHistory::catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64
   if (n <= kPiece) return catch_up_piece(w, slots, n, from, to, decays);
   std::vector<T*> at(slots, slots + slots_);
   for (int64_t i = 0; i < n; i += kPiece) {
-    const int64_t some = std::min(kPiece, n - i);
-    catch_up_piece(w + i, at.data(), some, from, to, decays);
-    for (T*& slot : at) slot += some;
+    const int64_t count = std::min(kPiece, n - i);
+    catch_up_piece(w + i, at.data(), count, from, to, decays);
+    for (T*& slot : at) slot += count;
   }
 }
 
@@ -320,8 +320,8 @@ void StepHistory::replay_adam(T* w, T* const* slots, int64_t n, int64_t from, in
   T* v = slots[1];
   for (int64_t i = from; i < to; ++i) {
     const double kept = decays ? math::exp(log_kept_[to] - log_kept_[i]) : 1;
-    if ((i - from) % kBetweenLooks == kBetweenLooks - 1 &&
-        adam_of.stands(w, m, v, n, largest_rate_, kept, to - i)) {
+    if ((i - from) % kCheckInterval == kCheckInterval - 1 &&
+        adam_of.keeps_weights(w, m, v, n, largest_rate_, kept, to - i)) {
       shrink(m, n, adam_of.b1, to - i);
       shrink(v, n, adam_of.b2, to - i);
       for (; decays && i < to; ++i) decay(w, n, i);
