@@ -46,6 +46,7 @@ struct ScratchAllocator {
 
   T* allocate(size_t n) { return static_cast<T*>(keel::allocate(n * sizeof(T))); }
   void deallocate(T* data, size_t n) noexcept { keel::deallocate(data, n * sizeof(T)); }
+  // Default construction does nothing, so resize() does not touch the memory.
   template <class U>
   void construct(U*) noexcept {}
   template <class U, class... Args>

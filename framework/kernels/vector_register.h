@@ -31,7 +31,9 @@ inline Vector load(const float* from) {
   std::memcpy(&out, from, sizeof(out));
   return out;
 }
+// Stores kWidth floats; `to` need not be aligned.
 inline void store(float* to, Vector v) { std::memcpy(to, &v, sizeof(v)); }
+// Returns a register with x in every lane. x - 0 keeps the sign of a zero, unlike x + 0.
 inline Vector broadcast(float x) { return x - Vector{}; }
 
 // Returns x * y + z, rounded once. Without a fused instruction (x86-64 below x86-64-v3) it rounds

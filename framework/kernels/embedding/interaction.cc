@@ -212,6 +212,7 @@ template <int64_t kRows, int64_t kColumns, class T>
   std::array<std::array<Lanes<T>, kColumns>, kRows> sums = {};
   std::array<const T*, kRows> partners;
   unrolled<kRows>([&](auto r) { partners[r] = dy + pairs.before(i + r); });
+  // Pair (i, i) is x_i . x_i, whose gradient is 2 x_i.
   if (pairs.self) {
     unrolled<kRows>([&](auto r) {
       unrolled<kColumns>([&](auto c) {

@@ -96,6 +96,7 @@ void RowGroups::count(std::span<const Bags> parts, int64_t rows, const Each& eac
   size_t groups = 0;
   uint32_t begin = 0;
   for (int64_t row = 0; row < rows; ++row) {
+    // The counts become the places where the entries of each row begin.
     const uint32_t positions = std::exchange(places.data()[row], begin);
     if (positions == 0) continue;
     starts_[groups] = begin;
@@ -112,6 +113,7 @@ void RowGroups::count(std::span<const Bags> parts, int64_t rows, const Each& eac
 template <class Word, class Each>
 void RowGroups::sort(int id_bits, int source_bits, const Each& each) {
   const size_t n = ids_.size();
+  // An id and its source share one word. Words of 32 bits, if both fit, halve the memory to move.
   const Scratch<Word> words(static_cast<int64_t>(2 * n));
   starts_.resize(n + 1);
   const auto each_word = [&](const auto& fn) {

@@ -27,8 +27,10 @@ inline namespace KEEL_BF16_NAMESPACE {
 // One register of pairs.
 typedef uint32_t Pairs __attribute__((vector_size(sizeof(Vector))));
 
+// Arrays of float hold pairs too, because both have 32 bits.
 inline Pairs load_pairs(const float* from) { return reinterpret_cast<Pairs>(load(from)); }
 inline void store_pairs(float* to, Pairs v) { store(to, reinterpret_cast<Vector>(v)); }
+// Returns a register with the pair at `from` in every lane.
 inline Pairs broadcast_pair(const float* from) {
   uint32_t pair;
   std::memcpy(&pair, from, sizeof(pair));

@@ -38,6 +38,7 @@ struct Tile {
   int64_t next_step = 0;
   const float* ahead[2] = {};
 };
+// A function that computes one tile of a fixed size.
 using TileFunction = void (*)(const Tile&);
 
 // The sums of a tile, in registers. The loops over rows and registers must be unrolled, because an

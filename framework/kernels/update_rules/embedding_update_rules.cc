@@ -24,6 +24,7 @@ void adagrad_momentum(T* __restrict w, const T* __restrict g, T* __restrict a, T
   const T smallest = smallest_root<T>();
   const auto scaled = [=](T gradient, T base) {
     if constexpr (kSquareRoot) return gradient / std::max(std::sqrt(base), smallest);
+    // The power of a zero base is infinite, and 0 * infinity would be NaN.
     return gradient == 0 ? T{0} : gradient * math::pow(base, power);
   };
   for (int64_t i = 0; i < n; ++i) {

@@ -280,6 +280,8 @@ void StepHistory::catch_up_rows(const RowsBehind<T>& behind, bool decays) const 
 template <class T>
 void StepHistory::catch_up_piece(T* w, T* const* slots, int64_t n, int64_t from, int64_t to,
                                  bool decays) const {
+  // Tries the fast paths first: the last step alone, rows at rest, the closed form. Otherwise
+  // replays step by step.
   const Typed& of = typed<T>();
   const bool formulas = !odd_;
   if (to - from > 1 && forgets(w, slots, n)) from = to - 1;

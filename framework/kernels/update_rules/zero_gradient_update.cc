@@ -78,6 +78,8 @@ ZeroGradientUpdate of(const AdamRule& rule) {
   return out;
 }
 
+// With zero gradient both slots keep their values, and w is computed from the slots alone. With
+// l2_shrinkage w also changes the linear slot.
 template <class T>
 ZeroGradientUpdate of(const FtrlRule& rule) {
   return {.move = rule.options.l2_shrinkage == 0 ? Move::kForgets : Move::kUnknown, .spread = 0};
@@ -101,6 +103,7 @@ ZeroGradientUpdate of(const KerasRMSpropRule& rule) {
   return out;
 }
 
+// The rule computes ms += (1 - rho) (0 - ms) with 1 - rho rounded to T, hence this factor of ms.
 template <class T>
 ZeroGradientUpdate of(const RMSPropRule& rule) {
   return {.move = Move::kFollows,

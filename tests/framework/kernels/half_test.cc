@@ -171,7 +171,7 @@ TYPED_TEST(HalfTest, ElementsOfARowAndKeysThatFollowEachOtherDrawAlone) {
       after += rises[k][i] && rises[k + 1][i] ? 1 : 0;
     }
   }
-  // The pairs overlap, which slightly more than doubles the variance: (p^2 - p^4) + 2 (p^3 - p^4).
+  // The pairs overlap, which raises the variance per pair to (p^2 - p^4) + 2 (p^3 - p^4).
   const double variance = (p * p - std::pow(p, 4)) + 2 * (std::pow(p, 3) - std::pow(p, 4));
   EXPECT_NEAR(beside, n * p * p, 5 * std::sqrt(n * variance));
   EXPECT_NEAR(after, n * p * p, 5 * std::sqrt(n * variance));
