@@ -1,12 +1,12 @@
-// Loops over rows of a usual dimension, compiled for it.
+// with_constant_dim: compiles loops over rows for the common row dimensions.
 #pragma once
 
 #include <cstdint>
 
 namespace keel::kernels {
 
-// Calls fn.template operator()<kDim>() with the dimension as a constant if it is a usual one, else
-// with 0.
+// Calls fn.template operator()<kDim>() with kDim == dim if `dim` is a common dimension (8, 16, 32,
+// 64 or 128), else with kDim == 0.
 template <class Fn>
 void with_constant_dim(int64_t dim, const Fn& fn) {
   switch (dim) {

@@ -11,6 +11,8 @@ namespace {
 constexpr uint32_t kSign = 0x80000000U;
 constexpr uint32_t kInfinity = 0x7F800000U;
 
+// Integer arithmetic without branches, so that the loops below are vectorized. NaN becomes quiet:
+// truncating its fraction could otherwise make an infinity.
 inline uint16_t nearest_bfloat16(float value) {
   constexpr uint32_t kLargest = 0x7F7FU;
   const auto bits = std::bit_cast<uint32_t>(value);
@@ -21,12 +23,14 @@ inline uint16_t nearest_bfloat16(float value) {
   return static_cast<uint16_t>((magnitude < kInfinity ? finite : special) | (bits & kSign) >> 16U);
 }
 
+// Selects without a branch.
 inline uint32_t chosen(bool first, uint32_t a, uint32_t b) {
   const uint32_t mask = 0U - static_cast<uint32_t>(first);
   return (a & mask) | (b & ~mask);
 }
 
-// Of a number of steps whose lowest one is bit `dropped`: 1 if it is to be rounded up.
+// Returns 1 if `bits`, in units of bit `dropped`, must be rounded up to the nearest unit (ties to
+// even), else 0.
 inline uint32_t up(uint32_t bits, uint32_t dropped) {
   const uint32_t rest = bits & ((1U << dropped) - 1);
   return rest + (bits >> dropped & 1U) > 1U << (dropped - 1) ? 1U : 0U;
@@ -35,14 +39,14 @@ inline uint32_t up(uint32_t bits, uint32_t dropped) {
 inline uint16_t nearest_float16(float value) {
   constexpr uint32_t kSmallestNormal = 113U << 23U;  // 2^-14
   constexpr uint32_t kLargest = 0x7BFFU;
-  constexpr uint32_t kFraction = 24;  // bits of a small number behind its steps
+  constexpr uint32_t kFraction = 24;  // fraction bits kept below the units of a subnormal number
   const auto bits = std::bit_cast<uint32_t>(value);
   const uint32_t magnitude = bits & ~kSign;
-  // Normal numbers: an exponent with another bias, 13 bits fewer.
+  // Normal numbers: replace the exponent bias and drop 13 fraction bits.
   const uint32_t moved = magnitude - (112U << 23U);
   const uint32_t normal = std::min((moved >> 13U) + up(moved, 13U), kLargest);
-  // Small ones are numbers of steps of 2^-24. What the fraction cuts off is of numbers below half a
-  // step.
+  // Subnormal numbers are counts of 2^-24. The kFraction bits lose precision only for numbers below
+  // half a unit, which round to zero anyway.
   const float steps = std::bit_cast<float>(std::min(magnitude, kSmallestNormal)) * 0x1p24F;
   const auto whole = static_cast<int32_t>(steps);
   const auto rest = static_cast<int32_t>((steps - static_cast<float>(whole)) *
@@ -50,7 +54,8 @@ inline uint16_t nearest_float16(float value) {
   const uint32_t small =
       static_cast<uint32_t>(whole) +
       up(static_cast<uint32_t>(whole) << kFraction | static_cast<uint32_t>(rest), kFraction);
-  // Of choices between what takes this long GCC 12 makes branches, and no vectors.
+  // GCC 12 compiles conditional expressions over computations of this length to branches and does
+  // not vectorize the loop; chosen() uses masks instead.
   const uint32_t finite = chosen(magnitude < kSmallestNormal, small, normal);
   const uint32_t special = 0x7C00U | (magnitude > kInfinity ? 0x200U : 0U);
   return static_cast<uint16_t>(chosen(magnitude < kInfinity, finite, special) |

@@ -1,20 +1,22 @@
-// 16-bit floats: what rows of a table may be kept as. All arithmetic on them is float's.
+// 16-bit floating-point types for storing the rows of a table. All arithmetic on them is done in
+// float.
 #pragma once
 
 #include <cstdint>
 
 namespace keel::kernels {
 
-struct BFloat16 {  // 8 bits of exponent, 7 of fraction: the upper half of a float
+struct BFloat16 {  // bfloat16: 8 exponent bits, 7 fraction bits; the upper half of a float
   uint16_t bits = 0;
 };
-struct Float16 {  // 5 bits of exponent, 10 of fraction (IEEE 754 binary16); up to 65504
+struct Float16 {  // IEEE 754 binary16: 5 exponent bits, 10 fraction bits; at most 65504
   uint16_t bits = 0;
 };
 
+// The type in which the rows of a table are stored.
 enum class StorageType { kFloat32, kBFloat16, kFloat16 };
 
-// Calls fn(T{}) with float, BFloat16 or Float16.
+// Calls fn(T{}) with T = float, BFloat16 or Float16, and returns its result.
 template <class Fn>
 decltype(auto) visit_storage(StorageType type, const Fn& fn) {
   switch (type) {
@@ -28,23 +30,25 @@ decltype(auto) visit_storage(StorageType type, const Fn& fn) {
   return fn(float{});
 }
 
-// Every value there is has its float: exact.
+// Converts n values to float. The conversion is exact.
 void to_floats(const BFloat16* from, int64_t n, float* to);
 void to_floats(const Float16* from, int64_t n, float* to);
 
-// Both ways of rounding leave infinities and NaN what they are, and what is finite so: beyond the
-// largest number it becomes that.
+// Both rounding modes keep infinities and NaN. Finite values stay finite: a value beyond the
+// largest finite number of the format is clamped to that number.
 //
-// The nearest value, of two the even one.
+// Rounds n values to the nearest representable value, ties to even.
 void round_to_nearest(const float* from, int64_t n, BFloat16* to);
 void round_to_nearest(const float* from, int64_t n, Float16* to);
-// One of the two values beside it, the nearer the likelier, so that the mean over keys is the
-// number itself (to 2^-13 of a step for a Float16 below 2^-14). What there is a value for stays.
-// Element i depends on from[i], key and i alone.
+// Rounds n values stochastically to one of the two adjacent representable values. The nearer value
+// is the likelier, so the mean over keys is the exact number (within 2^-13 of the spacing for a
+// Float16 below 2^-14). A representable value is not changed. Element i of the result depends only
+// on from[i], `key` and i.
 void round_stochastically(const float* from, int64_t n, uint64_t key, BFloat16* to);
 void round_stochastically(const float* from, int64_t n, uint64_t key, Float16* to);
 
-// One key of two: any change of either gives one that has nothing to do with it.
+// Returns a key derived from two (the SplitMix64 hash). Changing either argument gives an unrelated
+// key.
 inline uint64_t mixed_key(uint64_t key, uint64_t with) {
   uint64_t x = (key ^ with * 0x9E3779B97F4A7C15U) + 0x9E3779B97F4A7C15U;
   x = (x ^ (x >> 30U)) * 0xBF58476D1CE4E5B9U;

@@ -1,4 +1,5 @@
-// What takes fewer bits than floats becomes floats in registers.
+// Conversion of 8-bit and 16-bit numbers to floats, one by one (to_float) or 16 at a time
+// (load_part).
 #pragma once
 
 #include <bit>
@@ -11,21 +12,23 @@
 #include <immintrin.h>
 #endif
 
-// How registers wider than the target's are passed: all that pass them are inline.
+// -Wpsabi warns about the calling convention of vectors wider than the target's registers. Every
+// function that passes such vectors is inline, so the convention does not matter.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace keel::kernels {
 
 typedef float FloatPart __attribute__((vector_size(64)));  // 16 floats
 
+// Converts one number to float. The conversion is exact.
 inline float to_float(float value) { return value; }
 inline float to_float(uint8_t value) { return static_cast<float>(value); }
 inline float to_float(int8_t value) { return static_cast<float>(value); }
 inline float to_float(BFloat16 value) {
   return std::bit_cast<float>(static_cast<uint32_t>(value.bits) << 16U);
 }
-// Fraction and exponent move to their places in a float; a product mends the exponent's bias, of
-// small numbers without one too.
+// Fraction and exponent are shifted to their positions in a float. The multiplication corrects the
+// exponent bias and also normalizes subnormal numbers.
 inline float to_float(Float16 value) {
   constexpr uint32_t kInfinity = 0x7C00U << 13U;
   const uint32_t magnitude = (value.bits & 0x7FFFU) << 13U;
@@ -35,14 +38,15 @@ inline float to_float(Float16 value) {
                               static_cast<uint32_t>(value.bits & 0x8000U) << 16U);
 }
 
-// What stands at from[0] ... from[15].
+// Loads from[0] ... from[15] as floats.
 inline FloatPart load_part(const float* from) {
   FloatPart out;
   std::memcpy(&out, from, sizeof(out));
   return out;
 }
 #if defined(__AVX512F__)
-// GCC 12 makes of the loops below two halves that it then puts together.
+// Intrinsics, because GCC 12 compiles the generic loop below to two half registers that it then
+// joins.
 inline FloatPart load_part(const BFloat16* from) {
   const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
   return std::bit_cast<FloatPart>(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));

@@ -14,13 +14,14 @@ bool is_intel() {
 
 }  // namespace
 
-// A request into the L1 cache of Intel's processors holds one of 10 to 16 line fill buffers until
-// the line comes from memory, which the loads and stores of the rows at hand need too; the L2 cache
-// has 32 to 48 requests of its own under way. AMD's L1 caches keep as many as the memory can take.
+// On Intel processors a prefetch into the L1 cache occupies one of 10 to 16 line fill buffers until
+// the line arrives from memory. The loads and stores of the current rows need the same buffers. The
+// L2 cache has 32 to 48 requests of its own in flight. AMD's L1 caches keep as many requests in
+// flight as the memory can serve.
 const bool kAsksIntoL2 = is_intel();
 
-// Intel's follow steps of 2 KiB at most, and not into the next page. With what AMD's follow the
-// same loops come near the peak.
+// Intel's hardware prefetchers follow strides of at most 2 KiB and do not cross a page. AMD's
+// prefetchers follow longer strides, so the same loops come near peak speed there.
 const bool kMissesLongStrides = is_intel();
 
 bool has_avx512_bf16() {

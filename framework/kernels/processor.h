@@ -1,19 +1,19 @@
-// What of the processor the kernels go by: how fast they are depends on it, what they give does
-// not.
+// Properties of the processor that kernels use to choose a code path. They affect speed only, never
+// results.
 #pragma once
 
 namespace keel::kernels {
 
-// Whether rows are best asked for into the L2 cache rather than the L1: where that has many more
-// requests under way. False until the program's static objects are made.
+// True if rows should be prefetched into the L2 cache instead of the L1 cache, because the L2 cache
+// can have many more requests in flight. False until the program's static objects are constructed.
 extern const bool kAsksIntoL2;
 
-// Whether what a loop reads in long steps is not fetched ahead by the processor itself. False until
-// the program's static objects are made.
+// True if the hardware prefetcher does not follow loops that read with a long stride. False until
+// the program's static objects are constructed.
 extern const bool kMissesLongStrides;
 
-// Whether the processor multiplies pairs of bfloat16 in vector registers, and the system saves
-// them.
+// Returns whether the processor has the AVX512-BF16 instructions, which multiply pairs of bfloat16
+// in vector registers, and the operating system saves these registers.
 bool has_avx512_bf16();
 
 }  // namespace keel::kernels

@@ -1,5 +1,6 @@
-// Scratch, ScratchVector: memory of a kernel's call, from the cache of freed blocks. What the heap
-// gives back to the system between two steps would be cleared again page by page.
+// Scratch and ScratchVector: temporary memory for one kernel call, taken from the cache of freed
+// blocks (framework/base/allocator.h). The heap could return such memory to the operating system
+// between two steps, which would then have to zero it again page by page.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@
 
 namespace keel::kernels {
 
-// Aligned to 64 bytes, contents undefined. No memory for no elements.
+// An uninitialized array of T, aligned to 64 bytes. Allocates nothing for zero elements.
 template <class T>
 class Scratch {
  public:
@@ -33,6 +34,7 @@ class Scratch {
   T* const data_;
 };
 
+// An allocator that uses the cache of freed blocks and leaves elements uninitialized.
 template <class T>
 struct ScratchAllocator {
   static_assert(std::is_trivially_default_constructible_v<T>);
@@ -44,6 +46,7 @@ struct ScratchAllocator {
 
   T* allocate(size_t n) { return static_cast<T*>(keel::allocate(n * sizeof(T))); }
   void deallocate(T* data, size_t n) noexcept { keel::deallocate(data, n * sizeof(T)); }
+  // Default construction does nothing, so resize() does not touch the memory.
   template <class U>
   void construct(U*) noexcept {}
   template <class U, class... Args>
@@ -53,7 +56,7 @@ struct ScratchAllocator {
   friend bool operator==(const ScratchAllocator&, const ScratchAllocator&) = default;
 };
 
-// Elements that resize() adds are undefined.
+// A vector whose resize() leaves new elements uninitialized.
 template <class T>
 using ScratchVector = std::vector<T, ScratchAllocator<T>>;
 

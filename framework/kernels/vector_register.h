@@ -1,4 +1,5 @@
-// Vector: one register of floats of the machine that is compiled for, and what products do with it.
+// Vector: one register of floats of the target machine, and the operations that matrix products
+// need.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +15,29 @@
 namespace keel::kernels::internal {
 
 #if defined(__AVX512F__)
-inline constexpr int kWidth = 16;  // floats of a register
+inline constexpr int kWidth = 16;  // floats per register
 #elif defined(__AVX__)
 inline constexpr int kWidth = 8;
 #else
 inline constexpr int kWidth = 4;
 #endif
 
-// One register.
+// One register of floats.
 typedef float Vector __attribute__((vector_size(kWidth * sizeof(float))));
 
+// Loads kWidth floats; `from` need not be aligned.
 inline Vector load(const float* from) {
   Vector out;
   std::memcpy(&out, from, sizeof(out));
   return out;
 }
+// Stores kWidth floats; `to` need not be aligned.
 inline void store(float* to, Vector v) { std::memcpy(to, &v, sizeof(v)); }
+// Returns a register with x in every lane. x - 0 keeps the sign of a zero, unlike x + 0.
 inline Vector broadcast(float x) { return x - Vector{}; }
 
-// x y + z, rounded once. Without a fused instruction (x86-64 before x86-64-v3) it rounds twice, and
-// products have other bits than elsewhere.
+// Returns x * y + z, rounded once. Without a fused instruction (x86-64 below x86-64-v3) it rounds
+// twice, and products have different bits than on other machines.
 inline Vector multiply_add(Vector x, Vector y, Vector z) {
 #if defined(__AVX512F__)
   return _mm512_fmadd_ps(x, y, z);
@@ -46,7 +50,7 @@ inline Vector multiply_add(Vector x, Vector y, Vector z) {
 #endif
 }
 
-// The step of transposing kWidth vectors that exchanges blocks of kStep lanes between x and y.
+// One step of transposing kWidth vectors: exchanges blocks of kStep lanes between x and y.
 template <int kStep, size_t... kLane>
 void exchange(Vector& x, Vector& y, std::index_sequence<kLane...>) {
   const Vector low =
@@ -69,7 +73,8 @@ void exchange_blocks(Vector (&rows)[kWidth]) {
   }
 }
 
-// to[p, j] = from[j, p] for kWidth rows and columns.
+// Transposes kWidth rows and columns: to[p, j] = from[j, p]. Rows are `from_step` and `to_step`
+// floats apart.
 inline void transpose_square(const float* from, int64_t from_step, float* to, int64_t to_step) {
   Vector rows[kWidth];
 #pragma GCC unroll 16
@@ -79,9 +84,10 @@ inline void transpose_square(const float* from, int64_t from_step, float* to, in
   for (int i = 0; i < kWidth; ++i) store(to + i * to_step, rows[i]);
 }
 
-// x . y, in 64 sums whatever the width of a register, so that the bits are those of any machine.
+// Returns the dot product of x and y over k elements. It uses 64 partial sums regardless of the
+// register width, so the bits are the same on all machines.
 inline float dot(const float* x, const float* y, int64_t k) {
-  constexpr int kSums = 64, kRow = 16;  // a row is the widest register there is
+  constexpr int kSums = 64, kRow = 16;  // a row is as wide as the widest register of any target
   Vector sums[kSums / kWidth] = {};
   int64_t p = 0;
   for (; p + kSums <= k; p += kSums) {

@@ -11,19 +11,19 @@
 namespace keel::kernels {
 namespace {
 
-// Elements read per block of the workers: some 20 microseconds.
+// Elements read per parallel block: about 20 microseconds.
 constexpr int64_t kBlockElements = int64_t{1} << 16;
 
 int64_t samples_per_block(int64_t samples, int64_t positions, int64_t dim) {
-  // A block begins by asking for its first rows and waits for them: one, where several would follow
-  // each other.
+  // A block starts by prefetching its first rows and waits for them. If the blocks would run one
+  // after the other, one block avoids repeating this wait.
   if (parallel_runs_in_place()) return std::max<int64_t>(1, samples);
   return std::max<int64_t>(1, kBlockElements * samples / std::max<int64_t>(1, positions * dim));
 }
 
 int64_t step_or(int64_t row_step, int64_t dim) { return row_step < 0 ? dim : row_step; }
 
-// Where the row of a position stands.
+// Locates the row of a position in a table or through a list of pointers.
 template <class T>
 struct RowsOfTable {
   const T* table;
@@ -31,7 +31,7 @@ struct RowsOfTable {
   int64_t row_step;
   const T* operator()(int64_t position) const { return table + ids[position] * row_step; }
 };
-// Clang 16 deduces no arguments of aggregates.
+// Clang 16 does not deduce template arguments of aggregates.
 template <class T>
 RowsOfTable(const T*, const int64_t*, int64_t) -> RowsOfTable<T>;
 template <class T>
@@ -42,9 +42,9 @@ struct RowsByPointer {
 template <class T>
 RowsByPointer(const T* const*) -> RowsByPointer<T>;
 
-// Asks for the row of a position.
+// Prefetches the row of a position.
 template <int64_t kDim, class Rows>
-struct AskForRow {
+struct PrefetchRowAt {
   const Rows& rows;
   const int64_t dim;
   template <Into kInto>
@@ -54,13 +54,15 @@ struct AskForRow {
   }
 };
 template <int64_t kDim, bool kIntoL2, class Rows>
-auto ask_ahead(const Rows& rows, int64_t dim, int64_t begin, int64_t end) {
+auto make_prefetcher(const Rows& rows, int64_t dim, int64_t begin, int64_t end) {
   constexpr auto kElement = static_cast<int64_t>(sizeof(*rows(0)));
-  using Ask = AskForRow<kDim, Rows>;
-  return RowPrefetcher<kIntoL2, kDim * kElement, Ask>(Ask{rows, dim}, dim * kElement, begin, end);
+  using Prefetch = PrefetchRowAt<kDim, Rows>;
+  return RowPrefetcher<kIntoL2, kDim * kElement, Prefetch>(Prefetch{rows, dim}, dim * kElement,
+                                                           begin, end);
 }
 
-// Calls fn.template operator()<kDim, kIntoL2>() as fits the rows and the processor.
+// Calls fn.template operator()<kDim, kIntoL2>() with the constants for this dimension and
+// processor.
 template <class Fn>
 void with_loop(int64_t dim, const Fn& fn) {
   with_constant_dim(dim, [&]<int64_t kDim>() {
@@ -80,7 +82,7 @@ void copy_row(const Row* __restrict from, int64_t dim, T* __restrict to) {
 template <int64_t kDim, bool kIntoL2, class Rows, class T>
 void copy_rows(const Rows& rows, int64_t dim_, int64_t begin, int64_t end, T* out) {
   const int64_t dim = kDim > 0 ? kDim : dim_;
-  const auto ahead = ask_ahead<kDim, kIntoL2>(rows, dim, begin, end);
+  const auto ahead = make_prefetcher<kDim, kIntoL2>(rows, dim, begin, end);
   for (int64_t i = begin; i < end; ++i) {
     ahead.pass(i);
     copy_row(rows(i), dim, out + i * dim);
@@ -100,11 +102,11 @@ template <int64_t kDim, bool kIntoL2>
 void copy_quantized_rows(const int8_t* codes, const float* scales, int64_t dim_, const int64_t* ids,
                          int64_t begin, int64_t end, float* out) {
   const int64_t dim = kDim > 0 ? kDim : dim_;
-  const auto ask = [&]<Into kInto>(int64_t i) {
+  const auto prefetch = [&]<Into kInto>(int64_t i) {
     prefetch_row<kInto>(codes + ids[i] * dim, dim);
     __builtin_prefetch(scales + ids[i]);
   };
-  const RowPrefetcher<kIntoL2, kDim, decltype(ask)> ahead(ask, dim, begin, end);
+  const RowPrefetcher<kIntoL2, kDim, decltype(prefetch)> ahead(prefetch, dim, begin, end);
   for (int64_t i = begin; i < end; ++i) {
     ahead.pass(i);
     to_floats(AbsMaxRow{.codes = codes + ids[i] * dim, .scale = scales[ids[i]]}, dim,
@@ -112,7 +114,8 @@ void copy_quantized_rows(const int8_t* codes, const float* scales, int64_t dim_,
   }
 }
 
-// Of one sample. Sums in double, so that gradients checked in double find what was divided by.
+// Returns the divisor of a sample. Sums in double, so that gradient checks in double see the same
+// divisor.
 double divisor_of(const Bags& bags, int64_t sample, Combiner combiner) {
   if (combiner == Combiner::kSum) return 1;
   const int64_t begin = bags.splits[sample];
@@ -129,7 +132,8 @@ double divisor_of(const Bags& bags, int64_t sample, Combiner combiner) {
   return combiner == Combiner::kMean ? sum : std::sqrt(sum);
 }
 
-// Whether a combiner divides by anything but 1: one id without a weight is its own mean.
+// Returns whether the combiner divides by anything but 1: a single id without a weight is its own
+// mean.
 bool divides(const Bags& bags, int64_t count, Combiner combiner) {
   return combiner != Combiner::kSum && (bags.weights != nullptr || count != 1);
 }
@@ -139,7 +143,7 @@ void pool_samples(const Rows& rows, int64_t dim_, const Bags& bags, Combiner com
                   int64_t first, int64_t limit, T* out) {
   const int64_t dim = kDim > 0 ? kDim : dim_;
   int64_t p = bags.splits[first];
-  const auto ahead = ask_ahead<kDim, kIntoL2>(rows, dim, p, bags.splits[limit]);
+  const auto ahead = make_prefetcher<kDim, kIntoL2>(rows, dim, p, bags.splits[limit]);
   for (int64_t s = first; s < limit; ++s) {
     const int64_t end = bags.splits[s + 1];
     RowSum<kDim, T> sum(dim, out + s * dim);

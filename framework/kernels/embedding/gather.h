@@ -1,7 +1,7 @@
-// Gathering rows of a table, pooling them, and the transpose of that.
+// Gathers rows of an embedding table and pools them per sample. row_groups.h has the transpose.
 //
-// Raw pointers and sizes; rows are contiguous runs of `dim` elements. Ids are checked by the
-// caller. Work is cut by samples in fixed blocks.
+// All functions take raw pointers and sizes. A row is `dim` contiguous elements. The caller checks
+// the ids. Work is split over workers by samples; the split does not change any bit.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,25 @@
 
 namespace keel::kernels {
 
+// How the rows of a sample are pooled: their sum, their sum divided by the sum of the weights, or
+// by the square root of the sum of the squared weights.
 enum class Combiner { kSum, kMean, kSqrtN };
 
 // The ids of a batch: sample s owns positions [splits[s], splits[s + 1]) of `ids` and `weights`.
 struct Bags {
   const int64_t* ids;
-  const int64_t* splits;  // null, where that is said: sample s has the one position s
+  const int64_t* splits;  // null (only where documented): sample s owns position s alone
   int64_t samples;
-  const float* weights = nullptr;  // null: all ones
+  const float* weights = nullptr;  // null: every weight is 1
 
+  // The number of positions of all samples.
   int64_t positions() const { return splits == nullptr ? samples : splits[samples] - splits[0]; }
+  // The id of the first position of sample 0.
   const int64_t* first_id() const { return splits == nullptr ? ids : ids + splits[0]; }
 };
 
-// out[i] = table[ids[i]], i < n. Rows are row_step elements apart; negative: dim.
+// out[i] = table[ids[i]] for i < n, converted to float where the table is 16-bit. Rows of the table
+// are `row_step` elements apart; a negative `row_step` means `dim`.
 void gather_rows(const float* table, int64_t dim, const int64_t* ids, int64_t n, float* out,
                  int64_t row_step = -1);
 void gather_rows(const double* table, int64_t dim, const int64_t* ids, int64_t n, double* out,
@@ -32,29 +37,30 @@ void gather_rows(const BFloat16* table, int64_t dim, const int64_t* ids, int64_t
                  int64_t row_step = -1);
 void gather_rows(const Float16* table, int64_t dim, const int64_t* ids, int64_t n, float* out,
                  int64_t row_step = -1);
-// out[i] = the row that rows[i] points to.
+// Copies the row that rows[i] points to into out[i], for i < n.
 void gather_rows(const float* const* rows, int64_t dim, int64_t n, float* out);
-// out[i] = codes[ids[i]] / scales[ids[i]] (abs_max_rows.h).
+// out[i] = codes[ids[i]] / scales[ids[i]]: dequantizes rows (abs_max_rows.h).
 void gather_rows(const int8_t* codes, const float* scales, int64_t dim, const int64_t* ids,
                  int64_t n, float* out);
 
-// The factor of each position: w (sum), w / sum of w (mean), w / sqrt(sum of w^2) (sqrtn), sums
-// over the sample; 0 where the divisor is 0. gains[p] for every position p.
+// Computes the factor of each position: gains[p] = w (kSum), w / sum of w (kMean) or
+// w / sqrt(sum of w^2) (kSqrtN), with sums over the sample. The factor is 0 where the divisor is 0.
 void pooling_gains(const Bags& bags, Combiner combiner, float* gains);
 
-// out[s] = divisor(s)^-1 * sum over positions p of s, in order, of w[p] * table[ids[p]];
-// the divisor is 1, sum of w or sqrt(sum of w^2). Zeros for an empty sample and a zero divisor.
-// Rows are row_step elements apart; negative: dim.
+// out[s] = (sum over the positions p of sample s, in order, of w[p] * table[ids[p]]) / divisor,
+// where the divisor is 1 (kSum), the sum of w (kMean) or sqrt(sum of w^2) (kSqrtN). The output is
+// zero for an empty sample and for a zero divisor. Rows of the table are `row_step` elements apart;
+// a negative `row_step` means `dim`.
 void pooled_gather(const float* table, int64_t dim, const Bags& bags, Combiner combiner, float* out,
                    int64_t row_step = -1);
 void pooled_gather(const double* table, int64_t dim, const Bags& bags, Combiner combiner,
                    double* out, int64_t row_step = -1);
-// What a table of the rows' floats gives, bit for bit.
+// Tables of 16-bit floats give the same bits as a float table with the same values.
 void pooled_gather(const BFloat16* table, int64_t dim, const Bags& bags, Combiner combiner,
                    float* out, int64_t row_step = -1);
 void pooled_gather(const Float16* table, int64_t dim, const Bags& bags, Combiner combiner,
                    float* out, int64_t row_step = -1);
-// The same with rows[p] for the row of position p; `ids` are not looked at.
+// Pools like pooled_gather(), reading the row of position p from rows[p]. `bags.ids` is not read.
 void pool_rows(const float* const* rows, int64_t dim, const Bags& bags, Combiner combiner,
                float* out);
 

@@ -1,4 +1,4 @@
-// Whether ids lie in their table.
+// all_in_range: checks that ids are valid row numbers of a table.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace keel::kernels {
 
-// True if all are in [0, rows). Looks at every id without a branch for each, several at once; who
-// is told no looks for the bad one.
+// Returns true if all ids are in [0, rows). Checks several ids at once without a branch per id; on
+// false, the caller searches for the invalid id.
 inline bool all_in_range(std::span<const int64_t> ids, int64_t rows) {
   uint64_t largest = 0;
   for (const int64_t id : ids) largest = std::max(largest, static_cast<uint64_t>(id));

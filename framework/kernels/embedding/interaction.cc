@@ -18,7 +18,7 @@
 namespace keel::kernels {
 namespace {
 
-// Bytes of a register, and sums of that size that stay in registers beside the operands.
+// Bytes of a register, and the number of sums that stay in registers beside the operands.
 #if defined(__AVX512F__)
 constexpr int64_t kRegister = 64, kSums = 24;
 #elif defined(__AVX__)
@@ -48,7 +48,7 @@ inline void store_lanes(T* to, const Lanes<T>& lanes) {
   std::memcpy(to, &lanes, sizeof(lanes));
 }
 
-// sum + x y, rounded once, as in vector_register.h.
+// Returns sum + x * y, rounded once, as in vector_register.h.
 template <class T>
 inline Lanes<T> multiply_add(T x, const Lanes<T>& y, const Lanes<T>& sum) {
 #if defined(__AVX512F__)
@@ -65,10 +65,10 @@ inline Lanes<T> multiply_add(T x, const Lanes<T>& y, const Lanes<T>& sum) {
 #endif
 }
 
-constexpr int64_t kBlockWork = 1 << 21;          // multiplications of one parallel block
+constexpr int64_t kBlockWork = 1 << 21;          // multiplications per parallel block
 constexpr int64_t kScratch = int64_t{12} << 10;  // bytes of features that are copied together
 
-// fn(constant) for 0 <= constant < n, one after the other.
+// Calls fn(integral_constant) for 0, 1, ..., kCount - 1.
 template <int64_t kCount, class Fn>
 inline void unrolled(const Fn& fn) {
   [&]<int64_t... kAt>(std::integer_sequence<int64_t, kAt...>) {
@@ -76,8 +76,8 @@ inline void unrolled(const Fn& fn) {
   }(std::make_integer_sequence<int64_t, kCount>());
 }
 
-// Calls fn(first, constant) for blocks of at most `kMost` rows, of about one size, that make up
-// [begin, end). The constant is how many rows there are.
+// Splits [begin, end) into blocks of at most `kMost` rows, of about equal size, and calls
+// fn(first, integral_constant) for each. The constant is the number of rows of the block.
 template <int64_t kMost, class Fn>
 void in_blocks(int64_t begin, int64_t end, const Fn& fn) {
   const int64_t blocks = (end - begin + kMost - 1) / kMost;
@@ -91,7 +91,7 @@ void in_blocks(int64_t begin, int64_t end, const Fn& fn) {
   }
 }
 
-// Rows of lanes become columns, by exchanging blocks of 1, 2, 4, ... elements across the diagonal.
+// Transposes a square of lanes by exchanging blocks of 1, 2, 4, ... elements across the diagonal.
 template <class T, int64_t kBlock = 1>
 inline void transpose(std::array<Lanes<T>, kLanes<T>>& rows) {
   if constexpr (kBlock < kLanes<T>) {
@@ -111,7 +111,7 @@ inline void transpose(std::array<Lanes<T>, kLanes<T>>& rows) {
   }
 }
 
-// The features of one sample side by side, in rows of whole registers.
+// The layout of the features of one sample: contiguous rows, padded to whole registers.
 template <class T>
 struct Sample {
   explicit Sample(const FeaturePairs& p)
@@ -120,14 +120,15 @@ struct Sample {
         columns((p.features + kLanes<T> - 1) / kLanes<T> * kLanes<T>) {}
 
   const FeaturePairs pairs;
-  const int64_t width;    // of a row
-  const int64_t columns;  // of the rows transposed
+  const int64_t width;    // elements of a row, padded
+  const int64_t columns;  // elements of a transposed row, padded
   int64_t size() const { return pairs.features * width; }
   int64_t transposed_size() const { return width * columns; }
 };
 
-// x [features, width] as [width, columns], zeros after the last feature: what happened to lie there
-// might be denormal numbers, for each of which Intel's processors take 150 cycles.
+// Transposes x [features, width] to [width, columns], with zeros after the last feature.
+// Uninitialized memory there could hold subnormal numbers, each of which costs Intel's processors
+// 150 cycles.
 template <class T>
 [[gnu::noinline, gnu::flatten]] void transpose_features(const Sample<T>& sample, const T* x,
                                                         T* out) {
@@ -144,16 +145,16 @@ template <class T>
   }
 }
 
-// ---- Products of pairs. What must stay in registers is one function each, flattened: GCC leaves
-// some of the lambdas outside otherwise, and sums go through memory.
+// ---- Products of pairs. Each part whose sums must stay in registers is a function of its own,
+// flattened: otherwise GCC does not inline some of the lambdas, and the sums go through memory.
 
-// One summand of them: features of samples, transposed.
+// One summand of the products: the transposed features of two samples.
 template <class T>
 struct Term {
   const T *x, *y;
 };
 
-// sums[r] = the products of feature i + r with a register full of features from j on.
+// Computes out[r] = the products of feature i + r with one register of features from j on.
 template <int64_t kRows, class T>
 [[gnu::noinline, gnu::flatten]] void strip_products(const Sample<T>& sample,
                                                     std::span<const Term<T>> terms, int64_t i,
@@ -170,9 +171,10 @@ template <int64_t kRows, class T>
   unrolled<kRows>([&](auto r) { out[r] = sums[r]; });
 }
 
-// out[pair (i, j)] = sum over terms of x_i . y_j. Registers are stored whole: what is too much
-// falls on pairs that are stored later, hence the order. Rows with the same number of strips of
-// partners come together, and of their strips the last, which alone is not full, first.
+// Computes out[pair (i, j)] = sum over terms of x_i . y_j. Registers are stored whole. The excess
+// lanes overwrite pairs that are stored later, which fixes the order: rows with the same number of
+// strips of partners are processed together, and their last strip, the only partial one, is stored
+// first.
 template <class T>
 void multiply(const Sample<T>& sample, std::span<const Term<T>> terms, T* out) {
   constexpr int64_t kMost = 8;
@@ -201,7 +203,7 @@ void multiply(const Sample<T>& sample, std::span<const Term<T>> terms, T* out) {
 
 // ---- Gradients.
 
-// Those of the features [i, i + kRows), in kColumns registers each.
+// Computes the gradients of the features [i, i + kRows), in kColumns registers each.
 template <int64_t kRows, int64_t kColumns, class T>
 [[gnu::noinline, gnu::flatten]] void rows_back(const Sample<T>& sample, const T* x, const T* dy,
                                                int64_t i, T* dx) {
@@ -210,6 +212,7 @@ template <int64_t kRows, int64_t kColumns, class T>
   std::array<std::array<Lanes<T>, kColumns>, kRows> sums = {};
   std::array<const T*, kRows> partners;
   unrolled<kRows>([&](auto r) { partners[r] = dy + pairs.before(i + r); });
+  // Pair (i, i) is x_i . x_i, whose gradient is 2 x_i.
   if (pairs.self) {
     unrolled<kRows>([&](auto r) {
       unrolled<kColumns>([&](auto c) {
@@ -218,7 +221,7 @@ template <int64_t kRows, int64_t kColumns, class T>
       });
     });
   }
-  // Adds factor(r) times feature j to the rows r but `left_out`.
+  // Adds factor(r) times feature j to every row r except `left_out`.
   const auto add = [&](int64_t j, auto left_out, const auto& factor) {
     std::array<Lanes<T>, kColumns> other;
     unrolled<kColumns>([&](auto c) { other[c] = load_lanes(x + j * width + c * kLanes<T>); });
@@ -252,7 +255,7 @@ void multiply_back(const Sample<T>& sample, const T* x, const T* dy, T* dx) {
   });
 }
 
-// dx [features, width] from dy [pairs].
+// Computes dx [features, width] from dy [pairs].
 template <class T>
 void multiply_back(const Sample<T>& sample, const T* x, const T* dy, T* dx) {
   int64_t d = 0;
@@ -268,10 +271,10 @@ void multiply_back(const Sample<T>& sample, const T* x, const T* dy, T* dx) {
 
 // ---- Batches.
 
-// The rows of the samples [first, first + n), side by side.
+// Copies the features of the samples [first, first + n) side by side.
 template <class T>
-void take(const Sample<T>& sample, const FeatureRows<const T>& rows, int64_t first, int64_t n,
-          T* out) {
+void copy_in(const Sample<T>& sample, const FeatureRows<const T>& rows, int64_t first, int64_t n,
+             T* out) {
   with_constant_dim(sample.pairs.dim, [&]<int64_t kDim>() {
     const size_t bytes = (kDim == 0 ? sample.pairs.dim : kDim) * sizeof(T);
     T* to = out;
@@ -285,10 +288,10 @@ void take(const Sample<T>& sample, const FeatureRows<const T>& rows, int64_t fir
   });
 }
 
-// And back.
+// Copies features back; the inverse of copy_in().
 template <class T>
-void give(const Sample<T>& sample, const T* in, int64_t first, int64_t n,
-          const FeatureRows<T>& rows) {
+void copy_out(const Sample<T>& sample, const T* in, int64_t first, int64_t n,
+              const FeatureRows<T>& rows) {
   with_constant_dim(sample.pairs.dim, [&]<int64_t kDim>() {
     const size_t bytes = (kDim == 0 ? sample.pairs.dim : kDim) * sizeof(T);
     const T* from = in;
@@ -301,16 +304,18 @@ void give(const Sample<T>& sample, const T* in, int64_t first, int64_t n,
   });
 }
 
-// Features of no elements may have no memory either. True if that was all.
+// Features without elements may have null pointers. Returns true if dim is 0; `out` is then all
+// zeros.
 template <class T>
-bool zeros_of_no_dim(const FeaturePairs& pairs, int64_t batch, T* out) {
+bool fill_zeros_if_no_dim(const FeaturePairs& pairs, int64_t batch, T* out) {
   if (pairs.dim > 0) return false;
   std::fill_n(out, batch * pairs.count(), T{0});
   return true;
 }
 
-// fn(first, n, scratch) for runs of samples whose features fit in the L1 cache, by several workers,
-// each with scratch memory for the features of `copies` runs and for as many samples transposed.
+// Calls fn(first, n, scratch, transposed) for runs of samples whose features fit in the L1 cache,
+// on several workers. Each worker has scratch memory for the features of `copies` runs, and for
+// `copies` transposed samples.
 template <class T, class Fn>
 void for_each_run(const Sample<T>& sample, int64_t batch, int64_t copies, const Fn& fn) {
   const FeaturePairs& pairs = sample.pairs;
@@ -321,7 +326,7 @@ void for_each_run(const Sample<T>& sample, int64_t batch, int64_t copies, const 
   const int64_t grain = run * std::max<int64_t>(1, kBlockWork / work);
   parallel_for(batch, grain, [&](int64_t begin, int64_t end) {
     Scratch<T> features(copies * run * sample.size());
-    // What fills the rows up stays as it is, and is multiplied too.
+    // copy_in() does not write the padding of the rows, but the products read it.
     if (sample.width != pairs.dim) std::fill_n(features.data(), copies * run * sample.size(), T{0});
     Scratch<T> transposed(copies * sample.transposed_size());
     for (int64_t b = begin; b < end; b += run) {
@@ -334,10 +339,10 @@ void for_each_run(const Sample<T>& sample, int64_t batch, int64_t copies, const 
 
 template <class T>
 void dot_pairs(const FeaturePairs& pairs, int64_t batch, const FeatureRows<const T>& x, T* out) {
-  if (zeros_of_no_dim(pairs, batch, out)) return;
+  if (fill_zeros_if_no_dim(pairs, batch, out)) return;
   const Sample<T> sample(pairs);
   for_each_run(sample, batch, 1, [&](int64_t first, int64_t n, T* features, T* transposed) {
-    take(sample, x, first, n, features);
+    copy_in(sample, x, first, n, features);
     for (int64_t b = 0; b < n; ++b) {
       transpose_features(sample, features + b * sample.size(), transposed);
       const Term<T> term = {transposed, transposed};
@@ -353,7 +358,7 @@ int64_t dot_pairs_scratch(const FeaturePairs& pairs) {
 
 void dot_pairs(const FeaturePairs& pairs, std::span<const float* const> features, float* scratch,
                float* out) {
-  if (pairs.features == 0 || zeros_of_no_dim(pairs, 1, out)) return;
+  if (pairs.features == 0 || fill_zeros_if_no_dim(pairs, 1, out)) return;
   const Sample<float> sample(pairs);
   with_constant_dim(pairs.dim, [&]<int64_t kDim>() {
     const size_t bytes = (kDim == 0 ? pairs.dim : kDim) * sizeof(float);
@@ -372,15 +377,15 @@ void dot_pairs(const FeaturePairs& pairs, std::span<const float* const> features
 template <class T>
 void dot_pairs_along(const FeaturePairs& pairs, int64_t batch, const FeatureRows<const T>& x,
                      const FeatureRows<const T>& y, T* out) {
-  if (zeros_of_no_dim(pairs, batch, out)) return;
+  if (fill_zeros_if_no_dim(pairs, batch, out)) return;
   const Sample<T> sample(pairs);
   for_each_run(sample, batch, 2, [&](int64_t first, int64_t n, T* features, T* transposed) {
     T* const of_x = transposed;
     T* const of_y = transposed + sample.transposed_size();
     for (int64_t b = first; b < first + n; ++b) {
-      take(sample, x, b, 1, features);
+      copy_in(sample, x, b, 1, features);
       transpose_features(sample, features, of_x);
-      take(sample, y, b, 1, features);
+      copy_in(sample, y, b, 1, features);
       transpose_features(sample, features, of_y);
       const std::array<Term<T>, 2> terms = {{{of_x, of_y}, {of_y, of_x}}};
       multiply<T>(sample, terms, out + b * pairs.count());
@@ -395,12 +400,12 @@ void dot_pairs_back(const FeaturePairs& pairs, int64_t batch, const FeatureRows<
   const Sample<T> sample(pairs);
   for_each_run(sample, batch, 2, [&](int64_t first, int64_t n, T* features, T*) {
     T* const gradients = features + n * sample.size();
-    take(sample, x, first, n, features);
+    copy_in(sample, x, first, n, features);
     for (int64_t b = 0; b < n; ++b) {
       multiply_back(sample, features + b * sample.size(), dy + (first + b) * pairs.count(),
                     gradients + b * sample.size());
     }
-    give(sample, gradients, first, n, dx);
+    copy_out(sample, gradients, first, n, dx);
   });
 }
 

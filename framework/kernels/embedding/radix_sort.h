@@ -1,4 +1,4 @@
-// Sorting by keys of whole numbers, in linear time.
+// radix_sort: a stable sort by unsigned integer keys, in linear time.
 #pragma once
 
 #include <algorithm>
@@ -10,13 +10,14 @@
 namespace keel::kernels {
 
 // Sorts n < 2^32 items stably by key(item), an unsigned number of at most `bits` bits. each(fn)
-// calls fn with one after the other; a and b have room for as many. Returns which of them has the
-// result.
+// calls fn(item) for every item in order. `a` and `b` have room for n items each. Returns `a` or
+// `b`, whichever holds the result.
 template <class Item, class Each, class Key>
 Item* radix_sort(Item* a, Item* b, size_t n, int bits, const Each& each, const Key& key) {
-  // Below this, comparing is faster than counting.
+  // Below this size a comparison sort is faster than counting.
   constexpr size_t kFew = 64;
-  // The largest digit, by the number of items: their counts cost as much as some of those.
+  // The maximum digit width grows with the number of items, because clearing and scanning the
+  // counters costs as much as moving a number of items.
   constexpr int kDigitBitsOfFew = 8, kDigitBits = 11, kMaxDigitBits = 12;
   constexpr size_t kMany = 1024, kVeryMany = 8192;
   constexpr int kMaxPasses = 64 / kDigitBitsOfFew;
@@ -32,7 +33,7 @@ Item* radix_sort(Item* a, Item* b, size_t n, int bits, const Each& each, const K
   const size_t digits = size_t{1} << digit_bits;
   std::array<std::array<uint32_t, size_t{1} << kMaxDigitBits>, kMaxPasses> counts;
   for (int pass = 0; pass < passes; ++pass) std::fill_n(counts[pass].data(), digits, 0);
-  // All counts as the items are made.
+  // Counts the digits of all passes in the pass that produces the items.
   const auto make = [&]<int kPasses>() {
     Item* to = a;
     each([&](const Item& item) {
@@ -49,6 +50,7 @@ Item* radix_sort(Item* a, Item* b, size_t n, int bits, const Each& each, const K
     const auto digit = [&, shift = pass * digit_bits](const Item& item) {
       return key(item) >> shift & (digits - 1);
     };
+    // All items have the same digit, so this pass would not move any.
     if (places[digit(a[0])] == n) continue;
     uint32_t begin = 0;
     for (size_t d = 0; d < digits; ++d) begin += std::exchange(places[d], begin);

@@ -12,11 +12,12 @@
 namespace keel::kernels {
 namespace {
 
-// Tables of so few rows, and no more than twice the positions, are sorted by counting all rows.
+// Tables with at most this many rows, and at most two rows per position, are sorted by counting.
 constexpr int64_t kMostCounted = 1 << 15;
 
-// steps[i] = how many samples end between the positions i - 1 and i, over all parts: without a loop
-// over each bag, whose length nobody foresees.
+// steps[i] = the number of samples that end between the positions i - 1 and i, over all parts. With
+// these counts the caller needs no loop over each bag, whose unpredictable length costs branch
+// mispredictions.
 void count_ends(std::span<const Bags> parts, uint32_t* steps, int64_t n) {
   std::fill_n(steps, n + 1, 0);
   uint32_t* to = steps;
@@ -30,7 +31,7 @@ void count_ends(std::span<const Bags> parts, uint32_t* steps, int64_t n) {
   }
 }
 
-// Adds what a source has to give to a sum.
+// Adds the contribution of a source to a sum.
 template <int64_t kDim, class Sum>
 void add_source(const RowSources& from, int64_t source, int64_t dim, Sum& sum) {
   const int64_t row = from.row_of == nullptr ? source : from.row_of[source];
@@ -55,10 +56,10 @@ void RowGroups::build(std::span<const Bags> parts, int64_t rows, bool by_positio
   };
   const int id_bits = bits_below(rows), source_bits = bits_below(by_position ? n : samples);
   if (id_bits + source_bits > 64 || n > UINT32_MAX) {
-    throw ValueError("RowGroups: ", n, " positions in a table of ", rows,
-                     " rows are more than it can sort");
+    throw ValueError("RowGroups: cannot sort ", n, " positions in a table of ", rows,
+                     " rows; use a smaller batch");
   }
-  starts_.assign(1, 0);  // no groups, should there be no memory for them
+  starts_.assign(1, 0);  // no groups, in case an allocation below throws
   ids_.resize(n);
   sources_.resize(n);
   const Scratch<uint32_t> steps(by_position ? 0 : n + 1);
@@ -95,6 +96,7 @@ void RowGroups::count(std::span<const Bags> parts, int64_t rows, const Each& eac
   size_t groups = 0;
   uint32_t begin = 0;
   for (int64_t row = 0; row < rows; ++row) {
+    // The counts become the places where the entries of each row begin.
     const uint32_t positions = std::exchange(places.data()[row], begin);
     if (positions == 0) continue;
     starts_[groups] = begin;
@@ -111,6 +113,7 @@ void RowGroups::count(std::span<const Bags> parts, int64_t rows, const Each& eac
 template <class Word, class Each>
 void RowGroups::sort(int id_bits, int source_bits, const Each& each) {
   const size_t n = ids_.size();
+  // An id and its source share one word. Words of 32 bits, if both fit, halve the memory to move.
   const Scratch<Word> words(static_cast<int64_t>(2 * n));
   starts_.resize(n + 1);
   const auto each_word = [&](const auto& fn) {
@@ -123,7 +126,7 @@ void RowGroups::sort(int id_bits, int source_bits, const Each& each) {
   };
   const Word* const sorted =
       radix_sort(words.data(), words.data() + n, n, id_bits, each_word, id_of);
-  // Without a branch: what is no beginning is overwritten by the next one.
+  // Without a branch: an entry that does not begin a group is overwritten by the next one.
   const uint64_t mask = (uint64_t{1} << source_bits) - 1;
   size_t groups = 0;
   uint64_t before = ~uint64_t{0};
@@ -156,10 +159,10 @@ int64_t RowGroups::lower_bound(int64_t id_) const {
 void sum_row_groups(const RowGroups& groups, int64_t first, int64_t end, const RowSources& sources,
                     int64_t dim, float* out, const RowMemory& table) {
   const int64_t ahead = written_rows_ahead(dim);
-  const int64_t asked = table.base == nullptr ? 0 : groups.size();
+  const int64_t prefetch_end = table.base == nullptr ? 0 : groups.size();
   with_constant_dim(dim, [&]<int64_t kDim>() {
     for (int64_t g = first; g < end; ++g) {
-      if (g + ahead < asked)
+      if (g + ahead < prefetch_end)
         prefetch_row_to_write(table.row(groups.id(g + ahead)), table.row_bytes);
       RowSum<kDim, float> sum(dim, out + (g - first) * dim);
       for (int64_t e = groups.begin(g); e < groups.begin(g + 1); ++e) {

@@ -1,4 +1,4 @@
-// RowPrefetcher: the rows that a loop will read are asked for some way ahead of their turn.
+// RowPrefetcher: prefetches the rows that a loop reads, a fixed distance ahead.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,9 @@
 
 namespace keel::kernels {
 
-// Of a loop over rows at the positions [begin, end), of kRowBytes or, if that is 0, of row_bytes.
-// ask.template operator()<Into>(i) asks for the row of position i.
+// Serves a loop over the positions [begin, end), whose rows have kRowBytes bytes or, if that is 0,
+// `row_bytes` bytes. ask.template operator()<Into>(i) prefetches the row of position i. The
+// constructor prefetches the first rows.
 template <bool kIntoL2, int64_t kRowBytes, class Ask>
 class RowPrefetcher {
  public:
@@ -20,7 +21,7 @@ class RowPrefetcher {
     for (int64_t i = soon; i < std::min(end, begin + far()); ++i) ask_.template operator()<kFar>(i);
   }
 
-  // Now it is the turn of position i.
+  // Call this before the loop reads position i; prefetches the rows at the prefetch distance.
   void pass(int64_t i) const {
     if (i + far() < end_) ask_.template operator()<kFar>(i + far());
     if (near() != 0 && i + near() < end_) ask_.template operator()<Into::kL1>(i + near());
@@ -29,14 +30,15 @@ class RowPrefetcher {
  private:
   static constexpr Into kFar = kIntoL2 ? Into::kL2 : Into::kL1;
   int64_t row_bytes() const { return kRowBytes != 0 ? kRowBytes : row_bytes_; }
-  // Into the L1 cache as many bytes in flight for short rows as for long ones; the L2 cache takes
-  // what it can.
+  // The distance of the first prefetch. For the L1 cache the number of bytes in flight is about the
+  // same for short and long rows; the L2 cache has no such limit in practice.
   int64_t far() const {
     if (kIntoL2) return 128;
     return row_bytes() >= 256 ? 32 : row_bytes() >= 128 ? 64 : 96;
   }
-  // From the L2 cache on: a row of one line comes as soon as it is read, the lines of longer ones
-  // would come one after the other.
+  // The distance of the second prefetch, from the L2 cache to the L1 cache; 0: none. A row of one
+  // line arrives as soon as it is read, but the lines of a longer row would arrive one after the
+  // other.
   int64_t near() const { return kIntoL2 && row_bytes() > 64 ? 8 : 0; }
 
   const Ask ask_;

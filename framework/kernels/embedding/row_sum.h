@@ -1,4 +1,4 @@
-// RowSum: the sum of rows of a table.
+// RowSum: accumulates a sum of rows of a table.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,16 @@
 
 namespace keel::kernels {
 
-// Of rows of T or, where that is float, of 16-bit floats. Stands in registers where the dimension
-// is a multiple of theirs, else in `out` itself. Begins at 0.
+// Accumulates rows of type T or, where T is float, of 16-bit floats or Int8Row. The sum is kept in
+// registers if kDim is a multiple of their size, else in `out` itself. It starts at 0. Call store()
+// at the end.
 template <int64_t kDim, class T>
 class RowSum {
-  // As the registers of the widest machine; narrower ones take several, and the bits are the same.
+  // Parts have the size of the widest register of any target. Narrower machines use several
+  // registers per part and compute the same bits.
   static constexpr int64_t kPart = 64 / static_cast<int64_t>(sizeof(T));
   typedef T Part __attribute__((vector_size(64)));
-  // A copy byte by byte would go by the stack, in halves.
+  // memcpy() would copy through the stack, in halves.
   typedef T PartInMemory __attribute__((vector_size(64), aligned(alignof(T)), may_alias));
 
  public:
@@ -30,6 +32,7 @@ class RowSum {
       std::fill_n(out_, dim_, T{0});
     }
   }
+  // Adds `row`, multiplied by `weight` if kWeighted.
   template <bool kWeighted, class Row = T>
   void add(const Row* __restrict row, T weight) {
     if constexpr (kInRegisters) {
@@ -57,7 +60,7 @@ class RowSum {
       for (int64_t j = 0; j < dim_; ++j) out[j] += kWeighted ? weight * row[j] : row[j];
     }
   }
-  // Of 0 the mean is 0.
+  // Divides the sum by `divisor`. The result is 0 if `divisor` is 0.
   void divide(T divisor) {
     if constexpr (kInRegisters) {
       for (Part& part : sums_) part = divisor == 0 ? Part{} : part / divisor;
@@ -65,6 +68,7 @@ class RowSum {
       for (int64_t j = 0; j < dim_; ++j) out_[j] = divisor == 0 ? T{0} : out_[j] / divisor;
     }
   }
+  // Writes the sum to `out`.
   void store() {
     if constexpr (kInRegisters) {
       for (int64_t i = 0; i < kCount; ++i) {

@@ -9,7 +9,7 @@
 namespace keel::kernels {
 namespace {
 
-// An id and its position in one word, when they fit: half the memory to move.
+// An id and its position in one word, if they fit: half the memory to move.
 struct Packed {
   uint64_t word;
   uint64_t key(int position_bits) const { return word >> position_bits; }
@@ -21,6 +21,7 @@ struct Packed {
   }
 };
 
+// An id and its position that do not fit in one word.
 struct Pair {
   uint64_t id;
   int64_t at;

@@ -15,8 +15,8 @@ bool processor_has_tiles() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kBfloat16) != 0 && (d & kTiles) != 0;
 }
 
-// Linux keeps no room for a thread's tiles until its process has asked.
-bool ask_for_tiles() {
+// Linux reserves memory for the tiles of a thread only after the process has requested it.
+bool request_tiles() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // <asm/prctl.h> of newer systems
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
@@ -24,7 +24,7 @@ bool ask_for_tiles() {
 }  // namespace
 
 bool may_use_tiles() {
-  static const bool kMay = processor_has_tiles() && ask_for_tiles();
+  static const bool kMay = processor_has_tiles() && request_tiles();
   return kMay;
 }
 

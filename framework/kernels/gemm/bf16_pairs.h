@@ -1,11 +1,12 @@
 // Vectors of pairs of bfloat16, and the products of pairs that instruction sets have for them.
 //
-// A pair is 32 bits, the first of the two in the lower half. Sources that are compiled for
-// AVX512-BF16 use its instructions; others compute the same bits without them. The instructions
-// take and give subnormal numbers as zero, so callers have a FlushSubnormals (flush_subnormals.h)
-// alive. The product of two bfloat16 is a float: only sums round.
+// A pair is 32 bits, with its first element in the lower half. Sources that are compiled for
+// AVX512-BF16 use its instructions; other sources compute the same bits without them. The
+// instructions read subnormal numbers as zero and return zero for them, so the caller must hold a
+// FlushSubnormals (flush_subnormals.h). The product of two bfloat16 is exact in float: only sums
+// round.
 //
-// One program holds sources of both kinds, so the functions are in a namespace for each.
+// One program contains sources of both kinds, so each kind has its own namespace.
 #pragma once
 
 #include <cstdint>
@@ -23,21 +24,24 @@
 namespace keel::kernels::internal {
 inline namespace KEEL_BF16_NAMESPACE {
 
+// One register of pairs.
 typedef uint32_t Pairs __attribute__((vector_size(sizeof(Vector))));
 
+// Arrays of float hold pairs too, because both have 32 bits.
 inline Pairs load_pairs(const float* from) { return reinterpret_cast<Pairs>(load(from)); }
 inline void store_pairs(float* to, Pairs v) { store(to, reinterpret_cast<Vector>(v)); }
+// Returns a register with the pair at `from` in every lane.
 inline Pairs broadcast_pair(const float* from) {
   uint32_t pair;
   std::memcpy(&pair, from, sizeof(pair));
   Pairs out = pair + Pairs{};
 #if defined(__AVX512BF16__) && defined(__clang__) && __clang_major__ < 17
-  asm("" : "+v"(out));  // Clang 16 crashes where it makes a broadcast an operand for bfloat16
+  asm("" : "+v"(out));  // Clang 16 crashes if it folds a broadcast into a bfloat16 operand
 #endif
   return out;
 }
 
-// The first `count` of a vector, zeros after them.
+// Loads the first `count` elements of a vector; the others are zero.
 inline Vector load_some(const float* from, int64_t count) {
   if (count >= kWidth) return load(from);
   Vector out = {};
@@ -45,17 +49,17 @@ inline Vector load_some(const float* from, int64_t count) {
   return out;
 }
 
-// The nearest bfloat16, of two the even one, in the upper half of each lane.
+// Rounds to the nearest bfloat16 (ties to even), stored in the upper half of each lane.
 inline Pairs rounded(Vector x) {
   const Pairs bits = reinterpret_cast<Pairs>(x);
   const Pairs nearest = bits + 0x7FFFU + ((bits >> 16U) & 1U);
-  const Pairs quiet = bits | 0x400000U;  // rounding could make an infinity of a NaN
+  const Pairs quiet = bits | 0x400000U;  // rounding could turn NaN into infinity
   const Pairs sign = bits & 0x80000000U;
-  const Pairs number = (bits & 0x7F800000U) != 0 ? nearest : sign;  // subnormal numbers are zero
+  const Pairs number = (bits & 0x7F800000U) != 0 ? nearest : sign;  // subnormal numbers become zero
   return (x == x ? number : quiet) & 0xFFFF0000U;
 }
 
-// Lane i: first[i] and second[i], rounded.
+// Returns pairs whose lane i holds first[i] and second[i], rounded.
 inline Pairs interleaved(Vector first, Vector second) {
 #if defined(__AVX512BF16__)
   static constexpr auto kOrder = []<uint16_t... kWord>(std::integer_sequence<uint16_t, kWord...>) {
@@ -77,7 +81,7 @@ Pairs adjacent(Vector first, Vector second, std::index_sequence<kLane...>) {
                      __builtin_shufflevector(first, second, (2 * kLane + 1)...));
 }
 
-// The pairs of neighbours in first[0], first[1], ..., second[0], ..., rounded.
+// Returns the pairs of neighbors in first[0], first[1], ..., second[0], ..., rounded.
 inline Pairs adjacent(Vector first, Vector second) {
 #if defined(__AVX512BF16__)
   return reinterpret_cast<Pairs>(_mm512_cvtne2ps_pbh(second, first));
@@ -86,8 +90,8 @@ inline Pairs adjacent(Vector first, Vector second) {
 #endif
 }
 
-// z plus the product of the second of each pair, then plus that of the first: the instruction's
-// order.
+// Adds the product of the second elements of each pair to z, then that of the first elements, which
+// is the order of the instruction.
 inline Vector multiply_add(Pairs x, Pairs y, Vector z) {
 #if defined(__AVX512BF16__)
   return _mm512_dpbf16_ps(z, reinterpret_cast<__m512bh>(x), reinterpret_cast<__m512bh>(y));

@@ -1,11 +1,13 @@
-// Float32 matrices as bfloat16, laid out for tile registers (amx_tiles.h): rounded, or in kParts
-// parts whose sum they are: the bfloat16 nearest to an element, then the one nearest to what that
-// leaves, and so on. Three hold all 24 bits of a float that is not close to subnormal.
+// Float32 matrices converted to bfloat16 and laid out for tile registers (amx_tiles.h).
 //
-// A tile of the left factor has a row for each row of c and pairs of neighbours along the sums; one
-// of the right factor has a row for each pair and a lane for each column of c. So one is the other
-// with its 32-bit lanes transposed, and memory of either order serves both. The tiles of the parts
-// of the same elements follow each other.
+// An element is either rounded (kParts = 1) or split into kParts parts whose sum it is: the nearest
+// bfloat16, then the bfloat16 nearest to the remainder, and so on. Three parts hold all 24 bits of
+// a float that is not close to subnormal.
+//
+// A tile of the left factor has a row for each row of c, and pairs of neighbors in the direction of
+// the sums. A tile of the right factor has a row for each pair and a lane for each column of c.
+// Each is the other with its 32-bit lanes transposed, so matrices in either memory order serve as
+// both factors. The tiles of the parts of the same elements follow each other.
 #pragma once
 
 #include <keel/framework/kernels/gemm/amx_tiles.h>
@@ -22,8 +24,9 @@
 namespace keel::kernels::internal {
 inline namespace KEEL_BF16_NAMESPACE {
 
-// While alive, all eight tile registers of this thread are of full size, and zero.
-// Without one they are in their initial state, which switches between threads need not save.
+// During the lifetime of an object, all eight tile registers of this thread have full size. They
+// are zero at first. Without a session they are in their initial state, which the kernel need not
+// save when it switches threads.
 class TileSession {
  public:
   TileSession() {
@@ -39,7 +42,7 @@ class TileSession {
   TileSession& operator=(const TileSession&) = delete;
 };
 
-// A piece of a matrix, its rows `step` apart.
+// A piece of a matrix whose rows are `step` apart.
 struct Piece {
   const float* at;
   int64_t step, rows, columns;
@@ -55,7 +58,7 @@ inline __mmask16 mask_of(int64_t lanes) {
 
 inline void store_row(uint32_t* to, Pairs row) { std::memcpy(to, &row, sizeof(row)); }
 
-// Elements that become a row of pairs: neighbours in memory, one vector after the other.
+// Elements that become a row of pairs: neighbors in memory, in two consecutive vectors.
 struct Adjacent {
   Vector first, second;
 
@@ -63,7 +66,7 @@ struct Adjacent {
   Adjacent without(Pairs taken) const {
     return {first - floats<0>(taken, kLanes), second - floats<kTileLanes>(taken, kLanes)};
   }
-  // The first `count` from here on, zeros after them.
+  // Loads the first `count` elements from `from` on; the others are zero.
   static Adjacent some(const float* from, int64_t count) {
     return {_mm512_maskz_loadu_ps(mask_of(count), from),
             _mm512_maskz_loadu_ps(mask_of(count - kTileLanes), from + kTileLanes)};
@@ -73,7 +76,7 @@ struct Adjacent {
   typedef uint16_t Halves __attribute__((vector_size(sizeof(Pairs))));
   static constexpr std::make_index_sequence<kTileLanes> kLanes = {};
 
-  // Those from kFirst on.
+  // Converts the elements from kFirst on to floats.
   template <size_t kFirst, size_t... kLane>
   static Vector floats(Pairs pairs, std::index_sequence<kLane...>) {
     const Halves all = reinterpret_cast<Halves>(pairs);
@@ -82,7 +85,7 @@ struct Adjacent {
   }
 };
 
-// Or two rows of a matrix, lane by lane.
+// Elements of two rows of a matrix that become a row of pairs, lane by lane.
 struct Interleaved {
   Vector first, second;
 
@@ -93,7 +96,7 @@ struct Interleaved {
   }
 };
 
-// The parts of row(0), row(1), ..., or of what lies across them, a tile for each part.
+// Stores the parts of row(0), row(1), ..., one tile per part, transposed if kTransposed.
 template <int kParts, bool kTransposed, class Row>
 void store_tiles(uint32_t* to, const Row& row) {
   decltype(row(0)) left[kTileRows];
@@ -116,7 +119,8 @@ void store_tiles(uint32_t* to, const Row& row) {
   }
 }
 
-// Row i: the pairs of neighbours in row i of the piece. Zeros after its end.
+// Packs a tile whose row i has the pairs of neighbors in row i of the piece, with zeros after its
+// end.
 template <int kParts, bool kTransposed>
 void pack_adjacent(const Piece& piece, uint32_t* to) {
   const float* const from = piece.at;
@@ -131,7 +135,8 @@ void pack_adjacent(const Piece& piece, uint32_t* to) {
   });
 }
 
-// Row i: lane by lane, the pairs of rows 2 i and 2 i + 1 of the piece. Zeros after its end.
+// Packs a tile whose row i has, lane by lane, the pairs of rows 2 i and 2 i + 1 of the piece, with
+// zeros after its end.
 template <int kParts, bool kTransposed>
 void pack_interleaved(const Piece& piece, uint32_t* to) {
   const float* const from = piece.at;

@@ -17,23 +17,28 @@ using internal::kWidth;
 using internal::PanelProduct;
 using internal::Strip;
 
-constexpr int64_t kPieceRows = 192;  // of all operands: they and a panel stay in the L2 cache
-constexpr int64_t kRowsPerSum = 64;  // of the bias, added up as they are; sums of more, in double
-constexpr int64_t kRowsMasked = 4;   // at once: sums are read and written once for all of them
+// Rows per piece: the operands of a piece and a panel stay in the L2 cache.
+constexpr int64_t kPieceRows = 192;
+// Rows per float sum of the bias gradient. These sums are added in double.
+constexpr int64_t kRowsPerSum = 64;
+// Rows that are masked at once: each sum is loaded and stored once for all of them.
+constexpr int64_t kRowsMasked = 4;
 static_assert(kPieceRows % kRowsPerSum == 0 && kRowsPerSum % kRowsMasked == 0);
-constexpr int64_t kFewPanels = 1 << 11;  // rows of w^T that one worker packs
+// Rows of w^T per packing task.
+constexpr int64_t kFewPanels = 1 << 11;
 
 class DenseGradientJob {
  public:
   explicit DenseGradientJob(const DenseGradientArgs& args)
       : args_(args),
-        // Both: what one gradient is must not depend on whether the other is asked for.
+        // Both products must qualify: a gradient must not depend on whether the other one is
+        // requested.
         in_tiles_(internal::multiplies_in_tiles(args.precision, args.rows, args.in, args.out) &&
                   internal::multiplies_in_tiles(args.precision, args.in, args.out, args.rows)),
         in_place_(parallel_runs_in_place() && args.out >= kWidth && !in_tiles_),
-        // A step that is no power of two: else rows fall into the same sets of a cache.
+        // A stride that is no power of two: otherwise rows would map to the same sets of a cache.
         step_(in_place_ ? args.out + kWidth : args.out),
-        // It is read once for each panel, column by column.
+        // Packing may pay because x is read once for each panel, column by column.
         packs_x_(in_place_ && args.dw != nullptr &&
                  internal::pays_to_pack_tiles(args.in, args.out, true)),
         panels_(makes_dx_by_piece() ? internal::panels_size(args.out, args.in) : 0),
@@ -70,7 +75,7 @@ class DenseGradientJob {
  private:
   bool makes_dx_by_piece() const { return args_.dx != nullptr && !in_tiles_; }
   int64_t rows_from(int64_t row) const { return std::min(kPieceRows, args_.rows - row); }
-  // Of z, from a row of the piece on, and how far its rows are apart.
+  // The gradient of x w + b from row `row` of the piece on. Its rows are dz_step() apart.
   const float* dz(int64_t row) const {
     if (args_.y == nullptr) return args_.dy + row * args_.out;
     return masked_.data() + (in_place_ ? 0 : row * step_);
@@ -87,7 +92,7 @@ class DenseGradientJob {
     });
   }
 
-  // dz of a piece, its sums, and dx.
+  // Computes dz of a piece, its bias sums, and dx.
   void start(int64_t row) const {
     const int64_t rows = rows_from(row);
     if (args_.y != nullptr || args_.db != nullptr) {
@@ -119,7 +124,7 @@ class DenseGradientJob {
         .compute();
   }
 
-  // What dz of the piece from a row on will be made of.
+  // The operands from which dz of the piece at `row` will be computed.
   internal::PrefetchRange piece_of(const float* outputs, int64_t row) const {
     if (outputs == nullptr || row >= args_.rows) return {};
     return {.from = outputs + row * args_.out, .floats = rows_from(row) * args_.out};
@@ -168,7 +173,8 @@ class DenseGradientJob {
     }
   }
 
-  // dw += x^T dz, of a piece: a panel of dz at a time. What the next piece begins with is fetched.
+  // Adds x^T dz of a piece to dw, one panel of dz at a time. Prefetches the beginning of the next
+  // piece.
   void add_to_kernel(int64_t row, float* panel, float* tiles) const {
     const int64_t rows = rows_from(row);
     const float* x = args_.x + row * args_.in;
@@ -196,6 +202,7 @@ class DenseGradientJob {
     }
   }
 
+  // Adds the block sums in double, in order, so db does not depend on the number of workers.
   void add_up() const {
     std::vector<double> all(args_.out);
     const float* part = sums_.data();
@@ -206,7 +213,7 @@ class DenseGradientJob {
   }
 
   const DenseGradientArgs& args_;
-  const bool in_tiles_;  // all rows at once, by gemm
+  const bool in_tiles_;  // all rows at once, by gemm()
   const bool in_place_;
   const int64_t step_;
   const bool packs_x_;

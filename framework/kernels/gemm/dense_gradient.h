@@ -1,4 +1,4 @@
-// dense_gradient: the gradients of y = x w + b, or of y = max(x w + b, 0), all at once.
+// dense_gradient: computes all gradients of y = x w + b, or of y = max(x w + b, 0), in one call.
 #pragma once
 
 #include <cstdint>
@@ -7,23 +7,25 @@
 
 namespace keel::kernels {
 
+// The operands and results of dense_gradient().
 struct DenseGradientArgs {
   int64_t rows, in, out;
   const float* x = nullptr;   // [rows, in]
   const float* w = nullptr;   // [in, out]
-  const float* y = nullptr;   // [rows, out] if it was max(x w + b, 0): no gradient where y <= 0
+  const float* y = nullptr;   // [rows, out] if y = max(x w + b, 0): no gradient where y <= 0
   const float* dy = nullptr;  // [rows, out]
-  // What is asked for; null where nothing is.
+  // The gradients to compute; null: not requested.
   float* dx = nullptr;  // [rows, in]
   float* dw = nullptr;  // [in, out]
   float* db = nullptr;  // [out]
   MatmulPrecision precision = MatmulPrecision::kHighest;
 };
 
-// On one thread, pieces of rows are taken through all steps while they are in the L2 cache; several
-// threads share each step. The bits are the same: each element of dx and dw is one sum in order,
-// and db is made of the sums of fixed blocks. At MatmulPrecision::kHigh, where gemm multiplies
-// both products in tiles, every step takes all rows, by gemm.
+// Computes the requested gradients. On one thread, each piece of rows goes through all steps while
+// it is in the L2 cache; several threads share each step. The bits are the same: each element of dx
+// and dw is one sum in order, and db is computed from the sums of fixed blocks. At
+// MatmulPrecision::kHigh, if gemm() would compute both products in tile registers, every step
+// processes all rows, by gemm().
 void dense_gradient(const DenseGradientArgs& args);
 
 }  // namespace keel::kernels

@@ -22,33 +22,36 @@ using internal::PanelProduct;
 using internal::Product;
 using internal::Strip;
 
-constexpr int64_t kBlockRows = 256;     // of c; what they need of a stays in the L2 cache
-constexpr int64_t kBlockDepth = 512;    // sums go on from c after as many; a panel of b fits in L2
-constexpr int64_t kPackedDepth = 256;   // likewise, if both a and b are packed
-constexpr int64_t kStridedDepth = 128;  // likewise, if neither is and their steps are not followed
-constexpr int64_t kManyElements = 1 << 18;         // of a, from which it may be packed
-constexpr int64_t kGroup = 4 * kPanel;             // columns of b that are packed at once
-constexpr int64_t kSmallPanels = 1 << 13;          // elements of b that stay in the L1 cache
-constexpr int64_t kManyRows = 2 * kBlockRows;      // of c, for which op(b) is packed as a whole
-constexpr int64_t kStreamedRows = 128;             // that are then multiplied at once
-constexpr int64_t kMostPacked = int64_t{1} << 21;  // elements of b
-constexpr int64_t kFewElements = 1 << 16;          // of b that one worker packs
+constexpr int64_t kBlockRows = 256;  // rows of c whose part of a stays in the L2 cache
+// The sums are computed in slices; each slice but the first adds to c. The depth of a slice:
+constexpr int64_t kBlockDepth = 512;           // by default: a panel of b fits in the L2 cache
+constexpr int64_t kPackedDepth = 256;          // if both a and b are packed
+constexpr int64_t kStridedDepth = 128;         // if neither is and their strides are not prefetched
+constexpr int64_t kManyElements = 1 << 18;     // elements of a from which packing a may pay
+constexpr int64_t kGroup = 4 * kPanel;         // columns of b that are packed at once
+constexpr int64_t kSmallPanels = 1 << 13;      // elements of b that stay in the L1 cache
+constexpr int64_t kManyRows = 2 * kBlockRows;  // rows of c from which op(b) is packed as a whole
+constexpr int64_t kStreamedRows = 128;         // rows that are multiplied at once in that case
+constexpr int64_t kMostPacked = int64_t{1} << 21;  // elements of b packed at once in that case
+constexpr int64_t kFewElements = 1 << 16;          // elements of b per packing task
 constexpr int64_t kSharedWork = 1 << 22;  // multiplications from which workers share a product
 
-// Rows that are a multiple of 4 KiB apart fall into the same few sets of a cache.
+// Rows whose distance is a multiple of 4 KiB map to the same few sets of a cache.
 bool collides(int64_t step) { return step % 1024 == 0; }
 
-// Whether rows of a are better copied than read where they are.
+// Returns whether the rows of a are copied to another stride instead of being read in place.
 bool spreads_rows(const Product& x, int64_t rows) {
   return !x.transpose_a && collides(x.k) && rows > 8 && x.n >= 128;
 }
 
-// Whether a, transposed, is copied to tiles, and b to panels: not where the caches hold a.
+// Returns whether a transposed a is copied to tiles, and b to panels. This does not pay if the
+// caches hold a.
 bool packs_columns(const Product& x, int64_t rows, int64_t columns) {
   return x.transpose_a && x.k * x.m >= kManyElements && internal::pays_to_pack_tiles(rows, columns);
 }
 
-// How many registers wide the next tiles are: few rows leave registers for more columns.
+// Returns the width of the next tiles in registers. With few rows, registers are left for more
+// columns.
 int64_t tile_width(int64_t rows, int64_t columns, bool packed) {
   if (!packed && kMostRows * 2 / internal::kWidest >= rows &&
       columns >= internal::kWidest * kWidth) {
@@ -58,13 +61,13 @@ int64_t tile_width(int64_t rows, int64_t columns, bool packed) {
   return columns > kWidth ? 2 : 1;
 }
 
-// The part of c in rows [row, row + rows) and columns [first, last).
+// The part of c in the rows [row, row + rows) and the columns [first, last).
 struct Block {
   const Product& x;
   int64_t row, rows, first, last;
   bool packs_a = packs_columns(x, rows, last - first);
-  // b is brought to panels: always where it is transposed, and where reading it again for every
-  // tile of rows would miss the caches.
+  // Whether b is packed into panels: always if it is transposed, and also if reading it again for
+  // every tile of rows would miss the caches.
   bool packs = x.transpose_b || packs_a || (collides(x.ldb()) && rows >= 4 * kMostRows);
   bool spreads = spreads_rows(x, rows);
 
@@ -84,7 +87,7 @@ struct Block {
   }
 
  private:
-  // What the rows [from, from + depth) of b contribute.
+  // Adds the contribution of the rows [from, from + depth) of b.
   void compute_slice(int64_t from, int64_t depth, float* panels) const {
     Strip strip = {.tile = {},
                    .a = x.a + (x.transpose_a ? from * x.m + row : row * x.k + from),
@@ -109,7 +112,7 @@ struct Block {
       strip.tiles = tiles.data();
       strip.readable = x.m - row;
     }
-    int64_t packed = first;  // columns before this one are in panels
+    int64_t packed = first;  // columns before this one are already in panels
     float* panel = panels;
     for (int64_t j = first; j < last; j += strip.columns) {
       strip.wide = tile_width(rows, last - j, packs);
@@ -138,7 +141,9 @@ struct Block {
     }
   }
 
-  // Sums come and go once for each slice; of the next slice, `after`, all that is whole rows.
+  // Sets up the prefetches of a strip. c is read and written once per slice, so the strip
+  // prefetches the columns of c that follow it. The next slice begins at `after`; the strip also
+  // prefetches its share of that slice of a and b if the slice consists of whole rows.
   void fetch_ahead(int64_t after, int64_t j, Strip& strip) const {
     const int64_t next = j + strip.columns, n = last - first;
     strip.next_c = x.c + row * x.n + std::min(next, last - 1);
@@ -167,7 +172,7 @@ struct Block {
   }
 };
 
-// Rows [begin, end) of c, in the columns of the panels.
+// Computes the rows [begin, end) of c in the columns of the panels.
 void multiply_rows(const Product& x, const float* panels, int64_t first, int64_t columns,
                    int64_t begin, int64_t end) {
   const int64_t slices = std::max<int64_t>(1, blocks_of(x.k, kBlockDepth));
@@ -191,7 +196,7 @@ void multiply_rows(const Product& x, const float* panels, int64_t first, int64_t
       product.epilogue.relu = x.epilogue.relu;
       if (x.epilogue.bias != nullptr) product.epilogue.bias = x.epilogue.bias + first;
     }
-    // The rows after these, a part of them in each slice.
+    // The rows of a after these; each slice prefetches a part of them.
     const int64_t rows = std::min(end - begin, x.m - end);
     if (rows > 0) {
       product.next = {.from = x.a + end * x.k + rows * from, .floats = rows * depth};
@@ -200,7 +205,7 @@ void multiply_rows(const Product& x, const float* panels, int64_t first, int64_t
   }
 }
 
-// op(b) is packed as a whole for all the rows of a, which stream through the caches in blocks.
+// Packs op(b) as a whole for all rows of a, which stream through the caches in blocks.
 void multiply_many_rows(const Product& x) {
   const int64_t most = std::max(kGroup, kMostPacked / std::max<int64_t>(x.k, 1) / kGroup * kGroup);
   const Scratch<float> panels(internal::panels_size(x.k, std::min(most, x.n)));
@@ -223,15 +228,15 @@ void multiply_many_rows(const Product& x) {
   }
 }
 
-// Columns of c that are one worker's. Each packs a again if that is packed.
+// Returns the number of columns of c per task. If a is packed, every task packs it again.
 int64_t columns_of_block(const Product& x) {
   if (!packs_columns(x, x.m, x.n)) return kGroup;
   const int64_t workers = parallel_runs_in_place() ? 1 : num_workers();
   return std::max(kGroup, blocks_of(blocks_of(x.n, workers), kPanel) * kPanel);
 }
 
-// Rows first, as then each worker reads its own of a; columns or smaller pieces if that makes one
-// piece.
+// Divides c into rows first, so that each worker reads its own rows of a. If that makes a single
+// block, divides c into columns or smaller blocks of rows.
 void multiply(const Product& x) {
   if (x.m >= kManyRows && !x.transpose_a) return multiply_many_rows(x);
   int64_t row_blocks = blocks_of(x.m, x.transpose_a || x.transpose_b ? 2 * kBlockRows : kBlockRows);
@@ -258,7 +263,7 @@ void multiply(const Product& x) {
   });
 }
 
-// out[i] = rows[i] . vector; the bias of out[i] is bias[i * bias_step].
+// Computes out[i] = rows[i] . vector. The bias of out[i] is bias[i * bias_step].
 void multiply_vector(const float* rows, const float* vector, float* out, int64_t count, int64_t k,
                      const GemmEpilogue& epilogue, int64_t bias_step) {
   const int64_t grain = std::max<int64_t>(1, kSharedWork / 8 / std::max<int64_t>(k, 1));
@@ -269,8 +274,8 @@ void multiply_vector(const float* rows, const float* vector, float* out, int64_t
   });
 }
 
-// Products of double: gradients are checked in it, models rarely train in it. Each element is one
-// chain of fused multiply-adds over p = 0, 1, ..., like those of float.
+// Products of double, which are used to check gradients and rarely for training. Each element is
+// one chain of fused multiply-adds over p = 0, 1, ..., as in float.
 struct DoubleProduct {
   static constexpr int64_t kRows = 4, kColumns = 8;  // of a tile whose sums stay in registers
 
@@ -279,7 +284,8 @@ struct DoubleProduct {
   int64_t m, n, k;
   bool transpose_a, transpose_b;
 
-  // Columns [first, first + kColumns) of op(b) as [k, kColumns], zeros after the last column.
+  // Packs the columns [first, first + kColumns) of op(b) as [k, kColumns], with zeros after the
+  // last column.
   void pack(int64_t first, double* to) const {
     const int64_t columns = std::min(kColumns, n - first);
     for (int64_t p = 0; p < k; ++p, to += kColumns) {
@@ -297,7 +303,7 @@ struct DoubleProduct {
       for (int64_t p = 0; p < k; ++p) {
         const double* const y = panel + p * kColumns;
         for (int64_t i = 0; i < kRows; ++i) {
-          const int64_t in_range = row + std::min(i, rows - 1);  // a sum that nobody stores
+          const int64_t in_range = row + std::min(i, rows - 1);  // rows past the end are not stored
           const double x = a[transpose_a ? p * m + in_range : in_range * k + p];
           for (int64_t j = 0; j < kColumns; ++j) {
             sums[i][j] = math::multiply_add(x, y[j], sums[i][j]);
@@ -313,7 +319,7 @@ struct DoubleProduct {
 
 }  // namespace
 
-// What packing them costs is in proportion to (m + n) k, what it gains to m n k.
+// The cost of packing is proportional to (m + n) k, its gain to m n k.
 bool internal::multiplies_in_tiles(MatmulPrecision precision, int64_t m, int64_t n, int64_t k) {
   constexpr int64_t kLeastDepth = 64, kLeastWidth = 64;
   return precision == MatmulPrecision::kHigh && k >= kLeastDepth &&
@@ -325,10 +331,10 @@ void gemm(const float* a, const float* b, float* c, int64_t m, int64_t n, int64_
           [[maybe_unused]] MatmulPrecision precision) {
   if (m == 0 || n == 0) return;
   const bool has_epilogue = epilogue.bias != nullptr || epilogue.relu;
-  if (k == 1) transpose_b = false;  // a vector either way
+  if (k == 1) transpose_b = false;  // op(b) is one row in both layouts
   if (n == 1 && !transpose_a) return multiply_vector(a, b, c, m, k, epilogue, 0);
   if (n == 1 && !has_epilogue) {
-    return multiply({b, a, c, 1, m, k, false, false, {}});  // the row that is c's only column
+    return multiply({b, a, c, 1, m, k, false, false, {}});  // c's only column, computed as a row
   }
   if (m == 1 && transpose_b) return multiply_vector(b, a, c, n, k, epilogue, 1);
   const Product x = {a, b, c, m, n, k, transpose_a, transpose_b, epilogue};

@@ -11,33 +11,34 @@ namespace keel::kernels::internal {
 namespace {
 
 constexpr int64_t kPanel = 2 * kTileLanes;  // columns of c that two tiles hold
-constexpr int64_t kRows = 2 * kTileRows;    // rows
-constexpr int64_t kMostSteps = 16;          // of a slice of the sums; the next goes on from c
-constexpr int64_t kGroup = 4 * kPanel;      // columns of b packed at once
-constexpr int64_t kBlockRows = 4 * kRows;   // of c
-constexpr int64_t kFewElements = 1 << 15;   // of b that one worker packs
+constexpr int64_t kRows = 2 * kTileRows;    // rows of c that two tiles hold
+constexpr int64_t kMostSteps = 16;          // steps per slice; the next slice adds to c
+constexpr int64_t kGroup = 4 * kPanel;      // columns of b that are packed at once
+constexpr int64_t kBlockRows = 4 * kRows;   // rows of c per task
+constexpr int64_t kFewElements = 1 << 15;   // elements of b per packing task
 
-// Words of the tiles of a row or column of tiles, in one step of the sums.
+// The words of the tiles of one row or column of tiles in one step of the sums.
 template <int kParts>
 constexpr int64_t kStepSize = int64_t{kParts} * kTileSize;
 
 int64_t tiles_of(int64_t n) { return blocks_of(n, kTileRows); }
 
-// Steps [from, from + count) of the sums.
+// The steps [from, from + count) of the sums.
 struct Slice {
   int64_t from, count;
 
   int64_t first() const { return from * kTileStep; }
 };
 
-// Four, two or one tile of c.
+// The product of one, two or four tiles of c.
 struct TileProduct {
   const uint32_t *a, *b;
-  int64_t steps;  // tiles of a and of b that lie together; then those of the second row or column
+  int64_t steps;  // consecutive tiles of a and b; those of the second row or column follow
   float* c;
   int64_t ldc;
   bool accumulate;  // c += instead of c =
-  // kRows rows of c, a panel wide, that a later product writes, or none: fetched meanwhile.
+  // kRows rows of c, one panel wide, that a later product writes; prefetched during this product.
+  // null: none.
   const float* next;
   int64_t next_step;
 };
@@ -46,9 +47,10 @@ struct TileProduct {
 template <bool kTwoRows, bool kTwoColumns>
 struct TileStep {
   const uint32_t *a, *b;
-  int64_t second;  // from the tiles of the first row, or column, to those of the second
+  int64_t second;  // distance between the tiles of the first and second row or column
 
-  // Tiles of a serve the next columns, too, and stay in the L1 cache if those of b pass it by.
+  // The tiles of b are loaded with the streaming hint, which bypasses the L1 cache. The tiles of a
+  // stay there, because the next columns need them too.
   void multiply() const {
     load_a(0);
     _tile_stream_loadd(6, b, kTileRowBytes);
@@ -61,8 +63,8 @@ struct TileStep {
     if constexpr (kTwoRows && kTwoColumns) _tile_dpbf16ps(3, 5, 7);
   }
 
-  // Of three parts each the products that count, small ones first, in an order that changes few
-  // tiles at once.
+  // Adds the six significant products of the three parts, small ones first, in an order that
+  // changes few tiles at a time.
   void multiply_parts() const {
     load_a(2);
     load_b(0);
@@ -101,7 +103,7 @@ void multiply_tiles(const TileProduct& t) {
   constexpr bool kFour = kTwoRows && kTwoColumns;
   const int64_t step = t.ldc * static_cast<int64_t>(sizeof(float));
   float* const second_row = t.c + kTileRows * t.ldc;
-  asm volatile("" ::: "memory");  // GCC's tile loads do not say that they read memory
+  asm volatile("" ::: "memory");  // GCC's tile loads are not declared to read memory
   if (t.accumulate) {
     _tile_loadd(0, t.c, step);
     if constexpr (kTwoColumns) _tile_loadd(1, t.c + kTileLanes, step);
@@ -142,7 +144,7 @@ void multiply_tiles(const TileProduct& t, int64_t rows, int64_t columns) {
   }
 }
 
-// Columns [first, first + columns) of op(b): tiles of one column of tiles after the other.
+// Packs the columns [first, first + columns) of op(b), one column of tiles after the other.
 template <int kParts>
 void pack_b(const Product& x, Slice slice, int64_t first, int64_t columns, uint32_t* to) {
   const int64_t tiles = tiles_of(columns);
@@ -164,7 +166,7 @@ void pack_b(const Product& x, Slice slice, int64_t first, int64_t columns, uint3
   }
 }
 
-// Rows [first, first + rows) of op(a): tiles of one row of tiles after the other.
+// Packs the rows [first, first + rows) of op(a), one row of tiles after the other.
 template <int kParts>
 void pack_a(const Product& x, Slice slice, int64_t first, int64_t rows, uint32_t* to) {
   const int64_t tiles = tiles_of(rows);
@@ -178,7 +180,7 @@ void pack_a(const Product& x, Slice slice, int64_t first, int64_t rows, uint32_t
     }
     return;
   }
-  // Row by row, as memory is fetched best.
+  // Reads a row by row, the order in which the hardware prefetches best.
   for (int64_t i = 0; i < tiles * kTileRows; ++i) {
     uint32_t* at =
         to + i / kTileRows * slice.count * kStepSize<kParts> + i % kTileRows * kTileLanes;
@@ -199,7 +201,7 @@ void pack_a(const Product& x, Slice slice, int64_t first, int64_t rows, uint32_t
   }
 }
 
-// c between columns [first, first + columns), of one slice.
+// The columns [first, first + columns) of c, in one slice.
 template <int kParts>
 struct Columns {
   const Product& x;
@@ -207,14 +209,14 @@ struct Columns {
   bool ends;  // the sums are complete with this slice
   int64_t first, columns;
 
-  // From a row, or column, of packed tiles to where the next one would begin.
+  // The words per packed row or column, for offsets that are a multiple of kTileRows.
   int64_t words_of_line() const { return slice.count * kStepSize<kParts> / kTileRows; }
-  // Of so many rows or columns, packed.
+  // Words of `lines` packed rows or columns.
   int64_t packed_size(int64_t lines) const {
     return tiles_of(lines) * slice.count * kStepSize<kParts>;
   }
 
-  // Rows [row, row + rows) of c: `a` and `b` are packed.
+  // Computes the rows [row, row + rows) of c from packed a and b.
   void multiply(const uint32_t* a, const uint32_t* b, int64_t row, int64_t rows) const {
     for (int64_t i = 0; i < rows; i += kRows) {
       for (int64_t j = 0; j < columns; j += kPanel) {
@@ -239,7 +241,7 @@ struct Columns {
     const bool has_bias = ends && x.epilogue.bias != nullptr;
     const bool has_relu = ends && x.epilogue.relu;
     if (is_whole && !has_bias && !has_relu) return multiply_tiles<kParts>(t, rows, width);
-    // By way of whole tiles.
+    // Edges and epilogues: whole tiles in a buffer, copied with masks.
     alignas(64) float whole[kRows * kPanel];
     float* const c = t.c;
     t.c = whole;
@@ -271,9 +273,9 @@ struct Columns {
   }
 };
 
-// So few rows that each group of columns is multiplied where it was packed.
+// Multiplies so few rows that each group of columns is multiplied by the worker that packs it.
 template <int kParts>
-void multiply_low(const Columns<kParts>& c) {
+void multiply_few_rows(const Columns<kParts>& c) {
   const Product& x = c.x;
   const Scratch<uint32_t> a(c.packed_size(x.m));
   pack_a<kParts>(x, c.slice, 0, x.m, a.data());
@@ -290,8 +292,9 @@ void multiply_low(const Columns<kParts>& c) {
   });
 }
 
+// Packs the whole slice of b first; then blocks of rows are multiplied in parallel.
 template <int kParts>
-void multiply_high(const Columns<kParts>& c) {
+void multiply_many_rows(const Columns<kParts>& c) {
   const Product& x = c.x;
   const Slice slice = c.slice;
   const Scratch<uint32_t> b(c.packed_size(c.columns));
@@ -316,7 +319,7 @@ void multiply_high(const Columns<kParts>& c) {
   });
 }
 
-// Columns whose slice of b, packed, stays in the L2 cache.
+// The maximum number of columns: their slice of b, packed, stays in the L2 cache.
 template <int kParts>
 constexpr int64_t kMostColumns = kParts == 1 ? 1024 : 512;
 
@@ -333,7 +336,7 @@ void multiply(const Product& x) {
                                        .ends = s + 1 == slices,
                                        .first = j,
                                        .columns = std::min(kMostColumns<kParts>, x.n - j)};
-      x.m <= kRows ? multiply_low(columns) : multiply_high(columns);
+      x.m <= kRows ? multiply_few_rows(columns) : multiply_many_rows(columns);
     }
   }
 }

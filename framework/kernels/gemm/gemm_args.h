@@ -1,4 +1,4 @@
-// What gemm and gemm_bf16 have in common: the product they are asked for, and how it is cut.
+// The arguments and helpers that the implementations of gemm and gemm_bf16 share.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace keel::kernels::internal {
 
-// The arguments of gemm().
+// The arguments of gemm(). k, the depth, is the number of terms of each sum.
 struct Product {
   const float *a, *b;
   float* c;
@@ -15,20 +15,22 @@ struct Product {
   bool transpose_a, transpose_b;
   GemmEpilogue epilogue;
 
-  // From a row of a, or of b, to the next.
+  // The stride between the rows of a and of b in memory.
   int64_t lda() const { return transpose_a ? m : k; }
   int64_t ldb() const { return transpose_b ? k : n; }
 };
 
+// Returns the number of blocks of at most `most` elements that n elements need.
 inline int64_t blocks_of(int64_t n, int64_t most) { return (n + most - 1) / most; }
 
-// What becomes of the sum that is an element of a column of c.
+// Applies the epilogue to the sum of an element in this column of c.
 inline float finish(float sum, const GemmEpilogue& epilogue, int64_t column) {
   if (epilogue.bias != nullptr) sum += epilogue.bias[column];
   return epilogue.relu && sum < 0 ? 0 : sum;
 }
 
-// True if there is nothing to sum: then c is done, and operands may have no memory.
+// If k == 0, stores the epilogue of empty sums in c and returns true; a and b may then be null.
+// Returns false otherwise.
 inline bool finish_empty_sums(const Product& x) {
   if (x.k != 0) return false;
   for (int64_t i = 0; i < x.m * x.n; ++i) x.c[i] = finish(0, x.epilogue, i % x.n);

@@ -1,4 +1,4 @@
-// Compiled for AVX512-BF16 whatever the target's processor (framework/CMakeLists.txt).
+// Compiled for AVX512-BF16 regardless of the target processor (framework/CMakeLists.txt).
 #include <keel/framework/kernels/gemm/gemm_dispatch.h>
 
 #if KEEL_AVX512

@@ -1,6 +1,6 @@
-// The products of gemm_bf16 (framework/kernels/gemm/gemm_bf16.h) in vector registers. Included by
-// gemm_bf16_avx512.cc, which is compiled for AVX512-BF16, and by gemm_bf16_portable.cc, which is
-// not.
+// The products of gemm_bf16 (framework/kernels/gemm/gemm_bf16.h) in vector registers. This header
+// is included by gemm_bf16_avx512.cc, which is compiled for AVX512-BF16, and by
+// gemm_bf16_portable.cc, which is not.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace keel::kernels::internal {
 inline namespace KEEL_BF16_NAMESPACE {
 namespace bf16 {
 
-// parallel_for of tasks that take and give subnormal numbers as zero.
+// parallel_for() of tasks that read and return subnormal numbers as zero.
 template <class Fn>
 void parallel_for_flushing(int64_t count, int64_t grain, const Fn& fn) {
   parallel_for(count, grain, [&](int64_t begin, int64_t end) {
@@ -25,19 +25,19 @@ void parallel_for_flushing(int64_t count, int64_t grain, const Fn& fn) {
   });
 }
 
-// Pairs lie in arrays of float: they are as large, and tiles know only those.
-constexpr int64_t kBlockRows = 128;     // of c; what they need of a, packed, stays in the L2 cache
-constexpr int64_t kBlockPairs = 512;    // sums go on from c after as many
-constexpr int64_t kPanel = 2 * kWidth;  // columns of b that lie together
-constexpr int64_t kGroup = 4 * kPanel;  // columns that are brought there at once
-constexpr int64_t kRowStep = kBlockPairs + kWidth;    // between packed rows of a
-constexpr int64_t kColumnStep = kBlockRows + kWidth;  // between columns of it, if a is transposed
-constexpr int64_t kAhead = 8;                         // rows fetched before they are packed
-constexpr int64_t kLongTile = 32;  // pairs of a tile during which what it writes can be fetched
-constexpr int64_t kWideRows = kMostRows / 6;  // of a tile kGroup wide
-constexpr int64_t kFewElements = 1 << 15;     // of b that one worker packs
+// Pairs are stored in arrays of float: they have the same size, and Tile has float pointers.
+constexpr int64_t kBlockRows = 128;     // rows of c whose part of a, packed, stays in the L2 cache
+constexpr int64_t kBlockPairs = 512;    // pairs per slice; the next slice adds to c
+constexpr int64_t kPanel = 2 * kWidth;  // columns of b that are stored together
+constexpr int64_t kGroup = 4 * kPanel;  // columns of b that are packed at once
+constexpr int64_t kRowStep = kBlockPairs + kWidth;    // stride of packed rows of a
+constexpr int64_t kColumnStep = kBlockRows + kWidth;  // stride of packed columns of a transposed a
+constexpr int64_t kAhead = 8;                         // rows prefetched before they are packed
+constexpr int64_t kLongTile = 32;  // pairs for which a tile prefetches the memory it writes
+constexpr int64_t kWideRows = kMostRows / 6;  // rows of a tile that is kGroup wide
+constexpr int64_t kFewElements = 1 << 15;     // elements of b per packing task
 
-// The steps are known to the compiler, so that one register holds the addresses of all rows.
+// The strides are compile-time constants, so one register holds the addresses of all rows.
 template <int kRows, int kWide, bool kTransposed>
 void compute_tile(const Tile& tile) {
   const Tile t = tile;
@@ -81,8 +81,8 @@ inline TileFunction tile_function(int64_t rows, int64_t wide, bool transposed) {
   return transposed ? tile_function<2, true>(rows) : tile_function<2, false>(rows);
 }
 
-// The same for rows of b as they are, t.k of them: for so few rows of c that packing b would take
-// longer than the products.
+// Computes a tile from t.k rows of b that are not packed. Used if c has so few rows that packing b
+// would take longer than the products.
 template <int kRows, int kWide, bool kTransposed>
 void compute_unpacked_tile(const Tile& tile) {
   const Tile t = tile;
@@ -123,13 +123,14 @@ TileFunction unpacked_tile_function(int64_t rows, bool wide) {
               : unpacked_tile_function<2, kTransposed>(rows, kMany);
 }
 
-// Pairs [from, from + count) of the sums.
+// The pairs [from, from + count) of the sums.
 struct Slice {
   int64_t from, count;
 };
 
-// Pairs of two rows each of `width` elements, row by row, as memory has them; zeros after the last
-// row and column. The pair p of column first + i goes to place(i), p steps on.
+// Packs pairs of two rows each, in memory order; rows have `width` elements. Pairs after the last
+// row or column are padded with zeros. place(i) returns the address of pair 0 of column first + i
+// and the step to the next pair.
 template <class Place>
 void pack_rows(const float* x, int64_t width, int64_t rows, Slice slice, int64_t first,
                int64_t columns, const Place& place) {
@@ -147,7 +148,7 @@ void pack_rows(const float* x, int64_t width, int64_t rows, Slice slice, int64_t
   }
 }
 
-// The pairs [p, p + kWidth) of a row of k elements.
+// Returns the pairs [p, p + kWidth) of a row of k elements.
 inline Pairs pairs_of_row(const float* row, int64_t p, int64_t k) {
   const int64_t left = k - 2 * p;
   const Vector first = load_some(row + 2 * p, left);
@@ -157,7 +158,7 @@ inline Pairs pairs_of_row(const float* row, int64_t p, int64_t k) {
 
 inline int64_t panel_width(int64_t columns) { return columns > kWidth ? kPanel : kWidth; }
 
-// Columns [first, first + columns) of op(b) in panels one after the other.
+// Packs the columns [first, first + columns) of op(b) into consecutive panels.
 inline void pack_columns(const Product& x, Slice slice, int64_t first, int64_t columns, float* to) {
   struct Place {
     float* at;
@@ -184,7 +185,7 @@ inline void pack_columns(const Product& x, Slice slice, int64_t first, int64_t c
   }
 }
 
-// All columns of op(b): panels one after the other, the last perhaps of one register.
+// Packs all columns of op(b) into consecutive panels; the last one may be one register wide.
 inline void pack_b(const Product& x, Slice slice, float* to) {
   const int64_t grain =
       std::max<int64_t>(1, kFewElements / (kGroup * 2 * std::max<int64_t>(slice.count, 1)));
@@ -202,7 +203,7 @@ struct Block {
   bool ends;  // the sums are complete with this slice
   int64_t row, rows;
 
-  // For at most kMostRows rows and b not transposed.
+  // Requires at most kMostRows rows and b not transposed.
   void compute_unpacked() const {
     const Scratch<float> packed(packed_size());
     pack_a(packed.data());
@@ -238,7 +239,7 @@ struct Block {
     }
   }
 
-  // Of c from column j on; returns how many.
+  // Computes columns of c from column j on and returns their number.
   int64_t compute_columns(const float* a, int64_t j, int64_t last) const {
     const int64_t left = last - j;
     if (left < kPanel) {
@@ -289,7 +290,7 @@ struct Block {
     }
   }
 
-  // By way of a tile of full width.
+  // Computes a tile of full width in a buffer and copies the columns that exist.
   void compute_narrow(TileFunction function, Tile tile, float* c, int64_t count, int64_t columns,
                       int64_t width) const {
     alignas(64) float full[kMostRows * kPanel];
@@ -303,10 +304,12 @@ struct Block {
   }
 };
 
-// Pairs of a row of sums: the widest register there is, so that the bits are those of any machine.
+// Pairs in a row of sums: the widest register of any target, so the bits are the same on all
+// machines.
 constexpr int64_t kRowPairs = 16;
 
-// x . y; the pairs of y are packed, with zeros up to a whole row. In four rows of sums, fixed by k.
+// Returns x . y. The pairs of y are packed and padded with zeros to a whole row. There are four
+// rows of sums, fixed by k.
 inline float dot(const float* x, const float* y, int64_t k) {
   constexpr int kRows = 4;
   constexpr int kRowVectors = kRowPairs / kWidth;
@@ -359,9 +362,9 @@ inline void multiply(const Product& x) {
   const int64_t pairs = blocks_of(x.k, 2);
   const int64_t slices = std::max<int64_t>(1, blocks_of(pairs, kBlockPairs));
   const int64_t most = blocks_of(pairs, slices);
-  const bool is_low = x.m <= kMostRows && !x.transpose_b;
-  const Scratch<float> panels(is_low ? 0 : blocks_of(x.n, kWidth) * kWidth * most);
-  const int64_t blocks = is_low ? 1 : blocks_of(x.m, kBlockRows);
+  const bool has_few_rows = x.m <= kMostRows && !x.transpose_b;
+  const Scratch<float> panels(has_few_rows ? 0 : blocks_of(x.n, kWidth) * kWidth * most);
+  const int64_t blocks = has_few_rows ? 1 : blocks_of(x.m, kBlockRows);
   for (int64_t s = 0; s < slices; ++s) {
     const Slice slice = {.from = s * most, .count = std::min(most, pairs - s * most)};
     const auto block = [&](int64_t i) {
@@ -372,7 +375,7 @@ inline void multiply(const Product& x) {
                    .row = row,
                    .rows = x.m * (i + 1) / blocks - row};
     };
-    if (is_low) {
+    if (has_few_rows) {
       block(0).compute_unpacked();
       continue;
     }
@@ -390,7 +393,7 @@ inline void multiply_in_vectors(const Product& x) {
   if (x.n == 1 && !x.transpose_a) {
     multiply_vector(x);
   } else if (x.n == 1 && !has_epilogue) {
-    multiply({x.b, x.a, x.c, 1, x.m, x.k, false, false, {}});  // the row that is c's only column
+    multiply({x.b, x.a, x.c, 1, x.m, x.k, false, false, {}});  // c's only column, computed as a row
   } else {
     multiply(x);
   }

@@ -8,10 +8,10 @@
 namespace keel::kernels::internal {
 namespace {
 
-constexpr int64_t kAhead = 8;  // rows fetched before they are packed
+constexpr int64_t kAhead = 8;  // rows prefetched before they are packed
 constexpr int64_t kLine = 64 / sizeof(float);
 
-// Row by row, as memory has it.
+// Reads b row by row, in memory order.
 void pack_rows(const float* b, int64_t ldb, int64_t depth, int64_t columns, float* to) {
   for (int64_t p = 0; p < depth; ++p) {
     const float* row = b + p * ldb;
@@ -30,9 +30,10 @@ void pack_rows(const float* b, int64_t ldb, int64_t depth, int64_t columns, floa
   }
 }
 
+// Packs a transposed b: each square of kWidth rows and columns is transposed in registers.
 void pack_columns(const float* b, int64_t ldb, int64_t depth, int64_t columns, float* to) {
   for (int64_t j = 0; j < columns; j += kWidth) {
-    const int64_t start = j / kPanel * kPanel;  // of the panel
+    const int64_t start = j / kPanel * kPanel;  // first column of the panel
     const int64_t width = columns - start > kWidth ? kPanel : kWidth;
     float* panel = to + start * depth + (j - start);
     const float* from = b + j * ldb;
@@ -51,7 +52,7 @@ void pack_columns(const float* b, int64_t ldb, int64_t depth, int64_t columns, f
   }
 }
 
-// Where registers would reach beyond the rows.
+// Packs a tile whose registers would reach beyond the rows of a.
 void pack_tile(const Tile& tile, int64_t rows, float* to) {
   for (int64_t p = 0; p < tile.k; ++p) {
     std::copy_n(tile.a + p * tile.lda, rows, to + p * kPackedRows);
@@ -93,7 +94,7 @@ TileFunction Strip::begin_tile(int64_t number, int64_t from, int64_t end) {
       tile.lda = kPackedRows;
     }
   }
-  tile.packed_b = number == 0 && end < rows ? panel : nullptr;  // for the tiles after it
+  tile.packed_b = number == 0 && end < rows ? panel : nullptr;  // for the tiles after this one
   if (number == 1 && panel != nullptr) {
     tile.b = panel;
     tile.ldb = wide * kWidth;
@@ -132,7 +133,7 @@ void Strip::compute() {
   }
 }
 
-// By way of a tile of full width.
+// Computes a tile of full width in a buffer and copies the columns that exist.
 void Strip::compute_narrow(TileFunction function, float* to, int64_t count) {
   alignas(64) float full[kMostRows * kPanel];
   tile.c = full;

@@ -1,7 +1,7 @@
-// Tiles of a matrix product: as many rows and columns of c as registers hold.
+// Tiles of a matrix product: as many rows and columns of c as fit in the registers.
 //
-// An element of c is one chain of multiply-adds over p = 0, 1, ... wherever it lies in a tile and
-// whatever the tile's size, so how c is cut into tiles never changes a bit.
+// An element of c is one chain of multiply-adds over p = 0, 1, ..., regardless of its position in a
+// tile and of the tile's size. So the way in which c is divided into tiles never changes a bit.
 #pragma once
 
 #include <algorithm>
@@ -12,33 +12,37 @@
 namespace keel::kernels::internal {
 
 #if defined(__AVX512F__) || defined(__aarch64__)
-inline constexpr int kMostRows = 14;  // of a tile two registers wide: 28 sums, and 4 registers left
+inline constexpr int kMostRows = 14;  // of a tile two registers wide: 28 sums, 4 registers left
 #else
 inline constexpr int kMostRows = 6;
 #endif
 
-// Between columns of op(a) that are packed: what a tile has rows, filled up to whole registers.
+// The stride between packed columns of op(a): the rows of a tile, rounded up to whole registers.
 inline constexpr int64_t kPackedRows = (kMostRows + kWidth - 1) / kWidth * kWidth;
 
+// The arguments of a function that computes one tile.
 struct Tile {
-  const float* a = nullptr;  // [rows, k], or [k, rows] if transposed, lda apart
-  const float* b = nullptr;  // [k, columns], ldb apart
-  float* c = nullptr;        // [rows, columns], ldc apart
+  const float* a = nullptr;  // [rows, k], or [k, rows] if transposed; rows are lda apart
+  const float* b = nullptr;  // [k, columns]; rows are ldb apart
+  float* c = nullptr;        // [rows, columns]; rows are ldc apart
   int64_t lda = 0, ldb = 0, ldc = 0, k = 0;
-  float* packed_a = nullptr;    // [k, kPackedRows], for functions that pack a
-  float* packed_b = nullptr;    // [k, columns], for functions that pack b
+  float* packed_a = nullptr;    // [k, kPackedRows]; written by functions that pack a
+  float* packed_b = nullptr;    // [k, columns]; written by functions that pack b
   bool accumulate = false;      // c += instead of c =
-  const float* bias = nullptr;  // of the columns, added at last; or none
-  bool relu = false;            // of all that
-  // What later tiles need, or none: fetched meanwhile. Rows that will be written, next_step apart,
-  // and memory that will be read.
+  const float* bias = nullptr;  // of the columns, added to the sums; null: none
+  bool relu = false;            // applied after the bias
+  // Memory that later tiles need, prefetched during the product; null: none. next_c: rows that will
+  // be written, next_step apart; if it is null, nothing is prefetched. ahead: memory that will be
+  // read.
   const float* next_c = nullptr;
   int64_t next_step = 0;
   const float* ahead[2] = {};
 };
+// A function that computes one tile of a fixed size.
 using TileFunction = void (*)(const Tile&);
 
-// Sums of the tile, in registers: the loops over rows and registers of a row must unroll.
+// The sums of a tile, in registers. The loops over rows and registers must be unrolled, because an
+// array of registers cannot be indexed at run time.
 template <int kRows, int kWide>
 struct Sums {
   Vector of[kRows][kWide];
@@ -53,7 +57,7 @@ struct Sums {
     }
   }
 
-  // Adds the product of a column of a, element(i) for row i, and a row of b.
+  // Adds the product of a column of a, whose row i is element(i), and a row of b.
   template <class Element>
   void add(const float* b, const Element& element) {
     Vector y[kWide];
@@ -91,7 +95,8 @@ struct Sums {
   }
 };
 
-// Fetches, spread over the sums: all at once they would keep the tile's own misses waiting.
+// Prefetches, spread over the steps of the product. Issued all at once they would delay the tile's
+// own cache misses.
 template <int kRows, int kWide>
 class Fetches {
  public:
@@ -106,11 +111,11 @@ class Fetches {
     }
   }
 
-  // After step p, for every odd p.
+  // Called after step p, for every odd p.
   void pass(int64_t p) {
     if (p % 8 != 7 || c_ == nullptr) return;
     if ((p & row_turn_) == 7) fetch_row();
-    // To the L2 cache: it will be a while.
+    // Into the L2 cache, because this memory is needed much later.
     if (first_ != nullptr) {
       __builtin_prefetch(first_, 0, 2);
       first_ += kLine;
@@ -123,7 +128,7 @@ class Fetches {
 
  private:
   static constexpr int kLine = 64 / sizeof(float);
-  static constexpr int kFewSums = std::max(64, 8 * kRows);  // too few to spread rows over
+  static constexpr int kFewSums = std::max(64, 8 * kRows);  // too few steps to spread the rows over
 
   void fetch_row() {
 #pragma GCC unroll 16
@@ -133,19 +138,20 @@ class Fetches {
 
   const float* c_;
   const int64_t step_;
-  const int64_t row_turn_;  // a row every 8 or 16 steps, so that all have come by the end
+  const int64_t row_turn_;  // one row every 8 or 16 steps, so that all arrive by the end
   const float *first_, *second_;
 };
 
-// Copies what a product comes by, kFloats every so often, to where they lie together.
+// Copies elements that a product reads, kFloats per step, to contiguous memory.
 template <int64_t kFloats>
 class Copy {
  public:
   explicit Copy(float* to) : to_(to) {}
 
-  // The next floats, `step` after the last; `used` of them at least may be read later on.
+  // Copies the next kFloats floats, which are `step` after the previous ones. Later steps need only
+  // the first `used` floats, so only these are prefetched.
   void pass(const float* from, int64_t step, int64_t used = kFloats) {
-    // No processor follows such steps by itself far enough.
+    // No hardware prefetcher follows such strides far enough ahead.
     __builtin_prefetch(from + kAhead * step);
     __builtin_prefetch(from + kAhead * step + used - 1);
 #pragma GCC unroll 16
@@ -160,16 +166,16 @@ class Copy {
 
 template <int kRows, int kWide, bool kTransposed, bool kPacksA = false, bool kPacksB = false>
 void compute_tile(const Tile& tile) {
-  const Tile t = tile;  // stores to c cannot change it
+  const Tile t = tile;  // a local copy cannot be changed by the stores to c
   Sums<kRows, kWide> sums;
   sums.begin(t);
   Fetches<kRows, kWide> fetches(t);
   const float* b = t.b;
   [[maybe_unused]] Copy<kPackedRows> copy_a(t.packed_a);
   [[maybe_unused]] Copy<kWide * kWidth> copy_b(t.packed_b);
-  // Two steps at once: what counts and addresses takes a port of the multiply-adds now and then.
-  // All is written out, for GCC needs more addresses, not fewer, where it unrolls by itself, and
-  // keeps pointers in memory where a function that is named holds them.
+  // Two steps per iteration, because loop counters and addresses compete with the multiply-adds for
+  // a port. The steps are written out: GCC needs more addresses, not fewer, if it unrolls the loop
+  // itself, and it keeps pointers in memory if a named function object holds them.
   if constexpr (kTransposed) {
     const float* a = t.a;
     int64_t p = 0;
@@ -179,7 +185,7 @@ void compute_tile(const Tile& tile) {
       sums.add(b, [&](int i) { return a[i]; });
       a += t.lda;
       b += t.ldb;
-      asm("" : "+r"(a), "+r"(b));  // else GCC computes both from p
+      asm("" : "+r"(a), "+r"(b));  // otherwise GCC computes both from p
       if constexpr (kPacksA) copy_a.pass(a, t.lda, kRows);
       if constexpr (kPacksB) copy_b.pass(b, t.ldb);
       sums.add(b, [&](int i) { return a[i]; });
@@ -191,8 +197,8 @@ void compute_tile(const Tile& tile) {
       sums.add(b, [&](int i) { return a[i]; });
     }
   } else {
-    // An address is a pointer plus 0, 1 or 2 times lda: a pointer for each row would not fit the
-    // registers.
+    // Addresses are a pointer plus 0, 1 or 2 times lda, because one pointer per row would not fit
+    // in the registers.
     constexpr int kGroups = (kRows + 2) / 3;
     const float* group[kGroups];
 #pragma GCC unroll 16
@@ -206,7 +212,7 @@ void compute_tile(const Tile& tile) {
 #pragma GCC unroll 16
       for (int g = 0; g < kGroups; ++g) {
         group[g] += 2;
-        asm("" : "+r"(group[g]));  // else GCC computes all addresses from p
+        asm("" : "+r"(group[g]));  // otherwise GCC computes all addresses from p
       }
       fetches.pass(p + 1);
     }

@@ -1,4 +1,4 @@
-// The functions that compute tiles, by their size.
+// Tables of the functions that compute tiles, by tile size.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ constexpr auto tiles_of(std::index_sequence<kRows...>) {
       &compute_tile<static_cast<int>(kRows) + 1, kWide, kTransposed, kPacksA, kPacksB>...};
 }
 
-// Tiles of more registers in a row have fewer rows.
+// The maximum number of rows of a tile: tiles with more registers per row have fewer rows.
 template <int kWide>
 inline constexpr int kRowsOf = kWide <= 2 ? kMostRows : 2 * kMostRows / kWide;
 inline constexpr int kWidest = kMostRows >= 8 ? 8 : 4;
@@ -27,7 +27,8 @@ TileFunction tile_function(int64_t rows) {
   return kTiles[static_cast<size_t>(rows - 1)];
 }
 
-// For 1 <= rows <= kRowsOf<wide>; wide is 1, 2, 4 or kWidest.
+// Returns the function for a tile of `rows` rows and `wide` registers per row. Requires
+// 1 <= rows <= kRowsOf<wide>; wide is 1, 2, 4 or kWidest.
 inline TileFunction tile_function(int64_t rows, int64_t wide, bool transposed) {
   switch (wide) {
     case 1:
@@ -41,8 +42,8 @@ inline TileFunction tile_function(int64_t rows, int64_t wide, bool transposed) {
   }
 }
 
-// Of tiles two registers wide that pack a, transposed, or b, or both. Of a, columns have
-// kPackedRows floats that may be read.
+// Returns the function for a tile two registers wide that packs a (transposed), b, or both. If it
+// packs a, kPackedRows floats of each column must be readable.
 template <bool kTransposed, bool kPacksA, bool kPacksB>
 TileFunction packing_tile_function(int64_t rows) {
   static constexpr auto kTiles =

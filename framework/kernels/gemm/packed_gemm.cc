@@ -16,36 +16,37 @@ using internal::kWidth;
 using internal::Vector;
 
 constexpr int64_t kPanel = 2 * kWidth;
-// Up to as many rows leave registers for several panels at once.
+// With at most this many rows, registers are left for several panels at once.
 constexpr int64_t kFewRows = kMostRows / 2;
-// Where few rows of x wait for the weights, these are asked for in time: processors do not look
-// beyond the end of a page by themselves.
+// With few rows of x the product waits for the weights, so they are prefetched: hardware
+// prefetchers do not read beyond the end of a page.
 constexpr int64_t kAhead = 16;
 
-// Of one row, factors of zero are left out, as relu makes half of them: where weights are finite,
-// what they would add changes no bit but the sign of a sum that has underflowed to zero. The
-// longest row for which that is tried:
+// If x has one row, factors that are zero are skipped; relu makes about half of them zero. If all
+// weights are finite, a skipped term changes no bit except the sign of a sum that has underflowed
+// to zero. The longest row for which skipping is tried:
 constexpr int64_t kMostSkipped = 4096;
-// and the share of them, at most, that is worth to read in a less regular way.
+// The largest share of nonzero factors for which the less regular reads pay.
 constexpr double kManyFactors = 0.8;
 
 int64_t rounded_up(int64_t n) { return (n + kWidth - 1) / kWidth * kWidth; }
 
+// The arguments of few_rows().
 struct FewRows {
   const float* x;
   int64_t x_stride, k;
-  const float* weights;  // of the first panel; each is k times kPanel floats
-  const float* bias;     // or none
+  const float* weights;  // of the first panel; each panel has k * kPanel floats
+  const float* bias;     // null: none
   float* y;
   int64_t y_stride;
   bool relu;
-  // Where factors are left out: those that are not, and kAhead more.
+  // If zero factors are skipped: the positions of the others, followed by kAhead more entries.
   const uint16_t* factors;
   int64_t num_factors;
 };
 
-// The product of kRows rows and kPanels panels, whose rows are read side by side. The sums are
-// those of tiles: one chain each.
+// Computes the product of kRows rows and kPanels panels, whose rows are read side by side. Each sum
+// is one chain, as in tiles.
 template <int kRows, int kPanels, bool kSkips = false>
 void few_rows(const FewRows& given) {
   const FewRows f = given;
@@ -98,7 +99,7 @@ struct PackedMatrix::Rows {
   float* y;
   int64_t y_stride;
   bool relu;
-  std::span<const uint16_t> factors;  // of one row; empty: all
+  std::span<const uint16_t> factors;  // for a single row; empty: all factors
 };
 
 void PackedMatrix::Free::operator()(float* block) const { deallocate(block, bytes); }
@@ -158,8 +159,8 @@ void PackedMatrix::multiply(const float* x, int64_t x_stride, int64_t m, float* 
   }
 }
 
-// The numbers of those that are not zero, and behind them the last one some more times; none if
-// there are so many that leaving out the others does not pay.
+// Returns the positions of the nonzero factors, followed by kAhead copies of the last one. Returns
+// an empty span if there are so many that skipping the others does not pay.
 std::span<const uint16_t> PackedMatrix::factors_of(const float* x, uint16_t* numbers) const {
   int64_t n = 0;
   for (int64_t p = 0; p < k_; ++p) {
@@ -171,7 +172,8 @@ std::span<const uint16_t> PackedMatrix::factors_of(const float* x, uint16_t* num
   return {numbers, static_cast<size_t>(n)};
 }
 
-// A few rows with several panels, if there are; returns how many columns are done.
+// Multiplies a few rows by several panels, if there are that many. Returns the number of columns
+// done.
 int64_t PackedMatrix::multiply_panels(const Rows& rows, int64_t first) const {
   const int64_t whole = (n_ - first) / kPanel;
   if (rows.count > kFewRows || whole < 2) return 0;
@@ -197,7 +199,7 @@ int64_t PackedMatrix::multiply_panels(const Rows& rows, int64_t first) const {
 void PackedMatrix::multiply_panel(const Rows& rows, int64_t first) const {
   const int64_t columns = std::min(kPanel, n_ - first), width = rounded_up(columns);
   const bool whole = columns == width;
-  alignas(64) float padded[kMostRows * kPanel];  // of a tile that the result has not whole
+  alignas(64) float padded[kMostRows * kPanel];  // a tile of which y has only some columns
   const int64_t tiles = (rows.count + kMostRows - 1) / kMostRows;
   for (int64_t t = 0; t < tiles; ++t) {
     const int64_t from = rows.count * t / tiles, count = rows.count * (t + 1) / tiles - from;

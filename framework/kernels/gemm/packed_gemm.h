@@ -1,9 +1,10 @@
-// Products with a matrix that is packed once and read many times: a layer's weights in serving.
+// PackedMatrix: products with a matrix that is packed once and read many times, such as a layer's
+// weights in serving.
 //
-// The matrix lies in panels of columns, each in the order in which the product reads it, so that a
-// small batch streams every weight once from wherever it is. Results have the bits of
-// gemm(x, b, y, m, n, k, false, false, {bias, relu}): those of a row depend on that row alone, not
-// on the rest of the batch.
+// The matrix is stored in panels of columns, each in the order in which the product reads it. A
+// small batch then streams every weight once from memory or cache. Results have the bits of
+// gemm(x, b, y, m, n, k, false, false, {bias, relu}); only the sign of a sum that underflows to
+// zero may differ. The result of a row depends on that row alone, not on the rest of the batch.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +14,18 @@
 
 namespace keel::kernels {
 
+// A packed matrix with an optional bias. multiply() may be called by several threads at once.
 class PackedMatrix {
  public:
-  // Copies b, [k, n] row-major, and bias, [n], or null for none.
+  // Copies b, [k, n] row-major, and bias, [n]; a null bias means none.
   PackedMatrix(const float* b, const float* bias, int64_t k, int64_t n);
 
+  // The dimensions k and n of the matrix.
   int64_t inner() const { return k_; }
   int64_t columns() const { return n_; }
-  // y[i, j] = sum over p of x[i, p] b[p, j] + bias[j], i < m; then max(y, 0) if relu, NaN kept.
-  // Rows of x and y lie `x_stride` and `y_stride` floats apart. y does not overlap x. Allocates
-  // nothing, and runs on this thread alone.
+  // Computes y[i, j] = sum over p of x[i, p] b[p, j] + bias[j] for i < m, then max(y, 0) if relu;
+  // NaN stays NaN. Rows of x and y are `x_stride` and `y_stride` floats apart. y must not overlap
+  // x. Allocates nothing and runs on the calling thread only.
   void multiply(const float* x, int64_t x_stride, int64_t m, float* y, int64_t y_stride,
                 bool relu) const;
 

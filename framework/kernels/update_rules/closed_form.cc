@@ -15,12 +15,12 @@ namespace {
 using Move = ZeroGradientUpdate::Move;
 using Pace = ZeroGradientUpdate::Pace;
 
-constexpr double kVanished = 1e-12;  // of a sum
+constexpr double kVanished = 1e-12;  // relative to the sum
 constexpr double kSeriesError = 1e-9;
 constexpr int64_t kLongestWindow = 8192;
-constexpr int64_t kPiece = 64;  // elements
+constexpr int64_t kPiece = 64;  // elements that fit in the stack arrays of divide_step_by_step()
 
-// Steps after which ratio^j has vanished; 0 if that takes too many.
+// Returns the number of steps after which ratio^j has vanished, or 0 if it exceeds kLongestWindow.
 int64_t window_of(double ratio) {
   if (ratio <= 0) return 1;
   if (ratio >= 1) return 0;
@@ -28,7 +28,7 @@ int64_t window_of(double ratio) {
   return steps < static_cast<double>(kLongestWindow) ? static_cast<int64_t>(steps) + 1 : 0;
 }
 
-// Of 1 / root(spread).
+// Returns the factor by which 1 / root(spread) grows per step.
 double growth_of(const ZeroGradientUpdate& formula) {
   if (formula.move != Move::kDivides) return 1;
   const double factor = formula.factor_of(formula.spread);
@@ -40,7 +40,8 @@ double root_of(const ZeroGradientUpdate& formula, T spread) {
   return formula.root ? std::sqrt(static_cast<double>(spread)) : static_cast<double>(spread);
 }
 
-// The bits of numbers that are not negative are ordered as the numbers are, and compare faster.
+// Returns the least of n numbers that are not negative. The bits of such numbers have the order of
+// the numbers, and integers compare faster.
 template <class T>
 T least_of(const T* x, int64_t n) {
   using Bits = std::conditional_t<sizeof(T) == sizeof(float), int32_t, int64_t>;
@@ -49,14 +50,15 @@ T least_of(const T* x, int64_t n) {
   return std::bit_cast<T>(least);
 }
 
-// What many steps make of a row at once.
+// The combined effect of many steps on a row.
 struct AtOnce {
   double epsilon;  // of the first step
-  double kept;     // of weights that only decay
+  double kept;     // factor of weights that only decay
   double left_of_m, left_of_spread;
 };
 
-// factor x, where a factor rounded to T would err to the same side every time.
+// Multiplies by a factor in double precision, split into two numbers of type T. A factor rounded to
+// T would bias all products in the same direction.
 template <class T>
 struct Factor {
   explicit Factor(double factor)
@@ -65,9 +67,9 @@ struct Factor {
   T high, low;
 };
 
-// w decays and loses m times the series in epsilon's share of the divisor; m and spread shrink. In
-// T, which takes a third of the time of doubles and rounds a few times, where steps one by one
-// round at each of them.
+// Decays w and subtracts m times the series in epsilon's share of the divisor; scales m and spread.
+// Computes in T, which takes a third of the time of double. It rounds only a few times, whereas
+// single steps round once per step.
 template <bool kRoot, class T, size_t kTerms>
 void take_series(T* __restrict w, T* __restrict m, T* __restrict spread, int64_t n,
                  const std::array<double, kTerms>& sums, const AtOnce& steps) {
@@ -98,7 +100,8 @@ bool ClosedForm::exists(const ZeroGradientUpdate& formula) {
     case Move::kFollows:
       return window_of(formula.factor_of(formula.m)) > 0;
     case Move::kDivides:
-      // Where the quotient's terms do not vanish those of epsilon do.
+      // If the quotient's terms do not vanish, epsilon still bounds the divisor from below, so the
+      // terms vanish as fast as m does.
       return window_of(formula.factor_of(formula.m) * growth_of(formula)) > 0 ||
              (formula.epsilon > 0 && window_of(formula.factor_of(formula.m)) > 0);
     case Move::kSigns:
@@ -110,7 +113,7 @@ bool ClosedForm::exists(const ZeroGradientUpdate& formula) {
 
 ClosedForm::ClosedForm(const ZeroGradientUpdate& formula)
     : formula_(formula), shrunk_(formula.shrinking.size(), 1) {
-  // Of all rules that divide.
+  // This holds for every rule with Move::kDivides.
   divides_moments_ = formula_.move == Move::kDivides && formula_.shrinking.size() == 2 &&
                      formula_.shrinking[0].slot == formula_.m &&
                      formula_.shrinking[1].slot == formula_.spread;
@@ -133,7 +136,8 @@ void ClosedForm::add(const Pace& pace, double decay) {
   }
   steps_.push_back({.pace = pace});
   decays_by_step_.push_back(decay);
-  // A step that takes all has no logarithm: -infinity, and NaN between two such.
+  // A step that decays weights to zero adds -infinity, and the difference of two such sums is NaN.
+  // catch_up() rejects both.
   log_kept_.push_back(log_kept_.back() + math::log1p(-decay));
   if (formula_.move == Move::kSigns) signs_.push_back(signs_.back() * (1 - decay) + pace.rate);
   if (window_ > 0) add_to_sums(pace, decay);
@@ -145,7 +149,7 @@ void ClosedForm::add_to_sums(const Pace& pace, double decay) {
   for (int64_t from = std::max<int64_t>(0, now + 1 - window_); from <= now; ++from) {
     const int64_t j = now - from + 1;
     double term = pace.rate * powers_[j];
-    // What steps before have taken of a weight decays as the weight does.
+    // The part of a weight that earlier steps have subtracted decays as the weight does.
     Sums& sums = steps_[from].sums;
     sums[0] = sums[0] * (1 - decay) + term;
     if (!series) continue;
@@ -192,7 +196,8 @@ bool ClosedForm::catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64_
   return true;
 }
 
-// Of m, before the factor.
+// Returns the multiple of m that the steps [from, to) subtract from a weight, without
+// formula_.factor.
 double ClosedForm::following(int64_t from, int64_t to) const {
   if (to == size()) return kept_of_sums(from) * steps_[from].sums[0];
   double sum = 0;
@@ -232,8 +237,9 @@ void ClosedForm::divide(T* w, T* const* slots, int64_t n, int64_t from, int64_t 
   }
 }
 
-// Of kDim elements, or of n if that is 0; all steps from one on, which keep so much of weights.
-// False if there is no series, or it does not converge for one of the elements.
+// Applies all steps from `from` on to kDim elements, or to n elements if kDim is 0. `keeps` is the
+// decay factor of the weights. Returns false and changes nothing if there is no series, or if it
+// does not converge for one of the elements.
 template <int64_t kDim, class T>
 bool ClosedForm::divide_by_series(T* w, T* m, T* spread, int64_t n_, int64_t from,
                                   double keeps) const {
@@ -245,10 +251,11 @@ bool ClosedForm::divide_by_series(T* w, T* m, T* spread, int64_t n_, int64_t fro
     const double keeps_of_sums = kept_of_sums(from);
     for (double& sum : g) sum *= keeps_of_sums;
   }
-  // The share of epsilon in the divisor is largest where the rest is smallest.
+  // epsilon's share of the divisor is largest where the spread is smallest.
   const double least = root_of(formula_, least_of(spread, n));
   const double share = epsilon / std::max(least + epsilon, smallest_root<T>() * 1.0);
-  // All terms of g are positive, so that what the series leaves out is less than its next term.
+  // All terms of g are positive, so the truncated part of the alternating series is less than the
+  // next term.
   const double squared = share * share;
   if (!(squared * squared * share * g[kTerms - 1] <= kSeriesError * g[0])) return false;
   constexpr double kLargest = std::numeric_limits<T>::max();
@@ -280,7 +287,8 @@ void ClosedForm::catch_up_rows(const RowsBehind<T>& behind, int64_t first,
   });
 }
 
-// At most kPiece elements, until the terms have vanished.
+// Applies single steps to at most kPiece elements until the terms have vanished; later steps only
+// decay the weights.
 template <class T>
 void ClosedForm::divide_step_by_step(T* w, T* const* slots, int64_t n, int64_t from,
                                      int64_t to) const {
@@ -295,7 +303,7 @@ void ClosedForm::divide_step_by_step(T* w, T* const* slots, int64_t n, int64_t f
   const double largest = *std::max_element(spread.begin(), spread.begin() + n);
   const double most_growth = formula_.epsilon > 0 ? largest / formula_.epsilon + 1
                                                   : std::numeric_limits<double>::infinity();
-  double left = 1, grown = 1;  // of m; of the quotient, at most
+  double left = 1, grown = 1;  // of m; upper bound of the growth of 1 / spread
   int64_t at = from;
   for (; at < to && left * std::min(grown, most_growth) > kVanished; ++at) {
     const double keeps = 1 - decays_by_step_[at];

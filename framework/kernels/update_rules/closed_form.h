@@ -1,10 +1,11 @@
-// ClosedForm: many steps without gradient made in one, in a time that does not depend on their
+// ClosedForm: applies many steps with zero gradient at once, in time that does not depend on their
 // number.
 //
 // With m' = r m, s' = q s and w' = (1 - d) w - a m' / (s' + c e), where a, c and d differ from step
-// to step, the steps from i on move w by a sum over j of a_j r^j m / (q^j s + c_j e). Sums over all
-// steps so far are kept for every i: a step adds a term to those whose terms have not vanished yet,
-// which are the last few hundred. The quotient is a power series in e / (s + e).
+// to step, the steps from i on change w by the sum over j of a_j r^j m / (q^j s + c_j e). Such sums
+// over all steps so far are kept for every i. A new step adds a term to the sums whose terms have
+// not vanished yet, which are those of the last few hundred i. The quotient is expanded as a power
+// series in e / (s + e).
 #pragma once
 
 #include <array>
@@ -17,15 +18,16 @@
 
 namespace keel::kernels {
 
-constexpr size_t kMostSlots = 8;  // of a table whose rows are behind
+constexpr size_t kMostSlots = 8;  // maximum number of slots of a table with rows that lag behind
 
+// A row of a table that has missed steps.
 struct RowBehind {
   int64_t row = 0;
-  int32_t had = 0;  // steps
+  int32_t had = 0;  // number of steps that the row has had
 };
 
-// Rows of a table that have had different numbers of steps: row r is the `dim` elements from
-// r * row_step on, of the values and of each slot.
+// Rows of a table that have had different numbers of steps. Row r is the `dim` elements from offset
+// r * row_step in `values` and in each slot.
 template <class T>
 struct RowsBehind {
   T* values;
@@ -34,44 +36,50 @@ struct RowsBehind {
   std::span<const RowBehind> rows;
 };
 
-// Thread safe but for add.
+// The closed form of a rule's steps with zero gradient. Const functions may run concurrently; add()
+// needs exclusive access.
 class ClosedForm {
  public:
-  // Whether all of a rule's steps have one.
+  // Returns whether every step of the rule has a closed form. The result is also true for
+  // Move::kForgets, for which catch_up() returns false: its last step alone gives the result.
   static bool exists(const ZeroGradientUpdate& formula);
 
+  // Requires exists(formula).
   explicit ClosedForm(const ZeroGradientUpdate& formula);
 
-  // The next step. `decay` is what it first takes of each weight, times the weight.
+  // Appends the next step, which first subtracts `decay` times each weight from it.
   void add(const ZeroGradientUpdate::Pace& pace, double decay);
+  // The number of steps so far.
   int64_t size() const { return static_cast<int64_t>(steps_.size()); }
 
-  // Asks for the memory that rows need which have had all steps before `from`.
+  // Prefetches the memory needed by rows that have had all steps before `from`.
   void ask_for(int64_t from) const {
     __builtin_prefetch(steps_.data() + from);
     __builtin_prefetch(shrunk_.data() + (size() - from) * std::ssize(formula_.shrinking));
   }
 
-  // Steps [from, to) of a row of n elements. False if these have none, and then does nothing.
+  // Applies the steps [from, to) to a row of n elements. Returns false and changes nothing if these
+  // steps have no closed form.
   template <class T>
   bool catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const;
-  // The same of many rows, up to the last step; what they had counts from `first` on. Those that it
-  // does not make are added to `left`, as numbers in the list of rows.
+  // Applies all steps that many rows have missed. RowBehind::had counts from `first`, the number of
+  // this object's first step. Appends the index in behind.rows of each row that it does not update
+  // to `left`.
   template <class T>
   void catch_up_rows(const RowsBehind<T>& behind, int64_t first, std::vector<size_t>& left) const;
 
  private:
-  static constexpr int kTerms = 6;  // of the series; the last one bounds the error
+  static constexpr int kTerms = 6;  // terms of the series; the last one bounds the error
   using Sums = std::array<double, kTerms>;
-  // What a row needs that has had all steps before this one: a line of the cache.
+  // The data for rows that have had all steps before this one; it fills one cache line.
   struct alignas(64) FromStep {
-    Sums sums = {};  // of this step and those after it, until their terms have vanished
+    Sums sums = {};  // over this step and later ones, until their terms vanish
     ZeroGradientUpdate::Pace pace = {};
   };
 
-  double kept(int64_t from, int64_t to) const;  // of weights that only decay
-  double kept_of_sums(int64_t from) const;      // since they were complete
-  // Of slot formula_.shrinking[k], after so many steps.
+  double kept(int64_t from, int64_t to) const;  // factor of weights that only decay
+  double kept_of_sums(int64_t from) const;      // factor since the sums were complete
+  // The factor of slot formula_.shrinking[k] after `steps` steps.
   double left_of(size_t k, int64_t steps) const {
     return shrunk_[steps * formula_.shrinking.size() + k];
   }
@@ -91,18 +99,19 @@ class ClosedForm {
   void shrink(T* const* slots, int64_t n, int64_t steps) const;
 
   const ZeroGradientUpdate formula_;
-  double ratio_ = 1, growth_ = 1;  // of m; of 1 / root(spread)
-  int64_t window_ = 0;             // steps after which terms have vanished; 0: there are no sums
+  double ratio_ = 1, growth_ = 1;  // factors per step of m and of 1 / root(spread)
+  int64_t window_ = 0;             // steps after which terms have vanished; 0: no sums are kept
   std::vector<double> powers_;     // (ratio growth)^j
   std::vector<double> growths_;    // growth^j
-  std::vector<double> shrunk_;     // by number of steps and slot that shrinks
+  std::vector<double> shrunk_;     // factors of the shrinking slots, by number of steps
   bool divides_moments_ = false;
   bool decays_ = false;
 
   std::vector<FromStep> steps_;
   std::vector<double> decays_by_step_;
-  std::vector<double> log_kept_ = {0};  // of steps before
-  std::vector<double> signs_ = {0};     // what steps before have taken of weights, by signs
+  std::vector<double> log_kept_ = {0};  // log of the decay factor of the steps before
+  // The distance by which the steps before have moved weights with a positive m, for Move::kSigns.
+  std::vector<double> signs_ = {0};
 };
 
 }  // namespace keel::kernels

@@ -13,7 +13,7 @@ using kernels::smallest_root;
 
 double count_of(const Step& step) { return static_cast<double>(step.iteration) + 1; }
 
-// The moments' factors in the precision of the elements.
+// The options, rounded to the precision of the elements.
 template <class T>
 struct Moments {
   explicit Moments(const MomentRuleOptions& o)
@@ -42,7 +42,7 @@ void rmsprop(const KerasRMSpropRuleOptions& o, T* __restrict w, const T* __restr
     T spread = v[i];
     if constexpr (kCentered) {
       a[i] = rho * a[i] + rest * g[i];
-      // A variance: what is less than 0 is rounding.
+      // A variance is not negative; a value below 0 is a rounding error.
       spread = std::max(spread - a[i] * a[i], T{0});
     }
     T move = lr * g[i] / std::max(std::sqrt(spread + epsilon), smallest);
@@ -99,6 +99,7 @@ void update_adamax(const MomentRuleOptions& o, T* __restrict w, const T* __restr
   }
 }
 
+// mu_t of the formula.
 double nadam_factor(const MomentRuleOptions& o, double count) {
   return o.beta_1 * (1 - 0.5 * math::pow(0.96, count));
 }
@@ -138,7 +139,7 @@ void update_lion(const LionRule& rule, T* __restrict w, const T* __restrict g, T
   const T c2 = static_cast<T>(1 - rule.beta_2);
   for (int64_t i = 0; i < n; ++i) {
     const T x = b1 * m[i] + c1 * g[i];
-    // Neither comparison holds for NaN, which has to stay NaN.
+    // Both comparisons are false for NaN, so the product keeps it NaN.
     w[i] -= x > 0 ? lr : x < 0 ? -lr : lr * x;
     m[i] = b2 * m[i] + c2 * g[i];
   }

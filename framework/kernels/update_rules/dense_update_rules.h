@@ -1,33 +1,37 @@
-// Update rules that only dense variables have: those of Keras that embedding engines do not know.
+// Update rules that only dense variables have: the optimizers of Keras that embedding engines do
+// not offer.
 //
-// g is the gradient, w the weight, lr Step::learning_rate, t the number of the step from 1. Slots
-// start at 0. Gradients of zero on slots of zero never give NaN. Parameters are checked where users
-// give them. All of them move every element every step.
+// In the formulas g is the gradient, w the weight, lr Step::learning_rate, and t the number of the
+// step from 1. Slots start at 0. Zero gradients on zero slots never give NaN. Parameters are
+// checked where users set them, not here. Every rule may change every element in every step.
 #pragma once
 
 #include <keel/framework/kernels/update_rules/update_rule.h>
 
 namespace keel {
 
-// v = rho v + (1 - rho) g^2; d = v + epsilon, less a^2 if centered, with a = rho a + (1 - rho) g;
-// w -= lr g / sqrt(d), or with momentum m = momentum m + lr g / sqrt(d), w -= m (Tieleman and
-// Hinton 2012; Keras's form). Embedding engines have another one, RMSPropRule.
+// RMSprop (Tieleman and Hinton 2012; Keras's form):
+//   v = rho v + (1 - rho) g^2;  d = v + epsilon;  w -= lr g / sqrt(d)
+// If centered, a = rho a + (1 - rho) g and d = v + epsilon - a^2. With momentum,
+// m = momentum m + lr g / sqrt(d) and w -= m. Embedding engines have a different form, RMSPropRule.
 struct KerasRMSpropRuleOptions {
   double rho = 0.9, momentum = 0, epsilon = 1e-7;
   bool centered = false;
 };
+// The rule of KerasRMSpropRuleOptions.
 struct KerasRMSpropRule final : UpdateRule {
   explicit KerasRMSpropRule(const KerasRMSpropRuleOptions& o) : options(o) {}
   const KerasRMSpropRuleOptions options;
-  // "velocity"; if there is momentum "momentum"; if centered "average_gradient"
+  // "velocity"; with momentum also "momentum"; if centered also "average_gradient"
   std::vector<Slot> slots() const override;
   bool moves_without_gradient() const override { return true; }
   void update(float*, const float*, float* const*, int64_t, const Step&) const override;
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
 };
 
-// a = rho a + (1 - rho) g^2; u = -g sqrt(d + epsilon) / sqrt(a + epsilon);
-// d = rho d + (1 - rho) u^2; w += lr u (Zeiler 2012).
+// Adadelta (Zeiler 2012):
+//   a = rho a + (1 - rho) g^2;  u = -g sqrt(d + epsilon) / sqrt(a + epsilon);
+//   d = rho d + (1 - rho) u^2;  w += lr u
 struct AdadeltaRule final : UpdateRule {
   AdadeltaRule(double rho_, double epsilon_) : rho(rho_), epsilon(epsilon_) {}
   const double rho, epsilon;
@@ -37,13 +41,13 @@ struct AdadeltaRule final : UpdateRule {
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
 };
 
-// What Adam's relatives take.
+// Options of the rules with Adam's moments: Adamax, Nadam and Lamb.
 struct MomentRuleOptions {
   double beta_1 = 0.9, beta_2 = 0.999, epsilon = 1e-7;
 };
 
-// m = b1 m + (1 - b1) g; u = max(b2 u, |g|); w -= lr m / ((1 - b1^t) (u + epsilon)) (Kingma and Ba
-// 2015, section 7).
+// Adamax (Kingma and Ba 2015, section 7):
+//   m = b1 m + (1 - b1) g;  u = max(b2 u, |g|);  w -= lr m / ((1 - b1^t) (u + epsilon))
 struct AdamaxRule final : UpdateRule {
   explicit AdamaxRule(const MomentRuleOptions& o) : options(o) {}
   const MomentRuleOptions options;
@@ -53,14 +57,14 @@ struct AdamaxRule final : UpdateRule {
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
 };
 
-// Moments m and v as Adam's. With mu_t = b1 (1 - 0.96^t / 2) and P_t the product of mu_1 ... mu_t:
+// Nadam: m and v as in Adam. With mu_t = b1 (1 - 0.96^t / 2) and P_t the product mu_1 ... mu_t:
 //   w -= lr (mu_{t+1} m / (1 - P_{t+1}) + (1 - mu_t) g / (1 - P_t)) / (sqrt(v / (1 - b2^t)) +
 //   epsilon)
 // (Dozat 2016). P_t is the shared slot "u_product".
 struct NadamRule final : UpdateRule {
   explicit NadamRule(const MomentRuleOptions& o) : options(o) {}
   const MomentRuleOptions options;
-  double rate_of_momentum(const Step& step) const;  // what m is multiplied by
+  double rate_of_momentum(const Step& step) const;  // the factor of m
   std::vector<Slot> slots() const override;         // "momentum", "velocity"
   std::vector<Slot> shared_slots() const override;
   void step_shared(std::span<double> shared, const Step& step) const override;
@@ -69,7 +73,7 @@ struct NadamRule final : UpdateRule {
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
 };
 
-// w -= lr sign(b1 m + (1 - b1) g); m = b2 m + (1 - b2) g (Chen et al. 2023). sign(0) is 0.
+// Lion: w -= lr sign(b1 m + (1 - b1) g); m = b2 m + (1 - b2) g (Chen et al. 2023). sign(0) is 0.
 struct LionRule final : UpdateRule {
   LionRule(double beta_1_, double beta_2_) : beta_1(beta_1_), beta_2(beta_2_) {}
   const double beta_1, beta_2;
@@ -79,7 +83,7 @@ struct LionRule final : UpdateRule {
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
 };
 
-// Moments m and v as Adam's; u = m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) (You et al.
+// Lamb: m and v as in Adam; u = m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) (You et al.
 // 2020).
 struct LambRule final : LayerwiseRule {
   explicit LambRule(const MomentRuleOptions& o) : options(o) {}

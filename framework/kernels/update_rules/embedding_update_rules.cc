@@ -24,6 +24,7 @@ void adagrad_momentum(T* __restrict w, const T* __restrict g, T* __restrict a, T
   const T smallest = smallest_root<T>();
   const auto scaled = [=](T gradient, T base) {
     if constexpr (kSquareRoot) return gradient / std::max(std::sqrt(base), smallest);
+    // The power of a zero base is infinite, and 0 * infinity would be NaN.
     return gradient == 0 ? T{0} : gradient * math::pow(base, power);
   };
   for (int64_t i = 0; i < n; ++i) {
@@ -79,7 +80,7 @@ void rmsprop(T* __restrict w, const T* __restrict g, T* __restrict ms, T* __rest
   }
 }
 
-// The proximal step: x drawn towards 0 by `rate` times l1, then shrunk.
+// The proximal operator: soft-thresholds x by rate * l1, then divides it by 1 + rate * l2.
 template <class T>
 T shrunk(T x, T rate, T l1, T l2) {
   return std::copysign(std::max(std::abs(x) - rate * l1, T{0}), x) / (1 + rate * l2);
@@ -233,7 +234,7 @@ void CustomRule::update(float* w, const float* g, float* const* slots, int64_t n
                .hyperparameters = step.hyperparameters});
 }
 void CustomRule::update(double*, const double*, double* const*, int64_t, const Step&) const {
-  throw NotImplementedError("CustomRule: tables are float32, received float64");
+  throw NotImplementedError("CustomRule: float64 is not supported; use a float32 table");
 }
 
 }  // namespace keel

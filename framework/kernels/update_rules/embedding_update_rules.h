@@ -1,7 +1,8 @@
-// Update rules that only embedding engines have, and the names engines give to slots.
+// Update rules that only embedding engines have, and the slot names of engines.
 //
-// g is the gradient, w the weight, lr Step::learning_rate; all is elementwise. Gradients of zero on
-// slots of zero never give NaN. Parameters are checked where users give them.
+// In the formulas g is the gradient, w the weight and lr Step::learning_rate; all operations are
+// elementwise. Zero gradients on zero slots never give NaN. Parameters are checked where users set
+// them, not here.
 #pragma once
 
 #include <utility>
@@ -11,10 +12,10 @@
 
 namespace keel {
 
-// A rule whose slots have the names that engines give them: "accumulators", "momenta",
-// "velocities", "linears".
+// A rule with the slot names of embedding engines: "accumulators", "momenta", "velocities",
+// "linears".
 struct EngineRule final : UpdateRule {
-  // One name for each slot of the base.
+  // `slot_names_` has one name for each slot of `base_`.
   EngineRule(std::shared_ptr<const UpdateRule> base_, std::vector<std::string> slot_names_)
       : base(std::move(base_)), slot_names(std::move(slot_names_)) {}
   const std::shared_ptr<const UpdateRule> base;
@@ -29,13 +30,16 @@ struct EngineRule final : UpdateRule {
   }
 };
 
-// a = beta2 a + (1 - beta2) g^2, but a += g^2 if beta2 is 1; u = g (a + epsilon)^(-1 / exponent);
-// m = momentum m + u; w -= lr m, with nesterov w -= lr (momentum m + u).
+// Adagrad with momentum:
+//   a = beta2 a + (1 - beta2) g^2, or a += g^2 if beta2 is 1;
+//   u = g (a + epsilon)^(-1 / exponent);  m = momentum m + u;
+//   w -= lr m, or with nesterov w -= lr (momentum m + u)
 struct AdagradMomentumRuleOptions {
   double momentum = 0;
   bool nesterov = false;
   double exponent = 2, beta2 = 1, epsilon = 1e-10;
 };
+// The rule of AdagradMomentumRuleOptions.
 struct AdagradMomentumRule final : UpdateRule {
   explicit AdagradMomentumRule(const AdagradMomentumRuleOptions& o) : options(o) {}
   const AdagradMomentumRuleOptions options;
@@ -45,8 +49,9 @@ struct AdagradMomentumRule final : UpdateRule {
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
 };
 
-// m = momentum m + g; w -= lr m, with nesterov w -= lr (g + momentum m). The rate is outside the
-// slot, unlike SGDRule's: a change of it acts at once.
+// SGD with momentum: m = momentum m + g; w -= lr m, with nesterov w -= lr (g + momentum m). Unlike
+// SGDRule's slot, m does not contain the learning rate, so a change of the rate takes effect at
+// once.
 struct MomentumRule final : UpdateRule {
   MomentumRule(double momentum_, bool nesterov_) : momentum(momentum_), nesterov(nesterov_) {}
   const double momentum;
@@ -57,7 +62,7 @@ struct MomentumRule final : UpdateRule {
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
 };
 
-// ms += (1 - rho) (g^2 - ms); mom = momentum mom + lr g / sqrt(ms + epsilon); w -= mom.
+// RMSProp: ms += (1 - rho) (g^2 - ms); mom = momentum mom + lr g / sqrt(ms + epsilon); w -= mom.
 struct RMSPropRule final : UpdateRule {
   RMSPropRule(double rho_, double momentum_, double epsilon_)
       : rho(rho_), momentum(momentum_), epsilon(epsilon_) {}
@@ -68,8 +73,8 @@ struct RMSPropRule final : UpdateRule {
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
 };
 
-// a += g^2; e = lr / sqrt(a); x = w - e g; w = sign(x) max(|x| - e l1, 0) / (1 + e l2)
-// (Duchi and Singer 2009).
+// Proximal Adagrad (Duchi and Singer 2009):
+//   a += g^2;  e = lr / sqrt(a);  x = w - e g;  w = sign(x) max(|x| - e l1, 0) / (1 + e l2)
 struct ProximalAdagradRule final : UpdateRule {
   ProximalAdagradRule(double initial_accumulator_value_, double l1_, double l2_)
       : initial_accumulator_value(initial_accumulator_value_), l1(l1_), l2(l2_) {}
@@ -80,14 +85,15 @@ struct ProximalAdagradRule final : UpdateRule {
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
 };
 
-// m = beta1 m + (1 - beta1) g; v += (1 - beta2) sign(g^2 - v) g^2; e = lr / (sqrt(v) + epsilon);
-// x = w - e m; w = sign(x) max(|x| - e l1, 0) / (1 + e l2) (Zaheer et al. 2018). No bias
-// correction.
+// Proximal Yogi (Zaheer et al. 2018), without bias correction:
+//   m = beta1 m + (1 - beta1) g;  v += (1 - beta2) sign(g^2 - v) g^2;
+//   e = lr / (sqrt(v) + epsilon);  x = w - e m;  w = sign(x) max(|x| - e l1, 0) / (1 + e l2)
 struct ProximalYogiRuleOptions {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-3;
   double l1 = 0, l2 = 0;
   double initial_accumulator_value = 1e-6;
 };
+// The rule of ProximalYogiRuleOptions.
 struct ProximalYogiRule final : UpdateRule {
   explicit ProximalYogiRule(const ProximalYogiRuleOptions& o) : options(o) {}
   const ProximalYogiRuleOptions options;
@@ -97,13 +103,15 @@ struct ProximalYogiRule final : UpdateRule {
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
 };
 
-// Estimates how many steps pass between two lookups of a row of one element. The rate is the number
-// of the step; gradients are not looked at. With d = step - last and c = min(d, max_delta):
+// Frequency estimator: estimates the number of steps between two lookups of a row that has one
+// element. Step::learning_rate is the number of the step; gradients are not read. With
+// d = step - last and c = min(d, max_delta):
 //   w = c if d >= outlier_threshold w, else w (1 - tau) + c tau;  last = step.
 struct FrequencyEstimatorRuleOptions {
   double tau = 0, max_delta = 0, outlier_threshold = 0;
-  double weight_exponent = 0;  // kept for records: no update uses it
+  double weight_exponent = 0;  // stored in configurations only; no update uses it
 };
+// The rule of FrequencyEstimatorRuleOptions.
 struct FrequencyEstimatorRule final : UpdateRule {
   explicit FrequencyEstimatorRule(const FrequencyEstimatorRuleOptions& o) : options(o) {}
   const FrequencyEstimatorRuleOptions options;
@@ -113,7 +121,8 @@ struct FrequencyEstimatorRule final : UpdateRule {
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
 };
 
-// What a custom computation sees of one row, and where it writes what becomes of it.
+// The arguments of a custom computation for one row. The computation updates `row` and `slots` in
+// place.
 struct CustomRow {
   std::span<const float> gradient;
   std::span<float> row;
@@ -123,11 +132,13 @@ struct CustomRow {
 
   std::span<float> slot(size_t i) const { return {slots[i], row.size()}; }
 };
-// Must depend on its argument alone: rows are stepped by several threads, in any order.
+// A user's update computation. It must depend on its argument alone: several threads update rows,
+// in any order.
 using CustomComputation = SharedFunction<void(const CustomRow&)>;
 
-// The user's own rule, of whole rows: the n elements of one update are a row. Slots start at 0
-// unless who makes them knows better. NotImplementedError for double.
+// A user-defined rule for whole rows: the n elements of one update are a row. Slots start at 0
+// unless the creator of the table sets other initial values. The double update() throws
+// NotImplementedError.
 struct CustomRule final : UpdateRule {
   CustomRule(CustomComputation computation_, std::vector<std::string> slot_names_)
       : computation(std::move(computation_)), slot_names(std::move(slot_names_)) {}

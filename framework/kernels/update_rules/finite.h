@@ -1,4 +1,4 @@
-// Searches float arrays for NaN and infinity.
+// first_not_finite: searches float arrays for NaN and infinity.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,9 @@
 
 namespace keel::kernels {
 
-// Position of the first value that is NaN or infinite; -1 if there is none. Reads the exponents as
-// integers, without a branch for each value, so that compilers vectorize it even with -ffast-math.
+// Returns the position of the first value that is NaN or infinite, or -1 if there is none. Reads
+// the exponents as integers, without a branch per value, so compilers vectorize the loop and
+// -ffast-math does not affect it.
 inline int64_t first_not_finite(std::span<const float> values) {
   constexpr uint32_t kExponent = 0x7f800000;
   uint32_t largest = 0;

@@ -1,4 +1,4 @@
-// FlushSubnormals: arithmetic of this thread in which subnormal numbers are zero.
+// FlushSubnormals: a scope in which this thread's arithmetic treats subnormal numbers as zero.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace keel::kernels::internal {
 
-// While alive, floating-point operations of this thread take subnormal operands as zero and give
-// zero for subnormal results, as the instructions for bfloat16 always do.
+// During the lifetime of an object, floating-point operations of this thread read subnormal
+// operands as zero and return zero for subnormal results. The bfloat16 instructions always do that.
 class FlushSubnormals {
  public:
 #if defined(__SSE2__)

@@ -1,4 +1,4 @@
-// The loop over rows that rules share.
+// for_each_row: the loop over the rows of a table that update rules share.
 #pragma once
 
 #include <array>
@@ -9,8 +9,9 @@
 
 namespace keel::kernels {
 
-// fn(row, gradient, slots, n) for each row of the table, which has kSlots slots: n is the
-// dimension, a constant where it is a usual one. Rows some way ahead in the list are asked for.
+// Calls fn(row, gradient, slots, n) for each row of the table, which has kSlots slots. n is the
+// dimension, a compile-time constant if it is a common one. Prefetches rows a fixed distance ahead
+// in the list.
 template <size_t kSlots, class Fn>
 void for_each_row(const TableRows& table, const float* gradients, const Fn& fn) {
   with_constant_dim(table.dim, [&]<int64_t kDim>() {

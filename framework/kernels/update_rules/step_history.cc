@@ -15,9 +15,9 @@ namespace {
 
 using Move = ZeroGradientUpdate::Move;
 
-constexpr int64_t kPiece = 256;        // elements that are stepped together
-constexpr int64_t kFewSteps = 4;       // are made faster one by one
-constexpr int64_t kBetweenLooks = 32;  // steps, at whether one still changes anything
+constexpr int64_t kPiece = 256;         // elements that are updated together
+constexpr int64_t kFewSteps = 4;        // so few steps are faster one by one
+constexpr int64_t kCheckInterval = 32;  // steps between checks whether steps still change anything
 
 const AdamRule* adam(const UpdateRule& rule) {
   if (const auto* engine = dynamic_cast<const EngineRule*>(&rule)) return adam(*engine->base);
@@ -28,27 +28,28 @@ const AdamRule* adam(const UpdateRule& rule) {
 void check(const std::string& caller, const UpdateRule& rule, const SkippedStepsOptions& options) {
   if (dynamic_cast<const LayerwiseRule*>(&rule) != nullptr) {
     throw ValueError(caller,
-                     ": lazy_rows needs an optimizer whose steps look at one row at a time; "
-                     "its steps look at whole variables");
+                     ": lazy_rows needs an optimizer that updates each row on its own, but this "
+                     "one uses norms of whole variables; use LazyRows::kOff");
   }
   if (dynamic_cast<const CustomRule*>(&rule) != nullptr) {
     throw ValueError(caller,
-                     ": lazy_rows needs a rule that is known, received a custom computation");
+                     ": lazy_rows needs a built-in update rule, got a custom computation; "
+                     "use LazyRows::kOff");
   }
   if (!options.closed_form || ClosedForm::exists(zero_gradient_update<float>(rule)) ||
       zero_gradient_update<float>(rule).move == Move::kForgets) {
     return;
   }
   throw ValueError(caller,
-                   ": lazy_rows closed_form needs steps without gradient that have a formula, "
-                   "which with these options they have not; replay serves");
+                   ": lazy_rows closed_form is not supported because these options have no closed "
+                   "form; use LazyRows::kReplay");
 }
 
 template <class T>
 using BitsOf = std::conditional_t<sizeof(T) == sizeof(float), uint32_t, uint64_t>;
 
-// What numbers have to be, by their bits: one that is something else sets the first of `bad`, which
-// takes a loop without conditions.
+// Conditions that are_all() checks on the bits of numbers. A number that violates the condition
+// sets the top bit of `bad`, so the loop needs no branches.
 enum class Kind { kFinite, kNotNegative, kPositive };
 template <Kind kKind, class T>
 bool are_all(const T* x, int64_t n) {
@@ -65,12 +66,13 @@ bool are_all(const T* x, int64_t n) {
   return bad >> (std::numeric_limits<Bits>::digits - 1) == 0;
 }
 
-// Times x -> factor x, rounded each time.
+// Replaces x by factor * x, rounded, `times` times. Adding zero, as the gradient term of the rule
+// does, turns -0 into 0 and keeps the bits equal to the rule's.
 template <class T>
 void shrink(T* x, int64_t n, T factor, int64_t times) {
   while (times > 0) {
-    const int64_t some = std::min(times, kBetweenLooks);
-    for (int64_t t = 1; t < some; ++t) {
+    const int64_t count = std::min(times, kCheckInterval);
+    for (int64_t t = 1; t < count; ++t) {
       for (int64_t i = 0; i < n; ++i) x[i] = factor * x[i] + T{0};
     }
     bool changed = false;
@@ -79,9 +81,9 @@ void shrink(T* x, int64_t n, T factor, int64_t times) {
       changed |= next != x[i];
       x[i] = next;
     }
-    // Zeros, and numbers so small that rounding brings them back.
+    // Only zeros, and numbers so small that rounding restores them, are left.
     if (!changed) return;
-    times -= some;
+    times -= count;
   }
 }
 
@@ -93,7 +95,7 @@ struct Adam {
         epsilon(static_cast<T>(o.sum_inside_sqrt ? o.epsilon * o.epsilon : o.epsilon)),
         inside(o.sum_inside_sqrt) {}
 
-  // UpdateRule::update with gradient zero.
+  // Equals UpdateRule::update() with zero gradient, bit for bit.
   template <bool kInside>
   void step(T* __restrict w, T* __restrict m, T* __restrict v, int64_t n, T alpha) const {
     const T smallest = smallest_root<T>();
@@ -105,11 +107,12 @@ struct Adam {
     }
   }
 
-  // Whether `steps` more steps with rates up to `rate` surely leave weights as they are, which
-  // may decay to `kept` of themselves in that time: what is taken is far below half a unit in the
-  // last place. Of the root it is known that v does not fall faster than b2^steps says.
-  bool stands(const T* w, const T* m, const T* v, int64_t n, double rate, double kept,
-              int64_t steps) const {
+  // Returns whether `steps` more steps with rates up to `rate` certainly do not move the weights,
+  // which may decay to `kept` of their size in that time. Every decrement must be far below half a
+  // unit in the last place. The bound on the root uses that v shrinks at most by the factor
+  // b2^steps.
+  bool keeps_weights(const T* w, const T* m, const T* v, int64_t n, double rate, double kept,
+                     int64_t steps) const {
     const double least = std::numeric_limits<T>::epsilon() / 16;
     const double root_left = std::sqrt(math::pow(static_cast<double>(b2), steps));
     const double e = inside ? std::sqrt(static_cast<double>(epsilon)) : epsilon;
@@ -200,6 +203,8 @@ Step StepHistory::step(int64_t number) const {
           .shared = std::span(shared_values_).subspan(number * shared_, shared_)};
 }
 
+// Returns whether steps leave the slots of this row unchanged and do not move its weights, except
+// by decay.
 template <class T>
 bool StepHistory::at_rest(T* const* slots, int64_t n) const {
   const ZeroGradientUpdate& formula = typed<T>().formula;
@@ -215,7 +220,7 @@ bool StepHistory::at_rest(T* const* slots, int64_t n) const {
   return all == 0 && others_stay;
 }
 
-// Whether the last of many steps makes what all of them make.
+// Returns whether the last of many steps alone gives the result of all of them.
 template <class T>
 bool StepHistory::forgets(const T* w, T* const* slots, int64_t n) const {
   const ZeroGradientUpdate& formula = typed<T>().formula;
@@ -241,9 +246,9 @@ void StepHistory::catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64
   if (n <= kPiece) return catch_up_piece(w, slots, n, from, to, decays);
   std::vector<T*> at(slots, slots + slots_);
   for (int64_t i = 0; i < n; i += kPiece) {
-    const int64_t some = std::min(kPiece, n - i);
-    catch_up_piece(w + i, at.data(), some, from, to, decays);
-    for (T*& slot : at) slot += some;
+    const int64_t count = std::min(kPiece, n - i);
+    catch_up_piece(w + i, at.data(), count, from, to, decays);
+    for (T*& slot : at) slot += count;
   }
 }
 
@@ -275,6 +280,8 @@ void StepHistory::catch_up_rows(const RowsBehind<T>& behind, bool decays) const 
 template <class T>
 void StepHistory::catch_up_piece(T* w, T* const* slots, int64_t n, int64_t from, int64_t to,
                                  bool decays) const {
+  // Tries the fast paths first: the last step alone, rows at rest, the closed form. Otherwise
+  // replays step by step.
   const Typed& of = typed<T>();
   const bool formulas = !odd_;
   if (to - from > 1 && forgets(w, slots, n)) from = to - 1;
@@ -283,7 +290,7 @@ void StepHistory::catch_up_piece(T* w, T* const* slots, int64_t n, int64_t from,
     const bool at_once =
         of.closed[decays] != nullptr && of.closed[decays]->catch_up(w, slots, n, from, to);
     for (int64_t i = from; decays && !at_once && i < to; ++i) decay(w, n, i);
-    // One step does what many do: it may take the sign from zeros.
+    // One step has the effect of many here: it may turn -0 into 0.
     if (std::any_of(w, w + n, [](T x) { return x == 0; })) {
       replay(w, slots, n, to - 1, to, false);
     }
@@ -315,8 +322,8 @@ void StepHistory::replay_adam(T* w, T* const* slots, int64_t n, int64_t from, in
   T* v = slots[1];
   for (int64_t i = from; i < to; ++i) {
     const double kept = decays ? math::exp(log_kept_[to] - log_kept_[i]) : 1;
-    if ((i - from) % kBetweenLooks == kBetweenLooks - 1 &&
-        adam_of.stands(w, m, v, n, largest_rate_, kept, to - i)) {
+    if ((i - from) % kCheckInterval == kCheckInterval - 1 &&
+        adam_of.keeps_weights(w, m, v, n, largest_rate_, kept, to - i)) {
       shrink(m, n, adam_of.b1, to - i);
       shrink(v, n, adam_of.b2, to - i);
       for (; decays && i < to; ++i) decay(w, n, i);

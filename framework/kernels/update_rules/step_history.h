@@ -1,8 +1,8 @@
-// StepHistory: the steps of an optimizer, remembered for rows that missed some of them.
+// StepHistory: records the steps of an optimizer for rows that miss some of them.
 //
-// A step that moves every row of a table moves those without gradient by a rule that only depends
-// on the row and the step. Such rows may be left behind, and be given the steps that they missed
-// when somebody looks.
+// A step that updates every row of a table changes a row without gradient by a rule that depends
+// only on the row and the step. Such rows can be skipped. They catch up with the missed steps when
+// they are read.
 #pragma once
 
 #include <array>
@@ -15,58 +15,63 @@
 
 namespace keel::kernels {
 
+// How missed steps are applied.
 struct SkippedStepsOptions {
-  // Makes many steps in one (ClosedForm). If not, each of them is made as UpdateRule::update makes
-  // it, bit for bit, in less time where a step is known to change nothing.
+  // If true, applies many steps at once (ClosedForm). If false, applies each step with the bits of
+  // UpdateRule::update(), but skips work where a step is known to change nothing.
   bool closed_form = false;
 };
 
-// Thread safe but for add and expect.
+// The recorded steps of one optimizer. Const functions may run concurrently; add(), forget() and
+// expect() need exclusive access.
 class StepHistory {
  public:
-  // ValueError, beginning with `caller`, for rules whose steps need more than a row (LayerwiseRule)
-  // or that may do anything (CustomRule); with closed_form also for those without closed form.
+  // Throws ValueError, with a message that begins with `caller`, if a step of the rule needs more
+  // than one row (LayerwiseRule) or is arbitrary code (CustomRule). With `closed_form` it also
+  // throws for rules that have no closed form.
   StepHistory(const std::string& caller, std::shared_ptr<const UpdateRule> rule,
               SkippedStepsOptions options = {});
   ~StepHistory();
 
-  // The next step; `decay` times a weight is what the step takes of it first, where weights decay.
+  // Appends a step. It first subtracts `decay` times the weight from every weight that decays.
   void add(const Step& step, double decay);
-  // Steps so far; they are numbered from 0 on.
+  // The number of steps so far. Steps are numbered from 0.
   int64_t size() const { return forgotten_ + static_cast<int64_t>(records_.size()); }
-  // Drops what is known of them, where nobody has missed one.
+  // Drops the records of all steps; step numbers continue. Every row must have had all steps.
   void forget();
 
-  // Must have been called for the dtype and kind of a row before it catches up.
+  // Prepares for rows of dtype T with or without weight decay. Must be called before a row of this
+  // kind catches up.
   template <class T>
   void expect(bool decays);
 
-  // Makes steps [from, to) of a row of n elements, with gradient zero.
+  // Applies the steps [from, to) to a row of n elements, with zero gradient.
   template <class T>
   void catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64_t to, bool decays) const;
-  // Asks for the memory that rows need which have had so many steps.
+  // Prefetches the memory needed by rows that have had `had` steps.
   template <class T>
   void ask_for(int64_t had, bool decays) const;
-  // Makes all steps that rows have not had.
+  // Applies to each row all steps that it has missed.
   template <class T>
   void catch_up_rows(const RowsBehind<T>& behind, bool decays) const;
 
  private:
+  // The stored data of a step.
   struct Record {
     double learning_rate = 0, decay = 0;
     int64_t iteration = 0;
   };
-  // What is different for float32 and float64.
+  // The data that depends on the dtype (float32 or float64).
   struct Typed {
     ZeroGradientUpdate formula = {};
-    std::unique_ptr<ClosedForm> closed[2];  // without and with decay
+    std::unique_ptr<ClosedForm> closed[2];  // index 0: without decay, index 1: with decay
   };
   template <class T>
   const Typed& typed() const {
     return typed_[sizeof(T) == sizeof(double)];
   }
 
-  // In what follows steps are numbered from the first one that is known.
+  // The functions below number steps from the first recorded one.
   Step step(int64_t number) const;
   void add_to(Typed& typed, bool decays, int64_t number);
   template <class T>
@@ -85,17 +90,18 @@ class StepHistory {
 
   const std::shared_ptr<const UpdateRule> rule_;
   const SkippedStepsOptions options_;
-  const size_t slots_;               // of a row
-  std::vector<int> others_at_rest_;  // slots that need not be zero
-  const size_t shared_;              // values of a step
+  const size_t slots_;               // slots per row
+  std::vector<int> others_at_rest_;  // slots that may be nonzero in a row at rest
+  const size_t shared_;              // shared values per step
   const bool is_adam_;
   int64_t forgotten_ = 0;
   std::vector<Record> records_;
-  std::vector<double> shared_values_;   // shared_ of each step
-  std::vector<double> rates_;           // of Adam
-  std::vector<double> log_kept_ = {0};  // of weights by decay, in the steps before
-  double largest_rate_ = 0;             // of those
-  bool odd_ = false;                    // a rate is not a positive number: no formula holds
+  std::vector<double> shared_values_;   // `shared_` values per step
+  std::vector<double> rates_;           // AdamRule::alpha() of each step
+  std::vector<double> log_kept_ = {0};  // log of the decay factor of the steps before each step
+  double largest_rate_ = 0;             // maximum of rates_
+  // A recorded learning rate is negative, not finite, or 0 with Move::kForgets: no formula holds.
+  bool odd_ = false;
   std::array<Typed, 2> typed_;
 };
 

@@ -1,5 +1,4 @@
-// round_stochastically(): random bits are added below the last bit that stays, and what is below it
-// is cut off.
+// round_stochastically(): adds random bits below the last bit that is kept, then truncates.
 #include <algorithm>
 #include <cstring>
 
@@ -16,8 +15,8 @@ typedef uint16_t HalfBits __attribute__((vector_size(32)));
 
 constexpr uint32_t kInfinity = 0x7F800000U;
 
-// Of a hash with two rounds of multiplication (constants found by C. Wellons' search for small
-// bias), its second key put between them.
+// Returns random words from a hash with two rounds of multiplication (constants from C. Wellons'
+// search for low-bias hashes); the second half of the key is added between them.
 inline Bits random_words(Bits counters, uint32_t low, uint32_t high) {
   Bits x = low + counters * 0x9E3779B9U;
   x = (x ^ (x >> 16U)) * 0x7FEB352DU;
@@ -48,7 +47,8 @@ inline HalfBits narrowed(Bits bits) {
 inline HalfBits rounded(Bits bits, Bits random, BFloat16) {
   const Bits magnitude = bits & 0x7FFFFFFFU;
 #if defined(__AVX512F__)
-  // Almost never is there a number that could become infinite or that is none.
+  // Values that could round to infinity, infinities and NaN are rare; without them no checks are
+  // needed.
   if (!any_above(magnitude, 0x7F7EFFFFU)) [[likely]]
     return narrowed((bits + random) >> 16U);
 #endif
@@ -64,7 +64,7 @@ inline __m256i cut_off_halves(Bits floats) {
 }
 #endif
 
-// The Float16 beside a magnitude, on the side of 0.
+// Returns the Float16 next to a magnitude in the direction of 0.
 inline Bits cut_off(Bits magnitude) {
 #if defined(__AVX512F__)
   return std::bit_cast<Bits>(_mm512_cvtepu16_epi32(cut_off_halves(magnitude)));
@@ -79,7 +79,7 @@ inline Bits cut_off(Bits magnitude) {
 #endif
 }
 
-// Numbers below 2^-14 are steps of 2^-24 each; others drop 13 bits of theirs.
+// Numbers below 2^-14 are multiples of 2^-24; larger ones drop the low 13 bits of their fraction.
 inline HalfBits rounded(Bits bits, Bits random, Float16) {
   constexpr uint32_t kSmallestNormal = 113U << 23U;
   constexpr uint32_t kLargestFloat = kInfinity - 1;
@@ -102,7 +102,7 @@ template <class Half>
 inline void round_part(const float* from, int64_t n, Bits random, Half* to) {
   Bits bits = {};
   HalfBits out;
-  // Of a constant number of bytes where there are so many.
+  // The size is a compile-time constant for a full part, so memcpy becomes a register move.
   const auto in_and_out = [&](int64_t count) {
     std::memcpy(&bits, from, count * sizeof(float));
     out = rounded(bits, random, Half());
@@ -111,7 +111,7 @@ inline void round_part(const float* from, int64_t n, Bits random, Half* to) {
   n == kLanes ? in_and_out(kLanes) : in_and_out(n);
 }
 
-// A word has the bits of two elements, 16 apart.
+// One random word has the bits for two elements, 16 positions apart.
 template <class Half>
 void round_row(const float* from, int64_t n, uint64_t key, Half* to) {
   const auto low = static_cast<uint32_t>(key);

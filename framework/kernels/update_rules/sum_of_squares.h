@@ -1,12 +1,13 @@
-// sum_of_squares: what norms are made of.
+// sum_of_squares: the sum of squares from which norms are computed.
 #pragma once
 
 #include <cstdint>
 
 namespace keel::kernels {
 
-// Of n elements, in double: each of eight lanes sums every eighth element, then they are added in
-// order. The bits depend on where a block begins and ends, so cut blocks by the problem alone.
+// Returns the sum of squares of n elements, in double. Each of eight lanes sums every eighth
+// element; then the lanes are added in order. The bits depend on where a block begins and ends, so
+// choose blocks by the problem size alone, never by the number of workers.
 template <class T>
 double sum_of_squares(const T* values, int64_t n) {
   constexpr int64_t kLanes = 8;

@@ -17,7 +17,7 @@ using kernels::smallest_root;
 template <class T>
 void sgd(T* __restrict w, const T* __restrict g, int64_t n, double learning_rate) {
   const T lr = static_cast<T>(learning_rate);
-#pragma GCC unroll 1  // of 16 steps GCC makes one after the other, element by element
+#pragma GCC unroll 1  // GCC turns 16 unrolled steps into scalar code
   for (int64_t i = 0; i < n; ++i) w[i] -= lr * g[i];
 }
 
@@ -75,7 +75,7 @@ void adam(T* __restrict w, const T* __restrict g, T* __restrict m, T* __restrict
   }
 }
 
-// The third moment is the largest second one so far.
+// Adam with the largest second moment so far under the root.
 template <class T>
 void amsgrad(T* __restrict w, const T* __restrict g, T* __restrict m, T* __restrict v,
              T* __restrict largest, int64_t n, double alpha_, const AdamRuleOptions& o) {
@@ -94,7 +94,7 @@ void amsgrad(T* __restrict w, const T* __restrict g, T* __restrict m, T* __restr
   }
 }
 
-// The rate, corrected for the moments' start at zero.
+// The learning rate, corrected for the bias of moments that start at zero.
 double adam_alpha(const AdamRuleOptions& o, const Step& step) {
   if (!o.bias_correction) return step.learning_rate;
   const double t = static_cast<double>(step.iteration) + 1;
@@ -115,9 +115,10 @@ void update_adam(const AdamRuleOptions& o, T* w, const T* g, T* const* slots, in
   }
 }
 
-// Both forms of the linear slot in one: l' = l + x g - (a'^p - a^p) w y with x = 1, y = 1 / lr, or
-// x = lr, y = 1; bounds and denominator likewise times x and y. A denominator of 0 comes with a
-// numerator of 0 and gives weight 0, hence the smallest positive number.
+// Computes both forms of the linear slot: l' = l + x g - (a'^p - a^p) w y, with x = 1 and
+// y = 1 / lr, or x = lr and y = 1. The bounds and the denominator are multiplied by x and y
+// likewise. A denominator of 0 occurs only with a numerator of 0 and must give weight 0, hence the
+// lower bound of the smallest positive normal number.
 template <bool kSquareRoot, bool kShrinks, class T>
 void ftrl(T* __restrict w, const T* __restrict g, T* __restrict a, T* __restrict l, int64_t n,
           double learning_rate, const FtrlRuleOptions& o) {

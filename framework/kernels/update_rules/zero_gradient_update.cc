@@ -12,6 +12,7 @@ namespace {
 using Move = ZeroGradientUpdate::Move;
 using Pace = ZeroGradientUpdate::Pace;
 
+// Rounds to the precision in which the rule computes.
 template <class T>
 double rounded(double x) {
   return static_cast<double>(static_cast<T>(x));
@@ -25,7 +26,7 @@ std::function<Pace(const Step&)> ones() {
   return [](const Step&) { return Pace{.rate = 1}; };
 }
 
-// The values follow a momentum that shrinks.
+// The weights follow a momentum that shrinks geometrically.
 ZeroGradientUpdate coasting(double momentum, double factor, std::function<Pace(const Step&)> pace) {
   return {.move = Move::kFollows,
           .shrinking = {{0, momentum}},
@@ -77,6 +78,8 @@ ZeroGradientUpdate of(const AdamRule& rule) {
   return out;
 }
 
+// With zero gradient both slots keep their values, and w is computed from the slots alone. With
+// l2_shrinkage w also changes the linear slot.
 template <class T>
 ZeroGradientUpdate of(const FtrlRule& rule) {
   return {.move = rule.options.l2_shrinkage == 0 ? Move::kForgets : Move::kUnknown, .spread = 0};
@@ -100,6 +103,7 @@ ZeroGradientUpdate of(const KerasRMSpropRule& rule) {
   return out;
 }
 
+// The rule computes ms += (1 - rho) (0 - ms) with 1 - rho rounded to T, hence this factor of ms.
 template <class T>
 ZeroGradientUpdate of(const RMSPropRule& rule) {
   return {.move = Move::kFollows,
@@ -145,7 +149,7 @@ template <class T>
 ZeroGradientUpdate of(const NadamRule& rule) {
   ZeroGradientUpdate out = moments<T>(rule.options);
   out.root = true;
-  // x m / (sqrt(v / c) + epsilon), times sqrt(c) in both parts.
+  // x m / (sqrt(v / c) + epsilon), with numerator and denominator multiplied by sqrt(c).
   out.pace = [rule = NadamRule(rule.options)](const Step& step) {
     const double scale = std::sqrt(rounded<T>(1 - math::pow(rule.options.beta_2, count_of(step))));
     return Pace{.rate = rounded<T>(rule.rate_of_momentum(step)) * scale, .scale = scale};
@@ -160,7 +164,7 @@ ZeroGradientUpdate of(const LionRule& rule) {
           .rests = true,
           .zero_at_rest = {0},
           .m = 0,
-          // In this format a product by more than a half does not round the last bit away.
+          // With T's rounding, a product with a factor above 1/2 never rounds the last bit away.
           .signs_stay = rule.beta_1 > 0.5 && rule.beta_2 > 0.5,
           .pace = rates<T>()};
 }
@@ -170,7 +174,7 @@ ZeroGradientUpdate of(const EngineRule& rule) {
   return zero_gradient_update<T>(*rule.base);
 }
 
-// As the first of the classes that the rule is of.
+// Returns the formula of the first class in `Rules` that the rule is an instance of.
 template <class T, class... Rules>
 ZeroGradientUpdate as_one_of(const UpdateRule& rule) {
   ZeroGradientUpdate out;

@@ -1,4 +1,4 @@
-// ZeroGradientUpdate: what a step does to an element whose gradient is zero, as a formula.
+// ZeroGradientUpdate: a formula for the effect of a step on an element whose gradient is zero.
 #pragma once
 
 #include <functional>
@@ -8,20 +8,20 @@
 
 namespace keel::kernels {
 
-// A step first shrinks slots, then moves the weight w by what they are then. All of it is said of
-// finite numbers, which steps leave finite.
+// A step first scales slots, then changes the weight w by the scaled slots. The formulas hold for
+// finite numbers; steps keep finite numbers finite.
 struct ZeroGradientUpdate {
   enum class Move {
-    kStays,    // not at all
-    kFollows,  // w -= rate factor m, over (sqrt(still) + epsilon) if there is a slot `still`,
-               // which is raised to `spread` before
+    kStays,    // w does not change
+    kFollows,  // w -= rate factor m; divided by (sqrt(still) + epsilon) if `still` is set, after
+               // still = max(still, spread)
     kDivides,  // w -= rate m / (root(spread) + scale epsilon)
     kSigns,    // w -= rate sign(m)
-    kForgets,  // to a value that neither w nor earlier steps count in; slots stay, of which
-               // `spread` is positive
-    kUnknown,  // there is no formula
+    kForgets,  // w becomes independent of its old value and of earlier steps; slots do not change,
+               // and `spread` must be positive
+    kUnknown,  // no formula
   };
-  // slot *= factor.
+  // A slot that each step multiplies by a factor.
   struct Shrinking {
     int slot;
     double factor;
@@ -29,25 +29,26 @@ struct ZeroGradientUpdate {
 
   Move move = Move::kUnknown;
   std::vector<Shrinking> shrinking = {};
-  // A row whose slots of these numbers are all zero is what a step makes of it; the others stand
-  // under a root.
+  // If `rests` is true, a step does not change a row whose slots listed in zero_at_rest are all
+  // zero, apart from weight decay. The other slots are only used under a square root.
   bool rests = false;
   std::vector<int> zero_at_rest = {};
 
-  int m = -1, spread = -1, still = -1;  // slots
-  bool root = false;                    // sqrt(spread), else spread itself
+  int m = -1, spread = -1, still = -1;  // slot numbers; -1: none
+  bool root = false;                    // root(spread) is sqrt(spread) if true, else spread itself
   double factor = 1, epsilon = 0;
-  bool signs_stay = false;  // a slot m that is not 0 does not become 0
-  // Of a step: what the rule makes of its rate.
+  bool signs_stay = false;  // scaling never rounds a nonzero slot m to 0
+  // The step-dependent values: the rate, and the scale of epsilon.
   struct Pace {
     double rate = 0, scale = 1;
   };
   std::function<Pace(const Step&)> pace = {};
 
-  double factor_of(int slot) const;  // 1 if it does not shrink
+  double factor_of(int slot) const;  // factor of a slot per step; 1 if it does not shrink
 };
 
-// The numbers are those that the rule computes with in elements of type T.
+// Returns the formula of a rule. Its numbers are rounded to T, as the rule rounds them when it
+// updates elements of type T. The move is kUnknown for rules without a formula.
 template <class T>
 ZeroGradientUpdate zero_gradient_update(const UpdateRule& rule);
 

@@ -22,7 +22,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 template <class Half>
 constexpr bool kIsFloat16 = std::is_same_v<Half, Float16>;
-// Bits of the fraction, exponent of the smallest normal number, largest number.
+// The number of fraction bits, the exponent of the smallest normal number, and the largest number.
 template <class Half>
 constexpr int kFraction = kIsFloat16<Half> ? 10 : 7;
 template <class Half>
@@ -45,7 +45,7 @@ float nearest(float x) {
   return value_of<Half>(half.bits);
 }
 
-// By the definition: multiples of a power of two that the exponent says.
+// The spacing of the format's values at x, by the definition: a power of two given by the exponent.
 template <class Half>
 double step_at(double x) {
   const int exponent = std::max(std::ilogb(x), kSmallest<Half>);
@@ -130,8 +130,9 @@ TYPED_TEST(HalfTest, FiniteNumbersStayFiniteAndTheOthersStayWhatTheyAre) {
 }
 
 TYPED_TEST(HalfTest, DrawsAreOneOfTheTwoValuesBesideAndRightInTheMean) {
-  // Of n draws of a number p of a step above a value, k rise: k has mean n p and variance
-  // n p (1 - p). Five deviations are left by chance in one of two million.
+  // x lies the fraction p of a step above `below`. The number of draws that round up has mean n p
+  // and variance n p (1 - p). A difference of more than five standard deviations occurs by chance
+  // once in two million.
   constexpr int kDraws = 20000;
   for (const double at : {1.0, -1.75, 3.0 * 0x1p-10, 0x1p-15, -3.0 * 0x1p-22}) {
     const double step = step_at<TypeParam>(at);
@@ -153,7 +154,7 @@ TYPED_TEST(HalfTest, DrawsAreOneOfTheTwoValuesBesideAndRightInTheMean) {
 }
 
 TYPED_TEST(HalfTest, ElementsOfARowAndKeysThatFollowEachOtherDrawAlone) {
-  // Two elements both rise in p^2 of the cases if they have nothing to do with each other.
+  // If the draws of two elements are independent, both round up with probability p^2.
   constexpr int kKeys = 400, kDim = 64;
   const double p = 0.25;
   const std::vector<float> row(kDim, static_cast<float>(1 + p * step_at<TypeParam>(1)));
@@ -170,7 +171,7 @@ TYPED_TEST(HalfTest, ElementsOfARowAndKeysThatFollowEachOtherDrawAlone) {
       after += rises[k][i] && rises[k + 1][i] ? 1 : 0;
     }
   }
-  // Pairs overlap, which at most doubles the variance and a bit: (p^2 - p^4) + 2 (p^3 - p^4).
+  // The pairs overlap, which raises the variance per pair to (p^2 - p^4) + 2 (p^3 - p^4).
   const double variance = (p * p - std::pow(p, 4)) + 2 * (std::pow(p, 3) - std::pow(p, 4));
   EXPECT_NEAR(beside, n * p * p, 5 * std::sqrt(n * variance));
   EXPECT_NEAR(after, n * p * p, 5 * std::sqrt(n * variance));

@@ -1,4 +1,4 @@
-// Operands of kernels.
+// random_values: random operands for the tests of kernels.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace keel::testing_support {
 
-// Of the normal distribution.
+// Returns `size` values of the standard normal distribution.
 template <class T = float>
 std::vector<T> random_values(int64_t size, uint32_t seed) {
   std::mt19937 random(seed);

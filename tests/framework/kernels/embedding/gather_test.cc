@@ -40,7 +40,7 @@ TEST(GatherTest, SumsRowsOfEachSample) {
   expect_pooled(kIds, kSplits, kWeights, Combiner::kSum, {22, 24.5, 8, 12, 0, 0, 3.5, 3.75});
 }
 
-// With what belongs to each row after it.
+// Tables may have other data after each row.
 TEST(GatherTest, RowsMayBeApart) {
   const Bags bags = {.ids = kIds.data(),
                      .splits = kSplits.data(),
@@ -140,7 +140,7 @@ Problem random_problem(int64_t samples, int64_t rows, int64_t dim) {
   return out;
 }
 
-// The loop of the header, element by element.
+// The formula of gather.h as a plain loop over elements.
 std::vector<float> naive(const Problem& problem, int64_t dim, bool weighted) {
   std::vector<float> out;
   for (size_t s = 0; s + 1 < problem.splits.size(); ++s) {

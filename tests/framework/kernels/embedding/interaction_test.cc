@@ -9,7 +9,7 @@
 
 namespace keel::kernels::interaction_test {
 
-// Features [batch, dim] each, in arrays of their own or side by side.
+// Features of shape [batch, dim], in separate arrays or side by side.
 template <class T>
 struct Features {
   Features(const FeaturePairs& pairs, int64_t batch, bool stacked, uint64_t seed)

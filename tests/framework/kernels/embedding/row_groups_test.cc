@@ -10,7 +10,7 @@
 
 namespace keel::kernels::row_groups_test {
 
-// Positions of bags of 0 to 3 ids, with the splits of a slice: they begin at `offset`.
+// Bags of 0 to 3 ids. The splits are those of a slice: they begin at `offset`.
 struct Feature {
   std::vector<int64_t> ids, splits;
   Bags bags() const {
@@ -33,7 +33,7 @@ Feature random_feature(int64_t rows, int64_t samples, int64_t offset, uint64_t s
   return out;
 }
 
-// Sources of each row, in the order of their positions.
+// Returns the sources of each row, in the order of their positions.
 std::map<int64_t, std::vector<int64_t>> sources_of(const std::vector<Bags>& parts,
                                                    bool by_position) {
   std::map<int64_t, std::vector<int64_t>> out;
@@ -64,7 +64,7 @@ void expect_groups(const RowGroups& groups, const std::vector<Bags>& parts, bool
 }
 
 TEST(RowGroupsTest, SortsSourcesByRowWhateverTheSizes) {
-  RowGroups groups;  // one for all: it keeps its memory
+  RowGroups groups;  // reused in all cases, because it keeps its memory
   uint64_t seed = 1;
   for (const int64_t samples : {0, 1, 40, 700, 6000}) {
     for (const int64_t rows : {int64_t{1}, int64_t{2}, int64_t{50}, int64_t{1500}, int64_t{20000},

@@ -20,7 +20,8 @@ namespace keel::kernels::gemm_bf16_test {
 using testing_support::nearest_bfloat16;
 using testing_support::random_values;
 
-// gemm_bf16 at both precisions, and what it does on processors without instructions for bfloat16.
+// gemm_bf16 at both precisions, and its implementation for processors without bfloat16
+// instructions.
 struct Way {
   const char* name;
   void (*multiply)(const internal::Product&);
@@ -128,7 +129,7 @@ TEST_P(GemmBf16Test, BiasAndReluComeLast) {
 }
 
 TEST_P(GemmBf16Test, RoundsToTheNearestAndTiesToEven) {
-  // Beside 1 = 0x3F80: 1 + 2^-7.
+  // The next bfloat16 after 1 = 0x3F80 is 1 + 2^-7.
   const float step = 0x1p-7F;
   const std::vector<float> x = {1 + step / 2,  1 + 1.5F * step, 1 + 0.49F * step, 1 + 0.51F * step,
                                 -1 - step / 2, 16777216.0F,     0x1.FEFFFEp+127F};
@@ -144,7 +145,7 @@ TEST_P(GemmBf16Test, RoundsToTheNearestAndTiesToEven) {
 
 TEST_P(GemmBf16Test, InfinitiesAndNanStayWhatTheyAre) {
   const float infinity = std::numeric_limits<float>::infinity();
-  // A NaN whose fraction is in the bits that rounding cuts off.
+  // A NaN whose only fraction bit is among those that rounding drops.
   const float low_nan = std::bit_cast<float>(0x7F800001U);
   const std::vector<float> x = {infinity, -infinity, low_nan, std::numeric_limits<float>::max()};
   const float one = 1;
@@ -153,10 +154,10 @@ TEST_P(GemmBf16Test, InfinitiesAndNanStayWhatTheyAre) {
   EXPECT_EQ(y[0], infinity);
   EXPECT_EQ(y[1], -infinity);
   EXPECT_TRUE(std::isnan(y[2]));
-  EXPECT_EQ(y[3], infinity);  // the nearest: the largest bfloat16 is a whole step away
+  EXPECT_EQ(y[3], infinity);  // infinity is nearest: the largest bfloat16 is a whole step away
 }
 
-// The sum of x[p] y[p] in the order that the header says.
+// Returns the sum of x[p] y[p] in the order that gemm_bf16.h documents.
 float sum_in_order(const float* x, const float* y, int64_t k, bool in_tiles) {
   float sum = 0;
   if (in_tiles) {
@@ -229,7 +230,7 @@ TEST_P(GemmBf16Test, BitsDependNeitherOnWorkersNorOnTheNumberOfRows) {
   }
 }
 
-// Subnormal operands, products and sums, infinities and NaN among them.
+// The operands include subnormal numbers, products and sums, infinities and NaN.
 TEST(GemmBf16PortabilityTest, EveryProcessorGivesTheSameBits) {
   const auto bits_of = [](const std::vector<float>& values) {
     std::vector<uint32_t> bits;

@@ -64,7 +64,7 @@ TEST(GemmTest, ProductsOfDoubleAgreeWithEigen) {
   }
 }
 
-// The order of the sums is part of the contract: the bits are those of any machine.
+// The order of the sums is part of the contract: the bits are the same on every machine.
 #if defined(__FMA__) || defined(__aarch64__)
 TEST(GemmTest, SumsOfDoubleAreChainsOfFusedMultiplyAdds) {
   constexpr int64_t m = 9, n = 21, k = 50;

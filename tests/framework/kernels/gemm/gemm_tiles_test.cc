@@ -1,4 +1,4 @@
-// Products of float32 in tile registers, as MatmulPrecision::kHigh makes them.
+// Products of float32 in tile registers, at MatmulPrecision::kHigh.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -66,7 +66,7 @@ struct Operands {
   std::vector<float> a, b;
 };
 
-// Within what is left out of a product and what a float cannot hold of the sums.
+// The tolerance covers the omitted products of parts and the rounding of float sums.
 void expect_near(const Operands& x, const std::vector<float>& c,
                  const GemmEpilogue& epilogue = {}) {
   for (int64_t i = 0; i < x.m; ++i) {
@@ -108,7 +108,7 @@ TEST(GemmTilesTest, IsNearerToTheExactSumsThanFloatsHoldTheirTerms) {
       squares += (c[i * x.n + j] - sum) * (c[i * x.n + j] - sum);
     }
   }
-  // Terms are of size one: a sum of 1000 is some 32, and has a last place of 2e-6 to 4e-6.
+  // Terms have magnitude one: a sum of 1000 has magnitude 32 and a last place of 2e-6 to 4e-6.
   EXPECT_LT(std::sqrt(squares / static_cast<double>(c.size())), 2e-5);
 }
 
@@ -135,7 +135,7 @@ TEST(GemmTilesTest, OnlyWhoAsksGetsItAndSmallProductsStayWhatTheyAre) {
 
 #if KEEL_AVX512
 
-// What follows asks for tiles whatever the sizes.
+// Tests that call the tile implementation directly, whatever the size of the operands.
 class GemmInTilesTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -173,8 +173,8 @@ std::array<float, 3> parts_of(float x) {
   return {first, second, x - first - second};
 }
 
-// Of every 32 terms the products of parts one after the other, each as a sum of those of even
-// numbers and one of those of odd ones.
+// For every 32 terms, the products of parts are added one after the other. Each is the sum of the
+// terms with even numbers plus the sum of the terms with odd numbers.
 float sum_in_order(const Operands& x, int64_t i, int64_t j) {
   constexpr std::array<std::array<int, 2>, 6> kProducts = {
       {{2, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 2}, {0, 0}}};

@@ -37,7 +37,7 @@ TEST(PackedGemm, HasTheBitsOfGemmForAnyNumberOfRowsAndColumns) {
   }
 }
 
-// Zeros are left out where that is seen by nobody.
+// Zero factors are skipped only where the result does not change.
 TEST(PackedGemm, HasTheBitsOfGemmWhereFactorsAreZero) {
   const float inf = std::numeric_limits<float>::infinity();
   for (int64_t n : {2, 64, 130, 256}) {

@@ -26,7 +26,7 @@ Rules all_rules(double epsilon = 1e-7) {
   return out;
 }
 
-// A variable that a rule trains.
+// A variable, its slots and the shared slots, updated by a rule.
 template <class T>
 struct State {
   State(const UpdateRule& rule_, std::vector<T> start) : rule(rule_), value(std::move(start)) {
@@ -127,7 +127,7 @@ TEST(DenseUpdateRulesTest, LambStepsInProportionToTheNorm) {
   const LambRule rule({.epsilon = 0});
   State<double> state(rule, {3, -4});
   state.step({100, 0.001}, 0.1);
-  // A first direction is the sign.
+  // In the first step the direction is the sign of the gradient.
   EXPECT_NEAR(state.value[0], 3 - 0.1 * 5 / std::sqrt(2), 1e-9);
   EXPECT_NEAR(state.value[1], -4 - 0.1 * 5 / std::sqrt(2), 1e-9);
 }

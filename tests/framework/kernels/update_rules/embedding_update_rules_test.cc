@@ -36,7 +36,7 @@ void expect_near(const std::vector<double>& actual, const std::vector<double>& e
   for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-14) << i;
 }
 
-// Every rule of the header, the custom one left out.
+// Every rule of embedding_update_rules.h except CustomRule.
 std::vector<std::shared_ptr<const UpdateRule>> all_rules() {
   return {std::make_shared<AdagradMomentumRule>(AdagradMomentumRuleOptions{.momentum = 0.9}),
           std::make_shared<AdagradMomentumRule>(AdagradMomentumRuleOptions{
@@ -119,7 +119,7 @@ TEST(EmbeddingUpdateRulesTest, ZeroGradientsOnZeroSlotsGiveNumbers) {
   }
 }
 
-// Vector loops and their tails: each element alone gives the bits it gives among others.
+// Covers vector loops and their tails: an element alone gets the same bits as among others.
 TEST(EmbeddingUpdateRulesTest, AnElementsBitsDoNotDependOnItsNeighbours) {
   std::vector<float> start, gradient;
   for (int i = 0; i < 37; ++i) {

@@ -36,7 +36,7 @@ std::vector<Named> all_rules() {
       named<AdamRule>("adam", AdamRuleOptions{}),
       named<AdamRule>("adam with a large epsilon", AdamRuleOptions{.epsilon = 0.1}),
       named<AdamRule>("adam without epsilon", AdamRuleOptions{.epsilon = 0}),
-      // Moments whose quotient grows.
+      // m / sqrt(v) grows from step to step.
       named<AdamRule>("adam of other moments", AdamRuleOptions{.beta_1 = 0.95, .beta_2 = 0.8}),
       named<AdamRule>("adam without correction", AdamRuleOptions{.bias_correction = false}),
       named<AdamRule>("amsgrad", AdamRuleOptions{.amsgrad = true}),
@@ -66,7 +66,7 @@ std::vector<Named> all_rules() {
   return out;
 }
 
-// A row that is stepped.
+// A row and its slots, updated by a rule.
 template <class T>
 struct Row {
   Row(const UpdateRule& rule, int64_t dim) : value(dim) {
@@ -99,12 +99,12 @@ struct RunOptions {
   double weight_decay = 0;
   int64_t steps = 200;
   int64_t dim = 5;
-  // Steps with a gradient, beside the first ten and the last.
+  // Steps with a gradient, in addition to the first ten and the last one.
   std::vector<int64_t> with_gradient = {11, 12, 40, 41, 46, 120, 190};
 };
 
-// Calls look(lazy, dense) after each step with a gradient, of which one row made all steps and the
-// other had those before made up for.
+// Calls look(lazy, dense) after each step with a gradient. The dense row has made all steps; the
+// lazy row has caught up with the steps without gradient.
 template <class T, class Look>
 void run(const UpdateRule& rule, const Rule& shared_rule, const RunOptions& o, const Look& look) {
   StepHistory skipped("Test", shared_rule, {.closed_form = o.closed_form});
@@ -166,7 +166,7 @@ TEST(SkippedStepsTest, ReplayGivesTheBitsWhereWeightsHaveLongStoodStill) {
   }
 }
 
-// Largest distance, in relation to the largest element.
+// Returns the largest difference relative to the largest element of b.
 template <class T>
 double distance(const std::vector<T>& a, const std::vector<T>& b) {
   double most = 0, off = 0;
@@ -223,7 +223,7 @@ void expect_nearer_than_steps(const Named& n) {
   EXPECT_LE(of_formulas, of_steps + 1e-6) << n.name;
 }
 
-// Steps in float32 round each time; the formulas round once.
+// Single steps in float32 round in each step; the formulas round once.
 TEST(SkippedStepsTest, TheClosedFormOfFloatsIsNearerToTheDefinitionThanTheirSteps) {
   const std::vector<Named> all = all_rules();
   for (size_t i = 0; i < all.size() / 2; ++i) {
@@ -277,7 +277,7 @@ TEST(SkippedStepsTest, WhatDoesNotEndStaysSo) {
     EXPECT_TRUE(std::isnan(m[0]));
     EXPECT_LT(w[1], 1);
   }
-  // A rate of NaN is everyone's, a decay of more than the weight is no logarithm.
+  // A NaN learning rate makes every row NaN. A decay of more than 1 has no logarithm.
   for (const bool closed_form : {false, true}) {
     StepHistory skipped("Test", rule, {.closed_form = closed_form});
     skipped.expect<float>(true);
@@ -294,7 +294,7 @@ TEST(SkippedStepsTest, WhatDoesNotEndStaysSo) {
 
 std::string refusal(const Rule& rule, bool closed_form) {
   try {
-    const StepHistory made("Who", rule, {.closed_form = closed_form});
+    const StepHistory made("Test", rule, {.closed_form = closed_form});
   } catch (const ValueError& error) {
     return error.what();
   }
@@ -303,7 +303,7 @@ std::string refusal(const Rule& rule, bool closed_form) {
 
 TEST(SkippedStepsTest, RefusesRulesThatItCannotMakeUpFor) {
   const Rule lamb = std::make_shared<LambRule>(MomentRuleOptions{});
-  EXPECT_NE(refusal(lamb, false).find("Who: lazy_rows needs"), std::string::npos);
+  EXPECT_NE(refusal(lamb, false).find("Test: lazy_rows needs"), std::string::npos);
   const Rule custom = std::make_shared<CustomRule>(CustomComputation(), std::vector<std::string>{});
   EXPECT_NE(refusal(custom, false).find("custom computation"), std::string::npos);
   const Rule endless = std::make_shared<SGDRule>(1.0);

@@ -7,7 +7,7 @@
 
 namespace keel::update_rule_test {
 
-// Four weights and five gradients of each; what Keras 3 makes of them is in the tests below.
+// Four weights and five gradients for each. The tests below contain Keras 3's results.
 const std::vector<float> kStart = {0.44161215F, -1.3445414F, 1.1079614F, 0.41317615F};
 const std::vector<std::vector<float>> kGradients = {
     {0.7648206F, -1.134243F, -0.11082502F, -1.7745333F},
@@ -155,7 +155,7 @@ TEST(UpdateRuleTest, AdagradLeavesAZeroGradientWhereItIsEvenOnAZeroAccumulator) 
   EXPECT_FALSE(rule.moves_without_gradient());
   EXPECT_EQ(run<float>(rule, kRow, {{0, 0}}, 0.1).value, kRow);
   EXPECT_EQ(run<double>(rule, {3.0}, {{0.0}}, 0.1).value[0], 3.0);
-  // The first step on a zero accumulator has length learning_rate, however small the gradient.
+  // The first step on a zero accumulator has length learning_rate, even for a tiny gradient.
   expect_close(run<float>(rule, {0.0F}, {{1e-15F}}, 0.1).value, {-0.1}, 1e-6);
 }
 
@@ -167,7 +167,7 @@ TEST(UpdateRuleTest, AdamOfAnEngineHasNoBiasCorrection) {
   expect_close(second.value, {0.2876339, -0.3937827}, 1e-5);
   expect_close(second.slots[0], {0.056, 0.042}, 1e-6);
   EXPECT_NEAR(second.slots[1][0], 0.0001998, 1e-7);
-  // A row named with a zero gradient still moves by its momentum.
+  // A row with an explicit zero gradient still moves by its momentum.
   expect_close(run<float>(rule, kRow, {kFirst, {0, 0}}, 0.1).value, {0.3990248, 0.1009752}, 1e-5);
 }
 
@@ -243,7 +243,7 @@ TEST(UpdateRuleTest, SlotsCarryTheirNamesAndInitialValues) {
   EXPECT_EQ(ftrl.at(1).name, "linear");
 }
 
-// Vector loops and their tails: each element alone gives the bits it gives among others.
+// Covers vector loops and their tails: an element alone gets the same bits as among others.
 TEST(UpdateRuleTest, AnElementsBitsDoNotDependOnItsNeighbours) {
   const SGDRule sgd;
   const SGDRule nesterov(0.9, true);
