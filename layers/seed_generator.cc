@@ -5,7 +5,7 @@
 namespace keel {
 namespace {
 
-constexpr int kReplicaBits = 46;  // 2^46 numbers for each replica
+constexpr int kReplicaBits = 46;  // each replica has 2^46 numbers per call
 
 }  // namespace
 
