@@ -1,4 +1,4 @@
-// Losses of numbers. Means are over the last axis; labels and predictions have one shape.
+// Regression losses. Means are over the last axis. Labels and predictions have the same shape.
 #pragma once
 
 #include <keel/layers/losses/loss.h>
@@ -11,7 +11,7 @@ struct MeanSquaredErrorLossOptions {
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// mean of (y_true - y_pred)^2
+// The mean of (y_true - y_pred)^2.
 class MeanSquaredErrorLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "MeanSquaredError";
@@ -31,7 +31,7 @@ struct MeanAbsoluteErrorLossOptions {
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// mean of |y_true - y_pred|
+// The mean of |y_true - y_pred|.
 class MeanAbsoluteErrorLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "MeanAbsoluteError";
@@ -51,7 +51,7 @@ struct MeanAbsolutePercentageErrorLossOptions {
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// 100 times the mean of |y_true - y_pred| / max(|y_true|, 1e-7)
+// 100 times the mean of |y_true - y_pred| / max(|y_true|, 1e-7).
 class MeanAbsolutePercentageErrorLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "MeanAbsolutePercentageError";
@@ -71,7 +71,7 @@ struct MeanSquaredLogarithmicErrorLossOptions {
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// mean of (log(1 + y_true) - log(1 + y_pred))^2, both at least 1e-7 first
+// The mean of (log(1 + y_true) - log(1 + y_pred))^2, with both raised to at least 1e-7 first.
 class MeanSquaredLogarithmicErrorLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "MeanSquaredLogarithmicError";
@@ -96,12 +96,13 @@ struct HuberLossOptions {
   }
 };
 
-// mean of e^2 / 2 where |e| <= delta, else of delta (|e| - delta / 2), for e = y_true - y_pred
+// With e = y_true - y_pred, the mean of e^2 / 2 where |e| <= delta, and of delta (|e| - delta / 2)
+// elsewhere.
 class HuberLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "Huber";
   using Options = HuberLossOptions;
-  explicit HuberLoss(Options options);  // ValueError unless delta > 0
+  explicit HuberLoss(Options options);  // Throws ValueError unless delta > 0.
   Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
   Config get_config() const override { return to_config(options_); }
 
@@ -115,7 +116,7 @@ struct LogCoshLossOptions {
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// mean of log(cosh(y_pred - y_true))
+// The mean of log(cosh(y_pred - y_true)).
 class LogCoshLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "LogCosh";
@@ -137,7 +138,7 @@ using MeanSquaredLogarithmicError = Handle<MeanSquaredLogarithmicErrorLoss>;
 using Huber = Handle<HuberLoss>;
 using LogCosh = Handle<LogCoshLoss>;
 
-// Per sample, of labels that fit as fit_labels() says.
+// Return the loss of each sample. Labels and predictions must satisfy fit_labels().
 Tensor mean_squared_error(const Tensor& y_true, const Tensor& y_pred);
 Tensor mean_absolute_error(const Tensor& y_true, const Tensor& y_pred);
 Tensor mean_absolute_percentage_error(const Tensor& y_true, const Tensor& y_pred);
