@@ -1,4 +1,4 @@
-// How labels and predictions of a sample go together.
+// Correlation of the labels and predictions of a sample.
 #pragma once
 
 #include <keel/layers/metrics/mean.h>
@@ -8,7 +8,7 @@ namespace keel {
 struct PearsonCorrelationMetricOptions {
   std::string name = "pearson_correlation";
   DType dtype = DType::kFloat32;
-  int axis = -1;
+  int axis = -1;  // axis of a sample's elements
 
   static void fields(auto& self, auto&& field) {
     metric_fields(self, field);
@@ -16,8 +16,8 @@ struct PearsonCorrelationMetricOptions {
   }
 };
 
-// Of labels and predictions along `axis`, a sample each: the mean of the product of both, shifted
-// to mean 0 and scaled to variance 1.
+// Pearson correlation: the mean of the product of labels and predictions, after both are
+// standardized to mean 0 and variance 1. A sample consists of the elements along `axis`.
 class PearsonCorrelationMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "PearsonCorrelation";
@@ -35,7 +35,7 @@ class PearsonCorrelationMetric final : public MeanOfSamples {
 struct ConcordanceCorrelationMetricOptions {
   std::string name = "concordance_correlation";
   DType dtype = DType::kFloat32;
-  int axis = -1;
+  int axis = -1;  // axis of a sample's elements
 
   static void fields(auto& self, auto&& field) {
     metric_fields(self, field);
@@ -43,7 +43,8 @@ struct ConcordanceCorrelationMetricOptions {
   }
 };
 
-// Twice the covariance, divided by both variances and the squared distance of the means.
+// Concordance correlation: twice the covariance, divided by the sum of both variances and the
+// squared difference of the means.
 class ConcordanceCorrelationMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "ConcordanceCorrelation";

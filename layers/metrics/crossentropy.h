@@ -1,4 +1,4 @@
-// Means over samples of the cross entropies of these names.
+// Cross-entropy metrics: means over samples of the losses with the same names.
 #pragma once
 
 #include <optional>
@@ -78,7 +78,7 @@ struct SparseCategoricalCrossentropyMetricOptions {
   }
 };
 
-// Ignored samples count as 0, or, where there are sample weights, not at all.
+// Ignored samples count as 0 if there are no sample weights, and are excluded if there are.
 class SparseCategoricalCrossentropyMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "SparseCategoricalCrossentropy";
@@ -100,7 +100,7 @@ struct AutoCrossentropyMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// What "crossentropy" means in compile(), as AutoCrossentropyLoss has it.
+// The metric that "crossentropy" selects in compile(), with the rules of AutoCrossentropyLoss.
 class AutoCrossentropyMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "AutoCrossentropy";

@@ -1,4 +1,4 @@
-// Means over samples of the hinge losses of these names.
+// Hinge metrics: means over samples of the losses with the same names.
 #pragma once
 
 #include <keel/layers/metrics/mean.h>

@@ -1,4 +1,4 @@
-// Metrics that are a mean over samples, weighted by sample weights; and the sum.
+// Metrics that are a mean over samples, weighted by sample weights, and the weighted sum.
 #pragma once
 
 #include <keel/layers/losses/loss.h>
@@ -6,17 +6,18 @@
 
 namespace keel {
 
-// State: the weighted sum of the values, and the sum of their weights.
+// Base class of means over samples. The state holds the weighted sum of the values and the sum of
+// their weights.
 class MeanOfSamples : public Metric {
  protected:
   template <class Options>
   MeanOfSamples(const char* class_name, const Options& options) : Metric(class_name, options, 2) {}
 
-  // A value of each sample, float32 [batch, ...]. Where there are weights, those that the result's
-  // mask leaves out do not count.
+  // Returns the value of each sample, float32 [batch, ...]. If there are sample weights, values
+  // that the result's mask excludes do not count.
   virtual Tensor values(const MetricBatch& batch) const = 0;
   void accumulate(const MetricBatch& batch, std::span<double> state) const final;
-  Tensor compute(std::span<const double> state) const override;  // 0 without samples
+  Tensor compute(std::span<const double> state) const override;  // returns 0 without samples
   bool uses_mask() const override { return true; }
 };
 
@@ -26,7 +27,7 @@ struct MeanMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The mean of values that have no labels. In a model it is the mean prediction.
+// The mean of values without labels. In a model it is the mean prediction.
 class MeanMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "Mean";
@@ -34,6 +35,7 @@ class MeanMetric final : public MeanOfSamples {
   explicit MeanMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   using Metric::update_state;
+  // Adds a batch of values without labels.
   void update_state(const Tensor& values) { Metric::update_state(values, values); }
   Config get_config() const override { return to_config(options_); }
 
@@ -48,7 +50,7 @@ struct SumMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The weighted sum of values that have no labels.
+// The weighted sum of values without labels.
 class SumMetric final : public Metric {
  public:
   static constexpr char kClassName[] = "Sum";
@@ -56,6 +58,7 @@ class SumMetric final : public Metric {
   explicit SumMetric(Options options)
       : Metric(kClassName, options, 1), options_(std::move(options)) {}
   using Metric::update_state;
+  // Adds a batch of values without labels.
   void update_state(const Tensor& values) { Metric::update_state(values, values); }
   Config get_config() const override { return to_config(options_); }
 
@@ -66,17 +69,17 @@ class SumMetric final : public Metric {
 };
 
 struct MeanMetricWrapperMetricOptions {
-  std::string name = {};  // empty: the loss's
+  std::string name = {};  // empty: the name of the loss
   DType dtype = DType::kFloat32;
-  LossArgument fn = {};  // required; its reduction does not matter
+  LossArgument fn = {};  // required; its reduction is ignored
 };
 
-// The mean over samples of any loss.
+// The mean over samples of an arbitrary loss.
 class MeanMetricWrapperMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "MeanMetricWrapper";
   using Options = MeanMetricWrapperMetricOptions;
-  explicit MeanMetricWrapperMetric(Options options);  // ValueError without fn
+  explicit MeanMetricWrapperMetric(Options options);  // Throws ValueError if fn is missing.
   Config get_config() const override;
 
  private:

@@ -1,4 +1,4 @@
-// Means over samples of the losses of distributions of these names.
+// Metrics of probability distributions: means over samples of the losses with the same names.
 #pragma once
 
 #include <keel/layers/metrics/mean.h>

@@ -1,4 +1,4 @@
-// Metrics of predicted numbers: means over samples of the losses of these names.
+// Regression metrics: means over samples of the losses with the same names.
 #pragma once
 
 #include <keel/layers/metrics/mean.h>
@@ -31,7 +31,7 @@ struct RootMeanSquaredErrorMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The square root of the mean over all batches.
+// The square root of the mean squared error over all batches.
 class RootMeanSquaredErrorMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "RootMeanSquaredError";
@@ -42,7 +42,7 @@ class RootMeanSquaredErrorMetric final : public MeanOfSamples {
   Direction direction() const override { return Direction::kDown; }
 
  private:
-  bool uses_mask() const override { return false; }  // as in Keras
+  bool uses_mask() const override { return false; }  // like Keras
   Tensor values(const MetricBatch& batch) const override;
   Tensor compute(std::span<const double> state) const override;
   const Options options_;
@@ -131,7 +131,7 @@ class LogCoshErrorMetric final : public MeanOfSamples {
 struct CosineSimilarityMetricOptions {
   std::string name = "cosine_similarity";
   DType dtype = DType::kFloat32;
-  int axis = -1;  // written to configs if it is another
+  int axis = -1;  // written to configs unless it is -1
 
   static void fields(auto& self, auto&& field) {
     metric_fields(self, field);
@@ -139,7 +139,7 @@ struct CosineSimilarityMetricOptions {
   }
 };
 
-// The cosine of the angle between labels and predictions, vectors along `axis`.
+// The cosine of the angle between labels and predictions, which are vectors along `axis`.
 class CosineSimilarityMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "CosineSimilarity";
