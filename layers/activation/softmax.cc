@@ -8,6 +8,7 @@ namespace {
 
 Tensor softmax_over(const Tensor& x, const std::vector<int>& axes) {
   if (axes.size() == 1) return ops::softmax(x, axes[0]);
+  // Subtracting the maximum avoids overflow. It cancels, so it needs no gradient.
   const Tensor powers = ops::exp(x - ops::stop_gradient(ops::max(x, axes, true)));
   return powers / ops::sum(powers, axes, true);
 }

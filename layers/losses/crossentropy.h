@@ -8,6 +8,7 @@
 
 namespace keel {
 
+// The options of BinaryCrossentropyLoss.
 struct BinaryCrossentropyLossOptions {
   bool from_logits = false;    // true if y_pred holds values before the sigmoid
   double label_smoothing = 0;  // in [0, 1]: labels become y (1 - s) + s / 2
@@ -39,6 +40,7 @@ class BinaryCrossentropyLoss final : public Loss {
   const Options options_;
 };
 
+// The options of CategoricalCrossentropyLoss.
 struct CategoricalCrossentropyLossOptions {
   bool from_logits = false;    // true if y_pred holds values before the softmax
   double label_smoothing = 0;  // in [0, 1]: labels become y (1 - s) + s / classes
@@ -70,6 +72,7 @@ class CategoricalCrossentropyLoss final : public Loss {
   const Options options_;
 };
 
+// The options of SparseCategoricalCrossentropyLoss.
 struct SparseCategoricalCrossentropyLossOptions {
   bool from_logits = false;                  // true if y_pred holds values before the softmax
   std::optional<int64_t> ignore_class = {};  // samples with this label are ignored
@@ -103,6 +106,7 @@ class SparseCategoricalCrossentropyLoss final : public Loss {
   const Options options_;
 };
 
+// The options of CategoricalGeneralizedCrossEntropyLoss.
 struct CategoricalGeneralizedCrossEntropyLossOptions {
   // In (0, 1). Near 0 the loss acts like the cross entropy, near 1 like the absolute error.
   double q = 0.5;
@@ -132,6 +136,7 @@ class CategoricalGeneralizedCrossEntropyLoss final : public Loss {
   const Options options_;
 };
 
+// The options of AutoCrossentropyLoss.
 struct AutoCrossentropyLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "crossentropy";
@@ -158,6 +163,7 @@ class AutoCrossentropyLoss final : public Loss {
 
 namespace losses {
 
+// Handles to the losses, under Keras's names.
 using BinaryCrossentropy = Handle<BinaryCrossentropyLoss>;
 using CategoricalCrossentropy = Handle<CategoricalCrossentropyLoss>;
 using SparseCategoricalCrossentropy = Handle<SparseCategoricalCrossentropyLoss>;

@@ -7,6 +7,7 @@
 
 namespace keel {
 
+// The options of BinaryFocalCrossentropyLoss.
 struct BinaryFocalCrossentropyLossOptions {
   bool apply_class_balancing = false;  // weigh label 1 by alpha and label 0 by 1 - alpha
   double alpha = 0.25;
@@ -44,6 +45,7 @@ class BinaryFocalCrossentropyLoss final : public Loss {
   const Options options_;
 };
 
+// The options of CategoricalFocalCrossentropyLoss.
 struct CategoricalFocalCrossentropyLossOptions {
   ScalarOrList alpha = 0.25;   // a factor, or one factor per class
   double gamma = 2.0;          // power of the factor 1 - p
@@ -82,6 +84,7 @@ class CategoricalFocalCrossentropyLoss final : public Loss {
 
 namespace losses {
 
+// Handles to the losses, under Keras's names.
 using BinaryFocalCrossentropy = Handle<BinaryFocalCrossentropyLoss>;
 using CategoricalFocalCrossentropy = Handle<CategoricalFocalCrossentropyLoss>;
 

@@ -5,6 +5,7 @@
 
 namespace keel {
 
+// The options of HingeLoss.
 struct HingeLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "hinge";
@@ -24,6 +25,7 @@ class HingeLoss final : public Loss {
   const Options options_;
 };
 
+// The options of SquaredHingeLoss.
 struct SquaredHingeLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "squared_hinge";
@@ -44,6 +46,7 @@ class SquaredHingeLoss final : public Loss {
   const Options options_;
 };
 
+// The options of CategoricalHingeLoss.
 struct CategoricalHingeLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "categorical_hinge";
@@ -67,6 +70,7 @@ class CategoricalHingeLoss final : public Loss {
 
 namespace losses {
 
+// Handles to the losses, under Keras's names.
 using Hinge = Handle<HingeLoss>;
 using SquaredHinge = Handle<SquaredHingeLoss>;
 using CategoricalHinge = Handle<CategoricalHingeLoss>;

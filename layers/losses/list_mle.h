@@ -6,6 +6,7 @@
 
 namespace keel {
 
+// The options of ListMLELoss.
 struct ListMLELossOptions {
   double temperature = 1;  // > 0; scores are divided by it
   std::string reduction = "sum_over_batch_size";
@@ -41,7 +42,8 @@ class ListMLELoss final : public Loss {
 };
 
 namespace losses {
+// A handle to the loss, under Keras's name.
 using ListMLELoss = Handle<keel::ListMLELoss>;
-}
+}  // namespace losses
 
 }  // namespace keel

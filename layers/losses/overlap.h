@@ -8,6 +8,7 @@
 
 namespace keel {
 
+// The options of DiceLoss.
 struct DiceLossOptions {
   // The axes of the sums. Unset: all axes, including the batch.
   std::optional<std::vector<int>> axis = {};
@@ -33,6 +34,7 @@ class DiceLoss final : public Loss {
   const Options options_;
 };
 
+// The options of TverskyLoss.
 struct TverskyLossOptions {
   double alpha = 0.5;  // weight of false positives
   double beta = 0.5;   // weight of false negatives
@@ -65,6 +67,7 @@ class TverskyLoss final : public Loss {
 
 namespace losses {
 
+// Handles to the losses, under Keras's names.
 using Dice = Handle<DiceLoss>;
 using Tversky = Handle<TverskyLoss>;
 

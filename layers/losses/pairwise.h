@@ -14,6 +14,7 @@
 
 namespace keel {
 
+// The options of PairwiseLoss.
 struct PairwiseLossOptions {
   double temperature = 1;  // > 0
   std::string reduction = "sum_over_batch_size";
@@ -94,6 +95,7 @@ class PairwiseMeanSquaredErrorLoss final : public PairwiseLoss {
 };
 
 namespace losses {
+// Handles to the losses, under Keras's names.
 using PairwiseHingeLoss = Handle<keel::PairwiseHingeLoss>;
 using PairwiseLogisticLoss = Handle<keel::PairwiseLogisticLoss>;
 using PairwiseSoftZeroOneLoss = Handle<keel::PairwiseSoftZeroOneLoss>;

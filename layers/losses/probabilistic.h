@@ -5,6 +5,7 @@
 
 namespace keel {
 
+// The options of KLDivergenceLoss.
 struct KLDivergenceLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "kl_divergence";
@@ -25,6 +26,7 @@ class KLDivergenceLoss final : public Loss {
   const Options options_;
 };
 
+// The options of PoissonLoss.
 struct PoissonLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "poisson";
@@ -46,6 +48,7 @@ class PoissonLoss final : public Loss {
 
 namespace losses {
 
+// Handles to the losses, under Keras's names.
 using KLDivergence = Handle<KLDivergenceLoss>;
 using Poisson = Handle<PoissonLoss>;
 

@@ -5,6 +5,7 @@
 
 namespace keel {
 
+// The options of MeanSquaredErrorLoss.
 struct MeanSquaredErrorLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "mean_squared_error";
@@ -25,6 +26,7 @@ class MeanSquaredErrorLoss final : public Loss {
   const Options options_;
 };
 
+// The options of MeanAbsoluteErrorLoss.
 struct MeanAbsoluteErrorLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "mean_absolute_error";
@@ -45,6 +47,7 @@ class MeanAbsoluteErrorLoss final : public Loss {
   const Options options_;
 };
 
+// The options of MeanAbsolutePercentageErrorLoss.
 struct MeanAbsolutePercentageErrorLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "mean_absolute_percentage_error";
@@ -65,6 +68,7 @@ class MeanAbsolutePercentageErrorLoss final : public Loss {
   const Options options_;
 };
 
+// The options of MeanSquaredLogarithmicErrorLoss.
 struct MeanSquaredLogarithmicErrorLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "mean_squared_logarithmic_error";
@@ -85,6 +89,7 @@ class MeanSquaredLogarithmicErrorLoss final : public Loss {
   const Options options_;
 };
 
+// The options of HuberLoss.
 struct HuberLossOptions {
   double delta = 1.0;  // > 0
   std::string reduction = "sum_over_batch_size";
@@ -110,6 +115,7 @@ class HuberLoss final : public Loss {
   const Options options_;
 };
 
+// The options of LogCoshLoss.
 struct LogCoshLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "log_cosh";
@@ -131,6 +137,7 @@ class LogCoshLoss final : public Loss {
 
 namespace losses {
 
+// Handles to the losses, under Keras's names.
 using MeanSquaredError = Handle<MeanSquaredErrorLoss>;
 using MeanAbsoluteError = Handle<MeanAbsoluteErrorLoss>;
 using MeanAbsolutePercentageError = Handle<MeanAbsolutePercentageErrorLoss>;

@@ -5,6 +5,7 @@
 
 namespace keel {
 
+// The options of CosineSimilarityLoss.
 struct CosineSimilarityLossOptions {
   int axis = -1;  // axis of the vectors
   std::string reduction = "sum_over_batch_size";
@@ -32,6 +33,7 @@ class CosineSimilarityLoss final : public Loss {
   const Options options_;
 };
 
+// The options of CircleLoss.
 struct CircleLossOptions {
   double gamma = 80;            // scale of the similarities
   double margin = 0.4;          // relaxation of the thresholds for near and far pairs
@@ -67,6 +69,7 @@ class CircleLoss final : public Loss {
 
 namespace losses {
 
+// Handles to the losses, under Keras's names.
 using CosineSimilarity = Handle<CosineSimilarityLoss>;
 using Circle = Handle<CircleLoss>;
 

@@ -5,6 +5,7 @@
 
 namespace keel {
 
+// The options of AccuracyMetric.
 struct AccuracyMetricOptions {
   std::string name = "accuracy";
   DType dtype = DType::kFloat32;
@@ -26,6 +27,7 @@ class AccuracyMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of BinaryAccuracyMetric.
 struct BinaryAccuracyMetricOptions {
   std::string name = "binary_accuracy";
   DType dtype = DType::kFloat32;
@@ -53,6 +55,7 @@ class BinaryAccuracyMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of CategoricalAccuracyMetric.
 struct CategoricalAccuracyMetricOptions {
   std::string name = "categorical_accuracy";
   DType dtype = DType::kFloat32;
@@ -75,6 +78,7 @@ class CategoricalAccuracyMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of SparseCategoricalAccuracyMetric.
 struct SparseCategoricalAccuracyMetricOptions {
   std::string name = "sparse_categorical_accuracy";
   DType dtype = DType::kFloat32;
@@ -97,6 +101,7 @@ class SparseCategoricalAccuracyMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of TopKCategoricalAccuracyMetric.
 struct TopKCategoricalAccuracyMetricOptions {
   std::string name = "top_k_categorical_accuracy";
   DType dtype = DType::kFloat32;
@@ -123,6 +128,7 @@ class TopKCategoricalAccuracyMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of SparseTopKCategoricalAccuracyMetric.
 struct SparseTopKCategoricalAccuracyMetricOptions {
   std::string name = "sparse_top_k_categorical_accuracy";
   DType dtype = DType::kFloat32;
@@ -150,6 +156,7 @@ class SparseTopKCategoricalAccuracyMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of AutoAccuracyMetric.
 struct AutoAccuracyMetricOptions {
   std::string name = "accuracy";
   DType dtype = DType::kFloat32;
@@ -174,6 +181,7 @@ class AutoAccuracyMetric final : public MeanOfSamples {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using Accuracy = Handle<AccuracyMetric>;
 using BinaryAccuracy = Handle<BinaryAccuracyMetric>;
 using CategoricalAccuracy = Handle<CategoricalAccuracyMetric>;

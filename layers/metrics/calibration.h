@@ -7,6 +7,7 @@
 
 namespace keel {
 
+// The options of NormalizedEntropyMetric.
 struct NormalizedEntropyMetricOptions {
   std::string name = "normalized_entropy";
   DType dtype = DType::kFloat32;
@@ -39,6 +40,7 @@ class NormalizedEntropyMetric final : public Metric {
   const Options options_;
 };
 
+// The options of CalibrationMetric.
 struct CalibrationMetricOptions {
   std::string name = "calibration";
   DType dtype = DType::kFloat32;
@@ -67,6 +69,7 @@ class CalibrationMetric final : public Metric {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using NormalizedEntropy = Handle<NormalizedEntropyMetric>;
 using Calibration = Handle<CalibrationMetric>;
 }  // namespace metrics

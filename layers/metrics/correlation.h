@@ -5,6 +5,7 @@
 
 namespace keel {
 
+// The options of PearsonCorrelationMetric.
 struct PearsonCorrelationMetricOptions {
   std::string name = "pearson_correlation";
   DType dtype = DType::kFloat32;
@@ -32,6 +33,7 @@ class PearsonCorrelationMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of ConcordanceCorrelationMetric.
 struct ConcordanceCorrelationMetricOptions {
   std::string name = "concordance_correlation";
   DType dtype = DType::kFloat32;
@@ -60,6 +62,7 @@ class ConcordanceCorrelationMetric final : public MeanOfSamples {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using PearsonCorrelation = Handle<PearsonCorrelationMetric>;
 using ConcordanceCorrelation = Handle<ConcordanceCorrelationMetric>;
 }  // namespace metrics

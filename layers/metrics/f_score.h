@@ -37,6 +37,7 @@ class FScoreMetric : public Metric {
   const Rule rule_;
 };
 
+// The options of FBetaScoreMetric.
 struct FBetaScoreMetricOptions {
   std::string name = "fbeta_score";
   DType dtype = DType::kFloat32;
@@ -66,6 +67,7 @@ class FBetaScoreMetric final : public FScoreMetric {
   const Options options_;
 };
 
+// The options of F1ScoreMetric.
 struct F1ScoreMetricOptions {
   std::string name = "f1_score";
   DType dtype = DType::kFloat32;
@@ -94,6 +96,7 @@ class F1ScoreMetric final : public FScoreMetric {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using FBetaScore = Handle<FBetaScoreMetric>;
 using F1Score = Handle<F1ScoreMetric>;
 }  // namespace metrics

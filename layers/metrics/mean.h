@@ -21,6 +21,7 @@ class MeanOfSamples : public Metric {
   bool uses_mask() const override { return true; }
 };
 
+// The options of MeanMetric.
 struct MeanMetricOptions {
   std::string name = "mean";
   DType dtype = DType::kFloat32;
@@ -44,6 +45,7 @@ class MeanMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of SumMetric.
 struct SumMetricOptions {
   std::string name = "sum";
   DType dtype = DType::kFloat32;
@@ -68,6 +70,7 @@ class SumMetric final : public Metric {
   const Options options_;
 };
 
+// The options of MeanMetricWrapperMetric.
 struct MeanMetricWrapperMetricOptions {
   std::string name = {};  // empty: the name of the loss
   DType dtype = DType::kFloat32;
@@ -89,6 +92,7 @@ class MeanMetricWrapperMetric final : public MeanOfSamples {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using Mean = Handle<MeanMetric>;
 using Sum = Handle<SumMetric>;
 using MeanMetricWrapper = Handle<MeanMetricWrapperMetric>;

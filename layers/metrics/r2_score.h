@@ -7,6 +7,7 @@
 
 namespace keel {
 
+// The options of R2ScoreMetric.
 struct R2ScoreMetricOptions {
   std::string name = "r2_score";
   DType dtype = DType::kFloat32;
@@ -43,7 +44,8 @@ class R2ScoreMetric final : public Metric {
 };
 
 namespace metrics {
+// A handle to the metric, under Keras's name.
 using R2Score = Handle<R2ScoreMetric>;
-}
+}  // namespace metrics
 
 }  // namespace keel

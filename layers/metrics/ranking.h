@@ -23,6 +23,7 @@
 
 namespace keel {
 
+// The options of RankingMetric.
 struct RankingMetricOptions {
   std::string name = {};  // empty: the class name in snake case
   DType dtype = DType::kFloat32;
@@ -78,6 +79,7 @@ struct DCGMetricOptions {
     field("rank_discount_fn", self.rank_discount_fn);
   }
 };
+// Encodes a function as its name.
 Config encode(const NamedFunction& function);
 // Decodes the default functions by their names in keras_rs. Throws ValueError for other names.
 void decode(const Config& config, NamedFunction& function);
@@ -205,6 +207,7 @@ class NDCGMetric final : public GainMetric {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using MeanReciprocalRank = Handle<MeanReciprocalRankMetric>;
 using PrecisionAtK = Handle<PrecisionAtKMetric>;
 using RecallAtK = Handle<RecallAtKMetric>;

@@ -5,12 +5,14 @@
 
 namespace keel {
 
+// The options of MeanSquaredErrorMetric.
 struct MeanSquaredErrorMetricOptions {
   std::string name = "mean_squared_error";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
+// The mean over samples of MeanSquaredErrorLoss.
 class MeanSquaredErrorMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "MeanSquaredError";
@@ -25,6 +27,7 @@ class MeanSquaredErrorMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of RootMeanSquaredErrorMetric.
 struct RootMeanSquaredErrorMetricOptions {
   std::string name = "root_mean_squared_error";
   DType dtype = DType::kFloat32;
@@ -48,12 +51,14 @@ class RootMeanSquaredErrorMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of MeanAbsoluteErrorMetric.
 struct MeanAbsoluteErrorMetricOptions {
   std::string name = "mean_absolute_error";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
+// The mean over samples of MeanAbsoluteErrorLoss.
 class MeanAbsoluteErrorMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "MeanAbsoluteError";
@@ -68,12 +73,14 @@ class MeanAbsoluteErrorMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of MeanAbsolutePercentageErrorMetric.
 struct MeanAbsolutePercentageErrorMetricOptions {
   std::string name = "mean_absolute_percentage_error";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
+// The mean over samples of MeanAbsolutePercentageErrorLoss.
 class MeanAbsolutePercentageErrorMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "MeanAbsolutePercentageError";
@@ -88,12 +95,14 @@ class MeanAbsolutePercentageErrorMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of MeanSquaredLogarithmicErrorMetric.
 struct MeanSquaredLogarithmicErrorMetricOptions {
   std::string name = "mean_squared_logarithmic_error";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
+// The mean over samples of MeanSquaredLogarithmicErrorLoss.
 class MeanSquaredLogarithmicErrorMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "MeanSquaredLogarithmicError";
@@ -108,12 +117,14 @@ class MeanSquaredLogarithmicErrorMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of LogCoshErrorMetric.
 struct LogCoshErrorMetricOptions {
   std::string name = "logcosh";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
+// The mean over samples of LogCoshLoss.
 class LogCoshErrorMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "LogCoshError";
@@ -128,6 +139,7 @@ class LogCoshErrorMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of CosineSimilarityMetric.
 struct CosineSimilarityMetricOptions {
   std::string name = "cosine_similarity";
   DType dtype = DType::kFloat32;
@@ -155,6 +167,7 @@ class CosineSimilarityMetric final : public MeanOfSamples {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using MeanSquaredError = Handle<MeanSquaredErrorMetric>;
 using RootMeanSquaredError = Handle<RootMeanSquaredErrorMetric>;
 using MeanAbsoluteError = Handle<MeanAbsoluteErrorMetric>;

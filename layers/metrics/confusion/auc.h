@@ -10,6 +10,7 @@
 
 namespace keel {
 
+// The options of AUCMetric.
 struct AUCMetricOptions {
   std::string name = "auc";
   DType dtype = DType::kFloat32;
@@ -65,7 +66,8 @@ class AUCMetric final : public Metric {
 };
 
 namespace metrics {
+// A handle to the metric, under Keras's name.
 using AUC = Handle<AUCMetric>;
-}
+}  // namespace metrics
 
 }  // namespace keel

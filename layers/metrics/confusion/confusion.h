@@ -38,6 +38,7 @@ class ConfusionMetric : public Metric {
   const Selection selection_;
 };
 
+// The options of ThresholdMetric.
 struct ThresholdMetricOptions {
   std::string name = {};  // empty: the class name in lower case
   DType dtype = DType::kFloat32;
@@ -90,6 +91,7 @@ class RecallMetric final : public ThresholdMetric {
       : ThresholdMetric(kClassName, "recall", Other::kLabel, std::move(options)) {}
 };
 
+// The options of ConfusionCountMetric.
 struct ConfusionCountMetricOptions {
   std::string name = {};  // empty: the class name in snake case
   DType dtype = DType::kFloat32;
@@ -156,6 +158,7 @@ class FalseNegativesMetric final : public ConfusionCountMetric {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using Precision = Handle<PrecisionMetric>;
 using Recall = Handle<RecallMetric>;
 using TruePositives = Handle<TruePositivesMetric>;

@@ -45,6 +45,7 @@ class ScoredMetric : public Metric {
   mutable ReplicaExamples examples_;
 };
 
+// The options of ExactAUCMetric.
 struct ExactAUCMetricOptions {
   std::string name = "exact_auc";
   DType dtype = DType::kFloat32;
@@ -66,6 +67,7 @@ class ExactAUCMetric final : public ScoredMetric {
   const Options options_;
 };
 
+// The options of GAUCMetric.
 struct GAUCMetricOptions {
   std::string name = "gauc";
   DType dtype = DType::kFloat32;
@@ -95,6 +97,7 @@ class GAUCMetric final : public ScoredMetric {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using ExactAUC = Handle<ExactAUCMetric>;
 using GAUC = Handle<GAUCMetric>;
 

@@ -37,6 +37,7 @@ class OperatingPointMetric : public ConfusionMetric {
   const float value_;
 };
 
+// The options of SensitivityAtSpecificityMetric.
 struct SensitivityAtSpecificityMetricOptions {
   std::string name = "sensitivity_at_specificity";
   DType dtype = DType::kFloat32;
@@ -68,6 +69,7 @@ class SensitivityAtSpecificityMetric final : public OperatingPointMetric {
   const Options options_;
 };
 
+// The options of SpecificityAtSensitivityMetric.
 struct SpecificityAtSensitivityMetricOptions {
   std::string name = "specificity_at_sensitivity";
   DType dtype = DType::kFloat32;
@@ -98,6 +100,7 @@ class SpecificityAtSensitivityMetric final : public OperatingPointMetric {
   const Options options_;
 };
 
+// The options of PrecisionAtRecallMetric.
 struct PrecisionAtRecallMetricOptions {
   std::string name = "precision_at_recall";
   DType dtype = DType::kFloat32;
@@ -129,6 +132,7 @@ class PrecisionAtRecallMetric final : public OperatingPointMetric {
   const Options options_;
 };
 
+// The options of RecallAtPrecisionMetric.
 struct RecallAtPrecisionMetricOptions {
   std::string name = "recall_at_precision";
   DType dtype = DType::kFloat32;
@@ -160,6 +164,7 @@ class RecallAtPrecisionMetric final : public OperatingPointMetric {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using SensitivityAtSpecificity = Handle<SensitivityAtSpecificityMetric>;
 using SpecificityAtSensitivity = Handle<SpecificityAtSensitivityMetric>;
 using PrecisionAtRecall = Handle<PrecisionAtRecallMetric>;
