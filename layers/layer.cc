@@ -162,6 +162,7 @@ Tensors Layer::operator()(const Tensors& inputs, const CallOptions& options) {
   if (!any_symbolic(inputs)) return call_with_masks(inputs, {.training = training});
   Tensors outputs;
   {
+    // The ops of call() are not recorded: the layer becomes one node of the graph.
     const NoGraphScope one_node_for_all;
     outputs = call_with_masks(inputs, {.training = training});
   }

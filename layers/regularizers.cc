@@ -107,9 +107,7 @@ class OrthogonalFunction final : public RegularizerFunction {
     }
   }
   Tensor operator()(const Tensor& x) const override {
-    if (x.rank() != 2)
-      throw ValueError(kClassName, ": the weight must be a matrix (rank 2), received shape ",
-                       x.shape());
+    if (x.rank() != 2) throw ValueError(kClassName, ": the rank must be 2, received ", x.shape());
     const Tensor rows = options_.mode == "rows" ? x : ops::transpose(x);
     const int64_t n = rows.dim(0);
     if (n < 2) return ops::sum(ops::zeros_like(x));

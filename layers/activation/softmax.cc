@@ -24,6 +24,7 @@ Tensor SoftmaxLayer::call(const Tensor& input, const CallContext&) {
   while (mask.rank() < x.rank()) mask = ops::expand_dims(mask, mask.rank());
   const auto constant = [&](double value) { return Tensor::scalar<double>(value).cast(x.dtype()); };
   const Tensor y = softmax_over(ops::where(mask, x, constant(kFarBelow)), axes);
+  // If the mask excludes all elements, the softmax of equal values is not 0.
   return ops::where(mask, y, constant(0));
 }
 

@@ -40,7 +40,7 @@ Tensor DenseLayer::call(const Tensor& x, const CallContext&) {
   const Activation& activation = options_.activation;
   const bool relu = activation.is("relu");
   const Tensor bias = options_.use_bias ? bias_.read() : Tensor();
-  // The relu is fused into the product.
+  // ops::dense computes relu itself; other functions are applied to its result.
   const Tensor y = ops::dense(as_dtype(x, dtype()), kernel_, bias, relu);
   return relu ? y : activation(y);
 }

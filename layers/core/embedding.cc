@@ -80,6 +80,7 @@ std::vector<Tensor> EmbeddingLayer::compute_mask(const Tensors& inputs, const Te
 Tensor EmbeddingLayer::call(const Tensor& ids, const CallContext&) {
   const Tensor rows = is_floating(ids.dtype()) ? ops::cast(ids, DType::kInt64) : ids;
   if (scale_) return ops::gather_quantized(embeddings_.read(), scale_.read(), rows);
+  // Only the rows that are looked up need to be up to date.
   return ops::gather(embeddings_.read_rows(rows), rows);
 }
 

@@ -77,7 +77,8 @@ Tensors DotInteractionLayer::call(const Tensors& inputs, const CallContext&) {
     throw ValueError("DotInteraction ", name(), ": the number of features must be known, received ",
                      x.shape());
   }
-  const AutocastScope no_autocast(false);  // gives the same values as the gathered products
+  // Unrounded operands give the same values as the gathered products.
+  const AutocastScope no_autocast(false);
   const Tensor products =
       ops::matmul(x, x, false, true) * pairs_mask(features, options_.self_interaction, x.dtype());
   return ops::reshape(products, {x.dim(0), features * features});

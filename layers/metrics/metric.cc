@@ -121,13 +121,13 @@ Variable Metric::state_for(const MetricBatch& batch) {
 }
 
 void Metric::update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) {
-  if (y_pred.is_symbolic())
-    throw TypeError(name_, ": predictions must have values, received a symbolic tensor");
+  if (y_pred.is_symbolic()) throw TypeError(name_, ": predictions must not be symbolic");
   const NoGradient pause;
   MetricBatch batch = fitted(y_true, y_pred, sample_weight);
   const Variable variable = state_for(batch);
   Tensor next = variable.read().clone();
   batch.before = next.data<double>();
+  // The batch is summed separately, because accumulate() may read the earlier sums in batch.before.
   std::vector<double> sums(variable.shape().size());
   accumulate(batch, sums);
   const auto state = next.mutable_data<double>();

@@ -45,7 +45,7 @@ class RootMeanSquaredErrorMetric final : public MeanOfSamples {
   Direction direction() const override { return Direction::kDown; }
 
  private:
-  bool uses_mask() const override { return false; }  // like Keras
+  bool uses_mask() const override { return false; }  // Keras ignores the mask here
   Tensor values(const MetricBatch& batch) const override;
   Tensor compute(std::span<const double> state) const override;
   const Options options_;

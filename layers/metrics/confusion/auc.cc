@@ -86,7 +86,7 @@ AUCMetric::AUCMetric(Options options)
 
 Config AUCMetric::get_config() const {
   Config out = to_config(options_);
-  if (!options_.thresholds) out.erase("thresholds");  // like Keras
+  if (!options_.thresholds) out.erase("thresholds");  // Keras does not write unset thresholds
   return out;
 }
 

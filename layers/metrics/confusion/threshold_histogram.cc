@@ -65,9 +65,8 @@ int64_t ThresholdHistogram::thresholds_below(float prediction) const {
   return ends_outside_ ? std::max<int64_t>(below, 1) : below;
 }
 
+// The first half of the state holds the positive labels, and the second half the negative ones.
 void ThresholdHistogram::add(std::span<double> state, float prediction, bool positive,
-                             // The first half of the state holds the positive labels, and the
-                             // second half the negative ones.
                              double weight) const {
   state[thresholds_below(prediction) + (positive ? 0 : thresholds() + 1)] += weight;
 }
