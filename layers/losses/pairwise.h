@@ -1,9 +1,9 @@
 // Pairwise losses for learning to rank (keras_rs.losses).
 //
 // y_true and y_pred are [batch, items], or [items] for one list. The loss of item i is the sum,
-// over the items j of the same list with y_i > y_j, of a function of the score difference d = (s_i
-// - s_j) / temperature. The losses have the shape [batch, items]. Sample weights may be per list or
-// per item.
+// over the items j of the same list with y_i > y_j, of a function of the score difference
+//   d = (s_i - s_j) / temperature
+// The losses have the shape [batch, items]. Sample weights may be per list or per item.
 // Items form no pairs if their label is negative, or if the mask of y_true or y_pred excludes them:
 // {"labels": y, "mask": m} in keras_rs corresponds to y.with_mask(m) here. Their losses are 0 and
 // are counted in means.

@@ -22,9 +22,9 @@ struct NormalizedEntropyMetricOptions {
 // The mean log loss divided by the log loss of always predicting the mean label q (He et al. 2014,
 // "Practical lessons from predicting clicks on ads at Facebook"):
 //   mean(-y log p - (1 - y) log(1 - p)) / (-q log q - (1 - q) log(1 - q))
-// Values below 1 are better than predicting the mean. Probabilities are clipped to [1e-7, 1 -
-// 1e-7]. The result is 0 where the quotient is undefined: without samples, and if all labels are 0
-// or all are 1.
+// Values below 1 are better than predicting the mean. The clip range of probabilities is
+// [1e-7, 1 - 1e-7]. The result is 0 where the quotient is undefined: without samples, and if all
+// labels are 0 or all are 1.
 class NormalizedEntropyMetric final : public Metric {
  public:
   static constexpr char kClassName[] = "NormalizedEntropy";

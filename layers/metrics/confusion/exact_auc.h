@@ -11,7 +11,6 @@
 // therefore contain the metric at the end of an epoch only, not after each batch. Backups of
 // training in the middle of an epoch do not contain the predictions: after a restore, the epoch's
 // result covers only the batches that follow.
-// batches that follow.
 #pragma once
 
 #include <keel/layers/metrics/confusion/scored_examples.h>
