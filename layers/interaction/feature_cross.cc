@@ -30,7 +30,7 @@ class CrossStep final : public PlanStep {
       }
     }
   }
-  std::string what() const override { return str("crosses rows of ", width_, " floats"); }
+  std::string what() const override { return str("feature cross of rows of ", width_, " floats"); }
 
  private:
   const Values values_;

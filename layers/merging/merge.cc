@@ -65,7 +65,7 @@ class MergeStep final : public PlanStep {
     }
   }
   std::string what() const override {
-    return str("merges ", inputs_.size(), " rows of ", width_, " floats");
+    return str("merge of ", inputs_.size(), " rows of ", width_, " floats");
   }
 
  private:
