@@ -70,7 +70,8 @@ struct AxisArguments {
 
 using Makers = std::map<std::string, Maker>;
 
-// function(x, arguments) by the name; Arguments tells which ones a file or caller may give.
+// Registers function(x, arguments) under the name. Arguments lists the arguments that a file or a
+// caller may pass.
 template <class Arguments, class Apply>
 void add_maker(Makers& makers, const std::string& name, const Apply& function) {
   makers[name] = [name, function](const Config& config) -> Function {
@@ -135,7 +136,7 @@ void add_with_arguments(Makers& makers) {
   makers["threshold"] = [](const Config& config) -> Function {
     const auto a = from_config<ThresholdArguments>(config, "activation threshold");
     if (!a.threshold || !a.default_value) {
-      throw ValueError("activation threshold: needs the arguments threshold and default_value");
+      throw ValueError("activation threshold: pass both arguments, threshold and default_value");
     }
     return
         [a](const Tensor& x) { return activations::threshold(x, *a.threshold, *a.default_value); };
@@ -170,14 +171,14 @@ KnownFunctions& known() {
   return instance;
 }
 
-// Layers that Keras's options hold in place of a function with arguments. Of several forms of a
-// function the first one is written.
+// A layer that Keras's configs hold in place of a function with arguments. encode() writes the
+// first form in the list that matches the function.
 struct LayerForm {
   const char* class_name;
   const char* function;
-  const char* old_key;  // of Keras 2
+  const char* old_key;  // the key's name in Keras 2
   const char* key;
-  double default_value;  // of the layer's key
+  double default_value;  // default of the layer's key
 };
 constexpr LayerForm kLayerForms[] = {
     {"ELU", "elu", "alpha", "alpha", 1},
@@ -208,7 +209,7 @@ Config layer_object(const char* module, const char* class_name, Config config) {
 constexpr char kHardSigmoid[] = "hard_sigmoid";
 constexpr double kHardSigmoidOffset = 0.5;
 
-// min(max(slope x + 1 / 2, 0), 1) in layers that every Keras 3 has.
+// Returns min(max(slope x + 1 / 2, 0), 1) composed of layers that every Keras 3 version has.
 Config hard_sigmoid_model(double slope) {
   return layer_object(
       "keras", "Sequential",
@@ -223,7 +224,8 @@ Config hard_sigmoid_model(double slope) {
                                        Config::dict({{"name", "re_lu"}, {"max_value", 1.0}}))})}}));
 }
 
-// The slope of such a model; empty for another one.
+// Returns the slope of a model with the structure of hard_sigmoid_model(), or nothing for another
+// model.
 std::optional<double> hard_sigmoid_slope(const Config& sequential) {
   const Config* const layers = sequential.is_dict() ? sequential.find("layers") : nullptr;
   if (layers == nullptr || !layers->is_list()) return {};
@@ -265,8 +267,9 @@ Activation from_object(const std::string& class_name, const Config& config) {
   try {
     return activations::get(class_name, config);
   } catch (const ValueError&) {
-    throw NotImplementedError("activation: an object of class ", class_name,
-                              " is not offered; use its name, or the layer of that class");
+    throw NotImplementedError(
+        "activation: an object of class ", class_name,
+        " is not supported; use the name of a function, or add a layer of that class");
   }
 }
 
@@ -314,7 +317,8 @@ Activation get(const std::string& name, const Config& arguments) {
     const std::lock_guard lock(all.mutex);
     const auto it = all.makers.find(name);
     if (it == all.makers.end()) {
-      throw ValueError("activation: unknown name '", name, "'; make it known by activations::add");
+      throw ValueError("activation: unknown name '", name,
+                       "'; register your own function with activations::add");
     }
     maker = it->second;
   }
@@ -331,7 +335,7 @@ void add(const std::string& name, Activation::Function function) {
     return function;
   };
   if (!all.makers.emplace(name, maker).second) {
-    throw ValueError("activations.add: the name '", name, "' is taken");
+    throw ValueError("activations::add: the name '", name, "' is taken; choose another name");
   }
 }
 

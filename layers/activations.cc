@@ -14,17 +14,17 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Tensor constant(double value, DType dtype) { return Tensor::scalar(value).cast(dtype); }
 
-// min(x, 0) with gradient 1 at 0.
+// Returns min(x, 0) with gradient 1 at 0.
 Tensor negative_part(const Tensor& x) { return ops::clip_by_value(x, -kInfinity, 0); }
 
-// e^x - 1 without cancellation near 0: with t = tanh(x / 2) it is 2 t / (1 - t).
+// Returns e^x - 1 without cancellation near 0. With t = tanh(x / 2), it equals 2 t / (1 - t).
 Tensor expm1_of_negative(const Tensor& x) {
   const Tensor t = ops::tanh(ops::scale(x, 0.5));
   return ops::scale(ops::divide(t, ops::shift(ops::negative(t), 1)), 2);
 }
 
-// Into [low, high] with gradient 0 at the bounds, as Keras has it for some functions;
-// clip_by_value has 1 there.
+// Clips x to [low, high] with gradient 0 at the bounds, as some Keras functions do. The gradient of
+// clip_by_value is 1 there.
 Tensor saturate(const Tensor& x, double low, double high) {
   const Tensor bounded = ops::stop_gradient(ops::clip_by_value(x, low, high));
   const Tensor above = ops::greater(x, constant(low, x.dtype()));
@@ -32,7 +32,7 @@ Tensor saturate(const Tensor& x, double low, double high) {
   return ops::where(above, ops::where(below, x, bounded), bounded);
 }
 
-// x above the threshold, up to the limit; 0 elsewhere.
+// Returns x above the threshold, up to max_value, and 0 elsewhere.
 Tensor relu_above(const Tensor& x, std::optional<double> max_value, double threshold) {
   if (threshold == 0 && max_value == 6.0) return relu6(x);
   Tensor y = x;
@@ -40,12 +40,12 @@ Tensor relu_above(const Tensor& x, std::optional<double> max_value, double thres
     y = ops::relu(x);
   } else {
     const Tensor is_below = ops::less_equal(x, constant(threshold, x.dtype()));
-    y = ops::where(is_below, ops::zeros_like(x), x);  // NaN stays
+    y = ops::where(is_below, ops::zeros_like(x), x);  // NaN is preserved
   }
   return max_value ? ops::clip_by_value(y, 0, *max_value) : y;
 }
 
-// x - threshold below the threshold, 0 elsewhere.
+// Returns x - threshold below the threshold, and 0 elsewhere.
 Tensor relu_below(const Tensor& x, std::optional<double> max_value, double threshold) {
   if (threshold == 0 && !max_value) return negative_part(x);
   return -ops::relu(threshold == 0 ? -x : ops::shift(-x, threshold));

@@ -16,7 +16,7 @@ void append_numbers(const Config& config, std::vector<double>& out) {
 }  // namespace
 
 std::vector<int> Axes::normalized(const Shape& shape, const std::string& caller) const {
-  if (values_.empty()) throw ValueError(caller, ": needs at least one axis");
+  if (values_.empty()) throw ValueError(caller, ": no axis; pass at least one");
   std::vector<int> out;
   for (int axis : values_) {
     if (axis < -shape.rank() || axis >= shape.rank()) {
@@ -26,7 +26,7 @@ std::vector<int> Axes::normalized(const Shape& shape, const std::string& caller)
   }
   std::ranges::sort(out);
   if (std::ranges::adjacent_find(out) != out.end()) {
-    throw ValueError(caller, ": an axis is given twice for shape ", shape);
+    throw ValueError(caller, ": duplicate axis for shape ", shape);
   }
   return out;
 }
@@ -68,7 +68,7 @@ void decode(const Config& config, Length1D& steps) {
     return;
   }
   if (config.items().size() != 1) {
-    throw ValueError("needs one number of steps, received ", to_json(config));
+    throw ValueError("expected an integer or a list of one integer, received ", to_json(config));
   }
   steps = config.items()[0].integer();
 }
@@ -81,7 +81,7 @@ void decode(const Config& config, Padding1D& margins) {
     return;
   }
   if (config.items().size() != 2) {
-    throw ValueError("needs one number or two, received ", to_json(config));
+    throw ValueError("expected an integer or a list of two integers, received ", to_json(config));
   }
   margins = Padding1D(config.items()[0].integer(), config.items()[1].integer());
 }

@@ -1,4 +1,4 @@
-// Small values of layer options that configs write in two ways: one item, or a list of them.
+// Types of layer options that a config may write either as one item or as a list of items.
 #pragma once
 
 #include <initializer_list>
@@ -9,7 +9,7 @@
 
 namespace keel {
 
-// One axis or several. Written to configs as it was given.
+// One axis or a list of axes. Configs keep the form that was given.
 class Axes {
  public:
   Axes(int axis = 0) : values_{axis}, is_list_(false) {}  // NOLINT: implicit
@@ -17,9 +17,9 @@ class Axes {
   explicit Axes(std::vector<int> axes) : values_(std::move(axes)), is_list_(true) {}
 
   const std::vector<int>& values() const { return values_; }
-  bool is_list() const { return is_list_; }
-  // Counted from 0 for tensors of this shape, ascending. ValueError, naming `caller`, for an axis
-  // out of range, one given twice, or none.
+  bool is_list() const { return is_list_; }  // true if given as a list
+  // Returns the axes counted from 0 for tensors of this shape, in ascending order. Throws
+  // ValueError, naming `caller`, if an axis is out of range or given twice, or if there is none.
   std::vector<int> normalized(const Shape& shape, const std::string& caller) const;
 
  private:
@@ -27,10 +27,11 @@ class Axes {
   bool is_list_;
 };
 
+// Converts to and from an integer or a list of integers.
 Config encode(const Axes& axes);
 void decode(const Config& config, Axes& axes);
 
-// One number or several. Written to configs as it was given.
+// One number or a list of numbers. Configs keep the form that was given.
 class ScalarOrList {
  public:
   ScalarOrList(double value = 0) : values_{value}, is_list_(false) {}  // NOLINT: implicit
@@ -38,8 +39,8 @@ class ScalarOrList {
   explicit ScalarOrList(std::vector<double> values) : values_(std::move(values)), is_list_(true) {}
 
   const std::vector<double>& values() const { return values_; }
-  bool is_list() const { return is_list_; }
-  // A scalar, or a vector. `dtype` is floating.
+  bool is_list() const { return is_list_; }  // true if given as a list
+  // Returns a scalar tensor for one number, or a vector for a list. `dtype` must be floating point.
   Tensor tensor(DType dtype) const;
 
  private:
@@ -47,10 +48,11 @@ class ScalarOrList {
   bool is_list_;
 };
 
+// Converts to and from a number or a list of numbers. Nested lists are flattened when read.
 Config encode(const ScalarOrList& numbers);
-void decode(const Config& config, ScalarOrList& numbers);  // nested lists are flattened
+void decode(const Config& config, ScalarOrList& numbers);
 
-// A length in steps of a window over a sequence: an integer, which configs write as a list of one.
+// The length in steps of a window over a sequence. Configs write this integer as a list of one.
 class Length1D {
  public:
   Length1D(int64_t value = 0) : value_(value) {}  // NOLINT: implicit
@@ -60,16 +62,21 @@ class Length1D {
   int64_t value_;
 };
 
+// Converts to and from a list of one integer. A plain integer can also be read. Throws ValueError
+// for a list of another length.
 Config encode(const Length1D& steps);
-void decode(const Config& config, Length1D& steps);  // one, or a list of one
+void decode(const Config& config, Length1D& steps);
 
-// How much before and after; one number stands for both. Written as a list of two.
+// The number of steps to add or remove before and after a sequence. One number sets both. Configs
+// write a list of two.
 struct Padding1D {
   Padding1D(int64_t both = 0) : before(both), after(both) {}  // NOLINT: implicit
   Padding1D(int64_t before_, int64_t after_) : before(before_), after(after_) {}
   int64_t before, after;
 };
 
+// Converts to and from a list of two integers. A plain integer, which sets both, can also be read.
+// Throws ValueError for a list of another length.
 Config encode(const Padding1D& margins);
 void decode(const Config& config, Padding1D& margins);
 

@@ -1,8 +1,8 @@
 #include <keel/layers/internal/keras_keys.h>
 #include <keel/layers/registry.h>
 
-// Every layer and model that files may name. A new layer is a header, a source with
-// KEEL_REGISTER(Layer, MyLayer), a test, and a line here.
+// Every layer and model that files may name. A new layer needs a header, a source with
+// KEEL_REGISTER(Layer, MyLayer), a test, and a line in this list.
 // clang-format off
 #define KEEL_BUILTIN_LAYERS(X) \
   X(ActivationLayer) \

@@ -7,7 +7,7 @@
 namespace keel {
 namespace {
 
-constexpr double kEpsilon = 1e-7;  // keeps weights of norm 0 from dividing by it
+constexpr double kEpsilon = 1e-7;  // avoids division by zero for weights of norm 0
 
 struct MaxNormOptions {
   double max_value = 2.0;

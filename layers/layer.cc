@@ -12,7 +12,7 @@
 namespace keel {
 namespace {
 
-// What layers called inside another one inherit; empty outside any.
+// The `training` value that layers called inside another layer inherit; empty outside of any call.
 thread_local std::optional<bool> inherited_training;
 
 class TrainingScope {
@@ -28,10 +28,10 @@ class TrainingScope {
   const std::optional<bool> previous_;
 };
 
-// What add_loss was given on this thread since the last call from outside of any layer, with the
+// The losses passed to add_loss() on this thread since the last outermost call, each with the
 // layer's number.
 struct AddedLosses {
-  int depth = 0;  // of calls that run
+  int depth = 0;  // number of nested calls in progress
   std::vector<std::pair<uint64_t, Tensor>> all;
 };
 thread_local AddedLosses added_losses;
@@ -57,7 +57,7 @@ bool any_masked(const Tensors& tensors) {
   return any;
 }
 
-// map_structure of the dense leaves; calls fn(position among all leaves, tensor).
+// map_structure() over the dense leaves: calls fn(position among all leaves, tensor).
 template <class Fn>
 Tensors map_dense(const Tensors& tensors, const Fn& fn) {
   size_t leaf = 0;
@@ -88,7 +88,7 @@ Tensors without_masks(const Tensors& tensors) {
   return map_dense(tensors, [](size_t, const Tensor& x) { return x.with_mask(Tensor()); });
 }
 
-// Of the leaves in order; empty for those that have none.
+// Returns one mask for each leaf, in order; a leaf without a mask has an empty tensor.
 std::vector<Tensor> masks_of(const Tensors& tensors) {
   std::vector<Tensor> out;
   for (const TensorLike& t : flatten(tensors)) {
@@ -112,8 +112,9 @@ Layer::Layer(std::string class_name, std::string& name, bool trainable, const DT
       dtype_policy_(dtype),
       trainable_(trainable) {
   if (dtype.int8_weights() && !quantizes) {
-    throw NotImplementedError(class_name_, " '", name_, "': its weights cannot be in int8, which ",
-                              dtype.name(), " wants");
+    throw NotImplementedError(class_name_, " '", name_,
+                              "': int8 weights, requested by dtype policy ", dtype.name(),
+                              ", are not supported; choose another dtype policy");
   }
   name = name_;
 }
@@ -125,6 +126,7 @@ Layer::Layer(std::string class_name, std::string name)
 
 void Layer::build_once(const Specs& inputs) {
   if (built_) return;
+  // Double-checked locking: built_ is atomic, so later calls do not take the lock.
   const std::lock_guard lock(build_mutex_);
   if (built_) return;
   const NoGradient pause;
@@ -132,6 +134,7 @@ void Layer::build_once(const Specs& inputs) {
   const size_t states = states_.size();
   const size_t regularized = regularized_.size();
   try {
+    // A failed build must leave no partial weights, so that the layer can be built again.
     build_weights(inputs);
   } catch (...) {
     weights_.resize(weights);
@@ -147,6 +150,8 @@ Tensors Layer::operator()(const Tensors& inputs, const CallOptions& options) {
   const bool training = options.training.value_or(inherited_training.value_or(false));
   const TrainingScope scope(training);
   if (added_losses.depth == 0 && !added_losses.all.empty()) {
+    // An outermost call discards the losses of this layer's previous call. Losses of other models
+    // on this thread are kept.
     std::vector<uint64_t> numbers;
     add_numbers(numbers);
     std::erase_if(added_losses.all, [&](const auto& added) {
@@ -157,12 +162,13 @@ Tensors Layer::operator()(const Tensors& inputs, const CallOptions& options) {
   if (!any_symbolic(inputs)) return call_with_masks(inputs, {.training = training});
   Tensors outputs;
   {
+    // The ops of call() are not recorded: the layer becomes one node of the graph.
     const NoGraphScope one_node_for_all;
     outputs = call_with_masks(inputs, {.training = training});
   }
   std::vector<Tensor> masks = masks_of(outputs);
   for (Tensor& mask : masks) {
-    // Replaying the graph makes them anew.
+    // A replay of the graph computes new masks.
     if (mask) mask = Tensor::symbolic(mask.spec());
   }
   return with_masks(make_outputs(shared_from_this(), inputs, specs_of(outputs), options), masks);
@@ -171,6 +177,7 @@ Tensors Layer::operator()(const Tensors& inputs, const CallOptions& options) {
 Tensors Layer::call_with_masks(const Tensors& inputs, const CallContext& context) {
   const bool masking = supports_masking();
   const AutocastScope products(dtype_policy_.bfloat16_products());
+  // A container passes masks on to its sublayers, even if it does not use them itself.
   const bool hide = !masking && sublayers_.empty() && any_masked(inputs);
   Tensors outputs = call(hide ? without_masks(inputs) : inputs, context);
   if (masking) outputs = with_masks(outputs, compute_mask(inputs, outputs));
@@ -186,7 +193,8 @@ void Layer::add_activity_loss(const TensorLike& output) const {
   const Tensor loss = (*activity_regularizer_)(output.values());
   const Shape& shape = output.spec().shape;
   if (shape.rank() == 0 || loss.is_symbolic()) return add_loss(loss);
-  // By the batch's size, so that the strength does not depend on it; 0 for a batch without rows.
+  // Dividing by the number of rows makes the strength independent of the batch size. An empty batch
+  // has the loss 0, so dividing by 1 is safe.
   const auto rows = static_cast<double>(std::max<int64_t>(shape[0], 1));
   add_loss(ops::scale(loss, ActivityLossScale::current() / rows));
 }
@@ -223,8 +231,9 @@ std::vector<Tensor> Layer::losses() const {
 
 void Layer::add_loss(const Tensor& loss) const {
   if (loss.rank() != 0 || !is_floating(loss.dtype())) {
-    throw ValueError(class_name_, " ", name_, ".add_loss: needs a floating scalar, received ",
-                     loss.dtype(), loss.shape());
+    throw ValueError(class_name_, " ", name_,
+                     ".add_loss: the loss must be a floating-point scalar, received ", loss.dtype(),
+                     loss.shape());
   }
   if (!loss.is_symbolic()) added_losses.all.emplace_back(number_, loss);
 }
@@ -360,7 +369,9 @@ std::vector<StateEntry> Layer::state_entries() const {
 }
 
 Config Layer::get_config() const {
-  throw NotImplementedError(class_name_, ": has no get_config(), so a file cannot describe it");
+  throw NotImplementedError(
+      class_name_,
+      ": get_config() is not implemented; override it so that files can describe the layer");
 }
 
 void TensorLayer::build_weights(const Specs& inputs) { build_weights(inputs.leaf()); }

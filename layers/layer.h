@@ -1,17 +1,18 @@
 // Layer: weights plus a function of tensors (keras.layers.Layer).
 //
-// Calling a layer (operator()) does, in order:
-//   1. build(specs) if this is the first call, which makes the weights;
-//   2. settle `training`: the caller's choice, else the enclosing layer's, else false;
-//   3. call(inputs, context);
-//   4. give the outputs their masks (compute_mask), and count the activity regularizer's loss;
-//   5. if the inputs are symbolic, record one graph node for the whole layer.
-// Subclasses write build_weights() and call(), and get_config() if files may name them
+// Calling a layer (operator()) performs these steps in order:
+//   1. Call build(specs) if this is the first call, which creates the weights.
+//   2. Determine `training`: the caller's option, else the enclosing layer's value, else false.
+//   3. Call call(inputs, context).
+//   4. Attach masks to the outputs (compute_mask), and add the activity regularizer's loss.
+//   5. If the inputs are symbolic, record one graph node for the whole layer.
+// Subclasses implement build_weights() and call(), and also get_config() if files may name them
 // (layers/registry.h). call() runs on symbolic tensors too, so output shapes follow from it and
-// are never written twice.
+// need no separate code.
 //
-// A layer is not copied: users hold handles (LayerHandle<T>).
-// Thread safety: several replicas may call one layer at once; the first builds it
+// Layers are not copyable; users hold handles (LayerHandle<T>).
+//
+// Thread safety: several replicas may call one layer concurrently. The first call builds the layer
 // while the others wait.
 #pragma once
 
@@ -36,16 +37,17 @@ class Planner;
 struct PlanValue;
 using PlanValues = Nest<PlanValue>;
 
+// The context of one call of a layer.
 struct CallContext {
   bool training = false;
 };
 
-// What add_weight takes.
+// The arguments of Layer::add_weight().
 struct WeightOptions {
   std::string name;
   Shape shape = {};
   Initializer initializer = "glorot_uniform";
-  Regularizer regularizer = {};  // its value is among losses() while the weight is trainable
+  Regularizer regularizer = {};  // part of losses() while the weight is trainable
   Constraint constraint = {};    // optimizers apply it after each step
   bool trainable = true;
   DType dtype = DType::kFloat32;
@@ -53,24 +55,24 @@ struct WeightOptions {
   VariableAggregation aggregation = VariableAggregation::kNone;
 };
 
-// One tensor of a layer's state, for files and checkpoints. Reading and writing go through it
-// whoever holds the values: variables, or the embedding engine of a strategy.
+// One tensor of a layer's state, for model files and checkpoints. Its functions read and write the
+// tensor wherever it is stored: in a variable, or in the embedding engine of a strategy.
 struct StateEntry {
-  // Model files hold weights; checkpoints hold all.
+  // Model files hold entries of kind kWeight; checkpoints hold all entries.
   enum class Kind { kWeight, kSlot, kRandomState };
-  std::string name;  // inside the layer: "kernel", "users", "users/accumulator"
+  std::string name;  // path inside the layer: "kernel", "users", "users/accumulator"
   TensorSpec spec = {};
   Kind kind = Kind::kWeight;
   bool trainable = true;
   std::function<Tensor()> get;
-  std::function<void(const Tensor&)> set;  // ValueError for another shape or dtype
-  uint64_t variable_id = 0;                // 0 if no variable holds it
-  // ValueError for values that set() would refuse, so that files are refused before anything is
-  // set; empty: it takes all.
+  std::function<void(const Tensor&)> set;  // throws ValueError for another shape or dtype
+  uint64_t variable_id = 0;                // 0 if the value is not stored in a variable
+  // Throws ValueError for values that set() would reject, so that a file can be rejected before any
+  // entry is set. An empty function means that set() accepts all values.
   std::function<void(const Tensor&)> check = {};
 
-  // The same by rows, for tables that one process may not want, or have, whole: float32 rows
-  // [begin, end) among [first, end) of the spec's, which are those that this process keeps.
+  // Access by rows, for tables that one process may not hold whole. This process stores the rows
+  // [first, end) of the table; `read` and `write` transfer float32 rows [begin, end) in that range.
   struct Rows {
     int64_t first = 0, end = 0;
     std::function<void(int64_t begin, int64_t end, float* out)> read;
@@ -79,108 +81,121 @@ struct StateEntry {
   std::optional<Rows> rows = {};
 };
 
+// Base class of all layers. See the comment at the top of this file.
 class Layer : public Operation {
  public:
   using CallOptions = keel::CallOptions;
 
+  // Calls the layer on a structure of tensors.
   Tensors operator()(const Tensors& inputs, const CallOptions& options = {});
-  // Sugar for one tensor in, one out. TypeError if the layer returns a structure.
+  // Calls a layer that takes one tensor and returns one. Throws TypeError if the layer returns a
+  // structure.
   Tensor operator()(const Tensor& input, const CallOptions& options = {});
 
   const std::string& class_name() const final { return class_name_; }
   const std::string& name() const { return name_; }
-  DType dtype() const { return dtype_policy_.variable_dtype(); }  // of variables and results
+  DType dtype() const { return dtype_policy_.variable_dtype(); }  // of the variables and results
   const DTypePolicy& dtype_policy() const { return dtype_policy_; }
   bool built() const { return built_; }
   bool trainable() const { return trainable_; }
-  // Sets it for this layer and all in it.
+  // Sets `trainable` for this layer and all layers inside it.
   void set_trainable(bool trainable);
 
-  // Weights of this layer and of those in it. A layer reached twice counts once. weights() is the
-  // trainable ones, then the others; variables() adds what is no weight: random state.
+  // Return the weights of this layer and of the layers inside it. A layer that is reached twice
+  // counts once. weights() lists the trainable weights first, then the others. variables() adds
+  // variables that are not weights, such as random state.
   std::vector<Variable> trainable_variables() const;
   std::vector<Variable> non_trainable_variables() const;
   std::vector<Variable> weights() const;
   std::vector<Variable> variables() const;
+  // Returns the total number of elements of weights(). Virtual variables are not counted.
   int64_t count_params() const;
   const std::vector<LayerHandle<Layer>>& sublayers() const { return sublayers_; }
 
-  // Makes the weights for inputs of these specs, and those of the layers inside. Calling the
-  // layer does it on its own; a second call does nothing.
+  // Creates the weights of this layer and of the layers inside it for inputs of these specs. The
+  // first call of the layer does this implicitly; building again has no effect.
   void build(const Specs& inputs);
-  // Specs of the result for inputs of these specs. Builds the layer.
+  // Returns the specs of the outputs for inputs of these specs. Builds the layer if needed.
   Specs compute_output_spec(const Specs& inputs);
 
-  // Scalars that training adds to the loss: what add_loss was given, in this layer and those in
-  // it, by this thread's last call from outside of any layer; and the regularizers of trainable
-  // weights, computed now.
+  // Returns the scalars that training adds to the loss. These are the arguments of add_loss() in
+  // this layer and the layers inside it during this thread's last outermost call, and the
+  // regularization losses of the trainable weights, which are computed now.
   std::vector<Tensor> losses() const;
 
-  // Whether masks of the inputs mean anything to this layer. If not, and it holds no other layers,
-  // call() sees none and the outputs have none.
+  // Returns whether the layer uses masks of its inputs. If not, and if the layer contains no other
+  // layers, call() receives inputs without masks and the outputs have none.
   virtual bool supports_masking() const { return false; }
-  // Masks of the outputs (an empty tensor for none), flattened; those left out have none. Outputs
-  // that call() gave a mask keep it. By default those of the inputs if masking is supported.
+  // Returns the masks of the flattened outputs, with an empty tensor for an output without a mask.
+  // Outputs beyond the end of the result have none. An output to which call() attached a mask keeps
+  // that mask. The default returns the masks of the inputs. It is called only if masking is
+  // supported.
   virtual std::vector<Tensor> compute_mask(const Tensors& inputs, const Tensors& outputs) const;
 
-  // What this layer, those in it left out, has to keep: by default its variables.
+  // Returns the state of this layer without the layers inside it. The default returns its
+  // variables.
   virtual std::vector<StateEntry> state_entries() const;
 
-  // What a user should hear at the end of training: fit prints a line for each, of this layer and
-  // of those in it.
+  // Returns messages to show at the end of training. fit() prints one line for each message of this
+  // layer and of the layers inside it.
   virtual std::vector<std::string> training_notices() const { return {}; }
 
-  // Whether prefetch() makes use of what it is told; fit asks.
+  // Returns whether the layer implements prefetch(); fit() checks this before it calls prefetch().
   virtual bool supports_prefetch() const { return false; }
-  // Says in a replica, at the start of a training step, what the inputs of the next one will be, so
-  // that work on them may begin beside this step. Models of one's own pass it on to their layers.
+  // Announces the inputs of the next training step, so that work on them can overlap with the
+  // current step. fit() calls this in each replica at the start of a step. Your own models should
+  // forward the call to their layers.
   virtual void prefetch(const Tensors&) {}
 
-  // The parameters of the constructor under Keras's names, so that from_config makes an equal
-  // layer. NotImplementedError by default, for classes that files cannot name.
+  // Returns the constructor's parameters under Keras's names, so that from_config creates an equal
+  // layer. The default throws NotImplementedError, for classes that files cannot name.
   virtual Config get_config() const;
 
-  // How plans for serving compute this layer (layers/serving/steps/planner.h): adds steps that give
-  // what call() gives without training, and returns their results. Nothing by default: plans call
-  // the layer. The layer is built, and the inputs have no masks that it would see.
+  // Adds the steps with which a serving plan computes this layer (layers/serving/steps/planner.h)
+  // and returns their results, which equal those of call() without training. The default returns
+  // nothing, and the plan then calls the layer. The layer is already built, and its inputs carry no
+  // masks that it would use.
   virtual std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const;
 
+  // Calls the layer again on `inputs` when a graph is executed.
   Tensors replay(const Tensors& inputs, const CallOptions& options) override {
     return (*this)(inputs, options);
   }
 
  protected:
-  // `options` has name, trainable and dtype; an empty name becomes a unique one, so that the
-  // config agrees with the layer. NotImplementedError for a policy of weights in int8 unless it has
-  // kQuantizes.
+  // `options` must have the fields name, trainable and dtype. An empty name is replaced by a unique
+  // one, in `options` too, so that the config agrees with the layer. Throws NotImplementedError for
+  // a policy with int8 weights unless Options has kQuantizes.
   template <class Options>
   Layer(const char* class_name, Options& options)
       : Layer(
             std::string(class_name), options.name, options.trainable, options.dtype,
             requires { Options::kQuantizes; }) {}
-  // For classes without options. An empty name becomes a unique one.
+  // Constructor for classes without options. An empty name is replaced by a unique one.
   explicit Layer(std::string class_name, std::string name = {});
 
-  // Makes the weights for inputs of these specs. Runs once, outside any tape.
+  // Creates the weights for inputs of these specs. Called once, outside of any tape.
   virtual void build_weights(const Specs&) {}
-  // The function itself. May be called with symbolic tensors.
+  // Computes the outputs. The inputs may be symbolic tensors.
   virtual Tensors call(const Tensors& inputs, const CallContext& context) = 0;
 
-  // For build_weights(): adds a weight to this layer.
+  // Adds a weight to this layer. Call it in build_weights().
   Variable add_weight(const WeightOptions& options);
   Variable add_weight(Variable variable);
-  // Adds a variable that is no weight: it is in variables() and in checkpoints only.
+  // Adds a variable that is not a weight: it appears in variables() and in checkpoints only.
   Variable add_state(Variable variable);
-  // For layers that take another form once built: drops their own weights, and sets the policy.
+  // Drops the layer's own weights and sets the policy, for layers that are converted after
+  // building.
   void reset_weights(const DTypePolicy& policy);
-  // For call(): adds a scalar to losses(). Symbolic ones are left out.
+  // Adds a scalar to losses(). Call it in call(). A symbolic loss is ignored. Throws ValueError
+  // unless `loss` is a floating-point scalar.
   void add_loss(const Tensor& loss) const;
-  // For constructors: its value for each floating output, divided by the number of rows as in Keras
-  // 3.14, is added at each call.
+  // Adds the regularizer's loss for each floating-point output at each call, divided by the number
+  // of rows as in Keras 3.14. Call it in a constructor.
   void set_activity_regularizer(Regularizer regularizer) {
     activity_regularizer_ = std::move(regularizer);
   }
-  // For member initializers: makes `layer` a sublayer and returns it.
+  // Makes `layer` a sublayer and returns it. Use it in member initializers:
   //   layers::Dense hidden_ = track(layers::Dense({.units = 64}));
   template <class T>
   LayerHandle<T> track(LayerHandle<T> layer) {
@@ -196,7 +211,7 @@ class Layer : public Operation {
                std::vector<Variable>& out) const;
   void build_once(const Specs& inputs);
   void add_activity_loss(const TensorLike& output) const;
-  // call(), with masks and the activity regularizer.
+  // Runs call(), and adds the masks and the activity loss.
   Tensors call_with_masks(const Tensors& inputs, const CallContext& context);
   void add_regularization(std::vector<const Layer*>& seen, bool parents_trainable,
                           std::vector<Tensor>& out) const;
@@ -204,9 +219,9 @@ class Layer : public Operation {
 
   const std::string class_name_;
   const std::string name_;
-  const uint64_t number_;  // no other layer of the process has it
+  const uint64_t number_;  // unique within the process
   DTypePolicy dtype_policy_;
-  std::recursive_mutex build_mutex_;  // held while building: a model builds by calling itself
+  std::recursive_mutex build_mutex_;  // recursive: a model builds by calling itself
   std::atomic<bool> built_ = false;
   std::atomic<bool> trainable_ = true;
   std::vector<Variable> weights_, states_;
@@ -215,7 +230,7 @@ class Layer : public Operation {
   std::vector<LayerHandle<Layer>> sublayers_;
 };
 
-// Base of the many layers that take one dense tensor and return one.
+// Base class of the many layers that take one dense tensor and return one.
 class TensorLayer : public Layer {
  protected:
   using Layer::Layer;
@@ -227,13 +242,13 @@ class TensorLayer : public Layer {
   Tensors call(const Tensors& inputs, const CallContext& context) final;
 };
 
-// For classes of one's own: auto model = make_layer<TwoTower>(64);
+// Creates a handle to your own layer class: auto model = make_layer<TwoTower>(64);
 template <std::derived_from<Layer> T, class... Args>
 LayerHandle<T> make_layer(Args&&... args) {
   return LayerHandle<T>(kAdopt, std::make_shared<T>(std::forward<Args>(args)...));
 }
 
-// The name, trainable and dtype fields that every layer's options list first.
+// Lists the fields that come first in every layer's options: name, trainable and dtype.
 void base_fields(auto& self, auto&& field) {
   field("name", self.name);
   field("trainable", self.trainable);

@@ -1,4 +1,4 @@
-// LayerHandle: what users hold and call. Copies share the layer; never null.
+// LayerHandle: the shared, never null reference through which users hold and call a layer.
 #pragma once
 
 #include <keel/autodiff/operation.h>
@@ -9,12 +9,14 @@ namespace keel {
 
 class Layer;
 
+// A handle to a layer of class T. Copies share the layer.
 template <class T>
 class LayerHandle : public Handle<T> {
  public:
   using Handle<T>::Handle;
   template <std::derived_from<T> U>
   LayerHandle(LayerHandle<U> other) : Handle<T>(std::move(other)) {}  // NOLINT: implicit upcast
+  // Calls the layer; see Layer::operator().
 
   template <class U = T>
   Tensor operator()(const Tensor& x, const typename U::CallOptions& options = {}) const {

@@ -1,4 +1,5 @@
-// Layers that files may name, and how one layer is written to and read from a config.
+// The registry of layer classes that files may name, and the conversion of a layer to and from a
+// config.
 #pragma once
 
 #include <keel/framework/config/registry.h>
@@ -6,17 +7,18 @@
 
 namespace keel {
 
-// All built-in layers; add your own with layer_registry().add<MyLayer>(), where MyLayer has
-// kClassName ("Package>MyLayer" by Keras's convention), Options with `fields`, a constructor from
-// Options, and get_config().
+// Returns the registry with all built-in layers. Add your own layer with
+// layer_registry().add<MyLayer>(). MyLayer needs kClassName ("Package>MyLayer" by Keras's
+// convention), Options with `fields`, a constructor from Options, and get_config().
 Registry<Layer>& layer_registry();
 
 namespace layers {
 
-// {"class_name": ..., "config": ...}, with `trainable` as it is now.
+// Returns {"class_name": ..., "config": ...} with the layer's current value of `trainable`.
 Config serialize(const Layer& layer);
-// A new layer, not built. ValueError for an unknown class or key, TypeError for a value of a
-// wrong kind. Keys "module", "registered_name" and "build_config" beside the two are ignored.
+// Creates a new layer, which is not built yet. Throws ValueError for an unknown class or key, and
+// TypeError for a value of a wrong type. The keys "module", "registered_name" and "build_config"
+// next to "class_name" and "config" are ignored.
 LayerHandle<Layer> deserialize(const Config& config);
 
 }  // namespace layers

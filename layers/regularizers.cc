@@ -107,7 +107,7 @@ class OrthogonalFunction final : public RegularizerFunction {
     }
   }
   Tensor operator()(const Tensor& x) const override {
-    if (x.rank() != 2) throw ValueError(kClassName, ": needs a matrix, received ", x.shape());
+    if (x.rank() != 2) throw ValueError(kClassName, ": the rank must be 2, received ", x.shape());
     const Tensor rows = options_.mode == "rows" ? x : ops::transpose(x);
     const int64_t n = rows.dim(0);
     if (n < 2) return ops::sum(ops::zeros_like(x));

@@ -1,5 +1,5 @@
-// Regularizers: penalties on weights or activations that training adds to the loss, by Keras's
-// names and numbers (keras.regularizers).
+// Regularizers: penalties on weights or activations that training adds to the loss, with Keras's
+// names and values (keras.regularizers).
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace keel {
 
-// A scalar function of a floating tensor, made of differentiable ops.
+// A function of a floating-point tensor that returns a scalar and consists of differentiable ops.
 class RegularizerFunction {
  public:
   virtual ~RegularizerFunction() = default;
@@ -17,21 +17,25 @@ class RegularizerFunction {
   virtual std::string class_name() const = 0;
   virtual Config get_config() const = 0;
 
-  // Classes that files may name: L1, L2, L1L2, OrthogonalRegularizer, and those you add.
+  // Returns the registry of the classes that files may name: L1, L2, L1L2, OrthogonalRegularizer,
+  // and the classes that you add.
   static Registry<RegularizerFunction>& registry();
 };
 
-// What options hold: nothing, a name ("l2", with the default factors), or one made below.
+// The value of a regularizer option: none, a name ("l2", with the default factors), or the result
+// of a function below.
 using Regularizer = Configured<RegularizerFunction>;
 
 namespace regularizers {
 
+// Each function throws ValueError if a factor is not finite.
 Regularizer l1(double factor = 0.01);  // factor * sum |x|
 Regularizer l2(double factor = 0.01);  // factor * sum x^2
+// Returns l1 * sum |x| + l2 * sum x^2.
 Regularizer l1_l2(double l1 = 0.0, double l2 = 0.0);
-// Pushes the rows (mode "rows") or columns ("columns") of a matrix to be orthogonal: factor times
-// the mean of |cosine| over their pairs. ValueError for another mode, and when called on another
-// rank.
+// Encourages the rows (mode "rows") or columns (mode "columns") of a matrix to be orthogonal. The
+// loss is `factor` times the mean of |cosine| over all pairs. Throws ValueError for another mode,
+// and, when it is called, for a tensor whose rank is not 2.
 Regularizer orthogonal(double factor = 0.01, const std::string& mode = "rows");
 
 }  // namespace regularizers

@@ -5,7 +5,7 @@
 namespace keel {
 namespace {
 
-constexpr int kReplicaBits = 46;  // 2^46 numbers for each replica
+constexpr int kReplicaBits = 46;  // each replica has 2^46 numbers per call
 
 }  // namespace
 
@@ -23,6 +23,7 @@ RandomNumbers SeedGenerator::next() const {
   calls_.assign(Tensor::full<int64_t>({1}, call + 1));
   const ReplicaContext* const context = current_replica_context();
   const uint64_t replica = context == nullptr ? 0 : static_cast<uint64_t>(context->replica);
+  // Each call has its own lane of the stream, and each replica its own range in the lane.
   return {.stream = stream_.at_lane(static_cast<uint64_t>(call)), .first = replica << kReplicaBits};
 }
 

@@ -1,4 +1,4 @@
-// The names under which a layer holds the layers in it, and what Keras holds in such layers.
+// Attribute names under which Keras stores sublayers and weights in its weights files.
 #pragma once
 
 #include <string>
@@ -6,23 +6,23 @@
 
 namespace keel {
 
-// Layers whose parts Keras's weights files name by the attribute that holds them, as
-// "lstm/cell/vars/0", have this class as a further base.
+// Additional base class of layers whose sublayers Keras's weights files name by the attribute that
+// holds them, for example "lstm/cell/vars/0".
 class SublayerAttributes {
  public:
   virtual ~SublayerAttributes() = default;
-  // One for each of Layer::sublayers(), in their order: {"forward_layer", "backward_layer"}.
-  // Empty for those that hold no weights.
+  // Returns one name for each of Layer::sublayers(), in the same order: {"forward_layer",
+  // "backward_layer"}. The name is empty for a sublayer without weights.
   virtual std::vector<std::string> sublayer_attributes() const = 0;
 };
 
-// Layers with weights of their own that Keras's layer keeps in layers inside it, as
-// "feature_cross/dense/vars/0", have this class as a further base.
+// Additional base class of layers that own weights which Keras's layer keeps in sublayers, for
+// example "feature_cross/dense/vars/0".
 class WeightAttributes {
  public:
   virtual ~WeightAttributes() = default;
-  // The place of each weight among state_entries(), in their order: {"down_proj_dense", "dense",
-  // "dense"}.
+  // Returns the Keras sublayer of each weight among state_entries(), in the same order:
+  // {"down_proj_dense", "dense", "dense"}.
   virtual std::vector<std::string> weight_attributes() const = 0;
 };
 

@@ -8,6 +8,7 @@
 
 namespace keel {
 
+// The options of ActivationLayer.
 struct ActivationOptions {
   Activation activation = "linear";
   std::string name = {};
@@ -20,7 +21,7 @@ struct ActivationOptions {
   }
 };
 
-// activation(x). Output of the input's shape and mask.
+// Computes activation(x). The output has the shape and mask of the input.
 class ActivationLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "Activation";
@@ -38,7 +39,8 @@ class ActivationLayer final : public TensorLayer {
 };
 
 namespace layers {
+// A handle to the layer, under Keras's name.
 using Activation = LayerHandle<ActivationLayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

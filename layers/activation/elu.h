@@ -1,4 +1,4 @@
-// ELU: exponential below zero (keras.layers.ELU; Clevert et al. 2015).
+// ELU: an exponential function below zero (keras.layers.ELU; Clevert et al. 2015).
 #pragma once
 
 #include <string>
@@ -7,6 +7,7 @@
 
 namespace keel {
 
+// The options of ELULayer.
 struct ELUOptions {
   double alpha = 1.0;
   std::string name = {};
@@ -19,8 +20,8 @@ struct ELUOptions {
   }
 };
 
-// x above 0, alpha * (e^x - 1) elsewhere. Output of the input's shape, integers cast to the
-// layer's dtype first.
+// Computes x where x > 0, else alpha * (e^x - 1). The output has the shape of the input. Integers
+// are first cast to the layer's dtype.
 class ELULayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "ELU";
@@ -38,7 +39,8 @@ class ELULayer final : public TensorLayer {
 };
 
 namespace layers {
+// A handle to the layer, under Keras's name.
 using ELU = LayerHandle<ELULayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// LeakyReLU: a slope below zero (keras.layers.LeakyReLU).
+// LeakyReLU: a constant slope below zero (keras.layers.LeakyReLU).
 #pragma once
 
 #include <string>
@@ -7,6 +7,7 @@
 
 namespace keel {
 
+// The options of LeakyReLULayer.
 struct LeakyReLUOptions {
   double negative_slope = 0.3;
   std::string name = {};
@@ -19,8 +20,9 @@ struct LeakyReLUOptions {
   }
 };
 
-// x above 0, negative_slope * x elsewhere; so is the gradient. Output of the input's shape,
-// integers cast to the layer's dtype first.
+// Computes x where x > 0, else negative_slope * x. The gradient is 1 or negative_slope,
+// respectively. The output has the shape of the input. Integers are first cast to the layer's
+// dtype.
 class LeakyReLULayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "LeakyReLU";
@@ -38,7 +40,8 @@ class LeakyReLULayer final : public TensorLayer {
 };
 
 namespace layers {
+// A handle to the layer, under Keras's name.
 using LeakyReLU = LayerHandle<LeakyReLULayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

@@ -8,7 +8,7 @@ namespace keel {
 void PReLULayer::build_weights(const TensorSpec& input) {
   const std::string caller = "PReLU " + name();
   if (input.shape.rank() < 2) {
-    throw ValueError(caller, ": needs an input of rank 2 or more, received ", input.shape);
+    throw ValueError(caller, ": the input must have rank 2 or more, received ", input.shape);
   }
   Shape shape = input.shape;
   if (options_.shared_axes && !options_.shared_axes->values().empty()) {
@@ -19,7 +19,7 @@ void PReLULayer::build_weights(const TensorSpec& input) {
   }
   shape = shape.without(0);
   if (!shape.fully_defined()) {
-    throw ValueError(caller, ": needs known dimensions but for shared_axes, received ",
+    throw ValueError(caller, ": all dimensions except shared_axes must be known, received ",
                      input.shape);
   }
   alpha_ = add_weight({.name = "alpha",

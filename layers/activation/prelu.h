@@ -9,11 +9,12 @@
 
 namespace keel {
 
+// The options of PReLULayer.
 struct PReLUOptions {
   Initializer alpha_initializer = "zeros";
   Regularizer alpha_regularizer = {};
   Constraint alpha_constraint = {};
-  std::optional<Axes> shared_axes = {};  // along which all have one slope; never the batch
+  std::optional<Axes> shared_axes = {};  // axes along which the slope is shared; never the batch
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -27,8 +28,9 @@ struct PReLUOptions {
   }
 };
 
-// max(x, 0) + alpha * min(x, 0), with gradient 0 at 0. Input of rank 2 or more, [batch, dims...];
-// output of the same shape. The weight alpha is [dims...], with 1 along shared_axes.
+// Computes max(x, 0) + alpha * min(x, 0), with gradient 0 at 0. The input has rank 2 or more,
+// [batch, dims...], and the output has the same shape. The weight alpha is [dims...], with 1 along
+// shared_axes.
 class PReLULayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "PReLU";
@@ -40,8 +42,8 @@ class PReLULayer final : public TensorLayer {
   Config get_config() const override { return to_config(options_); }
 
  private:
-  // ValueError for a shared axis that is the batch or out of range, and unless the dimensions that
-  // are not shared are known.
+  // Throws ValueError for a shared axis that is the batch or out of range, and unless all
+  // dimensions that are not shared are known.
   void build_weights(const TensorSpec& input) override;
   Tensor call(const Tensor& input, const CallContext& context) override;
 
@@ -50,7 +52,8 @@ class PReLULayer final : public TensorLayer {
 };
 
 namespace layers {
+// A handle to the layer, under Keras's name.
 using PReLU = LayerHandle<PReLULayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// ReLU: zero, or a slope, below a threshold and an upper limit (keras.layers.ReLU).
+// ReLU: a rectifier with an optional slope, threshold and upper limit (keras.layers.ReLU).
 #pragma once
 
 #include <optional>
@@ -8,6 +8,7 @@
 
 namespace keel {
 
+// The options of ReLULayer.
 struct ReLUOptions {
   std::optional<double> max_value = {};  // >= 0; unset: no limit
   double negative_slope = 0.0;           // >= 0
@@ -24,15 +25,17 @@ struct ReLUOptions {
   }
 };
 
-// min(x, max_value) where x > threshold, else negative_slope * (x - threshold). As in Keras, the
-// limit holds for what is above the threshold only. Gradient 0 at the threshold, but
-// negative_slope if that is 0 and there is no limit; 1 at the limit, but 0 if that is 6 and the
-// threshold 0 (relu6). Output of the input's shape, integers cast to the layer's dtype first.
+// Computes min(x, max_value) where x > threshold, else negative_slope * (x - threshold). Like in
+// Keras, the limit applies only to values above the threshold.
+// The gradient at the threshold is 0, except that it is negative_slope if the threshold is 0 and
+// there is no limit. The gradient at the limit is 1, except that it is 0 if the limit is 6 and the
+// threshold is 0 (relu6). The output has the shape of the input. Integers are first cast to the
+// layer's dtype.
 class ReLULayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "ReLU";
   using Options = ReLUOptions;
-  // ValueError for a negative option.
+  // Throws ValueError for a negative option.
   explicit ReLULayer(Options options);
   bool supports_masking() const override { return true; }
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
@@ -45,7 +48,8 @@ class ReLULayer final : public TensorLayer {
 };
 
 namespace layers {
+// A handle to the layer, under Keras's name.
 using ReLU = LayerHandle<ReLULayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// Softmax: numbers as probabilities (keras.layers.Softmax).
+// Softmax: converts numbers to probabilities (keras.layers.Softmax).
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace keel {
 
+// The options of SoftmaxLayer.
 struct SoftmaxOptions {
-  Axes axis = -1;  // along which the results sum to 1
+  Axes axis = -1;  // axes along which the results sum to 1
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -20,9 +21,10 @@ struct SoftmaxOptions {
   }
 };
 
-// e^x / sum of e^x along the axes. What the input's mask leaves out is 0 and counts for nothing; a
-// mask of a lower rank is one of all that stands at its positions. Output of the input's shape,
-// integers cast to the layer's dtype first. ValueError for an axis out of range.
+// Computes e^x / sum of e^x along the axes. Elements that the input's mask excludes are 0 and do
+// not contribute to the sum. A mask of lower rank applies to all elements at its positions. The
+// output has the shape of the input. Integers are first cast to the layer's dtype. Throws
+// ValueError for an axis out of range.
 class SoftmaxLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "Softmax";
@@ -39,7 +41,8 @@ class SoftmaxLayer final : public TensorLayer {
 };
 
 namespace layers {
+// A handle to the layer, under Keras's name.
 using Softmax = LayerHandle<SoftmaxLayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

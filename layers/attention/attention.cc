@@ -7,7 +7,7 @@
 namespace keel {
 namespace {
 
-// [batch, tq, tv, dim] of query + key.
+// Returns query + key for all pairs of steps, [batch, tq, tv, dim].
 Tensor sums_of_pairs(const Tensor& query, const Tensor& key) {
   return ops::expand_dims(query, 2) + ops::expand_dims(key, 1);
 }
@@ -43,7 +43,8 @@ void AttentionBase::build_weights(const Specs& inputs) {
   const auto parts = attention_parts(inputs, caller());
   for (const TensorSpec& spec : {parts.query, parts.value, parts.key_or_value()}) {
     if (spec.shape.rank() == 3) continue;
-    throw ValueError(caller(), ": needs tensors [batch, steps, dim], received ", spec.shape);
+    throw ValueError(caller(), ": query, value and key must be [batch, steps, dim], received ",
+                     spec.shape);
   }
   if (dropout_) (*dropout_)->build(parts.query);
 }
@@ -102,7 +103,7 @@ void AdditiveAttentionLayer::build_weights(const Specs& inputs) {
   if (!options_.use_scale) return;
   const Shape query = attention_parts(inputs, caller()).query.shape;
   if (query[2] == kUnknown) {
-    throw ValueError(caller(), ": needs a query with a known last dimension, received ", query);
+    throw ValueError(caller(), ": the last dimension of the query must be known, received ", query);
   }
   scale_ = add_weight({.name = "scale", .shape = {query[2]}, .dtype = dtype()});
 }

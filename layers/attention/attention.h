@@ -1,5 +1,5 @@
-// Attention and AdditiveAttention: values mixed by how well their keys answer a query
-// (keras.layers.Attention, keras.layers.AdditiveAttention).
+// Attention and AdditiveAttention: averages of values, weighted by how well their keys match a
+// query (keras.layers.Attention, keras.layers.AdditiveAttention).
 #pragma once
 
 #include <optional>
@@ -11,10 +11,11 @@
 
 namespace keel {
 
+// The options of AttentionLayer.
 struct AttentionOptions {
   bool use_scale = false;
   std::string score_mode = "dot";    // "dot" or "concat"
-  double dropout = 0.0;              // of the weights, in [0, 1]
+  double dropout = 0.0;              // dropout rate of the attention weights, in [0, 1]
   std::optional<int64_t> seed = {};  // unset: the next stream of set_random_seed
   std::string name = {};
   bool trainable = true;
@@ -29,9 +30,10 @@ struct AttentionOptions {
   }
 };
 
+// The options of AdditiveAttentionLayer.
 struct AdditiveAttentionOptions {
   bool use_scale = true;
-  double dropout = 0.0;              // of the weights, in [0, 1]
+  double dropout = 0.0;              // dropout rate of the attention weights, in [0, 1]
   std::optional<int64_t> seed = {};  // unset: the next stream of set_random_seed
   std::string name = {};
   bool trainable = true;
@@ -45,23 +47,26 @@ struct AdditiveAttentionOptions {
   }
 };
 
+// Options of one call of the two layers.
 struct AttentionCallOptions {
   std::optional<bool> training = {};
   bool return_attention_scores = false;
-  bool use_causal_mask = false;  // a step of the query sees the values up to its own number
+  bool use_causal_mask = false;  // restrict query step i to the values 0 to i
 };
 
-// weights = softmax of score(query, key) over the steps of the values; output = weights . value.
-// Input: a list of query [batch, tq, dim], value [batch, tv, dim'] and key [batch, tv, dim], which
-// is the value if left out. Output [batch, tq, dim']; with return_attention_scores the tuple of it
-// and the weights [batch, tq, tv], after dropout.
-// Masks: values that the value's mask hides have no weight; where the query's is false the output
-// is zero. The output's mask is the query's.
-// ValueError for another structure and for ranks other than 3.
+// Base class of both layers. The weights are the softmax of score(query, key) over the steps of the
+// values, and the output is weights . value.
+// Input: a list of query [batch, tq, dim], value [batch, tv, dim'] and optionally key [batch, tv,
+// dim], which defaults to the value. Output: [batch, tq, dim']. With return_attention_scores, the
+// result is a tuple of the output and the weights [batch, tq, tv] after dropout.
+// Values that the value's mask excludes have no weight. The output is zero where the query's mask
+// is false. The output has the query's mask.
+// Throws ValueError for another input structure and for ranks other than 3.
 class AttentionBase : public Layer {
  public:
   using CallOptions = AttentionCallOptions;
 
+  // Calls the layer with the options of attention layers.
   Tensors operator()(const Tensors& inputs, const CallOptions& options = {});
   Tensors replay(const Tensors& inputs, const keel::CallOptions& options) override;
 
@@ -74,7 +79,7 @@ class AttentionBase : public Layer {
     make_dropout(options.dropout, options.seed);
   }
   std::string caller() const { return class_name() + " " + name(); }
-  // [batch, tq, tv].
+  // Returns the scores of all pairs of a query and a key, [batch, tq, tv].
   virtual Tensor scores(const Tensor& query, const Tensor& key) const = 0;
   void build_weights(const Specs& inputs) override;
 
@@ -85,15 +90,15 @@ class AttentionBase : public Layer {
   std::optional<layers::Dropout> dropout_;
 };
 
-// score_mode "dot": scale (query . key), Luong et al. 2015.
-// "concat": concat_score_weight * sum over dim of tanh(scale (query + key)).
-// The weights `scale` (with use_scale) and `concat_score_weight` (with "concat") are scalars that
-// start at 1.
+// Dot-product attention. With score_mode "dot", the score is scale (query . key) (Luong et al.
+// 2015). With "concat", it is concat_score_weight * sum over dim of tanh(scale (query + key)). The
+// weights `scale` (with use_scale) and `concat_score_weight` (with "concat") are scalars that are
+// initialized to 1.
 class AttentionLayer final : public AttentionBase {
  public:
   static constexpr char kClassName[] = "Attention";
   using Options = AttentionOptions;
-  // ValueError for another score_mode and unless 0 <= dropout <= 1.
+  // Throws ValueError for an unknown score_mode, and unless 0 <= dropout <= 1.
   explicit AttentionLayer(Options options);
   Config get_config() const override { return to_config(options_); }
 
@@ -105,19 +110,19 @@ class AttentionLayer final : public AttentionBase {
   Variable scale_, concat_score_weight_;
 };
 
-// score: sum over dim of scale * tanh(query + key), Bahdanau et al. 2015. With use_scale `scale` is
-// a weight [dim].
+// Additive attention: the score is the sum over dim of scale * tanh(query + key) (Bahdanau et al.
+// 2015). With use_scale, `scale` is a weight [dim].
 class AdditiveAttentionLayer final : public AttentionBase {
  public:
   static constexpr char kClassName[] = "AdditiveAttention";
   using Options = AdditiveAttentionOptions;
-  // ValueError unless 0 <= dropout <= 1.
+  // Throws ValueError unless 0 <= dropout <= 1.
   explicit AdditiveAttentionLayer(Options options)
       : AttentionBase(kClassName, options), options_(std::move(options)) {}
   Config get_config() const override { return to_config(options_); }
 
  private:
-  // ValueError unless the last dimension of the query is known.
+  // Throws ValueError unless the last dimension of the query is known.
   void build_weights(const Specs& inputs) override;
   Tensor scores(const Tensor& query, const Tensor& key) const override;
 
@@ -126,6 +131,7 @@ class AdditiveAttentionLayer final : public AttentionBase {
 };
 
 namespace layers {
+// Handles to the layers, under Keras's names.
 using Attention = LayerHandle<AttentionLayer>;
 using AdditiveAttention = LayerHandle<AdditiveAttentionLayer>;
 }  // namespace layers

@@ -56,8 +56,9 @@ void GroupedQueryAttentionLayer::build_weights(const Specs& inputs) {
               &key = parts.key_or_value().shape;
   for (const Shape& shape : {query, value, key}) {
     if (shape.rank() == 3 && shape[-1] != kUnknown) continue;
-    throw ValueError(caller(), ": needs tensors [batch, steps, dim] with known last dimensions, ",
-                     "received ", query, ", ", value, " and ", key);
+    throw ValueError(
+        caller(), ": query, value and key must be [batch, steps, dim] with known last dimensions, ",
+        "received ", query, ", ", value, " and ", key);
   }
   const int64_t heads = options_.num_query_heads, groups = options_.num_key_value_heads;
   const int64_t dim = options_.head_dim;
@@ -78,7 +79,8 @@ void GroupedQueryAttentionLayer::build_weights(const Specs& inputs) {
   (*dropout_)->build(parts.query);
 }
 
-// [batch, steps, groups, dim] -> [batch, steps, heads, dim].
+// Repeats each key or value head for its group: [batch, steps, groups, dim] -> [batch, steps,
+// heads, dim].
 Tensor GroupedQueryAttentionLayer::repeated(const Tensor& heads) const {
   const int64_t times = options_.num_query_heads / options_.num_key_value_heads;
   if (times == 1) return heads;

@@ -1,4 +1,4 @@
-// GroupedQueryAttention: attention whose heads share keys and values in groups
+// GroupedQueryAttention: multi-head attention in which groups of query heads share keys and values
 // (keras.layers.GroupQueryAttention).
 #pragma once
 
@@ -11,17 +11,18 @@
 
 namespace keel {
 
+// The options of GroupedQueryAttentionLayer.
 struct GroupedQueryAttentionOptions {
   int64_t head_dim = 0;             // required, > 0
   int64_t num_query_heads = 0;      // required, > 0
   int64_t num_key_value_heads = 0;  // required, > 0; divides num_query_heads
-  double dropout = 0.0;             // of the weights, in [0, 1]
+  double dropout = 0.0;             // dropout rate of the attention weights, in [0, 1]
   bool use_bias = true;
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};  // of the result of each projection
+  Regularizer activity_regularizer = {};  // applied to the result of each projection
   Constraint kernel_constraint = {};
   Constraint bias_constraint = {};
   std::optional<int64_t> seed = {};  // unset: the next stream of set_random_seed
@@ -47,18 +48,20 @@ struct GroupedQueryAttentionOptions {
   }
 };
 
-// MultiHeadAttention of num_query_heads heads, of which num_query_heads / num_key_value_heads
-// neighbours share one projection of key and value (Ainslie et al. 2023). Calls, masks, results
-// and names of weights as there, for tensors [batch, steps, dim]; the kernels of key and value are
-// [dim, num_key_value_heads, head_dim].
+// MultiHeadAttention with num_query_heads heads, where each group of num_query_heads /
+// num_key_value_heads adjacent heads shares one projection of key and value (Ainslie et al. 2023).
+// Calls, masks, results and names of weights are those of MultiHeadAttention for tensors [batch,
+// steps, dim]. The kernels of key and value are [dim, num_key_value_heads, head_dim].
 class GroupedQueryAttentionLayer final : public Layer, public SublayerAttributes {
  public:
   static constexpr char kClassName[] = "GroupQueryAttention";
   using Options = GroupedQueryAttentionOptions;
   using CallOptions = MultiHeadAttentionCallOptions;
-  // ValueError for sizes that are not positive or do not divide, and unless 0 <= dropout <= 1.
+  // Throws ValueError for sizes that are not positive or do not divide, and unless 0 <= dropout <=
+  // 1.
   explicit GroupedQueryAttentionLayer(Options options);
 
+  // Calls the layer with the options of multi-head attention.
   Tensors operator()(const Tensors& inputs, const CallOptions& options = {});
   Tensors replay(const Tensors& inputs, const keel::CallOptions& options) override;
 
@@ -74,13 +77,14 @@ class GroupedQueryAttentionLayer final : public Layer, public SublayerAttributes
   Tensor repeated(const Tensor& heads) const;
 
   const Options options_;
-  std::optional<layers::EinsumDense> query_, key_, value_, output_;  // made when the layer is built
+  std::optional<layers::EinsumDense> query_, key_, value_, output_;  // created by build()
   std::optional<layers::Dropout> dropout_;
 };
 
 namespace layers {
+// Handles to the layers, under Keras's names.
 using GroupedQueryAttention = LayerHandle<GroupedQueryAttentionLayer>;
-using GroupQueryAttention = GroupedQueryAttention;  // as Keras calls it
+using GroupQueryAttention = GroupedQueryAttention;  // Keras's name
 }  // namespace layers
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// The projections between features and the heads of attention.
+// Projections between features and attention heads.
 #pragma once
 
 #include <string>
@@ -7,9 +7,10 @@
 
 namespace keel {
 
-// x . kernel + bias over the first `summed_axes` axes of the kernel: [..., in] -> [..., heads, dim]
-// with a kernel [in, heads, dim], or [..., heads, dim] -> [..., out] with [heads, dim, out]. The
-// layers of heads pass on their options, which name them alike.
+// Creates a layer that computes x . kernel + bias, summed over the first `summed_axes` axes of the
+// kernel: [..., in] -> [..., heads, dim] with a kernel [in, heads, dim], or [..., heads, dim] ->
+// [..., out] with a kernel [heads, dim, out]. `options` are those of an attention layer; all of
+// them use the same names.
 layers::EinsumDense make_projection(const auto& options, const char* name, const Shape& kernel,
                                     int summed_axes) {
   const std::string letters = std::string("abcdefgh").substr(0, kernel.rank());

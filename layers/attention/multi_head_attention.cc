@@ -64,7 +64,7 @@ std::vector<int> MultiHeadAttentionLayer::attention_axes(const Shape& query) con
     for (int i = 1; i < query.rank() - 1; ++i) out.push_back(i);
   }
   if (out.front() < 1 || out.back() >= query.rank() - 1) {
-    throw ValueError(caller(), ": attention_axes must be neither the first nor the last of ",
+    throw ValueError(caller(), ": attention_axes must not contain the first or the last axis of ",
                      query);
   }
   return out;
@@ -76,9 +76,10 @@ void MultiHeadAttentionLayer::build_weights(const Specs& inputs) {
               &key = parts.key_or_value().shape;
   for (const Shape& shape : {query, value, key}) {
     if (shape.rank() >= 3 && shape.rank() == query.rank() && shape[-1] != kUnknown) continue;
-    throw ValueError(caller(),
-                     ": needs tensors of one rank, 3 or more, with known last dimensions, ",
-                     "received ", query, ", ", value, " and ", key);
+    throw ValueError(
+        caller(),
+        ": query, value and key must have the same rank, 3 or more, and known last dimensions, ",
+        "received ", query, ", ", value, " and ", key);
   }
   attention_axes(query);
   const int64_t heads = options_.num_heads;

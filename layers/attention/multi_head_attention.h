@@ -1,4 +1,4 @@
-// MultiHeadAttention: attention of several heads, each with projections of its own
+// MultiHeadAttention: attention with several heads, each with its own projections
 // (keras.layers.MultiHeadAttention).
 #pragma once
 
@@ -13,19 +13,20 @@
 
 namespace keel {
 
+// The options of MultiHeadAttentionLayer.
 struct MultiHeadAttentionOptions {
   int64_t num_heads = 0;                  // required, > 0
-  int64_t key_dim = 0;                    // required, > 0: of a head's queries and keys
-  std::optional<int64_t> value_dim = {};  // of a head's values; unset: key_dim
-  double dropout = 0.0;                   // of the weights, in [0, 1]
+  int64_t key_dim = 0;                    // required, > 0: size of a head's queries and keys
+  std::optional<int64_t> value_dim = {};  // size of a head's values; unset: key_dim
+  double dropout = 0.0;                   // dropout rate of the attention weights, in [0, 1]
   bool use_bias = true;
-  std::optional<Axes> output_shape = {};    // of a step of the output; unset: as of the query
-  std::optional<Axes> attention_axes = {};  // unset: all but the first and the last
+  std::optional<Axes> output_shape = {};    // shape of an output step; unset: that of the query
+  std::optional<Axes> attention_axes = {};  // unset: all axes except the first and the last
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};  // of the result of each projection
+  Regularizer activity_regularizer = {};  // applied to the result of each projection
   Constraint kernel_constraint = {};
   Constraint bias_constraint = {};
   std::optional<int64_t> seed = {};  // unset: the next stream of set_random_seed
@@ -53,34 +54,37 @@ struct MultiHeadAttentionOptions {
   }
 };
 
+// Options of one call of the layer.
 struct MultiHeadAttentionCallOptions {
   std::optional<bool> training = {};
-  Tensor attention_mask = {};  // bool [batch, tq, tv], heads before tq if they differ
+  Tensor attention_mask = {};  // bool [batch, tq, tv], or [batch, heads, tq, tv]
   bool return_attention_scores = false;
-  bool use_causal_mask = false;  // a step of the query sees the values up to its own number
+  bool use_causal_mask = false;  // restrict query step i to the values 0 to i
 };
 
-// For each head, with projections of query, key and value:
+// Projects query, key and value for each head, and computes
 //   weights = softmax over tv of query . key / sqrt(key_dim);   head = weights . value
-// and the output is a projection of all heads together.
-// Input: a list of query [batch, tq, dim], value [batch, tv, dim'] and key [batch, tv, dim''],
-// which is the value if left out. Output [batch, tq, dim], or [batch, tq, output_shape...]; with
-// return_attention_scores the tuple of it and the weights [batch, num_heads, tq, tv], before
-// dropout. Inputs of more axes attend over attention_axes; the others are like the batch.
-// A weight is 0 where attention_mask, or the mask of the query, value or key, is false. The
-// output's mask is the query's.
-// Weights: kernel and bias of the projections "query", "key", "value" and "attention_output", the
-// kernels [dim, num_heads, key_dim or value_dim] and [num_heads, value_dim, output_shape...].
-// ValueError for another structure, ranks that differ or are below 3, key and value of different
-// steps, and last dimensions that are not known.
+// The output is a joint projection of all heads.
+// Input: a list of query [batch, tq, dim], value [batch, tv, dim'] and optionally key [batch, tv,
+// dim''], which defaults to the value. Output: [batch, tq, dim], or [batch, tq, output_shape...].
+// With return_attention_scores, the result is a tuple of the output and the weights [batch,
+// num_heads, tq, tv] before dropout. Inputs with more axes attend over attention_axes; the other
+// axes are batch axes.
+// A weight is 0 where attention_mask, or the mask of the query, value or key, is false. The output
+// has the query's mask.
+// Weights: kernel and bias of the projections "query", "key", "value" and "attention_output". The
+// kernels are [dim, num_heads, key_dim or value_dim] and [num_heads, value_dim, output_shape...].
+// Throws ValueError for another input structure, for ranks that differ or are below 3, if the steps
+// of key and value differ, and if a last dimension is unknown.
 class MultiHeadAttentionLayer final : public Layer, public SublayerAttributes {
  public:
   static constexpr char kClassName[] = "MultiHeadAttention";
   using Options = MultiHeadAttentionOptions;
   using CallOptions = MultiHeadAttentionCallOptions;
-  // ValueError for sizes that are not positive, and unless 0 <= dropout <= 1.
+  // Throws ValueError for sizes that are not positive, and unless 0 <= dropout <= 1.
   explicit MultiHeadAttentionLayer(Options options);
 
+  // Calls the layer with the options of multi-head attention.
   Tensors operator()(const Tensors& inputs, const CallOptions& options = {});
   Tensors replay(const Tensors& inputs, const keel::CallOptions& options) override;
 
@@ -99,12 +103,13 @@ class MultiHeadAttentionLayer final : public Layer, public SublayerAttributes {
   Tensors symbolic_results(const Tensors& inputs) const;
 
   const Options options_;
-  std::optional<layers::EinsumDense> query_, key_, value_, output_;  // made when the layer is built
+  std::optional<layers::EinsumDense> query_, key_, value_, output_;  // created by build()
   std::optional<layers::Dropout> dropout_;
 };
 
 namespace layers {
+// A handle to the layer, under Keras's name.
 using MultiHeadAttention = LayerHandle<MultiHeadAttentionLayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

@@ -6,7 +6,8 @@
 namespace keel {
 namespace {
 
-// [batch, windows, size, channels] x [size, channels, filters] -> [batch, windows, filters].
+// Multiplies [batch, windows, size, channels] by a kernel [size, channels, filters]; returns
+// [batch, windows, filters].
 Tensor filtered(const Tensor& windows, const Tensor& kernel) {
   const int64_t depth = kernel.dim(0) * kernel.dim(1);
   return ops::matmul(ops::reshape(windows, {windows.dim(0), windows.dim(1), depth}),
@@ -24,7 +25,8 @@ Conv1DLayer::Conv1DLayer(Options options)
                .padding = options_.padding,
                .data_format = options_.data_format} {
   if (options_.filters <= 0 || options_.groups <= 0 || options_.filters % options_.groups != 0) {
-    throw ValueError(caller(), ": filters and groups must be positive and groups divide filters, ",
+    throw ValueError(caller(),
+                     ": filters and groups must be positive, and groups must divide filters, ",
                      "received ", options_.filters, " and ", options_.groups);
   }
   check_window_options(windows_, true, caller());

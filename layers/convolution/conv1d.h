@@ -10,6 +10,7 @@
 
 namespace keel {
 
+// The options of Conv1DLayer.
 struct Conv1DOptions {
   int64_t filters = 0;       // required, > 0
   Length1D kernel_size = 0;  // required, > 0
@@ -17,14 +18,14 @@ struct Conv1DOptions {
   std::string padding = "valid";  // "valid", "same" or "causal"
   std::string data_format = "channels_last";
   Length1D dilation_rate = 1;
-  int64_t groups = 1;  // divides the channels and the filters
+  int64_t groups = 1;  // must divide the channels and the filters
   Activation activation = "linear";
   bool use_bias = true;
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};  // of the result
+  Regularizer activity_regularizer = {};  // applied to the output
   Constraint kernel_constraint = {};
   Constraint bias_constraint = {};
   std::string name = {};
@@ -52,29 +53,32 @@ struct Conv1DOptions {
   }
 };
 
-// output[b, i, f] = activation(bias[f] + sum over k and c of
-//                              kernel[k, c, f] x[b, i strides + k dilation_rate - before, c])
-// with zeros beyond the ends: none of them ("valid"), evenly at both so that there are
-// ceil(steps / strides) outputs ("same"), or before the first step only, so that no output looks
-// ahead ("causal"). With groups, the filters of each see their share of the channels.
-// Input [batch, steps, channels], output [batch, steps', filters]; with channels_first
+// Computes
+//   output[b, i, f] = activation(bias[f] + sum over k and c of
+//                                kernel[k, c, f] x[b, i strides + k dilation_rate - before, c])
+// with zeros beyond the ends. Padding "valid" adds no zeros. "same" adds them evenly at both ends
+// so that there are ceil(steps / strides) outputs. "causal" adds them before the first step only,
+// so that no output depends on later steps. With groups, the filters of each group use only the
+// channels of that group.
+// Input: [batch, steps, channels]; output: [batch, steps', filters]. With channels_first, they are
 // [batch, channels, steps] and [batch, filters, steps'].
-// kernel is [kernel_size, channels / groups, filters], bias [filters].
+// Weights: kernel [kernel_size, channels / groups, filters] and bias [filters].
 class Conv1DLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "Conv1D";
   using Options = Conv1DOptions;
-  // ValueError for sizes that are not positive, filters that groups do not divide, strides and
-  // dilation_rate both above 1, "causal" with channels_first, and unknown names.
+  // Throws ValueError for sizes that are not positive, for filters that are not divisible by
+  // groups, if strides and dilation_rate are both above 1, for "causal" with channels_first, and
+  // for unknown names.
   explicit Conv1DLayer(Options options);
 
   const Variable& kernel() const { return kernel_; }  // empty until built
-  const Variable& bias() const { return bias_; }      // idem, and if !use_bias
+  const Variable& bias() const { return bias_; }      // empty until built, and if !use_bias
   Config get_config() const override { return to_config(options_); }
 
  private:
   std::string caller() const { return "Conv1D " + name(); }
-  // ValueError unless the rank is 3 and the channels are known and divisible by groups.
+  // Throws ValueError unless the rank is 3 and the channels are known and divisible by groups.
   void build_weights(const TensorSpec& input) override;
   Tensor call(const Tensor& input, const CallContext& context) override;
 
@@ -84,7 +88,8 @@ class Conv1DLayer final : public TensorLayer {
 };
 
 namespace layers {
+// A handle to the layer, under Keras's name.
 using Conv1D = LayerHandle<Conv1DLayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

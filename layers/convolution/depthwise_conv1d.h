@@ -1,4 +1,4 @@
-// DepthwiseConv1D: filters of their own for each channel (keras.layers.DepthwiseConv1D).
+// DepthwiseConv1D: separate filters for each channel (keras.layers.DepthwiseConv1D).
 #pragma once
 
 #include <string>
@@ -10,11 +10,12 @@
 
 namespace keel {
 
+// The options of DepthwiseConv1DLayer.
 struct DepthwiseConv1DOptions {
   Length1D kernel_size = 0;  // required, > 0
   Length1D strides = 1;
   std::string padding = "valid";  // "valid" or "same"
-  int64_t depth_multiplier = 1;   // filters of a channel
+  int64_t depth_multiplier = 1;   // filters per channel
   std::string data_format = "channels_last";
   Length1D dilation_rate = 1;
   Activation activation = "linear";
@@ -23,7 +24,7 @@ struct DepthwiseConv1DOptions {
   Initializer bias_initializer = "zeros";
   Regularizer depthwise_regularizer = {};
   Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};  // of the result
+  Regularizer activity_regularizer = {};  // applied to the output
   Constraint depthwise_constraint = {};
   Constraint bias_constraint = {};
   std::string name = {};
@@ -50,26 +51,29 @@ struct DepthwiseConv1DOptions {
   }
 };
 
-// output[b, i, c m + j] = activation(bias[c m + j] + sum over k of
-//                                    kernel[k, c, j] x[b, i strides + k dilation_rate - before, c])
-// with m = depth_multiplier, and zeros beyond the ends as Conv1D places them.
-// Input [batch, steps, channels], output [batch, steps', channels m]; with channels_first the axes
-// of steps and channels are exchanged. kernel is [kernel_size, channels, m], bias [channels m].
+// Computes
+//   output[b, i, c m + j] = activation(bias[c m + j] + sum over k of
+//                                      kernel[k, c, j] x[b, i strides + k dilation_rate - before,
+//                                      c])
+// where m = depth_multiplier, with zeros beyond the ends in the same places as in Conv1D.
+// Input: [batch, steps, channels]; output: [batch, steps', channels m]. With channels_first, the
+// axes of steps and channels are swapped. Weights: kernel [kernel_size, channels, m] and bias
+// [channels m].
 class DepthwiseConv1DLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "DepthwiseConv1D";
   using Options = DepthwiseConv1DOptions;
-  // ValueError for sizes that are not positive, strides and dilation_rate both above 1, and unknown
-  // names.
+  // Throws ValueError for sizes that are not positive, if strides and dilation_rate are both above
+  // 1, and for unknown names.
   explicit DepthwiseConv1DLayer(Options options);
 
   const Variable& kernel() const { return kernel_; }  // empty until built
-  const Variable& bias() const { return bias_; }      // idem, and if !use_bias
+  const Variable& bias() const { return bias_; }      // empty until built, and if !use_bias
   Config get_config() const override { return to_config(options_); }
 
  private:
   std::string caller() const { return "DepthwiseConv1D " + name(); }
-  // ValueError unless the rank is 3 and the channels are known.
+  // Throws ValueError unless the rank is 3 and the channels are known.
   void build_weights(const TensorSpec& input) override;
   Tensor call(const Tensor& input, const CallContext& context) override;
 
@@ -79,7 +83,8 @@ class DepthwiseConv1DLayer final : public TensorLayer {
 };
 
 namespace layers {
+// A handle to the layer, under Keras's name.
 using DepthwiseConv1D = LayerHandle<DepthwiseConv1DLayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

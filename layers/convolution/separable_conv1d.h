@@ -1,4 +1,4 @@
-// SeparableConv1D: a filter for each channel, then a mixture of channels
+// SeparableConv1D: a depthwise convolution followed by a linear combination of channels
 // (keras.layers.SeparableConv1D).
 #pragma once
 
@@ -11,6 +11,7 @@
 
 namespace keel {
 
+// The options of SeparableConv1DLayer.
 struct SeparableConv1DOptions {
   int64_t filters = 0;       // required, > 0
   Length1D kernel_size = 0;  // required, > 0
@@ -18,7 +19,7 @@ struct SeparableConv1DOptions {
   std::string padding = "valid";  // "valid" or "same"
   std::string data_format = "channels_last";
   Length1D dilation_rate = 1;
-  int64_t depth_multiplier = 1;  // filters of a channel
+  int64_t depth_multiplier = 1;  // filters per channel
   Activation activation = "linear";
   bool use_bias = true;
   Initializer depthwise_initializer = "glorot_uniform";
@@ -27,7 +28,7 @@ struct SeparableConv1DOptions {
   Regularizer depthwise_regularizer = {};
   Regularizer pointwise_regularizer = {};
   Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};  // of the result
+  Regularizer activity_regularizer = {};  // applied to the output
   Constraint depthwise_constraint = {};
   Constraint pointwise_constraint = {};
   Constraint bias_constraint = {};
@@ -59,27 +60,27 @@ struct SeparableConv1DOptions {
   }
 };
 
-// DepthwiseConv1D without bias and activation, then at each step
+// Computes y as DepthwiseConv1D without bias and activation, and then at each step
 //   output[f] = activation(bias[f] + sum over c of pointwise_kernel[0, c, f] y[c])
-// Input [batch, steps, channels], output [batch, steps', filters]; with channels_first the axes of
-// steps and channels are exchanged. depthwise_kernel is [kernel_size, channels, depth_multiplier],
-// pointwise_kernel [1, channels depth_multiplier, filters], bias [filters].
+// Input: [batch, steps, channels]; output: [batch, steps', filters]. With channels_first, the axes
+// of steps and channels are swapped. Weights: depthwise_kernel [kernel_size, channels,
+// depth_multiplier], pointwise_kernel [1, channels depth_multiplier, filters] and bias [filters].
 class SeparableConv1DLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "SeparableConv1D";
   using Options = SeparableConv1DOptions;
-  // ValueError for sizes that are not positive, strides and dilation_rate both above 1, and unknown
-  // names.
+  // Throws ValueError for sizes that are not positive, if strides and dilation_rate are both above
+  // 1, and for unknown names.
   explicit SeparableConv1DLayer(Options options);
 
   const Variable& depthwise_kernel() const { return depthwise_kernel_; }  // empty until built
-  const Variable& pointwise_kernel() const { return pointwise_kernel_; }  // idem
-  const Variable& bias() const { return bias_; }                          // idem, and if !use_bias
+  const Variable& pointwise_kernel() const { return pointwise_kernel_; }  // empty until built
+  const Variable& bias() const { return bias_; }  // empty until built, and if !use_bias
   Config get_config() const override { return to_config(options_); }
 
  private:
   std::string caller() const { return "SeparableConv1D " + name(); }
-  // ValueError unless the rank is 3 and the channels are known.
+  // Throws ValueError unless the rank is 3 and the channels are known.
   void build_weights(const TensorSpec& input) override;
   Tensor call(const Tensor& input, const CallContext& context) override;
 
@@ -89,7 +90,8 @@ class SeparableConv1DLayer final : public TensorLayer {
 };
 
 namespace layers {
+// A handle to the layer, under Keras's name.
 using SeparableConv1D = LayerHandle<SeparableConv1DLayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

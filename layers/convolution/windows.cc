@@ -10,10 +10,11 @@
 namespace keel {
 namespace {
 
-constexpr int64_t kGrain = 16384;  // elements of one block of a parallel loop
+constexpr int64_t kGrain = 16384;  // number of elements in one block of a parallel loop
 
-// For each sequence, window and place in it, in order, that lies within the steps:
-// fn(step among the steps of all sequences, place among the places of all windows).
+// Calls fn(step, place) for each position k of each window of each sequence, in this order, if it
+// lies within the steps. `step` counts the steps of all sequences, and `place` the positions of all
+// windows. Sequences run in parallel, so no two calls for the same sequence overlap.
 template <class Fn>
 void for_each_place(const Windows& w, int64_t batch, int64_t steps, int64_t channels,
                     const Fn& fn) {
@@ -66,7 +67,7 @@ class ExtractWindows final : public Op {
   const Windows windows_;
 };
 
-// Each step is the sum of the places of windows that cover it: transpose of ExtractWindows.
+// The transpose of ExtractWindows: each step is the sum of the window positions that cover it.
 class SumWindows final : public Op {
  public:
   SumWindows(const Windows& windows, int64_t steps)
@@ -134,7 +135,7 @@ void check_window_options(const WindowOptions& options, bool causal, const std::
   }
   const bool last = is_channels_last(options.data_format, caller);
   if (options.padding == "causal" && !last) {
-    throw ValueError(caller, ": padding 'causal' needs data_format channels_last");
+    throw ValueError(caller, ": padding 'causal' requires data_format channels_last");
   }
 }
 
@@ -161,20 +162,20 @@ Tensor to_channels_last(const Tensor& x, const WindowOptions& options) {
 }
 
 Tensor from_channels_last(const Tensor& x, const WindowOptions& options) {
-  return to_channels_last(x, options);  // the same exchange of axes
+  return to_channels_last(x, options);  // the same swap of axes
 }
 
 int64_t channels_of(const Shape& input, const WindowOptions& options, const std::string& caller) {
   const int axis = options.data_format == "channels_last" ? 2 : 1;
   if (input.rank() == 3 && input[axis] != kUnknown) return input[axis];
-  throw ValueError(caller, ": needs an input of rank 3 with known channels on axis ", axis,
-                   ", received ", input);
+  throw ValueError(caller, ": the input must have rank 3 and a known number of channels on axis ",
+                   axis, ", received ", input);
 }
 
 void check_channels(const Shape& input, int64_t built_for, const WindowOptions& options,
                     const std::string& caller) {
   if (channels_of(input, options, caller) == built_for) return;
-  throw ValueError(caller, ": was built for ", built_for, " channels, received ", input);
+  throw ValueError(caller, ": the layer was built for ", built_for, " channels, received ", input);
 }
 
 Shape convolved_shape(const Shape& input, int64_t channels, const WindowOptions& options,

@@ -17,7 +17,7 @@ DenseLayer::DenseLayer(Options options)
 void DenseLayer::build_weights(const TensorSpec& input) {
   if (input.shape.rank() < 2 || input.shape[-1] == kUnknown) {
     throw ValueError("Dense ", name(),
-                     ": needs an input of rank 2 or more with a known last dimension, received ",
+                     ": the input must have rank 2 or more and a known last dimension, received ",
                      input.shape);
   }
   kernel_ = add_weight({.name = "kernel",
@@ -40,6 +40,7 @@ Tensor DenseLayer::call(const Tensor& x, const CallContext&) {
   const Activation& activation = options_.activation;
   const bool relu = activation.is("relu");
   const Tensor bias = options_.use_bias ? bias_.read() : Tensor();
+  // ops::dense computes relu itself; other functions are applied to its result.
   const Tensor y = ops::dense(as_dtype(x, dtype()), kernel_, bias, relu);
   return relu ? y : activation(y);
 }

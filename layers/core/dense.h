@@ -8,6 +8,7 @@
 
 namespace keel {
 
+// The options of DenseLayer.
 struct DenseOptions {
   int64_t units = 0;  // required, > 0
   Activation activation = "linear";
@@ -16,7 +17,7 @@ struct DenseOptions {
   Initializer bias_initializer = "zeros";
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};  // of the result
+  Regularizer activity_regularizer = {};  // applied to the output
   Constraint kernel_constraint = {};
   Constraint bias_constraint = {};
   std::string name = {};
@@ -38,24 +39,24 @@ struct DenseOptions {
   }
 };
 
-// activation(x . kernel + bias) over the last axis.
-// Input [batch, ..., in]; output [batch, ..., units]. kernel is [in, units], bias [units].
-// Numeric inputs of another dtype are cast to the layer's.
+// Computes activation(x . kernel + bias) over the last axis. Input: [batch, ..., in]; output:
+// [batch, ..., units]. Weights: kernel [in, units] and bias [units]. Numeric inputs of another
+// dtype are cast to the layer's dtype.
 class DenseLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "Dense";
   using Options = DenseOptions;
-  // ValueError unless units > 0.
+  // Throws ValueError unless units > 0.
   explicit DenseLayer(Options options);
 
   const Variable& kernel() const { return kernel_; }  // empty until built
-  const Variable& bias() const { return bias_; }      // idem, and if !use_bias
+  const Variable& bias() const { return bias_; }      // empty until built, and if !use_bias
   bool supports_masking() const override { return true; }
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }
 
  private:
-  // ValueError unless the rank is at least 2 and the last dimension is known.
+  // Throws ValueError unless the rank is at least 2 and the last dimension is known.
   void build_weights(const TensorSpec& input) override;
   Tensor call(const Tensor& x, const CallContext& context) override;
 
@@ -64,7 +65,8 @@ class DenseLayer final : public TensorLayer {
 };
 
 namespace layers {
+// A handle to the layer, under Keras's name.
 using Dense = LayerHandle<DenseLayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

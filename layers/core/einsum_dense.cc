@@ -15,7 +15,7 @@ bool all_letters(const std::string& term) {
   });
 }
 
-// Where a letter stands in a term, or -1.
+// Returns the position of a letter in a term, or -1.
 int position(const std::string& term, char letter) {
   const size_t at = term.find(letter);
   return at == std::string::npos ? -1 : static_cast<int>(at);
@@ -65,14 +65,15 @@ EinsumDenseLayer::Terms EinsumDenseLayer::terms_of(const std::string& equation,
 Shape EinsumDenseLayer::lettered_output(const Shape& input) const {
   const int dots = input.rank() - static_cast<int>(terms_.input.size());
   if (dots < 0 || (dots > 0 && !terms_.dots_first && !terms_.dots_last)) {
-    throw ValueError(caller(), ": ", options_.equation, " does not fit an input of shape ", input);
+    throw ValueError(caller(), ": ", options_.equation, " does not match an input of shape ",
+                     input);
   }
-  // With dots first the batch is among them.
+  // If the dots come first, they include the batch.
   const bool has_batch = !terms_.dots_first || dots == 0;
   const Shape given = options_.output_shape.shape;
   Shape out = has_batch ? Shape{input[0]} + given : given;
   if (out.rank() != static_cast<int>(terms_.output.size())) {
-    throw ValueError(caller(), ": output_shape ", given, " does not fit ", options_.equation);
+    throw ValueError(caller(), ": output_shape ", given, " does not match ", options_.equation);
   }
   const int first = terms_.dots_first ? dots : 0;
   for (int i = 0; i < out.rank(); ++i) {
@@ -81,7 +82,7 @@ Shape EinsumDenseLayer::lettered_output(const Shape& input) const {
     const int64_t dim = input[first + at];
     if (out[i] != kUnknown && dim != kUnknown && out[i] != dim) {
       throw ValueError(caller(), ": ", options_.equation, " and output_shape ", given,
-                       " do not fit an input of shape ", input);
+                       " do not match an input of shape ", input);
     }
     if (out[i] == kUnknown) out = out.with(i, dim);
   }
@@ -124,7 +125,7 @@ Shape EinsumDenseLayer::bias_shape(const Shape& output, int dots) const {
   }
   for (int i = 0; terms_.dots_last && i < dots; ++i) out = out.inserted(out.rank(), 1);
   if (!out.fully_defined()) {
-    throw ValueError(caller(), ": the bias's shape ", out, " must be known");
+    throw ValueError(caller(), ": the shape of the bias, ", out, ", must be known");
   }
   return out;
 }

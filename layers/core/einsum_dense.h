@@ -1,4 +1,4 @@
-// EinsumDense: a kernel of any shape, multiplied and summed as an equation says
+// EinsumDense: multiplies the input by a kernel of any shape, according to an einsum equation
 // (keras.layers.EinsumDense).
 #pragma once
 
@@ -11,26 +11,28 @@
 
 namespace keel {
 
-// The shape of an output without its batch; one dimension alone, written so, is a list of one.
+// The shape of an output without the batch. A single integer is a shape of rank 1.
 struct PartialShape {
   PartialShape() = default;
   PartialShape(int64_t dim) : shape({dim}) {}                         // NOLINT: implicit
   PartialShape(std::initializer_list<int64_t> dims) : shape(dims) {}  // NOLINT: implicit
   Shape shape = {};
 };
+// Converts to and from a list of dimensions. A single integer can also be read.
 Config encode(const PartialShape& shape);
 void decode(const Config& config, PartialShape& shape);
 
+// The options of EinsumDenseLayer.
 struct EinsumDenseOptions {
   std::string equation = {};       // required: input,kernel->output
-  PartialShape output_shape = {};  // required; kUnknown: what the input has there
+  PartialShape output_shape = {};  // required; kUnknown: the dimension of the input
   Activation activation = "linear";
   std::optional<std::string> bias_axes = {};  // letters of the output; unset: no bias
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
   Regularizer kernel_regularizer = {};
   Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};  // of the result
+  Regularizer activity_regularizer = {};  // applied to the output
   Constraint kernel_constraint = {};
   Constraint bias_constraint = {};
   std::string name = {};
@@ -53,20 +55,21 @@ struct EinsumDenseOptions {
   }
 };
 
-// activation(einsum(equation, x, kernel) + bias). The equation is as in "abc,cde->abde", or with
-// dots for the first ("...x,xy->...y") or the last dimensions ("ab...,bc->ac..."); output_shape
-// has the output's dimensions but for the batch and the dots. The kernel's dimensions follow from
-// those of the input and the output; those of the bias are the output's from the first letter of
-// bias_axes on, 1 where that has none.
+// Computes activation(einsum(equation, x, kernel) + bias). The equation has the form
+// "abc,cde->abde", or contains dots for the first dimensions ("...x,xy->...y") or the last ones
+// ("ab...,bc->ac..."). output_shape holds the output's dimensions except for the batch and the
+// dots. The kernel's shape follows from the input and the output. The bias has the output's
+// dimensions from the first letter of bias_axes on, with 1 for letters that bias_axes does not
+// contain.
 class EinsumDenseLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "EinsumDense";
   using Options = EinsumDenseOptions;
-  // ValueError for an equation of another form.
+  // Throws ValueError for an equation of another form.
   explicit EinsumDenseLayer(Options options);
 
   const Variable& kernel() const { return kernel_; }  // empty until built
-  const Variable& bias() const { return bias_; }      // idem, and without bias_axes
+  const Variable& bias() const { return bias_; }      // empty until built, and without bias_axes
   Config get_config() const override { return to_config(options_); }
 
  private:
@@ -75,11 +78,11 @@ class EinsumDenseLayer final : public TensorLayer {
     bool dots_first = false, dots_last = false;
   };
   static Terms terms_of(const std::string& equation, const std::string& caller);
-  // ValueError for shapes that do not fit the equation, a dimension of the kernel or bias that is
-  // not known, and bias_axes that the output lacks.
+  // Throws ValueError for shapes that do not match the equation, for an unknown dimension of the
+  // kernel or bias, and for bias_axes that the output does not have.
   void build_weights(const TensorSpec& input) override;
   Tensor call(const Tensor& x, const CallContext& context) override;
-  // The output's dimensions that have letters.
+  // Returns the output's dimensions that have letters.
   Shape lettered_output(const Shape& input) const;
   Shape kernel_shape(const Shape& input, const Shape& output) const;
   Shape bias_shape(const Shape& output, int dots) const;
@@ -91,7 +94,8 @@ class EinsumDenseLayer final : public TensorLayer {
 };
 
 namespace layers {
+// A handle to the layer, under Keras's name.
 using EinsumDense = LayerHandle<EinsumDenseLayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

@@ -42,9 +42,9 @@ void EmbeddingLayer::add_quantized(Tensor codes, Tensor scales) {
 void EmbeddingLayer::quantize(const std::string& mode) {
   const std::string caller = str("Embedding ", name(), ".quantize");
   if (mode != "int8") throw ValueError(caller, ": mode must be int8, received '", mode, "'");
-  if (!built()) throw ValueError(caller, ": the layer has no table yet; call it once before");
+  if (!built()) throw ValueError(caller, ": the layer is not built; call it once first");
   if (dtype_policy().int8_weights()) {
-    throw ValueError(caller, ": the table is in int8 already (", dtype_policy().name(), ")");
+    throw ValueError(caller, ": the table is already in int8 (", dtype_policy().name(), ")");
   }
   const NoGradient pause;
   QuantizedTable table = abs_max_quantize(embeddings_.read(), caller);
@@ -80,6 +80,7 @@ std::vector<Tensor> EmbeddingLayer::compute_mask(const Tensors& inputs, const Te
 Tensor EmbeddingLayer::call(const Tensor& ids, const CallContext&) {
   const Tensor rows = is_floating(ids.dtype()) ? ops::cast(ids, DType::kInt64) : ids;
   if (scale_) return ops::gather_quantized(embeddings_.read(), scale_.read(), rows);
+  // Only the rows that are looked up need to be up to date.
   return ops::gather(embeddings_.read_rows(rows), rows);
 }
 

@@ -1,4 +1,4 @@
-// Embedding: rows of a table by id (keras.layers.Embedding).
+// Embedding: looks up rows of a table by id (keras.layers.Embedding).
 #pragma once
 
 #include <string>
@@ -7,14 +7,16 @@
 
 namespace keel {
 
+// The options of EmbeddingLayer.
 struct EmbeddingOptions {
-  int64_t input_dim = 0;                           // required: rows, > 0
-  int64_t output_dim = 0;                          // required: columns, > 0
-  Initializer embeddings_initializer = "uniform";  // in [-0.05, 0.05); of int8 tables zeros
+  int64_t input_dim = 0;   // required, > 0: number of rows
+  int64_t output_dim = 0;  // required, > 0: number of columns
+  // In [-0.05, 0.05); int8 tables start with zeros.
+  Initializer embeddings_initializer = "uniform";
   Regularizer embeddings_regularizer = {};
-  Regularizer activity_regularizer = {};  // of the result
+  Regularizer activity_regularizer = {};  // applied to the output
   Constraint embeddings_constraint = {};
-  bool mask_zero = false;  // id 0 is padding: the result's mask is ids != 0
+  bool mask_zero = false;  // treat id 0 as padding: the output's mask is ids != 0
   static constexpr bool kQuantizes = true;
   std::string name = {};
   bool trainable = true;
@@ -32,34 +34,35 @@ struct EmbeddingOptions {
   }
 };
 
-// embeddings[ids]. Input ids of any shape, int32 or int64, or floats that hold such; output
-// [ids..., output_dim]. The gradient of the table is IndexedSlices: rows not read cost nothing,
-// unless a regularizer or constraint reads them all.
-// ValueError for an id outside [0, input_dim).
+// Computes embeddings[ids]. Input: ids of any shape, int32 or int64, or floats that hold integers.
+// Output: [ids..., output_dim]. The gradient of the table is IndexedSlices, so rows that are not
+// read have no cost, unless a regularizer or constraint reads the whole table. Throws ValueError
+// for an id outside of [0, input_dim).
 //
-// A table may be in int8 with a scale for each row, as Keras quantizes it
-// (framework/internal/quantizers.h): a quarter of the memory and of the files. A row is codes /
-// scale; nothing trains it. Such a layer comes of quantize("int8"), and of the policy
-// "int8_from_float32", which files of it have: it then has no table of floats at any time.
+// A table can be quantized to int8 with one scale per row, with Keras's algorithm
+// (framework/quantizers.h). It then takes a quarter of the memory and file size. A row is codes /
+// scale, and the table is not trainable. Such a layer is the result of quantize("int8"), or of the
+// dtype policy "int8_from_float32", which files of quantized layers contain. With the policy, no
+// float table is ever allocated.
 class EmbeddingLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "Embedding";
   using Options = EmbeddingOptions;
-  // ValueError unless both dimensions are positive.
+  // Throws ValueError unless both dimensions are positive.
   explicit EmbeddingLayer(Options options);
 
   const Variable& embeddings() const { return embeddings_; }  // empty until built
-  // float32 [input_dim], of a table in int8; empty otherwise.
+  // The scales of an int8 table, float32 [input_dim]; empty for other tables.
   const Variable& embeddings_scale() const { return scale_; }
-  // Puts the int8 table in the place of the float32 one: two variables under Keras's names, neither
-  // trainable. The policy says so from then on. Models that have the layer go on with it; one that
-  // is to be trained further is compiled once more.
-  // ValueError for another mode, before the layer is built, for one that is quantized already, for
-  // a table of another dtype and for rows that are not finite.
+  // Replaces the float32 table by an int8 one: two variables with Keras's names, neither of them
+  // trainable. The dtype policy changes accordingly. Models that contain the layer remain usable;
+  // compile a model again before you train it further.
+  // Throws ValueError for a mode other than "int8", if the layer is not built or already quantized,
+  // for a table of another dtype, and for rows that are not finite.
   void quantize(const std::string& mode);
   bool supports_masking() const override { return true; }
   std::vector<Tensor> compute_mask(const Tensors& inputs, const Tensors& outputs) const override;
-  // Scales are positive and finite (ValueError for others).
+  // Setting the scales throws ValueError unless they are positive and finite.
   std::vector<StateEntry> state_entries() const override;
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }
@@ -74,7 +77,8 @@ class EmbeddingLayer final : public TensorLayer {
 };
 
 namespace layers {
+// A handle to the layer, under Keras's name.
 using Embedding = LayerHandle<EmbeddingLayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

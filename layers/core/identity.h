@@ -1,4 +1,4 @@
-// Identity: passes its input on (keras.layers.Identity).
+// Identity: returns its input (keras.layers.Identity).
 #pragma once
 
 #include <string>
@@ -7,6 +7,7 @@
 
 namespace keel {
 
+// The options of IdentityLayer.
 struct IdentityOptions {
   std::string name = {};
   bool trainable = true;
@@ -15,7 +16,7 @@ struct IdentityOptions {
   static void fields(auto& self, auto&& field) { base_fields(self, field); }
 };
 
-// Returns what it is given: a tensor of any layout, or a structure of them.
+// Returns its input unchanged: a tensor of any layout, or a structure of tensors.
 class IdentityLayer final : public Layer {
  public:
   static constexpr char kClassName[] = "Identity";
@@ -33,7 +34,8 @@ class IdentityLayer final : public Layer {
 };
 
 namespace layers {
+// A handle to the layer, under Keras's name.
 using Identity = LayerHandle<IdentityLayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

@@ -10,7 +10,7 @@ MaskingLayer::MaskingLayer(Options options)
 
 Tensor MaskingLayer::steps_that_count(const Tensor& x, bool keepdims) const {
   if (x.rank() < 2) {
-    throw ValueError("Masking ", name(), ": needs an input of rank 2 or more, received ",
+    throw ValueError("Masking ", name(), ": the input must have rank 2 or more, received ",
                      x.shape());
   }
   const Tensor value = ops::shift(ops::zeros_like(x), options_.mask_value);

@@ -1,4 +1,4 @@
-// Masking: marks the steps of a sequence that are padding (keras.layers.Masking).
+// Masking: marks the padding steps of a sequence (keras.layers.Masking).
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace keel {
 
+// The options of MaskingLayer.
 struct MaskingOptions {
-  double mask_value = 0.0;
+  double mask_value = 0.0;  // value of all features of a padding step
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -19,9 +20,9 @@ struct MaskingOptions {
   }
 };
 
-// A step whose features all equal mask_value does not count: its features become 0, and the
-// result's mask is false there. Input [batch, ..., features] of at least rank 2; output the same
-// shape, its mask that without the last dimension.
+// Masks the steps whose features all equal mask_value: their features become 0, and the output's
+// mask is false there. Input: [batch, ..., features] of rank 2 or more. The output has the same
+// shape. Its mask has that shape without the last dimension.
 class MaskingLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "Masking";
@@ -34,14 +35,15 @@ class MaskingLayer final : public TensorLayer {
 
  private:
   Tensor call(const Tensor& input, const CallContext& context) override;
-  // Of rank [..., 1] if keepdims.
+  // Returns false for the masked steps. With keepdims the shape is [..., 1].
   Tensor steps_that_count(const Tensor& x, bool keepdims) const;
 
   const Options options_;
 };
 
 namespace layers {
+// A handle to the layer, under Keras's name.
 using Masking = LayerHandle<MaskingLayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

@@ -10,7 +10,7 @@
 namespace keel {
 namespace {
 
-// 1 at the pairs of features, 0 elsewhere.
+// Returns a matrix with 1 at the pairs of features and 0 elsewhere.
 Tensor pairs_mask(int64_t features, bool self_interaction, DType dtype) {
   Tensor mask = Tensor::zeros({features, features});
   const auto elements = mask.mutable_data<float>();
@@ -21,13 +21,14 @@ Tensor pairs_mask(int64_t features, bool self_interaction, DType dtype) {
   return mask.cast(dtype);
 }
 
-// The products of the pairs of features, one value each, or all side by side in one.
+// Computes the products of the pairs of features. The features are one value each, or are
+// concatenated in one value.
 class PairsStep final : public PlanStep {
  public:
   PairsStep(const kernels::FeaturePairs& pairs, std::vector<PlanValue> values, PlanValue y)
       : pairs_(pairs), values_(std::move(values)), y_(y) {}
 
-  // Pointers to the features of a sample, and what the kernel needs.
+  // The scratch holds pointers to the features of a sample, followed by the kernel's scratch.
   int64_t scratch() const { return pointers() + kernels::dot_pairs_scratch(pairs_); }
   void run(const PlanCall& call) const override {
     auto* const features = reinterpret_cast<const float**>(call.scratch);
@@ -61,8 +62,9 @@ Tensors DotInteractionLayer::call(const Tensors& inputs, const CallContext&) {
   const bool stacked = tensors.size() == 1 && tensors[0].rank() == 3;
   for (const Tensor& t : tensors) {
     if (!stacked && (t.rank() != 2 || !compatible(t.shape(), tensors[0].shape()))) {
-      throw ValueError("DotInteraction ", name(), ": needs tensors of one shape [batch, dim], or ",
-                       "one [batch, features, dim], received ", t.shape());
+      throw ValueError("DotInteraction ", name(),
+                       ": inputs must be tensors of the same shape [batch, dim], or ",
+                       "one tensor [batch, features, dim], received ", t.shape());
     }
   }
   if (!options_.skip_gather) {
@@ -72,10 +74,11 @@ Tensors DotInteractionLayer::call(const Tensors& inputs, const CallContext&) {
   const Tensor x = stacked ? tensors[0] : ops::stack(tensors, 1);
   const int64_t features = x.dim(1);
   if (features == kUnknown) {
-    throw ValueError("DotInteraction ", name(), ": needs a known number of features, received ",
+    throw ValueError("DotInteraction ", name(), ": the number of features must be known, received ",
                      x.shape());
   }
-  const AutocastScope as_they_are(false);  // the numbers of the gathered products
+  // Unrounded operands give the same values as the gathered products.
+  const AutocastScope no_autocast(false);
   const Tensor products =
       ops::matmul(x, x, false, true) * pairs_mask(features, options_.self_interaction, x.dtype());
   return ops::reshape(products, {x.dim(0), features * features});

@@ -7,9 +7,10 @@
 
 namespace keel {
 
+// The options of DotInteractionLayer.
 struct DotInteractionOptions {
-  bool self_interaction = false;  // also each feature with itself
-  bool skip_gather = false;       // keep the whole matrix of products, zeros above
+  bool self_interaction = false;  // include the product of each feature with itself
+  bool skip_gather = false;       // return the whole matrix, with zeros above the diagonal
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -21,10 +22,10 @@ struct DotInteractionOptions {
   }
 };
 
-// The products x_i . x_j of the pairs i > j (i >= j with self_interaction) in the order (1,0),
-// (2,0), (2,1), ... as DLRM takes them (Naumov et al. 2019). Input: a list of n tensors
-// [batch, dim], or one [batch, n, dim]. Output [batch, pairs], or, with skip_gather,
-// [batch, n * n]: the matrix of products row by row, zeros where there is no pair.
+// Computes the products x_i . x_j of the pairs i > j (i >= j with self_interaction) in the order
+// (1,0), (2,0), (2,1), ... of DLRM (Naumov et al. 2019). Input: a list of n tensors [batch, dim],
+// or one tensor [batch, n, dim]. Output: [batch, pairs]. With skip_gather, the output is [batch, n
+// * n], the matrix of products in row-major order with zeros where there is no pair.
 class DotInteractionLayer final : public Layer {
  public:
   static constexpr char kClassName[] = "DotInteraction";
@@ -36,14 +37,15 @@ class DotInteractionLayer final : public Layer {
   const Options& options() const { return options_; }
 
  private:
-  // ValueError for other shapes than those above.
+  // Throws ValueError for shapes other than the above.
   Tensors call(const Tensors& inputs, const CallContext& context) override;
 
   const Options options_;
 };
 
 namespace layers {
+// A handle to the layer, under Keras's name.
 using DotInteraction = LayerHandle<DotInteractionLayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

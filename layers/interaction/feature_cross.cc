@@ -8,7 +8,7 @@
 namespace keel {
 namespace {
 
-// y = x0 (product + scale x) + x, rows of `width` floats.
+// Computes y = x0 (product + scale x) + x for rows of `width` floats.
 class CrossStep final : public PlanStep {
  public:
   struct Values {
@@ -30,7 +30,7 @@ class CrossStep final : public PlanStep {
       }
     }
   }
-  std::string what() const override { return str("crosses rows of ", width_, " floats"); }
+  std::string what() const override { return str("feature cross of rows of ", width_, " floats"); }
 
  private:
   const Values values_;
@@ -56,10 +56,11 @@ void FeatureCrossLayer::build_weights(const Specs& inputs) {
   const std::vector<TensorSpec> specs = flatten(inputs);
   if (specs.empty() || specs.size() > 2 || specs[0].shape.rank() < 2 ||
       specs[0].shape[-1] == kUnknown) {
-    throw ValueError("FeatureCross ", name(),
-                     ": needs one or two tensors of rank 2 or more with a known last dimension, "
-                     "received ",
-                     specs.size(), specs.empty() ? Shape{} : specs[0].shape);
+    throw ValueError(
+        "FeatureCross ", name(),
+        ": inputs must be one or two tensors of rank 2 or more with a known last dimension, "
+        "received ",
+        specs.size(), " tensors, the first of shape ", specs.empty() ? Shape{} : specs[0].shape);
   }
   const int64_t dim = specs[0].shape[-1];
   const auto kernel = [&](const char* name, int64_t in, int64_t out) {
@@ -93,8 +94,9 @@ Tensors FeatureCrossLayer::call(const Tensors& inputs, const CallContext&) {
   const Tensor x0 = as_dtype(tensors.front(), dtype());
   const Tensor x = as_dtype(tensors.back(), dtype());
   if (tensors.size() > 2 || !compatible(x0.shape(), x.shape())) {
-    throw ValueError("FeatureCross ", name(), ": needs x0 and x of one shape, received ",
-                     tensors.size(), " tensors, ", x0.shape(), " and ", x.shape());
+    throw ValueError("FeatureCross ", name(),
+                     ": inputs must be x0 and x of the same shape, received ", tensors.size(),
+                     " tensors, ", x0.shape(), " and ", x.shape());
   }
   Tensor y = ops::matmul(options_.projection_dim ? ops::matmul(x, down_kernel_) : x, kernel_);
   if (options_.use_bias) y = y + bias_;

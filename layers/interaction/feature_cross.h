@@ -10,14 +10,15 @@
 
 namespace keel {
 
+// The options of FeatureCrossLayer.
 struct FeatureCrossOptions {
   std::optional<int64_t> projection_dim = {};  // rank of W = U V; unset: W has full rank
   double diag_scale = 0.0;                     // >= 0, added to the diagonal of W
   bool use_bias = true;
-  Activation pre_activation = "linear";  // of W x + bias
+  Activation pre_activation = "linear";  // applied to W x + bias
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
-  Regularizer kernel_regularizer = {};  // of kernel and down_kernel
+  Regularizer kernel_regularizer = {};  // applied to kernel and down_kernel
   Regularizer bias_regularizer = {};
   std::string name = {};
   bool trainable = true;
@@ -36,28 +37,30 @@ struct FeatureCrossOptions {
   }
 };
 
-// x0 * (pre_activation(W x + bias) + diag_scale * x) + x.
-// Input: a list of x0 and x, both [batch, ..., dim], or x0 alone, which is then x too. Output of
-// the same shape. Weights: kernel [dim, dim] and bias [dim]; with projection_dim p also
+// Computes x0 * (pre_activation(W x + bias) + diag_scale * x) + x. Input: a list of x0 and x, both
+// [batch, ..., dim], or x0 alone, in which case x = x0. The output has the same shape. Weights:
+// kernel [dim, dim] and bias [dim]. With projection_dim p, there is also down_kernel [dim, p], and
+// kernel is [p, dim].
 // down_kernel [dim, p], and kernel is [p, dim].
 class FeatureCrossLayer final : public Layer, public WeightAttributes {
  public:
   static constexpr char kClassName[] = "FeatureCross";
   using Options = FeatureCrossOptions;
-  // ValueError unless diag_scale >= 0 and projection_dim > 0.
+  // Throws ValueError unless diag_scale >= 0 and projection_dim > 0.
   explicit FeatureCrossLayer(Options options);
 
-  const Variable& kernel() const { return kernel_; }            // empty until built
-  const Variable& down_kernel() const { return down_kernel_; }  // idem, and at full rank
-  const Variable& bias() const { return bias_; }                // idem, and if !use_bias
+  const Variable& kernel() const { return kernel_; }  // empty until built
+  // Empty until built, and at full rank.
+  const Variable& down_kernel() const { return down_kernel_; }
+  const Variable& bias() const { return bias_; }  // empty until built, and if !use_bias
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }
   const Options& options() const { return options_; }
-  // The Dense layers of keras_rs.
+  // Returns the names of keras_rs's Dense sublayers.
   std::vector<std::string> weight_attributes() const override;
 
  private:
-  // ValueError unless x0 and x have one shape with a known last dimension.
+  // Throws ValueError unless x0 and x have the same shape with a known last dimension.
   void build_weights(const Specs& inputs) override;
   Tensors call(const Tensors& inputs, const CallContext& context) override;
 
@@ -66,7 +69,8 @@ class FeatureCrossLayer final : public Layer, public WeightAttributes {
 };
 
 namespace layers {
+// A handle to the layer, under Keras's name.
 using FeatureCross = LayerHandle<FeatureCrossLayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

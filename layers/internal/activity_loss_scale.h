@@ -1,19 +1,21 @@
-// How much the losses of activity regularizers count in a step of several replicas.
+// Scales the losses of activity regularizers in a training step that runs on several replicas.
 #pragma once
 
 namespace keel {
 
-// An activity regularizer's loss is divided by the rows that its layer has seen, and a step takes
-// the mean over the replicas. While alive, this thread's losses are multiplied by `scale`: a
-// replica's share of the rows times the number of replicas, so that each row of the batch counts
-// alike however the rows are split.
+// RAII scope that multiplies the activity losses of this thread by `scale`. An activity
+// regularizer's loss is divided by the number of rows that its layer receives, and a training step
+// averages the losses of the replicas. A strategy therefore sets `scale` to the replica's share of
+// the rows times the number of replicas: each row of the batch then has the same weight, however
+// the rows are split.
 class ActivityLossScale {
  public:
   explicit ActivityLossScale(double scale);
   ~ActivityLossScale();
   ActivityLossScale(const ActivityLossScale&) = delete;
   ActivityLossScale& operator=(const ActivityLossScale&) = delete;
-  static double current();  // 1 outside of any
+  // Returns the scale of the innermost scope of this thread, or 1 outside of any scope.
+  static double current();
 
  private:
   const double previous_;

@@ -1,4 +1,4 @@
-// Where the steps of sequences stand (Keras's data_format).
+// Parses Keras's data_format option of sequence layers.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace keel {
 
-// True for "channels_last", [batch, steps, features]; false for "channels_first",
-// [batch, features, steps]. ValueError, naming `caller`, for another name.
+// Returns true for "channels_last", [batch, steps, features], and false for "channels_first",
+// [batch, features, steps]. Throws ValueError, naming `caller`, for another name.
 inline bool is_channels_last(const std::string& data_format, const std::string& caller) {
   if (data_format == "channels_last") return true;
   if (data_format == "channels_first") return false;
-  throw ValueError(caller, ": data_format is channels_last or channels_first, received '",
+  throw ValueError(caller, ": data_format must be channels_last or channels_first, received '",
                    data_format, "'");
 }
 

@@ -6,7 +6,7 @@
 namespace keel {
 namespace {
 
-// A key and the value at which it means nothing; or any value, if it never means anything.
+// A key with the default value at which it can be dropped, or any value if the key has no effect.
 struct Key {
   const char* name;
   Config usual = {};
@@ -20,7 +20,7 @@ Key any(const char* name) { return {.name = name, .any = true}; }
 
 using KeysOfClasses = std::map<std::string, Keys>;
 
-// Of the classes for which Keras writes more than the keys of every class.
+// The keys of the classes for which Keras writes more than the keys common to all classes.
 const KeysOfClasses& keys_of_classes() {
   static const KeysOfClasses kKeys = {
       {"AdditiveAttention", {is("causal", false)}},
@@ -38,7 +38,8 @@ const KeysOfClasses& keys_of_classes() {
       {"EmbedReduce",
        {any("input_length"), unset("lora_rank"), unset("lora_alpha"), unset("quantization_config"),
         is("sparse", false)}},
-      // A quantization_config says how quantize() would make codes, not what codes mean.
+      // A quantization_config describes how quantize() computes the codes. It does not affect their
+      // meaning.
       {"Embedding",
        {any("input_length"), unset("lora_rank"), unset("lora_alpha"), any("quantization_config"),
         is("sparse", false)}},
@@ -70,12 +71,12 @@ const KeysOfClasses& keys_of_classes() {
 }
 
 const Keys& keys_of_every_class() {
-  // The shape is the input's, which Keras 2 wrote into the first layer of a Sequential.
+  // The shape of the input, which Keras 2 writes into the first layer of a Sequential.
   static const Keys kKeys = {any("batch_input_shape")};
   return kKeys;
 }
 
-// Names that Keras 1 and 2 had.
+// Renamed keys of Keras 1 and 2.
 struct OldName {
   const char *class_name, *before, *now;
 };
@@ -96,14 +97,14 @@ void drop(const Keys& keys, const std::string& class_name, Config& config) {
     const Config* const found = config.find(key.name);
     if (found == nullptr) continue;
     if (!key.any && !found->is_null() && *found != key.usual) {
-      throw NotImplementedError(class_name, " ", name_in(config), ": '", key.name, "' of ",
-                                to_json(*found), " is not offered");
+      throw NotImplementedError(class_name, " ", name_in(config), ": '", key.name,
+                                "' = ", to_json(*found), " is not supported");
     }
     config.erase(key.name);
   }
 }
 
-// Gives a key another name and leaves its place.
+// Renames a key and keeps its position.
 void rename(Config& config, const std::string& from, const std::string& to) {
   Config::Dict entries = config.entries();
   for (auto& [key, value] : entries) {
@@ -115,32 +116,33 @@ void rename(Config& config, const std::string& from, const std::string& to) {
 }  // namespace
 
 std::string class_from_keras(const std::string& class_name) {
-  // Files of keras_rs name the package too; the classes are the same.
+  // Files of keras_rs also name the package; the classes are the same.
   constexpr std::string_view kPackage = "keras_rs>";
   if (class_name.starts_with(kPackage)) return class_name.substr(kPackage.size());
-  // In legacy files by the name of the class in Keras's own source.
+  // Legacy files use the name of the class in Keras's source.
   if (class_name == "GroupedQueryAttention") return "GroupQueryAttention";
   return class_name == "ThresholdedReLU" ? "ReLU" : class_name;
 }
 
 Config from_keras(const std::string& class_name, Config config) {
-  // "Package>Class" is a user's own, whose keys are its own affair.
+  // A class "Package>Class" is user code, which defines its own keys.
   if (class_name.find('>') != std::string::npos || !config.is_dict()) return config;
   if (class_name == "Lambda") {
     throw NotImplementedError("Lambda ", name_in(config),
-                              ": Python code cannot be run; write a layer class instead, and make ",
-                              "it known by its name");
+                              ": Python code cannot be run; write a layer class instead and ",
+                              "register it under its name");
   }
   for (const OldName& old : kOldNames) {
     if (class_name == old.class_name && config.find(old.now) == nullptr) {
       rename(config, old.before, old.now);
     }
   }
-  // Names of modes before Keras 2.6.
+  // Keras before 2.6 uses these names of modes.
   const Config* const mode = config.find("output_mode");
   if (mode != nullptr && *mode == Config("binary")) config.set("output_mode", "multi_hot");
   if (mode != nullptr && *mode == Config("tf-idf")) config.set("output_mode", "tf_idf");
-  // What a Sequential of Keras takes where its first layer is of mixed_bfloat16: no tensor is here.
+  // Keras writes bfloat16 for the input of a Sequential whose first layer is mixed_bfloat16.
+  // Tensors are float32 here.
   const Config* const dtype = config.find("dtype");
   if (class_name == "InputLayer" && dtype != nullptr && *dtype == Config("bfloat16")) {
     config.set("dtype", "float32");
@@ -148,17 +150,17 @@ Config from_keras(const std::string& class_name, Config config) {
   const auto it = keys_of_classes().find(class_name);
   if (it != keys_of_classes().end()) drop(it->second, class_name, config);
   drop(keys_of_every_class(), class_name, config);
-  // Where it is set, it is for the class to know it.
+  // If the regularizer is set, the layer class itself accepts or rejects it.
   const Config* const regularizer = config.find("activity_regularizer");
   if (regularizer != nullptr && regularizer->is_null()) config.erase("activity_regularizer");
   return config;
 }
 
 Config to_keras(const std::string& class_name, Config config) {
-  // Keras's own constructors of these refuse it.
+  // Keras's constructors of these classes reject the key `trainable`.
   if (class_name == "Discretization" || class_name == "SpatialDropout1D") config.erase("trainable");
   if (class_name == "StringLookup" || class_name == "IntegerLookup") {
-    // Keras before 3.14 refuses these keys, whatever their values.
+    // Keras before 3.14 rejects these keys, whatever their values.
     const Config* const method = config.find("oov_method");
     if (method != nullptr && *method == Config("floormod")) config.erase("oov_method");
     const Config* const salt = config.find("salt");

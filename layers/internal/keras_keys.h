@@ -1,4 +1,5 @@
-// The keys of layer configs in Keras's files that no parameter of a layer here stands for.
+// Translates layer configs between Keras's files and this library, including keys that have no
+// counterpart among the parameters of the layers here.
 #pragma once
 
 #include <string>
@@ -7,18 +8,23 @@
 
 namespace keel {
 
-// The class here that stands for Keras's: without the package keras_rs; ReLU for ThresholdedReLU;
-// GroupQueryAttention for GroupedQueryAttention, as legacy files have it.
+// Returns the class of this library that corresponds to a Keras class. The package prefix keras_rs
+// is removed. ThresholdedReLU maps to ReLU, and GroupedQueryAttention, the name in legacy files, to
+// GroupQueryAttention.
 std::string class_from_keras(const std::string& class_name);
 
-// A config that real Keras wrote (2 or 3) for such a class, in the terms of the layer here: keys
-// that are nothing but a default are dropped, names that only Keras 2 has become those of now.
-// Configs of classes named "Package>Class" come back as they are. A new layer needs an entry there
-// only if Keras writes keys that it has no parameter for.
-// NotImplementedError, naming layer and key, if a key asks for what is not offered, and for Lambda.
+// Converts a config that Keras 2 or 3 wrote for `class_name` to the parameters of the layer here.
+// - Keys without a counterpart are dropped if they hold their default.
+// - Keras 2 names are mapped to Keras 3 names.
+// - Configs of classes named "Package>Class" are returned unchanged.
+//
+// A new layer needs an entry in keras_keys.cc only if Keras writes keys for which the layer has no
+// parameter. Throws NotImplementedError, naming layer and key, if a key requests an unsupported
+// feature, and for Lambda.
 Config from_keras(const std::string& class_name, Config config);
 
-// A config of a layer here as both Keras 2 and Keras 3 read it from files: the inverse.
+// Converts a config of a layer here to a form that both Keras 2 and Keras 3 read from files. This
+// is the inverse of from_keras().
 Config to_keras(const std::string& class_name, Config config);
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// The state of a layer and of all layers in it, by path.
+// Enumerates the state of a layer and of all layers inside it, by path.
 #pragma once
 
 #include <functional>
@@ -8,13 +8,14 @@
 
 namespace keel {
 
-// Calls fn(path, entry) for each state entry of `root`, then of its sublayers in the order they
-// were tracked, depth first; a layer reached twice counts once, at the first place.
+// Calls fn(path, entry) for each state entry of `root`, then for the entries of its sublayers in
+// the order in which they were tracked, depth first. A layer that is reached twice is visited only
+// the first time.
 //
-// The path is "<layer>/<layer>/.../<entry name>" from root, which is not in it. A layer goes by
-// its class name in snake case; the second, third, ... of a class among the sublayers of one
-// parent by that with "_1", "_2", ... So paths follow from the structure alone: models built by
-// the same code have the same, whatever names their layers were given.
+// The path has the form "<layer>/<layer>/.../<entry name>", where `root` itself is left out. A
+// layer is named after its class in snake case. If a parent has several sublayers of one class, the
+// second and later ones get the suffixes "_1", "_2", ... Paths thus depend on the structure alone:
+// models built by the same code have equal paths, whatever their layers are named.
 void for_each_state_entry(
     const Layer& root,
     const std::function<void(const std::string& path, const StateEntry& entry)>& fn);

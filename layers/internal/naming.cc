@@ -8,7 +8,7 @@ namespace keel {
 namespace {
 
 struct Counters {
-  std::mutex mutex;  // guards made
+  std::mutex mutex;  // guards `made`
   std::map<std::string, int> made;
 };
 
@@ -36,7 +36,7 @@ std::string to_snake_case(const std::string& class_name) {
       const bool starts_word = i + 1 < word.size() && is_lower(word[i + 1]);
       const bool after_lower = is_lower(before) || std::isdigit(static_cast<unsigned char>(before));
       if ((starts_word || after_lower) && before != '_') {
-        // "Conv1D" stays one word: a lone capital after a digit starts none.
+        // "Conv1D" stays one word: a lone capital after a digit does not start a word.
         const bool lone_after_digit =
             std::isdigit(static_cast<unsigned char>(before)) != 0 && !starts_word;
         if (!lone_after_digit) out += '_';

@@ -1,21 +1,23 @@
-// Names of layers, as Keras makes them.
+// Layer names in Keras's style.
 #pragma once
 
 #include <string>
 
 namespace keel {
 
-// "BatchNormalization" -> "batch_normalization", "PReLU" -> "p_re_lu", "Conv1D" -> "conv1d".
+// Converts a class name: "BatchNormalization" -> "batch_normalization", "PReLU" -> "p_re_lu",
+// "Conv1D" -> "conv1d".
 std::string to_snake_case(const std::string& class_name);
 
-// The class name in snake case; from the second one in this process on with a number: "dense",
-// "dense_1", ... Thread safe.
+// Returns the class name in snake case. From the second layer of the class in this process on, a
+// number is appended: "dense", "dense_1", ... Thread safe.
 std::string unique_layer_name(const std::string& class_name);
 
-// The name that unique_layer_name has numbered: "dense_3" -> "dense", "dense" -> "dense".
+// Removes the number that unique_layer_name() appended: "dense_3" -> "dense", "dense" -> "dense".
 std::string without_number(const std::string& name);
 
-// Forgets the numbers given out (keras.backend.clear_session): names start anew.
+// Resets the counters of unique_layer_name(), so that names start without a number again
+// (keras.backend.clear_session).
 void clear_session();
 
 }  // namespace keel

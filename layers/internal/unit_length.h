@@ -1,4 +1,4 @@
-// How layers scale vectors to length 1.
+// Scales vectors to unit length.
 #pragma once
 
 #include <limits>
@@ -8,8 +8,8 @@
 
 namespace keel {
 
-// x / max(|x|, least), where |x| is the root of the sum of squares over the axes. The bound stands
-// before the root, so that the gradient of a zero vector is finite.
+// Returns x / max(|x|, least), where |x| is the square root of the sum of squares over the axes.
+// The bound is applied before the square root, so that the gradient of a zero vector is finite.
 inline Tensor unit_length(const Tensor& x, const std::vector<int>& axes, double least) {
   const Tensor squares = ops::sum(ops::square(x), axes, true);
   const double top = std::numeric_limits<double>::infinity();

@@ -1,4 +1,4 @@
-// Paths of variables of layers in layers, as Keras has them: "lstm/lstm_cell/kernel".
+// Keras's paths of variables of nested layers: "lstm/lstm_cell/kernel".
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace keel {
 
-// Puts "<owner>/" before the path of each variable of `part`: for layers that build their parts.
+// Prepends "<owner>/" to the path of each variable of `part`. For layers that build their sublayers
+// themselves.
 inline void prepend_to_paths(const std::string& owner, const Layer& part) {
   for (const Variable& v : part.variables()) v.set_path(owner + "/" + v.path());
 }

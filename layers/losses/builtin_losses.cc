@@ -3,8 +3,8 @@
 #include <keel/layers/internal/naming.h>
 #include <keel/layers/losses/loss.h>
 
-// Every loss that files may name. A new loss is a header, a source with
-// KEEL_REGISTER(Loss, MyLoss), a test, and a line here.
+// Every loss that files may name. A new loss needs a header, a source with KEEL_REGISTER(Loss,
+// MyLoss), a test, and a line in this list.
 // clang-format off
 #define KEEL_BUILTIN_LOSSES(X) \
   X(AutoCrossentropyLoss) \
@@ -47,7 +47,7 @@ KEEL_BUILTIN_LOSSES(DECLARE)
 
 namespace {
 
-// Names that are not the class name in snake case.
+// Aliases that are not the class name in snake case.
 std::string class_of_alias(const std::string& name) {
   static const std::pair<const char*, const char*> kAliases[] = {
       {"bce", "BinaryCrossentropy"},
@@ -83,7 +83,8 @@ std::string class_of(const std::string& name) {
   return name;  // a class, or unknown
 }
 
-// The name of a function in Keras's files: itself, or {"class_name": "function", "config": name}.
+// Returns the name of a function in Keras's files: a string, or {"class_name": "function",
+// "config": name}.
 std::string function_name(const Config& config) {
   return config.is_string() ? config.string() : config["config"].string();
 }

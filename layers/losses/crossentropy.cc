@@ -13,13 +13,14 @@ using loss_internal::check_smoothing;
 using loss_internal::clip_probabilities;
 using loss_internal::smoothed;
 
+// Returns log p, where p is clipped after it is scaled to sum to 1.
 Tensor log_probabilities(const Tensor& y_pred, bool from_logits, int axis) {
   if (from_logits) return ops::log_softmax(y_pred, axis);
   const Tensor scaled = ops::divide(y_pred, ops::sum(y_pred, {axis}, true));
   return ops::log(clip_probabilities(scaled));
 }
 
-// x with `axis` moved to the end.
+// Returns x with `axis` moved to the end.
 Tensor with_last_axis(const Tensor& x, int axis) {
   const int at = x.shape().normalize_axis(axis);
   if (at == x.rank() - 1) return x;
@@ -54,7 +55,8 @@ void check_predictions(const char* caller, const Tensor& y_pred) {
   }
 }
 
-// Class numbers as int64, of the predictions' shape without the last axis.
+// Returns the labels as int64 class numbers, in the shape of the predictions without the last axis.
+// Symbolic labels are not checked.
 Tensor class_numbers(const char* caller, const Tensor& y_true, const Tensor& y_pred,
                      std::optional<int64_t> ignore_class) {
   const Shape want = y_pred.shape().drop_last();
@@ -99,6 +101,8 @@ Tensor sparse_categorical_crossentropy(const Tensor& y_true, const Tensor& y_pre
   Tensor labels = class_numbers(caller, y_true, prediction, ignore_class);
   Tensor counts;
   if (ignore_class) {
+    // The one-hot encoding needs valid labels, so ignored ones become class 0. Their losses are
+    // replaced below.
     counts = ops::not_equal(labels, Tensor::scalar(*ignore_class));
     labels = ops::where(counts, labels, ops::zeros_like(labels));
   }

@@ -1,4 +1,5 @@
-// Cross entropies. Probabilities are clipped to [1e-7, 1 - 1e-7].
+// Cross-entropy losses. Probabilities are clipped to [1e-7, 1 - 1e-7], except in
+// CategoricalGeneralizedCrossEntropy.
 #pragma once
 
 #include <optional>
@@ -7,10 +8,11 @@
 
 namespace keel {
 
+// The options of BinaryCrossentropyLoss.
 struct BinaryCrossentropyLossOptions {
-  bool from_logits = false;    // y_pred is before the sigmoid
+  bool from_logits = false;    // true if y_pred holds values before the sigmoid
   double label_smoothing = 0;  // in [0, 1]: labels become y (1 - s) + s / 2
-  int axis = -1;               // the mean is over this axis
+  int axis = -1;               // axis of the mean
   std::string reduction = "sum_over_batch_size";
   std::string name = "binary_crossentropy";
 
@@ -22,12 +24,14 @@ struct BinaryCrossentropyLossOptions {
   }
 };
 
-// mean over `axis` of -(y log p + (1 - y) log(1 - p)). Labels and predictions have one shape.
+// Binary cross entropy: the mean over `axis` of -(y log p + (1 - y) log(1 - p)). Labels and
+// predictions have the same shape.
 class BinaryCrossentropyLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "BinaryCrossentropy";
   using Options = BinaryCrossentropyLossOptions;
-  explicit BinaryCrossentropyLoss(Options options);  // ValueError for a smoothing out of range
+  // Throws ValueError if label_smoothing is outside of [0, 1].
+  explicit BinaryCrossentropyLoss(Options options);
   Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
   Config get_config() const override { return to_config(options_); }
 
@@ -36,10 +40,11 @@ class BinaryCrossentropyLoss final : public Loss {
   const Options options_;
 };
 
+// The options of CategoricalCrossentropyLoss.
 struct CategoricalCrossentropyLossOptions {
-  bool from_logits = false;    // y_pred is before the softmax
+  bool from_logits = false;    // true if y_pred holds values before the softmax
   double label_smoothing = 0;  // in [0, 1]: labels become y (1 - s) + s / classes
-  int axis = -1;               // of the classes
+  int axis = -1;               // axis of the classes
   std::string reduction = "sum_over_batch_size";
   std::string name = "categorical_crossentropy";
 
@@ -51,12 +56,14 @@ struct CategoricalCrossentropyLossOptions {
   }
 };
 
-// -sum over classes of y log p, p scaled to sum to 1 first. Labels and predictions have one shape.
+// Categorical cross entropy: minus the sum over the classes of y log p, where p is first scaled to
+// sum to 1. Labels and predictions have the same shape.
 class CategoricalCrossentropyLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "CategoricalCrossentropy";
   using Options = CategoricalCrossentropyLossOptions;
-  explicit CategoricalCrossentropyLoss(Options options);  // ValueError as above
+  // Throws ValueError if label_smoothing is outside of [0, 1].
+  explicit CategoricalCrossentropyLoss(Options options);
   Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
   Config get_config() const override { return to_config(options_); }
 
@@ -65,10 +72,11 @@ class CategoricalCrossentropyLoss final : public Loss {
   const Options options_;
 };
 
+// The options of SparseCategoricalCrossentropyLoss.
 struct SparseCategoricalCrossentropyLossOptions {
-  bool from_logits = false;                  // y_pred is before the softmax
-  std::optional<int64_t> ignore_class = {};  // samples of this label do not count
-  int axis = -1;                             // of the classes in y_pred
+  bool from_logits = false;                  // true if y_pred holds values before the softmax
+  std::optional<int64_t> ignore_class = {};  // samples with this label are ignored
+  int axis = -1;                             // axis of the classes in y_pred
   std::string reduction = "sum_over_batch_size";
   std::string name = "sparse_categorical_crossentropy";
 
@@ -80,9 +88,10 @@ struct SparseCategoricalCrossentropyLossOptions {
   }
 };
 
-// -log p[label]: labels are class numbers [...] or [..., 1] for predictions [..., classes], with
-// the classes at `axis`. ValueError for a label that is no class, with its position. The result's
-// mask leaves ignored samples out, whose loss is 0.
+// Sparse categorical cross entropy: -log p[label]. Labels are class numbers [...] or [..., 1] for
+// predictions [..., classes], with the classes at `axis`. The loss of an ignored sample is 0, and
+// the mask of the result excludes it. Throws ValueError with the position of a label that is not a
+// class number.
 class SparseCategoricalCrossentropyLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "SparseCategoricalCrossentropy";
@@ -97,8 +106,10 @@ class SparseCategoricalCrossentropyLoss final : public Loss {
   const Options options_;
 };
 
+// The options of CategoricalGeneralizedCrossEntropyLoss.
 struct CategoricalGeneralizedCrossEntropyLossOptions {
-  double q = 0.5;  // in (0, 1): towards 0 like the cross entropy, towards 1 like the absolute error
+  // In (0, 1). Near 0 the loss acts like the cross entropy, near 1 like the absolute error.
+  double q = 0.5;
   std::string reduction = "sum_over_batch_size";
   std::string name = "categorical_generalized_cross_entropy";
 
@@ -108,13 +119,15 @@ struct CategoricalGeneralizedCrossEntropyLossOptions {
   }
 };
 
-// (1 - p[label]^q) / q, which minds wrong labels less (Zhang and Sabuncu 2018). Labels and
-// predictions as of SparseCategoricalCrossentropy, classes last; predictions are not scaled.
+// Generalized cross entropy: (1 - p[label]^q) / q, which is more robust to wrong labels (Zhang and
+// Sabuncu 2018). Labels and predictions have the shapes of SparseCategoricalCrossentropy, with the
+// classes last. Predictions are not scaled.
 class CategoricalGeneralizedCrossEntropyLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "CategoricalGeneralizedCrossEntropy";
   using Options = CategoricalGeneralizedCrossEntropyLossOptions;
-  explicit CategoricalGeneralizedCrossEntropyLoss(Options options);  // ValueError: q out of range
+  // Throws ValueError unless q is in (0, 1).
+  explicit CategoricalGeneralizedCrossEntropyLoss(Options options);
   Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
   Config get_config() const override { return to_config(options_); }
 
@@ -123,14 +136,15 @@ class CategoricalGeneralizedCrossEntropyLoss final : public Loss {
   const Options options_;
 };
 
+// The options of AutoCrossentropyLoss.
 struct AutoCrossentropyLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "crossentropy";
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// What "crossentropy" means in compile(): binary if predictions have one column; sparse categorical
-// if labels have one column or a dimension less; else categorical.
+// The loss that "crossentropy" selects in compile(): binary if predictions have one column; sparse
+// categorical if labels have one column or one dimension less than predictions; else categorical.
 class AutoCrossentropyLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "AutoCrossentropy";
@@ -149,12 +163,14 @@ class AutoCrossentropyLoss final : public Loss {
 
 namespace losses {
 
+// Handles to the losses, under Keras's names.
 using BinaryCrossentropy = Handle<BinaryCrossentropyLoss>;
 using CategoricalCrossentropy = Handle<CategoricalCrossentropyLoss>;
 using SparseCategoricalCrossentropy = Handle<SparseCategoricalCrossentropyLoss>;
 using CategoricalGeneralizedCrossEntropy = Handle<CategoricalGeneralizedCrossEntropyLoss>;
 
-// Per sample, of labels that fit as fit_labels() says.
+// Return the loss of each sample. Labels and predictions must satisfy fit_labels() or, for the last
+// two functions, have the shapes of the loss class.
 Tensor binary_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits = false,
                            double label_smoothing = 0, int axis = -1);
 Tensor categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred,

@@ -1,4 +1,5 @@
-// Focal cross entropies (Lin et al. 2018), which weigh samples that are right already down.
+// Focal cross entropies (Lin et al. 2018), which reduce the weight of samples that are already
+// classified well.
 #pragma once
 
 #include <keel/layers/axes.h>
@@ -6,13 +7,14 @@
 
 namespace keel {
 
+// The options of BinaryFocalCrossentropyLoss.
 struct BinaryFocalCrossentropyLossOptions {
-  bool apply_class_balancing = false;  // weigh label 1 by alpha, label 0 by 1 - alpha
+  bool apply_class_balancing = false;  // weigh label 1 by alpha and label 0 by 1 - alpha
   double alpha = 0.25;
-  double gamma = 2.0;          // power of the part that is wrong
-  bool from_logits = false;    // y_pred is before the sigmoid
+  double gamma = 2.0;          // power of the probability of the wrong class
+  bool from_logits = false;    // true if y_pred holds values before the sigmoid
   double label_smoothing = 0;  // in [0, 1]: labels become y (1 - s) + s / 2
-  int axis = -1;               // the mean is over this axis
+  int axis = -1;               // axis of the mean
   std::string reduction = "sum_over_batch_size";
   std::string name = "binary_focal_crossentropy";
 
@@ -27,12 +29,14 @@ struct BinaryFocalCrossentropyLossOptions {
   }
 };
 
-// mean over `axis` of (1 - t)^gamma times the binary cross entropy, t = y p + (1 - y) (1 - p).
+// Binary focal cross entropy: the mean over `axis` of (1 - t)^gamma times the binary cross entropy,
+// where t = y p + (1 - y) (1 - p).
 class BinaryFocalCrossentropyLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "BinaryFocalCrossentropy";
   using Options = BinaryFocalCrossentropyLossOptions;
-  explicit BinaryFocalCrossentropyLoss(Options options);  // ValueError: a smoothing out of range
+  // Throws ValueError if label_smoothing is outside of [0, 1].
+  explicit BinaryFocalCrossentropyLoss(Options options);
   Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
   Config get_config() const override { return to_config(options_); }
 
@@ -41,12 +45,13 @@ class BinaryFocalCrossentropyLoss final : public Loss {
   const Options options_;
 };
 
+// The options of CategoricalFocalCrossentropyLoss.
 struct CategoricalFocalCrossentropyLossOptions {
-  ScalarOrList alpha = 0.25;   // a factor, or one for each class
-  double gamma = 2.0;          // as above
-  bool from_logits = false;    // y_pred is before the softmax
+  ScalarOrList alpha = 0.25;   // a factor, or one factor per class
+  double gamma = 2.0;          // power of the factor 1 - p
+  bool from_logits = false;    // true if y_pred holds values before the softmax
   double label_smoothing = 0;  // in [0, 1]: labels become y (1 - s) + s / classes
-  int axis = -1;               // of the classes
+  int axis = -1;               // axis of the classes
   std::string reduction = "sum_over_batch_size";
   std::string name = "categorical_focal_crossentropy";
 
@@ -60,13 +65,15 @@ struct CategoricalFocalCrossentropyLossOptions {
   }
 };
 
-// -sum over classes of alpha (1 - p)^gamma y log p, p scaled to sum to 1 first. Labels and
-// predictions have one shape. A list of alphas must be as long as there are classes (ValueError).
+// Categorical focal cross entropy: minus the sum over the classes of alpha (1 - p)^gamma y log p,
+// where p is first scaled to sum to 1. Labels and predictions have the same shape. Throws
+// ValueError if a list of alphas does not have one number per class.
 class CategoricalFocalCrossentropyLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "CategoricalFocalCrossentropy";
   using Options = CategoricalFocalCrossentropyLossOptions;
-  explicit CategoricalFocalCrossentropyLoss(Options options);  // ValueError as above
+  // Throws ValueError if label_smoothing is outside of [0, 1].
+  explicit CategoricalFocalCrossentropyLoss(Options options);
   Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
   Config get_config() const override { return to_config(options_); }
 
@@ -77,10 +84,11 @@ class CategoricalFocalCrossentropyLoss final : public Loss {
 
 namespace losses {
 
+// Handles to the losses, under Keras's names.
 using BinaryFocalCrossentropy = Handle<BinaryFocalCrossentropyLoss>;
 using CategoricalFocalCrossentropy = Handle<CategoricalFocalCrossentropyLoss>;
 
-// Per sample, of labels that fit as fit_labels() says.
+// Return the loss of each sample. Labels and predictions must satisfy fit_labels().
 Tensor binary_focal_crossentropy(const Tensor& y_true, const Tensor& y_pred,
                                  bool apply_class_balancing = false, double alpha = 0.25,
                                  double gamma = 2.0, bool from_logits = false,

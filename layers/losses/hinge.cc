@@ -6,7 +6,7 @@
 namespace keel {
 namespace {
 
-// Labels of 0 and 1 as -1 and 1; if any is another number all stay what they are.
+// Maps labels 0 and 1 to -1 and 1. If any label has another value, all are returned unchanged.
 Tensor signed_labels(const Tensor& y) {
   if (!y.is_symbolic() && y.size() == 0) return y;
   const Tensor zero = Tensor::zeros({}, y.dtype());

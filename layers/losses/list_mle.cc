@@ -7,7 +7,7 @@
 namespace keel {
 namespace {
 
-// [n, n], true where the column is not before the row.
+// Returns a [n, n] tensor that is true where the column index is at least the row index.
 Tensor not_before(int64_t n) {
   Tensor out = Tensor::full<bool>({n, n}, false);
   const auto values = out.mutable_data<bool>();
@@ -17,7 +17,7 @@ Tensor not_before(int64_t n) {
   return out;
 }
 
-// Of pairs (i, j) of valid items: whether j comes at the place of i, or later, in the right order.
+// For pairs (i, j) of valid items: returns true where j is i or comes after i in the correct order.
 Tensor not_earlier(const ItemLists& lists) {
   const auto [label_i, label_j] = pair_sides(lists.labels);
   const auto [valid_i, valid_j] = pair_sides(lists.valid);
@@ -39,7 +39,7 @@ ListMLELoss::ListMLELoss(Options options)
 Tensor ListMLELoss::per_sample(const Tensor& y_true, const Tensor& y_pred) const {
   const ItemLists lists = item_lists(name(), y_true, y_pred);
   if (lists.scores.dim(1) == kUnknown) {
-    throw NotImplementedError(name(), ": needs a known number of items, received shape ",
+    throw NotImplementedError(name(), ": the number of items must be known, received shape ",
                               y_pred.shape());
   }
   if (lists.scores.dim(1) == 0) return ops::sum(lists.scores, {1});
@@ -49,7 +49,7 @@ Tensor ListMLELoss::per_sample(const Tensor& y_true, const Tensor& y_pred) const
       ops::where(lists.valid, ops::scale(lists.scores, 1 / options_.temperature), zero);
   const Tensor left = not_earlier(lists);
   const Tensor score_j = pair_sides(scores).second;
-  // Shifted by the greatest, so that no sum is 0 and none overflows.
+  // Subtracting the maximum keeps the sum positive and avoids overflow.
   const Tensor top = ops::stop_gradient(ops::max(ops::where(left, score_j, lowest), {-1}, true));
   const Tensor parts = ops::exp(ops::where(left, score_j - top, zero));
   const Tensor sum = ops::sum(ops::where(left, parts, zero), {-1});

@@ -1,10 +1,12 @@
-// ListMLELoss: how unlikely the right order of a list is (keras_rs.losses.ListMLELoss).
+// ListMLELoss: the negative log likelihood of the correct order of a list
+// (keras_rs.losses.ListMLELoss).
 #pragma once
 
 #include <keel/layers/losses/loss.h>
 
 namespace keel {
 
+// The options of ListMLELoss.
 struct ListMLELossOptions {
   double temperature = 1;  // > 0; scores are divided by it
   std::string reduction = "sum_over_batch_size";
@@ -16,20 +18,20 @@ struct ListMLELossOptions {
   }
 };
 
-// Minus the log of the probability that items drawn one after the other, each by the softmax of
-// the scores that are left, come in the order of their labels (Xia et al. 2008, "Listwise approach
-// to learning to rank"): with s in that order, the greatest label first and equal ones as they
-// are,
+// Minus the log of the probability of the correct order, if the items are drawn one after another
+// by the softmax of the scores that are left (Xia et al. 2008, "Listwise approach to learning to
+// rank"). With s in descending order of the labels, where items with equal labels keep their order,
 //   loss = sum over i of log(sum over j >= i of e^s_j) - s_i
-// y_true and y_pred are [batch, items], or [items] for one list; losses are [batch]. Items are left
-// out as in losses of pairs (pairwise.h); a list without items has the loss 0.
-// Time and memory grow with batch * items^2.
-// NotImplementedError for symbols of unknown items; else what item_lists() throws.
+// y_true and y_pred are [batch, items], or [items] for one list; losses are [batch]. Items are
+// excluded under the same conditions as in pairwise losses (pairwise.h). A list without items has
+// the loss 0. Time and memory grow with batch * items^2.
+// When called, throws NotImplementedError for symbolic tensors with an unknown number of items, and
+// the errors of item_lists().
 class ListMLELoss final : public Loss {
  public:
   static constexpr char kClassName[] = "ListMLELoss";
   using Options = ListMLELossOptions;
-  explicit ListMLELoss(Options options);  // ValueError unless the temperature is positive
+  explicit ListMLELoss(Options options);  // Throws ValueError unless temperature > 0.
   Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
   Config get_config() const override { return to_config(options_); }
 
@@ -40,7 +42,8 @@ class ListMLELoss final : public Loss {
 };
 
 namespace losses {
+// A handle to the loss, under Keras's name.
 using ListMLELoss = Handle<keel::ListMLELoss>;
-}
+}  // namespace losses
 
 }  // namespace keel

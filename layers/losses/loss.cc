@@ -8,7 +8,7 @@
 namespace keel {
 namespace {
 
-// `what` as a tensor that broadcasts against `losses`.
+// Returns `weight` reshaped so that it broadcasts against `losses`. `what` names it in errors.
 Tensor fit_weight(const std::string& caller, const char* what, const Tensor& weight,
                   const Tensor& losses) {
   Tensor typed = ops::cast(weight, losses.dtype());
@@ -32,13 +32,13 @@ Tensor fit_weight(const std::string& caller, const char* what, const Tensor& wei
   return ops::reshape(typed, Shape(dims));
 }
 
-// Both masks, either of which may be empty.
+// Returns the conjunction of two masks, either of which may be empty.
 Tensor both(const Tensor& a, const Tensor& b) {
   if (!a || !b) return a ? a : b;
   return ops::where(a, b, ops::zeros_like(b));
 }
 
-// Shapes agree, an unknown dimension with any.
+// Returns true if the shapes are equal, where an unknown dimension matches any.
 bool same_shape(const Tensor& a, const Tensor& b) { return compatible(a.shape(), b.shape()); }
 
 }  // namespace
@@ -102,7 +102,8 @@ Loss::Parts Loss::parts(const Tensor& y_true, const Tensor& y_pred, const Tensor
   if (!mask) return out;
   Tensor counted = fit_weight(name_, "the mask", mask, out.losses);
   if (reduction_ != Reduction::kSum && reduction_ != Reduction::kNone) {
-    // What the reduction divides by counts what the mask leaves out: make up for it.
+    // The divisor of the reduction includes the excluded losses. The factor all / valid
+    // compensates.
     const bool by_weight = reduction_ == Reduction::kMeanWithSampleWeight && out.weight;
     const Tensor ones = ops::ones_like(counted);
     const Tensor all = ops::sum(by_weight ? ones * out.weight : ones);
@@ -125,6 +126,8 @@ Tensor Loss::weighted(const Tensor& y_true, const Tensor& y_pred, const Tensor& 
 double Loss::divisor(const Shape& losses, int64_t rows, double mean_weight) const {
   if (reduction_ == Reduction::kSum || reduction_ == Reduction::kNone) return 1;
   double count = 0;
+  // The loss does not belong to single rows, so the sum over the replicas is divided by their
+  // number.
   if (losses.rank() == 0 || mixes_rows(losses.rank())) {
     const ReplicaContext* context = current_replica_context();
     count = static_cast<double>(losses.size()) * (context == nullptr ? 1 : context->replicas);

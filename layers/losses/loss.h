@@ -1,4 +1,4 @@
-// Loss: what training makes small (keras.losses).
+// Loss: the function that training minimizes (keras.losses).
 #pragma once
 
 #include <concepts>
@@ -12,42 +12,48 @@
 
 namespace keel {
 
-// How per-sample losses become one number: "sum_over_batch_size" (the default; "mean" is the same)
-// divides their sum by how many they are, "mean_with_sample_weight" by the sum of the weights;
-// "sum" adds them and "none" leaves them. Losses know it by name, as Keras's configs do.
+// How per-sample losses are reduced to one number. "sum_over_batch_size" (the default; "mean" and
+// "auto" are aliases) divides their sum by their number. "mean_with_sample_weight" divides it by
+// the sum of the weights. "sum" adds the losses, and "none" returns them unreduced. Losses store
+// the reduction by name, as Keras's configs do.
 enum class Reduction { kSumOverBatchSize, kSum, kMeanWithSampleWeight, kNone };
-Reduction reduction_from_name(const std::string& name, const std::string& caller);  // ValueError
+// Returns the reduction with this name. Throws ValueError, naming `caller`, if it is unknown.
+Reduction reduction_from_name(const std::string& name, const std::string& caller);
 
-// Immutable; may be called by several replicas at once. Derive, write per_sample() and
-// get_config(), and hold it by a Handle.
+// Base class of losses. Losses are immutable; several replicas may call one loss concurrently. To
+// write your own loss, derive from this class, implement per_sample() and get_config(), and hold it
+// by a Handle.
 class Loss {
  public:
   virtual ~Loss() = default;
   Loss(const Loss&) = delete;
   Loss& operator=(const Loss&) = delete;
 
-  // Loss of each sample, differentiable: [batch, ...], y_pred's shape without its class axis; or
-  // one number of the whole batch. Gets what fit_labels() returned. The result's mask, if any,
-  // tells which losses count.
+  // Returns the differentiable loss of each sample, of shape [batch, ...], which is y_pred's shape
+  // without the class axis, or a scalar for the whole batch. The arguments are the results of
+  // fit_labels(), unless sparse_labels() is true. The mask of the result, if any, selects the
+  // losses that count.
   virtual Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const = 0;
-  // Keras's config, from which the registry makes an equal loss.
+  // Returns Keras's config, from which the registry creates an equal loss.
   virtual Config get_config() const = 0;
 
-  // Sums numbers over the replicas of a step, for losses that are divided by totals of all.
+  // Sums a tensor over the replicas of a step, for losses that are divided by totals over all
+  // replicas.
   using SumOverReplicas = std::function<Tensor(const Tensor&)>;
 
-  // per_sample() of labels as the user has them, times sample_weight if there is one, which has
-  // the leading dimensions of the result, and 1 in those that follow, or is one number. Losses
-  // that y_pred's mask leaves out become 0; reductions that are means weigh the others up by
-  // all / valid, counted in this batch or over the replicas. ValueError for shapes that do not fit.
+  // Returns per_sample() of the user's labels, multiplied by sample_weight if given. The weight is
+  // a scalar, or has the leading dimensions of the losses, followed by dimensions of length 1.
+  // Losses that y_pred's mask excludes become 0. For reductions that are means, the other losses
+  // are multiplied by all / valid, counted in this batch, or over the replicas if
+  // `sum_over_replicas` is given. Throws ValueError for shapes that do not match.
   Tensor weighted(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {},
                   const SumOverReplicas& sum_over_replicas = {}) const;
-  // The same reduced: a scalar, unless the reduction is "none".
+  // Returns the losses of weighted(), reduced: a scalar, unless the reduction is "none".
   Tensor call(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {}) const;
 
-  // What the sum of all replicas' losses is divided by, for losses of this shape from `rows` rows
-  // in all, with weights of this mean; 1 where that would be 0. Where losses are not of single rows
-  // it is the mean over the replicas.
+  // Returns the number by which the sum of all replicas' losses is divided, for losses of this
+  // shape computed from `rows` rows in total, with weights of this mean. Returns 1 instead of 0. If
+  // a loss does not belong to a single row, the quotient is the mean over the replicas.
   double divisor(const Shape& losses, int64_t rows, double mean_weight) const;
 
   const std::string& class_name() const { return class_name_; }
@@ -55,19 +61,21 @@ class Loss {
   Reduction reduction() const { return reduction_; }
 
  protected:
-  // `options` holds name and reduction.
+  // `options` must have the fields name and reduction.
   template <class Options>
   Loss(const char* class_name, const Options& options)
       : Loss(std::string(class_name), options.name, options.reduction) {}
   Loss(std::string class_name, std::string name, const std::string& reduction);
 
-  // True if y_true of this batch holds class numbers, which are left as they are.
+  // Returns true if y_true of this batch holds class numbers. per_sample() then receives the user's
+  // labels without fit_labels().
   virtual bool sparse_labels(const Tensor&, const Tensor&) const { return false; }
-  // True if per_sample() leaves out itself what y_pred's mask leaves out.
+  // Returns true if per_sample() itself excludes the elements that y_pred's mask excludes.
   virtual bool uses_mask() const { return false; }
-  // True if losses of this rank are not of single rows: `axis` was the batch.
+  // Returns true if losses of this rank do not belong to single rows because `axis` was the batch
+  // axis.
   virtual bool mixes_rows(int) const { return false; }
-  // For losses reduced over one axis: true if it was the first of rank + 1.
+  // For losses reduced over one axis: returns true if `axis` was the first of rank + 1 axes.
   static bool is_batch_axis(int axis, int rank) { return axis == 0 || axis == -(rank + 1); }
 
  private:
@@ -81,30 +89,33 @@ class Loss {
   const Reduction reduction_;
 };
 
+// A shared reference to a loss of any class.
 using LossHandle = Handle<Loss>;
 
-// The name and reduction that every loss's options list first.
+// Lists the fields that come first in every loss's options: name and reduction.
 void loss_fields(auto& self, auto&& field) {
   field("name", self.name);
   field("reduction", self.reduction);
 }
 
+// Returns the registry of the loss classes that files may name.
 Registry<Loss>& loss_registry();
 
 namespace losses {
 
-// By name with default options: "binary_crossentropy", "BinaryCrossentropy", "mse", ... and
-// "crossentropy" (or "ce"), which chooses by the shapes. ValueError if unknown.
+// Returns a loss by name with default options: "binary_crossentropy", "BinaryCrossentropy", "mse",
+// ... The name "crossentropy" (or "ce") selects a loss by the shapes of labels and predictions.
+// Throws ValueError if the name is unknown.
 LossHandle get(const std::string& name);
-// {"class_name": ..., "config": ...}
+// Returns {"class_name": ..., "config": ...}.
 Config serialize(const Loss& loss);
-// From such a dict, from Keras's forms of functions, or from a name. ValueError for an unknown
-// class or key.
+// Creates a loss from the output of serialize(), from Keras's forms of functions, or from a name.
+// Throws ValueError for an unknown class or key.
 LossHandle deserialize(const Config& config);
 
 }  // namespace losses
 
-// What compile() takes: nothing, a name or a loss.
+// The `loss` argument of compile(): none, a name or a loss.
 class LossArgument {
  public:
   LossArgument() = default;
@@ -116,7 +127,7 @@ class LossArgument {
 
   explicit operator bool() const { return loss_ != nullptr; }
   const std::shared_ptr<Loss>& shared() const { return loss_; }
-  // As it was given: a name, or losses::serialize().
+  // Returns the argument in the form in which it was given: a name, or losses::serialize().
   Config config() const;
 
  private:
@@ -124,15 +135,17 @@ class LossArgument {
   std::string name_;
 };
 
-// The pair made to fit: a y_pred [batch] counts as [batch, 1]; where one has a last dimension 1
-// that the other lacks, it is added or dropped; y_true takes y_pred's dtype. ValueError, naming
-// `caller`, if the shapes differ then; TypeError unless y_pred is floating.
+// Adjusts labels and predictions to each other and returns both. A y_pred of shape [batch] becomes
+// [batch, 1]. A last dimension of length 1 that only one of them has is added to or dropped from
+// y_true. y_true is cast to y_pred's dtype. Throws ValueError, naming `caller`, if the shapes still
+// differ, and TypeError unless y_pred is floating point.
 std::pair<Tensor, Tensor> fit_labels(const std::string& caller, const Tensor& y_true,
                                      const Tensor& y_pred);
 
-// What Keras takes the word "accuracy" or "crossentropy" for, by the shapes of labels and
-// predictions.
+// The meaning of Keras's words "accuracy" and "crossentropy", determined by the shapes of labels
+// and predictions.
 enum class LabelKind { kBinary, kSparseCategorical, kCategorical };
+// Returns the kind of labels for tensors of these shapes.
 LabelKind label_kind(const Tensor& y_true, const Tensor& y_pred);
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// Losses of overlap: how little of two sets, given as memberships in [0, 1], they share.
+// Overlap losses: measure how little two sets, given as memberships in [0, 1], have in common.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,10 @@
 
 namespace keel {
 
+// The options of DiceLoss.
 struct DiceLossOptions {
-  std::optional<std::vector<int>> axis = {};  // summed over; unset: all, the batch too
+  // The axes of the sums. Unset: all axes, including the batch.
+  std::optional<std::vector<int>> axis = {};
   std::string reduction = "sum_over_batch_size";
   std::string name = "dice";
 
@@ -19,7 +21,7 @@ struct DiceLossOptions {
   }
 };
 
-// 1 - 2 sum of y_true y_pred / (sum of y_true + sum of y_pred)
+// Dice loss: 1 - 2 sum(y_true y_pred) / (sum(y_true) + sum(y_pred)).
 class DiceLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "Dice";
@@ -32,10 +34,12 @@ class DiceLoss final : public Loss {
   const Options options_;
 };
 
+// The options of TverskyLoss.
 struct TverskyLossOptions {
-  double alpha = 0.5;                         // of false positives
-  double beta = 0.5;                          // of false negatives
-  std::optional<std::vector<int>> axis = {};  // as above
+  double alpha = 0.5;  // weight of false positives
+  double beta = 0.5;   // weight of false negatives
+  // The axes of the sums. Unset: all axes, including the batch.
+  std::optional<std::vector<int>> axis = {};
   std::string reduction = "sum_over_batch_size";
   std::string name = "tversky";
 
@@ -47,8 +51,8 @@ struct TverskyLossOptions {
   }
 };
 
-// 1 - tp / (tp + alpha fp + beta fn), for the sums tp of y_true y_pred, fp of (1 - y_true) y_pred
-// and fn of y_true (1 - y_pred)
+// Tversky loss: 1 - tp / (tp + alpha fp + beta fn), where tp, fp and fn are the sums of y_true
+// y_pred, (1 - y_true) y_pred and y_true (1 - y_pred).
 class TverskyLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "Tversky";
@@ -63,10 +67,12 @@ class TverskyLoss final : public Loss {
 
 namespace losses {
 
+// Handles to the losses, under Keras's names.
 using Dice = Handle<DiceLoss>;
 using Tversky = Handle<TverskyLoss>;
 
-// Of labels that fit as fit_labels() says; over all axes if `axes` is empty.
+// Return the losses of labels and predictions that satisfy fit_labels(). The sums are over all axes
+// if `axes` is empty.
 Tensor dice(const Tensor& y_true, const Tensor& y_pred, const std::vector<int>& axes = {});
 Tensor tversky(const Tensor& y_true, const Tensor& y_pred, double alpha = 0.5, double beta = 0.5,
                const std::vector<int>& axes = {});

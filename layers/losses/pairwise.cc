@@ -34,7 +34,8 @@ Tensor PairwiseLoss::per_sample(const Tensor& y_true, const Tensor& y_pred) cons
   const auto [valid_i, valid_j] = pair_sides(lists.valid);
   const Tensor pairs = chosen(ops::logical_and(valid_i, valid_j), label_i, label_j);
   const Tensor zero = Tensor::zeros({}, y_pred.dtype());
-  // Scores that do not count may be infinite: nothing is computed from them.
+  // Scores of excluded pairs may be infinite, so they are replaced before the loss is computed. A
+  // mask after it would leave NaN gradients.
   const Tensor difference = ops::where(pairs, score_i - score_j, zero);
   const Tensor loss = loss_of_pairs(label_i - label_j, difference);
   return ops::sum(ops::where(pairs, loss, zero), {-1});

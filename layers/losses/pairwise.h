@@ -1,11 +1,12 @@
-// Losses of pairs of items of a list, for learning to rank (keras_rs.losses).
+// Pairwise losses for learning to rank (keras_rs.losses).
 //
-// y_true and y_pred are [batch, items], or [items] for one list. The loss of item i is the sum over
-// the items j of its list with y_i > y_j of a function of the difference of scores
-// d = (s_i - s_j) / temperature: [batch, items]. Sample weights are of lists or of items.
-// Items form no pairs if their label is negative, or if the mask of y_true or of y_pred leaves them
-// out: what keras_rs takes as {"labels": y, "mask": m} is y.with_mask(m) here. Their losses are 0
-// and count as such in means.
+// y_true and y_pred are [batch, items], or [items] for one list. The loss of item i is the sum,
+// over the items j of the same list with y_i > y_j, of a function of the score difference
+//   d = (s_i - s_j) / temperature
+// The losses have the shape [batch, items]. Sample weights may be per list or per item.
+// Items form no pairs if their label is negative, or if the mask of y_true or y_pred excludes them:
+// {"labels": y, "mask": m} in keras_rs corresponds to y.with_mask(m) here. Their losses are 0 and
+// are counted in means.
 // Time and memory grow with batch * items^2.
 #pragma once
 
@@ -13,10 +14,11 @@
 
 namespace keel {
 
+// The options of PairwiseLoss.
 struct PairwiseLossOptions {
   double temperature = 1;  // > 0
   std::string reduction = "sum_over_batch_size";
-  std::string name = {};  // empty: the class in snake case
+  std::string name = {};  // empty: the class name in snake case
 
   static void fields(auto& self, auto&& field) {
     loss_fields(self, field);
@@ -24,8 +26,8 @@ struct PairwiseLossOptions {
   }
 };
 
-// Base of the losses below. ValueError for a temperature that is not positive; when called, what
-// item_lists() throws.
+// Base class of the losses below. The constructor throws ValueError unless temperature > 0. Calls
+// throw the errors of item_lists().
 class PairwiseLoss : public Loss {
  public:
   using Options = PairwiseLossOptions;
@@ -35,9 +37,10 @@ class PairwiseLoss : public Loss {
  protected:
   PairwiseLoss(const char* class_name, Options options);
 
-  // Which of the pairs (i, j) of valid items, [batch, items, items], have a loss.
+  // Selects the pairs (i, j) that have a loss, given the valid pairs [batch, items, items].
   virtual Tensor chosen(const Tensor& valid, const Tensor& label_i, const Tensor& label_j) const;
-  // Of each pair; `scores` are their differences, 0 where there is no pair.
+  // Returns the loss of each pair. `labels` and `scores` are differences; scores are 0 where there
+  // is no pair.
   virtual Tensor loss_of_pairs(const Tensor& labels, const Tensor& scores) const = 0;
   const Options& options() const { return options_; }
 
@@ -47,7 +50,7 @@ class PairwiseLoss : public Loss {
   const Options options_;
 };
 
-// max(0, 1 - d): the pairs of a support vector machine (Herbrich et al. 1999; Joachims 2002).
+// max(0, 1 - d): the pairwise hinge loss of ranking SVMs (Herbrich et al. 1999; Joachims 2002).
 class PairwiseHingeLoss final : public PairwiseLoss {
  public:
   static constexpr char kClassName[] = "PairwiseHingeLoss";
@@ -67,7 +70,7 @@ class PairwiseLogisticLoss final : public PairwiseLoss {
   Tensor loss_of_pairs(const Tensor& labels, const Tensor& scores) const override;
 };
 
-// 1 - sigmoid(d): near 1 for pairs in the wrong order and near 0 for others.
+// 1 - sigmoid(d): near 1 for pairs in the wrong order, and near 0 for the others.
 class PairwiseSoftZeroOneLoss final : public PairwiseLoss {
  public:
   static constexpr char kClassName[] = "PairwiseSoftZeroOneLoss";
@@ -78,8 +81,8 @@ class PairwiseSoftZeroOneLoss final : public PairwiseLoss {
   Tensor loss_of_pairs(const Tensor& labels, const Tensor& scores) const override;
 };
 
-// ((y_i - y_j) - (s_i - s_j))^2 of all pairs of valid items, whatever their order. The temperature
-// means nothing here, as in keras_rs.
+// ((y_i - y_j) - (s_i - s_j))^2 for all pairs of valid items, regardless of their order. The
+// temperature has no effect, as in keras_rs.
 class PairwiseMeanSquaredErrorLoss final : public PairwiseLoss {
  public:
   static constexpr char kClassName[] = "PairwiseMeanSquaredError";
@@ -92,6 +95,7 @@ class PairwiseMeanSquaredErrorLoss final : public PairwiseLoss {
 };
 
 namespace losses {
+// Handles to the losses, under Keras's names.
 using PairwiseHingeLoss = Handle<keel::PairwiseHingeLoss>;
 using PairwiseLogisticLoss = Handle<keel::PairwiseLogisticLoss>;
 using PairwiseSoftZeroOneLoss = Handle<keel::PairwiseSoftZeroOneLoss>;

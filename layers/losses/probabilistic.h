@@ -1,17 +1,18 @@
-// Losses of distributions, besides the cross entropies.
+// Losses of probability distributions, other than the cross entropies.
 #pragma once
 
 #include <keel/layers/losses/loss.h>
 
 namespace keel {
 
+// The options of KLDivergenceLoss.
 struct KLDivergenceLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "kl_divergence";
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// Sum over the last axis of y_true log(y_true / y_pred), both in [1e-7, 1].
+// The sum over the last axis of y_true log(y_true / y_pred), with both clipped to [1e-7, 1].
 class KLDivergenceLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "KLDivergence";
@@ -25,13 +26,14 @@ class KLDivergenceLoss final : public Loss {
   const Options options_;
 };
 
+// The options of PoissonLoss.
 struct PoissonLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "poisson";
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// mean over the last axis of y_pred - y_true log(y_pred + 1e-7)
+// The mean over the last axis of y_pred - y_true log(y_pred + 1e-7).
 class PoissonLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "Poisson";
@@ -46,10 +48,11 @@ class PoissonLoss final : public Loss {
 
 namespace losses {
 
+// Handles to the losses, under Keras's names.
 using KLDivergence = Handle<KLDivergenceLoss>;
 using Poisson = Handle<PoissonLoss>;
 
-// Per sample, of labels that fit as fit_labels() says.
+// Return the loss of each sample. Labels and predictions must satisfy fit_labels().
 Tensor kl_divergence(const Tensor& y_true, const Tensor& y_pred);
 Tensor poisson(const Tensor& y_true, const Tensor& y_pred);
 

@@ -45,14 +45,14 @@ Tensor mean_squared_logarithmic_error(const Tensor& y_true, const Tensor& y_pred
 Tensor huber(const Tensor& y_true, const Tensor& y_pred, double delta) {
   const auto [label, prediction] = fit_labels("huber", y_true, y_pred);
   const Tensor error = ops::abs(label - prediction);
-  // With c = min(e, delta), c (e - c / 2) is both branches at once.
+  // With c = min(e, delta), c (e - c / 2) equals both branches.
   const Tensor inner = ops::clip_by_value(error, 0, delta);
   return ops::mean(inner * (error - inner * 0.5), {-1});
 }
 
 Tensor log_cosh(const Tensor& y_true, const Tensor& y_pred) {
   const auto [label, prediction] = fit_labels("log_cosh", y_true, y_pred);
-  // e + log(1 + exp(-2 e)) - log(2), which does not overflow.
+  // Computes log(cosh(e)) as e + log(1 + exp(-2 e)) - log(2), which does not overflow.
   const Tensor error = prediction - label;
   return ops::mean(error + ops::softplus(ops::scale(error, -2)) - std::numbers::ln2, {-1});
 }

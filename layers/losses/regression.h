@@ -1,17 +1,18 @@
-// Losses of numbers. Means are over the last axis; labels and predictions have one shape.
+// Regression losses. Means are over the last axis. Labels and predictions have the same shape.
 #pragma once
 
 #include <keel/layers/losses/loss.h>
 
 namespace keel {
 
+// The options of MeanSquaredErrorLoss.
 struct MeanSquaredErrorLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "mean_squared_error";
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// mean of (y_true - y_pred)^2
+// The mean of (y_true - y_pred)^2.
 class MeanSquaredErrorLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "MeanSquaredError";
@@ -25,13 +26,14 @@ class MeanSquaredErrorLoss final : public Loss {
   const Options options_;
 };
 
+// The options of MeanAbsoluteErrorLoss.
 struct MeanAbsoluteErrorLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "mean_absolute_error";
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// mean of |y_true - y_pred|
+// The mean of |y_true - y_pred|.
 class MeanAbsoluteErrorLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "MeanAbsoluteError";
@@ -45,13 +47,14 @@ class MeanAbsoluteErrorLoss final : public Loss {
   const Options options_;
 };
 
+// The options of MeanAbsolutePercentageErrorLoss.
 struct MeanAbsolutePercentageErrorLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "mean_absolute_percentage_error";
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// 100 times the mean of |y_true - y_pred| / max(|y_true|, 1e-7)
+// 100 times the mean of |y_true - y_pred| / max(|y_true|, 1e-7).
 class MeanAbsolutePercentageErrorLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "MeanAbsolutePercentageError";
@@ -65,13 +68,14 @@ class MeanAbsolutePercentageErrorLoss final : public Loss {
   const Options options_;
 };
 
+// The options of MeanSquaredLogarithmicErrorLoss.
 struct MeanSquaredLogarithmicErrorLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "mean_squared_logarithmic_error";
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// mean of (log(1 + y_true) - log(1 + y_pred))^2, both at least 1e-7 first
+// The mean of (log(1 + y_true) - log(1 + y_pred))^2, with both raised to at least 1e-7 first.
 class MeanSquaredLogarithmicErrorLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "MeanSquaredLogarithmicError";
@@ -85,6 +89,7 @@ class MeanSquaredLogarithmicErrorLoss final : public Loss {
   const Options options_;
 };
 
+// The options of HuberLoss.
 struct HuberLossOptions {
   double delta = 1.0;  // > 0
   std::string reduction = "sum_over_batch_size";
@@ -96,12 +101,13 @@ struct HuberLossOptions {
   }
 };
 
-// mean of e^2 / 2 where |e| <= delta, else of delta (|e| - delta / 2), for e = y_true - y_pred
+// With e = y_true - y_pred, the mean of e^2 / 2 where |e| <= delta, and of delta (|e| - delta / 2)
+// elsewhere.
 class HuberLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "Huber";
   using Options = HuberLossOptions;
-  explicit HuberLoss(Options options);  // ValueError unless delta > 0
+  explicit HuberLoss(Options options);  // Throws ValueError unless delta > 0.
   Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
   Config get_config() const override { return to_config(options_); }
 
@@ -109,13 +115,14 @@ class HuberLoss final : public Loss {
   const Options options_;
 };
 
+// The options of LogCoshLoss.
 struct LogCoshLossOptions {
   std::string reduction = "sum_over_batch_size";
   std::string name = "log_cosh";
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// mean of log(cosh(y_pred - y_true))
+// The mean of log(cosh(y_pred - y_true)).
 class LogCoshLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "LogCosh";
@@ -130,6 +137,7 @@ class LogCoshLoss final : public Loss {
 
 namespace losses {
 
+// Handles to the losses, under Keras's names.
 using MeanSquaredError = Handle<MeanSquaredErrorLoss>;
 using MeanAbsoluteError = Handle<MeanAbsoluteErrorLoss>;
 using MeanAbsolutePercentageError = Handle<MeanAbsolutePercentageErrorLoss>;
@@ -137,7 +145,7 @@ using MeanSquaredLogarithmicError = Handle<MeanSquaredLogarithmicErrorLoss>;
 using Huber = Handle<HuberLoss>;
 using LogCosh = Handle<LogCoshLoss>;
 
-// Per sample, of labels that fit as fit_labels() says.
+// Return the loss of each sample. Labels and predictions must satisfy fit_labels().
 Tensor mean_squared_error(const Tensor& y_true, const Tensor& y_pred);
 Tensor mean_absolute_error(const Tensor& y_true, const Tensor& y_pred);
 Tensor mean_absolute_percentage_error(const Tensor& y_true, const Tensor& y_pred);

@@ -8,7 +8,7 @@
 namespace keel {
 namespace {
 
-// Vectors of length 1; shorter ones than 1e-7 are divided by that.
+// Scales vectors to length 1. Vectors shorter than 1e-7 are divided by 1e-7.
 Tensor unit(const Tensor& x, int axis) {
   const Tensor square = ops::sum(ops::square(x), {axis}, true);
   return x * ops::rsqrt(ops::clip_by_value(square, 1e-14, std::numeric_limits<double>::infinity()));
@@ -21,15 +21,17 @@ void check_embeddings(const Tensor& y_true, const Tensor& y_pred) {
   const bool is_column = y_true.rank() == 1 || (y_true.rank() == 2 && y_true.dim(1) == 1);
   if (y_pred.rank() != 2 || !is_column ||
       !compatible(y_true.shape().slice(0, 1), y_pred.shape().slice(0, 1))) {
-    throw ValueError("circle: needs class numbers [batch] and predictions [batch, dim], received ",
-                     y_true.shape(), " and ", y_pred.shape());
+    throw ValueError(
+        "circle: labels must be class numbers [batch] and predictions [batch, dim], received ",
+        y_true.shape(), " and ", y_pred.shape());
   }
   if (y_pred.dim(0) == kUnknown) {
-    throw NotImplementedError("circle: needs a known batch, received shape ", y_pred.shape());
+    throw NotImplementedError("circle: the batch size must be known, received shape ",
+                              y_pred.shape());
   }
 }
 
-// [n, n], true but on the diagonal.
+// Returns a [n, n] tensor that is false on the diagonal and true elsewhere.
 Tensor off_diagonal(int64_t n) {
   Tensor out = Tensor::full<bool>({n, n}, true);
   const auto values = out.mutable_data<bool>();
@@ -37,13 +39,15 @@ Tensor off_diagonal(int64_t n) {
   return out;
 }
 
-// log of the sum of e^x over the chosen ones of each row; where `any` is false it means nothing.
+// The log of the sum of e^x over the chosen elements of each row. `value` is undefined where `any`
+// is false.
 struct LogSum {
   Tensor value, any;
 };
 LogSum log_sum_exp(const Tensor& x, const Tensor& chosen) {
   const Tensor zero = Tensor::zeros({}, x.dtype());
   const Tensor lowest = Tensor::scalar(-1e30).cast(x.dtype());
+  // Subtracting the maximum avoids overflow; it needs no gradient because it cancels.
   const Tensor top = ops::stop_gradient(ops::max(ops::where(chosen, x, lowest), {1}, true));
   const Tensor parts = ops::exp(ops::where(chosen, x - top, zero));
   const Tensor sum = ops::sum(ops::where(chosen, parts, zero), {1});

@@ -5,8 +5,9 @@
 
 namespace keel {
 
+// The options of CosineSimilarityLoss.
 struct CosineSimilarityLossOptions {
-  int axis = -1;  // of the vectors
+  int axis = -1;  // axis of the vectors
   std::string reduction = "sum_over_batch_size";
   std::string name = "cosine_similarity";
 
@@ -16,8 +17,8 @@ struct CosineSimilarityLossOptions {
   }
 };
 
-// Minus the cosine of the angle between y_true and y_pred: -1 for one direction, 1 for opposite
-// ones; 0 if either is zero.
+// Minus the cosine of the angle between y_true and y_pred: -1 for equal directions, 1 for opposite
+// ones, and 0 if either vector is zero.
 class CosineSimilarityLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "CosineSimilarity";
@@ -32,10 +33,11 @@ class CosineSimilarityLoss final : public Loss {
   const Options options_;
 };
 
+// The options of CircleLoss.
 struct CircleLossOptions {
-  double gamma = 80;            // scale of similarities
-  double margin = 0.4;          // of what counts as near and far enough
-  bool remove_diagonal = true;  // a sample is not its own neighbour
+  double gamma = 80;            // scale of the similarities
+  double margin = 0.4;          // relaxation of the thresholds for near and far pairs
+  bool remove_diagonal = true;  // exclude the pair of a sample with itself
   std::string reduction = "sum_over_batch_size";
   std::string name = "circle";
 
@@ -47,10 +49,11 @@ struct CircleLossOptions {
   }
 };
 
-// Pulls embeddings of one label together and others apart (Sun et al. 2020). y_true [batch] or
-// [batch, 1] holds class numbers, y_pred [batch, dim] vectors of length 1. Losses of a sample are
-// against the rest of its batch, and do not count if they are 0, as without a neighbour of its
-// label. NotImplementedError for symbols of unknown batch.
+// Circle loss: pulls embeddings with the same label together and pushes the others apart (Sun et
+// al. 2020). y_true [batch] or [batch, 1] holds class numbers; y_pred [batch, dim] holds vectors of
+// length 1. Each sample is compared with the rest of its batch. The result's mask excludes samples
+// whose loss is 0, such as samples without another sample of their label. Throws
+// NotImplementedError for symbolic tensors with an unknown batch size.
 class CircleLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "Circle";
@@ -66,12 +69,13 @@ class CircleLoss final : public Loss {
 
 namespace losses {
 
+// Handles to the losses, under Keras's names.
 using CosineSimilarity = Handle<CosineSimilarityLoss>;
 using Circle = Handle<CircleLoss>;
 
-// Per sample, of labels that fit as fit_labels() says.
+// Returns the loss of each sample. Labels and predictions must satisfy fit_labels().
 Tensor cosine_similarity(const Tensor& y_true, const Tensor& y_pred, int axis = -1);
-// Per sample; labels and predictions as CircleLoss has them.
+// Returns the loss of each sample. Labels and predictions have the shapes of CircleLoss.
 Tensor circle(const Tensor& y_true, const Tensor& y_pred, bool remove_diagonal = true,
               double gamma = 80, double margin = 0.4);
 

@@ -37,7 +37,7 @@ std::optional<PlanValues> ConcatenateLayer::plan(Planner& planner, const PlanVal
   Shape row = planner.row_shape(parts->front());
   const int rank = row.rank() + 1;
   const int axis = options_.axis < 0 ? options_.axis + rank : options_.axis;
-  // Rows of several axes lie side by side along the first one only.
+  // Rows of several axes are contiguous only along the first one, so others are left to call().
   if (rank < 2 || axis != 1) return {};
   int64_t length = 0;
   for (PlanValue part : *parts) {

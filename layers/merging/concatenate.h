@@ -7,6 +7,7 @@
 
 namespace keel {
 
+// The options of ConcatenateLayer.
 struct ConcatenateOptions {
   int axis = -1;
   std::string name = {};
@@ -19,10 +20,11 @@ struct ConcatenateOptions {
   }
 };
 
-// Input: a list of tensors of one dtype whose shapes agree but for `axis`. Output: all of them,
-// one after the other along it. ValueError for other shapes.
-// If a tensor has a mask, so has the output: of its dimensions but the last, true where one of the
-// elements counts. Those of tensors without a mask all do.
+// Concatenates a list of tensors along `axis`. They have the same dtype, and their shapes agree
+// except for `axis`. Throws ValueError for other shapes.
+// If any input has a mask, so has the output. The mask has the output's shape without the last
+// dimension. It is true where at least one element is not excluded by its input's mask. A tensor
+// without a mask excludes nothing.
 class ConcatenateLayer final : public Layer {
  public:
   static constexpr char kClassName[] = "Concatenate";
@@ -41,7 +43,8 @@ class ConcatenateLayer final : public Layer {
 };
 
 namespace layers {
+// A handle to the layer, under Keras's name.
 using Concatenate = LayerHandle<ConcatenateLayer>;
-}
+}  // namespace layers
 
 }  // namespace keel

@@ -8,7 +8,7 @@
 namespace keel {
 namespace {
 
-// x with `axis` moved to place `to`.
+// Returns x with `axis` moved to position `to`.
 Tensor moved(const Tensor& x, int axis, int to) {
   if (axis == to) return x;
   std::vector<int> permutation;
@@ -24,14 +24,14 @@ Tensor moved(const Tensor& x, int axis, int to) {
 DotLayer::DotLayer(Options options) : Layer(kClassName, options), options_(std::move(options)) {
   const size_t count = options_.axes.values().size();
   if (count != 1 && count != 2) {
-    throw ValueError("Dot ", name(), ": axes are one or two, received ", count);
+    throw ValueError("Dot ", name(), ": there must be one or two axes, received ", count);
   }
 }
 
 Tensors DotLayer::call(const Tensors& inputs, const CallContext&) {
   const std::vector<Tensor> tensors = merge_inputs(*this, inputs, 2);
   if (tensors.size() != 2) {
-    throw ValueError("Dot ", name(), ": needs two tensors, received ", tensors.size());
+    throw ValueError("Dot ", name(), ": inputs must be two tensors, received ", tensors.size());
   }
   Tensor x = tensors[0];
   Tensor y = tensors[1];
@@ -41,7 +41,7 @@ Tensors DotLayer::call(const Tensors& inputs, const CallContext&) {
   };
   const std::vector<int>& axes = options_.axes.values();
   const auto axis_of = [&](const Tensor& t, int axis) {
-    if (t.rank() < 2) fail("needs tensors of rank 2 or more");
+    if (t.rank() < 2) fail("inputs must have rank 2 or more");
     if (axis < -t.rank() || axis >= t.rank()) fail("an axis is out of range");
     const int normalized = t.shape().normalize_axis(axis);
     if (normalized == 0) fail("cannot sum over the batch");
@@ -50,7 +50,7 @@ Tensors DotLayer::call(const Tensors& inputs, const CallContext&) {
   const int x_axis = axis_of(x, axes.front());
   const int y_axis = axis_of(y, axes.back());
   if (!compatible({x.dim(0), x.dim(x_axis)}, {y.dim(0), y.dim(y_axis)})) {
-    fail("the batches and the axes summed over must agree");
+    fail("the batch sizes and the lengths of the summed axes must agree");
   }
   const Shape rows = x.shape().without(0).without(x_axis - 1);
   const Shape columns = y.shape().without(0).without(y_axis - 1);

@@ -15,15 +15,16 @@ Tensor fold(const std::vector<Tensor>& inputs, Tensor (*fn)(const Tensor&, const
   return out;
 }
 
-// The mask of x with further dimensions of 1 at the end, so that it broadcasts to a tensor of this
-// rank; empty if x has none.
+// Returns the mask of x with dimensions of length 1 appended, so that it broadcasts to a tensor of
+// this rank, or an empty tensor if x has no mask.
 Tensor spread_mask(const Tensor& x, int rank) {
   Tensor mask = x.mask();
   while (mask && mask.rank() < rank) mask = ops::expand_dims(mask, mask.rank());
   return mask;
 }
 
-// fold() where an element that one mask leaves out is that of the other operand.
+// fold() where an element that the mask of one operand excludes is replaced by that of the other
+// operand.
 Tensor fold_what_counts(const std::vector<Tensor>& inputs,
                         Tensor (*fn)(const Tensor&, const Tensor&)) {
   Tensor out = inputs[0];
@@ -39,7 +40,7 @@ Tensor fold_what_counts(const std::vector<Tensor>& inputs,
   return out;
 }
 
-// y = the inputs merged element by element, rows of `width` floats.
+// Merges the inputs elementwise into y, for rows of `width` floats.
 class MergeStep final : public PlanStep {
  public:
   MergeStep(MergeKind kind, std::vector<PlanValue> inputs, PlanValue y, int64_t width)
@@ -64,7 +65,7 @@ class MergeStep final : public PlanStep {
     }
   }
   std::string what() const override {
-    return str("merges ", inputs_.size(), " rows of ", width_, " floats");
+    return str("merge of ", inputs_.size(), " rows of ", width_, " floats");
   }
 
  private:
@@ -80,7 +81,7 @@ class MergeStep final : public PlanStep {
         return each([](float a, float b) { return a * b; });
       case MergeKind::kSubtract:
         return each([](float a, float b) { return a - b; });
-      case MergeKind::kMaximum:  // NaN is the greatest and the least
+      case MergeKind::kMaximum:  // NaN propagates
         return each([](float a, float b) { return a > b || a != a ? a : b; });
       case MergeKind::kMinimum:
         return each([](float a, float b) { return a < b || a != a ? a : b; });
@@ -99,7 +100,8 @@ std::vector<Tensor> merge_inputs(const Layer& layer, const Tensors& inputs, size
   const auto caller = [&] { return layer.class_name() + " " + layer.name(); };
   const auto dense = [&](const Tensors& item) -> Tensor {
     if (!item.is_leaf() || item.leaf().layout() != Layout::kDense) {
-      throw TypeError(caller(), ": takes a list of dense tensors, received ", inputs.structure());
+      throw TypeError(caller(), ": inputs must be a list of dense tensors, received ",
+                      inputs.structure());
     }
     return item.tensor();
   };
@@ -110,7 +112,8 @@ std::vector<Tensor> merge_inputs(const Layer& layer, const Tensors& inputs, size
     out.push_back(dense(inputs));
   }
   if (out.size() < least) {
-    throw ValueError(caller(), ": needs at least ", least, " tensors, received ", out.size());
+    throw ValueError(caller(), ": at least ", least, " tensors are required, received ",
+                     out.size());
   }
   return out;
 }
@@ -169,7 +172,7 @@ Tensor MultiplyLayer::merge(const std::vector<Tensor>& inputs) const {
 
 Tensor SubtractLayer::merge(const std::vector<Tensor>& inputs) const {
   if (inputs.size() != 2) {
-    throw ValueError("Subtract ", name(), ": needs two tensors, received ", inputs.size());
+    throw ValueError("Subtract ", name(), ": inputs must be two tensors, received ", inputs.size());
   }
   return ops::subtract(inputs[0], inputs[1]);
 }

@@ -1,5 +1,5 @@
-// Layers that merge a list of tensors element by element: Add, Multiply, Subtract, Average,
-// Maximum and Minimum (keras.layers).
+// Layers that merge a list of tensors elementwise: Add, Multiply, Subtract, Average, Maximum and
+// Minimum (keras.layers).
 #pragma once
 
 #include <string>
@@ -9,6 +9,7 @@
 
 namespace keel {
 
+// The options of MergeLayer.
 struct MergeOptions {
   std::string name = {};
   bool trainable = true;
@@ -17,17 +18,18 @@ struct MergeOptions {
   static void fields(auto& self, auto&& field) { base_fields(self, field); }
 };
 
-// The tensors of the list or tuple given to a layer; one alone is a list of one. TypeError,
-// naming the layer, for a dict, a nested structure, or a tensor that is not dense; ValueError for
-// fewer than `least`.
+// Returns the tensors of the list or tuple given to a layer. A single tensor is treated as a list
+// of one. Throws TypeError, naming the layer, for a dict, a nested structure or a tensor that is
+// not dense, and ValueError for fewer than `least` tensors.
 std::vector<Tensor> merge_inputs(const Layer& layer, const Tensors& inputs, size_t least);
 
+// The operations of the layers below.
 enum class MergeKind { kAdd, kMultiply, kSubtract, kAverage, kMaximum, kMinimum };
 
-// Base of the layers below. Input: a list of tensors of one dtype, [batch, ...], whose dimensions
-// agree or are 1; those of a lower rank get dimensions of 1 after the batch. Output of the shape
-// they broadcast to. ValueError for shapes that do not.
-// The output has a mask if all tensors have one: what counts in one of them counts.
+// Base class of the layers below. Input: a list of tensors [batch, ...] of the same dtype that
+// broadcast to each other. Tensors of lower rank get dimensions of length 1 after the batch. The
+// output has the broadcast shape. Throws ValueError for shapes that do not broadcast.
+// The output has a mask if all inputs have one. It is true where the mask of any input is true.
 class MergeLayer : public Layer {
  public:
   using Options = MergeOptions;
@@ -42,7 +44,8 @@ class MergeLayer : public Layer {
         options_(std::move(options)),
         kind_(kind),
         least_inputs_(least_inputs) {}
-  // Merges tensors of one rank. They have their masks, but for those whose rank was lower.
+  // Merges tensors of the same rank. They carry their masks, except for tensors whose rank was
+  // raised.
   virtual Tensor merge(const std::vector<Tensor>& inputs) const = 0;
 
  private:
@@ -53,7 +56,7 @@ class MergeLayer : public Layer {
   const size_t least_inputs_;
 };
 
-// The sum, added from left to right.
+// Adds the inputs from left to right.
 class AddLayer final : public MergeLayer {
  public:
   static constexpr char kClassName[] = "Add";
@@ -64,8 +67,8 @@ class AddLayer final : public MergeLayer {
   Tensor merge(const std::vector<Tensor>& inputs) const override;
 };
 
-// The product, from left to right. What a mask leaves out is taken as 1; if all tensors have masks,
-// the product is 0 where none of them counts.
+// Multiplies the inputs from left to right. Elements that a mask excludes count as 1. If all inputs
+// have masks, the product is 0 where all masks are false.
 class MultiplyLayer final : public MergeLayer {
  public:
   static constexpr char kClassName[] = "Multiply";
@@ -76,7 +79,7 @@ class MultiplyLayer final : public MergeLayer {
   Tensor merge(const std::vector<Tensor>& inputs) const override;
 };
 
-// The first minus the second. ValueError unless there are two.
+// Subtracts the second input from the first. Throws ValueError unless there are two.
 class SubtractLayer final : public MergeLayer {
  public:
   static constexpr char kClassName[] = "Subtract";
@@ -87,7 +90,7 @@ class SubtractLayer final : public MergeLayer {
   Tensor merge(const std::vector<Tensor>& inputs) const override;
 };
 
-// The sum divided by the number of tensors.
+// Computes the sum of the inputs divided by their number.
 class AverageLayer final : public MergeLayer {
  public:
   static constexpr char kClassName[] = "Average";
@@ -98,8 +101,8 @@ class AverageLayer final : public MergeLayer {
   Tensor merge(const std::vector<Tensor>& inputs) const override;
 };
 
-// The greatest of those that masks do not leave out; the gradient of equal ones is shared as
-// ops::maximum does.
+// Computes the maximum of the elements that masks do not exclude. The gradient of equal elements is
+// shared like in ops::maximum.
 class MaximumLayer final : public MergeLayer {
  public:
   static constexpr char kClassName[] = "Maximum";
@@ -110,7 +113,7 @@ class MaximumLayer final : public MergeLayer {
   Tensor merge(const std::vector<Tensor>& inputs) const override;
 };
 
-// The least, likewise.
+// Computes the minimum, with the same rules as Maximum.
 class MinimumLayer final : public MergeLayer {
  public:
   static constexpr char kClassName[] = "Minimum";
@@ -122,6 +125,7 @@ class MinimumLayer final : public MergeLayer {
 };
 
 namespace layers {
+// Handles to the layers, under Keras's names.
 using Add = LayerHandle<AddLayer>;
 using Multiply = LayerHandle<MultiplyLayer>;
 using Subtract = LayerHandle<SubtractLayer>;

@@ -20,6 +20,7 @@ Tensor binary_hits(const MetricBatch& batch, double threshold) {
   return out;
 }
 
+// Returns the index of the first maximum.
 int64_t greatest(std::span<const float> row) { return std::ranges::max_element(row) - row.begin(); }
 
 Tensor categorical_hits(const MetricBatch& batch) {
@@ -34,7 +35,7 @@ Tensor categorical_hits(const MetricBatch& batch) {
   return out;
 }
 
-// y_true as int64, of the predictions' shape without the classes.
+// Returns y_true as int64, checked against the predictions' shape without the class axis.
 Tensor class_numbers(const std::string& caller, const MetricBatch& batch) {
   const Shape samples = batch.y_pred.shape().drop_last();
   if (batch.y_true.shape() != samples && batch.y_true.shape() != samples + Shape({1})) {
@@ -56,7 +57,7 @@ Tensor sparse_hits(const std::string& caller, const MetricBatch& batch) {
   return out;
 }
 
-// 1 where fewer than k predictions are greater than that of class_of(row).
+// Returns 1 where fewer than k predictions are greater than that of the class class_of(row).
 template <class ClassOf>
 Tensor top_k_hits(const MetricBatch& batch, int64_t k, const ClassOf& class_of) {
   const int64_t classes = batch.y_pred.dim(-1);

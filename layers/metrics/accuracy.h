@@ -1,17 +1,18 @@
-// Accuracies: the part of samples, weighted by sample weights, that a model gets right.
+// Accuracy metrics: the fraction of correct samples, weighted by sample weights.
 #pragma once
 
 #include <keel/layers/metrics/mean.h>
 
 namespace keel {
 
+// The options of AccuracyMetric.
 struct AccuracyMetricOptions {
   std::string name = "accuracy";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// A prediction is right if it equals the label. Every element of y_pred counts.
+// The fraction of elements of y_pred that equal the label.
 class AccuracyMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "Accuracy";
@@ -26,6 +27,7 @@ class AccuracyMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of BinaryAccuracyMetric.
 struct BinaryAccuracyMetricOptions {
   std::string name = "binary_accuracy";
   DType dtype = DType::kFloat32;
@@ -37,14 +39,14 @@ struct BinaryAccuracyMetricOptions {
   }
 };
 
-// A prediction is right if it is above the threshold for label 1, and not above it for label 0. The
-// threshold of logits is 0.
-// Every element of y_pred counts.
+// The fraction of elements of y_pred that are on the correct side of the threshold: above it for
+// label 1, and not above it for label 0. Set the threshold to 0 for logits.
 class BinaryAccuracyMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "BinaryAccuracy";
   using Options = BinaryAccuracyMetricOptions;
-  explicit BinaryAccuracyMetric(Options options);  // ValueError unless the threshold is finite
+  // Throws ValueError unless the threshold is finite.
+  explicit BinaryAccuracyMetric(Options options);
   Config get_config() const override { return to_config(options_); }
   Direction direction() const override { return Direction::kUp; }
 
@@ -53,13 +55,15 @@ class BinaryAccuracyMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of CategoricalAccuracyMetric.
 struct CategoricalAccuracyMetricOptions {
   std::string name = "categorical_accuracy";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// Right if label and prediction [..., classes] are greatest at the same class, the first of equals.
+// The fraction of samples whose label and prediction [..., classes] have their maximum at the same
+// class. The first of several equal maxima is used.
 class CategoricalAccuracyMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "CategoricalAccuracy";
@@ -74,13 +78,14 @@ class CategoricalAccuracyMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of SparseCategoricalAccuracyMetric.
 struct SparseCategoricalAccuracyMetricOptions {
   std::string name = "sparse_categorical_accuracy";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The same for labels that are class numbers [...] or [..., 1].
+// CategoricalAccuracy for labels that are class numbers [...] or [..., 1].
 class SparseCategoricalAccuracyMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "SparseCategoricalAccuracy";
@@ -96,6 +101,7 @@ class SparseCategoricalAccuracyMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of TopKCategoricalAccuracyMetric.
 struct TopKCategoricalAccuracyMetricOptions {
   std::string name = "top_k_categorical_accuracy";
   DType dtype = DType::kFloat32;
@@ -107,12 +113,13 @@ struct TopKCategoricalAccuracyMetricOptions {
   }
 };
 
-// Right if fewer than k classes have a greater prediction than the class of the greatest label.
+// The fraction of samples for which fewer than k classes have a greater prediction than the class
+// with the greatest label.
 class TopKCategoricalAccuracyMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "TopKCategoricalAccuracy";
   using Options = TopKCategoricalAccuracyMetricOptions;
-  explicit TopKCategoricalAccuracyMetric(Options options);  // ValueError unless k > 0
+  explicit TopKCategoricalAccuracyMetric(Options options);  // Throws ValueError unless k > 0.
   Config get_config() const override { return to_config(options_); }
   Direction direction() const override { return Direction::kUp; }
 
@@ -121,6 +128,7 @@ class TopKCategoricalAccuracyMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of SparseTopKCategoricalAccuracyMetric.
 struct SparseTopKCategoricalAccuracyMetricOptions {
   std::string name = "sparse_top_k_categorical_accuracy";
   DType dtype = DType::kFloat32;
@@ -132,12 +140,13 @@ struct SparseTopKCategoricalAccuracyMetricOptions {
   }
 };
 
-// The same for labels that are class numbers [...] or [..., 1].
+// TopKCategoricalAccuracy for labels that are class numbers [...] or [..., 1].
 class SparseTopKCategoricalAccuracyMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "SparseTopKCategoricalAccuracy";
   using Options = SparseTopKCategoricalAccuracyMetricOptions;
-  explicit SparseTopKCategoricalAccuracyMetric(Options options);  // ValueError unless k > 0
+  // Throws ValueError unless k > 0.
+  explicit SparseTopKCategoricalAccuracyMetric(Options options);
   Config get_config() const override { return to_config(options_); }
   Direction direction() const override { return Direction::kUp; }
 
@@ -147,14 +156,15 @@ class SparseTopKCategoricalAccuracyMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of AutoAccuracyMetric.
 struct AutoAccuracyMetricOptions {
   std::string name = "accuracy";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// What "accuracy" means in compile(): binary if predictions have one column; sparse categorical if
-// labels have one column or a dimension less; else categorical.
+// The metric that "accuracy" selects in compile(): binary if predictions have one column; sparse
+// categorical if labels have one column or one dimension less than predictions; else categorical.
 class AutoAccuracyMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "AutoAccuracy";
@@ -171,6 +181,7 @@ class AutoAccuracyMetric final : public MeanOfSamples {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using Accuracy = Handle<AccuracyMetric>;
 using BinaryAccuracy = Handle<BinaryAccuracyMetric>;
 using CategoricalAccuracy = Handle<CategoricalAccuracyMetric>;

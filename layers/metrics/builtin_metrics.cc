@@ -5,8 +5,8 @@
 #include <keel/layers/losses/loss.h>
 #include <keel/layers/metrics/mean.h>
 
-// Every metric that files may name. A new metric is a header, a source with
-// KEEL_REGISTER(Metric, MyMetric), a test, and a line here.
+// Every metric that files may name. A new metric needs a header, a source with
+// KEEL_REGISTER(Metric, MyMetric), a test, and a line in this list.
 // clang-format off
 #define KEEL_BUILTIN_METRICS(X) \
   X(AccuracyMetric) \
@@ -73,7 +73,7 @@ KEEL_BUILTIN_METRICS(DECLARE)
 
 namespace {
 
-// Names that are not the class name in snake case.
+// Aliases that are not the class name in snake case.
 std::string class_of_alias(const std::string& name) {
   static const std::pair<const char*, const char*> kAliases[] = {
       {"acc", "AutoAccuracy"},
@@ -107,7 +107,7 @@ std::string class_of_alias(const std::string& name) {
   return {};
 }
 
-// Empty if there is none.
+// Returns the class with this name or alias, or an empty string.
 std::string class_of(const std::string& name) {
   if (const std::string known = class_of_alias(name); !known.empty()) return known;
   for (const std::string& class_name : metric_registry().class_names()) {
@@ -116,7 +116,8 @@ std::string class_of(const std::string& name) {
   return {};
 }
 
-// The mean of a function that Keras's file names: that of a metric here, or of a loss.
+// Returns the mean of a function that Keras's file names: a metric here if there is one of this
+// name, else the mean of the loss.
 std::shared_ptr<Metric> make_wrapper(const Config& config) {
   const Config& fn = config["fn"];
   const Config* inner = fn.is_dict() ? fn.find("config") : nullptr;

@@ -9,17 +9,17 @@
 namespace keel {
 namespace {
 
-// State: weighted sums.
+// Indices of the weighted sums in the state.
 enum EntropySum { kLogLoss, kEntropyLabel, kEntropyWeight, kEntropySums };
 enum CalibrationSum { kPrediction, kLabel, kCalibrationSums };
 
-// Of label y and probability p, both of which may be 0 or 1.
+// Returns the log loss of label y and probability p, both of which may be 0 or 1.
 double log_loss(double y, double p) {
   const auto term = [](double part, double of) { return part == 0 ? 0 : -part * math::log(of); };
   return term(y, p) + term(1 - y, 1 - p);
 }
 
-// The same of log odds, without overflow.
+// Returns the log loss of label y and log odds x, without overflow.
 double log_loss_of_logit(double y, double x) { return math::softplus(x) - x * y; }
 
 }  // namespace

@@ -1,14 +1,15 @@
-// How labels and predictions of a sample go together.
+// Correlation of the labels and predictions of a sample.
 #pragma once
 
 #include <keel/layers/metrics/mean.h>
 
 namespace keel {
 
+// The options of PearsonCorrelationMetric.
 struct PearsonCorrelationMetricOptions {
   std::string name = "pearson_correlation";
   DType dtype = DType::kFloat32;
-  int axis = -1;
+  int axis = -1;  // axis of a sample's elements
 
   static void fields(auto& self, auto&& field) {
     metric_fields(self, field);
@@ -16,8 +17,8 @@ struct PearsonCorrelationMetricOptions {
   }
 };
 
-// Of labels and predictions along `axis`, a sample each: the mean of the product of both, shifted
-// to mean 0 and scaled to variance 1.
+// Pearson correlation: the mean of the product of labels and predictions, after both are
+// standardized to mean 0 and variance 1. A sample consists of the elements along `axis`.
 class PearsonCorrelationMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "PearsonCorrelation";
@@ -32,10 +33,11 @@ class PearsonCorrelationMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of ConcordanceCorrelationMetric.
 struct ConcordanceCorrelationMetricOptions {
   std::string name = "concordance_correlation";
   DType dtype = DType::kFloat32;
-  int axis = -1;
+  int axis = -1;  // axis of a sample's elements
 
   static void fields(auto& self, auto&& field) {
     metric_fields(self, field);
@@ -43,7 +45,8 @@ struct ConcordanceCorrelationMetricOptions {
   }
 };
 
-// Twice the covariance, divided by both variances and the squared distance of the means.
+// Concordance correlation: twice the covariance, divided by the sum of both variances and the
+// squared difference of the means.
 class ConcordanceCorrelationMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "ConcordanceCorrelation";
@@ -59,6 +62,7 @@ class ConcordanceCorrelationMetric final : public MeanOfSamples {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using PearsonCorrelation = Handle<PearsonCorrelationMetric>;
 using ConcordanceCorrelation = Handle<ConcordanceCorrelationMetric>;
 }  // namespace metrics

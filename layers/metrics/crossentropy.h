@@ -1,4 +1,4 @@
-// Means over samples of the cross entropies of these names.
+// Cross-entropy metrics: means over samples of the losses with the same names.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,7 @@
 
 namespace keel {
 
+// The options of BinaryCrossentropyMetric.
 struct BinaryCrossentropyMetricOptions {
   std::string name = "binary_crossentropy";
   DType dtype = DType::kFloat32;
@@ -20,6 +21,7 @@ struct BinaryCrossentropyMetricOptions {
   }
 };
 
+// The mean over samples of BinaryCrossentropyLoss.
 class BinaryCrossentropyMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "BinaryCrossentropy";
@@ -34,6 +36,7 @@ class BinaryCrossentropyMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of CategoricalCrossentropyMetric.
 struct CategoricalCrossentropyMetricOptions {
   std::string name = "categorical_crossentropy";
   DType dtype = DType::kFloat32;
@@ -49,6 +52,7 @@ struct CategoricalCrossentropyMetricOptions {
   }
 };
 
+// The mean over samples of CategoricalCrossentropyLoss.
 class CategoricalCrossentropyMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "CategoricalCrossentropy";
@@ -63,6 +67,7 @@ class CategoricalCrossentropyMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of SparseCategoricalCrossentropyMetric.
 struct SparseCategoricalCrossentropyMetricOptions {
   std::string name = "sparse_categorical_crossentropy";
   DType dtype = DType::kFloat32;
@@ -78,7 +83,7 @@ struct SparseCategoricalCrossentropyMetricOptions {
   }
 };
 
-// Ignored samples count as 0, or, where there are sample weights, not at all.
+// Ignored samples count as 0 if there are no sample weights, and are excluded if there are.
 class SparseCategoricalCrossentropyMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "SparseCategoricalCrossentropy";
@@ -94,13 +99,14 @@ class SparseCategoricalCrossentropyMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of AutoCrossentropyMetric.
 struct AutoCrossentropyMetricOptions {
   std::string name = "crossentropy";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// What "crossentropy" means in compile(), as AutoCrossentropyLoss has it.
+// The metric that "crossentropy" selects in compile(), with the rules of AutoCrossentropyLoss.
 class AutoCrossentropyMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "AutoCrossentropy";
@@ -117,6 +123,7 @@ class AutoCrossentropyMetric final : public MeanOfSamples {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using BinaryCrossentropy = Handle<BinaryCrossentropyMetric>;
 using CategoricalCrossentropy = Handle<CategoricalCrossentropyMetric>;
 using SparseCategoricalCrossentropy = Handle<SparseCategoricalCrossentropyMetric>;

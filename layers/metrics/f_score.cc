@@ -9,7 +9,7 @@ namespace keel {
 namespace {
 
 constexpr double kEpsilon = 1e-7;
-// State: these of each class.
+// Indices of the sums of one class in the state.
 enum Sum { kTruePositive, kFalsePositive, kFalseNegative, kSums };
 
 }  // namespace

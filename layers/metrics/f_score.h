@@ -1,4 +1,4 @@
-// F-scores: a mean of precision and recall, of each class.
+// F-scores: weighted harmonic means of precision and recall, for each class.
 #pragma once
 
 #include <optional>
@@ -7,11 +7,12 @@
 
 namespace keel {
 
-// Base of both. y_true and y_pred are [batch, classes]. Without a threshold the greatest
-// predictions of a row are positive, if not 0; with one, those above it. Labels between 0 and 1
-// count in part. The result has a number for each class, unless `average` makes one of them:
-// "micro" of the counts of all classes, "macro" as their mean, "weighted" by how many labels each
-// class has.
+// Base class of the F-scores. y_true and y_pred are [batch, classes]. Without a threshold, the
+// greatest predictions of a row are positive unless they are 0. With a threshold, predictions above
+// it are positive. Labels between 0 and 1 count fractionally. The result has one number per class
+// if `average` is unset. Otherwise it is one number: "micro" computes it from the counts of all
+// classes, "macro" is the mean over the classes, and "weighted" is the mean weighted by the number
+// of labels of each class.
 class FScoreMetric : public Metric {
  public:
   Direction direction() const override { return Direction::kUp; }
@@ -22,7 +23,7 @@ class FScoreMetric : public Metric {
     double beta = 1;
     std::optional<double> threshold = {};
   };
-  // ValueError for another average, for beta <= 0, and for a threshold outside (0, 1].
+  // Throws ValueError for an unknown average, for beta <= 0, and for a threshold outside of (0, 1].
   template <class Options>
   FScoreMetric(const char* class_name, const Options& options, Rule rule)
       : Metric(class_name, options, kUnknown), rule_(checked(class_name, std::move(rule))) {}
@@ -36,11 +37,12 @@ class FScoreMetric : public Metric {
   const Rule rule_;
 };
 
+// The options of FBetaScoreMetric.
 struct FBetaScoreMetricOptions {
   std::string name = "fbeta_score";
   DType dtype = DType::kFloat32;
   std::optional<std::string> average = {};  // unset, "micro", "macro" or "weighted"
-  double beta = 1.0;                        // > 0: how much more recall counts than precision
+  double beta = 1.0;                        // > 0: the weight of recall relative to precision
   std::optional<double> threshold = {};     // in (0, 1]
 
   static void fields(auto& self, auto&& field) {
@@ -51,7 +53,7 @@ struct FBetaScoreMetricOptions {
   }
 };
 
-// (1 + beta^2) precision recall / (beta^2 precision + recall)
+// F-beta score: (1 + beta^2) precision recall / (beta^2 precision + recall).
 class FBetaScoreMetric final : public FScoreMetric {
  public:
   static constexpr char kClassName[] = "FBetaScore";
@@ -65,6 +67,7 @@ class FBetaScoreMetric final : public FScoreMetric {
   const Options options_;
 };
 
+// The options of F1ScoreMetric.
 struct F1ScoreMetricOptions {
   std::string name = "f1_score";
   DType dtype = DType::kFloat32;
@@ -78,7 +81,7 @@ struct F1ScoreMetricOptions {
   }
 };
 
-// The same for beta = 1.
+// F1 score: FBetaScore with beta = 1.
 class F1ScoreMetric final : public FScoreMetric {
  public:
   static constexpr char kClassName[] = "F1Score";
@@ -93,6 +96,7 @@ class F1ScoreMetric final : public FScoreMetric {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using FBetaScore = Handle<FBetaScoreMetric>;
 using F1Score = Handle<F1ScoreMetric>;
 }  // namespace metrics

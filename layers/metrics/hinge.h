@@ -1,16 +1,18 @@
-// Means over samples of the hinge losses of these names.
+// Hinge metrics: means over samples of the losses with the same names.
 #pragma once
 
 #include <keel/layers/metrics/mean.h>
 
 namespace keel {
 
+// The options of HingeMetric.
 struct HingeMetricOptions {
   std::string name = "hinge";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
+// The mean over samples of HingeLoss.
 class HingeMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "Hinge";
@@ -25,12 +27,14 @@ class HingeMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of SquaredHingeMetric.
 struct SquaredHingeMetricOptions {
   std::string name = "squared_hinge";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
+// The mean over samples of SquaredHingeLoss.
 class SquaredHingeMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "SquaredHinge";
@@ -45,12 +49,14 @@ class SquaredHingeMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of CategoricalHingeMetric.
 struct CategoricalHingeMetricOptions {
   std::string name = "categorical_hinge";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
+// The mean over samples of CategoricalHingeLoss.
 class CategoricalHingeMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "CategoricalHinge";
@@ -66,6 +72,7 @@ class CategoricalHingeMetric final : public MeanOfSamples {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using Hinge = Handle<HingeMetric>;
 using SquaredHinge = Handle<SquaredHingeMetric>;
 using CategoricalHinge = Handle<CategoricalHingeMetric>;

@@ -1,4 +1,4 @@
-// Metrics that are a mean over samples, weighted by sample weights; and the sum.
+// Metrics that are a mean over samples, weighted by sample weights, and the weighted sum.
 #pragma once
 
 #include <keel/layers/losses/loss.h>
@@ -6,27 +6,29 @@
 
 namespace keel {
 
-// State: the weighted sum of the values, and the sum of their weights.
+// Base class of means over samples. The state holds the weighted sum of the values and the sum of
+// their weights.
 class MeanOfSamples : public Metric {
  protected:
   template <class Options>
   MeanOfSamples(const char* class_name, const Options& options) : Metric(class_name, options, 2) {}
 
-  // A value of each sample, float32 [batch, ...]. Where there are weights, those that the result's
-  // mask leaves out do not count.
+  // Returns the value of each sample, float32 [batch, ...]. If there are sample weights, values
+  // that the result's mask excludes do not count.
   virtual Tensor values(const MetricBatch& batch) const = 0;
   void accumulate(const MetricBatch& batch, std::span<double> state) const final;
-  Tensor compute(std::span<const double> state) const override;  // 0 without samples
+  Tensor compute(std::span<const double> state) const override;  // returns 0 without samples
   bool uses_mask() const override { return true; }
 };
 
+// The options of MeanMetric.
 struct MeanMetricOptions {
   std::string name = "mean";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The mean of values that have no labels. In a model it is the mean prediction.
+// The mean of values without labels. In a model it is the mean prediction.
 class MeanMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "Mean";
@@ -34,6 +36,7 @@ class MeanMetric final : public MeanOfSamples {
   explicit MeanMetric(Options options)
       : MeanOfSamples(kClassName, options), options_(std::move(options)) {}
   using Metric::update_state;
+  // Adds a batch of values without labels.
   void update_state(const Tensor& values) { Metric::update_state(values, values); }
   Config get_config() const override { return to_config(options_); }
 
@@ -42,13 +45,14 @@ class MeanMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of SumMetric.
 struct SumMetricOptions {
   std::string name = "sum";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The weighted sum of values that have no labels.
+// The weighted sum of values without labels.
 class SumMetric final : public Metric {
  public:
   static constexpr char kClassName[] = "Sum";
@@ -56,6 +60,7 @@ class SumMetric final : public Metric {
   explicit SumMetric(Options options)
       : Metric(kClassName, options, 1), options_(std::move(options)) {}
   using Metric::update_state;
+  // Adds a batch of values without labels.
   void update_state(const Tensor& values) { Metric::update_state(values, values); }
   Config get_config() const override { return to_config(options_); }
 
@@ -65,18 +70,19 @@ class SumMetric final : public Metric {
   const Options options_;
 };
 
+// The options of MeanMetricWrapperMetric.
 struct MeanMetricWrapperMetricOptions {
-  std::string name = {};  // empty: the loss's
+  std::string name = {};  // empty: the name of the loss
   DType dtype = DType::kFloat32;
-  LossArgument fn = {};  // required; its reduction does not matter
+  LossArgument fn = {};  // required; its reduction is ignored
 };
 
-// The mean over samples of any loss.
+// The mean over samples of an arbitrary loss.
 class MeanMetricWrapperMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "MeanMetricWrapper";
   using Options = MeanMetricWrapperMetricOptions;
-  explicit MeanMetricWrapperMetric(Options options);  // ValueError without fn
+  explicit MeanMetricWrapperMetric(Options options);  // Throws ValueError if fn is missing.
   Config get_config() const override;
 
  private:
@@ -86,6 +92,7 @@ class MeanMetricWrapperMetric final : public MeanOfSamples {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using Mean = Handle<MeanMetric>;
 using Sum = Handle<SumMetric>;
 using MeanMetricWrapper = Handle<MeanMetricWrapperMetric>;

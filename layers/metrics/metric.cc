@@ -13,6 +13,7 @@ namespace {
 
 void check_no_nan(const std::string& caller, const Tensor& prediction) {
   const auto values = prediction.data<float>();
+  // The first pass has no early exit, so that the compiler can vectorize it.
   bool any = false;
   for (const float v : values) any |= v != v;
   if (!any) return;
@@ -22,7 +23,8 @@ void check_no_nan(const std::string& caller, const Tensor& prediction) {
                    " of shape ", prediction.shape());
 }
 
-// Without the last dimensions that are 1; one number is that of each row.
+// Returns the weights as float32 without trailing dimensions of length 1. A scalar becomes one
+// weight per row.
 Tensor fit_weight(const std::string& caller, const Tensor& weight, const Tensor& prediction) {
   const Tensor typed = weight.cast(DType::kFloat32);
   if (typed.rank() == 0) return Tensor::full<float>({prediction.dim(0)}, typed.item<float>());
@@ -36,7 +38,7 @@ Tensor fit_weight(const std::string& caller, const Tensor& weight, const Tensor&
   return typed.reshaped(shape);
 }
 
-// `weight`, 0 where the mask leaves out; the leading dimensions of both agree.
+// Returns `weight` with 0 where the mask excludes an element. The leading dimensions of both agree.
 Tensor masked(const Tensor& weight, const Tensor& mask) {
   Tensor counts = mask.cast(DType::kFloat32);
   if (!weight) return counts;
@@ -54,8 +56,8 @@ Tensor masked(const Tensor& weight, const Tensor& mask) {
 MetricBatch::Weights MetricBatch::weights_of(int64_t values) const {
   if (!sample_weight || sample_weight.size() == 0) return {{}, 1};
   if (values % sample_weight.size() != 0) {
-    throw ValueError("Metric: sample_weight of shape ", sample_weight.shape(), " for ", values,
-                     " values");
+    throw ValueError("Metric: sample_weight of shape ", sample_weight.shape(), " does not fit ",
+                     values, " values");
   }
   return {sample_weight.data<float>(), values / sample_weight.size()};
 }
@@ -97,12 +99,12 @@ MetricBatch Metric::fitted(const Tensor& y_true, const Tensor& y_pred,
 void Metric::make_state(int64_t size) {
   const std::lock_guard lock(mutex_);
   if (!state_) {
-    // The first replica to come makes the sums of all.
+    // The first replica that gets here creates the sums of all replicas.
     const auto scope = distribute::Strategy::current().scope();
     state_ = zeros(size);
   }
   if (state_.shape() != Shape({size})) {
-    throw ValueError(name_, ": has ", state_.shape().size(), " sums, received ", size);
+    throw ValueError(name_, ": the metric has ", state_.shape().size(), " sums, received ", size);
   }
 }
 
@@ -113,18 +115,19 @@ Variable Metric::state_for(const MetricBatch& batch) {
     make_state(size);
   } catch (const ValueError&) {
     throw ValueError(name_, ": predictions of shape ", batch.y_pred.shape(),
-                     " have another number of classes than those before");
+                     " have a different number of classes than earlier ones; call rebuild() first");
   }
   return state_;
 }
 
 void Metric::update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) {
-  if (y_pred.is_symbolic()) throw TypeError(name_, ": needs predictions, received a symbol");
+  if (y_pred.is_symbolic()) throw TypeError(name_, ": predictions must not be symbolic");
   const NoGradient pause;
   MetricBatch batch = fitted(y_true, y_pred, sample_weight);
   const Variable variable = state_for(batch);
   Tensor next = variable.read().clone();
   batch.before = next.data<double>();
+  // The batch is summed separately, because accumulate() may read the earlier sums in batch.before.
   std::vector<double> sums(variable.shape().size());
   accumulate(batch, sums);
   const auto state = next.mutable_data<double>();
@@ -134,7 +137,8 @@ void Metric::update_state(const Tensor& y_true, const Tensor& y_pred, const Tens
 
 Tensor Metric::result_tensor() const {
   if (current_replica_context() != nullptr) {
-    throw RuntimeError(name_, ": the result is known outside the replicas only");
+    throw RuntimeError(
+        name_, ": the result is not available in a replica; call result() outside of replicas");
   }
   const Tensor state = state_ ? state_.read() : Tensor::zeros({0}, DType::kFloat64);
   return compute(state.data<double>());

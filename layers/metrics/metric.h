@@ -1,4 +1,4 @@
-// Metric: a number about predictions that is gathered over batches (keras.metrics).
+// Metric: a quantity that is accumulated over batches of predictions (keras.metrics).
 #pragma once
 
 #include <concepts>
@@ -13,14 +13,15 @@
 
 namespace keel {
 
-// One batch as metrics see it, rows first.
+// One batch in the form that metrics receive, with rows first.
 struct MetricBatch {
-  Tensor y_true;         // float32 of y_pred's shape, or class numbers as the user has them
-  Tensor y_pred;         // float32 [batch, ...], of rank 2 at least
+  Tensor y_true;         // float32 of y_pred's shape, or class numbers as given by the user
+  Tensor y_pred;         // float32 [batch, ...], rank 2 or higher
   Tensor sample_weight;  // float32 [batch, ...], or empty
-  std::span<const double> before = {};  // the replica's sums so far
+  std::span<const double> before = {};  // the replica's sums before this batch
 
-  // Weights of values that a batch gives, in row-major order: the weight of value i.
+  // The weights of the values that a batch produces, in row-major order. weights[i] is the weight
+  // of value i, or 1 without sample weights.
   class Weights {
    public:
     Weights(std::span<const float> weights, int64_t values_of_each)
@@ -33,67 +34,74 @@ struct MetricBatch {
     const std::span<const float> weights_;
     const int64_t values_of_each_;
   };
-  // ValueError unless `values` is a multiple of the number of weights.
+  // Returns the weights of `values` values. Throws ValueError unless `values` is a multiple of the
+  // number of weights.
   Weights weights_of(int64_t values) const;
 };
 
-// A metric is a vector of float64 sums: accumulate() adds a batch to them, compute() makes the
-// number or numbers of them. Each replica of a strategy adds to sums of its own, and result() adds
-// those up in replica order. How many sums there are may be known from the first batch only.
+// Base class of metrics. The state of a metric is a vector of float64 sums: accumulate() adds a
+// batch to them, and compute() derives the result from them. Each replica of a strategy adds to its
+// own sums, and result() adds these up in replica order. The number of sums may be unknown until
+// the first batch.
 class Metric {
  public:
   virtual ~Metric() = default;
   Metric(const Metric&) = delete;
   Metric& operator=(const Metric&) = delete;
 
-  // Labels are fitted as losses do (fit_labels); sample_weight has the leading dimensions of
-  // y_pred, or is one number. Means of values of samples leave out what y_pred's mask leaves out.
-  // Nothing is recorded by tapes. ValueError, naming the metric, for shapes that do not fit and for
-  // predictions that are NaN, before any sum changes.
+  // Adds a batch. Labels are fitted to predictions like in losses (fit_labels). sample_weight is a
+  // scalar or has the leading dimensions of y_pred. Metrics that average values of samples exclude
+  // the elements that y_pred's mask excludes. Tapes do not record the computation. Throws
+  // ValueError, naming the metric, for shapes that do not match and for predictions that are NaN;
+  // the sums are then unchanged.
   void update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {});
-  // Of all batches since the last reset. Where that is several numbers, of classes or thresholds,
-  // their mean, as progress bars show it. RuntimeError in a replica.
+  // Returns the result over all batches since the last reset. If it consists of several numbers,
+  // one for each class or threshold, returns their mean, which progress bars show. Throws
+  // RuntimeError in a replica.
   double result() const;
-  // The same of these sums, which are those of all replicas.
+  // Returns the result for `sums`, which are the sums of all replicas.
   double result_of(const Tensor& sums) const;
-  // All of them: float64, a scalar or [numbers].
+  // Returns all numbers of the result: float64, a scalar or [numbers].
   Tensor result_tensor() const;
-  // True if result() takes time that grows with the number of examples since the last reset: logs
-  // of batches leave the metric out, for an epoch's would take quadratic time.
+  // Returns true if the time of result() grows with the number of examples since the last reset.
+  // Logs of batches leave such a metric out, because an epoch of them would take quadratic time.
   virtual bool costly_result() const { return false; }
+  // Sets the sums to zero.
   virtual void reset_state();
-  // Makes the sums anew, zeros, for the strategy of now.
+  // Creates the sums again, as zeros, for the current strategy.
   virtual void rebuild();
 
-  // Whether more or less of it is better, for callbacks that watch it.
+  // Tells callbacks that monitor the metric whether greater or smaller values are better.
   enum class Direction { kNeither, kUp, kDown };
   virtual Direction direction() const { return Direction::kNeither; }
 
-  // Keras's config, from which the registry makes an equal metric.
+  // Returns Keras's config, from which the registry creates an equal metric.
   virtual Config get_config() const = 0;
 
   const std::string& class_name() const { return class_name_; }
   const std::string& name() const { return name_; }
   const Variable& state() const { return state_; }  // empty until the number of sums is known
-  // Makes the sums of a metric whose number of them a batch would tell. ValueError if it has
-  // others.
+  // Creates the sums of a metric whose number of sums is unknown before the first batch. Throws
+  // ValueError if it already has a different number of sums.
   void make_state(int64_t size);
 
  protected:
-  // `options` holds the name. A state_size of kUnknown is that of the first batch.
+  // `options` must have the field name. A state_size of kUnknown is determined by the first batch.
   template <class Options>
   Metric(const char* class_name, const Options& options, int64_t state_size)
       : Metric(std::string(class_name), options.name, state_size) {}
   Metric(std::string class_name, std::string name, int64_t state_size);
 
+  // Adds a batch to `state`.
   virtual void accumulate(const MetricBatch& batch, std::span<double> state) const = 0;
-  // float64, a scalar or a vector; `state` is empty before the first batch of unknown size.
+  // Computes the result, float64, a scalar or a vector. `state` is empty before the first batch if
+  // its size is unknown.
   virtual Tensor compute(std::span<const double> state) const = 0;
-  // How many sums the metric has that sees such a batch; for a state_size of kUnknown.
+  // Returns the number of sums for such a batch. Used if state_size is kUnknown.
   virtual int64_t state_size_of(const MetricBatch&) const { return state_size_; }
-  // True if y_true of this batch holds class numbers, which are left as they are.
+  // Returns true if y_true of this batch holds class numbers, which are passed on unchanged.
   virtual bool sparse_labels(const Tensor&, const Tensor&) const { return false; }
-  // True if values that y_pred's mask leaves out get the weight 0.
+  // Returns true if values that y_pred's mask excludes get the weight 0.
   virtual bool uses_mask() const { return false; }
 
  private:
@@ -104,35 +112,37 @@ class Metric {
 
   const std::string class_name_, name_;
   const int64_t state_size_;
-  mutable std::mutex mutex_;  // guards the making of state_ by the first of several replicas
+  mutable std::mutex mutex_;  // guards the creation of state_ by the first of several replicas
   Variable state_;
 };
 
+// A shared reference to a metric of any class.
 using MetricHandle = Handle<Metric>;
 
-// The fields that every metric's options list first. dtype is what Keras computes in, for files;
-// sums are float64 here.
+// Lists the fields that come first in every metric's options: name and dtype. dtype is the dtype in
+// which Keras computes; it is kept for files only, because sums are float64 here.
 void metric_fields(auto& self, auto&& field) {
   field("name", self.name);
   field("dtype", self.dtype);
 }
 
+// Returns the registry of the metric classes that files may name.
 Registry<Metric>& metric_registry();
 
 namespace metrics {
 
-// By name with default options: "auc", "AUC", "mse", "accuracy", ...; `name` is also what logs
-// call it. ValueError if unknown.
+// Returns a metric by name with default options: "auc", "AUC", "mse", "accuracy", ... Logs show it
+// under `name`. Throws ValueError if the name is unknown.
 MetricHandle get(const std::string& name);
-// {"class_name": ..., "config": ...}
+// Returns {"class_name": ..., "config": ...}.
 Config serialize(const Metric& metric);
-// From such a dict, from Keras's forms of functions, or from a name. ValueError for an unknown
-// class or key.
+// Creates a metric from the output of serialize(), from Keras's forms of functions, or from a name.
+// Throws ValueError for an unknown class or key.
 MetricHandle deserialize(const Config& config);
 
 }  // namespace metrics
 
-// What compile() takes: a name or a metric.
+// An element of compile()'s `metrics`: a name or a metric.
 class MetricArgument {
  public:
   MetricArgument(const char* name) : MetricArgument(std::string(name)) {}  // NOLINT: implicit
@@ -142,7 +152,7 @@ class MetricArgument {
   MetricArgument(const Handle<T>& metric) : metric_(metric) {}  // NOLINT: implicit
 
   const MetricHandle& handle() const { return metric_; }
-  // As it was given: a name, or metrics::serialize().
+  // Returns the argument in the form in which it was given: a name, or metrics::serialize().
   Config config() const;
 
  private:

@@ -1,16 +1,18 @@
-// Means over samples of the losses of distributions of these names.
+// Metrics of probability distributions: means over samples of the losses with the same names.
 #pragma once
 
 #include <keel/layers/metrics/mean.h>
 
 namespace keel {
 
+// The options of KLDivergenceMetric.
 struct KLDivergenceMetricOptions {
   std::string name = "kl_divergence";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
+// The mean over samples of KLDivergenceLoss.
 class KLDivergenceMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "KLDivergence";
@@ -25,12 +27,14 @@ class KLDivergenceMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of PoissonMetric.
 struct PoissonMetricOptions {
   std::string name = "poisson";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
+// The mean over samples of PoissonLoss.
 class PoissonMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "Poisson";
@@ -46,6 +50,7 @@ class PoissonMetric final : public MeanOfSamples {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using KLDivergence = Handle<KLDivergenceMetric>;
 using Poisson = Handle<PoissonMetric>;
 }  // namespace metrics

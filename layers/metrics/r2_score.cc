@@ -7,7 +7,8 @@
 namespace keel {
 namespace {
 
-// State: these of each column, and at the end how many elements there were.
+// Indices of the sums of one column in the state. The last element of the state is the number of
+// samples.
 enum Sum { kLabel, kSquaredLabel, kSquaredError, kWeight, kSums };
 
 }  // namespace

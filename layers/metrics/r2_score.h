@@ -1,4 +1,4 @@
-// R2Score: the part of the labels' variance that predictions explain.
+// R2Score: the fraction of the labels' variance that the predictions explain.
 #pragma once
 
 #include <optional>
@@ -7,12 +7,13 @@
 
 namespace keel {
 
+// The options of R2ScoreMetric.
 struct R2ScoreMetricOptions {
   std::string name = "r2_score";
   DType dtype = DType::kFloat32;
-  // Or "variance_weighted_average", or unset: a number for each column.
+  // "uniform_average", "variance_weighted_average", or unset for one number per column.
   std::optional<std::string> class_aggregation = "uniform_average";
-  int64_t num_regressors = 0;  // independent variables of the model, for the adjusted score; >= 0
+  int64_t num_regressors = 0;  // number of independent variables, for the adjusted score; >= 0
 
   static void fields(auto& self, auto&& field) {
     metric_fields(self, field);
@@ -21,14 +22,15 @@ struct R2ScoreMetricOptions {
   }
 };
 
-// Of each column of y_true and y_pred [batch, columns]: 1 - (sum of squared errors) / (sum of
-// squared deviations of the labels from their mean); 0 where labels do not vary. Not adjusted while
-// there are too few samples for num_regressors.
+// For each column of y_true and y_pred [batch, columns], the score is 1 - (sum of squared errors) /
+// (sum of squared deviations of the labels from their mean). The score is 0 if the labels do not
+// vary but there are errors. The score is not adjusted if there are too few samples for
+// num_regressors.
 class R2ScoreMetric final : public Metric {
  public:
   static constexpr char kClassName[] = "R2Score";
   using Options = R2ScoreMetricOptions;
-  explicit R2ScoreMetric(Options options);  // ValueError for options out of range
+  explicit R2ScoreMetric(Options options);  // Throws ValueError for options out of range.
   Config get_config() const override { return to_config(options_); }
   Direction direction() const override { return Direction::kUp; }
 
@@ -42,7 +44,8 @@ class R2ScoreMetric final : public Metric {
 };
 
 namespace metrics {
+// A handle to the metric, under Keras's name.
 using R2Score = Handle<R2ScoreMetric>;
-}
+}  // namespace metrics
 
 }  // namespace keel

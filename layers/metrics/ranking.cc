@@ -11,8 +11,8 @@
 namespace keel {
 namespace {
 
-// State: of the lists with a relevant item the sum of weighted values, of weights, and how many
-// they are; how many lists have none; and all lists that were seen.
+// Indices of the state: the sum of weighted values and the sum of weights of lists with a relevant
+// item, the number of these lists, the number of lists without one, and the number of all lists.
 enum Sum { kValue, kWeight, kRelevant, kIrrelevant, kLists, kSums };
 
 RankingMetricOptions checked(const char* caller, RankingMetricOptions options) {
@@ -23,7 +23,7 @@ RankingMetricOptions checked(const char* caller, RankingMetricOptions options) {
   return options;
 }
 
-// The mask of the labels' tensor of item i; of lists, if it has their dimension only.
+// Returns true if the mask, which is per item or per list, excludes item i.
 bool is_masked(const Tensor& mask, int64_t i, int64_t items) {
   if (!mask) return false;
   return !mask.data<bool>()[i / (items / mask.size())];
@@ -62,6 +62,8 @@ void RankingMetric::rank(std::vector<Item>& items, int64_t number) const {
   if (!options_.shuffle_ties) return;
   const ReplicaContext* context = current_replica_context();
   const uint64_t replica = context == nullptr ? 0 : context->replica;
+  // The key depends on the list's number, not on the batch, so ties are broken the same way however
+  // the lists are batched.
   const auto key = [&](const Item& item) {
     const uint64_t index = static_cast<uint64_t>(number) << 32 | item.position;
     return std::pair(random_.bits(index, replica)[0], item.position);
@@ -95,7 +97,8 @@ void RankingMetric::add_list(std::span<const Item> ranked, std::span<double> sta
 void RankingMetric::accumulate(const MetricBatch& batch, std::span<double> state) const {
   const Tensor& scores = batch.y_pred;
   if (scores.rank() > 2 || batch.y_true.shape() != scores.shape()) {
-    throw ValueError(name(), ": needs labels and predictions of one shape, [batch, items] or ",
+    throw ValueError(name(),
+                     ": labels and predictions must have the same shape, [batch, items] or ",
                      "[items], received ", batch.y_true.shape(), " and ", scores.shape());
   }
   const Tensor labels = batch.y_true.cast(DType::kFloat64);
@@ -178,15 +181,16 @@ void decode(const Config& config, NamedFunction& function) {
   } else if (name == kDefaultDiscount) {
     function = default_rank_discount_fn();
   } else {
-    throw ValueError("function '", name, "' cannot be found by its name; make the metric in the ",
-                     "program and give it the function");
+    throw ValueError("function '", name,
+                     "' cannot be found by its name; construct the metric in the ",
+                     "program and pass the function");
   }
 }
 
 GainMetric::GainMetric(const char* class_name, Options options)
     : RankingMetric(class_name, ranking_options(options)), gains_(std::move(options)) {}
 
-// Without the functions that keras_rs takes by default: its constructor cannot read their names.
+// Omits the default functions of keras_rs, because its constructor cannot read their names.
 Config GainMetric::get_config() const {
   Config out = RankingMetric::get_config();
   for (const NamedFunction* function : {&gains_.gain_fn, &gains_.rank_discount_fn}) {

@@ -1,15 +1,16 @@
 // Metrics of ranked lists (keras_rs.metrics).
 //
 // y_true and y_pred are [batch, items], or [items] for one list. The items of a list are ranked by
-// their predictions, the greatest first; only the first k count if k is given. An item is left out
-// if its label is negative, its weight is not positive, or the mask of y_true or of y_pred leaves
-// it out: what keras_rs takes as {"labels": y, "mask": m} is y.with_mask(m) here. Items are
-// relevant if their label is at least 1. Sample weights are of lists or of items.
+// their predictions, the greatest first. If k is given, only the first k count. An item is excluded
+// if its label is negative, if its weight is not positive, or if the mask of y_true or y_pred
+// excludes it: {"labels": y, "mask": m} in keras_rs corresponds to y.with_mask(m) here. An item is
+// relevant if its label is at least 1. Sample weights may be per list or per item.
 //
-// The result is the mean over the lists, each of them weighted by the mean weight of its relevant
-// items (for DCG and NDCG: of all, by their gains); a list without any has the value 0 and the mean
-// weight of the lists that have. Where keras_rs takes that mean over one batch, it is here over all
-// of them, so that results do not depend on how lists are batched.
+// The result is the mean over the lists. Each list is weighted by the mean weight of its relevant
+// items (for DCG and NDCG: of all items, weighted by their gains). A list without relevant items
+// has the value 0 and the mean weight of the lists that have some. keras_rs computes this mean
+// weight over one batch. Here it is computed over all batches, so that results do not depend on the
+// batch size.
 #pragma once
 
 #include <functional>
@@ -22,12 +23,14 @@
 
 namespace keel {
 
+// The options of RankingMetric.
 struct RankingMetricOptions {
-  std::string name = {};  // empty: the class in snake case
+  std::string name = {};  // empty: the class name in snake case
   DType dtype = DType::kFloat32;
   std::optional<int64_t> k = {};  // > 0
-  // Items of equal predictions come in a random order, drawn from the seed, the replica and the
-  // number of lists it has seen since the last reset; else in the order they are in.
+  // Orders items with equal predictions randomly, as a function of the seed, the replica and the
+  // number of lists that the replica has processed since the last reset. If false, they keep their
+  // order.
   bool shuffle_ties = true;
   std::optional<int64_t> seed = {};  // unset: the next stream of set_random_seed
 
@@ -39,7 +42,7 @@ struct RankingMetricOptions {
   }
 };
 
-// A function of one number that a config knows by its name.
+// A function of one number that a config stores by its name.
 class NamedFunction {
  public:
   NamedFunction(std::string name, std::function<double(double)> function)
@@ -54,16 +57,16 @@ class NamedFunction {
 NamedFunction default_gain_fn();           // 2^label - 1
 NamedFunction default_rank_discount_fn();  // 1 / log2(rank + 1)
 
-// Options of DCG and NDCG. gain_fn maps labels to gains, which must not be negative;
-// rank_discount_fn maps ranks, from 1, to the factors of gains. Files of keras_rs do not hold them:
-// a config has the name of a function that is not the default, and from_config refuses it
-// (ValueError), because the function cannot be found by it.
+// Options of DCG and NDCG. gain_fn maps labels to gains, which must not be negative.
+// rank_discount_fn maps ranks, which start at 1, to the factors of the gains. Files of keras_rs do
+// not contain the functions. A config contains the name of a function that is not the default, and
+// from_config then throws ValueError, because a name does not identify the function.
 struct DCGMetricOptions {
-  std::string name = {};  // empty: the class in snake case
+  std::string name = {};  // empty: the class name in snake case
   DType dtype = DType::kFloat32;
   std::optional<int64_t> k = {};     // > 0
-  bool shuffle_ties = true;          // as in RankingMetricOptions
-  std::optional<int64_t> seed = {};  // idem
+  bool shuffle_ties = true;          // see RankingMetricOptions
+  std::optional<int64_t> seed = {};  // see RankingMetricOptions
   NamedFunction gain_fn = default_gain_fn();
   NamedFunction rank_discount_fn = default_rank_discount_fn();
 
@@ -76,11 +79,13 @@ struct DCGMetricOptions {
     field("rank_discount_fn", self.rank_discount_fn);
   }
 };
+// Encodes a function as its name.
 Config encode(const NamedFunction& function);
-// The default functions, by their names in keras_rs. ValueError for others.
+// Decodes the default functions by their names in keras_rs. Throws ValueError for other names.
 void decode(const Config& config, NamedFunction& function);
 
-// Base of the metrics below. ValueError for k < 1; when updated, for other shapes.
+// Base class of the metrics below. Throws ValueError for k < 1, and, when updated, for shapes other
+// than the above.
 class RankingMetric : public Metric {
  public:
   using Options = RankingMetricOptions;
@@ -88,21 +93,22 @@ class RankingMetric : public Metric {
   Direction direction() const override { return Direction::kUp; }
 
  protected:
+  // An item of a list.
   struct Item {
     float score = 0;
     double label = 0, weight = 1;
-    int64_t position = 0;  // in the list
+    int64_t position = 0;  // position in the list
   };
-  // The items of one list that count, in the order of their ranks.
+  // The items of one list that count, in ranked order.
   struct RankedList {
-    std::span<const Item> all, top;  // `top` are the first k
-    double weight = 0;               // of the list, > 0
+    std::span<const Item> all, top;  // the first k items
+    double weight = 0;               // weight of the list, > 0
   };
   RankingMetric(const char* class_name, Options options);
 
-  // Of a list with a relevant item.
+  // Returns the value of a list with at least one relevant item.
   virtual double value(const RankedList& list) const = 0;
-  // How much an item counts in the weight of its list.
+  // Returns the factor of an item in the weight of its list.
   virtual double relevance(const Item& item) const;
   std::span<const Item> first_k(std::span<const Item> items) const;
 
@@ -118,7 +124,7 @@ class RankingMetric : public Metric {
   const RandomStream random_;
 };
 
-// 1 / rank of the first relevant item, 0 if it is not among the first k.
+// The reciprocal rank of the first relevant item: 1 / rank, or 0 if it is not among the first k.
 class MeanReciprocalRankMetric final : public RankingMetric {
  public:
   static constexpr char kClassName[] = "MeanReciprocalRank";
@@ -129,7 +135,8 @@ class MeanReciprocalRankMetric final : public RankingMetric {
   double value(const RankedList& list) const override;
 };
 
-// How many of the first k items are relevant, divided by k, or by the items if they are fewer.
+// The number of relevant items among the first k, divided by k, or by the number of items if that
+// is less.
 class PrecisionAtKMetric final : public RankingMetric {
  public:
   static constexpr char kClassName[] = "PrecisionAtK";
@@ -139,7 +146,7 @@ class PrecisionAtKMetric final : public RankingMetric {
   double value(const RankedList& list) const override;
 };
 
-// Which part of the relevant items is among the first k.
+// The fraction of the relevant items that are among the first k.
 class RecallAtKMetric final : public RankingMetric {
  public:
   static constexpr char kClassName[] = "RecallAtK";
@@ -149,8 +156,8 @@ class RecallAtKMetric final : public RankingMetric {
   double value(const RankedList& list) const override;
 };
 
-// sum over the relevant ranks r <= k of w_r precision(r) / sum over all relevant items of w, where
-// precision(r) is the part of the first r items that is relevant.
+// Average precision: the sum over the relevant ranks r <= k of w_r precision(r), divided by the sum
+// of w over all relevant items. precision(r) is the fraction of relevant items among the first r.
 class MeanAveragePrecisionMetric final : public RankingMetric {
  public:
   static constexpr char kClassName[] = "MeanAveragePrecision";
@@ -161,7 +168,7 @@ class MeanAveragePrecisionMetric final : public RankingMetric {
   double value(const RankedList& list) const override;
 };
 
-// Base of DCG and NDCG.
+// Base class of DCG and NDCG.
 class GainMetric : public RankingMetric {
  public:
   using Options = DCGMetricOptions;
@@ -170,15 +177,16 @@ class GainMetric : public RankingMetric {
  protected:
   GainMetric(const char* class_name, Options options);
   double relevance(const Item& item) const final { return gains_.gain_fn(item.label); }
-  // w_r gain_r discount_r, added up over the ranks r.
+  // Returns the sum over the ranks r of w_r gain_r discount_r.
   double discounted_gains(std::span<const Item> items) const;
 
  private:
   const Options gains_;
 };
 
-// sum over ranks r <= k of w_r gain_r discount_r (Burges et al. 2005, after Jarvelin and Kekalainen
-// 2002), divided by the weight of the list, which the mean multiplies by.
+// Discounted cumulative gain: the sum over the ranks r <= k of w_r gain_r discount_r (Burges et al.
+// 2005, after Jarvelin and Kekalainen 2002). It is divided by the weight of the list, because the
+// mean multiplies by that weight.
 class DCGMetric final : public GainMetric {
  public:
   static constexpr char kClassName[] = "DCG";
@@ -188,7 +196,7 @@ class DCGMetric final : public GainMetric {
   double value(const RankedList& list) const override;
 };
 
-// That sum divided by what it is where the greatest w gain come first.
+// Normalized DCG: the DCG divided by its value for the ideal order, in which w gain is descending.
 class NDCGMetric final : public GainMetric {
  public:
   static constexpr char kClassName[] = "NDCG";
@@ -199,6 +207,7 @@ class NDCGMetric final : public GainMetric {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using MeanReciprocalRank = Handle<MeanReciprocalRankMetric>;
 using PrecisionAtK = Handle<PrecisionAtKMetric>;
 using RecallAtK = Handle<RecallAtKMetric>;

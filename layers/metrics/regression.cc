@@ -43,7 +43,7 @@ Tensor RootMeanSquaredErrorMetric::compute(std::span<const double> state) const 
 
 Config CosineSimilarityMetric::get_config() const {
   Config out = to_config(options_);
-  if (options_.axis == -1) out.erase("axis");  // as Keras
+  if (options_.axis == -1) out.erase("axis");  // Keras does not write the default
   return out;
 }
 

@@ -1,16 +1,18 @@
-// Metrics of predicted numbers: means over samples of the losses of these names.
+// Regression metrics: means over samples of the losses with the same names.
 #pragma once
 
 #include <keel/layers/metrics/mean.h>
 
 namespace keel {
 
+// The options of MeanSquaredErrorMetric.
 struct MeanSquaredErrorMetricOptions {
   std::string name = "mean_squared_error";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
+// The mean over samples of MeanSquaredErrorLoss.
 class MeanSquaredErrorMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "MeanSquaredError";
@@ -25,13 +27,14 @@ class MeanSquaredErrorMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of RootMeanSquaredErrorMetric.
 struct RootMeanSquaredErrorMetricOptions {
   std::string name = "root_mean_squared_error";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The square root of the mean over all batches.
+// The square root of the mean squared error over all batches.
 class RootMeanSquaredErrorMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "RootMeanSquaredError";
@@ -42,18 +45,20 @@ class RootMeanSquaredErrorMetric final : public MeanOfSamples {
   Direction direction() const override { return Direction::kDown; }
 
  private:
-  bool uses_mask() const override { return false; }  // as in Keras
+  bool uses_mask() const override { return false; }  // Keras ignores the mask here
   Tensor values(const MetricBatch& batch) const override;
   Tensor compute(std::span<const double> state) const override;
   const Options options_;
 };
 
+// The options of MeanAbsoluteErrorMetric.
 struct MeanAbsoluteErrorMetricOptions {
   std::string name = "mean_absolute_error";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
+// The mean over samples of MeanAbsoluteErrorLoss.
 class MeanAbsoluteErrorMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "MeanAbsoluteError";
@@ -68,12 +73,14 @@ class MeanAbsoluteErrorMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of MeanAbsolutePercentageErrorMetric.
 struct MeanAbsolutePercentageErrorMetricOptions {
   std::string name = "mean_absolute_percentage_error";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
+// The mean over samples of MeanAbsolutePercentageErrorLoss.
 class MeanAbsolutePercentageErrorMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "MeanAbsolutePercentageError";
@@ -88,12 +95,14 @@ class MeanAbsolutePercentageErrorMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of MeanSquaredLogarithmicErrorMetric.
 struct MeanSquaredLogarithmicErrorMetricOptions {
   std::string name = "mean_squared_logarithmic_error";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
+// The mean over samples of MeanSquaredLogarithmicErrorLoss.
 class MeanSquaredLogarithmicErrorMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "MeanSquaredLogarithmicError";
@@ -108,12 +117,14 @@ class MeanSquaredLogarithmicErrorMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of LogCoshErrorMetric.
 struct LogCoshErrorMetricOptions {
   std::string name = "logcosh";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
+// The mean over samples of LogCoshLoss.
 class LogCoshErrorMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "LogCoshError";
@@ -128,10 +139,11 @@ class LogCoshErrorMetric final : public MeanOfSamples {
   const Options options_;
 };
 
+// The options of CosineSimilarityMetric.
 struct CosineSimilarityMetricOptions {
   std::string name = "cosine_similarity";
   DType dtype = DType::kFloat32;
-  int axis = -1;  // written to configs if it is another
+  int axis = -1;  // written to configs unless it is -1
 
   static void fields(auto& self, auto&& field) {
     metric_fields(self, field);
@@ -139,7 +151,7 @@ struct CosineSimilarityMetricOptions {
   }
 };
 
-// The cosine of the angle between labels and predictions, vectors along `axis`.
+// The cosine of the angle between labels and predictions, which are vectors along `axis`.
 class CosineSimilarityMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "CosineSimilarity";
@@ -155,6 +167,7 @@ class CosineSimilarityMetric final : public MeanOfSamples {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using MeanSquaredError = Handle<MeanSquaredErrorMetric>;
 using RootMeanSquaredError = Handle<RootMeanSquaredErrorMetric>;
 using MeanAbsoluteError = Handle<MeanAbsoluteErrorMetric>;

@@ -18,7 +18,7 @@ const std::vector<std::string> kNames = {
     "sparse_sigmoid", "sparsemax",    "squareplus",  "swish",       "tanh",
     "tanh_shrink"};
 
-// Away from kinks.
+// Points where every function is differentiable.
 Tensor numbers() { return Tensor::from<double>({-3.7, -1.3, -.7, -.2, .1, .3, .8, 6.2}, {2, 4}); }
 
 double sum_of_squares(const Activation& f, const Tensor& x) {
@@ -76,7 +76,7 @@ TEST(ActivationsTest, TakeKerassArguments) {
   const Tensor rows = Tensor::from<double>({0, std::log(3), 0, 0}, {2, 2});
   expect({.5, .75, .5, .25}, activations::softmax(rows, 0));
   expect({0, .5 * std::log(3)}, activations::glu(rows, 0));
-  // Near each other, but not the same.
+  // The results are close, but not equal.
   const double exact = activations::gelu(x).data<double>()[3];
   EXPECT_NEAR(activations::gelu(x, true).data<double>()[3], exact, 1e-3);
   EXPECT_NE(activations::gelu(x, true).data<double>()[3], exact);

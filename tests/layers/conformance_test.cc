@@ -1,4 +1,4 @@
-// What every layer that files may name has to do, checked on one case of each class.
+// Contracts of every layer that files may name, checked on one case per class.
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -18,7 +18,7 @@ struct LayerCase {
   std::string config;  // JSON
   Specs inputs;
   Specs output;
-  size_t trainable = 0;  // weights
+  size_t trainable = 0;  // number of weights
   size_t total = 0;
 };
 
@@ -27,7 +27,7 @@ TensorSpec ids(Shape shape) { return {.shape = shape, .dtype = DType::kInt64}; }
 TensorSpec words(Shape shape) { return {.shape = shape, .dtype = DType::kString}; }
 Specs pair_of(Shape shape) { return Specs::list({floats(shape), floats(shape)}); }
 
-// A graph and a stack of one Dense.
+// A Functional and a Sequential model with one Dense layer each.
 const char* const kGraph = R"({"name": "graph", "layers": [
     {"name": "graph_in", "class_name": "InputLayer",
      "config": {"batch_input_shape": [null, 3], "dtype": "float32"}, "inbound_nodes": []},
@@ -59,7 +59,8 @@ const char* const kLargeAndSmall = R"({"name": "partial", "size_threshold": 10, 
     {"name": "small", "vocabulary_size": 10, "dim": 3}],
     "feature_config": {"dict": {"a": {"feature": {"table": 0}}, "b": {"feature": {"table": 1}}}}})";
 
-// Two rows; the number of rows is left open where specs are inferred.
+// The cases by class name. Inputs have two rows; the number of rows is unknown where specs are
+// inferred.
 const std::map<std::string, LayerCase>& cases() {
   static const std::map<std::string, LayerCase> kCases = {
       {"Activation", {R"({"activation": "gelu"})", floats({2, 3}), floats({2, 3})}},
@@ -207,7 +208,7 @@ Specs with_rows(const Specs& specs, int64_t rows) {
   });
 }
 
-// Zeros of integers and strings, and floats that differ.
+// Returns zeros for integers and strings, and distinct values for floats.
 Tensors tensors_of(const Specs& specs) {
   return map_structure(specs, [](const TensorSpec& spec) -> TensorLike {
     Tensor out = Tensor::zeros(spec.shape, spec.dtype);
@@ -225,7 +226,7 @@ TEST_P(LayerConformanceTest, ConfigsMakeEqualLayers) {
   EXPECT_EQ(to_json(layers::serialize(*copy)), to_json(config));
   EXPECT_EQ(copy->name(), layer->name());
   EXPECT_EQ(copy->class_name(), layer->class_name());
-  // Else another class is read in its place. A "Model" of Keras 2 is a Functional.
+  // Otherwise the class is an alias. A "Model" of Keras 2 is read as a Functional.
   if (GetParam() != "Model") {
     EXPECT_EQ(layer->class_name(), GetParam());
   }
@@ -289,7 +290,8 @@ TEST(LayerRegistryTest, EveryClassHasACase) {
   }
 }
 
-// Where a config written here differs from Keras's: "Dense/kernel_initializer/config/input_axes".
+// Adds the paths where a config written here differs from Keras's:
+// "Dense/kernel_initializer/config/input_axes".
 void add_differences(const Config& keras, const Config& ours, const std::string& path,
                      std::set<std::string>& out) {
   if (keras.is_dict() && ours.is_dict()) {
@@ -314,7 +316,7 @@ bool ends_with_one_of(const std::string& text, const std::vector<std::string>& e
   return std::ranges::any_of(ends, [&](const auto& end) { return text.ends_with(end); });
 }
 
-// As Keras 3.16 writes layers, one of each class.
+// The cases are layers as Keras 3.16 writes them, one of each class.
 TEST(KerasConfigsTest, HaveTheKeysAndValuesOfKeras) {
   std::ifstream in(KEEL_SOURCE_DIR "/tests/cases/keras_layer_configs.json");
   const Config all = parse_json({std::istreambuf_iterator<char>(in), {}});
@@ -324,14 +326,14 @@ TEST(KerasConfigsTest, HaveTheKeysAndValuesOfKeras) {
         layers::deserialize(Config::dict({{"class_name", class_name}, {"config", config}}));
     std::set<std::string> found;
     add_differences(config, layers::serialize(*layer)["config"], class_name, found);
-    // What Keras has since a late version only, and refuses before; here it has no value but the
-    // one without effect.
+    // Keys that only recent versions of Keras accept. They always have the value without effect
+    // here.
     std::erase_if(found, [](const std::string& path) {
       return ends_with_one_of(path, {"/input_axes", "/output_axes", "/quantization_config",
                                      "/renorm", "/renorm_clipping", "/renorm_momentum",
                                      "/synchronized", "CategoryEncoding/sparse"});
     });
-    // What Keras takes and does not write.
+    // Keys that Keras accepts but does not write.
     std::erase_if(found, [](const std::string& path) {
       return ends_with_one_of(
           path, {"more: Dense/activity_regularizernull", "layer/config/activity_regularizernull",

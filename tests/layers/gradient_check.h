@@ -1,4 +1,4 @@
-// Gradients of layers against finite differences.
+// Checks gradients of layers against finite differences.
 #pragma once
 
 #include <cmath>
@@ -12,8 +12,8 @@
 
 namespace keel::testing_support {
 
-// Numbers at least 0.1 apart from each other and from 0, in no order. Float64, as layers under
-// check have to be.
+// Returns numbers at least 0.1 apart from each other and from 0, in no particular order. They are
+// float64, the dtype that checked layers must compute in.
 inline Tensor distinct_doubles(const Shape& shape) {
   const int64_t n = shape.size();
   std::vector<double> values(n);
@@ -23,8 +23,9 @@ inline Tensor distinct_doubles(const Shape& shape) {
   return Tensor::from(values, shape);
 }
 
-// Expects the gradients of a weighted sum of layer(x) for x and all trainable weights to be the
-// slopes. The layer computes in float64; x has not a multiple of 7 elements.
+// Expects the gradients of a weighted sum of layer(x), with respect to x and all trainable weights,
+// to equal finite differences. The layer must compute in float64, and the number of elements of x
+// must not be a multiple of 7.
 inline void expect_gradients_are_slopes(const LayerHandle<Layer>& layer, const Tensor& x,
                                         bool training = false) {
   const auto value = [&](const Tensor& at) {

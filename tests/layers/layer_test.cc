@@ -13,7 +13,7 @@ namespace keel::layer_test {
 
 using layers::Dense;
 
-// Writes down how it was called.
+// Records how it was called.
 class Probe final : public TensorLayer {
  public:
   Probe() : TensorLayer("Probe") {}

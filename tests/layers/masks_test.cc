@@ -14,7 +14,7 @@ Tensor bools(const std::vector<bool>& values, const Shape& shape) {
   return Tensor::from<bool>(values, shape);
 }
 
-// Counts the steps that its input's mask lets through.
+// Counts the steps that its input's mask does not exclude.
 class CountSteps final : public Layer {
  public:
   CountSteps() : Layer("CountSteps") {}

@@ -55,13 +55,12 @@ TEST(MixedBFloat16Test, DenseMultipliesRoundedOperandsAndAddsTheBiasAsItIs) {
                      .kernel_initializer = "ones",
                      .bias_initializer = initializers::constant(0.1),
                      .dtype = kMixed});
-  // 1 + 2^-9 is no bfloat16.
+  // 1 + 2^-9 is not representable in bfloat16.
   const Tensor y = layer(Tensor::full<float>({1, 2}, 1 + 0x1p-9F));
   EXPECT_EQ(y.to_vector<float>(), std::vector<float>(3, 2 + 0.1F));
 }
 
-// Of each kind of layer that multiplies: the results with the policy are those of its products
-// under a scope, and differ from those without.
+// For each kind of layer that multiplies, the policy changes the results, but by less than 0.05.
 TEST(MixedBFloat16Test, EveryLayerThatMultipliesObeysIt) {
   const auto check = [](const auto& make, const Tensors& input) {
     const auto mixed = make(DTypePolicy(kMixed)), plain = make(DTypePolicy(DType::kFloat32));
@@ -139,7 +138,7 @@ TEST(MixedBFloat16Test, GraphsAndPlansGiveWhatLayersGive) {
   const Tensor x = ramp({5, 6});
   const std::vector<float> expected = two(one(x)).to_vector<float>();
   EXPECT_EQ(model(x).to_vector<float>(), expected);
-  // Plans pack no weights for such layers: they call them.
+  // Plans call such layers, because they have no packed weights for them.
   const ServingPlan plan(model);
   EXPECT_EQ(plan(x).tensor().to_vector<float>(), expected);
   EXPECT_EQ(plan.called_layers(), (std::vector<std::string>{one->name(), two->name()}));
@@ -152,7 +151,7 @@ TEST(MixedBFloat16Test, ConfigsSurviveAsKerasWritesThem) {
   const auto same = layers::deserialize(config);
   EXPECT_EQ(same->dtype_policy().name(), kMixed);
   EXPECT_EQ(layers::serialize(*same), config);
-  // What a Sequential of Keras writes before such a layer.
+  // The input that a Sequential of Keras writes before such a layer.
   const auto input = layers::deserialize(parse_json(
       R"({"class_name": "InputLayer",
           "config": {"name": "in", "dtype": "bfloat16", "batch_shape": [null, 3]}})"));
@@ -171,7 +170,7 @@ TEST(MixedBFloat16Test, FilesOfOtherMixedPoliciesAreRefused) {
   }
 }
 
-// y = |x| for x in [-1, 1]: mean squared error after some hundred steps of Adam.
+// Returns the mean squared error of y = |x| for x in [-1, 1] after some hundred steps of Adam.
 double trained_error(const DTypePolicy& policy) {
   const Dense one({.units = 16,
                    .activation = "relu",

@@ -1,4 +1,4 @@
-// Small graphs that tests write, read and call.
+// Small models that tests write, read and call.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,8 @@ inline Tensor row(const Values& values) {
   return Tensor::from(values, {1, static_cast<int64_t>(values.size())});
 }
 
-// Reads what the model writes, which must be written the same again; weights begin as ones.
+// Creates a model from the config of `model` and expects both configs to be equal. Weights are
+// initialized again.
 inline Functional copy(const Functional& model) {
   const Config config = model->get_config();
   const Functional read = FunctionalModel::from_config(parse_json(to_json(config)));

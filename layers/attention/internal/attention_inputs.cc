@@ -9,7 +9,8 @@ template <class T>
 AttentionParts<T> parts_of_list(const Nest<T>& inputs, const std::string& caller) {
   const size_t count = inputs.is_sequence() ? inputs.items().size() : 0;
   if (count != 2 && count != 3) {
-    throw ValueError(caller, ": needs a list [query, value] or [query, value, key], received ",
+    throw ValueError(caller,
+                     ": inputs must be a list [query, value] or [query, value, key], received ",
                      inputs.structure());
   }
   AttentionParts<T> out = {.query = inputs[0].leaf(), .value = inputs[1].leaf()};
@@ -30,7 +31,8 @@ AttentionParts<T> parts_of(const Nest<T>& inputs, const std::string& caller) {
     if (list != entries.end()) return parts_of_list(list->second, caller);
     const auto query = find("query"), value = find("value");
     if (!query || !value) {
-      throw ValueError(caller, ": needs a query and a value, received ", inputs.structure());
+      throw ValueError(caller, ": the dict of inputs must contain a query and a value, received ",
+                       inputs.structure());
     }
     return {.query = *query, .value = *value, .key = find("key")};
   }();

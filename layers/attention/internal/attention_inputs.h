@@ -1,4 +1,4 @@
-// What attention layers are called with.
+// The inputs of attention layers, and masks of attention scores.
 #pragma once
 
 #include <optional>
@@ -8,11 +8,13 @@
 
 namespace keel {
 
-// The inputs of an attention layer, tensors or their specs. Structures that give them:
+// The inputs of an attention layer, as tensors or specs. They are extracted from one of these
+// structures:
 //   a list [query, value] or [query, value, key]
-//   a dict by the names of Keras's arguments: "query", "value" and "key", or "inputs" with that
-//   list; and further "attention_mask", "return_attention_scores" and "use_causal_mask", the last
-//   two scalar bools. So graphs keep with the inputs how the layer was called.
+//   a dict with the names of Keras's arguments: "query", "value" and "key", or "inputs" with the
+//   list
+// The dict may also contain "attention_mask", "return_attention_scores" and "use_causal_mask"; the
+// last two are scalar bools. A graph thus records the options of the call together with the inputs.
 template <class T>
 struct AttentionParts {
   T query, value;
@@ -21,31 +23,35 @@ struct AttentionParts {
   std::optional<T> return_attention_scores = {};
   std::optional<T> use_causal_mask = {};
 
+  // Returns the key, which defaults to the value.
   const T& key_or_value() const { return key ? *key : value; }
 };
 
-// ValueError, naming `caller`, for another structure.
+// Extracts the inputs from a structure. Throws ValueError, naming `caller`, for another structure.
 AttentionParts<TensorLike> attention_parts(const Tensors& inputs, const std::string& caller);
 AttentionParts<TensorSpec> attention_parts(const Specs& inputs, const std::string& caller);
 
-// What a call adds to the query, value and key: the inputs as a dict if anything is set. `name` is
-// "inputs" for layers that take a list, or empty for those that take tensors.
+// Arguments of a call other than query, value and key.
 struct AttentionArguments {
   Tensor attention_mask = {};
   bool return_attention_scores = false;
   bool use_causal_mask = false;
 };
+// Returns the inputs as a dict with the arguments if any argument is set, else the inputs
+// unchanged. `name` is the dict's key for the inputs: "inputs" for layers that take a list, or
+// empty for layers that take query, value and key.
 Tensors with_arguments(const Tensors& inputs, const AttentionArguments& arguments,
                        const std::string& name, const std::string& caller);
 
-// False if it is missing; and if it is symbolic, as when only specs are asked for.
+// Returns the value of a flag. It is false if the flag is missing, and if it is symbolic, which is
+// the case when only specs are computed.
 bool is_set(const std::optional<TensorLike>& flag);
 
-// [1, rows, columns]: a row sees the columns up to its own number.
+// Returns a mask [1, rows, columns] in which row i is true up to and including column i.
 Tensor causal_mask(int64_t rows, int64_t columns);
-// Both, or the one there is; masks broadcast.
+// Returns the conjunction of two masks, either of which may be empty. Masks broadcast.
 Tensor both_masks(const Tensor& a, const Tensor& b);
-// scores, 1e9 less where the mask, if there is one, is false.
+// Returns scores reduced by 1e9 where the mask is false. The mask may be empty.
 Tensor masked_scores(const Tensor& scores, const Tensor& mask);
 
 }  // namespace keel

@@ -7,7 +7,8 @@
 namespace keel {
 namespace {
 
-// The order of axes that brings [batch, ..., heads, dim] to [batch..., heads, steps..., dim].
+// Returns the permutation of axes from [batch, ..., heads, dim] to [batch..., heads, steps...,
+// dim].
 std::vector<int> heads_first(int rank, const std::vector<int>& axes) {
   std::vector<int> out;
   for (int i = 0; i < rank - 1; ++i) {
@@ -24,7 +25,7 @@ std::vector<int> inverse(const std::vector<int>& permutation) {
   return out;
 }
 
-// [batch..., heads, steps..., dim] as one list of matrices.
+// Reshapes [batch..., heads, steps..., dim] to a batch of matrices.
 Tensor matrices(const Tensor& x, int steps_axes) {
   const int batch_axes = x.rank() - steps_axes - 1;
   return ops::reshape(x, {x.shape().slice(0, batch_axes).size(),

@@ -1,4 +1,4 @@
-// Attention of several heads, once query, key and value are projected.
+// Multi-head attention after the projection of query, key and value.
 #pragma once
 
 #include <functional>
@@ -8,29 +8,33 @@
 
 namespace keel {
 
+// Options of attend().
 struct HeadsOptions {
-  std::vector<int> axes = {1};  // those of the steps, ascending; the others are like the batch
-  double scale = 1;             // of the products of queries and keys
-  Tensor mask = {};             // bool: false hides a step of the keys from one of the query
-  std::function<Tensor(const Tensor&)> dropout = {};  // of the weights
+  std::vector<int> axes = {1};  // axes of the steps, ascending; others are batch axes
+  double scale = 1;             // factor of the products of queries and keys
+  Tensor mask = {};             // bool: false excludes a key step for a query step
+  std::function<Tensor(const Tensor&)> dropout = {};  // applied to the weights
 };
 
+// The result of attend().
 struct HeadsResult {
-  Tensor output;  // [dims of the query..., heads, dim of the value]
-  Tensor scores;  // the weights before dropout: [batch..., heads, steps of the query, of the keys]
+  Tensor output;  // [dims of query..., heads, dim of value]
+  Tensor scores;  // weights before dropout: [batch..., heads, query steps, key steps]
 };
 
-// query, key, value [batch, ..., heads, dim], concrete, which differ in the axes of steps and the
-// dim of the value only; key and value agree in the steps. A mask of fewer axes than the scores
-// lacks them before those of the steps: [batch, tq, tv] is for all heads.
+// Computes multi-head attention of concrete tensors query, key and value [batch, ..., heads, dim].
+// They may differ only in the axes of the steps and in the dim of the value; key and value have the
+// same steps. If the mask has fewer axes than the scores, axes are inserted before those of the
+// steps: a mask [batch, tq, tv] applies to all heads.
 HeadsResult attend(const Tensor& query, const Tensor& key, const Tensor& value,
                    const HeadsOptions& options);
 
-// All masks of a call with one axis of steps, [batch, tq, tv] or what broadcasts to it: those of
-// the query, value and key, the one given and the causal one. Empty if there is none.
+// Combines all masks of a call with one axis of steps: the masks of query, value and key, the given
+// mask and the causal mask. The result has a shape that broadcasts to [batch, tq, tv]. It is empty
+// if there is no mask.
 Tensor mask_of_heads(const AttentionParts<TensorLike>& parts);
 
-// The specs of a result as attention layers return it: the output alone or with the scores.
+// Returns the result of an attention layer: the output alone, or the tuple of output and scores.
 Tensors attention_results(const Tensor& output, const Tensor& scores, bool with_scores);
 
 }  // namespace keel

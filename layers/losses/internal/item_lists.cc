@@ -5,7 +5,7 @@
 namespace keel {
 namespace {
 
-// `valid` where the mask, which may be empty or of the first dimensions, counts.
+// Returns `valid` restricted to the mask, which may be empty or have only the first dimension.
 Tensor masked(const Tensor& valid, const Tensor& mask) {
   if (!mask) return valid;
   const Tensor fitted = mask.rank() < valid.rank() ? ops::expand_dims(mask, -1) : mask;
@@ -19,9 +19,9 @@ ItemLists item_lists(const std::string& caller, const Tensor& y_true, const Tens
     throw TypeError(caller, ": predictions must be float32 or float64, received ", y_pred.dtype());
   }
   if (y_pred.rank() < 1 || y_pred.rank() > 2 || !compatible(y_true.shape(), y_pred.shape())) {
-    throw ValueError(caller,
-                     ": needs labels and predictions of one shape, [batch, items] or [items], ",
-                     "received ", y_true.shape(), " and ", y_pred.shape());
+    throw ValueError(
+        caller, ": labels and predictions must have the same shape, [batch, items] or [items], ",
+        "received ", y_true.shape(), " and ", y_pred.shape());
   }
   const Tensor labels = ops::cast(y_true, y_pred.dtype());
   const Tensor not_negative = ops::greater_equal(labels, Tensor::zeros({}, labels.dtype()));

@@ -1,4 +1,4 @@
-// What losses of ranked lists are computed from.
+// The inputs that losses of ranked lists share.
 #pragma once
 
 #include <string>
@@ -7,22 +7,24 @@
 
 namespace keel {
 
-// Lists of items, one in each row.
+// A batch of lists of items, with one list per row.
 struct ItemLists {
-  Tensor labels, scores;  // [batch, items], of one dtype
-  Tensor valid;           // bool, of that shape
+  Tensor labels, scores;  // [batch, items], of the same dtype
+  Tensor valid;           // bool, of the same shape
 };
 
-// y_true and y_pred are [batch, items], or [items] for one list. An item is valid if its label is
-// not negative and neither tensor's mask leaves it out. TypeError, naming `caller`, unless y_pred
-// is floating; ValueError for other ranks, and for shapes that differ.
+// Converts labels and predictions to lists. y_true and y_pred are [batch, items], or [items] for
+// one list. An item is valid if its label is not negative and neither tensor's mask excludes it.
+// Throws TypeError, naming `caller`, unless y_pred is floating point, and ValueError if the ranks
+// differ from the above or the shapes differ.
 ItemLists item_lists(const std::string& caller, const Tensor& y_true, const Tensor& y_pred);
 
-// The values of each list beside and above a matrix of its pairs, to be compared by broadcasting:
-// [batch, items] -> [batch, items, 1] and [batch, 1, items].
+// The values of the first and second items of all pairs of a list, shaped for comparison by
+// broadcasting: [batch, items] -> [batch, items, 1] and [batch, 1, items].
 struct PairSides {
   Tensor first, second;
 };
+// Returns both sides of the pairs of `values`.
 PairSides pair_sides(const Tensor& values);
 
 }  // namespace keel

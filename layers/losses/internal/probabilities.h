@@ -1,22 +1,22 @@
-// What the cross entropies share.
+// Helpers that the cross entropies share.
 #pragma once
 
 #include <keel/autodiff/ops.h>
 
 namespace keel::loss_internal {
 
-// Into [1e-7, 1 - 1e-7].
+// Clips probabilities to [1e-7, 1 - 1e-7].
 inline Tensor clip_probabilities(const Tensor& p) {
   constexpr double kEpsilon = 1e-7;
   return ops::clip_by_value(p, kEpsilon, 1 - kEpsilon);
 }
 
-// y (1 - s) + s share
+// Returns y (1 - smoothing) + smoothing share.
 inline Tensor smoothed(const Tensor& y, double smoothing, double share) {
   return smoothing == 0 ? y : ops::shift(ops::scale(y, 1 - smoothing), smoothing * share);
 }
 
-// ValueError, naming `caller`, unless it is in [0, 1].
+// Throws ValueError, naming `caller`, unless `smoothing` is in [0, 1].
 inline void check_smoothing(const char* caller, double smoothing) {
   if (!(smoothing >= 0 && smoothing <= 1)) {
     throw ValueError(caller, ": label_smoothing must be in [0, 1], received ", smoothing);

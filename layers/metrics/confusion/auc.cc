@@ -9,12 +9,13 @@
 namespace keel {
 namespace {
 
-// Rounding of a model's last layer may leave [0, 1] by this much.
+// The tolerance for predictions outside of [0, 1] due to rounding in a model's last layer.
 constexpr float kSlack = 1e-5f;
 
 void check_labels(const AUCMetricOptions& options) {
   if (options.num_labels && !options.multi_label) {
-    throw ValueError("AUC: num_labels is for multi_label only");
+    throw ValueError(
+        "AUC: num_labels requires multi_label; set multi_label or leave num_labels unset");
   }
   if (options.num_labels && *options.num_labels < 1) {
     throw ValueError("AUC: num_labels must be positive, received ", *options.num_labels);
@@ -64,8 +65,9 @@ int64_t state_size(const AUCMetricOptions& options) {
   return options.num_labels ? *options.num_labels * of_one : kUnknown;
 }
 
-// One piece of the precision-recall curve between two thresholds, counts falling from `high` to
-// `low`: true positives grow linearly with all positives there (Davis and Goadrich, 2006).
+// Returns the area of the precision-recall curve between two thresholds, where the counts fall from
+// `high` to `low`. True positives are interpolated linearly in the number of positive predictions
+// (Davis and Goadrich, 2006).
 double precision_recall_piece(double tp_high, double tp_low, double fp_high, double fp_low,
                               double positives) {
   const double all_high = tp_high + fp_high, all_low = tp_low + fp_low;
@@ -84,7 +86,7 @@ AUCMetric::AUCMetric(Options options)
 
 Config AUCMetric::get_config() const {
   Config out = to_config(options_);
-  if (!options_.thresholds) out.erase("thresholds");  // as Keras
+  if (!options_.thresholds) out.erase("thresholds");  // Keras does not write unset thresholds
   return out;
 }
 
@@ -119,7 +121,8 @@ void AUCMetric::accumulate(const MetricBatch& batch, std::span<double> state) co
     float p = prediction[i];
     if (options_.from_logits) p = math::sigmoid(p);
     if (!(p >= -kSlack && p <= 1 + kSlack)) {
-      throw ValueError(name(), ": predictions must be in [0, 1] (see from_logits), received ", p);
+      throw ValueError(
+          name(), ": predictions must be in [0, 1] (set from_logits for logits), received ", p);
     }
     const int64_t column = i % columns;
     double weight = weights[i];

@@ -1,4 +1,5 @@
-// AUC: the area under the ROC or the precision-recall curve, from a histogram of predictions.
+// AUC: the area under the ROC or precision-recall curve, approximated by a histogram of
+// predictions.
 #pragma once
 
 #include <optional>
@@ -9,19 +10,20 @@
 
 namespace keel {
 
+// The options of AUCMetric.
 struct AUCMetricOptions {
   std::string name = "auc";
   DType dtype = DType::kFloat32;
   int64_t num_thresholds = 200;                    // > 1
   std::string curve = "ROC";                       // or "PR"
   std::string summation_method = "interpolation";  // or "minoring", "majoring"
-  bool multi_label = false;  // a curve for each column of y_pred [batch, labels]; their mean
+  bool multi_label = false;  // mean over one curve per column of y_pred [batch, labels]
   std::optional<int64_t> num_labels =
-      {};  // columns, with multi_label only; unset: the first batch's
-  // Of each column, >= 0: of its area with multi_label, else of its elements.
+      {};  // number of columns with multi_label; unset: that of the first batch
+  // Weights of the columns, >= 0. They apply to the areas with multi_label, else to the elements.
   std::optional<std::vector<double>> label_weights = {};
-  bool from_logits = false;  // predictions pass a sigmoid first
-  // In [0, 1]: the curve is taken at these, 0 and 1 instead.
+  bool from_logits = false;  // apply a sigmoid to the predictions first
+  // Interior thresholds in [0, 1], used in place of num_thresholds; both ends are added.
   std::optional<std::vector<double>> thresholds = {};
 
   static void fields(auto& self, auto&& field) {
@@ -37,17 +39,18 @@ struct AUCMetricOptions {
   }
 };
 
-// The curve is known at thresholds -1e-7, 1 / (n - 1), ..., (n - 2) / (n - 1), 1 + 1e-7, so that
-// ranks within one n-th of each other count as ties. Every element of y_pred counts; a label is
-// positive if it is not 0. A batch costs its size; the state is 2 (num_thresholds + 1) sums, for
-// each column with multi_label.
-// ValueError, when updated, for predictions outside [0, 1], and for another number of columns than
-// num_labels or label_weights have.
+// The curve is sampled at the thresholds -1e-7, 1 / (n - 1), ..., (n - 2) / (n - 1), 1 + 1e-7,
+// where n is num_thresholds. Predictions that fall between the same two thresholds count as ties.
+// Every element of y_pred counts. A label is positive if it is not 0. An update takes time
+// proportional to the batch. The state has 2 (num_thresholds + 1) sums, per column with
+// multi_label.
+// When updated, throws ValueError for predictions outside of [0, 1], and if the number of columns
+// differs from that of num_labels or label_weights.
 class AUCMetric final : public Metric {
  public:
   static constexpr char kClassName[] = "AUC";
   using Options = AUCMetricOptions;
-  explicit AUCMetric(Options options);  // ValueError for options out of range
+  explicit AUCMetric(Options options);  // Throws ValueError for options out of range.
   Config get_config() const override;
   Direction direction() const override { return Direction::kUp; }
 
@@ -63,7 +66,8 @@ class AUCMetric final : public Metric {
 };
 
 namespace metrics {
+// A handle to the metric, under Keras's name.
 using AUC = Handle<AUCMetric>;
-}
+}  // namespace metrics
 
 }  // namespace keel

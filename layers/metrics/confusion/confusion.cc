@@ -8,7 +8,7 @@
 namespace keel {
 namespace {
 
-// What predictions beside the top k become: no more than the threshold that top_k comes with.
+// The value of predictions outside of the top k. It does not exceed the default threshold of top_k.
 constexpr double kBelowAll = -1e10;
 
 template <class Options>
@@ -21,7 +21,7 @@ Options checked(const char* caller, const char* name, Options options) {
     }
   }
   if (options.thresholds->values().empty()) {
-    throw ValueError(caller, ": needs a threshold, received an empty list");
+    throw ValueError(caller, ": no threshold; pass at least one number, or leave thresholds unset");
   }
   return options;
 }
@@ -30,7 +30,7 @@ ThresholdHistogram histogram_of(const std::optional<ScalarOrList>& thresholds, d
   return ThresholdHistogram(thresholds ? thresholds->values() : std::vector<double>{otherwise});
 }
 
-// Positions of the k greatest, the first of equals.
+// Finds the positions of the k greatest elements. Of equal elements, the first are taken.
 void find_greatest(std::span<const float> row, int64_t k, std::vector<int64_t>& positions) {
   positions.resize(row.size());
   std::iota(positions.begin(), positions.end(), 0);
@@ -40,7 +40,7 @@ void find_greatest(std::span<const float> row, int64_t k, std::vector<int64_t>& 
   positions.resize(k);
 }
 
-// All of a row but its k greatest replaced by kBelowAll.
+// Replaces all elements of a row except its k greatest by kBelowAll.
 Tensor only_greatest(const Tensor& prediction, int64_t k) {
   const int64_t columns = prediction.dim(-1);
   Tensor out = Tensor::full<float>(prediction.shape(), static_cast<float>(kBelowAll));
@@ -61,8 +61,8 @@ void ConfusionMetric::accumulate(const MetricBatch& batch, std::span<double> sta
   const auto check = [&](const char* option, const std::optional<int64_t>& value, int64_t low,
                          int64_t high) {
     if (!value || (*value >= low && *value <= high)) return;
-    throw ValueError(name(), ": ", option, " ", *value, " of predictions of shape ",
-                     batch.y_pred.shape());
+    throw ValueError(name(), ": ", option, " ", *value,
+                     " is out of range for predictions of shape ", batch.y_pred.shape());
   };
   check("class_id", selection_.class_id, 0, columns - 1);
   check("top_k", selection_.top_k, 1, columns);

@@ -1,5 +1,5 @@
-// Metrics of right and wrong decisions at thresholds: precision, recall and the counts they are
-// made of.
+// Metrics of decisions at thresholds: precision, recall, and the confusion counts they are derived
+// from.
 #pragma once
 
 #include <optional>
@@ -10,13 +10,13 @@
 
 namespace keel {
 
-// Base of metrics made of confusion counts. A prediction is positive above a threshold, a label if
-// it is not 0. Every element of y_pred counts, with its weight. ValueError, when updated, for a
-// class_id or top_k that predictions do not have.
+// Base class of metrics derived from confusion counts. A prediction is positive if it is above a
+// threshold, and a label is positive if it is not 0. Every element of y_pred counts, with its
+// weight. When updated, throws ValueError if class_id or top_k is out of range for the predictions.
 class ConfusionMetric : public Metric {
  protected:
-  // Of the last axis of y_pred: only its greatest top_k may be positive; only column class_id
-  // counts.
+  // Restricts the last axis of y_pred: only the top_k greatest predictions may be positive, and
+  // only column class_id counts.
   struct Selection {
     std::optional<int64_t> top_k = {}, class_id = {};
   };
@@ -28,7 +28,7 @@ class ConfusionMetric : public Metric {
         selection_(selection) {}
 
   ConfusionCounts counts(std::span<const double> state) const { return histogram_.counts(state); }
-  // A scalar if there is one threshold.
+  // Returns one value per threshold, as a scalar if there is only one.
   static Tensor by_threshold(const std::vector<double>& values);
 
  private:
@@ -38,12 +38,13 @@ class ConfusionMetric : public Metric {
   const Selection selection_;
 };
 
+// The options of ThresholdMetric.
 struct ThresholdMetricOptions {
   std::string name = {};  // empty: the class name in lower case
   DType dtype = DType::kFloat32;
-  // In [0, 1]; unset: 0.5, or none if there is top_k. Several: Numbers{0.2, 0.5}.
+  // In [0, 1]. Unset: 0.5, or no threshold if top_k is set. Pass several as ScalarOrList{0.2, 0.5}.
   std::optional<ScalarOrList> thresholds = {};
-  std::optional<int64_t> top_k = {};     // only the greatest so many of a row may be positive
+  std::optional<int64_t> top_k = {};     // only the top_k greatest of a row may be positive
   std::optional<int64_t> class_id = {};  // only this column of y_pred and y_true
 
   static void fields(auto& self, auto&& field) {
@@ -54,7 +55,7 @@ struct ThresholdMetricOptions {
   }
 };
 
-// Base of Precision and Recall. ValueError for a threshold out of range.
+// Base class of Precision and Recall. Throws ValueError for a threshold out of range.
 class ThresholdMetric : public ConfusionMetric {
  public:
   using Options = ThresholdMetricOptions;
@@ -62,6 +63,7 @@ class ThresholdMetric : public ConfusionMetric {
   Direction direction() const override { return Direction::kUp; }
 
  protected:
+  // The denominator of the ratio: all positive predictions, or all positive labels.
   enum class Other { kPrediction, kLabel };
   ThresholdMetric(const char* class_name, const char* name, Other other, Options options);
 
@@ -72,7 +74,8 @@ class ThresholdMetric : public ConfusionMetric {
   const Options options_;
 };
 
-// True positives out of all that is predicted positive; 0 if nothing is. At each threshold.
+// Precision at each threshold: true positives divided by all positive predictions, or 0 if there
+// are none.
 class PrecisionMetric final : public ThresholdMetric {
  public:
   static constexpr char kClassName[] = "Precision";
@@ -80,7 +83,7 @@ class PrecisionMetric final : public ThresholdMetric {
       : ThresholdMetric(kClassName, "precision", Other::kPrediction, std::move(options)) {}
 };
 
-// True positives out of all that is labelled positive; 0 if nothing is. At each threshold.
+// Recall at each threshold: true positives divided by all positive labels, or 0 if there are none.
 class RecallMetric final : public ThresholdMetric {
  public:
   static constexpr char kClassName[] = "Recall";
@@ -88,6 +91,7 @@ class RecallMetric final : public ThresholdMetric {
       : ThresholdMetric(kClassName, "recall", Other::kLabel, std::move(options)) {}
 };
 
+// The options of ConfusionCountMetric.
 struct ConfusionCountMetricOptions {
   std::string name = {};  // empty: the class name in snake case
   DType dtype = DType::kFloat32;
@@ -99,8 +103,8 @@ struct ConfusionCountMetricOptions {
   }
 };
 
-// Base of the four counts, summed by weight at each threshold. ValueError for a threshold out of
-// range.
+// Base class of the four confusion counts, which are sums of weights at each threshold. Throws
+// ValueError for a threshold out of range.
 class ConfusionCountMetric : public ConfusionMetric {
  public:
   using Options = ConfusionCountMetricOptions;
@@ -117,6 +121,7 @@ class ConfusionCountMetric : public ConfusionMetric {
   const Options options_;
 };
 
+// The weight of positive labels with positive predictions.
 class TruePositivesMetric final : public ConfusionCountMetric {
  public:
   static constexpr char kClassName[] = "TruePositives";
@@ -125,6 +130,7 @@ class TruePositivesMetric final : public ConfusionCountMetric {
                              std::move(options)) {}
 };
 
+// The weight of negative labels with negative predictions.
 class TrueNegativesMetric final : public ConfusionCountMetric {
  public:
   static constexpr char kClassName[] = "TrueNegatives";
@@ -133,6 +139,7 @@ class TrueNegativesMetric final : public ConfusionCountMetric {
                              std::move(options)) {}
 };
 
+// The weight of negative labels with positive predictions.
 class FalsePositivesMetric final : public ConfusionCountMetric {
  public:
   static constexpr char kClassName[] = "FalsePositives";
@@ -141,6 +148,7 @@ class FalsePositivesMetric final : public ConfusionCountMetric {
                              std::move(options)) {}
 };
 
+// The weight of positive labels with negative predictions.
 class FalseNegativesMetric final : public ConfusionCountMetric {
  public:
   static constexpr char kClassName[] = "FalseNegatives";
@@ -150,6 +158,7 @@ class FalseNegativesMetric final : public ConfusionCountMetric {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using Precision = Handle<PrecisionMetric>;
 using Recall = Handle<RecallMetric>;
 using TruePositives = Handle<TruePositivesMetric>;

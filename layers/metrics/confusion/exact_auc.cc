@@ -10,7 +10,7 @@ namespace {
 
 struct Example {
   int64_t group = 0;
-  float score = 0, weight = 0;  // as ScoredExamples has them
+  float score = 0, weight = 0;  // in the form of ScoredExamples
 };
 
 std::vector<Example> sorted(const ScoredExamples& from) {
@@ -20,7 +20,7 @@ std::vector<Example> sorted(const ScoredExamples& from) {
               .score = from.scores[i],
               .weight = from.weights[i]};
   }
-  // Stable, so that sums of weights are made in one order.
+  // The sort is stable, so that weights are summed in a fixed order.
   std::ranges::stable_sort(out, [](const Example& a, const Example& b) {
     return a.group != b.group ? a.group < b.group : a.score < b.score;
   });
@@ -28,12 +28,12 @@ std::vector<Example> sorted(const ScoredExamples& from) {
 }
 
 struct Area {
-  double area = 0;                    // of a curve, if there are both kinds
-  double positive = 0, negative = 0;  // their weights
+  double area = 0;                    // area under one curve; 0 unless defined()
+  double positive = 0, negative = 0;  // sums of weights
   bool defined() const { return positive > 0 && negative > 0; }
 };
 
-// Of examples in ascending order of their scores.
+// Computes the area of examples in ascending order of their scores.
 Area area_of(std::span<const Example> examples) {
   Area out;
   double pairs = 0;
@@ -62,14 +62,14 @@ bool is_whole(T x) {
   return true;
 }
 
-// The second column of [n, 2].
+// Returns the second column of [n, 2].
 template <class T>
 std::vector<int64_t> users_of(const std::string& caller, std::span<const T> pairs) {
   std::vector<int64_t> out;
   for (size_t i = 1; i < pairs.size(); i += 2) {
     if (!is_whole(pairs[i])) {
-      throw ValueError(caller, ": users must be whole numbers, received ", pairs[i],
-                       " at position ", i / 2);
+      throw ValueError(caller, ": users must be integers, received ", pairs[i], " at position ",
+                       i / 2);
     }
     out.push_back(static_cast<int64_t>(pairs[i]));
   }
@@ -92,6 +92,7 @@ void ScoredMetric::keep(const MetricBatch& batch, const std::vector<bool>& posit
                         std::span<const int64_t> group) const {
   const auto scores = batch.y_pred.data<float>();
   const auto weights = batch.weights_of(batch.y_pred.size());
+  // All weights are checked first, so that an error leaves the stored examples unchanged.
   for (size_t i = 0; i < scores.size(); ++i) {
     if (!(weights[i] >= 0)) {
       throw ValueError(name(), ": weights must not be negative, received ", weights[i]);
@@ -125,9 +126,9 @@ void GAUCMetric::accumulate(const MetricBatch& batch, std::span<double>) const {
   const Tensor& y = batch.y_true;
   if (y.rank() < 2 || y.dim(-1) != 2 ||
       without_last_one(y.shape().drop_last()) != without_last_one(batch.y_pred.shape())) {
-    throw ValueError(name(), ": needs the label and the user of each prediction of shape ",
-                     batch.y_pred.shape(), " along a last axis of y_true, received shape ",
-                     y.shape());
+    throw ValueError(name(),
+                     ": y_true must hold the label and the user of each prediction of shape ",
+                     batch.y_pred.shape(), " along its last axis, received shape ", y.shape());
   }
   std::vector<bool> positive;
   std::vector<int64_t> users;
@@ -160,7 +161,7 @@ namespace metrics {
 Tensor labels_of_users(const Tensor& labels, const Tensor& users) {
   const Shape shape = without_last_one(labels.shape());
   if (without_last_one(users.shape()) != shape) {
-    throw ValueError("labels_of_users: labels and users must have one shape, received ",
+    throw ValueError("labels_of_users: labels and users must have the same shape, received ",
                      labels.shape(), " and ", users.shape());
   }
   const Tensor y = labels.cast(DType::kFloat64), u = users.cast(DType::kFloat64);

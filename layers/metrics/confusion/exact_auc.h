@@ -1,14 +1,16 @@
-// ExactAUC and GAUC: the area under the ROC curve of all predictions, not of a histogram.
+// ExactAUC and GAUC: the exact area under the ROC curve of all predictions, without a histogram.
 //
-// Every element of y_pred counts; a label is positive if it is not 0. The area is the part of the
-// pairs of a positive and a negative in which the positive has the greater prediction, pairs of
-// equal ones counting half (Hanley and McNeil 1982); each pair weighs the product of its weights.
+// Every element of y_pred counts. A label is positive if it is not 0. The area is the fraction of
+// pairs of a positive and a negative example in which the positive one has the greater prediction.
+// Pairs of equal predictions count half (Hanley and McNeil 1982). Each pair is weighted by the
+// product of its weights.
 //
-// The predictions since the last reset are kept: 8 bytes for each that has a weight, 16 for GAUC,
-// in the process that saw it; a result takes some 32 bytes more for each of all processes, in each,
-// and O(n log n) time, so logs have it at the end of an epoch, not after each batch. Backups of
-// training in the midst of an epoch do not hold them: after a restore the epoch's result is of the
-// batches that follow.
+// The metrics store all predictions since the last reset: 8 bytes per prediction with a nonzero
+// weight, or 16 for GAUC, in the process that evaluated it. Computing a result temporarily takes
+// some 32 bytes per prediction of all processes, in each process, and O(n log n) time. Logs
+// therefore contain the metric at the end of an epoch only, not after each batch. Backups of
+// training in the middle of an epoch do not contain the predictions: after a restore, the epoch's
+// result covers only the batches that follow.
 #pragma once
 
 #include <keel/layers/metrics/confusion/scored_examples.h>
@@ -16,7 +18,7 @@
 
 namespace keel {
 
-// Base of both. ValueError, when updated, for negative weights.
+// Base class of both metrics. Throws ValueError for negative weights when updated.
 class ScoredMetric : public Metric {
  public:
   Direction direction() const override { return Direction::kUp; }
@@ -28,26 +30,28 @@ class ScoredMetric : public Metric {
   template <class Options>
   ScoredMetric(const char* class_name, const Options& options) : Metric(class_name, options, 0) {}
 
-  // Of the examples of all replicas.
+  // Computes the area of the examples of all replicas.
   virtual double area(const ScoredExamples& examples) const = 0;
-  // Adds those of weight > 0. `positive` tells of each, `group` may be empty.
+  // Stores the examples with weight > 0. `positive` has one element per example; `group` may be
+  // empty.
   void keep(const MetricBatch& batch, const std::vector<bool>& positive,
             std::span<const int64_t> group) const;
 
  private:
   Tensor compute(std::span<const double>) const final;
   bool uses_mask() const final { return true; }
-  // What update_state() adds to in place of sums: each replica to its own.
+  // The examples that update_state() stores in place of sums, separately for each replica.
   mutable ReplicaExamples examples_;
 };
 
+// The options of ExactAUCMetric.
 struct ExactAUCMetricOptions {
   std::string name = "exact_auc";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// 0 without a positive or without a negative.
+// The area under the ROC curve, or 0 if there are no positive or no negative examples.
 class ExactAUCMetric final : public ScoredMetric {
  public:
   static constexpr char kClassName[] = "ExactAUC";
@@ -62,18 +66,20 @@ class ExactAUCMetric final : public ScoredMetric {
   const Options options_;
 };
 
+// The options of GAUCMetric.
 struct GAUCMetricOptions {
   std::string name = "gauc";
   DType dtype = DType::kFloat32;
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The mean of the areas of users, weighted by their impressions, the sums of their weights (Zhu et
-// al. 2017, "Optimized cost per click in Taobao display advertising"). Users without a positive or
-// without a negative do not count; 0 if there is no other.
-// y_true has the label and the user of each element of y_pred along a last axis: [batch, 2] for
-// predictions [batch] or [batch, 1]. Users are whole numbers (ValueError); those beyond 2^24 need
-// y_true in float64, or in int64 if labels are whole too (metrics::labels_of_users).
+// GAUC: the mean of the users' areas, weighted by their impressions, which are the sums of their
+// weights (Zhu et al. 2017, "Optimized cost per click in Taobao display advertising"). Users
+// without positive or without negative examples are excluded. The result is 0 if no user remains.
+// y_true holds the label and the user of each element of y_pred along an additional last axis:
+// [batch, 2] for predictions [batch] or [batch, 1]. Users must be integers (ValueError). Users
+// beyond 2^24 require y_true in float64, or in int64 if the labels are integers too (see
+// metrics::labels_of_users).
 class GAUCMetric final : public ScoredMetric {
  public:
   static constexpr char kClassName[] = "GAUC";
@@ -90,11 +96,12 @@ class GAUCMetric final : public ScoredMetric {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using ExactAUC = Handle<ExactAUCMetric>;
 using GAUC = Handle<GAUCMetric>;
 
-// What GAUC takes as y_true, of labels and users of one shape, without its last dimension if that
-// is 1: float64 [..., 2]. ValueError if the shapes differ.
+// Combines labels and users of the same shape to the y_true of GAUC: float64 [..., 2]. A last
+// dimension of length 1 is dropped first. Throws ValueError if the shapes differ.
 Tensor labels_of_users(const Tensor& labels, const Tensor& users);
 }  // namespace metrics
 

@@ -27,7 +27,7 @@ Tensor OperatingPointMetric::compute(std::span<const double> state) const {
   double best = 0;
   for (size_t i = 0; i < c.tp.size(); ++i) {
     const Rates at = rates(c.tp[i], c.fp[i], c.tn[i], c.fn[i]);
-    // In float32, in which 3 / 5 is at least 0.6.
+    // The comparison is in float32, where 3 / 5 is at least 0.6.
     if (static_cast<float>(at.constrained) >= value_) best = std::max(best, at.dependent);
   }
   return Tensor::scalar(best);

@@ -1,19 +1,19 @@
-// The best of one rate where another is at least a given value: a model's operating point.
+// Metrics at an operating point: the best value of one rate subject to a minimum of another rate.
 #pragma once
 
 #include <keel/layers/metrics/confusion/confusion.h>
 
 namespace keel {
 
-// Base of the four. Rates are known at num_thresholds thresholds in [0, 1] (0.5 if it is one); the
-// result is the greatest dependent rate among those where the constrained rate is at least
-// `value`, 0 if it is so nowhere.
+// Base class of the four metrics. Rates are computed at num_thresholds thresholds in [0, 1], or at
+// 0.5 if num_thresholds is 1. The result is the greatest dependent rate among the thresholds at
+// which the constrained rate is at least `value`, or 0 if there is no such threshold.
 class OperatingPointMetric : public ConfusionMetric {
  public:
   Direction direction() const override { return Direction::kUp; }
 
  protected:
-  // ValueError unless num_thresholds > 0 and 0 <= value <= 1; `what` names the value.
+  // Throws ValueError unless num_thresholds > 0 and 0 <= value <= 1. `what` names the value.
   template <class Options>
   OperatingPointMetric(const char* class_name, const Options& options, const char* what,
                        double value)
@@ -22,10 +22,11 @@ class OperatingPointMetric : public ConfusionMetric {
                         {.class_id = options.class_id}),
         value_(static_cast<float>(value)) {}
 
+  // The two rates at one threshold.
   struct Rates {
     double constrained = 0, dependent = 0;
   };
-  // At one threshold.
+  // Computes the rates at one threshold from its confusion counts.
   virtual Rates rates(double tp, double fp, double tn, double fn) const = 0;
 
  private:
@@ -36,6 +37,7 @@ class OperatingPointMetric : public ConfusionMetric {
   const float value_;
 };
 
+// The options of SensitivityAtSpecificityMetric.
 struct SensitivityAtSpecificityMetricOptions {
   std::string name = "sensitivity_at_specificity";
   DType dtype = DType::kFloat32;
@@ -51,7 +53,8 @@ struct SensitivityAtSpecificityMetricOptions {
   }
 };
 
-// Sensitivity, tp / (tp + fn), where specificity, tn / (tn + fp), is at least as given.
+// The greatest sensitivity, tp / (tp + fn), where specificity, tn / (tn + fp), is at least the
+// given value.
 class SensitivityAtSpecificityMetric final : public OperatingPointMetric {
  public:
   static constexpr char kClassName[] = "SensitivityAtSpecificity";
@@ -66,6 +69,7 @@ class SensitivityAtSpecificityMetric final : public OperatingPointMetric {
   const Options options_;
 };
 
+// The options of SpecificityAtSensitivityMetric.
 struct SpecificityAtSensitivityMetricOptions {
   std::string name = "specificity_at_sensitivity";
   DType dtype = DType::kFloat32;
@@ -81,6 +85,7 @@ struct SpecificityAtSensitivityMetricOptions {
   }
 };
 
+// The greatest specificity where sensitivity is at least the given value.
 class SpecificityAtSensitivityMetric final : public OperatingPointMetric {
  public:
   static constexpr char kClassName[] = "SpecificityAtSensitivity";
@@ -95,6 +100,7 @@ class SpecificityAtSensitivityMetric final : public OperatingPointMetric {
   const Options options_;
 };
 
+// The options of PrecisionAtRecallMetric.
 struct PrecisionAtRecallMetricOptions {
   std::string name = "precision_at_recall";
   DType dtype = DType::kFloat32;
@@ -110,7 +116,8 @@ struct PrecisionAtRecallMetricOptions {
   }
 };
 
-// Precision, tp / (tp + fp), where recall, tp / (tp + fn), is at least as given.
+// The greatest precision, tp / (tp + fp), where recall, tp / (tp + fn), is at least the given
+// value.
 class PrecisionAtRecallMetric final : public OperatingPointMetric {
  public:
   static constexpr char kClassName[] = "PrecisionAtRecall";
@@ -125,6 +132,7 @@ class PrecisionAtRecallMetric final : public OperatingPointMetric {
   const Options options_;
 };
 
+// The options of RecallAtPrecisionMetric.
 struct RecallAtPrecisionMetricOptions {
   std::string name = "recall_at_precision";
   DType dtype = DType::kFloat32;
@@ -140,6 +148,7 @@ struct RecallAtPrecisionMetricOptions {
   }
 };
 
+// The greatest recall where precision is at least the given value.
 class RecallAtPrecisionMetric final : public OperatingPointMetric {
  public:
   static constexpr char kClassName[] = "RecallAtPrecision";
@@ -155,6 +164,7 @@ class RecallAtPrecisionMetric final : public OperatingPointMetric {
 };
 
 namespace metrics {
+// Handles to the metrics, under Keras's names.
 using SensitivityAtSpecificity = Handle<SensitivityAtSpecificityMetric>;
 using SpecificityAtSensitivity = Handle<SpecificityAtSensitivityMetric>;
 using PrecisionAtRecall = Handle<PrecisionAtRecallMetric>;

@@ -25,8 +25,8 @@ ScoredExamples& ReplicaExamples::mine(const std::string& caller) {
   const ReplicaContext* context = current_replica_context();
   if (context == nullptr) return of_replicas_[0];
   if (context->local_replicas != std::ssize(of_replicas_)) {
-    throw RuntimeError(caller, ": made for ", of_replicas_.size(),
-                       " replicas, used under a strategy with ", context->local_replicas);
+    throw RuntimeError(caller, ": the metric was created for ", of_replicas_.size(),
+                       " replicas but is used in a strategy with ", context->local_replicas);
   }
   return of_replicas_[context->local_replica];
 }

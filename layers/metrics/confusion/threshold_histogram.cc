@@ -58,12 +58,14 @@ ThresholdHistogram ThresholdHistogram::around_unit_interval(const std::vector<do
 
 int64_t ThresholdHistogram::thresholds_below(float prediction) const {
   if (!even_) return std::ranges::lower_bound(sorted_, prediction) - sorted_.begin();
-  // In float32, as Keras: which bucket a prediction at a threshold falls into depends on it.
+  // The computation is in float32, like in Keras: it decides the bucket of a prediction that equals
+  // a threshold.
   const float p = std::clamp(prediction, 0.0f, 1.0f);
   const auto below = static_cast<int64_t>(std::ceil(p * static_cast<float>(thresholds() - 1)));
   return ends_outside_ ? std::max<int64_t>(below, 1) : below;
 }
 
+// The first half of the state holds the positive labels, and the second half the negative ones.
 void ThresholdHistogram::add(std::span<double> state, float prediction, bool positive,
                              double weight) const {
   state[thresholds_below(prediction) + (positive ? 0 : thresholds() + 1)] += weight;

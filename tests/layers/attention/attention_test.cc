@@ -24,7 +24,7 @@ Tensor masked(const Tensor& x, const std::vector<bool>& mask) {
   return x.with_mask(Tensor::from<bool>(mask, {1, x.dim(1)}));
 }
 
-// All values weigh the same for a query of zeros.
+// A query of zeros gives all values the same weight.
 Tensor query() { return rows({0, 0}, 2); }
 Tensor value() { return rows({1, 3, 8}, 3); }
 

@@ -12,8 +12,8 @@ using layers::MultiHeadAttention;
 
 Tensor random(const Shape& shape) { return Initializer("glorot_uniform")(shape); }
 
-// A head of keys and values for each query head is plain attention; and so are groups whose kernels
-// are repeated.
+// With one key and value head per query head, the layer equals MultiHeadAttention. The same is true
+// for groups if their kernels are repeated.
 TEST(GroupedQueryAttentionTest, IsAttentionWithRepeatedKeysAndValues) {
   const GroupedQueryAttention grouped(
       {.head_dim = 3, .num_query_heads = 4, .num_key_value_heads = 2});

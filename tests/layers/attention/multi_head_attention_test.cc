@@ -33,14 +33,14 @@ Tensor run(const MultiHeadAttention& layer, const Tensors& inputs,
   return layer(inputs, options).tensor();
 }
 
-// The scores [batch, heads, tq, tv] of a call.
+// Returns the scores [batch, heads, tq, tv] of a call.
 Tensor scores(const MultiHeadAttention& layer, const Tensors& inputs,
               MultiHeadAttentionCallOptions options = {}) {
   options.return_attention_scores = true;
   return layer(inputs, options)[1].tensor();
 }
 
-// One head after the other, by matrices.
+// Computes the expected output head by head with matrices.
 TEST(MultiHeadAttentionTest, IsTheSumOfItsHeads) {
   const MultiHeadAttention layer({.num_heads = 3, .key_dim = 2, .value_dim = 4});
   const Tensor query = random({1, 2, 5}), value = random({1, 6, 7}), key = random({1, 6, 3});
@@ -109,7 +109,7 @@ TEST(MultiHeadAttentionTest, MasksHideStepsOfKeysFromQueries) {
   EXPECT_EQ(visible(scores(layer, Tensors::list({query, value, hidden}))), "110110110110");
 }
 
-// A query that is hidden sees nothing: its weights are even.
+// A masked query attends to nothing, so its weights are uniform.
 TEST(MultiHeadAttentionTest, TheQuerysMaskIsTheOutputs) {
   const MultiHeadAttention layer({.num_heads = 1, .key_dim = 2});
   const Tensor query = masked(random({1, 2, 3}), {false, true}), value = random({1, 4, 3});
@@ -130,7 +130,7 @@ TEST(MultiHeadAttentionTest, DropsWeightsInTrainingOnlyAndGivesThemUndropped) {
   EXPECT_EQ(quiet[1].tensor().to_vector<float>(), loud[1].tensor().to_vector<float>());
 }
 
-// Attention over one axis of two treats the other like the batch.
+// With one attention axis of two, the other is a batch axis.
 TEST(MultiHeadAttentionTest, AttendsOverTheAxesGiven) {
   const Tensor x = random({2, 3, 4, 5});
   const MultiHeadAttention last({.num_heads = 2, .key_dim = 3, .attention_axes = 2});
@@ -202,7 +202,7 @@ TEST(MultiHeadAttentionTest, RefusesInputsThatDoNotFit) {
   EXPECT_THROW(first(Tensors::list({x, x})), ValueError);
 }
 
-// Attends from a sequence to itself, backwards in time.
+// Causal attention from a sequence to itself.
 class SelfAttention final : public TensorLayer {
  public:
   SelfAttention() : TensorLayer("SelfAttention") {}

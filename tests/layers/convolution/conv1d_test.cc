@@ -16,7 +16,7 @@ Tensor sequence(const Floats& values) {
   return Tensor::from(values, {1, static_cast<int64_t>(values.size()), 1});
 }
 
-// A filter of ones: sums of windows.
+// A filter of ones computes sums of windows.
 Floats sums(Conv1DOptions options, const Floats& x) {
   options.filters = 1;
   options.kernel_initializer = "ones";

@@ -11,7 +11,7 @@ namespace keel::depthwise_conv1d_test {
 
 using layers::DepthwiseConv1D;
 
-// Grouped convolution with a group for each channel is the same function.
+// A grouped convolution with one group per channel is the same function.
 TEST(DepthwiseConv1DTest, IsAConvolutionWithAGroupForEachChannel) {
   const Tensor x = Initializer("glorot_uniform")({2, 6, 3});
   const DepthwiseConv1D depthwise({.kernel_size = 2, .strides = 2, .depth_multiplier = 2});

@@ -1,4 +1,4 @@
-// Embedding.quantize: tables in int8.
+// Embedding::quantize(): int8 tables.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST(QuantizedEmbeddingTest, GivesCodesByScales) {
   layer->quantize("int8");
   const Tensor after = layer(ids());
   EXPECT_EQ(after.shape(), Shape({2, 2, 4}));
-  const std::vector<int> codes = {96, -110, -68, 127};  // of Keras, for row 4
+  const std::vector<int> codes = {96, -110, -68, 127};  // computed by Keras for row 4
   for (int i = 0; i < 4; ++i) {
     EXPECT_NEAR(after.data<float>()[i], static_cast<float>(codes[i]) / 274.25357F, 1e-6);
   }

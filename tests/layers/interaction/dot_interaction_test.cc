@@ -48,7 +48,7 @@ TEST(DotInteractionTest, BothFormsHaveOneGradient) {
     const Tensor y = DotInteraction({.skip_gather = skip_gather})(x);
     return tape.input_gradient(ops::sum(y), {x})[0].dense().to_vector<float>();
   };
-  // Each feature gets the sum of the others.
+  // The gradient of a feature is the sum of the other features.
   EXPECT_EQ(gradient(false), (Values{8, 10, 6, 8, 4, 6}));
   EXPECT_EQ(gradient(true), gradient(false));
 }

@@ -13,7 +13,7 @@ LayerHandle<Layer> read(const char* class_name, const char* config) {
       Config::dict({{"class_name", class_name}, {"config", parse_json(config)}}));
 }
 
-// As Keras 3.16 writes a layer.
+// A layer as Keras 3.16 writes it.
 TEST(KerasKeysTest, ConfigsOfKeras3AreRead) {
   const auto layer = read("Dense", R"({
       "name": "head", "trainable": true,
@@ -31,7 +31,7 @@ TEST(KerasKeysTest, ConfigsOfKeras3AreRead) {
   EXPECT_EQ(layer(Tensor::zeros({1, 2})).shape(), Shape({1, 3}));
 }
 
-// As Keras 2.4 writes one.
+// A layer as Keras 2.4 writes it.
 TEST(KerasKeysTest, ConfigsOfKeras2AreRead) {
   const auto layer = read("BatchNormalization", R"({
       "name": "bn", "trainable": true, "dtype": "float32", "batch_input_shape": [null, 4],
@@ -45,7 +45,7 @@ TEST(KerasKeysTest, ConfigsOfKeras2AreRead) {
   EXPECT_EQ(layer(Tensor::zeros({1, 4})).shape(), Shape({1, 4}));
 }
 
-// As Keras 3.15 writes lookups: "salt" and "oov_method" are new in 3.14.
+// Lookup layers as Keras 3.15 writes them. "salt" and "oov_method" are new in 3.14.
 TEST(KerasKeysTest, LookupsOfKeras314AreReadAndWrittenForThoseBefore) {
   const auto read_lookup = [](const char* class_name, const char* special) {
     return read(class_name,
@@ -72,7 +72,7 @@ TEST(KerasKeysTest, LookupsOfKeras314AreReadAndWrittenForThoseBefore) {
   }
 }
 
-// Keys and values that Keras 3 has dropped or calls otherwise, as Keras 1 and 2 wrote them.
+// Keys and values of Keras 1 and 2 that Keras 3 has dropped or renamed.
 TEST(KerasKeysTest, OldKeysWithTheirDefaultsAndOldNamesAreRead) {
   const char* const kBias = R"("use_bias": true, "bias_regularizer": null, "bias_constraint": null,
       "activity_regularizer": null, "activation": "linear", "data_format": "channels_last")";
@@ -104,7 +104,7 @@ TEST(KerasKeysTest, OldKeysWithTheirDefaultsAndOldNamesAreRead) {
   EXPECT_EQ(dynamic_cast<const InputLayer&>(*input).spec().dtype, DType::kInt32);
 }
 
-// A key that asks for nothing, known or not, is no reason to refuse a layer.
+// A null value has no effect, so it is accepted even for an unknown key.
 TEST(KerasKeysTest, NullsAreNeverRefused) {
   const auto layer = read("Dense", R"({"name": "d", "units": 2, "use_bias": null, "dtype": null,
       "activation": null, "kernel_regularizer": null, "of_a_later_version": null})");

@@ -15,7 +15,7 @@ TEST(HingeLossTest, LabelsOfZeroAndOneAreSigns) {
   const Tensor p = Tensor::from<float>({-2, .5f, -1}, {1, 3});
   const Tensor bits = Tensor::from<int32_t>({0, 1, 1}, {1, 3});
   EXPECT_FLOAT_EQ(losses::hinge(bits, p).item<float>(), 2.5f / 3);
-  // One other label, and all are taken as they are.
+  // One label with another value disables the conversion of all labels.
   const Tensor others = Tensor::from<float>({0, 1, 2}, {1, 3});
   EXPECT_FLOAT_EQ(losses::hinge(others, p).item<float>(), 4.5f / 3);
 }

@@ -13,7 +13,7 @@ LossHandle list_mle(double temperature = 1) {
   return losses::ListMLELoss({.temperature = temperature, .reduction = "none"});
 }
 
-// Of scores in the right order: minus the log of the probability of each draw.
+// For scores in the correct order: minus the sum of the log probabilities of the draws.
 double by_hand(const std::vector<double>& scores) {
   double out = 0;
   for (size_t i = 0; i < scores.size(); ++i) {

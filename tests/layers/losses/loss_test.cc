@@ -10,13 +10,13 @@
 
 namespace keel::loss_test {
 
-// Labels and predictions that every loss takes, away from kinks.
+// Labels and predictions that every loss accepts, at points where all losses are differentiable.
 Tensor labels_for(const std::string& class_name) {
   for (const char* of_class_numbers :
        {"CategoricalGeneralizedCrossEntropy", "Circle", "SparseCategoricalCrossentropy"}) {
     if (class_name == of_class_numbers) return Tensor::from<int32_t>({2, 0}, {2});
   }
-  // Parts of labels near 0 are too large for differences.
+  // The quotient by labels near 0 is too large for finite differences.
   if (class_name == "MeanAbsolutePercentageError") return Tensor::full<double>({2, 3}, 1);
   return Tensor::from<double>({0, 0, 1, 1, 0, 0}, {2, 3});
 }
@@ -144,7 +144,7 @@ TEST(LossTest, ALabelWithoutTheColumnOfThePredictionsGetsIt) {
   const Tensor y_pred = Tensor::from<float>({0.5f, 1, 2}, {3, 1});
   const Tensor losses = losses::mean_squared_error(y_true, y_pred);
   EXPECT_EQ(losses.to_vector<float>(), (std::vector<float>{0.25f, 1, 1}));
-  // Predictions without it count as one column too, not as one sample.
+  // Predictions without the column also count as one column, not as one sample.
   EXPECT_EQ(losses::mean_squared_error(y_true, y_pred.reshaped({3})).shape(), Shape({3}));
 }
 
@@ -166,7 +166,7 @@ TEST(LossTest, NoRowsHaveNoLossAndNoGradient) {
   }
 }
 
-// ---- Reductions, weights and masks: squared errors 1, 4, 9, 16 of steps of two rows.
+// ---- Reductions, weights and masks: two rows of two steps, with squared errors 1, 4, 9 and 16.
 
 Tensor zeros() { return Tensor::zeros({2, 2, 1}); }
 Tensor steps() { return Tensor::from<float>({1, 2, 3, 4}, {2, 2, 1}); }
@@ -220,7 +220,7 @@ TEST(LossTest, AMaskOfThePredictionsLeavesLossesOut) {
 
 TEST(LossTest, MaskedTotalsMayBeOfAllReplicas) {
   const Tensor mask = Tensor::from<bool>({true, false, true, false}, {2, 2});
-  // The other replica has four losses more, all of which count.
+  // The other replica has four more losses, none of which is masked.
   const auto sum = [](const Tensor& totals) { return totals + Tensor::full<float>({2}, 4); };
   const Tensor losses = squares("mean")->weighted(zeros(), steps().with_mask(mask), {}, sum);
   EXPECT_FLOAT_EQ(ops::sum(losses).item<float>(), 10 * 8.0f / 6);

@@ -17,7 +17,7 @@ TEST(OverlapLossTest, DiceIsOneLessTwiceTheSharedPart) {
 TEST(OverlapLossTest, TverskyWeighsWhatIsExtraAndMissing) {
   EXPECT_NEAR(losses::tversky(labels(), predictions()).item<double>(), 1 - 4.0 / 6, 1e-7);
   EXPECT_NEAR(losses::tversky(labels(), predictions(), 1, 3).item<double>(), 1 - 2.0 / 6, 1e-7);
-  // A miss only.
+  // Only a false negative is added.
   const Tensor none = Tensor::from<double>({1, 0, 0, 0, 1, 0}, {2, 3});
   EXPECT_NEAR(losses::tversky(labels(), none, 1, 3).item<double>(), 1 - 2.0 / 5, 1e-7);
 }
@@ -29,7 +29,7 @@ TEST(OverlapLossTest, WholeBatchesAreOneLoss) {
   }
   const losses::Dice by_row({.axis = std::vector<int>{1}});
   EXPECT_NEAR(by_row->call(labels(), predictions()).item<double>(), .25, 1e-7);
-  // Weights then count the whole for each row.
+  // With weights, the loss of the whole batch counts once per row.
   EXPECT_NEAR(losses::Dice({})
                   ->call(labels(), predictions(), Tensor::from<double>({1, 0}, {2}))
                   .item<double>(),

@@ -19,7 +19,7 @@ constexpr int kItems = 5;
 
 Tensor lists(const Numbers& values) { return Tensor::from(values, {2, kItems}); }
 
-// The loss of each item, pair by pair; `d` is the difference of scores.
+// Computes the loss of each item pair by pair. `d` is the score difference.
 Numbers by_hand(const std::function<double(double d)>& loss, const std::vector<bool>& valid) {
   Numbers out(kLabels.size());
   for (int i = 0; i < 2 * kItems; ++i) {

@@ -29,7 +29,7 @@ TEST(SimilarityLossTest, AZeroVectorIsLikeNothing) {
   for (const float g : gradient.data<float>()) EXPECT_TRUE(std::isfinite(g));
 }
 
-// Angles on the unit circle.
+// Points on the unit circle at the given angles.
 Tensor directions(const std::vector<double>& angles) {
   std::vector<double> out;
   for (const double a : angles) {

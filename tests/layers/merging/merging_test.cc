@@ -69,7 +69,7 @@ TEST(MergingTest, SubtractTakesTwoTensors) {
   EXPECT_THROW(subtract(Tensors::list({t, t, t})), ValueError);
 }
 
-// Two sequences of two steps; step 1 of the first and step 0 of the second do not count.
+// Two sequences of two steps. The masks exclude step 1 of the first and step 0 of the second.
 Tensors masked_pair() {
   const Tensor x = Tensor::from<float>({2, 3, 4, 5}, {1, 2, 2});
   const Tensor y = Tensor::from<float>({7, 7, 9, 1}, {1, 2, 2});

@@ -33,16 +33,16 @@ TEST(AccuracyMetricTest, TopKCountsWhatIsGreater) {
     metric->update_state(Tensor::from<int32_t>({first, second}, {2, 1}), p);
     return metric->result();
   };
-  EXPECT_EQ(result(1, 1, 1), 1);  // equals share a place
+  EXPECT_EQ(result(1, 1, 1), 1);  // equal predictions share a rank
   EXPECT_EQ(result(2, 2, 2), .5);
   EXPECT_EQ(result(3, 2, 2), 1);
-  EXPECT_EQ(result(9, 0, 7), .5);  // no class
+  EXPECT_EQ(result(9, 0, 7), .5);  // 7 is not a class
   const metrics::TopKCategoricalAccuracy metric({.k = 2});
   metric->update_state(Tensor::from<float>({0, 0, 1, 0, 0, 0, 0, 1}, {2, 4}), p);
   EXPECT_EQ(metric->result(), .5);
 }
 
-// Logits are cut at 0.
+// For logits the decision threshold is 0.
 TEST(AccuracyMetricTest, TheThresholdOfLogitsIsZero) {
   const metrics::BinaryAccuracy metric({.threshold = 0});
   metric->update_state(Tensor::from<float>({1, 0, 1, 0}, {4, 1}),

@@ -4,7 +4,8 @@
 
 namespace keel::f_score_test {
 
-// Of classes 0 and 1: one hit each; of class 2 a miss and of class 0 a false alarm.
+// Classes 0 and 1 have one true positive each, class 2 has a false negative, and class 0 a false
+// positive.
 void update(const MetricHandle& metric) {
   metric->update_state(Tensor::from<float>({1, 0, 0, 0, 1, 0, 0, 0, 1}, {3, 3}),
                        Tensor::from<float>({.8f, .1f, .1f, .2f, .7f, .1f, .5f, .2f, .3f}, {3, 3}));

@@ -15,7 +15,7 @@ using distribute::TPUStrategy;
 
 MetricHandle read(const char* json) { return metrics::deserialize(parse_json(json)); }
 
-// By class, with a function for the one that needs it.
+// Creates a metric by class name. MeanMetricWrapper needs a function.
 MetricHandle made(const std::string& class_name) {
   if (class_name != "MeanMetricWrapper") return metrics::get(class_name);
   return metrics::MeanMetricWrapper({.fn = "huber"});
@@ -23,7 +23,7 @@ MetricHandle made(const std::string& class_name) {
 
 bool takes_class_numbers(const std::string& class_name) { return class_name.starts_with("Sparse"); }
 
-// Rows of three probabilities and their labels.
+// Four rows of probabilities of three classes.
 Tensor predictions() {
   return Tensor::from<float>({.1f, .7f, .2f, .5f, .3f, .2f, .25f, .15f, .6f, .2f, .45f, .35f},
                              {4, 3});
@@ -120,7 +120,7 @@ TEST(MetricTest, ReplicasGatherForThemselvesAndTheResultIsOfAll) {
     whole->update_state(y, p);
     strategy.run(
         [&](int r) {
-          // The last two have no rows and two of them.
+          // The last two replicas have zero rows and two rows.
           const int64_t begin = std::min(r, 2), end = r < 2 ? r + 1 : r == 2 ? 2 : 4;
           metric->update_state(rows(y, begin, end), rows(p, begin, end));
           EXPECT_THROW(metric->result(), RuntimeError);

@@ -4,7 +4,7 @@
 
 namespace keel::r2_score_test {
 
-// Columns of scores 1 - 2 / 8 and 1 - 2 / 2.
+// Two columns with the scores 1 - 2 / 8 and 1 - 2 / 2.
 Tensor labels() { return Tensor::from<float>({0, 0, 2, 1, 4, 2}, {3, 2}); }
 Tensor predictions() { return Tensor::from<float>({1, 0, 1, 2, 4, 1}, {3, 2}); }
 
@@ -20,8 +20,8 @@ TEST(R2ScoreTest, IsThePartOfTheVarianceThatIsExplained) {
   EXPECT_NEAR(result({.class_aggregation = "variance_weighted_average"}).item<double>(), .6, 1e-12);
 }
 
-// 1 - (1 - .375) (n - 1) / (n - 1 - 1), where n = 6 elements as in Keras 3.15.1; its development
-// branch counts the 3 rows.
+// The adjusted score is 1 - (1 - .375) (n - 1) / (n - 1 - 1) with n = 6 elements, as in Keras
+// 3.15.1. The development branch of Keras counts the 3 rows instead.
 TEST(R2ScoreTest, IsAdjustedForRegressorsWhereThereAreSamples) {
   EXPECT_NEAR(result({.num_regressors = 1}).item<double>(), 1 - .625 * 5 / 4, 1e-12);
   EXPECT_NEAR(result({.num_regressors = 5}).item<double>(), .375, 1e-12);

@@ -19,7 +19,7 @@ double result(const MetricHandle& metric, const Tensor& y, const Tensor& p,
   return metric->result();
 }
 
-// Relevance in the order of the ranks: 1 0 0 0; 0 1 1 1 with the first at rank 2; none; 1 0 0 1.
+// Relevance in ranked order: 1 0 0 0; 0 1 1 1 (the first relevant item has rank 2); none; 1 0 0 1.
 Tensor labels() {
   return Tensor::from<float>({0, 0, 1, 0, 0, 1, 1, 1, 0, 0, 0, 0, 1, 0, 2, 0}, {4, 4});
 }
@@ -45,9 +45,10 @@ TEST(RankingTest, ValuesOfListsAreAveraged) {
               (1 + dcg2 / ideal2 + 0 + dcg4 / ideal4) / 4, 1e-9);
 }
 
-// keras_rs: DCG is the sum of gain_fn(label) rank_discount_fn(rank). With gain = label and
-// discount = 1 / rank the lists of labels 1 0 0 0, 0 1 1 1, none and 1 0 0 2 have the sums 1,
-// 1 / 2 + 1 / 3 + 1 / 4, 0 and 1 + 2 / 4; ideally they have 1, 1 + 1 / 2 + 1 / 3, 0 and 2 + 1 / 2.
+// In keras_rs, DCG is the sum of gain_fn(label) rank_discount_fn(rank). With gain = label and
+// discount = 1 / rank, the lists of labels 1 0 0 0, 0 1 1 1, none and 1 0 0 2 have the sums 1, 1 /
+// 2 + 1 / 3 + 1 / 4, 0 and 1 + 2 / 4. The sums of the ideal orders are 1, 1 + 1 / 2 + 1 / 3, 0 and
+// 2 + 1 / 2.
 TEST(RankingTest, GainsAndDiscountsMayBeFunctions) {
   const NamedFunction linear("linear", [](double label) { return label; });
   const NamedFunction harmonic("harmonic", [](double rank) { return 1 / rank; });
@@ -85,7 +86,7 @@ TEST(RankingTest, OnlyTheFirstKCount) {
 
 TEST(RankingTest, WeightsOfListsWeighThem) {
   const Tensor weight = Tensor::from<float>({1, .5f, 2, 1}, {4});
-  // The list without relevant items weighs the mean of the others.
+  // The list without relevant items has the mean weight of the others.
   const double mean = 2.5 / 3;
   EXPECT_NEAR(result(metrics::MeanReciprocalRank({}), labels(), scores(), weight),
               (1 + .5 * .5 + 1) / (2.5 + mean), 1e-9);
@@ -98,7 +99,7 @@ TEST(RankingTest, WeightsOfItemsMakeThoseOfTheirLists) {
   const Tensor y = Tensor::from<float>({1, 0, 1, 0}, {1, 4});
   const Tensor p = Tensor::from<float>({.9f, .2f, .1f, .3f}, {1, 4});
   const Tensor weight = Tensor::from<float>({2, 1, 3, 0}, {1, 4});
-  // The last item is left out: ranks are 1, 2 and 3.
+  // The last item is excluded, so the ranks are 1, 2 and 3.
   EXPECT_NEAR(result(metrics::MeanAveragePrecision({}), y, p, weight), (2 + 3 * 2. / 3) / 5, 1e-9);
   EXPECT_NEAR(result(metrics::PrecisionAtK({}), y, p, weight), 2. / 3, 1e-9);
   EXPECT_NEAR(result(metrics::DCG({}), y, p, weight), (2 + 3 / std::log2(4)) / 2.5, 1e-9);
@@ -142,7 +143,7 @@ TEST(RankingTest, TiesKeepTheirOrderOnRequest) {
 }
 
 TEST(RankingTest, TiesAreShuffledBySeedAndListAlike) {
-  // The only relevant item is at each rank equally often.
+  // The only relevant item has each rank equally often.
   constexpr int64_t kLists = 4000;
   Tensor y = Tensor::zeros({kLists, 4});
   for (int64_t i = 0; i < kLists; ++i) y.mutable_data<float>()[4 * i] = 1;
@@ -150,10 +151,10 @@ TEST(RankingTest, TiesAreShuffledBySeedAndListAlike) {
   const metrics::MeanReciprocalRank metric({.seed = 7});
   const double first = result(metric, y, p);
   EXPECT_NEAR(first, (1 + 1. / 2 + 1. / 3 + 1. / 4) / 4, .015);
-  EXPECT_EQ(result(metric, y, p), first);  // from reset to reset
+  EXPECT_EQ(result(metric, y, p), first);  // a reset restarts the sequence
   EXPECT_EQ(result(metrics::MeanReciprocalRank({.seed = 7}), y, p), first);
   EXPECT_NE(result(metrics::MeanReciprocalRank({.seed = 8}), y, p), first);
-  // The lists may come in any batches.
+  // The result does not depend on how lists are batched.
   metric->reset_state();
   for (int part = 0; part < 2; ++part) {
     metric->update_state(

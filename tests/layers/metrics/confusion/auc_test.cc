@@ -4,7 +4,7 @@
 
 namespace keel::auc_test {
 
-// The chance that a positive lies above a negative, ties counting half.
+// The probability that a positive example has a greater score than a negative one. Ties count half.
 double pairwise_auc(const std::vector<float>& label, const std::vector<float>& score) {
   double above = 0, pairs = 0;
   for (size_t i = 0; i < label.size(); ++i) {
@@ -28,7 +28,7 @@ TEST(AUCTest, IsExactForScoresAtTheThresholds) {
   EXPECT_NEAR(auc->result(), pairwise_auc(label, score), 1e-12);
 }
 
-// Two columns, of areas 1 and 3 / 4.
+// Two columns with areas 1 and 3 / 4.
 Tensor labels() { return Tensor::from<float>({1, 1, 0, 0, 0, 1, 0, 0}, {4, 2}); }
 Tensor scores() { return Tensor::from<float>({.9f, .6f, .1f, .8f, .2f, .9f, .3f, .1f}, {4, 2}); }
 

@@ -6,7 +6,7 @@
 
 namespace keel::confusion_test {
 
-// Scores .1 .4 .35 .8 of labels 0 0 1 1.
+// Scores .1 .4 .35 .8 with labels 0 0 1 1.
 void update(const MetricHandle& metric) {
   metric->update_state(Tensor::from<int32_t>({0, 0, 1, 1}, {4}),
                        Tensor::from<float>({.1f, .4f, .35f, .8f}, {4, 1}));
@@ -45,7 +45,7 @@ TEST(ConfusionMetricTest, CountsArePerThreshold) {
 TEST(ConfusionMetricTest, WhatIsAtAThresholdIsNotAboveIt) {
   const Tensor y = Tensor::from<float>({1, 1, 1}, {3});
   const Tensor p = Tensor::from<float>({0, .5f, 1}, {3});
-  // Evenly spaced, and not.
+  // Evenly spaced thresholds and others.
   for (const std::vector<double>& thresholds :
        {std::vector<double>{0, .5, 1}, std::vector<double>{0, .5, 1, 1}}) {
     const metrics::TruePositives metric({.thresholds = ScalarOrList(thresholds)});
@@ -65,7 +65,7 @@ TEST(ConfusionMetricTest, TopKAndClassSelectColumns) {
     metric->update_state(y, p);
     return metric->result();
   };
-  EXPECT_EQ(precision({.top_k = 1}), .5);  // of equals the first
+  EXPECT_EQ(precision({.top_k = 1}), .5);  // the first of equal predictions is taken
   EXPECT_EQ(precision({.top_k = 2}), .5);
   EXPECT_EQ(precision({.top_k = 3}), .5);
   EXPECT_EQ(precision({.thresholds = .5, .top_k = 1}), 0);
@@ -85,7 +85,7 @@ TEST(ConfusionMetricTest, OperatingPointsTakeTheBestThatIsAllowed) {
   EXPECT_EQ(result(metrics::PrecisionAtRecall({.recall = .5})), 1);
   EXPECT_EQ(result(metrics::RecallAtPrecision({.precision = .9})), .5);
   EXPECT_EQ(result(metrics::RecallAtPrecision({.precision = .9, .num_thresholds = 1})), .5);
-  // Everything positive is labelled so for no threshold.
+  // There is no positive label, so precision is 0 at all thresholds.
   const metrics::RecallAtPrecision none({.precision = .9});
   none->update_state(Tensor::from<int32_t>({0}, {1}), Tensor::from<float>({.5f}, {1}));
   EXPECT_EQ(none->result(), 0);

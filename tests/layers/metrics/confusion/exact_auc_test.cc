@@ -17,7 +17,7 @@ struct Sample {
   float score = 0, weight = 1;
 };
 
-// Pair by pair; 0 if there is none.
+// Computes the area pair by pair; 0 if there is no pair.
 double area_by_hand(const std::vector<Sample>& samples) {
   double won = 0, pairs = 0;
   for (const Sample& a : samples) {
@@ -31,7 +31,7 @@ double area_by_hand(const std::vector<Sample>& samples) {
   return pairs > 0 ? won / pairs : 0;
 }
 
-// With many ties: scores are tenths.
+// The scores are multiples of 0.1, so there are many ties.
 std::vector<Sample> random_samples(int n) {
   const RandomStream random{.seed = 3};
   std::vector<Sample> out;
@@ -87,7 +87,7 @@ TEST(ExactAUCTest, SeesDifferencesThatAHistogramDoesNot) {
   const metrics::ExactAUC exact({});
   exact->update_state(y, p);
   EXPECT_EQ(exact->result(), 1);
-  // Of any predictions: logits need no sigmoid.
+  // Predictions may be arbitrary numbers: logits need no sigmoid.
   exact->update_state(y, Tensor::from<float>({-50, 50}, {2}));
   EXPECT_EQ(exact->result(), 1);
 }
@@ -168,7 +168,8 @@ TEST(ExactAUCTest, BackupsFindNoSumsInIt) {
 
 TEST(GAUCTest, IsTheMeanAreaOfUsersByImpressions) {
   const metrics::GAUC metric({});
-  // User 5: 2 of 2 pairs in 3 impressions; user 2: 0 of 1 in 2; user 7 has no negative.
+  // User 5: 2 of 2 pairs, 3 impressions; user 2: 0 of 1 pair, 2 impressions; user 7 has no negative
+  // example.
   const Tensor y = Tensor::from<int64_t>({1, 5, 0, 5, 0, 2, 0, 5, 1, 2, 1, 7}, {6, 2});
   const Tensor p = Tensor::from<float>({.9f, .1f, .8f, .2f, .3f, .1f}, {6});
   metric->update_state(y, p);
@@ -197,7 +198,7 @@ TEST(GAUCTest, AgreesWithAllPairsOfEachUser) {
 TEST(GAUCTest, LargeUsersStayApart) {
   const int64_t large = int64_t{1} << 60;
   const metrics::GAUC metric({});
-  // As one user these would have 2 of 4 pairs.
+  // A single user with these examples would have 2 of 4 pairs.
   const Tensor y = Tensor::from<int64_t>({1, large, 0, large, 1, large + 1, 0, large + 1}, {4, 2});
   metric->update_state(y, Tensor::from<float>({.9f, .8f, .2f, .1f}, {4, 1}));
   EXPECT_EQ(metric->result(), 1);
