@@ -53,7 +53,7 @@ TEST(ElementwiseTest, RefusesShapesThatDoNotBroadcast) {
 TEST(ElementwiseTest, RefusesOperandsOfTwoDtypes) {
   const Tensor x = Tensor::zeros({2}), y = Tensor::zeros({2}, DType::kFloat64);
   EXPECT_EQ(message_of<TypeError>([&] { ops::multiply(x, y); }),
-            "multiply: operands need one dtype, received float32 and float64");
+            "multiply: operands must have the same dtype, received float32 and float64");
   EXPECT_THROW(ops::greater(x, y), TypeError);
   EXPECT_THROW(ops::where(Tensor::zeros({2}, DType::kBool), x, y), TypeError);
 }
