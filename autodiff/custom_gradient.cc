@@ -40,9 +40,7 @@ class CustomGradient final : public Op {
 std::vector<Tensor> custom_gradient(const std::vector<Tensor>& inputs,
                                     const std::function<WithBackward()>& forward) {
   if (std::ranges::any_of(inputs, &Tensor::is_symbolic)) {
-    throw RuntimeError(
-        "custom_gradient: the inputs are symbolic; call it on eager tensors, e.g. inside a layer's "
-        "call()");
+    throw RuntimeError("custom_gradient: the inputs are symbolic; call it on eager tensors");
   }
   WithBackward result;
   {

@@ -45,7 +45,7 @@ TEST(MatMulTest, RefusesShapesThatDoNotFit) {
     ops::matmul(Tensor::zeros(a), Tensor::zeros(b));
   };
   EXPECT_EQ(message_of<ValueError>([&] { product({2, 3}, {2, 3}); }),
-            "matmul: (2, 3) and (2, 3) do not fit");
+            "matmul: incompatible shapes (2, 3) and (2, 3)");
   EXPECT_THROW(product({3}, {3, 2}), ValueError);
   EXPECT_THROW(product({2, 3}, {2, 3, 4}), ValueError);
   EXPECT_THROW(product({2, 2, 3}, {3, 3, 4}), ValueError);
@@ -112,9 +112,9 @@ TEST(DenseOpTest, BitsOfGradientsDoNotDependOnTheNumberOfWorkers) {
 TEST(DenseOpTest, RefusesShapesAndDtypesThatDoNotFit) {
   const Tensor x = Tensor::zeros({2, 3}), kernel = Tensor::zeros({3, 4});
   EXPECT_EQ(message_of<ValueError>([&] { ops::dense(x, Tensor::zeros({2, 4})); }),
-            "dense: (2, 3) and kernel (2, 4) do not fit");
+            "dense: input (2, 3) does not match kernel (2, 4)");
   EXPECT_EQ(message_of<ValueError>([&] { ops::dense(x, kernel, Tensor::zeros({3})); }),
-            "dense: kernel (3, 4) and bias (3,) do not fit");
+            "dense: kernel (3, 4) does not match bias (3,)");
   EXPECT_THROW(ops::dense(Tensor::zeros({3}), kernel), ValueError);
   EXPECT_THROW(ops::dense(x, Tensor::zeros({3, 4}, DType::kFloat64)), TypeError);
   EXPECT_THROW(ops::dense(Tensor::zeros({2, 3}, DType::kInt32), kernel), TypeError);
@@ -147,7 +147,7 @@ TEST(EinsumTest, RefusesEquationsAndShapesThatDoNotFit) {
     EXPECT_THROW(ops::einsum(equation, a, a), ValueError) << equation;
   }
   EXPECT_EQ(message_of<ValueError>([&] { ops::einsum("ab,bc->ac", a, a); }),
-            "einsum: (2, 3) and (2, 3) do not fit ab,bc->ac");
+            "einsum: shapes (2, 3) and (2, 3) do not match ab,bc->ac");
 }
 
 TEST(DotInteractionTest, OrdersPairsByTheirGreaterMember) {
@@ -200,7 +200,7 @@ TEST(DotInteractionTest, FeaturesNeedNotBeStacked) {
 TEST(DotInteractionTest, RefusesFeaturesOfDifferentShapes) {
   const Tensor x = Tensor::zeros({2, 3});
   EXPECT_EQ(message_of<ValueError>([&] { ops::dot_interaction({x, Tensor::zeros({2, 4})}); }),
-            "dot_interaction: needs [batch, features, dim], or tensors of one shape [batch, dim], "
+            "dot_interaction: requires [batch, features, dim], or tensors of equal shape [batch, dim], "
             "received (2, 3) and (2, 4)");
   EXPECT_THROW(ops::dot_interaction({x, Tensor::zeros({1, 3})}), ValueError);
   EXPECT_THROW(ops::dot_interaction({x, Tensor::zeros({2, 3}, DType::kFloat64)}), TypeError);
