@@ -5,7 +5,7 @@
 namespace keel::distribute {
 namespace {
 
-// Stands before the text of an error that travels.
+// The type of an exception, sent as a character before its text.
 enum class Kind : char {
   kValue = 'v',
   kType = 't',

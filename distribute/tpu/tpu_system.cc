@@ -24,8 +24,8 @@ void forget_strategies_that_are_gone(Systems& s) {
 
 [[noreturn]] void refuse(const char* caller) {
   throw RuntimeError(caller,
-                     ": the strategy's accelerator already runs an embedding engine; a program has "
-                     "one TPUEmbedding at a time. Destroy the other, or call "
+                     ": the strategy's accelerator already runs an embedding engine, and a program "
+                     "can have one TPUEmbedding at a time; destroy the other one, or call "
                      "initialize_tpu_system, which clears its tables");
 }
 
@@ -54,7 +54,8 @@ void require_no_live_engine(const Strategy& strategy, const char* caller) {
 
 void initialize_tpu_system(const Strategy& strategy) {
   if (current_replica_context() != nullptr) {
-    throw RuntimeError("initialize_tpu_system: called inside a replica");
+    throw RuntimeError(
+        "initialize_tpu_system: called inside a replica; call it from the main program");
   }
   Systems& s = systems();
   const std::lock_guard lock(s.mutex);

@@ -199,9 +199,10 @@ TEST(DotInteractionTest, FeaturesNeedNotBeStacked) {
 
 TEST(DotInteractionTest, RefusesFeaturesOfDifferentShapes) {
   const Tensor x = Tensor::zeros({2, 3});
-  EXPECT_EQ(message_of<ValueError>([&] { ops::dot_interaction({x, Tensor::zeros({2, 4})}); }),
-            "dot_interaction: requires [batch, features, dim], or tensors of equal shape [batch, dim], "
-            "received (2, 3) and (2, 4)");
+  EXPECT_EQ(
+      message_of<ValueError>([&] { ops::dot_interaction({x, Tensor::zeros({2, 4})}); }),
+      "dot_interaction: requires [batch, features, dim], or tensors of equal shape [batch, dim], "
+      "received (2, 3) and (2, 4)");
   EXPECT_THROW(ops::dot_interaction({x, Tensor::zeros({1, 3})}), ValueError);
   EXPECT_THROW(ops::dot_interaction({x, Tensor::zeros({2, 3}, DType::kFloat64)}), TypeError);
   EXPECT_THROW(ops::dot_interaction(std::vector<Tensor>{}), ValueError);
