@@ -137,7 +137,7 @@ int64_t KWayMerge::next(int64_t most, int64_t* ids, float* values) {
         kernels::RowSum<kDim, float> sum(dim_, out);
         while (next_id() == ids[n]) sum.template add<false>(take(), 1.0F);
         sum.store();
-      } else {  // the others have their turn in the next rows
+      } else {  // the other rows of this id follow as separate rows
         std::copy_n(take(), dim_, out);
       }
     }
