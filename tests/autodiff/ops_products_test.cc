@@ -311,7 +311,8 @@ TEST(ProbabilityTest, NormalizesWithoutOverflow) {
   EXPECT_THROW(ops::softmax(x, 2), ValueError);
 }
 
-// What Keras 3.16 printed for keras.ops.sparsemax: its threshold adds up the cumulated sums.
+// The expected values are printed by Keras 3.16 for keras.ops.sparsemax, whose threshold adds up
+// the cumulative sums.
 TEST(ProbabilityTest, SparsemaxIsThatOfKeras) {
   expect_floats(ops::sparsemax(floats(
                     {-1.1622319F, -1.3317904F, -0.45297533F, -2.4856668F, -4.834669F, 3,   .1F,
@@ -320,7 +321,7 @@ TEST(ProbabilityTest, SparsemaxIsThatOfKeras) {
                     {4, 5})),
                 {4, 5}, {0.3718593F, 0.20230079F, 1.081116F, 0, 0, 1, 0, 0, 0, 0,
                          0,          0,           0,         0, 0, 0, 0, 0, 0, 0});
-  // Of x = (.5, .25, -3): k = 2, t = (.5 + .75 - 1) / 2 = .125.
+  // For x = (.5, .25, -3): k = 2, t = (.5 + .75 - 1) / 2 = .125.
   expect_floats(ops::sparsemax(floats({.5, .25, -3, 7, 2, 5}, {2, 3})), {2, 3},
                 {.375, .125, 0, 1, 0, 0});
   expect_floats(ops::sparsemax(floats({.25, 5, 0, 1}, {2, 2}), 0), {2, 2}, {.5, 1, .25, 0});
@@ -335,7 +336,7 @@ TEST(ProbabilityTest, GivesCrossEntropyOfLogitsWithoutOverflow) {
   EXPECT_THROW(ops::sigmoid_cross_entropy(y, row({1})), ValueError);
 }
 
-// ---- Every worker count gives the same bits.
+// ---- The bits do not depend on the number of workers.
 
 class WorkersTest : public testing::Test {
  protected:

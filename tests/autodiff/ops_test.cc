@@ -138,7 +138,7 @@ TEST(ElementwiseTest, CastsAsCppDoes) {
   EXPECT_THROW(ops::cast(row({1}), DType::kString), TypeError);
 }
 
-// ---- Comparisons and choice.
+// ---- Comparisons and selection.
 
 TEST(ComparisonTest, ComparesWithBroadcasting) {
   const Tensor x = row({1, 2, 3}), two = Tensor::scalar(2.0F);
