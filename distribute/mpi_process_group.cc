@@ -34,11 +34,11 @@ constexpr int64_t kMostInPieces = int64_t{4} << 20;
 constexpr int64_t kAlignment = 16;
 constexpr int64_t kKeptBytes = int64_t{64} << 20;  // excess up to which a buffer is not shrunk
 constexpr auto kBusyWait = milliseconds(1);        // afterwards a waiting process sleeps
-constexpr auto kNap = std::chrono::microseconds(50);
+constexpr auto kSleep = std::chrono::microseconds(50);
 // How long to wait for messages that a process sent before it ended, and for the error texts of
 // other processes after a job has failed.
 constexpr auto kGrace = milliseconds(200);
-constexpr auto kLastWords = milliseconds(3000);
+constexpr auto kErrorGrace = milliseconds(3000);
 constexpr double kTimeout = 300;
 constexpr int64_t kMostOpen = 64;  // transfers by which a process may be ahead of others
 constexpr char kFailed = 'F', kEnded = 'E', kWorks = 'W';  // kinds of notices
@@ -123,7 +123,7 @@ class Wait {
     if (bytes_move || Clock::now() - begin_ < kBusyWait) {
       std::this_thread::yield();
     } else {
-      std::this_thread::sleep_for(kNap);
+      std::this_thread::sleep_for(kSleep);
     }
   }
   Clock::time_point begin() const { return begin_; }
@@ -315,7 +315,7 @@ MpiProcessGroup::~MpiProcessGroup() {
       if (!is_known) std::cerr << str("rank ", rank_, ": ", why_, "\n");
       is_known = true;
       if (!failed_at) failed_at = Clock::now();
-      if (all_ended() || Clock::now() - *failed_at > kLastWords) break;
+      if (all_ended() || Clock::now() - *failed_at > kErrorGrace) break;
     }
     if (!failed_) {
       for (Notice& notice : notices_) {

@@ -39,7 +39,7 @@ void check(const InputOptions& options) {
   }
 }
 
-data::Dataset ahead(const data::Dataset& dataset, int64_t batches) {
+data::Dataset prefetched(const data::Dataset& dataset, int64_t batches) {
   return batches > 0 ? dataset.prefetch(batches) : dataset;
 }
 
@@ -194,10 +194,10 @@ DistributedDataset Strategy::experimental_distribute_dataset(const data::Dataset
   check(options);
   const bool alone = num_replicas_in_sync() == 1;
   // Rows are split in the prefetching thread, so that replicas do not wait for the copies.
-  const data::Dataset dealt = dataset.map([alone, placement = placement_](const Tensors& batch) {
+  const data::Dataset shares = dataset.map([alone, placement = placement_](const Tensors& batch) {
     return alone ? batch : Tensors::tuple(split_rows(batch, placement));
   });
-  const data::Dataset source = ahead(dealt, options.experimental_per_replica_buffer_size);
+  const data::Dataset source = prefetched(shares, options.experimental_per_replica_buffer_size);
   return DistributedDataset(
       [source, alone]() -> DistributedDataset::Next {
         std::shared_ptr<data::Iterator> it = source.iterator();
@@ -226,7 +226,7 @@ DistributedDataset Strategy::distribute_datasets_from_function(
                                       .num_replicas_in_sync = num_replicas_in_sync()});
     const int64_t batches = dataset.cardinality();
     steps.push_back(batches < 0 ? batches : (batches + served - 1) / served);
-    sources.push_back(ahead(dataset, options.experimental_per_replica_buffer_size * served));
+    sources.push_back(prefetched(dataset, options.experimental_per_replica_buffer_size * served));
   }
   int64_t cardinality = longest(steps);
   if (placement_.processes() > 1) {

@@ -148,7 +148,7 @@ class DenseGradient final : public Op {
                                  .db = db,
                                  .precision = ops::internal::precision_of_step()});
       } else {
-        in_steps(sizes, x, w, y, dy, dx, dw, db);
+        separate_gradients(sizes, x, w, y, dy, dx, dw, db);
       }
     });
     return out;
@@ -198,8 +198,8 @@ class DenseGradient final : public Op {
 
   // Computes the gradients one after the other in double, which only gradient checks use.
   template <class T>
-  static void in_steps(const Sizes& s, const T* x, const T* w, const T* y, const T* dy, T* dx,
-                       T* dw, T* db) {
+  static void separate_gradients(const Sizes& s, const T* x, const T* w, const T* y, const T* dy,
+                                 T* dx, T* dw, T* db) {
     std::vector<T> dz(dy, dy + s.rows * s.out);
     if (db != nullptr) std::fill_n(db, s.out, T{0});
     for (int64_t i = 0; i < s.rows * s.out; ++i) {
@@ -266,7 +266,7 @@ class Dense final : public Op {
     const Tensor &x = args.inputs[0], &kernel = args.inputs[1];
     const bool has_bias = args.input_specs.size() == 3;
     // The fused gradient has no bfloat16 products.
-    if (!bfloat16_) return all_at_once(args);
+    if (!bfloat16_) return fused_gradients(args);
     Tensor dz = args.output_gradients[0].dense();
     std::vector<Gradient> out(args.input_specs.size());
     if (relu_) {
@@ -287,7 +287,7 @@ class Dense final : public Op {
  private:
   // Computes all gradients in one op, which masks dy with the relu and sums the bias gradient while
   // it computes the products.
-  std::vector<Gradient> all_at_once(const VjpArgs& args) const {
+  std::vector<Gradient> fused_gradients(const VjpArgs& args) const {
     const DenseGradient::Wanted wanted = {.x = args.wants(0),
                                           .kernel = args.wants(1),
                                           .bias = args.input_specs.size() == 3 && args.wants(2)};

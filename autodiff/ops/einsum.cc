@@ -134,7 +134,7 @@ class Einsum final : public Op {
   const bool bfloat16_;
 };
 
-[[noreturn]] void throw_bad(const std::string& equation, const std::string& why) {
+[[noreturn]] void throw_invalid(const std::string& equation, const std::string& why) {
   throw ValueError("einsum: invalid equation \"", equation, "\": ", why,
                    "; pass one such as \"ab,bc->ac\"");
 }
@@ -148,14 +148,14 @@ std::string expanded(const std::string& equation, std::string term, int rank) {
     const int elided = std::max(0, rank - letters);
     term = term.substr(0, dots) + std::string("01234567").substr(0, elided) + term.substr(dots + 3);
     if (static_cast<int>(term.size()) != letters + elided)
-      throw_bad(equation, "labels must be letters");
+      throw_invalid(equation, "labels must be letters");
   } else if (static_cast<int>(term.size()) != letters) {
-    throw_bad(equation, "labels must be letters");
+    throw_invalid(equation, "labels must be letters");
   }
   std::string sorted = term;
   std::ranges::sort(sorted);
   if (std::ranges::adjacent_find(sorted) != sorted.end()) {
-    throw_bad(equation, "a label is used twice in one term");
+    throw_invalid(equation, "a label is used twice in one term");
   }
   return term;
 }
@@ -165,13 +165,14 @@ Equation parse(const std::string& equation, int rank_a, int rank_b) {
       filtered(equation, [](char c) { return std::isspace(static_cast<unsigned char>(c)) == 0; });
   const size_t comma = text.find(','), arrow = text.find("->");
   if (comma == std::string::npos || arrow == std::string::npos || arrow < comma) {
-    throw_bad(equation, "expected two terms and a result");
+    throw_invalid(equation, "expected two terms and a result");
   }
   Equation out = {.a = expanded(equation, text.substr(0, comma), rank_a),
                   .b = expanded(equation, text.substr(comma + 1, arrow - comma - 1), rank_b),
                   .out = {}};
   if (static_cast<int>(out.a.size()) != rank_a || static_cast<int>(out.b.size()) != rank_b) {
-    throw_bad(equation, str("the terms do not match operands of ranks ", rank_a, " and ", rank_b));
+    throw_invalid(equation,
+                  str("the terms do not match operands of ranks ", rank_a, " and ", rank_b));
   }
   const auto digits = [](const std::string& labels) {
     return std::ranges::count_if(labels, [](char c) { return c >= '0' && c <= '7'; });
@@ -183,7 +184,7 @@ Equation parse(const std::string& equation, int rank_a, int rank_b) {
   out.out = expanded(equation, result, static_cast<int>(letters + elided));
   for (char label : out.out) {
     if (!has(out.a, label) && !has(out.b, label)) {
-      throw_bad(equation, "the result has a label that neither operand has");
+      throw_invalid(equation, "the result has a label that neither operand has");
     }
   }
   return out;

@@ -88,21 +88,21 @@ class MatMul final : public Op {
 
   Shape product_shape(const Shape& a, const Shape& b) const {
     const bool ranks = a.rank() >= 2 && (b.rank() == 2 || b.rank() == a.rank());
-    if (!ranks) throw_unfit(a, b);
+    if (!ranks) throw_incompatible(a, b);
     const int64_t inner_a = a[transpose_a_ ? -2 : -1], inner_b = b[transpose_b_ ? -1 : -2];
     const bool inner = inner_a == inner_b || inner_a == kUnknown || inner_b == kUnknown;
     Shape leading = a.slice(0, a.rank() - 2);
     if (b.rank() > 2) {
       const Shape other = b.slice(0, b.rank() - 2);
-      if (!compatible(leading, other)) throw_unfit(a, b);
+      if (!compatible(leading, other)) throw_incompatible(a, b);
       for (int i = 0; i < leading.rank(); ++i) {
         if (leading[i] == kUnknown) leading = leading.with(i, other[i]);
       }
     }
-    if (!inner) throw_unfit(a, b);
+    if (!inner) throw_incompatible(a, b);
     return leading + Shape{a[transpose_a_ ? -1 : -2], b[transpose_b_ ? -2 : -1]};
   }
-  [[noreturn]] void throw_unfit(const Shape& a, const Shape& b) const {
+  [[noreturn]] void throw_incompatible(const Shape& a, const Shape& b) const {
     throw ValueError("matmul: incompatible shapes ", a, transpose_a_ ? " transposed" : "", " and ",
                      b, transpose_b_ ? " transposed" : "");
   }

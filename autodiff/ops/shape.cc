@@ -41,7 +41,7 @@ class Reshape final : public Reshaping {
  private:
   Shape target(const Shape& x) const override {
     if (shape_.fully_defined()) {
-      if (x.fully_defined() && x.size() != shape_.size()) throw_unfit(x);
+      if (x.fully_defined() && x.size() != shape_.size()) throw_incompatible(x);
       return shape_;
     }
     if (!x.fully_defined()) return shape_;
@@ -54,10 +54,10 @@ class Reshape final : public Reshaping {
         known *= shape_[i];
       }
     }
-    if (known == 0 || x.size() % known != 0) throw_unfit(x);
+    if (known == 0 || x.size() % known != 0) throw_incompatible(x);
     return shape_.with(axis, x.size() / known);
   }
-  [[noreturn]] void throw_unfit(const Shape& x) const {
+  [[noreturn]] void throw_incompatible(const Shape& x) const {
     throw ValueError("reshape: cannot reshape ", x, " to ", shape_);
   }
 
