@@ -44,6 +44,7 @@ std::vector<Tensor> custom_gradient(const std::vector<Tensor>& inputs,
   }
   WithBackward result;
   {
+    // Not NoGradient: the ops in `forward` keep the precision of a training step.
     const SuspendRecording parts;
     result = forward();
   }

@@ -61,6 +61,7 @@ struct GradientTape::Impl {
 
   bool records() const { return recording && pauses == 0; }
 
+  // The tapes of this thread, the outermost first.
   static std::vector<Impl*>& active() {
     thread_local std::vector<Impl*> stack;
     return stack;

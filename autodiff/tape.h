@@ -77,7 +77,7 @@ class GradientTape {
 
   // The functions below are called by ops and variables, not by user code.
 
-  // Returns true if a tape of this thread records the next op.
+  // Returns true if a tape of this thread is recording.
   static bool any_active();
   // Returns true if the computations of this thread belong to a training step: no NoGradient is
   // alive, and a tape still records or computes gradients, stop_recording() notwithstanding.

@@ -67,9 +67,9 @@ class Variable {
   static Variable virtual_trainable(std::string name);
 
   explicit operator bool() const { return state_ != nullptr; }
-  const std::string& name() const;  // "kernel"
-  const std::string& path() const;  // "dense/kernel"; equal to the name until a layer sets it
-  void set_path(std::string path) const;
+  const std::string& name() const;        // "kernel"
+  const std::string& path() const;        // "dense/kernel"; equal to the name until a layer sets it
+  void set_path(std::string path) const;  // called by layers
   const TensorSpec& spec() const;
   const Shape& shape() const { return spec().shape; }
   DType dtype() const { return spec().dtype; }
@@ -79,7 +79,7 @@ class Variable {
   // Returns true if each of several replicas has its own value and a read outside of them returns
   // their mean.
   bool averages_replicas() const;
-  const std::function<Tensor(const Tensor&)>& constraint() const;
+  const std::function<Tensor(const Tensor&)>& constraint() const;  // empty if there is none
 
   // Inside a replica, returns that replica's value, or the value of an active CombinedReads.
   // Outside, returns the combined value. Active tapes watch the result if the variable is
@@ -100,12 +100,13 @@ class Variable {
   void assign(const Tensor& value) const;
   void assign_add(const Tensor& value) const;
   // Calls fn on the value to modify it in place, after copying the value if other handles hold it.
-  // The rules of assign() hold.
+  // The rules of assign() hold. Throws RuntimeError for a kOnRead variable of several replicas
+  // outside of them.
   void update(const std::function<void(Tensor& value)>& fn) const;
 
   // For optimizers, which write one shared value from several replicas between barriers. One
   // replica makes the value unique first, then each replica writes its own part of the elements.
-  // Rows of elements() may have deferred updates; every other access applies these first.
+  // Rows of elements() may have deferred updates; read() and the assignments apply these first.
   void make_value_unique() const;
   template <Element T>
   std::span<T> elements() const {

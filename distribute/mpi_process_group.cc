@@ -77,6 +77,7 @@ class Buffer {
   int64_t capacity_ = 0;
 };
 
+// Stores a message, header first, in `out` and returns its size. All parts are aligned.
 int64_t pack(std::string_view what, const ProcessGroup::Parts& parts, Buffer& out) {
   Header header{.parts = static_cast<int64_t>(parts.size()),
                 .hash = std::hash<std::string_view>()(what)};
@@ -101,6 +102,7 @@ int64_t pack(std::string_view what, const ProcessGroup::Parts& parts, Buffer& ou
   return header.bytes;
 }
 
+// Returns the parts of a message. They refer to `bytes`.
 ProcessGroup::Parts unpack(const std::byte* bytes) {
   Header header;
   std::memcpy(&header, bytes, sizeof(Header));
@@ -343,6 +345,8 @@ void MpiProcessGroup::finish_transfers() {
   }
 }
 
+// Does not wait for the lock: with two threads the order of exchanges would be undefined, and the
+// processes could exchange the wrong messages.
 std::unique_lock<std::mutex> MpiProcessGroup::take_turn(std::string_view what) {
   std::unique_lock turn(exchange_mutex_, std::try_to_lock);
   if (!turn.owns_lock()) {

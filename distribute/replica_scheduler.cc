@@ -89,6 +89,7 @@ void ReplicaScheduler::wait(Lock& lock, int replica, bool soon) {
   give_away_turn_of(replica);
   const bool worker_is_idle = ready_.empty();
   dispatch(lock, true);
+  // Spinning avoids the cost of waking up. It is useless if another replica now uses the worker.
   if (soon && worker_is_idle) {
     const auto until = std::chrono::steady_clock::now() + kBusyWait;
     const std::atomic<bool>& has_turn = replicas_[replica].has_turn;

@@ -38,7 +38,7 @@ class ReplicaScheduler {
   // to wait and leaves its processor.
   void dispatch(Lock& lock, bool waits = false);
   // Releases this replica's turn and returns when it has a turn again. `soon` tells that the
-  // awaited event is expected within microseconds.
+  // awaited event is expected shortly.
   void wait(Lock& lock, int replica, bool soon);
   // Returns when this replica, which holds no turn, is granted one.
   void wait_for_first(Lock& lock, int replica);

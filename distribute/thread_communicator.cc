@@ -172,6 +172,7 @@ void ThreadCommunicator::arrive_and_wait(const Call& call, const void* offer,
     m.waiting.push_back(me);
     const profile::Scope scope(profile::Phase::kWait, call.what);
     turns_.wait(lock, me, true);
+    // Only a complete rendezvous starts a new generation; otherwise the rank was woken by abort().
     if (m.generation == mine) throw Aborted(m.why);
     return;
   }
@@ -406,6 +407,8 @@ std::vector<ProcessGroup::Parts> ThreadCommunicator::messages_for_processes(size
   return send;
 }
 
+// Returns the elements owned by the ranks [first_rank, end_rank). Shares are nearly even; their
+// boundaries are multiples of kShareAlignment.
 ThreadCommunicator::Elements ThreadCommunicator::owned_by(int first_rank, int end_rank,
                                                           int64_t total) const {
   const auto boundary = [&](int rank) {
@@ -461,6 +464,9 @@ bool ThreadCommunicator::sum_and_consume(std::span<const std::span<const float>>
       count(my_rank.traffic.all_to_all, std::ssize(attachment->mine));
     my_rank.posts[turn].kept.assign(attachment->mine.begin(), attachment->mine.end());
   }
+  // In one process, a single rendezvous publishes the pieces. With several processes, the first one
+  // publishes them, then each rank computes its part of the partial sums for the others, and the
+  // last rank to arrive at the second one exchanges these sums.
   const auto exchange_with_others = [&] {
     m.sums_are_wanted = exchange_sums(call, total, attachment, turn);
   };
@@ -572,6 +578,7 @@ bool ThreadCommunicator::exchange_sums(const Call& call, int64_t total,
     }
     m.incoming = group_.exchange(call.text(), send);
   }
+  // Sizes are checked only if the sums are wanted: ranks that reject them pass no pieces.
   if (attachment != nullptr && !attachment->accept(by_rank(m.incoming, 1, turn))) return false;
   const size_t owned = owned_by_process(placement_.process, total).size();
   for (int p = 0; p < placement_.processes(); ++p) {
@@ -644,6 +651,7 @@ void ThreadCommunicator::leave() noexcept {
   Rendezvous& m = *meeting_;
   ReplicaScheduler::Lock lock = turns_.lock();
   ++m.left;
+  // A rank that has left must not block the arrivals of the others.
   m.arrivals[local_rank()] = std::numeric_limits<int64_t>::max();
   Rendezvous::wake(m.arrived, turns_);
   if (m.here > 0 && !m.aborted) {

@@ -41,6 +41,7 @@ void BackgroundWorker::take_up(std::unique_lock<std::mutex>& lock) {
   lock.lock();
   if (error == nullptr) return;
   if (error_ == nullptr) error_ = error;
+  // Skip the remaining pieces.
   end_ = next_;
 }
 

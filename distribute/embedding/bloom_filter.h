@@ -9,8 +9,8 @@
 namespace keel::distribute {
 
 // Stores one bit per hashed row. About one row in 200 is a false positive in large tables, none in
-// tables small enough to have a bit per row. The memory is reused, and for a large table it is
-// always less than a bit per row.
+// tables small enough to have a bit per row. The memory is reused. It is a power of two
+// of at least 4096 bits, and otherwise less than two bits per row of the table.
 class BloomFilter {
  public:
   // Empties the set and sizes it for `count` rows of a table of `rows` rows. Takes as long as
@@ -21,7 +21,9 @@ class BloomFilter {
         std::max(kLeast, std::min(rows, std::max<int64_t>(count, 1) * kBitsPerRow)));
     const int width = std::bit_width(bits - 1);
     shift_ = 64 - width;
-    constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
+    constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;  // 2^64 / golden ratio
+    // If every row has a bit of its own, the factor only cancels the shift and there are no
+    // collisions. Otherwise rows are hashed by multiplication.
     factor_ = static_cast<uint64_t>(rows) <= uint64_t{1} << width ? uint64_t{1} << shift_ : kGolden;
     words_.assign((size_t{1} << width) / 64, 0);
   }

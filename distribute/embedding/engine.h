@@ -113,8 +113,8 @@ class EmbeddingEngine {
   // batches are kept. An invalid batch is ignored here; its lookup reports the error. Not
   // collective.
   void prefetch(Communicator& communicator, const std::vector<FeatureBatch>& features);
-  // Sums the gradient of each row over samples, features and replicas, then updates each row that
-  // was looked up once, by its table's rule with steps[t]; see RowUpdate. gradients[f] must be
+  // Sums the gradient of each row over samples, features and replicas, then updates every
+  // looked-up row one time, by its table's rule with steps[t]; see RowUpdate. gradients[f] must be
   // float32 (TypeError) of shape [samples, dim] (ValueError), or empty for zeros. Throws
   // RuntimeError if the ticket was used before. Collective.
   void apply(Communicator& communicator, std::shared_ptr<Ticket> ticket,

@@ -21,6 +21,7 @@ namespace keel::distribute {
 // Returns the batch in the form that kernels take.
 kernels::Bags bags_of(const FeatureBatch& batch);
 
+// The features of a lookup, with their groups if they were computed in advance.
 class EmbeddingEngine::Ticket {
  public:
   std::vector<FeatureBatch> features;
@@ -96,8 +97,10 @@ struct EmbeddingEngine::State {
     int64_t patched = 0;            // number of batches patched
     BackgroundWorker worker;        // last: its thread uses the members above
 
+    // Keep the memory of unused groups, and return some of it for new groups.
     void keep_memory(std::vector<kernels::RowGroups>& groups);
     std::vector<kernels::RowGroups> memory_of_groups();
+    // Drop prefetched batches, after stopping the background work on them.
     void drop_first();
     void drop_all();
     void stop_pooling_ahead();
@@ -121,11 +124,13 @@ struct EmbeddingEngine::State {
   std::vector<RowGradientList>& sums_of(int64_t update) { return sums[update % 2]; }
   const std::vector<RowGradientList>& sums_of(int64_t update) const { return sums[update % 2]; }
   int table_of(size_t feature) const { return configuration.features[feature].table_id; }
+  // Returns the table; throws RuntimeError unless rows [first, end) are held here.
   TableShard& held_with(int table, int64_t first, int64_t end);
   void check(const std::vector<FeatureBatch>& features) const;
   // Checks the arguments of apply().
   void check(const std::vector<FeatureBatch>& features, const std::vector<Tensor>& gradients,
              const std::vector<TableStep>& steps) const;
+  // Fetches the rows that other processes hold.
   void fetch(Communicator& communicator, const std::vector<FeatureBatch>& features,
              Scratch& scratch) const;
   // `prepared` holds the features that are pooled already; it may be null.
@@ -138,6 +143,7 @@ struct EmbeddingEngine::State {
              std::vector<kernels::RowGroups>& groups) const;
   void group(const std::vector<FeatureBatch>& features, size_t table,
              kernels::RowGroups& groups) const;
+  // The steps of an update, see begin_update() and finish_update().
   void fill_gradients(const Pending& p, Scratch& scratch) const;
   bool steps_as_it_sums(size_t table, const Communicator& communicator) const;
   void step_own_sums(const Pending& p, const Scratch& scratch, const Communicator& communicator);
@@ -153,6 +159,7 @@ struct EmbeddingEngine::State {
   void finish_update(Communicator& communicator, Pending& p);
   void run_pending(Communicator& communicator);
 
+  // Prefetching, see engine_prefetch.cc.
   std::vector<int> features_of(size_t table) const;
   void begin_first(Communicator& communicator, Scratch& scratch) const;
   void group_ahead(Prepared& prepared, size_t table) const;

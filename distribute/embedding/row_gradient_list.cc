@@ -119,6 +119,7 @@ const float* KWayMerge::take() {
   ++head.id;
   head.row += dim_;
   winner_ = key(list);
+  // Replay the comparisons on the path from the leaf of this list to the root.
   for (size_t node = (losers_.size() + list) / 2; node > 0; node /= 2) {
     const uint64_t other = losers_[node];
     losers_[node] = std::max(other, winner_);

@@ -34,8 +34,10 @@ class RowGradientList {
   void assign(std::span<const int64_t> counts_and_ids, std::span<const float> values,
               size_t tables);
 
+  // Returns the rows of a table; `dims` are the row sizes of all tables.
   Table table(size_t index, std::span<const int64_t> dims) const;
   std::span<const int64_t> ids(size_t table) const;
+  // Return the two parts of the message that assign() takes.
   std::span<const int64_t> counts_and_ids(size_t tables);
   std::span<const float> values() const { return values_; }
 
@@ -73,9 +75,9 @@ class KWayMerge {
 
   static constexpr int kListBits = 10;  // enough for the maximum number of replicas
   std::vector<Head> heads_;
-  // A tournament tree of losers over the keys of the lists. Node n compares
-  // the winners of nodes 2 n and 2 n + 1 and stores the greater key; the lists are the leaves below
-  // the last nodes. winner_ is the least key of all.
+  // A tournament tree of losers over the keys of the lists. Node n compares the winners of nodes
+  // 2n and 2n + 1 and stores the greater key; the lists are the leaves below the last nodes.
+  // winner_ is the least key of all.
   std::vector<uint64_t> losers_;
   uint64_t winner_ = 0;
   const TableShard& table_;

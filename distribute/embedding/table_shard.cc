@@ -145,6 +145,7 @@ void TableShard::step_halves(const RowUpdate& update, std::span<const int64_t> p
                              float* gradients, const Step& step, std::span<const uint64_t> keys) {
   constexpr int64_t kFloatsAtOnce = 4096;  // half of the L1 cache
   const auto parts = std::ssize(pointers_);
+  // Without accumulation a row may occur several times and must be rounded after each update.
   const int64_t at_once = update.use_gradient_accumulation
                               ? std::clamp<int64_t>(kFloatsAtOnce / (parts * dim_), 1, kRowsAtOnce)
                               : 1;

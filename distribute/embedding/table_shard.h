@@ -63,6 +63,7 @@ class TableShard {
   void ask_to_write(int64_t row) const {
     kernels::prefetch_row_to_write(memory().row(rows_.position(row)), row_bytes_);
   }
+  // Sets a row of a part from float32 values [dim].
   void write(int part, int64_t row, const float* values);
   // Pools bags, or gathers rows if there are no splits. All rows of the table must be held here.
   void look_up(const kernels::Bags& bags, kernels::Combiner combiner, float* out) const;
