@@ -157,7 +157,7 @@ void ThreadCommunicator::arrive_and_wait(const Call& call, const void* offer,
   if (m.left > 0) {
     fail(str("replica ", rank(), " is in ", call.text(), " but ", m.left, " of ",
              placement_.local(),
-             " replicas have returned from the step; all replicas must make the same calls");
+             " replicas have returned from the step; all replicas must make the same calls"));
   }
   if (m.here > 0 && m.call != call) {
     fail(str("replica ", rank(), " is in ", call.text(), " while others are in ", m.call.text(),

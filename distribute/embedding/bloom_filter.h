@@ -9,8 +9,8 @@
 namespace keel::distribute {
 
 // Stores one bit per hashed row. About one row in 200 is a false positive in large tables, none in
-// tables small enough to have a bit per row. The memory is reused. It is a power of two
-// of at least 4096 bits, and otherwise less than two bits per row of the table.
+// tables small enough to have a bit per row. The memory is reused. It is 4096 bits or less than two
+// bits per row of the table, whichever is more.
 class BloomFilter {
  public:
   // Empties the set and sizes it for `count` rows of a table of `rows` rows. Takes as long as
