@@ -27,6 +27,7 @@ namespace ops {
 // Returns true unless the one element of `value` is 0. Throws ValueError if `value` does not have
 // exactly one element and TypeError if it holds strings.
 bool truth(const Tensor& value);
+// Returns `value`; lets cond and while_loop take a bool.
 inline bool truth(bool value) { return value; }
 
 // Returns true_fn() if `pred`, a bool or a tensor of one element, is true, and false_fn()

@@ -16,6 +16,7 @@ class Gradient {
 
   // Returns true if there is a gradient, dense or sparse.
   explicit operator bool() const { return value_.index() != 0; }
+  // Returns true if the gradient is IndexedSlices.
   bool is_slices() const { return std::holds_alternative<IndexedSlices>(value_); }
   const IndexedSlices& slices() const;  // throws RuntimeError unless is_slices()
   // Returns the dense equivalent; slices are summed into zeros of shape dense_shape. Throws

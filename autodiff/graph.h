@@ -14,6 +14,7 @@ namespace keel {
 // created in the process.
 class GraphNode {
  public:
+  // Called by make_outputs().
   GraphNode(std::shared_ptr<Operation> op, Tensors in, CallOptions how, Specs out);
 
   const std::shared_ptr<Operation> operation;
@@ -31,6 +32,7 @@ class NoGraphScope {
   ~NoGraphScope();
   NoGraphScope(const NoGraphScope&) = delete;
   NoGraphScope& operator=(const NoGraphScope&) = delete;
+  // Returns true if this thread is inside a NoGraphScope.
   static bool active();
 };
 

@@ -29,6 +29,7 @@ struct CallOptions {
 class Operation : public std::enable_shared_from_this<Operation> {
  public:
   virtual ~Operation() = default;
+  // Returns the name of the class, which error messages and profiles contain.
   virtual const std::string& class_name() const = 0;
   // Runs the operation on new inputs; used to replay a graph.
   virtual Tensors replay(const Tensors& inputs, const CallOptions& options) = 0;
@@ -74,6 +75,7 @@ class Op : public Operation {
   // rounding). Tapes do not record them.
   virtual bool differentiable() const { return true; }
 
+  // Calls dispatch() on the leaves of `inputs`. The options do not apply to ops.
   Tensors replay(const Tensors& inputs, const CallOptions& options) final;
 
  private:

@@ -64,6 +64,7 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);  // all
 Tensor is_nan(const Tensor& x);
 
 // ---- Identity and constants.
+// Returns x as a constant: no gradient reaches x.
 Tensor stop_gradient(const Tensor& x);
 Tensor ones_like(const Tensor& x);   // a constant with the spec of x, without gradient
 Tensor zeros_like(const Tensor& x);  // a constant with the spec of x, without gradient
@@ -79,12 +80,15 @@ Tensor argmax(const Tensor& x, int axis = -1);  // int64; the first index if sev
 // ---- Shapes.
 // At most one dimension of `shape` may be kUnknown; it is computed from the size of x.
 Tensor reshape(const Tensor& x, const Shape& shape);
+// Inserts a dimension of size 1 at `axis`.
 Tensor expand_dims(const Tensor& x, int axis);
 Tensor squeeze(const Tensor& x, int axis);  // throws ValueError unless that dimension is 1
 // Reorders the axes by `permutation`, or reverses them if it is empty.
 Tensor transpose(const Tensor& x, const std::vector<int>& permutation = {});
+// Repeats x as NumPy does; dimensions of `shape` may be kUnknown where x has them.
 Tensor broadcast_to(const Tensor& x, const Shape& shape);
 Tensor sum_to(const Tensor& x, const Shape& shape);  // the transpose (adjoint) of broadcast_to
+// Joins tensors along an existing axis (concat) or along a new one (stack).
 Tensor concat(const std::vector<Tensor>& parts, int axis = -1);
 Tensor stack(const std::vector<Tensor>& parts, int axis = 0);
 // Returns the elements [begin, begin + size) along `axis`; size kUnknown selects the rest.
@@ -134,6 +138,7 @@ Tensor scatter_sum(const Tensor& ids, const Tensor& values, const Shape& shape);
 Tensor one_hot(const Tensor& ids, int64_t depth, DType dtype = DType::kFloat32);  // no gradient
 
 // ---- Probabilities.
+// e^x / sum(e^x) along `axis`, and its logarithm, without overflow.
 Tensor softmax(const Tensor& x, int axis = -1);
 Tensor log_softmax(const Tensor& x, int axis = -1);
 // Returns max(x - t, 0) with the threshold t as Keras computes it. Let k be the number of positive

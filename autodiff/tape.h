@@ -38,7 +38,7 @@ struct GradientOptions {
 // Records the ops of the thread that created it, from its construction until gradient().
 class GradientTape {
  public:
-  explicit GradientTape(TapeOptions options = {});
+  explicit GradientTape(TapeOptions options = {});  // begins to record
   ~GradientTape();
   GradientTape(const GradientTape&) = delete;
   GradientTape& operator=(const GradientTape&) = delete;

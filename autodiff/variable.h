@@ -70,6 +70,7 @@ class Variable {
   const std::string& name() const;        // "kernel"
   const std::string& path() const;        // "dense/kernel"; equal to the name until a layer sets it
   void set_path(std::string path) const;  // called by layers
+  // Properties of the value and of VariableOptions.
   const TensorSpec& spec() const;
   const Shape& shape() const { return spec().shape; }
   DType dtype() const { return spec().dtype; }
@@ -98,6 +99,7 @@ class Variable {
   // Outside the replicas, a kOnRead variable sets the value in every replica, divided by the number
   // of replicas if it aggregates by sum.
   void assign(const Tensor& value) const;
+  // Assigns read() + value.
   void assign_add(const Tensor& value) const;
   // Calls fn on the value to modify it in place, after copying the value if other handles hold it.
   // The rules of assign() hold. Throws RuntimeError for a kOnRead variable of several replicas

@@ -38,6 +38,7 @@ struct InputContext {
 class DistributedDataset {
  public:
   using Next = std::function<std::optional<PerReplica<Tensors>>()>;
+  // Called by Strategy. `make` begins a pass over the dataset.
   DistributedDataset(std::function<Next()> make, int64_t cardinality);
 
   // Returns a function that returns the batches of one pass over the dataset, then nullopt.

@@ -16,7 +16,7 @@ class PerReplica {
 
  public:
   PerReplica() = default;
-  explicit PerReplica(std::vector<T> values) : values_(std::move(values)) {}
+  explicit PerReplica(std::vector<T> values) : values_(std::move(values)) {}  // by local replica
   const std::vector<T>& values() const { return values_; }
   const T& operator[](int replica) const { return values_.at(replica); }
   int size() const { return static_cast<int>(values_.size()); }

@@ -12,10 +12,12 @@ struct Placement {
   int process = 0;                  // rank of this process
   std::vector<int> first = {0, 1};  // first replica of each process, then the number of replicas
 
+  // Numbers of processes and replicas, and the replicas of this process.
   int processes() const { return static_cast<int>(first.size()) - 1; }
   int replicas() const { return first.back(); }
   int first_local() const { return first[process]; }
   int local() const { return first[process + 1] - first[process]; }  // number of replicas here
+  // Returns the process that runs a replica.
   int process_of(int replica) const;
 };
 

@@ -61,6 +61,7 @@ struct EngineConfiguration {
   bool pipeline_execution_with_tensor_core = false;
   std::string profile_data_directory = {};
 
+  // Returns the sharding that all tables share.
   Sharding sharding() const { return {.hosts = num_hosts, .strategy = sharding_strategy}; }
 };
 

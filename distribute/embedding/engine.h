@@ -77,9 +77,11 @@ class EmbeddingEngine {
   // Creates one shard per tensor core. Weights are zero, slots have their initial values.
   explicit EmbeddingEngine(const EngineConfiguration& configuration)
       : EmbeddingEngine(configuration, LocalShards{}) {}
+  // Creates the shards of one process.
   EmbeddingEngine(const EngineConfiguration& configuration, const LocalShards& local);
   ~EmbeddingEngine();
 
+  // The configuration and parts of it.
   const EngineConfiguration& configuration() const;
   const std::vector<EngineTable>& tables() const { return configuration().tables; }
   int shards() const { return configuration().num_tensor_cores; }

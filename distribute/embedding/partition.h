@@ -24,6 +24,7 @@ struct Sharding {
 // and each update divides its rows evenly among them.
 class Partition {
  public:
+  // Divides a table of `rows` rows.
   Partition(int64_t rows, const Sharding& sharding)
       : sharding_(sharding), base_(rows / sharding.hosts), extra_(rows % sharding.hosts) {}
 
@@ -39,6 +40,7 @@ class Partition {
                                 ? row / (base_ + 1)
                                 : extra_ + (row - long_rows) / std::max<int64_t>(base_, 1));
   }
+  // Returns the number of rows that a host owns.
   int64_t rows_of_host(int host) const { return base_ + (host < extra_ ? 1 : 0); }
   // Returns the k-th row of the host.
   int64_t row_of_host(int host, int64_t k) const {
@@ -62,14 +64,16 @@ class Partition {
 // The rows of the hosts [first, end) that one process holds, in ascending order.
 class LocalRows {
  public:
+  // The process holds the rows of the hosts [first_host, end_host).
   LocalRows(const Partition& partition, int first_host, int end_host)
       : partition_(partition), first_(first_host), end_(end_host) {
     for (int h = first_; h < end_; ++h) count_ += partition_.rows_of_host(h);
   }
 
   const Partition& partition() const { return partition_; }
+  // Number of rows, whether they are the whole table, and whether they include a row.
   int64_t count() const { return count_; }
-  bool all() const { return end_ - first_ == partition_.hosts(); }  // the whole table
+  bool all() const { return end_ - first_ == partition_.hosts(); }
   bool contain(int64_t row) const {
     if (all()) return true;
     const int host = partition_.owner(row);

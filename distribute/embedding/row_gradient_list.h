@@ -16,6 +16,7 @@ namespace keel::distribute {
 // once per occurrence if gradients are not accumulated.
 class RowGradientList {
  public:
+  // The rows of one table.
   struct Table {
     std::span<const int64_t> ids;
     const float* values = nullptr;  // [ids.size(), dim]

@@ -17,6 +17,7 @@ namespace keel::distribute {
 // A key depends on the update, the row and, if the row is updated several times, on the count.
 class RowKeys {
  public:
+  // `update` is the key of an update of a table.
   explicit RowKeys(uint64_t update) : update_(update) {}
   // Returns the key of the next update of `row`. Updates of one row must be consecutive.
   uint64_t next(int64_t row) {
