@@ -1,11 +1,13 @@
-// AutocastScope: what the matrix products of a layer's call take (Keras's scope of that name).
+// AutocastScope selects the operand precision of matrix products inside a layer's call, as the
+// Keras scope of that name does.
 #pragma once
 
 namespace keel {
 
-// While alive, the matrix products that this thread asks for (ops::matmul, ops::dense, ops::einsum)
-// take float32 operands rounded to bfloat16, or as they are. Each op keeps
-// what it was made with, for its gradients and for replays of a graph. Scopes nest.
+// While an AutocastScope is alive, matrix products on this thread (ops::matmul, ops::dense,
+// ops::einsum) round their float32 operands to bfloat16 if `bfloat16_products` is true, and use
+// them unchanged otherwise. Each op stores the setting it was created with and applies it to its
+// gradients and to replays of a graph. Scopes nest; the innermost one applies.
 class AutocastScope {
  public:
   explicit AutocastScope(bool bfloat16_products);
@@ -13,7 +15,8 @@ class AutocastScope {
   AutocastScope(const AutocastScope&) = delete;
   AutocastScope& operator=(const AutocastScope&) = delete;
 
-  static bool bfloat16_products();  // false outside of any
+  // Returns the setting of this thread's innermost scope, false outside of any scope.
+  static bool bfloat16_products();
 
  private:
   const bool previous_;

@@ -13,7 +13,8 @@ bool ControlFlowScope::active() { return depth > 0; }
 
 bool ops::truth(const Tensor& value) {
   if (value.size() != 1) {
-    throw ValueError("ops.cond: needs a condition of one element, received shape ", value.shape());
+    throw ValueError("ops.cond: the condition must have one element, received shape ",
+                     value.shape());
   }
   return value.cast(DType::kBool).item<bool>();
 }

@@ -1,5 +1,5 @@
-// Control flow of eager programs (keras.ops.cond, keras.ops.while_loop): the functions run at once,
-// and tapes record what they do.
+// Control flow of eager programs (keras.ops.cond, keras.ops.while_loop). The functions run
+// immediately, and tapes record the ops that they execute.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,28 @@
 
 namespace keel {
 
-// While alive, this thread runs a function of cond or while_loop. What compilers must find at the
-// head of a step (tpu::TPUEmbedding::enqueue) refuses to run there.
+// While a ControlFlowScope is alive, this thread runs a function of cond or while_loop. Calls that
+// must be at the top level of a step (tpu::TPUEmbedding::enqueue) are rejected inside one.
 class ControlFlowScope {
  public:
   ControlFlowScope();
   ~ControlFlowScope();
   ControlFlowScope(const ControlFlowScope&) = delete;
   ControlFlowScope& operator=(const ControlFlowScope&) = delete;
+  // Returns true if this thread is inside a ControlFlowScope.
   static bool active();
 };
 
 namespace ops {
 
-// True unless the one element of `value` is 0. ValueError for another number of elements, TypeError
-// for strings.
+// Returns true unless the one element of `value` is 0. Throws ValueError if `value` does not have
+// exactly one element and TypeError if it holds strings.
 bool truth(const Tensor& value);
+// Returns `value`; lets cond and while_loop take a bool.
 inline bool truth(bool value) { return value; }
 
-// true_fn() if pred, a bool or a tensor of one element, is true, else false_fn(). Both return the
-// same type.
+// Returns true_fn() if `pred`, a bool or a tensor of one element, is true, and false_fn()
+// otherwise. Both functions must return the same type.
 template <class Pred, class TrueFn, class FalseFn>
 auto cond(const Pred& pred, TrueFn&& true_fn, FalseFn&& false_fn) -> decltype(true_fn()) {
   const bool chosen = truth(pred);
@@ -37,7 +39,8 @@ auto cond(const Pred& pred, TrueFn&& true_fn, FalseFn&& false_fn) -> decltype(tr
   return chosen ? true_fn() : false_fn();
 }
 
-// vars = body(vars) while condition(vars) is true, at most maximum_iterations times.
+// Repeats vars = body(vars) while condition(vars) is true, at most `maximum_iterations` times, and
+// returns the final vars. `condition` returns a bool or a tensor of one element.
 template <class Condition, class Body, class Vars>
 Vars while_loop(Condition&& condition, Body&& body, Vars vars,
                 int64_t maximum_iterations = std::numeric_limits<int64_t>::max()) {

@@ -7,7 +7,7 @@
 namespace keel {
 namespace {
 
-// Stands on the tape for a function that has already run.
+// Represents on the tape a function that has already run.
 class CustomGradient final : public Op {
  public:
   CustomGradient(std::vector<Tensor> outputs, Backward backward)
@@ -19,7 +19,8 @@ class CustomGradient final : public Op {
     return specs;
   }
   std::vector<Tensor> compute(std::span<const Tensor>) const override {
-    // New identities: an output that is also an input must be a different tensor for the tape.
+    // Aliases give the outputs new ids: the tape must see an output that is also an input as a
+    // different tensor.
     std::vector<Tensor> out;
     for (const Tensor& t : outputs_) out.push_back(t.aliased());
     return out;
@@ -39,10 +40,11 @@ class CustomGradient final : public Op {
 std::vector<Tensor> custom_gradient(const std::vector<Tensor>& inputs,
                                     const std::function<WithBackward()>& forward) {
   if (std::ranges::any_of(inputs, &Tensor::is_symbolic)) {
-    throw RuntimeError("custom_gradient: the inputs are symbolic; it runs on values only");
+    throw RuntimeError("custom_gradient: the inputs are symbolic; call it on eager tensors");
   }
   WithBackward result;
   {
+    // Not NoGradient: the ops in `forward` keep the precision of a training step.
     const SuspendRecording parts;
     result = forward();
   }

@@ -1,4 +1,5 @@
-// A differentiable function whose gradient the caller supplies (tf.custom_gradient).
+// custom_gradient() defines a differentiable function whose gradient the caller supplies
+// (tf.custom_gradient).
 #pragma once
 
 #include <functional>
@@ -8,18 +9,21 @@
 
 namespace keel {
 
-// Returns one gradient per input, of the input's shape (ValueError) and dtype (TypeError), or none;
-// called once per gradient() that needs it. output_gradients[i] is none where nothing flowed back
-// to output i. Must own what it captures: a tape may outlive the code that recorded it.
+// Returns one gradient per input: either none, or a gradient with the input's shape (ValueError
+// otherwise) and dtype (TypeError otherwise). It is called once per gradient() call that needs it.
+// output_gradients[i] is none if no gradient reached output i. The function must own what it
+// captures, because a tape may outlive the code that recorded it.
 using Backward = std::function<std::vector<Gradient>(std::span<const Gradient> output_gradients)>;
 
+// The result of a forward function: its outputs and the gradient function for them.
 struct WithBackward {
   std::vector<Tensor> outputs;
   Backward backward;
 };
 
-// Runs `forward` unrecorded, then records one op from `inputs` to its outputs whose gradient is
-// `backward`. Eager only: RuntimeError for symbolic inputs.
+// Runs `forward` without recording its ops, then records a single op from `inputs` to the outputs
+// of `forward`, whose gradient is `backward`. Works on eager tensors only: throws RuntimeError if
+// an input is symbolic.
 std::vector<Tensor> custom_gradient(const std::vector<Tensor>& inputs,
                                     const std::function<WithBackward()>& forward);
 

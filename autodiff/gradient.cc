@@ -7,7 +7,8 @@
 namespace keel {
 namespace {
 
-// sum += x if nobody else can see it: no tape records, and no other handle has the sum's buffer.
+// Computes sum += x in place if that is not observable: no tape records, and no other handle shares
+// the sum's buffer. Returns false if it did nothing.
 bool add_in_place(Tensor& sum, const Tensor& x) {
   if (GradientTape::any_active() || sum.is_symbolic() || x.is_symbolic() || !sum.unique() ||
       sum.shape() != x.shape() || sum.dtype() != x.dtype() || !is_floating(sum.dtype())) {
@@ -29,12 +30,14 @@ bool add_in_place(Tensor& sum, const Tensor& x) {
 }  // namespace
 
 const IndexedSlices& Gradient::slices() const {
-  if (!is_slices()) throw RuntimeError("Gradient.slices: the gradient is not IndexedSlices");
+  if (!is_slices())
+    throw RuntimeError("Gradient.slices: the gradient is not IndexedSlices; check is_slices()");
   return std::get<IndexedSlices>(value_);
 }
 
 Tensor Gradient::dense() const {
-  if (!*this) throw RuntimeError("Gradient.dense: there is no gradient");
+  if (!*this)
+    throw RuntimeError("Gradient.dense: there is no gradient; check it with operator bool");
   if (!is_slices()) return std::get<Tensor>(value_);
   const IndexedSlices& s = slices();
   return ops::scatter_sum(s.ids, s.values, s.dense_shape);

@@ -1,4 +1,4 @@
-// Gradient: nothing, a dense Tensor, or rows of a table.
+// Gradient holds nothing, a dense Tensor, or IndexedSlices (gradients of some rows of a table).
 #pragma once
 
 #include <variant>
@@ -7,18 +7,23 @@
 
 namespace keel {
 
+// A gradient of a target with respect to one source.
 class Gradient {
  public:
   Gradient() = default;                         // none: the target does not depend on the source
   Gradient(Tensor t) : value_(std::move(t)) {}  // NOLINT: implicit
   Gradient(IndexedSlices s) : value_(std::move(s)) {}  // NOLINT: implicit
 
+  // Returns true if there is a gradient, dense or sparse.
   explicit operator bool() const { return value_.index() != 0; }
+  // Returns true if the gradient is IndexedSlices.
   bool is_slices() const { return std::holds_alternative<IndexedSlices>(value_); }
-  const IndexedSlices& slices() const;  // RuntimeError unless is_slices()
-  // The dense equivalent; slices are summed into zeros of the table's size. RuntimeError if none.
+  const IndexedSlices& slices() const;  // throws RuntimeError unless is_slices()
+  // Returns the dense equivalent; slices are summed into zeros of shape dense_shape. Throws
+  // RuntimeError if there is no gradient.
   Tensor dense() const;
-  // this += other. Two sets of slices of one table are joined, not densified. Differentiable.
+  // Adds `other` to this gradient. Two sets of slices of one table are concatenated, not made
+  // dense. The sum is differentiable.
   void add(const Gradient& other);
 
  private:

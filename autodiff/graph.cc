@@ -75,15 +75,15 @@ Tensors make_outputs(std::shared_ptr<Operation> operation, const Tensors& inputs
 }
 
 std::vector<std::shared_ptr<const GraphNode>> producers_of(const Tensors& tensors) {
-  std::vector<std::shared_ptr<const GraphNode>> out, of_masks;
+  std::vector<std::shared_ptr<const GraphNode>> out, mask_producers;
   for_each_leaf(tensors, [&](const std::string&, const TensorLike& t) {
     if (!t.is_symbolic()) return;
     out.push_back(t.values().producer());
     const Tensor mask = t.values().mask();
     if (mask && mask.is_symbolic() && mask.producer() != nullptr)
-      of_masks.push_back(mask.producer());
+      mask_producers.push_back(mask.producer());
   });
-  out.insert(out.end(), of_masks.begin(), of_masks.end());
+  out.insert(out.end(), mask_producers.begin(), mask_producers.end());
   return out;
 }
 

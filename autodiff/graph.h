@@ -1,4 +1,5 @@
-// The graph behind symbolic tensors: which operation made which, from what.
+// The graph behind symbolic tensors. It records which operation produced each tensor and from
+// which inputs.
 #pragma once
 
 #include <cstdint>
@@ -9,46 +10,50 @@
 
 namespace keel {
 
-// One call of an operation on symbolic inputs. Immutable.
+// One call of an operation on symbolic inputs. Immutable. `sequence` increases with every node
+// created in the process.
 class GraphNode {
  public:
+  // Called by make_outputs().
   GraphNode(std::shared_ptr<Operation> op, Tensors in, CallOptions how, Specs out);
 
   const std::shared_ptr<Operation> operation;
   const Tensors inputs;
-  const CallOptions options;  // as the caller gave them; replaying the graph repeats them
+  const CallOptions options;  // as passed by the caller; replaying the graph passes them again
   const Specs output_specs;
-  const uint64_t sequence;  // grows with every node made in the process
+  const uint64_t sequence;
 };
 
-// While alive on this thread, symbolic calls infer specs but record no nodes.
-// A layer's call() runs under one, so a layer is one node whatever it does inside.
+// While a NoGraphScope is alive on this thread, symbolic calls infer specs but record no nodes.
+// A layer's call() runs under one, so a layer is one node regardless of the ops inside it.
 class NoGraphScope {
  public:
   NoGraphScope();
   ~NoGraphScope();
   NoGraphScope(const NoGraphScope&) = delete;
   NoGraphScope& operator=(const NoGraphScope&) = delete;
+  // Returns true if this thread is inside a NoGraphScope.
   static bool active();
 };
 
-// Symbolic tensors of these specs, as produced by `operation(inputs)`. Under NoGraphScope they have
-// no producer.
+// Returns symbolic tensors with these specs, produced by `operation(inputs)`. Under NoGraphScope
+// they have no producer.
 Tensors make_outputs(std::shared_ptr<Operation> operation, const Tensors& inputs,
                      const Specs& specs, const CallOptions& options = {});
 
-// A symbolic tensor of this spec, with its parts if it is ragged or sparse.
+// Returns a symbolic tensor with this spec, including its components if it is ragged or sparse.
 TensorLike make_symbolic(const TensorSpec& spec, const std::shared_ptr<const GraphNode>& producer,
                          int output);
 
-// The nodes that made a node's inputs, or outputs of a graph: of each leaf in flattening order,
-// then of the masks that the caller gave leaves (Tensor::with_mask), which are results of nodes
-// too.
+// Returns the nodes that produced `tensors`, which are the inputs of a node or the outputs of a
+// graph. The producers of all leaves come first, in flattening order. The producers of the masks
+// that the caller attached to leaves (Tensor::with_mask) follow, because such masks are results of
+// nodes too.
 std::vector<std::shared_ptr<const GraphNode>> producers_of(const Tensors& tensors);
 
-// Nodes that `outputs` depend on, producers before consumers: depth first from each output in
-// flattening order, inputs of a node in order.
-// ValueError if something on the way comes from no node (it is no result of a layer).
+// Returns the nodes that `outputs` depend on, producers before consumers. The order is depth first
+// from each output in flattening order, with the inputs of a node in order. Throws ValueError if a
+// tensor on the way has no producer (it is not the result of a layer).
 std::vector<std::shared_ptr<const GraphNode>> topological_order(const Tensors& outputs);
 
 }  // namespace keel

@@ -24,7 +24,7 @@ std::vector<Tensor> leaves_of(const Tensors& tensors) {
 }  // namespace
 
 std::vector<Gradient> Op::vjp(const VjpArgs&) const {
-  throw NotImplementedError("op ", class_name(), " has no gradient");
+  throw NotImplementedError("GradientTape: op ", class_name(), " has no gradient");
 }
 
 Tensors Op::replay(const Tensors& inputs, const CallOptions&) {

@@ -1,22 +1,24 @@
-// Which replica the current thread runs, if any. Set by distribute/strategy.h; read by variables.
+// ReplicaContext says which replica the current thread runs, if any. It is set by
+// distribute/strategy.h and read by variables.
 #pragma once
 
 #include <cstdint>
 
 namespace keel {
 
+// The position of a replica among the replicas of a strategy.
 struct ReplicaContext {
-  int replica = 0;         // among all replicas of the strategy
-  int replicas = 1;        // of the strategy, over all processes
-  int local_replica = 0;   // among those of this process
-  int local_replicas = 1;  // run by this process
-  uint64_t run = 1;        // number of the strategy's run, from 1
+  int replica = 0;         // index among all replicas of the strategy
+  int replicas = 1;        // number of replicas of the strategy, over all processes
+  int local_replica = 0;   // index among the replicas of this process
+  int local_replicas = 1;  // number of replicas of this process
+  uint64_t run = 1;        // sequence number of the strategy's run(), from 1
 };
 
-// The context of this thread; null in cross-replica code, such as the main program.
+// Returns the context of this thread, or null in cross-replica code, such as the main program.
 const ReplicaContext* current_replica_context();
 
-// While alive, this thread runs the given replica.
+// While a ReplicaScope is alive, this thread runs the given replica. Scopes nest.
 class ReplicaScope {
  public:
   explicit ReplicaScope(const ReplicaContext& context);

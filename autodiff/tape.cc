@@ -15,13 +15,14 @@ struct Entry {
   std::shared_ptr<const Op> op;
   std::vector<uint64_t> input_ids, output_ids;
   std::vector<TensorSpec> input_specs, output_specs;
-  std::vector<Tensor> inputs, outputs;  // those that vjp() reads; empty handles elsewhere
+  std::vector<Tensor> inputs, outputs;  // those that vjp() reads, per Retain; else empty handles
 };
 
-// Of NoGradient, and of SuspendRecording.
+// Numbers of live NoGradient and SuspendRecording objects of this thread.
 thread_local int paused_depth = 0, unrecorded_depth = 0;
 
-// Kernels take gradients as they come, by the sizes of what they are gradients of.
+// Gradients of custom ops must be checked: kernels derive buffer sizes from the shapes of the
+// tensors that the gradients belong to and do not check them again.
 void check_gradient(const Gradient& gradient, const Op& op, size_t input, const TensorSpec& spec) {
   const auto returned = [&](const auto&... what) {
     return str("GradientTape: the gradient that ", op.class_name(), " returns for input ", input,
@@ -55,11 +56,12 @@ struct GradientTape::Impl {
   int pauses = 0;
   std::vector<Entry> entries;
   HashSet<uint64_t> watched;  // tensors that depend on something watched
-  HashMap<uint64_t, std::vector<uint64_t>> variable_values;  // variable -> tensors
+  HashMap<uint64_t, std::vector<uint64_t>> variable_values;  // variable id -> ids of values read
   HashSet<uint64_t> watched_variables;
 
   bool records() const { return recording && pauses == 0; }
 
+  // The tapes of this thread, the outermost first.
   static std::vector<Impl*>& active() {
     thread_local std::vector<Impl*> stack;
     return stack;
@@ -83,6 +85,7 @@ void GradientTape::Impl::record(const std::shared_ptr<const Op>& op, std::span<c
     return;
   }
   Entry& entry = entries.emplace_back();
+  // Without a watched input the op cannot contribute to a gradient.
   entry.op = op;
   const Retain retain = op->retain();
   const auto keep = [](std::span<const Tensor> tensors, uint32_t mask, std::vector<uint64_t>& ids,
@@ -138,7 +141,7 @@ void GradientTape::Impl::back_through(const Entry& entry, const HashSet<uint64_t
   }
   for (size_t i = 0; i < input_gradients.size(); ++i) {
     if (input_gradients[i] && reachable.contains(entry.input_ids[i])) {
-      // Nobody reads the gradient of an integer.
+      // Gradients of integer inputs are never read, so their spec does not matter.
       const TensorSpec& spec = entry.input_specs[i];
       if (is_floating(spec.dtype)) check_gradient(input_gradients[i], *entry.op, i, spec);
       gradients[entry.input_ids[i]].add(input_gradients[i]);
@@ -153,7 +156,7 @@ std::vector<Gradient> GradientTape::Impl::backward(
   for (const auto& ids : sources) {
     for (const uint64_t id : ids) wanted.insert(id);
   }
-  HashSet<uint64_t> reachable = wanted;  // depends on a source
+  HashSet<uint64_t> reachable = wanted;  // tensors that depend on a source
   std::vector<const Entry*> on_path;
   for (const Entry& entry : entries) {
     if (std::ranges::none_of(entry.input_ids,
@@ -168,7 +171,8 @@ std::vector<Gradient> GradientTape::Impl::backward(
   gradients[target.id()] = how.output_gradient ? how.output_gradient : ops::ones_like(target);
   for (auto it = on_path.rbegin(); it != on_path.rend(); ++it) {
     back_through(**it, reachable, gradients);
-    // What flowed into an output has been passed on; a source among them is read below.
+    // The output gradients have been propagated to the inputs, so free their memory now. Those of
+    // sources are read below.
     for (uint64_t id : (*it)->output_ids) {
       if (wanted.contains(id)) continue;
       if (Gradient* const gradient = gradients.find(id)) *gradient = {};
@@ -187,7 +191,7 @@ std::vector<Gradient> GradientTape::Impl::backward(
 }
 
 GradientTape::GradientTape(TapeOptions options) : impl_(std::make_unique<Impl>()) {
-  matmul_precision();  // an unknown name in the environment throws before anything has changed
+  matmul_precision();  // throws for an unknown name in the environment before any state changes
   impl_->options = options;
   Impl::active().push_back(impl_.get());
 }
@@ -210,15 +214,17 @@ std::vector<Gradient> GradientTape::Impl::gradients(
     const Tensor& target, const std::vector<std::vector<uint64_t>>& sources,
     const std::vector<TensorSpec>& specs, const GradientOptions& how) {
   if (used && !options.persistent) {
-    throw RuntimeError("GradientTape.gradient: called twice on a tape that is not persistent");
+    throw RuntimeError(
+        "GradientTape.gradient: called twice on a tape that is not persistent; pass "
+        "{.persistent = true}");
   }
   if (how.output_gradient && how.output_gradient.shape() != target.shape()) {
     throw ValueError("GradientTape.gradient: output_gradient has shape ",
-                     how.output_gradient.shape(), ", the target ", target.shape());
+                     how.output_gradient.shape(), ", the target has shape ", target.shape());
   }
   if (how.output_gradient && how.output_gradient.dtype() != target.dtype()) {
-    throw TypeError("GradientTape.gradient: output_gradient is ", how.output_gradient.dtype(),
-                    ", the target ", target.dtype());
+    throw TypeError("GradientTape.gradient: output_gradient has dtype ",
+                    how.output_gradient.dtype(), ", the target has dtype ", target.dtype());
   }
   used = true;
   const profile::Scope scope(profile::Phase::kFramework, "tape", profile::Phase::kBackward);
@@ -256,7 +262,8 @@ std::vector<Gradient> GradientTape::input_gradient(const Tensor& target,
   std::vector<std::vector<uint64_t>> ids;
   std::vector<TensorSpec> specs;
   for (const Tensor& t : sources) {
-    // What is not watched may lie on paths that were recorded only in part.
+    // A tensor that is not watched may be on paths that were recorded only in part, which would
+    // give a wrong gradient.
     ids.emplace_back();
     if (impl_->watched.contains(t.id())) ids.back().push_back(t.id());
     specs.push_back(t.spec());

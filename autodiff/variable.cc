@@ -13,14 +13,15 @@
 namespace keel {
 namespace {
 
-// Of the scopes that have not ended, the innermost last. Scopes may end in any order.
+// The replicas of each ReplicatedVariables alive on this thread, the innermost last. Scopes may end
+// in any order.
 struct ReplicasOfScope {
   const ReplicatedVariables* scope;
   std::shared_ptr<const VariableReplicas> replicas;
 };
 thread_local std::vector<ReplicasOfScope> replicas_of_scopes;
 
-// Null: one.
+// Returns the replicas of the innermost scope, or null outside of any scope.
 std::shared_ptr<const VariableReplicas> current_replicas() {
   return replicas_of_scopes.empty() ? nullptr : replicas_of_scopes.back().replicas;
 }
@@ -52,7 +53,7 @@ struct Variable::State {
   TensorSpec spec;
   bool is_virtual = false;
   std::vector<Tensor> values;                        // one, or one per local replica
-  std::shared_ptr<const VariableReplicas> replicas;  // null: one, or all share the value
+  std::shared_ptr<const VariableReplicas> replicas;  // null: one replica, or all share the value
   std::shared_ptr<DeferredRows> waiting;
   const uint64_t id = next_variable_id();
 
@@ -64,8 +65,9 @@ struct Variable::State {
     if (context == nullptr) return replicas == nullptr || replicas->all == 1 ? 0 : -1;
     if (values.size() == 1) return 0;
     if (context->local_replicas != static_cast<int>(values.size())) {
-      throw RuntimeError("Variable ", path, ": made for ", values.size(),
-                         " replicas, used under a strategy with ", context->local_replicas);
+      throw RuntimeError("Variable ", path, ": created for ", values.size(),
+                         " replicas, used under a strategy with ", context->local_replicas,
+                         "; create it in the scope of that strategy");
     }
     return context->local_replica;
   }
@@ -74,14 +76,16 @@ struct Variable::State {
     const NoGradient pause;
     if (options.aggregation == VariableAggregation::kNone) {
       throw RuntimeError("Variable ", path,
-                         ": has a value per replica and no aggregation to combine them");
+                         ": each replica has its own value and no aggregation is set to combine "
+                         "them; set VariableOptions::aggregation or read it inside a replica");
     }
     const std::vector<Tensor> all = replicas->gather ? replicas->gather(values) : values;
     switch (options.aggregation) {
       case VariableAggregation::kSum:
         return tree_sum(all);
       case VariableAggregation::kMean:
-        // So that what was assigned comes back, as from a checkpoint: a mean of equals may round.
+        // A mean of equal values may round. Return the value itself, so that reading gives exactly
+        // what assign() or a checkpoint set.
         if (is_floating(spec.dtype) && all_equal(all)) return all[0];
         return divided(tree_sum(all), all.size());
       default:
@@ -91,8 +95,8 @@ struct Variable::State {
 
   void check_assignable(const TensorSpec& value) const {
     if (value.shape != spec.shape || value.dtype != spec.dtype) {
-      throw ValueError("Variable ", path, ": assigned ", value.dtype, value.shape, ", holds ",
-                       spec.dtype, spec.shape);
+      throw ValueError("Variable ", path, ": cannot assign ", value.dtype, value.shape,
+                       " to a variable of ", spec.dtype, spec.shape);
     }
   }
 
@@ -100,14 +104,15 @@ struct Variable::State {
     const ReplicaContext* context = current_replica_context();
     if (context != nullptr && context->replicas > 1 && !on_read()) {
       throw RuntimeError("Variable ", path,
-                         ": replicas share this value; only a variable with synchronization "
+                         ": the replicas share this value; only a variable with synchronization "
                          "kOnRead may be assigned inside a replica");
     }
   }
 };
 
 Variable::Variable(Tensor initial, VariableOptions options) : state_(std::make_shared<State>()) {
-  if (initial.is_symbolic()) throw ValueError("Variable: the initial value is symbolic");
+  if (initial.is_symbolic())
+    throw ValueError("Variable: the initial value is symbolic; pass an eager tensor");
   State& s = *state_;
   s.path = options.name;
   s.options = std::move(options);
@@ -126,7 +131,8 @@ Variable Variable::virtual_trainable(std::string name) {
 }
 
 Variable::State& Variable::state() const {
-  if (state_ == nullptr) throw RuntimeError("Variable: empty; the layer is not built yet");
+  if (state_ == nullptr)
+    throw RuntimeError("Variable: the handle is empty; build the layer before using its variables");
   const Variable* const copy = VariableSnapshot::current(state_->id);
   return copy == nullptr ? *state_ : *copy->state_;
 }
@@ -149,8 +155,8 @@ VariableSynchronization Variable::synchronization() const {
   return state().options.synchronization;
 }
 uint64_t Variable::id() const {
-  if (state_ == nullptr) state();  // says so
-  return state_->id;               // its own, whatever copy stands in for it
+  if (state_ == nullptr) state();  // throws
+  return state_->id;  // the original's id, even if a snapshot's copy replaces its value
 }
 
 Tensor Variable::read() const {
@@ -193,7 +199,8 @@ void Variable::assign(const Tensor& value) const {
   State& s = state();
   s.check_assignable(value.spec());
   s.check_may_write();
-  // Other rows that wait with these, those of slots, must not lose the steps.
+  // Deferred updates also apply to slot variables. Apply them all first, or the slots would lose
+  // these steps.
   bring_up_all();
   const int position = s.position();
   if (position >= 0) {
@@ -214,7 +221,9 @@ void Variable::update(const std::function<void(Tensor& value)>& fn) const {
   State& s = state();
   s.check_may_write();
   if (s.position() < 0) {
-    throw RuntimeError("Variable ", s.path, ": update() outside the replicas that hold its values");
+    throw RuntimeError("Variable ", s.path,
+                       ": update() was called outside the replicas that hold its values; call it "
+                       "inside a replica or use assign()");
   }
   bring_up_all();
   make_value_unique();
@@ -228,7 +237,7 @@ Tensor& Variable::mutable_value() const {
 
 void Variable::make_value_unique() const {
   Tensor& value = mutable_value();
-  // Rows that wait in memory which the value leaves would be lost.
+  // clone() would leave the viewed memory, and the deferred updates of its rows would be lost.
   if (value.is_view()) bring_up_all();
   if (!value.unique()) value = value.clone();
 }

@@ -1,17 +1,17 @@
-// Variable: a named cell holding a Tensor that changes by assignment.
+// Variable: a named cell that holds a Tensor and changes by assignment.
 //
-// read() returns the value of now; later assignments do not change it. An
-// assignment writes in place when nobody holds the value read, and copies
-// otherwise: dropping the tape before the update makes training copy-free.
+// read() returns the current value; later assignments do not change the returned tensor. An
+// assignment writes in place if no other handle holds the value, and copies otherwise. Training
+// therefore copies nothing if the tape is destroyed before the update.
 //
-// Under a strategy with several replicas the replicas of a process share one value, which is the
-// same in all processes. What every replica changes for itself (batch statistics, metrics, random
-// state) is a variable with synchronization kOnRead: each replica has its own value, and reading it
-// outside the replicas combines them by `aggregation`, as in TensorFlow. Where the replicas are in
-// several processes, that read is collective: all processes make it.
+// Under a strategy with several replicas, the replicas of a process share one value, which is the
+// same in all processes. State that every replica changes on its own (batch statistics, metrics,
+// random state) is a variable with synchronization kOnRead: each replica has its own value, and
+// reading the variable outside the replicas combines the values by `aggregation`, as in TensorFlow.
+// If the replicas run in several processes, that read is collective: every process must make it.
 //
-// Thread safety: any number of replicas may read at once. A shared value may be written by one
-// thread while nobody reads it; optimizers see to that with barriers.
+// Thread safety: any number of replicas may read concurrently. A shared value may be written by one
+// thread while no other thread reads it; optimizers ensure this with barriers.
 #pragma once
 
 #include <functional>
@@ -24,100 +24,117 @@
 
 namespace keel {
 
+// Whether the replicas of a process share one value, or each replica has its own (kOnRead).
 enum class VariableSynchronization { kShared, kOnRead };
+// How a read outside the replicas combines the values of a kOnRead variable.
 enum class VariableAggregation { kNone, kSum, kMean, kOnlyFirstReplica };
 
+// Options of a Variable.
 struct VariableOptions {
   std::string name = "variable";
   bool trainable = true;
   VariableSynchronization synchronization = VariableSynchronization::kShared;
   VariableAggregation aggregation = VariableAggregation::kNone;
-  // What optimizers make of the value after each step; empty: nothing. Of its shape and dtype.
+  // Function that optimizers apply to the value after each step; empty means none. It returns a
+  // tensor of the variable's shape and dtype.
   std::function<Tensor(const Tensor&)> constraint = {};
 };
 
-// Rows of a variable that are behind until somebody needs them (OptimizerOptions::lazy_rows).
-// Thread safe.
+// Updates of a variable's rows that are deferred until the rows are read
+// (OptimizerOptions::lazy_rows). Implementations are thread-safe.
 class DeferredRows {
  public:
   virtual ~DeferredRows() = default;
-  virtual void materialize(
-      std::span<const int64_t> ids) = 0;  // ids that are no rows are passed over
+  // Applies the deferred updates of the given rows. Ids that are not rows of the table are ignored.
+  virtual void materialize(std::span<const int64_t> ids) = 0;
+  // Applies the deferred updates of all rows.
   virtual void bring_up_all() = 0;
 };
 
+// A handle to a variable. Copies of a handle refer to the same variable.
 class Variable {
   struct State;
 
  public:
-  Variable() = default;  // empty, as before a layer is built
+  Variable() = default;  // empty, as a layer's variables are before the layer is built
+  // Creates a variable with the given initial value. Throws ValueError if `initial` is symbolic.
   Variable(Tensor initial, VariableOptions options);
 
-  // A trainable zero of shape {1} that stands for parameters kept elsewhere: asking a
-  // tape for its gradient is what runs the gradient of the ops that took it
-  // (layers/embedding/tpu_embedding.h). Optimizers count a step for it and otherwise
-  // leave it alone; files and checkpoints omit it.
+  // Returns a virtual variable: a trainable zero of shape {1} that stands for parameters stored
+  // elsewhere. Requesting its gradient from a tape runs the gradient of the ops that used it
+  // (layers/embedding/tpu_embedding.h). Optimizers count a step for it but never update it, and
+  // model files and checkpoints omit it.
   static Variable virtual_trainable(std::string name);
 
   explicit operator bool() const { return state_ != nullptr; }
-  const std::string& name() const;  // "kernel"
-  const std::string& path() const;  // "dense/kernel"; the name until a layer sets it
-  void set_path(std::string path) const;
+  const std::string& name() const;        // "kernel"
+  const std::string& path() const;        // "dense/kernel"; equal to the name until a layer sets it
+  void set_path(std::string path) const;  // called by layers
+  // Properties of the value and of VariableOptions.
   const TensorSpec& spec() const;
   const Shape& shape() const { return spec().shape; }
   DType dtype() const { return spec().dtype; }
   bool trainable() const;
   bool is_virtual() const;
   VariableSynchronization synchronization() const;
-  // Whether each of several replicas has a value, and reading outside of them gives the mean.
+  // Returns true if each of several replicas has its own value and a read outside of them returns
+  // their mean.
   bool averages_replicas() const;
-  const std::function<Tensor(const Tensor&)>& constraint() const;
+  const std::function<Tensor(const Tensor&)>& constraint() const;  // empty if there is none
 
-  // In a replica, its value (or that of a CombinedReads); outside, the combined one. Watched by
-  // active tapes if trainable.
-  // RuntimeError if a kOnRead variable without aggregation is read outside its replicas, or in a
-  // replica that its strategy does not have.
+  // Inside a replica, returns that replica's value, or the value of an active CombinedReads.
+  // Outside, returns the combined value. Active tapes watch the result if the variable is
+  // trainable. Throws RuntimeError if a kOnRead variable without aggregation is read outside its
+  // replicas, or if a kOnRead variable is read by a replica of a strategy with another number of
+  // replicas.
   Tensor read() const;
   operator Tensor() const { return read(); }  // NOLINT: implicit
-  // The same for who looks up rows, int32 or int64: others may be behind in the result, which may
-  // be a view (Tensor::is_view). It is for ops::gather and ops::embedding_pool.
+  // Returns the value as read() does, but guarantees only the rows `ids` (int32 or int64) to be up
+  // to date. Other rows may have deferred updates, and the result may be a view (Tensor::is_view).
+  // Pass it to ops::gather and ops::embedding_pool.
   Tensor read_rows(const Tensor& ids) const;
 
-  // `value` must have this variable's shape and dtype (ValueError). In a replica of several,
-  // only a kOnRead variable may be assigned (RuntimeError). Outside, a kOnRead variable takes the
-  // value in every replica: divided by their number if it aggregates by sum.
+  // Sets the value, which must have this variable's shape and dtype (ValueError otherwise). Inside
+  // one of several replicas, only a kOnRead variable may be assigned (RuntimeError otherwise).
+  // Outside the replicas, a kOnRead variable sets the value in every replica, divided by the number
+  // of replicas if it aggregates by sum.
   void assign(const Tensor& value) const;
+  // Assigns read() + value.
   void assign_add(const Tensor& value) const;
-  // Calls fn on the value; copies it first if it is shared. The rules of assign hold.
+  // Calls fn on the value to modify it in place, after copying the value if other handles hold it.
+  // The rules of assign() hold. Throws RuntimeError for a kOnRead variable of several replicas
+  // outside of them.
   void update(const std::function<void(Tensor& value)>& fn) const;
 
-  // For optimizers, which write one shared value from several replicas between barriers: first
-  // one of them makes the value unique, then each writes its own part of the elements.
-  // Rows may wait in the elements, where every other access brings them up to date first.
+  // For optimizers, which write one shared value from several replicas between barriers. One
+  // replica makes the value unique first, then each replica writes its own part of the elements.
+  // Rows of elements() may have deferred updates; read() and the assignments apply these first.
   void make_value_unique() const;
   template <Element T>
   std::span<T> elements() const {
     return mutable_value().template mutable_data<T>();
   }
 
-  // For optimizers that keep a value in memory of theirs: as it stands, perhaps a view, and where
-  // it is from now on, of the same shape and dtype. read() copies it out.
+  // For optimizers that keep a value in their own memory. value_in_place() returns the stored
+  // value, possibly a view. move_value() replaces it by a tensor of the same shape and dtype, which
+  // holds the value from then on. read() returns a contiguous copy of a view.
   const Tensor& value_in_place() const;
   void move_value(Tensor value) const;
 
-  // Null: no rows wait.
+  // Sets the deferred updates of this variable's rows; null means that there are none.
   void set_waiting_rows(std::shared_ptr<DeferredRows> rows) const;
   const std::shared_ptr<DeferredRows>& deferred_rows() const;
+  // Applies the deferred updates of all rows.
   void bring_up_all() const;
 
   uint64_t id() const;  // identity: copies of a handle have the same id
   friend bool operator==(const Variable& a, const Variable& b) { return a.state_ == b.state_; }
 
-  // A handle that does not keep the variable.
+  // A handle that does not keep the variable alive.
   class Weak {
    public:
     explicit Weak(const Variable& variable) : state_(variable.state_) {}
-    Variable lock() const { return Variable(state_.lock()); }  // empty if it is gone
+    Variable lock() const { return Variable(state_.lock()); }  // empty if the variable is destroyed
 
    private:
     std::weak_ptr<State> state_;
@@ -125,9 +142,9 @@ class Variable {
 
  private:
   explicit Variable(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  State& state() const;           // RuntimeError if empty
-  Tensor read_as_is() const;      // rows that wait included; perhaps a view
-  Tensor& mutable_value() const;  // this replica's, or the shared one
+  State& state() const;           // throws RuntimeError if the handle is empty
+  Tensor read_as_is() const;      // without applying deferred updates; possibly a view
+  Tensor& mutable_value() const;  // the value of this replica, or the shared one
   std::shared_ptr<State> state_;
 };
 
@@ -135,16 +152,16 @@ class Variable {
 struct VariableReplicas {
   int local = 1;  // in this process
   int all = 1;    // over all processes
-  // Given the values of this process, returns those of all replicas, in order. Collective over the
-  // processes. Empty if there is one.
+  // Takes the values of this process and returns those of all replicas, in order. The call is
+  // collective over the processes. Empty if there is only one process.
   std::function<std::vector<Tensor>(std::span<const Tensor> local)> gather = {};
 };
 
-// While alive, kOnRead variables made on this thread are for these replicas; set by strategy
-// scopes.
+// While a ReplicatedVariables is alive, kOnRead variables created on this thread get a value for
+// each of these replicas. Strategy scopes set it.
 class ReplicatedVariables {
  public:
-  explicit ReplicatedVariables(int replicas);  // of one process
+  explicit ReplicatedVariables(int replicas);  // all in this process
   explicit ReplicatedVariables(std::shared_ptr<const VariableReplicas> replicas);
   ~ReplicatedVariables();
   ReplicatedVariables(const ReplicatedVariables&) = delete;

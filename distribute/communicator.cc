@@ -70,8 +70,8 @@ std::shared_ptr<Communicator> make_self_communicator() {
 
 void all_reduce_sum(Communicator& communicator, std::span<float> values) {
   if (communicator.size() == 1) return;
-  // Each rank sends its values to all and adds them up itself: for the few numbers that this is
-  // for, one exchange beats two.
+  // Each rank sends its values to all others and adds all of them itself. For the few numbers that
+  // this function is meant for, one exchange is faster than two.
   const std::vector<Bytes> received =
       communicator.all_gather(as_bytes_of<float>(values), "all_reduce_sum");
   std::vector<std::vector<float>> level;
@@ -79,6 +79,7 @@ void all_reduce_sum(Communicator& communicator, std::span<float> values) {
     const auto part = as_elements<float>(bytes);
     level.emplace_back(part.begin(), part.end());
   }
+  // Adds pairs at distance 1, 2, 4, ..., which is the balanced tree over the rank.
   for (size_t stride = 1; stride < level.size(); stride *= 2) {
     for (size_t i = 0; i + stride < level.size(); i += 2 * stride) {
       for (size_t k = 0; k < values.size(); ++k) level[i][k] += level[i + stride][k];

@@ -1,13 +1,15 @@
-// Communicator: collectives among the replicas of one strategy, in whatever processes they are.
+// Communicator: collectives among the replicas of one strategy, which may run in one process or in
+// several.
 //
-// Barriers, all_gather, all_to_all, reduce_scatter and share are collective: all ranks call them,
-// in the same order. A rank that calls another one, or the same by another label, or that has left,
-// is a RuntimeError in all of them and never a wait. Sums over ranks are balanced trees over the
-// rank, so results depend neither on timing nor on how ranks are placed on processes.
+// Barriers, all_gather, all_to_all, reduce_scatter and all_gather_shards are collective: all ranks
+// must call them in the same order. If a rank makes another call, passes another label, or has
+// already left the run, all ranks throw RuntimeError instead of waiting. Sums over ranks are
+// balanced trees over the rank, so results depend neither on timing nor on how ranks are placed on
+// processes.
 //
-// Where more replicas are on a core than one, each meeting of theirs makes the core go through all
-// of them. So all_gather and all_to_all are one meeting each, and what is to be done once for all
-// can be given to the meeting that comes before it.
+// When replicas outnumber cores, every barrier switches through all of them. all_gather and
+// all_to_all therefore take a single rendezvous, and work that one rank does for its process can be
+// attached to an existing rendezvous (OnLastArrival).
 #pragma once
 
 #include <cstddef>
@@ -24,77 +26,84 @@
 
 namespace keel::distribute {
 
-// What the kinds of collectives have sent, without headers; empty messages do not count.
+// The traffic of each kind of collective, without headers. Empty messages are not counted.
 struct TrafficByKind {
   Traffic all_to_all = {}, reduce_scatter = {}, all_gather_shards = {};
 };
 
+// The collectives of the replicas of one strategy. A rank is a replica's index among all replicas.
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  virtual int rank() const = 0;  // of the calling thread
-  virtual int size() const = 0;
+  virtual int rank() const = 0;                    // of the calling thread
+  virtual int size() const = 0;                    // number of ranks
   virtual const Placement& placement() const = 0;  // of the ranks on processes
 
-  // `what` is the label of a call, which ranks must agree on and which stands in errors.
+  // Waits until all ranks have called it. In every collective, `what` is the label of the call: all
+  // ranks must pass the same one, and errors contain it.
   virtual void barrier(std::string_view what = "barrier") = 0;
 
-  // What one rank of each process does for all of that process: it runs when they have come and
-  // before any goes on. If it throws, so does the call in that rank, and the others throw Aborted.
+  // Work that one rank of each process does for the whole process. It runs after all ranks of the
+  // process have arrived and before any of them continues. If it throws, the call throws the same
+  // exception in that rank and Aborted in the others.
   using OnLastArrival = std::function<void()>;
-  // Of the ranks of one process.
+  // Waits until all ranks of this process have called it.
   virtual void local_barrier(std::string_view what, const OnLastArrival& on_last_arrival = {}) = 0;
 
-  // A barrier of the ranks of one process in two halves: wait_for_arrivals returns when all have
-  // arrived as often as this rank has. At once if they have met since. A rank that has left, or
-  // the end of a run, counts as arrived.
+  // A split barrier of the ranks of one process. arrive() does not wait. wait_for_arrivals()
+  // returns once every rank has called arrive() as often as this rank has, immediately if they
+  // already have. A rank that has left or finished its run counts as arrived.
   virtual void arrive() = 0;
   virtual void wait_for_arrivals() = 0;
 
-  // What each rank passes, by rank. The result is valid until this rank's next collective has
-  // returned. `on_last_arrival`, of one rank in each process, is given the same, if it is not
-  // empty.
+  // Returns the bytes that each rank passes, by rank. The result is valid until this rank's next
+  // collective has returned. If `on_last_arrival` is not empty, one rank of each process calls it
+  // with the same bytes.
   using OnceWith = std::function<void(std::span<const Bytes>)>;
   virtual std::vector<Bytes> all_gather(Bytes mine, std::string_view what,
                                         const OnceWith& on_last_arrival = {}) = 0;
 
-  // What each rank of this process passes, by local rank; otherwise as all_gather.
+  // Returns the bytes that each rank of this process passes, by local rank; otherwise like
+  // all_gather().
   virtual std::vector<Bytes> local_gather(Bytes mine, std::string_view what,
                                           const OnceWith& on_last_arrival) = 0;
 
-  // all_to_all in two halves, of one message to each rank of other processes; those to ranks of
-  // this process are not read. post_to_processes returns before anything has come, and what was
-  // sent may change from then on; collect_posted, given what that has returned, returns what came,
-  // by rank, and empty from ranks of this process.
+  // A split all_to_all with one message to each rank of other processes; messages to ranks of this
+  // process are ignored. post_to_processes() returns without waiting for other processes, and the
+  // messages may be changed afterwards. collect_posted() takes the number that post_to_processes()
+  // returned and returns the received messages by rank, empty for ranks of this process.
   virtual int64_t post_to_processes(std::span<const Bytes> send, std::string_view what) = 0;
   virtual std::vector<Bytes> collect_posted(int64_t posted, std::string_view what) = 0;
 
-  // all_gather in two halves, between which the other processes are not waited for. For what one
-  // rank of each process does for all of it (Once, OnceWith): `mine` are those of the local ranks.
+  // A split all_gather: post_gather() does not wait for other processes. One rank of each process
+  // calls it on behalf of all its ranks (from OnLastArrival or OnceWith); `mine` holds the messages
+  // of the local ranks.
   virtual int64_t post_gather(std::span<const Bytes> mine, std::string_view what) = 0;
-  // By rank, those of this process too.
+  // Returns the messages by rank, including those of this process.
   virtual std::vector<std::vector<std::byte>> collect_gather(int64_t posted) = 0;
 
-  // Sends send[r] to rank r; returns what each rank sent here, by rank. Any number of messages to
-  // each, the same from all: of k, those to rank r begin at send[k * r], those from it likewise.
-  // What was sent must stay as it is, and the result is valid, until this rank's next collective
-  // has returned.
+  // Sends messages to every rank and returns the received ones, by rank. Every rank sends the same
+  // number k >= 1 of messages to each rank: send[k * r] to send[k * r + k - 1] go to rank r, and
+  // the result has the messages from rank r at the same positions. The sent bytes must not change,
+  // and the result is valid, until this rank's next collective has returned. Throws ValueError if
+  // send.size() is not a positive multiple of size().
   virtual std::vector<Bytes> all_to_all(std::span<const Bytes> send,
                                         std::string_view what = "all_to_all") = 0;
 
-  // Sums arrays of the same sizes over the ranks and deals the sums out: consume(i, begin, part)
-  // is called in the rank that owns that part, with the sum of elements [begin, begin +
-  // part.size()) of pieces[i]. Every element is consumed once, by one rank. Returns when all
-  // ranks of this process have consumed and, if that has not failed, `on_last_arrival` is done.
+  // Sums `pieces`, arrays of the same sizes in all ranks, over the ranks and distributes the sums.
+  // In the rank that owns a part, it calls consume(i, begin, part) with the sum of the elements
+  // [begin, begin + part.size()) of pieces[i]. Every element is consumed once, by one rank. Returns
+  // after all ranks of this process have consumed their parts and, unless one of them threw,
+  // `on_last_arrival` has run.
   using Consume = std::function<void(size_t piece, int64_t begin, std::span<const float> part)>;
   virtual void reduce_scatter(std::span<const std::span<const float>> pieces,
                               const Consume& consume,
                               const OnLastArrival& on_last_arrival = {}) = 0;
 
-  // The same, with what each rank attaches: one rank of each process is given the attachments by
-  // rank before anything is consumed, and says whether the sums are wanted. If not, nothing is
-  // consumed, `on_last_arrival` does not run, and this returns false. All processes must decide
-  // alike. Those that are known not to want the sums pass no pieces.
+  // Works as reduce_scatter(), but each rank attaches bytes. Before anything is consumed, one rank
+  // of each process calls `accept` with the attachments by rank. If it returns false, nothing is
+  // consumed, `on_last_arrival` does not run, and the call returns false. `accept` must return the
+  // same in all processes. Ranks that know that the sums will be rejected pass no pieces.
   struct Attachment {
     Bytes mine;
     std::function<bool(std::span<const Bytes>)> accept;
@@ -103,32 +112,32 @@ class Communicator {
                                  const Attachment& attachment, const Consume& consume,
                                  const OnLastArrival& on_last_arrival) = 0;
 
-  // Of `total` elements of all pieces together, [first, end): those that reduce_scatter deals to
-  // the ranks of this process.
+  // Returns the range [first, end) that reduce_scatter() assigns to the ranks of this process, for
+  // pieces of `total` elements together.
   virtual std::pair<int64_t, int64_t> local_shard(int64_t total) const = 0;
 
-  // After each rank has written the parts of `pieces` that reduce_scatter would deal to it: makes
-  // them known in all processes. The ranks of one process pass the same memory, so that in a job of
-  // one there is nothing to do, and nobody is waited for.
+  // Copies the parts of `pieces` to all processes after each rank has written the parts that
+  // reduce_scatter() assigns to it. The ranks of one process pass the same memory. With a single
+  // process the call therefore does nothing and does not wait.
   virtual void all_gather_shards(std::span<const std::span<float>> pieces) = 0;
 
-  // Stops the ranks that wait in a collective, and those that will: they throw Aborted.
+  // Stops the ranks that wait in a collective or call one later: they throw Aborted.
   virtual void abort(const std::string& why) noexcept = 0;
-  // This rank makes no further call until the next run.
+  // Declares that this rank makes no further call until the next run.
   virtual void leave() noexcept = 0;
 
-  // Since the last reset: what has left this process for others, and what has left rank `rank`,
-  // of this process, for other ranks wherever they are; that is what it would send if every rank
-  // was a process. Not while replicas run.
+  // Returns the traffic since the last reset. traffic() counts what this process sent to other
+  // processes. traffic_of_rank() counts what a rank of this process sent to all other ranks, which
+  // is what it would send if every rank were a process. Must not be called while replicas run.
   virtual TrafficByKind traffic() const = 0;
   virtual TrafficByKind traffic_of_rank(int rank) const = 0;
   virtual void reset_traffic() = 0;
 };
 
-// values[i] = sum over ranks of values[i], in every rank.
+// Sets values[i] to the sum of values[i] over the ranks, in every rank. Collective.
 void all_reduce_sum(Communicator& communicator, std::span<float> values);
 
-// The elements of all_to_all as what they are.
+// Reinterprets the bytes of a collective as elements of type T, and elements as bytes.
 template <class T>
 std::span<const T> as_elements(Bytes bytes) {
   return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
@@ -138,7 +147,7 @@ Bytes as_bytes_of(std::span<const T> elements) {
   return std::as_bytes(elements);
 }
 
-// A communicator of one rank, for programs without a strategy of several replicas.
+// Returns a communicator of one rank, for programs without a strategy of several replicas.
 std::shared_ptr<Communicator> make_self_communicator();
 
 }  // namespace keel::distribute

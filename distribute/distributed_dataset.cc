@@ -5,7 +5,7 @@ namespace keel::distribute {
 int64_t InputContext::get_per_replica_batch_size(int64_t global_batch_size) const {
   if (global_batch_size % num_replicas_in_sync != 0) {
     throw ValueError("InputContext: the global batch size ", global_batch_size,
-                     " does not divide by ", num_replicas_in_sync, " replicas");
+                     " is not a multiple of ", num_replicas_in_sync, " replicas");
   }
   return global_batch_size / num_replicas_in_sync;
 }

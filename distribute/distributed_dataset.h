@@ -1,4 +1,4 @@
-// DistributedDataset: batches for the replicas of a strategy.
+// DistributedDataset produces batches for the replicas of a strategy.
 #pragma once
 
 #include <functional>
@@ -10,38 +10,42 @@
 
 namespace keel::distribute {
 
+// Whether distribute_datasets_from_function() makes one input pipeline per host or per replica.
 enum class InputReplicationMode { kPerWorker, kPerReplica };
 
-// tf.distribute.InputOptions. Embedding inputs are looked up by the host, so nothing is to be
-// fetched to a device: experimental_fetch_to_device and experimental_place_dataset_on_device are
-// taken for programs written for them; both may be set to false only (ValueError), since there is
-// no device memory here.
+// Options of distributed datasets (tf.distribute.InputOptions). There is no device memory, so
+// experimental_fetch_to_device and experimental_place_dataset_on_device exist only for
+// compatibility and must be false (ValueError otherwise).
 struct InputOptions {
   bool experimental_fetch_to_device = false;
   InputReplicationMode experimental_replication_mode = InputReplicationMode::kPerWorker;
   bool experimental_place_dataset_on_device = false;
-  int64_t experimental_per_replica_buffer_size = 1;  // batches made ahead; 0: none
+  int64_t experimental_per_replica_buffer_size = 1;  // prefetched batches; 0: no prefetching
 };
 
-// What a function that makes datasets is told.
+// The arguments of a function that creates the dataset of one input pipeline.
 struct InputContext {
-  int num_input_pipelines = 1;  // hosts, or replicas in mode kPerReplica
+  int num_input_pipelines = 1;  // number of hosts, or of replicas in mode kPerReplica
   int input_pipeline_id = 0;
   int num_replicas_in_sync = 1;
 
-  // ValueError unless the replicas divide it.
+  // Returns the batch size per replica. Throws ValueError if the number of replicas does not divide
+  // `global_batch_size`.
   int64_t get_per_replica_batch_size(int64_t global_batch_size) const;
 };
 
+// A dataset whose elements are one batch per replica of this process.
 class DistributedDataset {
  public:
   using Next = std::function<std::optional<PerReplica<Tensors>>()>;
+  // Called by Strategy. `make` begins a pass over the dataset.
   DistributedDataset(std::function<Next()> make, int64_t cardinality);
 
-  // Runs the dataset once: returns batches, then nothing.
+  // Returns a function that returns the batches of one pass over the dataset, then nullopt.
   Next iterator() const { return make_(); }
-  int64_t cardinality() const { return cardinality_; }  // steps; see data::Dataset
+  int64_t cardinality() const { return cardinality_; }  // number of steps; see data::Dataset
 
+  // Iterator for range-based for loops.
   class RangeIterator {
    public:
     explicit RangeIterator(Next next) : next_(std::move(next)), element_(next_()) {}

@@ -24,30 +24,33 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr int kHeadTag = 1, kBodyTag = 2, kNoticeTag = 3;
-constexpr int64_t kHeadBytes = 3840;  // small enough to travel without asking the receiver
-constexpr int64_t kMostBytes = int64_t{1} << 30;  // of one message: MPI counts in int
-// A message of more than 64 KiB goes to another machine only when the receiver has asked for it,
-// which takes a round trip. So what is not too long for the receiver's buffers goes in pieces.
+constexpr int64_t kHeadBytes = 3840;  // small enough to be sent eagerly, without a handshake
+constexpr int64_t kMostBytes = int64_t{1} << 30;  // per message: MPI counts in int
+// MPI sends a message of more than 64 KiB to another machine only after a handshake with the
+// receiver, which takes a round trip. Messages of moderate size are therefore sent in pieces below
+// that limit; larger ones would exceed the receiver's buffers.
 constexpr int64_t kEagerBytes = int64_t{60} << 10;
 constexpr int64_t kMostInPieces = int64_t{4} << 20;
 constexpr int64_t kAlignment = 16;
-constexpr int64_t kKeptBytes = int64_t{64} << 20;  // by which a buffer may be too large
-constexpr auto kBusyWait = milliseconds(1);        // then a process that waits for others naps
-constexpr auto kNap = std::chrono::microseconds(50);
-// For what a process sent before it ended, and for the others' error texts when a job has failed.
+constexpr int64_t kKeptBytes = int64_t{64} << 20;  // excess up to which a buffer is not shrunk
+constexpr auto kBusyWait = milliseconds(1);        // afterwards a waiting process sleeps
+constexpr auto kSleep = std::chrono::microseconds(50);
+// How long to wait for messages that a process sent before it ended, and for the error texts of
+// other processes after a job has failed.
 constexpr auto kGrace = milliseconds(200);
-constexpr auto kLastWords = milliseconds(3000);
+constexpr auto kErrorGrace = milliseconds(3000);
 constexpr double kTimeout = 300;
-constexpr int64_t kMostOpen = 64;  // transfers that a process is ahead of others
+constexpr int64_t kMostOpen = 64;  // transfers by which a process may be ahead of others
 constexpr char kFailed = 'F', kEnded = 'E', kWorks = 'W';  // kinds of notices
-// Between two notices of a process in a LongWork, which come several times before its time is over.
+// The longest interval between two notices of a process in a LongWork. Several notices are sent
+// within one timeout.
 constexpr double kLongestPulse = 10;
 
-// Stands before what one process sends to another; the sizes of the parts follow.
+// The header of a message from one process to another. The sizes of the parts follow it.
 struct Header {
-  int64_t bytes = 0;  // of all, this header too
+  int64_t bytes = 0;  // of the whole message, including this header
   int64_t parts = 0;
-  uint64_t hash = 0;  // of the whole label
+  uint64_t hash = 0;  // of the complete label, which `what` may truncate
   std::array<char, 104> what = {};
 };
 static_assert(sizeof(Header) % kAlignment == 0 && sizeof(Header) < kHeadBytes);
@@ -56,7 +59,7 @@ int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * 
 
 int64_t head_size(int64_t bytes) { return std::min(bytes, kHeadBytes); }
 
-// Bytes that are not cleared, kept for the next exchange unless they are many too many.
+// An uninitialized buffer that is reused by later exchanges unless it is far too large.
 class Buffer {
  public:
   std::byte* resize(int64_t bytes) {
@@ -74,6 +77,7 @@ class Buffer {
   int64_t capacity_ = 0;
 };
 
+// Stores a message, header first, in `out` and returns its size. All parts are aligned.
 int64_t pack(std::string_view what, const ProcessGroup::Parts& parts, Buffer& out) {
   Header header{.parts = static_cast<int64_t>(parts.size()),
                 .hash = std::hash<std::string_view>()(what)};
@@ -98,6 +102,7 @@ int64_t pack(std::string_view what, const ProcessGroup::Parts& parts, Buffer& ou
   return header.bytes;
 }
 
+// Returns the parts of a message. They refer to `bytes`.
 ProcessGroup::Parts unpack(const std::byte* bytes) {
   Header header;
   std::memcpy(&header, bytes, sizeof(Header));
@@ -115,12 +120,12 @@ ProcessGroup::Parts unpack(const std::byte* bytes) {
 // One wait for other processes.
 class Wait {
  public:
-  // Gives others the processor. While bytes move, MPI must be called as often as can be.
+  // Yields the processor. While data is being transferred, MPI must be called as often as possible.
   void pause(bool bytes_move = false) const {
     if (bytes_move || Clock::now() - begin_ < kBusyWait) {
       std::this_thread::yield();
     } else {
-      std::this_thread::sleep_for(kNap);
+      std::this_thread::sleep_for(kSleep);
     }
   }
   Clock::time_point begin() const { return begin_; }
@@ -135,7 +140,8 @@ double timeout_of_environment() {
   char* end = nullptr;
   const double seconds = std::strtod(text, &end);
   if (end == text || *end != '\0' || !(seconds >= 0)) {
-    throw ValueError("KEEL_PROCESS_TIMEOUT: must be seconds, 0 or more, received '", text, "'");
+    throw ValueError("KEEL_PROCESS_TIMEOUT: must be a number of seconds, 0 or more, received '",
+                     text, "'");
   }
   return seconds;
 }
@@ -148,19 +154,19 @@ void check(int code, const char* call) {
   throw RuntimeError("MPI: ", call, " failed: ", text.data());
 }
 
-// One exchange: what goes to and comes from each other process.
+// One exchange: the messages to and from each other process.
 struct Transfer {
   struct Route {
     Buffer out, in;
     alignas(kAlignment) std::array<std::byte, kHeadBytes> head;
     MPI_Request head_request = MPI_REQUEST_NULL;
-    std::vector<MPI_Request> requests;  // all others
+    std::vector<MPI_Request> requests;  // all except head_request
     enum { kAbsent, kMoves, kDone } state = kAbsent;
   };
 
   int64_t number = 0;
   std::string what;
-  bool announced = false;     // nobody collects it
+  bool announced = false;     // created by announce(); never collected
   std::vector<Route> routes;  // by process
 
   bool any_is(int state) const {
@@ -188,8 +194,8 @@ class MpiProcessGroup final : public ProcessGroup {
   using Route = Transfer::Route;
   struct Peer {
     bool is_near = true;           // on this machine
-    bool ended = false;            // it has left main: nothing comes any more
-    Clock::time_point heard = {};  // of its work
+    bool ended = false;            // it has left main and sends nothing any more
+    Clock::time_point heard = {};  // last notice of its LongWork
   };
   struct Notice {
     std::string text;
@@ -198,7 +204,7 @@ class MpiProcessGroup final : public ProcessGroup {
 
   std::unique_lock<std::mutex> take_turn(std::string_view what);
   void wait_for(const Transfer& transfer);
-  // The steps of an exchange; mutex_ is held.
+  // Steps of an exchange; they require mutex_.
   Transfer& begin(std::string_view what, std::span<const Parts> send, bool announced);
   void send_to(int peer, Route& route, int64_t size);
   int64_t piece_size(int peer, int64_t size) const;
@@ -210,7 +216,7 @@ class MpiProcessGroup final : public ProcessGroup {
   template <class IsAwaited>
   std::string overdue(const Wait& wait, const IsAwaited& is_awaited) const;
   void find_near_peers();
-  // Notices may come at any time; mutex_ is held.
+  // Notices may arrive at any time; these functions require mutex_.
   void read_notices();
   void notify(char kind, const std::string& text);
   void throw_if_failed() const {
@@ -218,26 +224,26 @@ class MpiProcessGroup final : public ProcessGroup {
   }
   void fail(const std::string& why);
   bool all_ended() const;
-  const Transfer* unfinished() const;  // the first of those that are open; null if none is
+  const Transfer* unfinished() const;  // the first open transfer that is not done, or null
 
   const double timeout_ = timeout_of_environment();
   bool owns_mpi_ = false;
   int rank_ = 0;
   MPI_Comm comm_ = MPI_COMM_NULL;
-  std::mutex exchange_mutex_;  // held by the thread that is in an exchange
-  std::mutex mutex_;           // guards calls of MPI and all below
+  std::mutex exchange_mutex_;  // held by the thread that makes an exchange
+  std::mutex mutex_;           // guards calls of MPI and all members below
   std::vector<Peer> peers_;
-  int64_t transfers_ = 0;  // that have begun
-  // Transfers that have begun and are not collected; those that were collected last, whose results
-  // are still read; and those whose memory serves the next.
+  int64_t transfers_ = 0;  // number of transfers begun
+  // open_ holds transfers that have begun and are not collected, collected_ those collected last,
+  // whose results may still be read, and spare_ those whose memory is reused.
   std::deque<std::unique_ptr<Transfer>> open_, collected_, spare_;
-  std::optional<Clock::time_point> missed_;  // since when somebody is waited for who has ended
+  std::optional<Clock::time_point> missed_;  // since when a process that has ended is awaited
   bool failed_ = false;
   std::string why_;
-  std::deque<Notice> notices_;  // sent, perhaps still on their way
+  std::deque<Notice> notices_;  // sent, possibly still in transfer
   Traffic sent_;
 
-  std::mutex work_mutex_;  // guards all below
+  std::mutex work_mutex_;  // guards all members below
   int works_ = 0;
   std::jthread pulse_;
 };
@@ -253,7 +259,8 @@ MpiProcessGroup::MpiProcessGroup() {
     MPI_Query_thread(&level);
   }
   if (level < MPI_THREAD_SERIALIZED) {
-    throw RuntimeError("processes: needs an MPI that several threads may call in turn");
+    throw RuntimeError(
+        "processes: MPI must support MPI_THREAD_SERIALIZED; initialize it with MPI_Init_thread()");
   }
   check(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup");
   MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
@@ -282,8 +289,9 @@ void MpiProcessGroup::find_near_peers() {
   MPI_Comm_free(&near);
 }
 
-// At exit. MPI_Finalize waits for all processes, which would be without end after a failure:
-// everybody says goodbye first, and a failed job is ended when all have had time for last words.
+// Runs at exit. MPI_Finalize waits for all processes, which would hang after a failure. Therefore
+// all processes first notify each other that they end. A failed job is aborted after the other
+// processes have had time to print their errors.
 MpiProcessGroup::~MpiProcessGroup() {
   int finalized = 0;
   MPI_Finalized(&finalized);
@@ -292,7 +300,7 @@ MpiProcessGroup::~MpiProcessGroup() {
   std::fflush(nullptr);
   try {
     const std::lock_guard lock(mutex_);
-    bool is_known = failed_;  // the failure, to whoever reads the output
+    bool is_known = failed_;  // the failure has already been printed
     notify(kEnded, "");
     std::optional<Clock::time_point> failed_at;
     for (const Wait wait; !all_ended() || unfinished() != nullptr; wait.pause()) {
@@ -309,7 +317,7 @@ MpiProcessGroup::~MpiProcessGroup() {
       if (!is_known) std::cerr << str("rank ", rank_, ": ", why_, "\n");
       is_known = true;
       if (!failed_at) failed_at = Clock::now();
-      if (all_ended() || Clock::now() - *failed_at > kLastWords) break;
+      if (all_ended() || Clock::now() - *failed_at > kErrorGrace) break;
     }
     if (!failed_) {
       for (Notice& notice : notices_) {
@@ -326,7 +334,8 @@ MpiProcessGroup::~MpiProcessGroup() {
   MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
 
-// What this process has announced before it has left main. Sets failed_ if others did not come.
+// Completes the transfers announced before this process left main. Sets failed_ if other processes
+// do not take part in them.
 void MpiProcessGroup::finish_transfers() {
   try {
     progress();
@@ -336,11 +345,14 @@ void MpiProcessGroup::finish_transfers() {
   }
 }
 
+// Does not wait for the lock: with two threads the order of exchanges would be undefined, and the
+// processes could exchange the wrong messages.
 std::unique_lock<std::mutex> MpiProcessGroup::take_turn(std::string_view what) {
   std::unique_lock turn(exchange_mutex_, std::try_to_lock);
   if (!turn.owns_lock()) {
     throw RuntimeError(what, ": another thread of rank ", rank_,
-                       " is in an exchange with other processes; one thread may be");
+                       " is in an exchange with other processes; make exchanges from one thread at "
+                       "a time");
   }
   return turn;
 }
@@ -371,7 +383,8 @@ void MpiProcessGroup::announce(std::string_view what) {
     throw_if_failed();
     begin(what, nothing, true);
     progress();
-    // Otherwise a process that only announces would need more and more memory.
+    // Limits the number of open transfers; otherwise the memory of a process that only announces
+    // would grow without bound.
     if (std::ssize(open_) > kMostOpen) oldest = unfinished();
   }
   if (oldest != nullptr) wait_for(*oldest);
@@ -384,12 +397,14 @@ std::vector<ProcessGroup::Parts> MpiProcessGroup::collect(int64_t posted) {
   {
     const std::lock_guard lock(mutex_);
     const auto at = std::ranges::find_if(open_, is_posted);
-    if (at == open_.end()) throw ValueError("ProcessGroup::collect: ", posted, " is not posted");
+    if (at == open_.end())
+      throw ValueError("ProcessGroup::collect: ", posted,
+                       " was not posted or is already collected");
     found = at->get();
   }
   wait_for(*found);
   const std::lock_guard lock(mutex_);
-  // The results of the last collection stay until the next has been collected.
+  // The results of the previous collection stay valid until the next one is collected.
   if (collected_.size() == 2) {
     spare_.push_back(std::move(collected_.front()));
     collected_.pop_front();
@@ -442,12 +457,12 @@ Transfer& MpiProcessGroup::begin(std::string_view what, std::span<const Parts> s
     route.state = p == rank_ ? Route::kDone : Route::kAbsent;
     route.requests.clear();
     if (p == rank_) continue;
-    // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): advance() tests it
+    // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): advance() tests the request
     check(
         MPI_Irecv(route.head.data(), kHeadBytes, MPI_BYTE, p, kHeadTag, comm_, &route.head_request),
         "MPI_Irecv");
   }
-  for (int step = 1; step < size(); ++step) {  // everybody begins with another receiver
+  for (int step = 1; step < size(); ++step) {  // each process begins with a different receiver
     const int p = (rank_ + step) % size();
     Route& route = transfer.routes[p];
     send_to(p, route, pack(what, send[p], route.out));
@@ -474,8 +489,8 @@ void MpiProcessGroup::send_to(int peer, Route& route, int64_t size) {
   sent_.bytes_sent += size;
 }
 
-// Messages of one process come in the order in which it has sent them, so those of a transfer are
-// not looked at before all heads of those before it are there.
+// MPI delivers the messages of one process in the order in which they were sent. The messages of a
+// transfer are therefore not tested before the heads of all earlier transfers have arrived.
 void MpiProcessGroup::progress() {
   for (int p = 0; p < size(); ++p) {
     if (p == rank_) continue;
@@ -525,7 +540,7 @@ void MpiProcessGroup::accept_head(int p, Transfer& transfer) {
 }
 
 void MpiProcessGroup::check_alive(const Transfer& transfer) {
-  // One that this exchange needs no more may have ended while the others still are in it.
+  // A process that has completed its part of this exchange may have ended while others continue.
   int lost = 0;
   while (lost < size() && !(peers_[lost].ended && transfer.routes[lost].state != Route::kDone)) {
     ++lost;
@@ -537,7 +552,8 @@ void MpiProcessGroup::check_alive(const Transfer& transfer) {
   }
 }
 
-// "rank 2" or "ranks 1, 2": those that are awaited and whose time is over; empty if none is.
+// Returns "rank 2" or "ranks 1, 2": the awaited processes whose timeout has expired; empty if there
+// is none.
 template <class IsAwaited>
 std::string MpiProcessGroup::overdue(const Wait& wait, const IsAwaited& is_awaited) const {
   if (timeout_ <= 0) return {};
@@ -637,7 +653,7 @@ void MpiProcessGroup::abort(const std::string& why) noexcept {
   why_ = str_or_empty(why);
   try {
     notify(kFailed, why);
-  } catch (const std::exception&) {  // the others will miss this process when it ends
+  } catch (const std::exception&) {  // the others detect the failure when this process ends
   }
 }
 

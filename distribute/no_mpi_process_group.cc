@@ -4,8 +4,8 @@ namespace keel::distribute {
 
 std::unique_ptr<ProcessGroup> make_mpi_process_group() {
   throw RuntimeError(
-      "processes: this program was started as several MPI processes, and the library was built "
-      "without MPI; install an MPI and build it again");
+      "processes: this program was started as several MPI processes, but the library was built "
+      "without MPI; install MPI and rebuild the library");
 }
 
 }  // namespace keel::distribute

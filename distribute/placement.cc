@@ -11,8 +11,8 @@ int Placement::process_of(int replica) const {
 Placement place_hosts(int hosts, int cores_of_each, const ProcessGroup& group) {
   const int processes = group.size();
   if (hosts < processes) {
-    throw ValueError("TPUStrategy: needs a host for each process, received ", hosts, " hosts and ",
-                     processes, " processes");
+    throw ValueError("TPUStrategy: requires at least one host per process, received ", hosts,
+                     " hosts and ", processes, " processes");
   }
   Placement out{.process = group.rank(), .first = {0}};
   for (int p = 0; p < processes; ++p) {

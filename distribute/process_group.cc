@@ -14,7 +14,7 @@ class SingleProcess final : public ProcessGroup {
   int size() const override { return 1; }
   std::vector<Parts> exchange(std::string_view what, std::span<const Parts> send) override {
     if (send.size() != 1) {
-      throw ValueError(what, ": ", send.size(), " messages for a job of one process");
+      throw ValueError(what, ": received ", send.size(), " messages for a job of one process");
     }
     return std::vector<Parts>(1);
   }
@@ -22,8 +22,8 @@ class SingleProcess final : public ProcessGroup {
   Traffic sent() const override { return {}; }
 };
 
-// How many processes the launcher says there are: of Open MPI, of MPICH and its kin, or Slurm's
-// where it starts a job by PMIx.
+// Returns the number of processes that the launcher reports: Open MPI, MPICH and its derivatives,
+// or Slurm if it starts the job by PMIx.
 int launched_processes() {
   const bool by_pmix = std::getenv("PMIX_RANK") != nullptr;
   for (const char* variable :
@@ -51,7 +51,8 @@ int64_t ProcessGroup::post(std::string_view what, std::span<const Parts> send) {
 
 std::vector<ProcessGroup::Parts> ProcessGroup::collect(int64_t posted) {
   const auto found = posted_.find(posted);
-  if (found == posted_.end()) throw ValueError("ProcessGroup::collect: ", posted, " is not posted");
+  if (found == posted_.end())
+    throw ValueError("ProcessGroup::collect: ", posted, " was not posted or is already collected");
   if (collected_.size() == 2) collected_.erase(collected_.begin());
   collected_.push_back(std::move(found->second));
   posted_.erase(found);

@@ -1,15 +1,15 @@
-// ProcessGroup: the processes of one job, such as the ranks that mpirun has started.
+// ProcessGroup: the processes of one job, such as the ranks started by mpirun.
 //
-// All processes run the same program: everything that ends in an exchange (collectives of
-// replicas, Strategy::run and reduce, reading a variable that is combined over replicas) must be
-// called by all of them, in the same order. Different calls at once are a RuntimeError in all.
-// A job is over once one process has failed: the others throw Aborted at their next exchange, or
-// in the one they wait in, and the exit code of each is not 0.
+// All processes run the same program. Everything that exchanges data (collectives of replicas,
+// Strategy::run() and reduce(), reading a variable that is combined over replicas) must be called
+// by all of them in the same order. If they make different calls at the same time, all throw
+// RuntimeError. When one process fails, the job is over: the others throw Aborted at their next
+// exchange or in the one they wait in, and every process has a nonzero exit code.
 //
-// A wait for another process ends with a RuntimeError that names it after as many seconds as the
-// environment variable KEEL_PROCESS_TIMEOUT says; 300 if unset, 0: never. Work that keeps a process
-// from its next exchange for long, such as writing a file, does not count if a LongWork stands
-// around it.
+// A wait for another process ends with a RuntimeError that names it after the number of seconds in
+// the environment variable KEEL_PROCESS_TIMEOUT (default 300; 0 means no limit). Time that a
+// process spends on long work before its next exchange, such as writing a file, does not count
+// while a LongWork object is alive.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@
 
 namespace keel::distribute {
 
-// Thrown by those who take part in a collective after another has failed.
+// Thrown by processes and replicas that take part in a collective after another one has failed.
 class Aborted : public RuntimeError {
  public:
   using RuntimeError::RuntimeError;
@@ -33,36 +33,38 @@ class Aborted : public RuntimeError {
 
 using Bytes = std::span<const std::byte>;
 
-// What went from one place to others.
+// The amount of data sent.
 struct Traffic {
   int64_t bytes_sent = 0;
   int64_t messages = 0;
 };
 
+// The processes of a job and their means of exchanging data. One thread at a time may exchange.
 class ProcessGroup {
  public:
-  // What one process sends to another: any number of byte strings, which arrive apart.
+  // The message of one process to another: any number of byte strings, received separately.
   using Parts = std::vector<Bytes>;
 
   virtual ~ProcessGroup() = default;
   virtual int rank() const = 0;  // of this process
-  virtual int size() const = 0;
+  virtual int size() const = 0;  // number of processes
 
-  // Sends send[p] to each other process p and returns what each has sent here, by rank; that of
-  // this process is not sent and comes back empty. Collective; `what` says which call it is and
-  // stands in the errors. One thread at a time. The result stays until the second next exchange
-  // begins; each part is aligned to 16 bytes. ValueError unless there is a send[p] for each p.
+  // Sends send[p] to each other process p and returns the messages received, by rank. The message
+  // of this process to itself is not sent and comes back empty. Collective; `what` is the label of
+  // the call, which errors contain. One thread at a time may call it. The result is valid until the
+  // second exchange after this one begins; each part is aligned to 16 bytes. Throws ValueError
+  // unless `send` has size() elements.
   virtual std::vector<Parts> exchange(std::string_view what, std::span<const Parts> send) = 0;
 
-  // An exchange in two halves. post() returns before anything has come, and what was sent may
-  // change from then on. collect() returns what the others have posted; the results are valid as
-  // those of exchange(). Posts and exchanges together are made in the same order by all processes.
-  // What is not collected before the job ends has only been checked for its label.
-  // By default post() is a whole exchange.
+  // A split exchange. post() returns without waiting for other processes, and the sent data may
+  // change afterwards. collect() takes the number that post() returned and returns what the others
+  // posted; its results are valid as long as those of exchange(). All processes must make their
+  // posts and exchanges in the same order. Of a post that is not collected before the job ends,
+  // only the label is checked. The default post() makes a complete exchange.
   virtual int64_t post(std::string_view what, std::span<const Parts> send);
   virtual std::vector<Parts> collect(int64_t posted);
-  // Tells the other processes that this one has come to `what`, and does not wait for them: those
-  // that do something else instead fail at once, and this process at its next exchange.
+  // Tells the other processes that this one has reached `what`, without waiting for them. A process
+  // that makes another call instead fails immediately, and this process at its next exchange.
   virtual void announce(std::string_view what);
 
   // See LongWork.
@@ -70,14 +72,14 @@ class ProcessGroup {
   virtual void end_long_work() noexcept {}
 
   // Ends the job: the other processes throw Aborted, "rank 1 failed: <why>". Only the first call
-  // counts. Does nothing in a job of one process. From any thread.
+  // has an effect. Does nothing in a job of one process. May be called from any thread.
   virtual void abort(const std::string& why) noexcept = 0;
 
-  // All that exchanges have sent to other processes, their headers included.
+  // Returns what exchanges have sent to other processes so far, including headers.
   virtual Traffic sent() const = 0;
 
  private:
-  // Of post() and collect() by default: copies of what has come, aligned to 16 bytes.
+  // Used by the default post() and collect(): copies of received messages, aligned to 16 bytes.
   struct Posted {
     std::vector<std::unique_ptr<std::byte[]>> bytes;
     std::vector<Parts> received;
@@ -87,8 +89,8 @@ class ProcessGroup {
   int64_t posts_ = 0;
 };
 
-// While it lives, other processes that wait for this one know that it works, at `what`, and their
-// time does not run out as long as the process lives.
+// While a LongWork is alive, processes that wait for this one are notified that it is working on
+// `what`. Their timeout does not expire as long as this process runs.
 class LongWork {
  public:
   LongWork(ProcessGroup& group, std::string_view what) : group_(group) {
@@ -102,14 +104,14 @@ class LongWork {
   ProcessGroup& group_;
 };
 
-// The job that this process is in; of one process unless an MPI launcher has started it.
-// RuntimeError if one has and this library was built without MPI.
+// Returns the job of this process; a job of one process unless an MPI launcher started it. Throws
+// RuntimeError if one did and this library was built without MPI.
 ProcessGroup& processes();
 
-// A job of this process alone.
+// Returns a job that consists of this process only.
 ProcessGroup& single_process();
 
-// An exchange that sends the same parts to all.
+// Exchanges the same parts with all processes.
 std::vector<ProcessGroup::Parts> all_gather(ProcessGroup& group, std::string_view what,
                                             const ProcessGroup::Parts& parts);
 

@@ -7,8 +7,8 @@
 namespace keel::distribute {
 namespace {
 
-// While a worker is idle: what is waited for soon is there within this time or much later, and five
-// times as long gained nothing.
+// How long a replica spins before it sleeps, if a worker is idle. Events expected soon occur within
+// this time or much later; spinning five times as long gained nothing.
 constexpr auto kBusyWait = std::chrono::microseconds(20);
 
 }  // namespace
@@ -20,7 +20,7 @@ ReplicaScheduler::ReplicaScheduler(int replicas, int workers)
   ready_.reserve(2 * static_cast<size_t>(replicas));
 }
 
-// Counts a turn where the replica is, or no longer.
+// Adds `turns` to the number of turns on the replica's processor.
 void ReplicaScheduler::count(const Replica& replica, int turns) {
   const int processor = replica.placement.processor();
   if (processor == ThreadAffinity::kNowhere) return;
@@ -36,7 +36,8 @@ void ReplicaScheduler::give_away_turn_of(int replica) {
   ++free_;
 }
 
-// Those who have been on this thread's processor, which it is about to leave, come first.
+// Takes a ready replica off the queue. Prefers one that last ran on this thread's processor, which
+// the thread is about to leave.
 ReplicaScheduler::Replica& ReplicaScheduler::take_ready(int here) {
   const auto is_here = [&](int r) { return replicas_[r].placement.processor() == here; };
   auto next = is_free(here) ? std::ranges::find_if(ready_, is_here) : ready_.end();
@@ -46,9 +47,10 @@ ReplicaScheduler::Replica& ReplicaScheduler::take_ready(int here) {
   return out;
 }
 
-// Where it has been, if that is free; or here, if nobody else is about to be: a processor that
-// sleeps takes longer to wake. The scheduler, which does not know that this thread is about to
-// wait, would prefer any that is idle.
+// Selects the processor on which a sleeping replica wakes up: the one it last ran on if that is
+// free, or this one if no other replica is about to run here, because an idle processor takes
+// longer to wake. Without this the kernel's scheduler, which does not know that this thread is
+// about to wait, would prefer any idle processor.
 void ReplicaScheduler::place(Replica& sleeper, int here, bool is_last) {
   const int processor = sleeper.placement.processor();
   if (processor == ThreadAffinity::kNowhere) return;
@@ -61,7 +63,7 @@ void ReplicaScheduler::place(Replica& sleeper, int here, bool is_last) {
 }
 
 void ReplicaScheduler::dispatch(Lock& lock, bool waits) {
-  // Not a vector: a replica that leaves a failed step must not need memory.
+  // An array, not a vector: a replica that leaves a failed step must not allocate.
   std::array<Replica*, 64> sleepers;
   auto end = sleepers.begin();
   const int here = waits ? ThreadAffinity::current() : ThreadAffinity::kNowhere;
@@ -76,10 +78,10 @@ void ReplicaScheduler::dispatch(Lock& lock, bool waits) {
       next.woken.notify_one();
     }
   }
-  // Who wakes up here takes the processor from this thread at once.
+  // A replica that wakes up on this processor preempts this thread, so it is notified last.
   std::partition(sleepers.begin(), end,
                  [here](const Replica* r) { return r->placement.processor() != here; });
-  lock.unlock();  // before they wake, for they need it
+  lock.unlock();  // first, because the woken replicas need the lock
   for (auto at = sleepers.begin(); at != end; ++at) (*at)->woken.notify_one();
 }
 
@@ -87,6 +89,7 @@ void ReplicaScheduler::wait(Lock& lock, int replica, bool soon) {
   give_away_turn_of(replica);
   const bool worker_is_idle = ready_.empty();
   dispatch(lock, true);
+  // Spinning avoids the cost of waking up. It is useless if another replica now uses the worker.
   if (soon && worker_is_idle) {
     const auto until = std::chrono::steady_clock::now() + kBusyWait;
     const std::atomic<bool>& has_turn = replicas_[replica].has_turn;

@@ -1,9 +1,10 @@
-// ReplicaScheduler: which replicas of a process compute. Each is a thread; as many have a turn at
-// once as there are workers, and the others sleep until one is given to them.
+// ReplicaScheduler decides which replicas of a process run. Each replica is a thread. At most as
+// many as there are workers hold a turn, that is, may compute; the others sleep.
 //
-// A replica that waits for something gives its turn to one that is ready for it; who brings about
-// what others wait for makes them ready. So nobody wakes in vain, or only to wait for a worker.
-// Nor, as far as this knows, on a processor where another replica computes.
+// A replica that has to wait for an event passes its turn to a replica that is ready. The thread
+// that completes the event marks the waiting replicas as ready. A replica is therefore woken only
+// when it can run and a worker is available and, as far as the scheduler knows, not on a processor
+// where another replica computes.
 #pragma once
 
 #include <array>
@@ -17,30 +18,31 @@
 
 namespace keel::distribute {
 
+// Schedules the replica threads of a process on a fixed number of workers.
 class ReplicaScheduler {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
-  // Nobody has a turn yet.
+  // Creates a scheduler in which no replica holds a turn yet.
   ReplicaScheduler(int replicas, int workers);
 
-  // Guards all of this, and what replicas wait for.
+  // Locks the mutex that guards the scheduler and the events that replicas wait for.
   Lock lock() { return Lock(mutex_); }
 
-  // The rest with the lock held.
+  // The functions below require the lock.
 
-  // The replica, which waits, is to have a turn as soon as there is one. Turns are dealt by the
-  // next call of one of the others.
+  // Queues a waiting replica for the next free turn. A later call of dispatch(), wait() or leave()
+  // by another thread grants it.
   void make_ready(int replica) { ready_.push_back(replica); }
-  // Deals the turns that nobody has. Returns without the lock. `waits`: this thread is about to
-  // wait, and leaves its processor.
+  // Grants free turns to ready replicas. Releases the lock. `waits` tells that this thread is about
+  // to wait and leaves its processor.
   void dispatch(Lock& lock, bool waits = false);
-  // Gives this replica's turn away and returns when it has one again. `soon`: what it waits for
-  // takes others but moments.
+  // Releases this replica's turn and returns when it has a turn again. `soon` tells that the
+  // awaited event is expected shortly.
   void wait(Lock& lock, int replica, bool soon);
-  // Of a replica without a turn: returns when it has one.
+  // Returns when this replica, which holds no turn, is granted one.
   void wait_for_first(Lock& lock, int replica);
-  // Gives this replica's turn away for good. Returns without the lock.
+  // Releases this replica's turn permanently. Releases the lock.
   void leave(Lock& lock, int replica);
 
  private:
@@ -59,11 +61,11 @@ class ReplicaScheduler {
   }
 
   std::mutex mutex_;
-  std::vector<int> ready_;  // has room for all replicas: to make one ready needs no memory
-  int free_;                // turns
-  std::array<int, CPU_SETSIZE> turns_on_ = {};  // by processor
-  int busy_ = 0;                                // processors with a turn
-  const int processors_;                        // that threads may run on; 0: who knows
+  std::vector<int> ready_;  // capacity for all replicas, so make_ready() does not allocate
+  int free_;                // number of turns that no replica holds
+  std::array<int, CPU_SETSIZE> turns_on_ = {};  // number of turns by processor
+  int busy_ = 0;                                // processors with at least one turn
+  const int processors_;                        // that threads may run on; 0 if unknown
   const std::unique_ptr<Replica[]> replicas_;
 };
 

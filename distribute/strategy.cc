@@ -18,7 +18,7 @@ struct Strategy::Scope::Entry {
 
 namespace {
 
-// Scopes that have not ended, the innermost last.
+// The scopes of this thread that have not ended, the innermost last.
 struct OpenScopes {
   std::vector<std::shared_ptr<Strategy::Scope::Entry>> entries;
   bool is_misordered = false;
@@ -39,11 +39,11 @@ void check(const InputOptions& options) {
   }
 }
 
-data::Dataset ahead(const data::Dataset& dataset, int64_t batches) {
+data::Dataset prefetched(const data::Dataset& dataset, int64_t batches) {
   return batches > 0 ? dataset.prefetch(batches) : dataset;
 }
 
-// The rows of each local replica.
+// Returns the rows of each local replica.
 std::vector<Tensors> split_rows(const Tensors& batch, const Placement& placement) {
   const int64_t replicas = placement.replicas();
   const int64_t rows = row_count(batch);
@@ -58,7 +58,7 @@ std::vector<Tensors> split_rows(const Tensors& batch, const Placement& placement
   return parts;
 }
 
-// Values that the processes exchange, one of each.
+// Exchanges one number per process and returns them by rank.
 std::vector<int64_t> gather_numbers(ProcessGroup& group, std::string_view what, int64_t mine) {
   std::vector<int64_t> out;
   const Tensor number = Tensor::scalar(mine);
@@ -78,7 +78,8 @@ VariableReplicas replicas_of_variables(const Placement& placement, ProcessGroup&
   return out;
 }
 
-// Steps of the longest pipeline; one that never ends is longer than any.
+// Returns the number of steps of the longest pipeline. An infinite one is the longest; otherwise
+// the result is unknown if one is.
 int64_t longest(std::span<const int64_t> cardinalities) {
   for (const int64_t special : {data::kInfinite, data::kUnknownCardinality}) {
     if (std::ranges::find(cardinalities, special) != cardinalities.end()) return special;
@@ -89,14 +90,14 @@ int64_t longest(std::span<const int64_t> cardinalities) {
 // One pass over the input pipelines of this process.
 class Pipelines {
  public:
-  // Each pipeline feeds `served` of the `replicas` in turn.
+  // Each pipeline feeds `served` of the local `replicas`, in order.
   Pipelines(const std::vector<data::Dataset>& sources, int served, int replicas,
             ProcessGroup& group)
       : served_(served), replicas_(replicas), group_(group) {
     for (const data::Dataset& source : sources) iterators_.push_back(source.iterator());
   }
 
-  // A pipeline that ends early leaves its replicas without rows, as a short last batch does.
+  // A pipeline that ends early leaves its replicas without rows, like a short last batch.
   std::optional<PerReplica<Tensors>> next() {
     std::vector<std::optional<Tensors>> parts;
     bool any = false;
@@ -119,7 +120,7 @@ class Pipelines {
   }
 
  private:
-  // True if any process has a batch.
+  // Returns true if any process has a batch.
   bool goes_on(bool any) {
     if (group_.size() == 1) return any;
     const auto all = gather_numbers(group_, "the next batch of all pipelines", any ? 1 : 0);
@@ -145,12 +146,12 @@ Strategy::Scope::Scope(Strategy& strategy)
   open_scopes.entries.push_back(entry_);
 }
 
-// A destructor must not throw, so current() reports a wrong order. The remaining scopes stay in
-// force.
+// A destructor must not throw, so current() reports a wrong order. The remaining scopes stay
+// active.
 Strategy::Scope::~Scope() {
   entry_->ended = true;
   const auto at = std::ranges::find(open_scopes.entries, entry_);
-  if (at == open_scopes.entries.end()) return;  // its own thread finds the entry
+  if (at == open_scopes.entries.end()) return;  // the thread that began it removes the entry
   if (at + 1 != open_scopes.entries.end()) open_scopes.is_misordered = true;
   open_scopes.entries.erase(at);
 }
@@ -173,8 +174,8 @@ Strategy& Strategy::current() {
 
 void Strategy::check_replicas(int received) const {
   if (received != num_local_replicas()) {
-    throw RuntimeError("Strategy: values for ", received, " replicas, the strategy runs ",
-                       num_local_replicas());
+    throw RuntimeError("Strategy: received values for ", received,
+                       " replicas, but this process runs ", num_local_replicas());
   }
 }
 
@@ -192,11 +193,11 @@ DistributedDataset Strategy::experimental_distribute_dataset(const data::Dataset
                                                              const InputOptions& options) {
   check(options);
   const bool alone = num_replicas_in_sync() == 1;
-  // Rows are dealt by the thread that makes batches ahead: it is copying that no replica waits for.
-  const data::Dataset dealt = dataset.map([alone, placement = placement_](const Tensors& batch) {
+  // Rows are split in the prefetching thread, so that replicas do not wait for the copies.
+  const data::Dataset shares = dataset.map([alone, placement = placement_](const Tensors& batch) {
     return alone ? batch : Tensors::tuple(split_rows(batch, placement));
   });
-  const data::Dataset source = ahead(dealt, options.experimental_per_replica_buffer_size);
+  const data::Dataset source = prefetched(shares, options.experimental_per_replica_buffer_size);
   return DistributedDataset(
       [source, alone]() -> DistributedDataset::Next {
         std::shared_ptr<data::Iterator> it = source.iterator();
@@ -215,7 +216,7 @@ DistributedDataset Strategy::distribute_datasets_from_function(
   const bool per_replica =
       options.experimental_replication_mode == InputReplicationMode::kPerReplica;
   const int replicas = num_local_replicas();
-  const int served = per_replica ? 1 : num_replicas_in_sync() / num_hosts();  // by a pipeline
+  const int served = per_replica ? 1 : num_replicas_in_sync() / num_hosts();  // per pipeline
   std::vector<data::Dataset> sources;
   std::vector<int64_t> steps;
   for (int p = first_local_replica() / served; static_cast<int>(sources.size()) * served < replicas;
@@ -225,7 +226,7 @@ DistributedDataset Strategy::distribute_datasets_from_function(
                                       .num_replicas_in_sync = num_replicas_in_sync()});
     const int64_t batches = dataset.cardinality();
     steps.push_back(batches < 0 ? batches : (batches + served - 1) / served);
-    sources.push_back(ahead(dataset, options.experimental_per_replica_buffer_size * served));
+    sources.push_back(prefetched(dataset, options.experimental_per_replica_buffer_size * served));
   }
   int64_t cardinality = longest(steps);
   if (placement_.processes() > 1) {
@@ -242,8 +243,8 @@ DistributedDataset Strategy::distribute_datasets_from_function(
 
 CPUStrategy::CPUStrategy() : CPUStrategy(single_process()) {
   if (const int count = processes().size(); count > 1) {
-    throw RuntimeError("CPUStrategy: has one replica and runs in one process, received a job of ",
-                       count, " processes; use TPUStrategy");
+    throw RuntimeError("CPUStrategy: requires a job of one process, received ", count,
+                       " processes; use TPUStrategy");
   }
 }
 
@@ -257,7 +258,7 @@ const std::string& CPUStrategy::name() const {
 
 void CPUStrategy::run_replicas(const std::function<void(int)>& body) {
   if (current_replica_context() != nullptr) {
-    throw RuntimeError("Strategy::run: called inside a replica");
+    throw RuntimeError("Strategy::run: called inside a replica; call it from the main program");
   }
   const Scope in(*this);
   const ReplicaScope replica(ReplicaContext{});

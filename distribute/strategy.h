@@ -1,15 +1,15 @@
-// Strategy: over how many replicas, and where, training runs (tf.distribute.Strategy).
+// Strategy: the replicas that training runs on (tf.distribute.Strategy).
 //
-// The number of replicas is part of the program: it decides how a batch is split and in which
-// order gradients are added. How many worker threads carry the replicas (set_num_workers) is
-// not, and never changes a bit of a result. Nor does it matter how many processes of a job
-// (process_group.h) the replicas are in: all of them run the same program, and what needs all
-// replicas (run, reduce, datasets by functions) is called by all processes in the same order.
+// The number of replicas is part of the program: it determines how a batch is split and in which
+// order gradients are added. The number of worker threads that run the replicas (set_num_workers)
+// is not, and never changes a bit of a result. Neither does the number of processes of a job
+// (process_group.h): all processes run the same program, and functions that need all replicas
+// (run(), reduce(), datasets by functions) must be called by all processes in the same order.
 //
 //   distribute::TPUStrategy strategy({.num_cores = 4});
-//   const auto scope = strategy.scope();       // models made from here on belong to it
+//   const auto scope = strategy.scope();       // models created from here on belong to it
 //   ...
-//   auto losses = strategy.run(train_step, batches);            // in every replica at once
+//   auto losses = strategy.run(train_step, batches);            // in all replicas concurrently
 //   Tensor loss = strategy.reduce(distribute::ReduceOp::kSum, losses);
 #pragma once
 
@@ -28,17 +28,20 @@
 
 namespace keel::distribute {
 
+// How reduce() combines the values of the replicas.
 enum class ReduceOp { kSum, kMean };
 
+// The base class of strategies. Models, optimizers and datasets created under a strategy belong to
+// it.
 class Strategy {
  public:
   virtual ~Strategy() = default;
   Strategy(const Strategy&) = delete;
   Strategy& operator=(const Strategy&) = delete;
 
-  // While the returned object lives, variables and layers made on this thread belong to this
-  // strategy. Scopes end in reverse order, on their thread: after any other order the next call of
-  // current() on that thread is a RuntimeError.
+  // While a Scope is alive, variables and layers created on this thread belong to its strategy.
+  // Scopes must end in reverse order, on the thread that began them. Otherwise the next call of
+  // current() on that thread throws RuntimeError.
   class [[nodiscard]] Scope {
    public:
     explicit Scope(Strategy& strategy);
@@ -52,27 +55,31 @@ class Strategy {
     const ReplicatedVariables variables_;
     const std::shared_ptr<Entry> entry_;
   };
+  // Begins a scope of this strategy.
   Scope scope() { return Scope(*this); }
-  // The strategy of the innermost scope or of the replica that runs; else the default, a
-  // CPUStrategy. RuntimeError, once, if scopes have not ended in reverse order.
+  // Returns the strategy of the innermost scope or of the running replica, and otherwise the
+  // default, a CPUStrategy. Throws RuntimeError once if scopes have not ended in reverse order.
   static Strategy& current();
 
   int num_replicas_in_sync() const { return placement_.replicas(); }  // over all processes
-  int num_local_replicas() const { return placement_.local(); }       // run by this process
+  int num_local_replicas() const { return placement_.local(); }       // in this process
   int first_local_replica() const { return placement_.first_local(); }
   virtual int num_hosts() const { return 1; }
   virtual bool is_tpu() const { return false; }
-  ProcessGroup& process_group() const { return group_; }  // that the replicas are in
-  virtual const std::string& name() const = 0;            // "CPUStrategy", ...
-  // Collectives of the replicas. Outside run(), only where there is one replica (RuntimeError).
+  ProcessGroup& process_group() const { return group_; }  // the processes of the replicas
+  virtual const std::string& name() const = 0;            // "CPUStrategy" or "TPUStrategy"
+  // Returns the collectives of the replicas. With several replicas they work only inside run()
+  // (RuntimeError otherwise).
   virtual Communicator& communicator() = 0;
-  // Expires when the strategy is destroyed; for those who keep a reference to it.
+  // Returns a pointer that expires when the strategy is destroyed, for objects that keep a
+  // reference to the strategy.
   std::weak_ptr<const void> lifetime() const { return lifetime_; }
 
-  // fn(args[r]...) in every replica r of this process, at once; fn may return nothing. If any
-  // throws, all stop and the lowest replica's own exception is rethrown here; the strategy can
-  // be used again, unless there are other processes: those get Aborted, and the job is over.
-  // RuntimeError inside a replica, and if args have another number of replicas.
+  // Calls fn(args[r]...) in every replica r of this process concurrently and returns the results,
+  // if any. If a replica throws, all stop and the exception of the lowest failed replica is
+  // rethrown here. The strategy can then be used again, unless there are other processes: they
+  // throw Aborted, and the job is over. Throws RuntimeError if called inside a replica or if args
+  // have another number of replicas.
   template <class Fn, class... Args>
   auto run(Fn&& fn, const PerReplica<Args>&... args) {
     (check_replicas(args.size()), ...);
@@ -85,32 +92,35 @@ class Strategy {
       return PerReplica<R>(std::move(out));
     }
   }
-  // How many runs have failed; for those who keep something from one run to the next.
+  // Returns the number of failed runs, for objects that keep state from one run to the next.
   uint64_t failed_runs() const { return failed_runs_; }
-  // fn(r) for each replica r of this process, one after the other: values made by the caller.
+  // Returns fn(r) for each replica r of this process, called sequentially on this thread.
   template <class Fn>
   auto distribute_values_from_function(Fn&& fn) {
     std::vector<std::invoke_result_t<Fn&, int>> out;
     for (int r = 0; r < num_local_replicas(); ++r) out.push_back(fn(first_local_replica() + r));
     return PerReplica(std::move(out));
   }
-  // The sum or mean over all replicas, added as a balanced tree over the replica number.
+  // Returns the sum or mean over all replicas, added as a balanced tree over the replica number.
   Tensor reduce(ReduceOp op, const PerReplica<Tensor>& value) const;
 
-  // Splits each batch of a global dataset into equal runs of rows, one per replica, the first
-  // ones a row longer where it does not divide; a replica may get no rows of a short last batch.
-  // Every process runs the whole dataset and keeps the rows of its own replicas.
+  // Splits each batch of a global dataset into contiguous ranges of rows, one per replica. If the
+  // number of rows is not a multiple of the number of replicas, the first replicas get one row
+  // more; a replica may get no rows of a short last batch. Every process iterates over the whole
+  // dataset and keeps the rows of its own replicas.
   DistributedDataset experimental_distribute_dataset(const data::Dataset& dataset,
                                                      const InputOptions& options = {});
-  // One dataset of per-replica batches for each input pipeline of this process: fn is called with
-  // its context. Ends when the pipelines of all processes have. RuntimeError if those of one
-  // process give nothing while others do.
+  // Creates one dataset of per-replica batches for each input pipeline of this process by calling
+  // fn with the pipeline's context. The dataset ends when the pipelines of all processes have
+  // ended. Iteration throws RuntimeError if the pipelines of a process produce no batch at all
+  // while others do.
   DistributedDataset distribute_datasets_from_function(
       const std::function<data::Dataset(const InputContext&)>& fn,
       const InputOptions& options = {});
 
  protected:
-  // The replicas are placed on the processes of `group`, which outlives variables made here.
+  // The replicas are placed on the processes of `group`, which must outlive variables created under
+  // the strategy.
   Strategy(Placement placement, ProcessGroup& group);
   const Placement& placement() const { return placement_; }
   virtual void run_replicas(const std::function<void(int local_replica)>& body) = 0;
@@ -126,8 +136,9 @@ class Strategy {
   const std::shared_ptr<const void> lifetime_ = std::make_shared<char>();
 };
 
-// One replica on the caller's thread; loops inside it use all workers. Embedding tables are
-// ordinary trainable variables. RuntimeError in a job of several processes.
+// One replica on the caller's thread; parallel loops inside it use all workers. Embedding tables
+// are ordinary trainable variables. The constructor throws RuntimeError in a job of several
+// processes.
 class CPUStrategy final : public Strategy {
  public:
   CPUStrategy();
@@ -136,7 +147,7 @@ class CPUStrategy final : public Strategy {
 
  private:
   friend class Strategy;
-  // Strategy::current without a scope: each process on its own.
+  // For Strategy::current() without a scope: each process uses its own strategy.
   explicit CPUStrategy(ProcessGroup& alone);
   void run_replicas(const std::function<void(int)>& body) override;
   const std::shared_ptr<Communicator> communicator_;

@@ -1,8 +1,8 @@
-// ThreadAffinity: on which processor a thread runs.
+// ThreadAffinity controls on which processor a thread wakes up.
 //
-// Schedulers leave two threads that wake each other on one processor while another is idle, for
-// many steps. Who wakes a thread may see that and have it wake up elsewhere; it may run on all of
-// its processors again as soon as it is awake.
+// The kernel's scheduler may leave two threads that wake each other on one processor for many steps
+// while another processor is idle. The thread that wakes another one can detect this and make it
+// wake up elsewhere. Once awake, the thread may run on all of its processors again.
 #pragma once
 
 #include <sched.h>
@@ -10,19 +10,21 @@
 
 namespace keel::distribute {
 
+// The affinity of one thread, which calls look(). Other threads may call wake_on() while it sleeps.
 class ThreadAffinity {
  public:
   static constexpr int kNowhere = -1;
 
-  static int current();  // of this thread
-  static int allowed();  // how many processors this thread may run on; 0: who knows
+  static int current();  // processor of this thread
+  static int allowed();  // number of processors this thread may run on; 0 if unknown
 
-  // By the thread itself, awake: sees where it is.
+  // Called by the thread itself when it is awake: restores its full affinity and records its
+  // current processor.
   void look();
-  // Where it was then; kNowhere before.
+  // Returns the processor recorded last, kNowhere before the first look().
   int processor() const { return processor_; }
-  // While the thread sleeps: it wakes up on the first processor that it may run on and that suits.
-  // Without one, or where the system refuses, nothing changes.
+  // Called while the thread sleeps: makes it wake up on the first allowed processor p for which
+  // suits(p) is true. Does nothing if there is none or if the system refuses.
   template <class Suits>
   void wake_on(const Suits& suits);
 
@@ -30,10 +32,10 @@ class ThreadAffinity {
   bool read_allowed();
   bool narrow(int processor);
 
-  pid_t thread_ = 0;  // 0 before look
+  pid_t thread_ = 0;  // 0 before the first look()
   int processor_ = kNowhere;
-  bool is_narrow_ = false;
-  cpu_set_t allowed_ = {};  // where it may run, if it is narrow
+  bool is_narrow_ = false;  // the affinity is restricted to processor_
+  cpu_set_t allowed_ = {};  // the thread's full affinity, valid if is_narrow_
 };
 
 template <class Suits>

@@ -13,11 +13,11 @@
 namespace keel::distribute {
 namespace {
 
-constexpr int64_t kShareAlignment = 16;  // floats: two ranks never write to one cache line
+constexpr int64_t kShareAlignment = 16;  // floats: no two ranks write to the same cache line
 
-// Calls fn(piece, at, n, offset) for the runs that the elements [begin, end) of all pieces
-// together are cut into by the pieces and, within one, by `most`. Runs begin at element `at` of
-// their piece and at `offset` from `begin`.
+// Divides the elements [begin, end) of the concatenated pieces into runs that lie in one piece and
+// have at most `most` elements. Calls fn(piece, at, n, offset) for each: the run has n elements
+// from element `at` of its piece and begins `offset` elements after `begin`.
 template <class Pieces, class Fn>
 void for_each_run(const Pieces& pieces, int64_t begin, int64_t end, int64_t most, const Fn& fn) {
   int64_t first = 0;  // position of the piece among all elements
@@ -47,7 +47,7 @@ void count(Traffic& traffic, int64_t bytes) {
 void expect(bool as_expected, const char* what, int process) {
   if (!as_expected) {
     throw RuntimeError(what, ": the arrays of rank ", process,
-                       " have other sizes; all processes must pass arrays of the same sizes");
+                       " have different sizes; all processes must pass arrays of the same sizes");
   }
 }
 
@@ -59,11 +59,11 @@ struct ThreadCommunicator::Call {
   std::string text() const { return kind == what ? str(kind) : str(kind, " '", what, "'"); }
 };
 
-// Where the local ranks of one collective find each other. Guarded by the lock of turns up to
-// `offers`.
+// The state in which the local ranks of a collective synchronize. The members up to `offers` are
+// guarded by the lock of turns_.
 struct ThreadCommunicator::Rendezvous {
-  // What a rank leaves for others to read. It may do so again when all have been in another
-  // meeting, so it takes turns with two.
+  // Data that a rank publishes for others. They may read it until all ranks have passed the next
+  // rendezvous, so each rank alternates between two posts.
   struct Post {
     std::vector<Bytes> sent;
     std::vector<std::byte> kept;
@@ -73,9 +73,9 @@ struct ThreadCommunicator::Rendezvous {
     TrafficByKind traffic;
   };
 
-  Call call;                 // of the ranks that are here now
-  std::vector<int> waiting;  // local ranks: for those who are not here yet
-  std::vector<int> arrived;  // likewise: for those who have not arrived as often
+  Call call;                 // the call of the ranks that are here now
+  std::vector<int> waiting;  // local ranks that wait in arrive_and_wait()
+  std::vector<int> arrived;  // local ranks that wait in wait_for_arrivals()
   int here = 0;
   int left = 0;
   uint64_t generation = 0;
@@ -85,15 +85,16 @@ struct ThreadCommunicator::Rendezvous {
   std::vector<const void*> offers;  // by local rank
   std::atomic<bool> consume_failed = false;
 
-  // Written by the last who comes or, sums, between two meetings, each rank its own part.
-  std::vector<Parts> incoming;   // by process: of the last exchange
-  std::vector<Parts> collected;  // by process: of the last collect_posted
-  int64_t posted = 0;            // by the last post_to_processes
-  std::map<int64_t, std::vector<std::vector<std::byte>>> own_gathers;  // by post_gather
+  // Written by the last rank to arrive. Only `sums` are written by all ranks, between two
+  // rendezvous, each rank its own part.
+  std::vector<Parts> incoming;   // by process: received in the last exchange
+  std::vector<Parts> collected;  // by process: received in the last collect_posted()
+  int64_t posted = 0;            // number of the last post_to_processes()
+  std::map<int64_t, std::vector<std::vector<std::byte>>> own_gathers;  // by post_gather() number
   bool sums_are_wanted = true;
   std::vector<std::vector<float>> sums;  // by process: for the elements that it owns, one array
-                                         // for each whole subtree of the replicas here
-  std::vector<std::vector<ReplicaRange>> subtrees;  // by process; never changes
+                                         // per whole subtree of the local replicas
+  std::vector<std::vector<ReplicaRange>> subtrees;  // by process; constant
   TrafficByKind traffic;
   std::vector<Rank> ranks;  // by local rank
 
@@ -135,8 +136,8 @@ int ThreadCommunicator::rank() const {
   const ReplicaContext* context = current_replica_context();
   if (context == nullptr) {
     if (size() == 1) return 0;
-    throw RuntimeError("a collective over ", size(),
-                       " replicas was called outside them; call it inside Strategy::run");
+    throw RuntimeError("Communicator: a collective over ", size(),
+                       " replicas was called outside them; call it inside Strategy::run()");
   }
   return context->replica;
 }
@@ -155,21 +156,23 @@ void ThreadCommunicator::arrive_and_wait(const Call& call, const void* offer,
   if (m.aborted) throw Aborted(m.why);
   if (m.left > 0) {
     fail(str("replica ", rank(), " is in ", call.text(), " but ", m.left, " of ",
-             placement_.local(), " replicas have returned from the step"));
+             placement_.local(),
+             " replicas have returned from the step; all replicas must make the same calls"));
   }
   if (m.here > 0 && m.call != call) {
     fail(str("replica ", rank(), " is in ", call.text(), " while others are in ", m.call.text(),
              "; all replicas must make the same calls in the same order"));
   }
   m.call = call;
-  // The later meetings of a collective offer nothing: others may still be reading the offer of
-  // the first.
+  // Only the first rendezvous of a collective has an offer. Later ones must not overwrite it,
+  // because other ranks may still be reading it.
   if (offer != nullptr) m.offers[me] = offer;
   if (++m.here < placement_.local()) {
     const uint64_t mine = m.generation;
     m.waiting.push_back(me);
     const profile::Scope scope(profile::Phase::kWait, call.what);
     turns_.wait(lock, me, true);
+    // Only a complete rendezvous starts a new generation; otherwise the rank was woken by abort().
     if (m.generation == mine) throw Aborted(m.why);
     return;
   }
@@ -233,7 +236,8 @@ void ThreadCommunicator::wait_for_arrivals() {
   }
 }
 
-// What each rank has left in its post, or sent as one of the parts from `first_part` on.
+// Returns the bytes of each rank: those of local ranks from their posts, those of other ranks from
+// the parts of `incoming` that begin at `first_part`.
 std::vector<Bytes> ThreadCommunicator::by_rank(std::span<const Parts> incoming, size_t first_part,
                                                size_t turn) const {
   std::vector<Bytes> all;
@@ -363,7 +367,7 @@ std::vector<Bytes> ThreadCommunicator::all_to_all(std::span<const Bytes> send,
   for (int64_t i = 0; i < std::ssize(send); ++i) {
     if (i / to_each != me) count(mine.traffic.all_to_all, static_cast<int64_t>(send[i].size()));
   }
-  // Others read the list, which may go when the call returns, for longer.
+  // Copies the list of messages: other ranks read it longer than this call lasts.
   const size_t turn = m.generation % 2;
   mine.posts[turn].sent.assign(send.begin(), send.end());
   arrive_and_wait(call, nullptr, [&] {
@@ -378,9 +382,9 @@ std::vector<Bytes> ThreadCommunicator::all_to_all(std::span<const Bytes> send,
     const int64_t receivers = here ? size() : placement_.local();
     const int64_t senders = here ? 1 : placement_.first[process + 1] - placement_.first[process];
     if (std::ssize(sent) != senders * receivers * to_each) {
-      throw RuntimeError("all_to_all: replica ", r,
-                         " has sent another number of messages than the ", to_each,
-                         " to each that replica ", me, " has");
+      throw RuntimeError("all_to_all: replica ", r, " sent another number of messages than the ",
+                         to_each, " to each that replica ", me,
+                         " sent; all must send the same number");
     }
     const int64_t at = here ? me : sender * receivers + local_rank();
     received.insert(received.end(), sent.begin() + at * to_each, sent.begin() + (at + 1) * to_each);
@@ -388,7 +392,7 @@ std::vector<Bytes> ThreadCommunicator::all_to_all(std::span<const Bytes> send,
   return received;
 }
 
-// To each process, from each replica here, the parts for each replica there.
+// Returns the messages to each process: from each replica here, the parts for each replica there.
 std::vector<ProcessGroup::Parts> ThreadCommunicator::messages_for_processes(size_t turn) const {
   std::vector<Parts> send(placement_.processes());
   for (int p = 0; p < placement_.processes(); ++p) {
@@ -403,6 +407,8 @@ std::vector<ProcessGroup::Parts> ThreadCommunicator::messages_for_processes(size
   return send;
 }
 
+// Returns the elements owned by the ranks [first_rank, end_rank). Shares are nearly even; their
+// boundaries are multiples of kShareAlignment.
 ThreadCommunicator::Elements ThreadCommunicator::owned_by(int first_rank, int end_rank,
                                                           int64_t total) const {
   const auto boundary = [&](int rank) {
@@ -458,6 +464,9 @@ bool ThreadCommunicator::sum_and_consume(std::span<const std::span<const float>>
       count(my_rank.traffic.all_to_all, std::ssize(attachment->mine));
     my_rank.posts[turn].kept.assign(attachment->mine.begin(), attachment->mine.end());
   }
+  // In one process, a single rendezvous publishes the pieces. With several processes, the first one
+  // publishes them, then each rank computes its part of the partial sums for the others, and the
+  // last rank to arrive at the second one exchanges these sums.
   const auto exchange_with_others = [&] {
     m.sums_are_wanted = exchange_sums(call, total, attachment, turn);
   };
@@ -469,7 +478,8 @@ bool ThreadCommunicator::sum_and_consume(std::span<const std::span<const float>>
     arrive_and_wait(call, nullptr, exchange_with_others);
   }
   if (!m.sums_are_wanted) return false;
-  // Others read this rank's pieces until the closing meeting, so an error has to wait for it.
+  // Other ranks read this rank's pieces until the last rendezvous, so an error is rethrown after
+  // it.
   std::exception_ptr error;
   std::vector<Summand> summands(size());
   std::array<float, kSumBlock> sum;
@@ -494,7 +504,7 @@ bool ThreadCommunicator::sum_and_consume(std::span<const std::span<const float>>
   return true;
 }
 
-// Summands of the ranks here: element `at` of their pieces.
+// Sets the summands of the local ranks to element `at` of their pieces.
 void ThreadCommunicator::point_at_local(std::span<Summand> summands, size_t piece,
                                         int64_t at) const {
   for (int r = placement_.first_local(), l = 0; l < placement_.local(); ++r, ++l) {
@@ -503,7 +513,8 @@ void ThreadCommunicator::point_at_local(std::span<Summand> summands, size_t piec
   }
 }
 
-// Summands that others have sent: `offset` elements into those that this process owns.
+// Sets the summands received from other processes, `offset` elements into those that this process
+// owns.
 void ThreadCommunicator::point_at_incoming(std::span<Summand> summands, int64_t offset,
                                            int64_t total) const {
   if (alone()) return;
@@ -527,8 +538,8 @@ void ThreadCommunicator::make_room_for_sums(int64_t total) {
   }
 }
 
-// The elements that other processes own, summed over the whole subtrees of ranks here. Each rank
-// sums its share of them.
+// Sums the elements that other processes own over the whole subtrees of local ranks. Only these
+// partial sums are sent, and they have the bits of the full tree. Each rank sums its share of them.
 void ThreadCommunicator::sum_for_processes(std::span<const std::span<const float>> pieces,
                                            int64_t total) {
   Rendezvous& m = *meeting_;
@@ -536,11 +547,11 @@ void ThreadCommunicator::sum_for_processes(std::span<const std::span<const float
   for (int p = 0; p < placement_.processes(); ++p) {
     if (p == placement_.process) continue;
     const Elements owned = owned_by_process(p, total);
-    const Elements all_gather_shards = my_share_of(owned);
-    for_each_run(pieces, all_gather_shards.begin, all_gather_shards.end, kSumBlock,
+    const Elements share = my_share_of(owned);
+    for_each_run(pieces, share.begin, share.end, kSumBlock,
                  [&](size_t i, int64_t at, int64_t n, int64_t offset) {
                    point_at_local(summands, i, at);
-                   float* out = m.sums[p].data() + all_gather_shards.begin - owned.begin + offset;
+                   float* out = m.sums[p].data() + share.begin - owned.begin + offset;
                    for (const ReplicaRange& subtree : m.subtrees[placement_.process]) {
                      sum_in_tree_order(summands, subtree, n, out);
                      out += owned.size();
@@ -549,7 +560,7 @@ void ThreadCommunicator::sum_for_processes(std::span<const std::span<const float
   }
 }
 
-// Whether the sums are wanted.
+// Exchanges the sums and attachments with other processes. Returns whether the sums are wanted.
 bool ThreadCommunicator::exchange_sums(const Call& call, int64_t total,
                                        const Attachment* attachment, size_t turn) {
   Rendezvous& m = *meeting_;
@@ -567,6 +578,7 @@ bool ThreadCommunicator::exchange_sums(const Call& call, int64_t total,
     }
     m.incoming = group_.exchange(call.text(), send);
   }
+  // Sizes are checked only if the sums are wanted: ranks that reject them pass no pieces.
   if (attachment != nullptr && !attachment->accept(by_rank(m.incoming, 1, turn))) return false;
   const size_t owned = owned_by_process(placement_.process, total).size();
   for (int p = 0; p < placement_.processes(); ++p) {
@@ -581,7 +593,7 @@ bool ThreadCommunicator::exchange_sums(const Call& call, int64_t total,
 }
 
 void ThreadCommunicator::all_gather_shards(std::span<const std::span<float>> pieces) {
-  const Call call{"share", "share"};
+  const Call call{"all_gather_shards", "all_gather_shards"};
   const int me = rank();
   const int64_t total = total_size(pieces);
   const int64_t bytes = owned_by(me, me + 1, total).size() * int64_t{sizeof(float)};
@@ -605,24 +617,25 @@ void ThreadCommunicator::all_gather_shards(std::span<const std::span<float>> pie
   arrive_and_wait(call, nullptr);
 }
 
-// This rank's share of what a process has sent.
+// Copies this rank's share of the elements received from a process.
 void ThreadCommunicator::write_from_process(int process, std::span<const std::span<float>> pieces,
                                             int64_t total) {
   const Parts& parts = meeting_->incoming[process];
   const Elements owned = owned_by_process(process, total);
-  const Elements all_gather_shards = my_share_of(owned);
+  const Elements share = my_share_of(owned);
   size_t next = 0;
-  for_each_run(
-      pieces, owned.begin, owned.end, kWhole, [&](size_t i, int64_t at, int64_t n, int64_t offset) {
-        const size_t part = next++;
-        expect(part < parts.size() && parts[part].size() == n * sizeof(float), "share", process);
-        const int64_t here = owned.begin + offset;
-        const int64_t begin = std::max(all_gather_shards.begin, here);
-        const int64_t end = std::min(all_gather_shards.end, here + n);
-        if (begin >= end) return;
-        std::copy_n(as_elements<float>(parts[part]).data() + begin - here, end - begin,
-                    pieces[i].data() + at + begin - here);
-      });
+  for_each_run(pieces, owned.begin, owned.end, kWhole,
+               [&](size_t i, int64_t at, int64_t n, int64_t offset) {
+                 const size_t part = next++;
+                 expect(part < parts.size() && parts[part].size() == n * sizeof(float),
+                        "all_gather_shards", process);
+                 const int64_t here = owned.begin + offset;
+                 const int64_t begin = std::max(share.begin, here);
+                 const int64_t end = std::min(share.end, here + n);
+                 if (begin >= end) return;
+                 std::copy_n(as_elements<float>(parts[part]).data() + begin - here, end - begin,
+                             pieces[i].data() + at + begin - here);
+               });
 }
 
 void ThreadCommunicator::abort(const std::string& why) noexcept {
@@ -638,6 +651,7 @@ void ThreadCommunicator::leave() noexcept {
   Rendezvous& m = *meeting_;
   ReplicaScheduler::Lock lock = turns_.lock();
   ++m.left;
+  // A rank that has left must not block the arrivals of the others.
   m.arrivals[local_rank()] = std::numeric_limits<int64_t>::max();
   Rendezvous::wake(m.arrived, turns_);
   if (m.here > 0 && !m.aborted) {
@@ -669,8 +683,7 @@ TrafficByKind ThreadCommunicator::traffic() const { return meeting_->traffic; }
 TrafficByKind ThreadCommunicator::traffic_of_rank(int rank) const {
   const int local = rank - placement_.first_local();
   if (local < 0 || local >= placement_.local()) {
-    throw ValueError("Communicator::traffic_of_rank: needs a rank of this process, received ",
-                     rank);
+    throw ValueError("Communicator::traffic_of_rank: rank ", rank, " is not in this process");
   }
   return meeting_->ranks[local].traffic;
 }

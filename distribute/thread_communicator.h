@@ -1,9 +1,9 @@
-// The communicator of replicas that are threads: of this process, and of the other processes of a
-// job.
+// ThreadCommunicator: collectives of replicas that are threads of this process and of the other
+// processes of a job.
 //
-// Replicas of a process meet and read each other's memory. Where there are other processes, the
-// last replica that comes exchanges with them for all, before any goes on. Who waits gives its turn
-// to compute to others.
+// Replicas of a process synchronize and read each other's memory in place. With several processes,
+// the last replica to arrive exchanges data with them on behalf of all before any replica
+// continues. A replica that waits passes its turn to compute to another one.
 #pragma once
 
 #include <functional>
@@ -15,6 +15,7 @@
 
 namespace keel::distribute {
 
+// The collectives of a TPUStrategy's replicas.
 class ThreadCommunicator final : public Communicator {
  public:
   // The replicas are placed on the processes of `group`.
@@ -53,34 +54,35 @@ class ThreadCommunicator final : public Communicator {
   TrafficByKind traffic_of_rank(int rank) const override;
   void reset_traffic() override;
 
-  // Ready for the next run; every rank has left or thrown.
+  // Prepares for the next run; every rank must have left or thrown.
   void reset();
-  // After a run in which all ranks have left: tells the other processes so. A RuntimeError of the
-  // next exchange if theirs wait in a collective. For the thread that has started the run.
+  // Tells the other processes that a run has ended in which all ranks have left. Called by the
+  // thread that started the run. The next exchange throws RuntimeError if replicas of other
+  // processes wait in a collective.
   void finish();
 
  private:
   struct Rendezvous;
   struct Call;
   using Parts = ProcessGroup::Parts;
-  // Waits until every local rank is here with the same call. Publishes `offer` to the others.
-  // The last to come runs `on_last_arrival` before anyone goes on.
+  // Waits until every local rank has made the same call. Publishes `offer` to the others. The last
+  // rank to arrive runs `on_last_arrival` before any rank continues.
   void arrive_and_wait(const Call& call, const void* offer,
                        const OnLastArrival& on_last_arrival = {});
   void exchange(const Call& call, std::span<const Parts> send, Traffic& traffic);
   int local_rank() const { return rank() - placement_.first_local(); }
   bool alone() const { return placement_.processes() == 1; }
 
-  // A run of the elements of all pieces, one piece after the other.
+  // A range of the elements of all pieces, concatenated in order.
   struct Elements {
     int64_t begin = 0, end = 0;
     int64_t size() const { return end - begin; }
   };
   Elements owned_by(int first_rank, int end_rank, int64_t total) const;
   Elements owned_by_process(int process, int64_t total) const;
-  Elements my_share_of(Elements elements) const;  // among the ranks here
+  Elements my_share_of(Elements elements) const;  // divided among the local ranks
 
-  // Steps of the collectives where there are other processes.
+  // Steps of the collectives with several processes.
   std::vector<Parts> messages_for_processes(size_t turn) const;
   std::vector<Bytes> by_rank(std::span<const Parts> incoming, size_t first_part, size_t turn) const;
   void make_room_for_sums(int64_t total);

@@ -1,4 +1,4 @@
-// Sums over replicas.
+// tree_sum() adds tensors of replicas in a fixed order.
 #pragma once
 
 #include <span>
@@ -7,9 +7,9 @@
 
 namespace keel {
 
-// The sum as a balanced tree over the position whose left half is the largest power of two, so
-// that aligned groups of replicas may sum their own part first without changing a bit.
-// `values` is not empty; all have one shape and dtype.
+// Returns the sum of `values` as a balanced tree over their positions. The left half of each node
+// is the largest power of two, so aligned groups of replicas can add their own part first without
+// changing a bit of the result. `values` must not be empty; all have the same shape and dtype.
 Tensor tree_sum(std::span<const Tensor> values);
 
 }  // namespace keel

@@ -1,5 +1,6 @@
-// VariableSnapshot: variables that stand in for others, so that layers run on values of a moment
-// while their own go on to change. Optimizers step no copies (RuntimeError).
+// VariableSnapshot holds copies of variables, so that layers can run on the values of one moment
+// while the original variables continue to change. Optimizers do not update the copies
+// (RuntimeError).
 #pragma once
 
 #include <cstdint>
@@ -10,15 +11,16 @@
 
 namespace keel {
 
+// A set of variable copies, each made at the time of add().
 class VariableSnapshot {
  public:
-  // Makes a copy of the value of now (that of Variable::read), unless there is one. Bytes are
-  // copied only once one of the two is assigned, or at once if the value is a view. A virtual
-  // variable has nothing to copy.
+  // Copies the current value of `variable` (as Variable::read() returns it), unless the snapshot
+  // has a copy of it already. Bytes are copied only when one of the two is assigned, or immediately
+  // if the value is a view. Virtual variables hold no value and are skipped.
   void add(const Variable& variable);
 
-  // While alive, whatever this thread does with a variable that has a copy, it does with the copy;
-  // ids stay the variable's. Scopes nest: the inner one's copies alone are in use.
+  // While a Scope is alive, every access of this thread to a variable that has a copy uses the copy
+  // instead. Variable::id() is unchanged. Scopes nest; only the copies of the innermost one apply.
   class Scope {
    public:
     explicit Scope(const VariableSnapshot& copies);
@@ -29,26 +31,26 @@ class VariableSnapshot {
    private:
     const VariableSnapshot* const previous_;
   };
-  static bool any_in_use();  // by this thread
+  static bool any_in_use();  // true if this thread is inside a Scope
 
  private:
   friend class Variable;
-  // Of this thread's scope; null if there is none.
+  // Returns the copy in this thread's scope, or null if there is none.
   static const Variable* current(uint64_t id);
 
   std::unordered_map<uint64_t, Variable> copies_;  // by the id of the original
 };
 
-// What a replica that predicts reads of variables that replicas average
-// (VariableAggregation::kMean): the mean that files of the model have, in place of the replica's
-// own value.
+// The mean values of variables that replicas average (VariableAggregation::kMean). A replica that
+// predicts reads these means, which are also what model files contain, instead of its own values.
 class CombinedReads {
  public:
-  // Takes the means of now, of those among `variables` that have a value in each replica. Outside
-  // the replicas; collective where they are in several processes.
+  // Reads the current means of those `variables` that have a value in each replica. Must be called
+  // outside the replicas. The call is collective if the replicas run in several processes.
   explicit CombinedReads(const std::vector<Variable>& variables);
 
-  // While alive, reads of this thread give these values. Assignments change the replica's own.
+  // While a Scope is alive, reads of this thread return the means. Assignments still change the
+  // replica's own value.
   class Scope {
    public:
     explicit Scope(const CombinedReads& reads);
@@ -62,7 +64,7 @@ class CombinedReads {
 
  private:
   friend class Variable;
-  // Of this thread's scope; null if there is none.
+  // Returns the mean in this thread's scope, or null if there is none.
   static const Tensor* current(uint64_t id);
 
   std::unordered_map<uint64_t, Tensor> values_;  // by the id of the variable

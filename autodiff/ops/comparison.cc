@@ -11,7 +11,7 @@ using ops::internal::BroadcastPlan;
 
 constexpr Retain kNothing = {.inputs = 0, .outputs = 0};
 
-// bool of f(a, b), broadcast.
+// Computes the bool tensor f(a, b) with broadcasting.
 template <class F>
 class Compare final : public Op {
  public:
@@ -84,7 +84,7 @@ class LogicalNot final : public Op {
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
     if (in[0].dtype != DType::kBool) {
-      throw TypeError("logical_not: needs bool, received ", in[0].dtype);
+      throw TypeError("logical_not: requires bool, received ", in[0].dtype);
     }
     return {in[0]};
   }
@@ -114,14 +114,14 @@ class IsNan final : public Op {
   bool differentiable() const override { return false; }
 };
 
-// Inputs: condition, a, b.
+// The inputs are condition, a and b.
 class Where final : public Op {
  public:
   Where() : Op("Where") {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
     if (in[0].dtype != DType::kBool) {
-      throw TypeError("where: needs a bool condition, received ", in[0].dtype);
+      throw TypeError("where: the condition must be bool, received ", in[0].dtype);
     }
     ops::internal::check_same_dtype("where", in[1], in[2]);
     const Shape values = broadcast_shapes(in[1].shape, in[2].shape, "where");
@@ -193,7 +193,7 @@ class OnesLike final : public Op {
   OnesLike() : Op("OnesLike") {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
-    if (in[0].dtype == DType::kString) throw TypeError("ones_like: strings have no one");
+    if (in[0].dtype == DType::kString) throw TypeError("ones_like: strings are not supported");
     return {in[0]};
   }
   std::vector<Tensor> compute(std::span<const Tensor> in) const override {
@@ -219,7 +219,7 @@ class ZerosLike final : public Op {
 
 void check_bools(const char* caller, const Tensor& a, const Tensor& b) {
   if (a.dtype() == DType::kBool && b.dtype() == DType::kBool) return;
-  throw TypeError(caller, ": needs bools, received ", a.dtype(), " and ", b.dtype());
+  throw TypeError(caller, ": requires bool operands, received ", a.dtype(), " and ", b.dtype());
 }
 
 }  // namespace

@@ -10,10 +10,10 @@
 namespace keel {
 namespace {
 
-constexpr int64_t kRowsPerSum = 64;  // added up as they are; sums of more, in double
+constexpr int64_t kRowsPerSum = 64;  // rows added in float; sums of more rows are added in double
 
-// Of y = relu(z) and dy: dz, and its sum over all axes but the last if asked for. One pass, as the
-// step before was a product and the next one is: what lies between them only waits for memory.
+// Takes y = relu(z) and dy, and returns dz and, if requested, its sum over all axes but the last.
+// One pass serves both, because the tensors are read from memory and the pass is bound by it.
 class ReluGradientSum final : public Op {
  public:
   explicit ReluGradientSum(bool sums) : Op("ReluGradientSum"), sums_(sums) {}
@@ -102,7 +102,7 @@ Tensor as_rows(const Tensor& x) {
   return ops::reshape(x, {x.shape().drop_last().size(), x.dim(-1)});
 }
 
-// Of x, kernel, dy and, of a relu, y: the gradients of x, kernel and bias that are asked for.
+// Takes x, kernel, dy and, for a relu, y. Returns the requested gradients of x, kernel and bias.
 class DenseGradient final : public Op {
  public:
   struct Wanted {
@@ -148,7 +148,7 @@ class DenseGradient final : public Op {
                                  .db = db,
                                  .precision = ops::internal::precision_of_step()});
       } else {
-        in_steps(sizes, x, w, y, dy, dx, dw, db);
+        separate_gradients(sizes, x, w, y, dy, dx, dw, db);
       }
     });
     return out;
@@ -196,10 +196,10 @@ class DenseGradient final : public Op {
     return out;
   }
 
-  // In double: gradients are checked in it, training never comes here.
+  // Computes the gradients one after the other in double, which only gradient checks use.
   template <class T>
-  static void in_steps(const Sizes& s, const T* x, const T* w, const T* y, const T* dy, T* dx,
-                       T* dw, T* db) {
+  static void separate_gradients(const Sizes& s, const T* x, const T* w, const T* y, const T* dy,
+                                 T* dx, T* dw, T* db) {
     std::vector<T> dz(dy, dy + s.rows * s.out);
     if (db != nullptr) std::fill_n(db, s.out, T{0});
     for (int64_t i = 0; i < s.rows * s.out; ++i) {
@@ -213,7 +213,7 @@ class DenseGradient final : public Op {
   const Wanted wanted_;
 };
 
-// Inputs x, kernel and, or not, bias.
+// The inputs are x, kernel and, optionally, bias.
 class Dense final : public Op {
  public:
   explicit Dense(bool relu)
@@ -227,9 +227,9 @@ class Dense final : public Op {
     const Shape &x = in[0].shape, &kernel = in[1].shape;
     const bool fits = x.rank() >= 2 && kernel.rank() == 2 &&
                       (x[-1] == kernel[0] || x[-1] == kUnknown || kernel[0] == kUnknown);
-    if (!fits) throw ValueError("dense: ", x, " and kernel ", kernel, " do not fit");
+    if (!fits) throw ValueError("dense: input ", x, " does not match kernel ", kernel);
     if (in.size() == 3 && in[2].shape != Shape{kernel[1]}) {
-      throw ValueError("dense: kernel ", kernel, " and bias ", in[2].shape, " do not fit");
+      throw ValueError("dense: kernel ", kernel, " does not match bias ", in[2].shape);
     }
     return {{.shape = x.drop_last() + Shape{kernel[1]}, .dtype = in[0].dtype}};
   }
@@ -265,7 +265,8 @@ class Dense final : public Op {
     const AutocastScope products(bfloat16_);
     const Tensor &x = args.inputs[0], &kernel = args.inputs[1];
     const bool has_bias = args.input_specs.size() == 3;
-    if (!bfloat16_) return all_at_once(args);
+    // The fused gradient has no bfloat16 products.
+    if (!bfloat16_) return fused_gradients(args);
     Tensor dz = args.output_gradients[0].dense();
     std::vector<Gradient> out(args.input_specs.size());
     if (relu_) {
@@ -284,7 +285,9 @@ class Dense final : public Op {
   Retain retain() const override { return {.inputs = 3, .outputs = relu_ ? 1U : 0U}; }
 
  private:
-  std::vector<Gradient> all_at_once(const VjpArgs& args) const {
+  // Computes all gradients in one op, which masks dy with the relu and sums the bias gradient while
+  // it computes the products.
+  std::vector<Gradient> fused_gradients(const VjpArgs& args) const {
     const DenseGradient::Wanted wanted = {.x = args.wants(0),
                                           .kernel = args.wants(1),
                                           .bias = args.input_specs.size() == 3 && args.wants(2)};

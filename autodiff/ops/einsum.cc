@@ -20,7 +20,7 @@ struct Equation {
 
 bool has(const std::string& labels, char label) { return labels.find(label) != std::string::npos; }
 
-// The labels of `from` for which keep(label).
+// Returns the labels of `from` for which keep(label) is true.
 template <class Keep>
 std::string filtered(const std::string& from, const Keep& keep) {
   std::string out;
@@ -28,7 +28,7 @@ std::string filtered(const std::string& from, const Keep& keep) {
   return out;
 }
 
-// Sums the products over the labels that the result does not have.
+// Sums products over the labels that the result does not have.
 class Einsum final : public Op {
  public:
   explicit Einsum(Equation equation)
@@ -42,7 +42,8 @@ class Einsum final : public Op {
     return {{.shape = result_shape(in[0].shape, in[1].shape), .dtype = in[0].dtype}};
   }
 
-  // As one product of matrices for each choice of the labels that all three have.
+  // Computes one batched matrix product, whose batch axes are the labels common to both operands
+  // and the result.
   std::vector<Tensor> compute(std::span<const Tensor> in) const override {
     const SuspendRecording parts;
     const AutocastScope products(bfloat16_);
@@ -88,7 +89,7 @@ class Einsum final : public Op {
         int64_t& dim = dims.try_emplace(labels[i], shape[i]).first->second;
         if (dim == kUnknown) dim = shape[i];
         if (shape[i] != kUnknown && shape[i] != dim) {
-          throw ValueError("einsum: ", a, " and ", b, " do not fit ", equation_.text());
+          throw ValueError("einsum: shapes ", a, " and ", b, " do not match ", equation_.text());
         }
       }
     };
@@ -106,7 +107,7 @@ class Einsum final : public Op {
     return ops::transpose(x, permutation);
   }
 
-  // x with its axes in the order wanted, summed over those not wanted.
+  // Returns x summed over the axes that are not in `wanted`, with the others in that order.
   static Tensor summed(const Tensor& x, const std::string& labels, const std::string& wanted) {
     std::vector<int> rest;
     for (size_t i = 0; i < labels.size(); ++i) {
@@ -116,7 +117,8 @@ class Einsum final : public Op {
     return in_order(rest.empty() ? x : ops::sum(x, rest), kept, wanted);
   }
 
-  // For the operand of `labels`; axes that were summed over alone get the same everywhere.
+  // Returns the gradient of the operand with `labels`. Axes that only this operand has and that
+  // were summed over get the same gradient at every position.
   Tensor gradient(const Tensor& dy, const Tensor& other, const std::string& other_labels,
                   const Shape& shape, const std::string& labels) const {
     const std::string reached =
@@ -132,12 +134,12 @@ class Einsum final : public Op {
   const bool bfloat16_;
 };
 
-[[noreturn]] void throw_bad(const std::string& equation, const std::string& why) {
-  throw ValueError("einsum: needs an equation such as \"ab,bc->ac\", received \"", equation,
-                   "\": ", why);
+[[noreturn]] void throw_invalid(const std::string& equation, const std::string& why) {
+  throw ValueError("einsum: invalid equation \"", equation, "\": ", why,
+                   "; pass one such as \"ab,bc->ac\"");
 }
 
-// The labels of a term for a tensor of this rank; digits stand for the axes of an ellipsis.
+// Returns the labels of a term for a tensor of this rank. Digits stand for the axes of an ellipsis.
 std::string expanded(const std::string& equation, std::string term, int rank) {
   const size_t dots = term.find("...");
   const int letters = static_cast<int>(std::ranges::count_if(
@@ -145,14 +147,15 @@ std::string expanded(const std::string& equation, std::string term, int rank) {
   if (dots != std::string::npos) {
     const int elided = std::max(0, rank - letters);
     term = term.substr(0, dots) + std::string("01234567").substr(0, elided) + term.substr(dots + 3);
-    if (static_cast<int>(term.size()) != letters + elided) throw_bad(equation, "not letters only");
+    if (static_cast<int>(term.size()) != letters + elided)
+      throw_invalid(equation, "labels must be letters");
   } else if (static_cast<int>(term.size()) != letters) {
-    throw_bad(equation, "not letters only");
+    throw_invalid(equation, "labels must be letters");
   }
   std::string sorted = term;
   std::ranges::sort(sorted);
   if (std::ranges::adjacent_find(sorted) != sorted.end()) {
-    throw_bad(equation, "a label is used twice in one term");
+    throw_invalid(equation, "a label is used twice in one term");
   }
   return term;
 }
@@ -162,13 +165,14 @@ Equation parse(const std::string& equation, int rank_a, int rank_b) {
       filtered(equation, [](char c) { return std::isspace(static_cast<unsigned char>(c)) == 0; });
   const size_t comma = text.find(','), arrow = text.find("->");
   if (comma == std::string::npos || arrow == std::string::npos || arrow < comma) {
-    throw_bad(equation, "not two terms and a result");
+    throw_invalid(equation, "expected two terms and a result");
   }
   Equation out = {.a = expanded(equation, text.substr(0, comma), rank_a),
                   .b = expanded(equation, text.substr(comma + 1, arrow - comma - 1), rank_b),
                   .out = {}};
   if (static_cast<int>(out.a.size()) != rank_a || static_cast<int>(out.b.size()) != rank_b) {
-    throw_bad(equation, str("operands of ranks ", rank_a, " and ", rank_b));
+    throw_invalid(equation,
+                  str("the terms do not match operands of ranks ", rank_a, " and ", rank_b));
   }
   const auto digits = [](const std::string& labels) {
     return std::ranges::count_if(labels, [](char c) { return c >= '0' && c <= '7'; });
@@ -180,7 +184,7 @@ Equation parse(const std::string& equation, int rank_a, int rank_b) {
   out.out = expanded(equation, result, static_cast<int>(letters + elided));
   for (char label : out.out) {
     if (!has(out.a, label) && !has(out.b, label)) {
-      throw_bad(equation, "the result has a label that no operand has");
+      throw_invalid(equation, "the result has a label that neither operand has");
     }
   }
   return out;

@@ -11,12 +11,13 @@ namespace {
 
 using ops::internal::BroadcastPlan;
 
-// What a function of one operand or two may use in its gradient: operands, result, gradient of it.
+// The tensors that the gradient of a unary or binary function may use: operands, result, and the
+// gradient of the result. Those not listed in kRetain are empty handles.
 struct Values {
   const Tensor &a, &b, &y, &dy;
 };
 
-// Parts that the functions below have in common. kFloating: float32 and float64 only.
+// Defaults shared by the function classes below. kFloating: accepts float32 and float64 only.
 struct OfNumbers {
   static constexpr bool kFloating = false;
   static constexpr bool kDifferentiable = true;
@@ -49,7 +50,7 @@ void visit(DType dtype, Fn&& fn) {
   }
 }
 
-// y[i] = f(x[i]).
+// Computes y[i] = f(x[i]).
 template <class F>
 class Unary final : public Op {
  public:
@@ -80,7 +81,7 @@ class Unary final : public Op {
   const F f_;
 };
 
-// y = f(a, b), broadcast.
+// Computes y = f(a, b) with broadcasting.
 template <class F>
 class Binary final : public Op {
  public:
@@ -128,7 +129,7 @@ Tensor binary(const Tensor& a, const Tensor& b) {
   return dispatch1(Binary<F>(), {a, b});
 }
 
-// ---- Two operands.
+// ---- Binary functions.
 
 struct Add : OfNumbers {
   static constexpr char kClass[] = "Add", kName[] = "add";
@@ -173,7 +174,8 @@ struct DivideNoNan : OfFloats {
   static Gradient gradient_b(const Values& v) { return -ops::divide_no_nan(v.dy * v.y, v.b); }
 };
 
-// The part of a gradient that goes to a where the greater of a and b was taken.
+// The factor of the gradient that flows to a in maximum(a, b): 1 where a is greater, one half where
+// they are equal, 0 where b is greater.
 struct Preference : OfNumbers {
   static constexpr char kClass[] = "Preference", kName[] = "maximum";
   static constexpr bool kDifferentiable = false;
@@ -184,7 +186,7 @@ struct Preference : OfNumbers {
   }
 };
 
-// A comparison with NaN fails, which makes NaN the greatest of all in either place.
+// Comparisons with NaN are false. The result is therefore NaN if either operand is NaN.
 struct Maximum : OfNumbers {
   static constexpr char kClass[] = "Maximum", kName[] = "maximum";
   static constexpr Retain kRetain = kBoth;
@@ -211,13 +213,13 @@ struct Pow : OfFloats {
   static constexpr char kClass[] = "Pow", kName[] = "pow";
   static constexpr Retain kRetain = {.inputs = 3, .outputs = 1};
   auto operator()(auto a, auto b) const { return math::pow(a, b); }
-  // b a^(b - 1), and 0 for b = 0 even where a is 0.
+  // b a^(b - 1), and 0 for b = 0 even if a is 0.
   static Gradient gradient_a(const Values& v) {
     const Tensor one = Tensor::scalar(1.0).cast(v.b.dtype());
     const Tensor exponent = ops::where(ops::equal(v.b, zero(v)), one, v.b - 1.0);
     return v.dy * v.b * ops::pow(v.a, exponent);
   }
-  // y log(a), and 0 where a has no logarithm.
+  // y log(a), and 0 where log(a) is undefined.
   static Gradient gradient_b(const Values& v) {
     const Tensor one = Tensor::scalar(1.0).cast(v.a.dtype());
     const Tensor base = ops::where(ops::greater(v.a, zero(v)), v.a, one);
@@ -226,7 +228,7 @@ struct Pow : OfFloats {
   static Tensor zero(const Values& v) { return Tensor::zeros({}, v.dy.dtype()); }
 };
 
-// ---- Gradients made in one pass: of y and dy. Linear in dy.
+// ---- Gradients computed in one pass from y and dy. They are linear in dy.
 
 struct ReluGradient : OfFloats {
   static constexpr char kClass[] = "ReluGradient", kName[] = "relu";
@@ -261,7 +263,7 @@ struct TanhGradient : OfFloats {
   static Gradient gradient_b(const Values& v) { return binary<TanhGradient>(v.a, v.dy); }
 };
 
-// ---- One operand.
+// ---- Unary functions.
 
 struct Scale : OfNumbers {
   static constexpr char kClass[] = "Scale", kName[] = "scale";
@@ -416,7 +418,7 @@ struct Floor : OfFloats {
   auto operator()(auto x) const { return std::floor(x); }
 };
 
-// 1 in [low, high], 0 outside.
+// Returns 1 in [low, high] and 0 outside.
 struct Inside : OfNumbers {
   static constexpr char kClass[] = "Inside", kName[] = "clip_by_value";
   static constexpr bool kDifferentiable = false;
@@ -446,7 +448,7 @@ class Cast final : public Op {
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
     if (in[0].dtype == DType::kString || dtype_ == DType::kString) {
-      throw TypeError("cast: no conversion from ", in[0].dtype, " to ", dtype_);
+      throw TypeError("cast: cannot convert ", in[0].dtype, " to ", dtype_);
     }
     return {{.shape = in[0].shape, .dtype = dtype_}};
   }
@@ -496,7 +498,7 @@ Tensor floor(const Tensor& x) { return unary<Floor>(x); }
 
 Tensor clip_by_value(const Tensor& x, double low, double high) {
   if (!(low <= high)) {
-    throw ValueError("clip_by_value: needs low <= high, received ", low, " and ", high);
+    throw ValueError("clip_by_value: low must not exceed high, received ", low, " and ", high);
   }
   return unary(x, Clip{{}, low, high});
 }

@@ -12,7 +12,7 @@ namespace {
 using kernels::FeaturePairs;
 using kernels::FeatureRows;
 
-// The features of samples: either one tensor [batch, features, dim], or one [batch, dim] for each.
+// The features are either one tensor [batch, features, dim] or one tensor [batch, dim] per feature.
 FeaturePairs pairs_of(std::span<const Tensor> x, bool self) {
   const Shape& shape = x[0].shape();
   const bool stacked = shape.rank() == 3;
@@ -21,7 +21,7 @@ FeaturePairs pairs_of(std::span<const Tensor> x, bool self) {
           .self = self};
 }
 
-// Where the rows of features are; `first` is what FeatureRows looks at.
+// The addresses of feature rows. FeatureRows refers to `first`, which must outlive it.
 template <class T>
 struct Places {
   std::vector<T*> first;
@@ -30,7 +30,7 @@ struct Places {
   FeatureRows<T> rows() const { return {.first = first, .stride = stride}; }
 };
 
-// data(i) is that of the i-th tensor.
+// Returns the row addresses of `tensors` tensors; data(i) is the data pointer of tensor i.
 template <class T, class Data>
 Places<T> places(const FeaturePairs& pairs, size_t tensors, bool stacked, const Data& data) {
   Places<T> out = {.first = {}, .stride = pairs.dim};
@@ -61,8 +61,8 @@ TensorSpec pairs_spec(std::span<const TensorSpec> x, bool self) {
   }
   for (const TensorSpec& feature : x) {
     if (feature.shape.rank() != 2 || !compatible(feature.shape, shape)) {
-      throw ValueError("dot_interaction: needs [batch, features, dim], or tensors of one shape ",
-                       "[batch, dim], received ", x[0].shape, " and ", feature.shape);
+      throw ValueError("dot_interaction: requires [batch, features, dim], or tensors of equal ",
+                       "shape [batch, dim], received ", x[0].shape, " and ", feature.shape);
     }
     if (shape[0] == kUnknown) shape = shape.with(0, feature.shape[0]);
   }
@@ -71,7 +71,7 @@ TensorSpec pairs_spec(std::span<const TensorSpec> x, bool self) {
   return {.shape = {shape[0], pairs.count()}, .dtype = x[0].dtype};
 }
 
-// Gradients as tensors: zeros where nothing flowed back.
+// Converts gradients to tensors. Missing gradients become zeros.
 std::vector<Tensor> tensors_of(std::span<const Gradient> gradients,
                                std::span<const TensorSpec> specs) {
   std::vector<Tensor> out;
@@ -84,8 +84,8 @@ std::vector<Tensor> tensors_of(std::span<const Gradient> gradients,
 
 std::vector<Tensor> dot_interaction_gradients(std::vector<Tensor> x, const Tensor& dy, bool self);
 
-// x_i . y_j + y_i . x_j of the pairs: the derivative of dot_interaction at x in direction y.
-// Inputs: all x, then all y.
+// Computes x_i . y_j + y_i . x_j for all pairs: the derivative of dot_interaction at x in direction
+// y. The inputs are all x, then all y.
 class DotInteractionCross final : public Op {
  public:
   explicit DotInteractionCross(bool self) : Op("DotInteractionCross"), self_(self) {}
@@ -118,7 +118,8 @@ class DotInteractionCross final : public Op {
   const bool self_;
 };
 
-// Of all x and the gradient of dot_interaction(x), in this order; linear in each.
+// Computes the gradients of all x. The inputs are all x, then the gradient of dot_interaction(x).
+// The op is linear in each of the two.
 class DotInteractionGradient final : public Op {
  public:
   explicit DotInteractionGradient(bool self) : Op("DotInteractionGradient"), self_(self) {}
@@ -196,14 +197,14 @@ class DotInteraction final : public Op {
 
 Tensor ops::dot_interaction(const Tensor& x, bool self_interaction) {
   if (x.rank() != 3) {
-    throw ValueError("dot_interaction: needs [batch, features, dim], received ", x.shape());
+    throw ValueError("dot_interaction: requires [batch, features, dim], received ", x.shape());
   }
   return dispatch1(DotInteraction(self_interaction), {x});
 }
 
 Tensor ops::dot_interaction(const std::vector<Tensor>& features, bool self_interaction) {
   if (features.empty()) {
-    throw ValueError("dot_interaction: needs at least one feature, received none");
+    throw ValueError("dot_interaction: requires at least one feature, received none");
   }
   return dispatch1(DotInteraction(self_interaction), features);
 }

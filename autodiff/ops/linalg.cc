@@ -16,8 +16,8 @@ Tensor matrix_transposed(const Tensor& x) {
   return ops::transpose(x, axes);
 }
 
-// Products of the matrices in the last two axes, one by one, or all at once where the rows of
-// all of a's matrices meet one b.
+// Multiplies the matrices in the last two axes pairwise. If b is a single matrix, all matrices of a
+// are stacked and multiplied by it in one product.
 class MatMul final : public Op {
  public:
   MatMul(bool transpose_a, bool transpose_b)
@@ -80,30 +80,31 @@ class MatMul final : public Op {
   Retain retain() const override { return {.inputs = 3, .outputs = 0}; }
 
  private:
-  static constexpr int64_t kBlockWork = 1 << 20;  // multiplications of one parallel block
+  static constexpr int64_t kBlockWork = 1 << 20;  // multiplications per parallel block
 
-  // True if the leading axes of a are rows like any other.
+  // Returns true if the leading axes of a can be merged into its rows, which needs an a that is not
+  // transposed and a single matrix b.
   bool folds(int rank_a, int rank_b) const { return rank_a > 2 && rank_b == 2 && !transpose_a_; }
 
   Shape product_shape(const Shape& a, const Shape& b) const {
     const bool ranks = a.rank() >= 2 && (b.rank() == 2 || b.rank() == a.rank());
-    if (!ranks) throw_unfit(a, b);
+    if (!ranks) throw_incompatible(a, b);
     const int64_t inner_a = a[transpose_a_ ? -2 : -1], inner_b = b[transpose_b_ ? -1 : -2];
     const bool inner = inner_a == inner_b || inner_a == kUnknown || inner_b == kUnknown;
     Shape leading = a.slice(0, a.rank() - 2);
     if (b.rank() > 2) {
       const Shape other = b.slice(0, b.rank() - 2);
-      if (!compatible(leading, other)) throw_unfit(a, b);
+      if (!compatible(leading, other)) throw_incompatible(a, b);
       for (int i = 0; i < leading.rank(); ++i) {
         if (leading[i] == kUnknown) leading = leading.with(i, other[i]);
       }
     }
-    if (!inner) throw_unfit(a, b);
+    if (!inner) throw_incompatible(a, b);
     return leading + Shape{a[transpose_a_ ? -1 : -2], b[transpose_b_ ? -2 : -1]};
   }
-  [[noreturn]] void throw_unfit(const Shape& a, const Shape& b) const {
-    throw ValueError("matmul: ", a, transpose_a_ ? " transposed" : "", " and ", b,
-                     transpose_b_ ? " transposed" : "", " do not fit");
+  [[noreturn]] void throw_incompatible(const Shape& a, const Shape& b) const {
+    throw ValueError("matmul: incompatible shapes ", a, transpose_a_ ? " transposed" : "", " and ",
+                     b, transpose_b_ ? " transposed" : "");
   }
 
   Tensor gradient_a(const Tensor& b, const Tensor& dc) const {

@@ -6,19 +6,20 @@ namespace keel::ops::internal {
 
 void check_floating(const char* caller, const TensorSpec& x) {
   if (!is_floating(x.dtype)) {
-    throw TypeError(caller, ": needs float32 or float64, received ", x.dtype);
+    throw TypeError(caller, ": requires float32 or float64, received ", x.dtype);
   }
 }
 
 void check_numeric(const char* caller, const TensorSpec& x) {
   if (!is_floating(x.dtype) && !is_integer(x.dtype)) {
-    throw TypeError(caller, ": needs a numeric dtype, received ", x.dtype);
+    throw TypeError(caller, ": requires a numeric dtype, received ", x.dtype);
   }
 }
 
 void check_same_dtype(const char* caller, const TensorSpec& a, const TensorSpec& b) {
   if (a.dtype != b.dtype) {
-    throw TypeError(caller, ": operands need one dtype, received ", a.dtype, " and ", b.dtype);
+    throw TypeError(caller, ": operands must have the same dtype, received ", a.dtype, " and ",
+                    b.dtype);
   }
 }
 
@@ -29,10 +30,11 @@ MatmulPrecision precision_of_step() {
 BroadcastPlan plan_broadcast(const Shape& out, std::initializer_list<Shape> operands) {
   const int count = static_cast<int>(operands.size());
   BroadcastPlan plan;
-  plan.advances.fill(true);  // right for a single element
+  plan.advances.fill(true);  // correct for a result of a single element
   std::array<int64_t, BroadcastPlan::kMaxOperands> size;
   size.fill(1);
-  // The innermost dimension stands in dims[0] until all are known.
+  // Merges adjacent dimensions that every operand traverses contiguously. dims[0] holds the
+  // innermost dimension until all dimensions are known; then it becomes `inner`.
   for (int axis = 1; axis <= out.rank(); ++axis) {
     const int64_t n = out[-axis];
     if (n == 0) {

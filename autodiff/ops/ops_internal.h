@@ -1,4 +1,4 @@
-// What the families of ops share: checks of operands and loops that broadcast.
+// Helpers shared by the op implementations: operand checks and broadcasting loops.
 #pragma once
 
 #include <array>
@@ -11,21 +11,23 @@
 
 namespace keel::ops::internal {
 
-inline constexpr int64_t kGrain = 16384;  // elements of one block of a parallel loop
+inline constexpr int64_t kGrain = 16384;  // elements per block of a parallel loop
 
-// TypeError, naming `caller`, unless the operand is as the name says.
+// Throw a TypeError naming `caller` unless the operand has the dtype in the function's name.
 void check_floating(const char* caller, const TensorSpec& x);
 void check_numeric(const char* caller, const TensorSpec& x);
 void check_same_dtype(const char* caller, const TensorSpec& a, const TensorSpec& b);
 
-// The precision of a float32 product computed now: the highest where no tape is in use.
+// Returns the precision of a float32 product computed now: matmul_precision() during a training
+// step, the highest precision otherwise.
 MatmulPrecision precision_of_step();
 
-// x with its axes in another order: axis i of the result is axis permutation[i] of x.
+// Returns x with its axes permuted: axis i of the result is axis permutation[i] of x.
 Tensor transposed(const Tensor& x, std::span<const int> permutation);
 
-// How up to three operands are walked while a result is filled in row-major order. The result is
-// seen as `rows` rows of `inner` elements; along a row an operand advances by 1 or stays.
+// Describes how up to three broadcast operands are traversed while the result is filled in
+// row-major order. The result is treated as `rows` rows of `inner` elements. Along a row, an
+// operand either advances by 1 or stays at one element.
 struct BroadcastPlan {
   static constexpr int kMaxOperands = 3;
 
@@ -33,7 +35,7 @@ struct BroadcastPlan {
   int64_t inner = 1;
   std::array<bool, kMaxOperands> advances = {};
 
-  // Position in the operand where a row begins.
+  // Returns the position in `operand` at which `row` begins.
   int64_t offset(int operand, int64_t row) const {
     int64_t out = 0;
     for (int i = 0; i < rank; ++i) {
@@ -44,15 +46,15 @@ struct BroadcastPlan {
     return out;
   }
 
-  // The dimensions that number the rows, innermost first.
+  // The dimensions that enumerate the rows, innermost first.
   int rank = 0;
   std::array<int64_t, Shape::kMaxRank> dims = {};
   std::array<std::array<int64_t, Shape::kMaxRank>, kMaxOperands> strides = {};
 };
-// `out` is what the operands broadcast to.
+// Returns the plan for operands that broadcast to `out`.
 BroadcastPlan plan_broadcast(const Shape& out, std::initializer_list<Shape> operands);
 
-// fn(row, begin, end) for pieces of rows that cover the result, in parallel.
+// Calls fn(row, begin, end) in parallel for row segments that cover the result.
 template <class Fn>
 void for_each_piece(const BroadcastPlan& plan, const Fn& fn) {
   if (plan.rows == 0 || plan.inner == 0) return;
@@ -66,7 +68,7 @@ void for_each_piece(const BroadcastPlan& plan, const Fn& fn) {
   });
 }
 
-// out[i] = fn(x[i]).
+// Computes out[i] = fn(x[i]).
 template <class T, class Out, class Fn>
 void map(std::span<const T> x, std::span<Out> out, const Fn& fn) {
   parallel_for(static_cast<int64_t>(x.size()), kGrain, [&](int64_t begin, int64_t end) {
@@ -77,7 +79,7 @@ void map(std::span<const T> x, std::span<Out> out, const Fn& fn) {
   });
 }
 
-// out = fn(a, b), broadcast.
+// Computes out = fn(a, b) with broadcasting. The three loops let the compiler vectorize each case.
 template <class T, class Out, class Fn>
 void map(const BroadcastPlan& plan, const T* a, const T* b, Out* out, const Fn& fn) {
   for_each_piece(plan, [&](int64_t row, int64_t begin, int64_t end) {

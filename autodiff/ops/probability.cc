@@ -13,7 +13,7 @@ namespace {
 
 using ops::internal::kGrain;
 
-// fn(x, y, n) for each row of n elements along the last axis.
+// Calls fn(x, y, n) for each row of n elements along the last axis.
 template <class T, class Fn>
 void for_each_row(const Tensor& x, Tensor& y, const Fn& fn) {
   const int64_t n = x.dim(-1);
@@ -32,7 +32,7 @@ T greatest(const T* x, int64_t n) {
   return out;
 }
 
-// Sum of a . b, or of a if b is null, in double.
+// Returns the sum of a . b, or of a if b is null, accumulated in double.
 template <class T>
 double row_sum(const T* a, const T* b, int64_t n) {
   double lanes[4] = {};
@@ -46,12 +46,12 @@ double row_sum(const T* a, const T* b, int64_t n) {
 
 void check_row(const char* caller, const TensorSpec& x) {
   ops::internal::check_floating(caller, x);
-  if (x.shape.rank() == 0) throw ValueError(caller, ": needs an axis, received a scalar");
+  if (x.shape.rank() == 0) throw ValueError(caller, ": requires an axis, received a scalar");
 }
 
 Tensor softmax_gradient(const Tensor& y, const Tensor& dy);
 
-// Both along the last axis.
+// softmax along the last axis.
 class Softmax final : public Op {
  public:
   Softmax() : Op("Softmax") {}
@@ -78,7 +78,7 @@ class Softmax final : public Op {
   Retain retain() const override { return {.inputs = 0, .outputs = 1}; }
 };
 
-// y (dy - sum of dy y).
+// Computes y (dy - sum(dy y)), the gradient of softmax.
 class SoftmaxGradient final : public Op {
  public:
   SoftmaxGradient() : Op("SoftmaxGradient") {}
@@ -140,8 +140,9 @@ class LogSoftmax final : public Op {
   Retain retain() const override { return {.inputs = 0, .outputs = 1}; }
 };
 
-// How many elements of a row are in the support of sparsemax, given the row in descending order:
-// the last k with 1 + k x_k > x_1 + ... + x_k. Relative to the greatest, which loses no precision.
+// Returns the size of the support of sparsemax for a row in descending order: the last k with
+// 1 + k x_k > x_1 + ... + x_k. Elements are taken relative to the greatest one, which avoids a loss
+// of precision.
 template <class T>
 int64_t support_of(const T* sorted, int64_t n) {
   double sum = 0;
@@ -155,10 +156,10 @@ int64_t support_of(const T* sorted, int64_t n) {
   return k;
 }
 
-// max(x - t, 0). The threshold of Martins and Astudillo (2016) is (c_k - 1) / k, where c_j is the
-// sum of the j greatest elements and k the size of the support. Keras takes the sum of c_1 to c_k
-// in place of c_k, and so does this op: what Keras trained predicts the same here. With more than
-// one element in the support the result then does not sum to 1.
+// Computes max(x - t, 0). The threshold of Martins and Astudillo (2016) is (c_k - 1) / k, where c_j
+// is the sum of the j greatest elements and k the size of the support. Keras uses c_1 + ... + c_k
+// instead of c_k, and so does this op, so that models trained in Keras give the same predictions.
+// If the support has more than one element, the result therefore does not sum to 1.
 class Sparsemax final : public Op {
  public:
   Sparsemax() : Op("Sparsemax") {}
@@ -194,7 +195,8 @@ class Sparsemax final : public Op {
   Retain retain() const override { return {.inputs = 1, .outputs = 1}; }
 
  private:
-  // The element of rank r is in c_r to c_k.
+  // Returns dt/dx. The element of rank r (from 1) occurs in the sums c_r to c_k, so its derivative
+  // is (k - r + 1) / k; elements outside the support have derivative 0.
   static Tensor threshold_gradient(const Tensor& x) {
     Tensor out = Tensor::zeros(x.shape(), x.dtype());
     visit_floating(x.dtype(), "sparsemax", [&]<class T>(const T&) {
@@ -214,7 +216,7 @@ class Sparsemax final : public Op {
   }
 };
 
-// fn on x with `axis` brought to the end, and back.
+// Applies fn to x with `axis` moved to the end, and moves it back.
 template <class Fn>
 Tensor along(const Tensor& x, int axis, const Fn& fn) {
   if (x.rank() == 0) return fn(x);
@@ -226,7 +228,7 @@ Tensor along(const Tensor& x, int axis, const Fn& fn) {
   return ops::transpose(fn(ops::transpose(x, swapped)), swapped);
 }
 
-// Inputs: labels, logits.
+// The inputs are labels and logits.
 class SigmoidCrossEntropy final : public Op {
  public:
   SigmoidCrossEntropy() : Op("SigmoidCrossEntropy") {}
@@ -235,8 +237,9 @@ class SigmoidCrossEntropy final : public Op {
     ops::internal::check_floating("sigmoid_cross_entropy", in[1]);
     ops::internal::check_same_dtype("sigmoid_cross_entropy", in[0], in[1]);
     if (!compatible(in[0].shape, in[1].shape)) {
-      throw ValueError("sigmoid_cross_entropy: labels and logits need one shape, received ",
-                       in[0].shape, " and ", in[1].shape);
+      throw ValueError(
+          "sigmoid_cross_entropy: labels and logits must have the same shape, received ",
+          in[0].shape, " and ", in[1].shape);
     }
     return {{.shape = broadcast_shapes(in[0].shape, in[1].shape, "sigmoid_cross_entropy"),
              .dtype = in[1].dtype}};

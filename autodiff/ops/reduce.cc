@@ -35,13 +35,13 @@ Shape reduced_shape(const Shape& x, const std::vector<bool>& reduced, bool keepd
   return Shape(dims);
 }
 
-// A tensor seen as [outer, reduced, inner], its middle to be reduced.
+// A tensor viewed as [outer, reduced, inner]; the middle dimension is reduced.
 struct Layers {
   Tensor x;
   int64_t outer = 1, reduced = 1, inner = 1;
 };
 
-// Axes that are not of this form are brought into it by a transposition.
+// Returns x in this form, transposed if its axes do not have the order outer, reduced, inner.
 Layers layers_of(const Tensor& x, const std::vector<bool>& reduced) {
   enum { kOuter, kReduced, kInner, kOther } stage = kOuter;
   Layers out = {.x = x};
@@ -64,11 +64,13 @@ Layers layers_of(const Tensor& x, const std::vector<bool>& reduced) {
   return out;
 }
 
-// ---- Sums and extrema. A reducer joins elements as Near, a few at a time, and these as Far.
-
+// ---- Sums and extrema. A reducer combines up to four elements in type Near and accumulates these
+// partial results in type Far. The order of operations depends only on the shape, so results have
+// the same bits for any number of threads.
 template <class T>
 struct Sum {
-  // Four floats are added as such; longer sums in double, so that they lose nothing to see.
+  // Floats are added four at a time in float, and these sums in double: double accumulation keeps
+  // the error of long sums below float precision.
   using Far = std::conditional_t<std::floating_point<T>, double, int64_t>;
   using Near = std::conditional_t<std::floating_point<T>, T, int64_t>;
   static constexpr int64_t kLanes = 8;
@@ -76,7 +78,7 @@ struct Sum {
   static auto join(auto a, auto b) { return a + b; }
 };
 
-// NaN wins over numbers.
+// NaN takes precedence over numbers.
 template <class T>
 struct Greatest {
   using Far = T;
@@ -103,7 +105,7 @@ template <class R, class T>
 typename R::Far reduce_run(const T* x, int64_t n) {
   using Near = typename R::Near;
   using Far = typename R::Far;
-  constexpr int64_t kLanes = R::kLanes;  // as many as GCC keeps in registers
+  constexpr int64_t kLanes = R::kLanes;  // as many accumulators as GCC keeps in registers
   Far total = R::kInitial;
   int64_t i = 0;
   if (n >= kLanes) {
@@ -129,7 +131,7 @@ typename R::Far reduce_run(const T* x, int64_t n) {
   return total;
 }
 
-// totals[j] joined with rows of x at distance `stride`, in order.
+// Combines totals[j] with the rows of x, which are `stride` elements apart, in order.
 template <class R, class T>
 void reduce_rows(const T* x, int64_t rows, int64_t stride, int64_t columns,
                  typename R::Far* __restrict totals) {
@@ -151,7 +153,8 @@ void reduce_rows(const T* x, int64_t rows, int64_t stride, int64_t columns,
   }
 }
 
-// Runs of kGrain elements are reduced each for itself, then joined in order.
+// Reduces the last dimension. Runs of kGrain elements are reduced independently, then combined in
+// order.
 template <class R, class T, class Finish>
 void reduce_last(const Layers& layers, T* out, const Finish& finish) {
   const T* x = layers.x.data<T>().data();
@@ -172,8 +175,8 @@ void reduce_last(const Layers& layers, T* out, const Finish& finish) {
   }
 }
 
-// Columns of `inner`: blocks of rows are reduced each for itself, a strip of columns at a time,
-// then joined in order.
+// Reduces the rows of [rows, inner] matrices. Blocks of rows are reduced independently, one strip
+// of columns at a time, then combined in order. The strip keeps the totals in the cache.
 template <class R, class T, class Finish>
 void reduce_middle(const Layers& layers, T* out, const Finish& finish) {
   using Far = typename R::Far;
@@ -246,7 +249,8 @@ class Reduction : public Op {
   }
 
  protected:
-  // A tensor of the result's shape with the reduced axes back as ones.
+  // Returns y reshaped to have the reduced axes as dimensions of size 1, so that it broadcasts to
+  // x.
   Tensor with_axes(const Tensor& y, const Shape& x) const {
     return ops::reshape(y, reduced_shape(x, reduced_axes(caller_, x, axes_), true));
   }
@@ -304,7 +308,7 @@ class Mean final : public Reduction {
   }
 };
 
-// max, or min if `least`.
+// Computes max, or min if `least`.
 class Extremum final : public Reduction {
  public:
   Extremum(bool least, const std::vector<int>& axes, bool keepdims)
@@ -400,14 +404,14 @@ class SumTo final : public Op {
   Retain retain() const override { return {.inputs = 0, .outputs = 0}; }
 
  private:
-  // An unknown dimension of the wanted shape is what x has there.
+  // Replaces unknown dimensions of the target shape by those of x.
   Shape target(const Shape& x) const {
     Shape out = shape_;
     for (int i = 1; i <= x.rank() && i <= out.rank(); ++i) {
       if (out[-i] == kUnknown) out = out.with(-i, x[-i]);
     }
     const bool fits = out.rank() <= x.rank() && compatible(broadcast_shapes(out, x, "sum_to"), x);
-    if (!fits) throw ValueError("sum_to: ", x, " is no broadcast of ", shape_);
+    if (!fits) throw ValueError("sum_to: shape ", x, " is not a broadcast of ", shape_);
     return out;
   }
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr Retain kNothing = {.inputs = 0, .outputs = 0};
 
-// ---- Same bytes, other shape. Subclasses say which.
+// ---- Ops that change the shape but not the bytes. Subclasses compute the shape.
 
 class Reshaping : public Op {
  public:
@@ -41,7 +41,7 @@ class Reshape final : public Reshaping {
  private:
   Shape target(const Shape& x) const override {
     if (shape_.fully_defined()) {
-      if (x.fully_defined() && x.size() != shape_.size()) throw_unfit(x);
+      if (x.fully_defined() && x.size() != shape_.size()) throw_incompatible(x);
       return shape_;
     }
     if (!x.fully_defined()) return shape_;
@@ -54,11 +54,11 @@ class Reshape final : public Reshaping {
         known *= shape_[i];
       }
     }
-    if (known == 0 || x.size() % known != 0) throw_unfit(x);
+    if (known == 0 || x.size() % known != 0) throw_incompatible(x);
     return shape_.with(axis, x.size() / known);
   }
-  [[noreturn]] void throw_unfit(const Shape& x) const {
-    throw ValueError("reshape: ", x, " does not fit ", shape_);
+  [[noreturn]] void throw_incompatible(const Shape& x) const {
+    throw ValueError("reshape: cannot reshape ", x, " to ", shape_);
   }
 
   const Shape shape_;
@@ -88,7 +88,7 @@ class Squeeze final : public Reshaping {
   Shape target(const Shape& x) const override {
     const int64_t dim = x[axis_];
     if (dim != 1 && dim != kUnknown) {
-      throw ValueError("squeeze: needs 1 at axis ", axis_, ", received shape ", x);
+      throw ValueError("squeeze: axis ", axis_, " must have size 1, received shape ", x);
     }
     return x.without(axis_);
   }
@@ -96,13 +96,14 @@ class Squeeze final : public Reshaping {
   const int axis_;
 };
 
-// ---- Other orders and sizes.
+// ---- Transposition and broadcasting.
 
-// out, of dimensions `dims`, from elements of x that stand `strides` apart along each of them.
+// Fills `out` of dimensions `dims` from elements of x that are `strides` apart along each
+// dimension.
 struct StridedCopy {
-  std::vector<int64_t> dims, strides;  // two at least
+  std::vector<int64_t> dims, strides;  // at least two dimensions
 
-  // Position in x of the slice of out with this number, where a slice spans the last `axes` axes.
+  // Returns the position in x of the given slice of out, where a slice spans the last `axes` axes.
   int64_t offset(int64_t slice, int axes) const {
     int64_t out = 0;
     for (int i = static_cast<int>(dims.size()) - axes - 1; i >= 0; --i) {
@@ -134,7 +135,7 @@ struct StridedCopy {
     });
   }
 
-  // Matrices in the last two axes, in tiles that stay in the cache in both orders.
+  // Transposes the matrices in the last two axes in tiles that fit in the cache in both orders.
   template <class T>
   void copy_tiles(const T* x, T* out) const {
     constexpr int64_t kTile = 32;
@@ -172,7 +173,7 @@ std::vector<int> normalized_permutation(const Shape& x, std::span<const int> per
   if (sorted != all) {
     std::string text;
     for (int axis : permutation) text += (text.empty() ? "" : ", ") + std::to_string(axis);
-    throw ValueError("transpose: needs a permutation of the axes of ", x, ", received {", text,
+    throw ValueError("transpose: requires a permutation of the axes of ", x, ", received {", text,
                      "}");
   }
   return out;
@@ -242,7 +243,7 @@ class BroadcastTo final : public Op {
   Retain retain() const override { return kNothing; }
 
  private:
-  // An unknown dimension of the wanted shape is what x has there.
+  // Replaces unknown dimensions of the target shape by those of x.
   Shape target(const Shape& x) const {
     Shape out = shape_;
     for (int i = 1; i <= x.rank() && i <= out.rank(); ++i) {
@@ -250,16 +251,16 @@ class BroadcastTo final : public Op {
     }
     const bool fits =
         x.rank() <= out.rank() && compatible(broadcast_shapes(x, out, "broadcast_to"), out);
-    if (!fits) throw ValueError("broadcast_to: ", x, " does not broadcast to ", shape_);
+    if (!fits) throw ValueError("broadcast_to: cannot broadcast ", x, " to ", shape_);
     return out;
   }
 
   const Shape shape_;
 };
 
-// ---- Joining and cutting.
+// ---- Concatenation, slicing and padding.
 
-// The dimensions of a shape as [outer, along the axis, inner].
+// The dimensions of a shape as [outer, the axis, inner].
 struct AroundAxis {
   int64_t outer, dim, inner;
 };
@@ -270,7 +271,7 @@ AroundAxis around(const Shape& shape, int axis) {
           .inner = shape.slice(at + 1, shape.rank()).size()};
 }
 
-// Copies `width` elements per row between rows of different lengths, in parallel.
+// Copies `width` elements per row between buffers of different row strides, in parallel.
 template <class T>
 void copy_rows(int64_t rows, int64_t width, const T* from, int64_t from_stride, T* to,
                int64_t to_stride) {
@@ -383,8 +384,8 @@ class Slice final : public Op {
     const bool fits = begin_ >= 0 && size_ >= kUnknown &&
                       (dim == kUnknown || begin_ + std::max<int64_t>(size_, 0) <= dim);
     if (!fits) {
-      throw ValueError("slice: ", size_, " elements from ", begin_, " do not lie in axis ", axis_,
-                       " of ", x);
+      throw ValueError("slice: ", size_, " elements from ", begin_, " are out of bounds of axis ",
+                       axis_, " of ", x);
     }
     if (size_ != kUnknown) return size_;
     return dim == kUnknown ? kUnknown : dim - begin_;
@@ -399,8 +400,7 @@ class Pad final : public Op {
   Pad(int axis, int64_t before, int64_t after)
       : Op("Pad"), axis_(axis), before_(before), after_(after) {
     if (before < 0 || after < 0) {
-      throw ValueError("pad: needs widths that are not negative, received ", before, " and ",
-                       after);
+      throw ValueError("pad: widths must not be negative, received ", before, " and ", after);
     }
   }
 
@@ -437,14 +437,14 @@ class Pad final : public Op {
 class Split final : public Op {
  public:
   Split(int64_t parts, int axis) : Op("Split"), parts_(parts), axis_(axis) {
-    if (parts < 1) throw ValueError("split: needs at least one part, received ", parts);
+    if (parts < 1) throw ValueError("split: requires at least one part, received ", parts);
   }
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
     const int64_t dim = in[0].shape[axis_];
     if (dim != kUnknown && dim % parts_ != 0) {
-      throw ValueError("split: axis ", axis_, " of ", in[0].shape, " has no ", parts_,
-                       " equal parts");
+      throw ValueError("split: axis ", axis_, " of ", in[0].shape, " cannot be divided into ",
+                       parts_, " equal parts");
     }
     const Shape part = in[0].shape.with(axis_, dim == kUnknown ? kUnknown : dim / parts_);
     return std::vector<TensorSpec>(parts_, {.shape = part, .dtype = in[0].dtype});
@@ -483,7 +483,7 @@ class Split final : public Op {
 
 namespace ops {
 
-// Neighbouring axes that stay neighbours are walked as one.
+// Adjacent axes that remain adjacent in the result are copied as one.
 Tensor internal::transposed(const Tensor& x, std::span<const int> permutation) {
   const int rank = x.rank();
   std::vector<int64_t> strides(rank, 1), shape;
@@ -524,7 +524,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
 }
 
 Tensor concat(const std::vector<Tensor>& parts, int axis) {
-  if (parts.empty()) throw ValueError("concat: needs at least one tensor, received none");
+  if (parts.empty()) throw ValueError("concat: requires at least one tensor, received none");
   if (parts.size() == 1) {
     parts[0].shape().normalize_axis(axis);
     return parts[0];
@@ -533,7 +533,7 @@ Tensor concat(const std::vector<Tensor>& parts, int axis) {
 }
 
 Tensor stack(const std::vector<Tensor>& parts, int axis) {
-  if (parts.empty()) throw ValueError("stack: needs at least one tensor, received none");
+  if (parts.empty()) throw ValueError("stack: requires at least one tensor, received none");
   std::vector<Tensor> expanded;
   for (const Tensor& part : parts) {
     if (!compatible(part.shape(), parts[0].shape())) {

@@ -13,25 +13,25 @@ namespace {
 using ops::Combiner;
 using ops::internal::kGrain;
 
-// int64 as the kernels take them.
+// Checks that ids are int32 or int64 and converts them to int64, which the kernels take.
 Tensor ids64(const char* caller, const Tensor& ids) {
   if (ids.dtype() != DType::kInt32 && ids.dtype() != DType::kInt64) {
-    throw TypeError(caller, ": ids need int32 or int64, received ", ids.dtype());
+    throw TypeError(caller, ": ids must be int32 or int64, received ", ids.dtype());
   }
   return ops::cast(ids, DType::kInt64);
 }
 
 void check_rank(const char* caller, const char* what, const Shape& shape, int rank) {
   if (shape.rank() != rank) {
-    throw ValueError(caller, ": ", what, " needs rank ", rank, ", received shape ", shape);
+    throw ValueError(caller, ": ", what, " must have rank ", rank, ", received shape ", shape);
   }
 }
 
 void check_one_length(const char* caller, const char* what, const Shape& a, const char* other,
                       const Shape& b) {
   if (!compatible(a.slice(0, 1), b.slice(0, 1))) {
-    throw ValueError(caller, ": ", what, " and ", other, " need one length, received shapes ", a,
-                     " and ", b);
+    throw ValueError(caller, ": ", what, " and ", other,
+                     " must have the same length, received shapes ", a, " and ", b);
   }
 }
 
@@ -45,11 +45,12 @@ void check_ids(const char* caller, std::span<const int64_t> ids, int64_t rows) {
 void check_splits(const char* caller, std::span<const int64_t> splits, int64_t n) {
   if (splits.empty() || splits.front() != 0 || splits.back() != n ||
       !std::ranges::is_sorted(splits)) {
-    throw ValueError(caller, ": row_splits must rise from 0 to the ", n, " ids");
+    throw ValueError(caller, ": row_splits must not decrease and must go from 0 to the ", n,
+                     " ids");
   }
 }
 
-// params[ids], ids int64.
+// Computes params[ids] for int64 ids.
 class Gather final : public Op {
  public:
   Gather() : Op("Gather") {}
@@ -89,12 +90,13 @@ class Gather final : public Op {
 
  private:
   static Shape gathered(const Shape& params, const Shape& ids) {
-    if (params.rank() == 0) throw ValueError("gather: params need rows, received a scalar");
+    if (params.rank() == 0)
+      throw ValueError("gather: params must have at least rank 1, received a scalar");
     return ids + params.slice(1, params.rank());
   }
 };
 
-// codes[ids] / scales[ids], ids int64.
+// Computes codes[ids] / scales[ids] for int64 ids.
 class GatherQuantized final : public Op {
  public:
   GatherQuantized() : Op("GatherQuantized") {}
@@ -102,8 +104,8 @@ class GatherQuantized final : public Op {
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
     constexpr const char* kCaller = "gather_quantized";
     if (in[0].dtype != DType::kInt8 || in[1].dtype != DType::kFloat32) {
-      throw TypeError(kCaller, ": needs codes of int8 and scales of float32, received ",
-                      in[0].dtype, " and ", in[1].dtype);
+      throw TypeError(kCaller, ": requires int8 codes and float32 scales, received ", in[0].dtype,
+                      " and ", in[1].dtype);
     }
     check_rank(kCaller, "codes", in[0].shape, 2);
     check_rank(kCaller, "scales", in[1].shape, 1);
@@ -124,12 +126,14 @@ class GatherQuantized final : public Op {
   bool differentiable() const override { return false; }
 };
 
-// values [n, dim...] at ids [n], both inputs, summed into zeros.
+// Sums values [n, dim...] at ids [n], both inputs, into zeros of `shape`. Rows of one id are summed
+// first, in the order of their positions, so that the result does not depend on threads.
 class ScatterSum final : public Op {
  public:
   explicit ScatterSum(const Shape& shape) : Op("ScatterSum"), shape_(shape) {
     if (shape.rank() == 0 || !shape.fully_defined()) {
-      throw ValueError("scatter_sum: needs a known shape with rows, received ", shape);
+      throw ValueError("scatter_sum: requires a fully defined shape of at least rank 1, received ",
+                       shape);
     }
   }
 
@@ -140,7 +144,8 @@ class ScatterSum final : public Op {
     check_rank("scatter_sum", "values", values, shape_.rank());
     check_one_length("scatter_sum", "ids", ids, "values", values);
     if (!compatible(values.with(0, kUnknown), shape_.with(0, kUnknown))) {
-      throw ValueError("scatter_sum: rows of values ", values, " do not fit ", shape_);
+      throw ValueError("scatter_sum: rows of values with shape ", values,
+                       " do not match the rows of shape ", shape_);
     }
     return {{.shape = shape_, .dtype = in[1].dtype}};
   }
@@ -172,7 +177,8 @@ class ScatterSum final : public Op {
   const Shape shape_;
 };
 
-// ---- Pooling. Inputs: table or gradient, ids where there are any, row_splits, weights if given.
+// ---- Pooling. The inputs are the table or the gradient, the ids (EmbeddingPool only), row_splits,
+// and the weights if given.
 
 kernels::Bags bags_of(const int64_t* ids, const Tensor& row_splits, const Tensor* weights) {
   return {.ids = ids,
@@ -186,7 +192,7 @@ std::vector<Tensor> with_weights(std::vector<Tensor> inputs, const Tensor& weigh
   return inputs;
 }
 
-// values[p] = gain(p) dy[sample of p] for n positions: transpose of pooling.
+// Computes values[p] = gain(p) dy[sample of p] for n positions: the transpose of pooling.
 class Unpool final : public Op {
  public:
   Unpool(Combiner combiner, int64_t n) : Op("EmbeddingUnpool"), combiner_(combiner), n_(n) {}
@@ -245,11 +251,11 @@ class EmbeddingPool final : public Op {
     check_rank(caller, "ids", in[1].shape, 1);
     check_rank(caller, "row_splits", in[2].shape, 1);
     if (in[2].dtype != DType::kInt64) {
-      throw TypeError(caller, ": row_splits need int64, received ", in[2].dtype);
+      throw TypeError(caller, ": row_splits must be int64, received ", in[2].dtype);
     }
     if (in.size() > 3) {
       if (in[3].dtype != DType::kFloat32) {
-        throw TypeError(caller, ": weights need float32, received ", in[3].dtype);
+        throw TypeError(caller, ": weights must be float32, received ", in[3].dtype);
       }
       check_rank(caller, "weights", in[3].shape, 1);
       check_one_length(caller, "ids", in[1].shape, "weights", in[3].shape);
@@ -290,9 +296,9 @@ class EmbeddingPool final : public Op {
 class OneHot final : public Op {
  public:
   OneHot(int64_t depth, DType dtype) : Op("OneHot"), depth_(depth), dtype_(dtype) {
-    if (depth < 0)
-      throw ValueError("one_hot: needs a depth that is not negative, received ", depth);
-    if (dtype == DType::kString) throw TypeError("one_hot: strings have no one");
+    if (depth < 0) throw ValueError("one_hot: depth must not be negative, received ", depth);
+    if (dtype == DType::kString)
+      throw TypeError("one_hot: dtype must be numeric or bool, received string");
   }
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {

@@ -35,7 +35,7 @@ Combiner read(proto::TableDescriptor::Combiner combiner) {
     case proto::TableDescriptor::SQRTN:
       return Combiner::kSqrtN;
     default:
-      throw ValueError("EngineConfiguration: a combiner is mean, sum or sqrtn, received ",
+      throw ValueError("EngineConfiguration: the combiner must be mean, sum or sqrtn, received ",
                        static_cast<int>(combiner));
   }
 }
@@ -61,12 +61,13 @@ kernels::StorageType read(proto::TableDescriptor::Storage storage) {
     case proto::TableDescriptor::FLOAT16:
       return kernels::StorageType::kFloat16;
     default:
-      throw ValueError("EngineConfiguration: storage is float32, bfloat16 or float16, received ",
-                       static_cast<int>(storage));
+      throw ValueError(
+          "EngineConfiguration: storage must be float32, bfloat16 or float16, received ",
+          static_cast<int>(storage));
   }
 }
 
-// ValueError unless the product of `sizes`, none of them negative, is an int64.
+// Throws ValueError if the product of `sizes`, none of them negative, overflows int64.
 void check_product(const std::string& what, std::span<const int64_t> sizes) {
   int64_t product = 1;
   for (int64_t size : sizes) {
@@ -81,7 +82,7 @@ EngineTable read(const proto::TableDescriptor& p) {
   EngineTable table = {.name = p.name(), .rows = p.vocabulary_size(), .dim = p.dimension()};
   if (table.rows < 1 || table.dim < 1 || p.num_features() < 0) {
     throw ValueError("EngineConfiguration: table '", table.name,
-                     "' needs positive sizes, received ", table.rows, " rows of ", table.dim,
+                     "' must have positive sizes, received ", table.rows, " rows of ", table.dim,
                      " and ", p.num_features(), " features");
   }
   const int64_t sizes[] = {table.rows, table.dim, static_cast<int64_t>(sizeof(float))};
@@ -95,7 +96,7 @@ EngineTable read(const proto::TableDescriptor& p) {
 
 EngineFeature read(const proto::FeatureDescriptor& p, int index, size_t tables) {
   if (p.table_id() < 0 || p.table_id() >= static_cast<int64_t>(tables)) {
-    throw ValueError("EngineConfiguration: feature ", index, " needs one of ", tables,
+    throw ValueError("EngineConfiguration: feature ", index, " must refer to one of ", tables,
                      " tables, received table_id ", p.table_id());
   }
   const Shape shape(std::vector<int64_t>(p.input_shape().begin(), p.input_shape().end()));
@@ -107,8 +108,9 @@ EngineFeature read(const proto::FeatureDescriptor& p, int index, size_t tables) 
 
 void check(const Record& p) {
   if (p.num_hosts() < 1 || p.num_tensor_cores() < 1 || p.num_tensor_cores() % p.num_hosts() != 0) {
-    throw ValueError("EngineConfiguration: the cores must be dealt evenly to hosts, received ",
-                     p.num_tensor_cores(), " cores on ", p.num_hosts(), " hosts");
+    throw ValueError(
+        "EngineConfiguration: num_tensor_cores must be a positive multiple of num_hosts, received ",
+        p.num_tensor_cores(), " cores on ", p.num_hosts(), " hosts");
   }
   if (p.batch_size_per_tensor_core() < 0) {
     throw ValueError(
@@ -122,13 +124,14 @@ void check(const Record& p) {
   }
 }
 
-// Names are distinct, and tags 0 ... k - 1 without gaps.
+// Checks that names are distinct and tags are 0 ... k - 1 without gaps.
 void check_tables(const std::vector<EngineTable>& tables) {
   std::set<std::string> names;
   std::set<int> tags;
   for (const EngineTable& table : tables) {
     if (!names.insert(table.name).second) {
-      throw ValueError("EngineConfiguration: two tables are named '", table.name, "'");
+      throw ValueError("EngineConfiguration: two tables are named '", table.name,
+                       "'; give each table its own name");
     }
     if (table.learning_rate_tag) tags.insert(*table.learning_rate_tag);
   }
@@ -142,8 +145,8 @@ void check_tables(const std::vector<EngineTable>& tables) {
 Record parsed(const std::string& record) {
   Record out;
   if (!out.ParseFromString(record)) {
-    throw ValueError("EngineConfiguration: ", record.size(),
-                     " bytes that are no TPUEmbeddingConfiguration");
+    throw ValueError("EngineConfiguration: received ", record.size(),
+                     " bytes that are not a serialized TPUEmbeddingConfiguration");
   }
   return out;
 }

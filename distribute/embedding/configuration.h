@@ -1,4 +1,4 @@
-// EngineConfiguration: what an embedding engine is made from, and the record that carries it.
+// EngineConfiguration describes an embedding engine. It can be serialized to a protobuf record.
 #pragma once
 
 #include <optional>
@@ -14,37 +14,41 @@ namespace keel::distribute {
 
 using kernels::Combiner;
 
-// Each looked-up element x becomes the nearest of num_buckets values spread evenly over [lower,
-// upper], halves up, before it is pooled. Stored values keep their precision and gradients pass
-// through as if nothing had been done.
+// Simulated quantization: before pooling, each looked-up element x is replaced by the nearest of
+// num_buckets values spread evenly over [lower, upper], with halves rounded up. Stored values keep
+// their precision, and gradients ignore the quantization.
 struct Quantization {
   int64_t num_buckets = 2;  // >= 2
   double lower = 0, upper = 0;
 };
 
+// A table of an engine. `name` must be unique; rows and dim must be positive.
 struct EngineTable {
   std::string name = {};
   int64_t rows = 0, dim = 0;
   Combiner combiner = Combiner::kMean;
-  // Activation rows per example of the tensor core's batch.
+  // Number of activation rows per example of the tensor core's batch.
   int64_t num_features = 0;
-  RowUpdate update = {};  // no rule: no slots, no updates
-  // The rate: a number, or the position of its function among the distinct ones of all tables.
+  RowUpdate update = {};  // without a rule the table has no slots and is never updated
+  // The learning rate is either a number, or a function given by its index among the distinct
+  // functions of all tables.
   double learning_rate = 0;
   std::optional<int> learning_rate_tag = {};
   std::optional<Quantization> quantization = {};
-  bool low_dimensional_packing = false;  // a hint for storage; changes no value
-  // What the weights are kept as. Sums and rules are float32's, slots too; 16-bit weights round
-  // stochastically when a row is stepped (see EmbeddingEngine).
+  bool low_dimensional_packing = false;  // a storage hint that changes no value
+  // The dtype of the stored weights. Sums, update rules and slots always use float32. 16-bit
+  // weights are rounded stochastically when a row is updated (see EmbeddingEngine).
   kernels::StorageType storage = kernels::StorageType::kFloat32;
 };
 
+// An input of an engine: the table that it looks up and the shape of its activations.
 struct EngineFeature {
   std::string name = {};
-  int table_id = 0;        // position among the tables
-  Shape input_shape = {};  // of the activations without dim
+  int table_id = 0;        // index among the tables
+  Shape input_shape = {};  // shape of the activations without the last dimension, dim
 };
 
+// Everything that an engine is created from.
 struct EngineConfiguration {
   std::vector<EngineTable> tables;
   std::vector<EngineFeature> features;
@@ -53,21 +57,23 @@ struct EngineConfiguration {
   int num_hosts = 1;
   int num_tensor_cores = 1;  // over all hosts; a multiple of num_hosts
   ShardingStrategy sharding_strategy = ShardingStrategy::kDiv;
-  // Updates run one step late; see EmbeddingEngine.
+  // Applies updates one step late; see EmbeddingEngine.
   bool pipeline_execution_with_tensor_core = false;
   std::string profile_data_directory = {};
 
+  // Returns the sharding that all tables share.
   Sharding sharding() const { return {.hosts = num_hosts, .strategy = sharding_strategy}; }
 };
 
-// A serialized TPUEmbeddingConfiguration (tpu_embedding_configuration.proto). Equal configurations
-// give equal bytes. A custom rule is named only: it cannot be written. ValueError for any other
-// rule that is no engine's (SGD with momentum, Adagrad with an epsilon, Adam with bias correction).
+// Returns a serialized TPUEmbeddingConfiguration (tpu_embedding_configuration.proto). Equal
+// configurations give equal bytes. Of a custom rule only the name is stored. Throws ValueError for
+// any other rule that engines do not support (SGD with momentum, Adagrad with an epsilon, Adam with
+// bias correction).
 std::string serialize(const EngineConfiguration& configuration);
-// ValueError for bytes that are no such record, and for one whose numbers do not fit each other. A
-// table with a custom rule comes without a rule.
+// Parses such a record. A table with a custom rule is returned without a rule. Throws ValueError if
+// the bytes are not such a record or if its numbers are inconsistent.
 EngineConfiguration parse_engine_configuration(const std::string& record);
-// For logs and eyes: protobuf's text form, many lines.
+// Returns the record in protobuf's text format, for logs. Throws ValueError as above.
 std::string to_text(const std::string& record);
 
 }  // namespace keel::distribute

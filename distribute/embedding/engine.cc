@@ -15,8 +15,8 @@
 namespace keel::distribute {
 namespace {
 
-// After so many lookups that no update has followed it is not expected any more: tables may be
-// frozen.
+// After this many lookups without an update, no update is expected any more, because the tables may
+// be frozen. Grouping ids for it would be wasted.
 constexpr int64_t kLookupsBeforeUpdates = 4;
 
 void quantize(const Quantization& q, std::span<float> values) {
@@ -27,17 +27,17 @@ void quantize(const Quantization& q, std::span<float> values) {
   }
 }
 
-// Names the shapes of the tables, as the label of a lookup: processes whose tables differ, say by
-// vocabularies that each has made of its own data, must not take each other's ids. Nor must those
-// update rows that train by different rules or rates. Not the tables' names: numbers in them may
-// differ.
+// Returns the label of lookups, a hash of the shapes of the tables and of their optimizers.
+// Processes whose tables differ, for example because each derived its vocabularies from its own
+// data, must not exchange ids. Processes with different rules or learning rates must not update
+// each other's rows. Table names are not included, because numbers in them may differ.
 std::string label_of(const EngineConfiguration& configuration) {
   std::string shapes, optimizers;
   for (const EngineTable& t : configuration.tables) {
     shapes += str(t.rows, ' ', t.dim, ' ');
     try {
       optimizers += write_optimization_parameters(t).SerializeAsString();
-    } catch (const ValueError&) {  // a rule that has no record
+    } catch (const ValueError&) {  // the rule cannot be serialized
     }
   }
   const std::hash<std::string> hash;
@@ -60,20 +60,20 @@ kernels::Bags bags_of(const FeatureBatch& batch) {
           .weights = batch.weights ? batch.weights.data<float>().data() : nullptr};
 }
 
-// The table, once it is known that rows [first, end) are held here.
+// Returns the table after checking that rows [first, end) are held here.
 TableShard& EmbeddingEngine::State::held_with(int table, int64_t first, int64_t end) {
   TableShard& out = held.at(table);
   for (int64_t row = first; row < end && !out.rows().all(); ++row) {
     if (out.rows().contain(row)) continue;
     throw RuntimeError("EmbeddingEngine: row ", row, " of table '", tables()[table].name,
-                       "' lives in another process");
+                       "' is held by another process; see local_rows()");
   }
   return out;
 }
 
 void EmbeddingEngine::State::check(const std::vector<FeatureBatch>& features) const {
   if (features.size() != configuration.features.size()) {
-    throw ValueError("EmbeddingEngine: ", features.size(), " features for ",
+    throw ValueError("EmbeddingEngine: received ", features.size(), " features, expected ",
                      configuration.features.size());
   }
   for (size_t f = 0; f < features.size(); ++f) {
@@ -92,11 +92,12 @@ void EmbeddingEngine::State::check(const std::vector<FeatureBatch>& features,
                                    const std::vector<Tensor>& gradients,
                                    const std::vector<TableStep>& steps) const {
   if (gradients.size() != features.size()) {
-    throw ValueError("EmbeddingEngine: ", gradients.size(), " gradients for ", features.size(),
-                     " features");
+    throw ValueError("EmbeddingEngine: received ", gradients.size(), " gradients for ",
+                     features.size(), " features");
   }
   if (steps.size() != tables().size()) {
-    throw ValueError("EmbeddingEngine: ", steps.size(), " steps for ", tables().size(), " tables");
+    throw ValueError("EmbeddingEngine: received ", steps.size(), " steps for ", tables().size(),
+                     " tables");
   }
   for (size_t t = 0; t < steps.size(); ++t) {
     const double rate = steps[t].learning_rate;
@@ -119,7 +120,7 @@ void EmbeddingEngine::State::check(const std::vector<FeatureBatch>& features,
   }
 }
 
-// Brings the rows that other processes hold.
+// Fetches the rows that other processes hold.
 void EmbeddingEngine::State::fetch(Communicator& communicator,
                                    const std::vector<FeatureBatch>& features, Scratch& s) const {
   const profile::Scope scope(profile::Phase::kLookup, "fetch rows");
@@ -159,8 +160,8 @@ std::vector<Tensor> EmbeddingEngine::State::pool(const std::vector<FeatureBatch>
   return out;
 }
 
-// Rows that are held here, that have come from elsewhere, or that are looked at in copies:
-// quantized ones, and those of 16-bit floats.
+// Pools rows through pointers. The rows are held here, fetched from other processes, or copied
+// first because they are quantized or stored as 16-bit floats.
 void EmbeddingEngine::State::pool_by_pointer(size_t feature, const FeatureBatch& batch,
                                              std::vector<int64_t>& next_remote, Scratch& s,
                                              float* out) const {
@@ -192,13 +193,14 @@ void EmbeddingEngine::State::pool_by_pointer(size_t feature, const FeatureBatch&
   }
 }
 
-// An update waits until it writes rows, so that it does not get lost where a run fails before. From
-// then on it is not tried again: rows that it has stepped would be stepped twice.
+// A pending update that fails before it writes rows stays pending, so that it is not lost. Once it
+// has written rows it is not retried, because it would update these rows twice.
 void EmbeddingEngine::State::run_pending(Communicator& communicator) {
   std::vector<Pending>& waiting = pending[communicator.rank() - first_shard];
   while (!waiting.empty()) {
     try {
-      // One whose run has failed begins anew. In several processes that is the end of the job.
+      // An update whose run has failed begins again. With several processes the job is over
+      // instead.
       const bool alone = communicator.placement().processes() == 1;
       if (alone || !waiting.front().has_begun) begin_update(communicator, waiting.front());
       finish_update(communicator, waiting.front());
@@ -242,7 +244,7 @@ EmbeddingEngine::EmbeddingEngine(const EngineConfiguration& configuration, const
   }
 }
 
-// Before the tables go that its threads read.
+// Destroys the scratch first: its background threads read the tables.
 EmbeddingEngine::~EmbeddingEngine() { state_->scratch.clear(); }
 
 const EngineConfiguration& EmbeddingEngine::configuration() const { return state_->configuration; }
@@ -258,8 +260,8 @@ std::pair<int64_t, int64_t> EmbeddingEngine::local_rows(int table) const {
   const LocalRows& rows = state_->held.at(table).rows();
   if (!rows.is_run()) {
     throw NotImplementedError(
-        "EmbeddingEngine: rows dealt to hosts in turn cannot be read or "
-        "written where hosts are several processes; use div");
+        "EmbeddingEngine: tables with mod sharding cannot be read or written when the hosts are in "
+        "several processes; use div sharding");
   }
   return {rows.first_row(), rows.first_row() + rows.count()};
 }
@@ -288,7 +290,7 @@ Tensor EmbeddingEngine::retrieve(int table, int part) const {
 void EmbeddingEngine::load(int table, int part, const Tensor& values) {
   const EngineTable& t = tables().at(table);
   if (values.shape() != Shape{t.rows, t.dim} || values.dtype() != DType::kFloat32) {
-    throw ValueError("EmbeddingEngine: table '", t.name, "' is float32 ", Shape{t.rows, t.dim},
+    throw ValueError("EmbeddingEngine: table '", t.name, "' must be float32 ", Shape{t.rows, t.dim},
                      ", received ", values.dtype(), " ", values.shape());
   }
   write_rows(table, part, 0, t.rows, values.data<float>().data());
@@ -300,13 +302,14 @@ EmbeddingEngine::Activations EmbeddingEngine::lookup(Communicator& communicator,
   State& s = *state_;
   const profile::Scope scope(profile::Phase::kLookup, "tables");
   if (communicator.size() != shards()) {
-    throw RuntimeError("EmbeddingEngine: made for ", shards(), " replicas, looked up in ",
-                       communicator.size());
+    throw RuntimeError("EmbeddingEngine: created for ", shards(),
+                       " replicas, but the strategy of the lookup has ", communicator.size());
   }
   State::Scratch& scratch = s.scratch[communicator.rank() - s.first_shard];
   const auto prepared = training ? s.take_prepared(features, scratch) : nullptr;
   if (prepared == nullptr) s.check(features);
-  // Where updates do not wait for a lookup by the configuration, they wait for other processes.
+  // Without pipelining, updates are pending only because they wait for other processes. Apply them
+  // before rows are read.
   if (!training || !configuration().pipeline_execution_with_tensor_core) {
     s.run_pending(communicator);
   }
@@ -315,12 +318,12 @@ EmbeddingEngine::Activations EmbeddingEngine::lookup(Communicator& communicator,
   if (prepared != nullptr) {
     ticket->groups = std::move(prepared->groups);
   } else if (training && scratch.lookups < kLookupsBeforeUpdates) {
-    // Now, while others may still write rows, and not when the rows that are about to be read, and
-    // then stepped, are in the cache.
+    // Group ids now, while other replicas may still be writing rows. Later it would evict the rows
+    // that are about to be read and then updated from the cache.
     ticket->groups = scratch.memory_of_groups();
     s.group(features, ticket->groups);
   }
-  communicator.wait_for_arrivals();  // of those that write rows
+  communicator.wait_for_arrivals();  // until all replicas have written their rows
   if (communicator.placement().processes() > 1) s.fetch(communicator, features, scratch);
   if (prepared != nullptr) s.refresh(communicator, *prepared, scratch);
   std::vector<Tensor> values = s.pool(features, scratch, prepared.get());
@@ -336,8 +339,8 @@ void EmbeddingEngine::apply(Communicator& communicator, std::shared_ptr<Ticket> 
                             std::vector<Tensor> gradients, std::vector<TableStep> steps) {
   if (ticket->used) {
     throw RuntimeError(
-        "EmbeddingEngine: the gradient of one lookup was asked for twice; a lookup "
-        "updates its tables once");
+        "EmbeddingEngine: the gradient of one lookup was requested twice; a lookup updates its "
+        "tables once, so make another lookup");
   }
   state_->check(ticket->features, gradients, steps);
   ticket->used = true;
@@ -349,14 +352,14 @@ void EmbeddingEngine::apply(Communicator& communicator, std::shared_ptr<Ticket> 
   State::Scratch& scratch = state_->scratch[local];
   scratch.label = str("update after ", std::exchange(scratch.lookups, 0), " lookups");
   if (is_pipelined) {
-    // A replica that leaves its update out is told from the others now, not in the next lookup.
+    // The barrier detects a replica that skips its update now instead of in the next lookup.
     communicator.barrier(scratch.label);
     state_->pending[local].push_back(std::move(update));
     return;
   }
   state_->begin_update(communicator, update);
   if (communicator.placement().processes() > 1) {
-    // The sums of other processes come while the dense variables are updated.
+    // The sums of other processes arrive while the dense variables are updated.
     state_->pending[local].push_back(std::move(update));
   } else {
     state_->finish_update(communicator, update);

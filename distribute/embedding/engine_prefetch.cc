@@ -9,14 +9,15 @@
 namespace keel::distribute {
 namespace {
 
-constexpr size_t kMostAhead = 2;        // batches
-constexpr size_t kMostSpareGroups = 3;  // of batches: ahead, looked up, and waiting to update
-// Of a table with too much to patch: every so many batches it is looked whether that is still so.
+constexpr size_t kMostAhead = 2;        // prefetched batches
+constexpr size_t kMostSpareGroups = 3;  // batches: prefetched, looked up, and pending update
+// Prefetched pooling of a table with too much to patch is tried again after this many batches.
 constexpr int64_t kBatchesBetweenTries = 16;
 
-// More patches than that would undo what was won, where no processor is idle.
+// Patching more than one sample in this many would cost what pooling in advance saves if no
+// processor is idle.
 constexpr int64_t kSamplesPerPatch = 4;
-// As long as it takes less to note them than to pool.
+// The number of changed rows per position up to which recording them takes less time than pooling.
 constexpr int64_t kMostMovedPerPosition = 2;
 
 bool is_same(const Tensor& a, const Tensor& b) {
@@ -40,7 +41,7 @@ void EmbeddingEngine::State::Scratch::keep_memory(std::vector<kernels::RowGroups
   groups.clear();
 }
 
-// Of groups that are not used any more, if there are such.
+// Returns the memory of groups that are no longer used, if there are any.
 std::vector<kernels::RowGroups> EmbeddingEngine::State::Scratch::memory_of_groups() {
   if (spare_groups.empty()) return {};
   std::vector<kernels::RowGroups> out = std::move(spare_groups.back());
@@ -58,7 +59,8 @@ void EmbeddingEngine::State::Scratch::drop_all() {
   while (!ahead.empty()) drop_first();
 }
 
-// Before rows are written. What is not pooled yet had better wait for what they become.
+// Called before rows are written. Features that are not pooled yet are skipped, because they would
+// have to be pooled again after the update.
 void EmbeddingEngine::State::Scratch::stop_pooling_ahead() {
   if (!ahead.empty() && ahead.front()->begun) {
     worker.leave_out(ahead.front()->tables_to_group.size());
@@ -73,10 +75,10 @@ std::vector<int> EmbeddingEngine::State::features_of(size_t table) const {
   return out;
 }
 
-// Begins the work on the batch that is first among those ahead.
+// Starts the background work on the first prefetched batch.
 void EmbeddingEngine::State::begin_first(Communicator& communicator, Scratch& s) const {
   if (s.ahead.empty() || s.ahead.front()->begun) return;
-  communicator.wait_for_arrivals();  // what it pools must be written
+  communicator.wait_for_arrivals();  // until the rows to be pooled are written
   const std::shared_ptr<Prepared> p = s.ahead.front();
   p->begun = true;
   p->updates_seen = s.updates_done;
@@ -93,7 +95,7 @@ void EmbeddingEngine::State::begin_first(Communicator& communicator, Scratch& s)
         s.pools_ahead[t] == 0) {
       continue;
     }
-    // Here, where it is freed: memory keeps to the threads that use it.
+    // Allocated in this thread, which also frees it: the allocator reuses memory per thread.
     p->values[f] =
         Tensor::uninitialized({bags_of(p->features[f]).samples, dims[t]}, DType::kFloat32);
     p->features_to_pool.push_back(f);
@@ -121,8 +123,8 @@ void EmbeddingEngine::State::pool_ahead(Prepared& p, size_t feature) const {
   p.pooled[feature] = 1;
 }
 
-// What is prepared of these features, null if nothing is. Batches announced before them are not
-// looked up any more.
+// Returns the prepared batch with these features, or null if there is none. Batches announced
+// before it are dropped, since lookups have the order of the announcements.
 std::shared_ptr<EmbeddingEngine::State::Prepared> EmbeddingEngine::State::take_prepared(
     const std::vector<FeatureBatch>& features, Scratch& s) const {
   const auto found =
@@ -138,7 +140,8 @@ std::shared_ptr<EmbeddingEngine::State::Prepared> EmbeddingEngine::State::take_p
   return out;
 }
 
-// Pools anew what the update since has moved, or leaves it to be pooled by the caller.
+// Pools again the samples that the update since has changed, or leaves features to the caller by
+// clearing `pooled`.
 void EmbeddingEngine::State::refresh(const Communicator& communicator, Prepared& p,
                                      Scratch& s) const {
   const profile::Scope scope(profile::Phase::kLookup, "patch");
@@ -174,8 +177,8 @@ void EmbeddingEngine::State::refresh(const Communicator& communicator, Prepared&
   });
 }
 
-// Flags the samples of a table that hold a row which the last update has moved, and some that do
-// not; returns how many. Nothing if there is more to look through than it would save.
+// Flags the samples of a table with a row that the last update has changed, and a few others (see
+// BloomFilter). Returns their number, or nothing if checking costs more than it would save.
 std::optional<int64_t> EmbeddingEngine::State::flag_moved(const Communicator& communicator,
                                                           const Prepared& p, const Scratch& s,
                                                           size_t table, Patch& patch) const {
@@ -223,8 +226,8 @@ std::optional<int64_t> EmbeddingEngine::State::flag_moved(const Communicator& co
   return flagged;
 }
 
-// Sums whole samples, as a lookup does: to take a row's old value off a sum and to add the new one
-// would round otherwise.
+// Pools whole samples, as a lookup does. Subtracting a row's old value from a sum and adding the
+// new one would round differently.
 void EmbeddingEngine::State::pool_flagged(Prepared& p, size_t feature, int64_t first_sample,
                                           Patch& patch) const {
   const kernels::Bags bags = bags_of(p.features[feature]);

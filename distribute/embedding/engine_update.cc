@@ -11,11 +11,12 @@
 namespace keel::distribute {
 namespace {
 
-constexpr int64_t kRowsPerBlock = 1024;  // of one worker at a time
+constexpr int64_t kRowsPerBlock = 1024;  // unit of work of a thread
 
-// Rows that are summed and then stepped, few enough for their sums to stay in the L1 cache. Sums
-// ask for the memory of rows ahead, steps compute: in shorter turns, where the L2 cache has to take
-// what is asked for at once.
+// The number of rows that are summed and then updated together, small enough for their sums to stay
+// in the L1 cache. Summing prefetches the rows that are updated next. On processors that prefetch
+// into the L2 cache the number is smaller, because the cache takes all prefetches of a turn at
+// once.
 constexpr int64_t kMostAtOnce = 64;
 int64_t rows_at_once(int64_t dim) {
   return std::clamp<int64_t>((kernels::kAsksIntoL2 ? 512 : 4096) / dim, 4, kMostAtOnce);
@@ -23,7 +24,7 @@ int64_t rows_at_once(int64_t dim) {
 
 }  // namespace
 
-// Of the update that is under way.
+// Returns the rounding keys of the current update.
 RowKeys EmbeddingEngine::State::keys_of(const Scratch& s, size_t table) const {
   const UpdateCount& update = s.updates[table];
   const uint64_t key =
@@ -50,7 +51,7 @@ void EmbeddingEngine::State::group(const std::vector<FeatureBatch>& features, si
 }
 
 void EmbeddingEngine::State::fill_gradients(const Pending& p, Scratch& s) const {
-  // There are none if no update was expected, or if one that has failed had them.
+  // There are no groups if no update was expected or if a failed attempt has used them.
   std::vector<kernels::RowGroups> groups = std::exchange(p.ticket->groups, {});
   if (groups.empty()) group(p.ticket->features, groups);
   const profile::Scope scope(profile::Phase::kUpdate, "fill gradients");
@@ -72,7 +73,8 @@ void EmbeddingEngine::State::fill_gradients(const Pending& p, Scratch& s) const 
   s.keep_memory(groups);
 }
 
-// Where no other replica has a part in a row its sum need not be kept.
+// If no other replica contributes to a row, its sum can be applied immediately and need not be
+// stored.
 bool EmbeddingEngine::State::steps_as_it_sums(size_t table,
                                               const Communicator& communicator) const {
   return communicator.size() == 1 && tables()[table].update.lazy;
@@ -124,7 +126,7 @@ void EmbeddingEngine::State::step_own_sums(const Pending& p, const Scratch& s,
   });
 }
 
-// This replica's sums, by the process that holds the rows.
+// Stores this replica's sums by the process that holds the rows.
 void EmbeddingEngine::State::list_sums(Communicator& communicator, Scratch& s) {
   const profile::Scope scope(profile::Phase::kUpdate, "sum rows");
   const Placement& placement = communicator.placement();
@@ -141,7 +143,7 @@ void EmbeddingEngine::State::list_sums(Communicator& communicator, Scratch& s) {
     if (update.rule != nullptr && !steps_as_it_sums(t, communicator)) {
       const kernels::RowGroups& groups = s.gradients[t].groups();
       const Partition& partition = held[t].rows().partition();
-      // Runs of rows that one process holds.
+      // Split the groups into runs of rows that one process holds.
       for (int64_t first = 0, end = 0; first < groups.size(); first = end) {
         const auto process_at = [&](int64_t g) {
           return placement.process_of(partition.owner(groups.id(g)) * cores);
@@ -157,8 +159,8 @@ void EmbeddingEngine::State::list_sums(Communicator& communicator, Scratch& s) {
   }
 }
 
-// What goes to a process is sent to one of its replicas, which keeps it for all of them: ids in
-// whole words, then values.
+// The sums for a process are sent to one of its replicas, which stores them for all. A message has
+// the ids as 64-bit words, then the values.
 int64_t EmbeddingEngine::State::post_sums(Communicator& communicator, Scratch& s) const {
   const Placement& placement = communicator.placement();
   std::vector<std::vector<std::byte>> messages(placement.processes());
@@ -192,8 +194,9 @@ void EmbeddingEngine::State::collect_sums(Communicator& communicator, int64_t po
   }
 }
 
-// This replica's share of the rows that are held here, as even as those of one batch are: rows
-// differ in how many replicas have looked them up, not in what their step costs.
+// Updates this replica's share of the rows held here. The shares are divided by the ids of one
+// replica's batch: the number of replicas that looked up a row varies, but not the cost of its
+// update.
 void EmbeddingEngine::State::step_listed(Communicator& communicator, const Pending& p,
                                          const Scratch& s) {
   const profile::Scope scope(profile::Phase::kUpdate, "step rows");
@@ -219,11 +222,11 @@ void EmbeddingEngine::State::step_listed(Communicator& communicator, const Pendi
       continue;
     }
     const auto& sample = lists[placement.first_local()].ids;
-    const auto boundary = [&](int64_t all_gather_shards) {
-      if (all_gather_shards == 0) return int64_t{0};
-      if (all_gather_shards == local) return std::numeric_limits<int64_t>::max();
-      return sample.empty() ? tables()[t].rows * all_gather_shards / local
-                            : sample[std::ssize(sample) * all_gather_shards / local];
+    const auto boundary = [&](int64_t share) {
+      if (share == 0) return int64_t{0};
+      if (share == local) return std::numeric_limits<int64_t>::max();
+      return sample.empty() ? tables()[t].rows * share / local
+                            : sample[std::ssize(sample) * share / local];
     };
     KWayMerge merge(lists, boundary(me), boundary(me + 1), held[t],
                     update.use_gradient_accumulation);
@@ -235,7 +238,7 @@ void EmbeddingEngine::State::step_listed(Communicator& communicator, const Pendi
   }
 }
 
-// Steps every row at these positions, by zero where there is no sum.
+// Updates every row at these positions, with gradient zero if there is no sum.
 void EmbeddingEngine::State::step_all(size_t table, KWayMerge& merge,
                                       std::pair<int64_t, int64_t> positions, const Step& step,
                                       RowKeys& keys) {
@@ -253,20 +256,20 @@ void EmbeddingEngine::State::step_all(size_t table, KWayMerge& merge,
   }
 }
 
-// Sums the gradients of each row.
+// Sums the gradients of each row over this replica's batch.
 void EmbeddingEngine::State::begin_update(Communicator& communicator, Pending& p) {
   const profile::Scope scope(profile::Phase::kUpdate, "tables");
   Scratch& s = scratch[communicator.rank() - first_shard];
   s.stop_pooling_ahead();
   fill_gradients(p, s);
-  // Some may still read what this replica has listed for the update before.
+  // Other replicas may still read the sums that this replica listed for the previous update.
   communicator.wait_for_arrivals();
   list_sums(communicator, s);
   if (communicator.placement().processes() > 1) p.posted = post_sums(communicator, s);
   p.has_begun = true;
 }
 
-// Steps each row by the sums of all replicas.
+// Updates each row with the sums of all replicas.
 void EmbeddingEngine::State::finish_update(Communicator& communicator, Pending& p) {
   const profile::Scope scope(profile::Phase::kUpdate, "tables");
   Scratch& s = scratch[communicator.rank() - first_shard];
@@ -275,7 +278,7 @@ void EmbeddingEngine::State::finish_update(Communicator& communicator, Pending& 
     collect_sums(communicator, p.posted, sums_of(s.updates_done + 1), s.label);
   }
   communicator.local_barrier(s.label);
-  // All replicas are here, so all count this update or, had one failed, none.
+  // All replicas have arrived, so either all of them count this update or, after a failure, none.
   p.writes = true;
   ++s.updates_done;
   for (size_t t = 0; t < tables().size(); ++t) {
@@ -283,7 +286,7 @@ void EmbeddingEngine::State::finish_update(Communicator& communicator, Pending& 
   }
   step_own_sums(p, s, communicator);
   step_listed(communicator, p, s);
-  // Whoever looks up rows, or sums again, first waits until all are written.
+  // The next lookup or update waits for the arrivals, that is, until all rows are written.
   communicator.arrive();
 }
 

@@ -86,7 +86,8 @@ bool write_as_one_of(const UpdateRule& rule, bool lazy, proto::OptimizationParam
   return (try_one(dynamic_cast<const Rules*>(&rule)) || ...);
 }
 
-// Rules of dense variables that share a class with an engine's, but not its numbers.
+// Returns true for rules of dense variables that share a class with a rule of engines but have
+// options that engines do not support.
 bool only_dense(const UpdateRule& rule) {
   if (const auto* sgd = dynamic_cast<const SGDRule*>(&rule)) {
     return sgd->momentum != 0 || sgd->nesterov;
@@ -112,7 +113,7 @@ void write_rule(const EngineTable& table, proto::OptimizationParameters& out) {
                       CustomRule>(*rule, table.update.lazy, out);
   if (!known || (!table.update.lazy && !out.has_adam())) {
     throw ValueError("EngineConfiguration: table '", table.name,
-                     "' needs a rule that embedding engines have, received another");
+                     "' has an update rule that embedding engines do not support");
   }
 }
 
@@ -176,8 +177,10 @@ std::shared_ptr<const UpdateRule> read(const proto::ProximalYogi& p) {
 }
 std::shared_ptr<const UpdateRule> read(const proto::FrequencyEstimator& p, int64_t dim) {
   if (dim != 1) {
-    throw ValueError("EngineConfiguration: a frequency estimator needs a table of dim 1, received ",
-                     dim);
+    throw ValueError(
+        "EngineConfiguration: a frequency estimator requires a table of dim 1, "
+        "received ",
+        dim);
   }
   return std::make_shared<FrequencyEstimatorRule>(
       FrequencyEstimatorRuleOptions{.tau = p.tau(),
@@ -221,8 +224,9 @@ std::shared_ptr<const UpdateRule> read_rule(const proto::OptimizationParameters&
 
 bool read_status(proto::OptimizationParameters::Status status, bool unspecified) {
   if (!proto::OptimizationParameters::Status_IsValid(status)) {
-    throw ValueError("EngineConfiguration: a status is unspecified, enabled or disabled, received ",
-                     static_cast<int>(status));
+    throw ValueError(
+        "EngineConfiguration: a status must be unspecified, enabled or disabled, received ",
+        static_cast<int>(status));
   }
   if (status == proto::OptimizationParameters::UNSPECIFIED) return unspecified;
   return status == proto::OptimizationParameters::ENABLED;
@@ -235,7 +239,7 @@ std::optional<Quantization> read_quantization(const proto::SimulatedQuantization
                             .upper = p.clipping_limits().upper()};
   if (out.num_buckets < 2 || !(out.lower < out.upper)) {
     throw ValueError(
-        "EngineConfiguration: quantization needs 2 buckets or more and lower < upper, "
+        "EngineConfiguration: quantization requires at least 2 buckets and lower < upper, "
         "received ",
         out.num_buckets, " over [", out.lower, ", ", out.upper, "]");
   }

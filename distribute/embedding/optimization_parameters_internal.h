@@ -1,4 +1,5 @@
-// What a record says of one table's updates. For configuration.cc alone.
+// Conversion of one table's update parameters to and from a record. Used by configuration.cc and
+// engine.cc.
 #pragma once
 
 #include <keel/distribute/embedding/configuration.h>
@@ -9,11 +10,11 @@ namespace proto {
 class OptimizationParameters;
 }
 
-// ValueError, naming the table, for a rule that is no engine's.
+// Throws ValueError, naming the table, for a rule that engines do not support.
 proto::OptimizationParameters write_optimization_parameters(const EngineTable& table);
 
-// Fills update, learning_rate or its tag, quantization and low_dimensional_packing. ValueError for
-// what no engine can have been made from.
+// Sets update, learning_rate or its tag, quantization and low_dimensional_packing of `table`.
+// Throws ValueError for parameters that no engine can have been created from.
 void read_optimization_parameters(const proto::OptimizationParameters& parameters,
                                   EngineTable& table);
 

@@ -26,7 +26,7 @@ void RowUpdate::apply(const TableRows& rows, float* gradients, const Step& step)
   }
 }
 
-// Of rows that are all different.
+// Updates rows that are all distinct, so each of the four phases can run over all of them.
 void RowUpdate::apply_once(const TableRows& rows, float* gradients, const Step& step) const {
   const int64_t dim = rows.dim;
   clip(gradients, std::ssize(rows.rows) * dim, clip_gradient_min, clip_gradient_max);

@@ -1,4 +1,4 @@
-// RowUpdate: all that happens to a row of an embedding table in one step.
+// RowUpdate: the complete update of a row of an embedding table in one step.
 #pragma once
 
 #include <memory>
@@ -8,24 +8,25 @@
 
 namespace keel::distribute {
 
-// In this order: the row's gradient is clipped elementwise, the weights decay, the rule runs, the
-// weights are clipped. Rows that a batch did not look up are left alone unless `lazy` is false.
+// An update clips the row's gradient elementwise, applies weight decay, runs the rule and clips the
+// weights, in this order. Rows that the batch did not look up are not updated unless `lazy` is
+// false.
 struct RowUpdate {
   std::shared_ptr<const UpdateRule> rule = nullptr;  // null: the table is never updated
   std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
-  // w -= weight_decay_factor * w, times the learning rate on request.
+  // w -= weight_decay_factor * w, where the factor is multiplied by the learning rate if requested.
   double weight_decay_factor = 0;
   bool multiply_weight_decay_factor_by_learning_rate = false;
   std::optional<double> clip_weight_min = {}, clip_weight_max = {};
-  // True: the gradients of a row are summed over the global batch and the row is stepped once.
-  // False: once for each occurrence, in the order replica, feature, sample, position.
+  // True: the gradients of a row are summed over the global batch, and the row is updated once.
+  // False: it is updated once per occurrence, in the order replica, feature, sample, position.
   bool use_gradient_accumulation = true;
-  // False: every row of the table is stepped, with gradient 0 where it was not looked up. Costs
-  // time in proportion to the table.
+  // False: every row of the table is updated, with gradient 0 if it was not looked up. The cost is
+  // proportional to the size of the table.
   bool lazy = true;
 
-  // Steps each row by its row of `gradients`, which may be changed; a row that stands there several
-  // times in the order given.
+  // Updates each row with its row of `gradients`, which may be modified. A row that occurs several
+  // times is updated in the given order.
   void apply(const TableRows& rows, float* gradients, const Step& step) const;
 
  private:

@@ -5,8 +5,8 @@
 namespace keel::distribute {
 namespace {
 
-// What a process sends: for each tensor the dtype, the rank and the dimensions; then the bytes of
-// each tensor.
+// Returns the description that a process sends before the bytes of its tensors: for each tensor the
+// dtype, the rank and the dimensions.
 std::vector<int64_t> description(std::span<const Tensor> tensors) {
   std::vector<int64_t> out;
   for (const Tensor& t : tensors) {

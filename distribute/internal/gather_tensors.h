@@ -1,4 +1,4 @@
-// Brings the tensors of all processes together.
+// gather_tensors() collects the tensors of all processes.
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace keel::distribute {
 
-// The tensors that all processes pass, those of rank 0 first; they may differ in number, shape and
-// dtype. Collective; `what` is its label. TypeError for strings.
+// Returns the tensors that all processes pass, those of rank 0 first. Number, shapes and dtypes may
+// differ between processes. Collective with label `what`. Throws TypeError for strings.
 std::vector<Tensor> gather_tensors(ProcessGroup& group, std::string_view what,
                                    std::span<const Tensor> mine);
 

@@ -5,7 +5,7 @@
 namespace keel::distribute {
 namespace {
 
-// Stands before the text of an error that travels.
+// The type of an exception, sent as a character before its text.
 enum class Kind : char {
   kValue = 'v',
   kType = 't',
@@ -67,6 +67,7 @@ void run_collectively(ProcessGroup& group, std::string_view what, const std::fun
     failure = str(static_cast<char>(kind_of(error)), error.what());
   }
   const std::vector<std::string> failures = gather_texts(group, what, failure);
+  // The exception of this process takes precedence and keeps its exact type.
   if (own != nullptr) std::rethrow_exception(own);
   for (int p = 0; p < group.size(); ++p) {
     if (!failures[p].empty()) rethrow(p, failures[p]);

@@ -1,4 +1,4 @@
-// What the processes of a job do alike though each may fail for itself, as in reading a file.
+// run_collectively() runs a function in every process and throws everywhere if any process fails.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,13 @@
 
 namespace keel::distribute {
 
-// Runs fn in every process. If it throws in any, this throws in all of them: the exception of this
-// process or else that of the lowest rank, of the same type, its text after "rank 1: ". So the job
-// can go on. fn itself makes no exchange, and may take any time (LongWork). Collective; `what` is
-// its label.
+// Runs fn in every process. If it throws in any of them, the call throws in all: the exception of
+// this process, or else that of the lowest rank, of the same type and with its text after
+// "rank 1: ". The job can therefore continue. fn must not make an exchange and may take any time
+// (see LongWork). Collective with label `what`.
 void run_collectively(ProcessGroup& group, std::string_view what, const std::function<void()>& fn);
 
-// The texts of all processes, by rank. Collective.
+// Returns the texts of all processes, by rank. Collective with label `what`.
 std::vector<std::string> gather_texts(ProcessGroup& group, std::string_view what,
                                       const std::string& mine);
 

@@ -10,6 +10,7 @@
 
 namespace keel::distribute {
 
+// The threads of the replicas, which sleep between runs.
 class TPUStrategy::Threads {
  public:
   explicit Threads(TPUStrategy& strategy)
@@ -27,7 +28,7 @@ class TPUStrategy::Threads {
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
-  // Runs body(r) in every thread r and waits for all. errors()[r] is what it threw.
+  // Runs body(r) in every thread r and waits for all. errors_[r] holds the exception of replica r.
   void run(const std::function<void(int)>& body) {
     ReplicaScheduler::Lock lock = turns_.lock();
     body_ = &body;
@@ -39,7 +40,8 @@ class TPUStrategy::Threads {
     body_ = nullptr;
   }
 
-  // The lowest replica's own error; else one that only says that others failed.
+  // Returns the error of the lowest replica that failed itself. Only if there is none, returns an
+  // Aborted, which merely reports that another replica or process failed.
   std::exception_ptr first_error() {
     std::exception_ptr aborted;
     for (std::exception_ptr& error : errors_) {
@@ -99,7 +101,7 @@ class TPUStrategy::Threads {
         (*body_)(local_replica);
       }
       strategy_.communicator_.leave();
-    } catch (const Aborted&) {  // the others know
+    } catch (const Aborted&) {  // the failed replica or process has notified the others
       error = std::current_exception();
     } catch (const std::exception& e) {
       error = std::current_exception();
@@ -112,14 +114,14 @@ class TPUStrategy::Threads {
   }
 
   TPUStrategy& strategy_;
-  ReplicaScheduler& turns_ = strategy_.turns_;  // whose lock guards all up to running_
+  ReplicaScheduler& turns_ = strategy_.turns_;  // its lock guards the members up to running_
   std::condition_variable done_;
   const std::function<void(int)>* body_ = nullptr;
   bool stopping_ = false;
   uint64_t runs_ = 0;
   int running_ = 0;
-  std::vector<std::exception_ptr> errors_;  // each written by its replica, read when all are done
-  std::vector<std::jthread> threads_;       // last: they use all the rest
+  std::vector<std::exception_ptr> errors_;  // each written by its replica, read after the run
+  std::vector<std::jthread> threads_;       // last, because the threads use all other members
 };
 
 namespace {
@@ -128,8 +130,10 @@ TPUStrategyOptions checked(const TPUStrategyOptions& options) {
   constexpr int kMost = 1024;
   if (options.num_hosts < 1 || options.num_cores < 1 || options.num_hosts > kMost ||
       options.num_cores > kMost || options.num_hosts * options.num_cores > kMost) {
-    throw ValueError("TPUStrategy: needs 1 to ", kMost, " cores in all, received ",
-                     options.num_hosts, " hosts of ", options.num_cores, " cores");
+    throw ValueError(
+        "TPUStrategy: num_hosts and num_cores must be positive and their product at "
+        "most ",
+        kMost, ", received ", options.num_hosts, " hosts of ", options.num_cores, " cores");
   }
   return options;
 }
@@ -144,7 +148,7 @@ TPUStrategy::TPUStrategy(const TPUStrategyOptions& options, ProcessGroup& group)
       turns_(num_local_replicas(), num_workers()),
       communicator_(placement(), group, turns_),
       threads_(std::make_unique<Threads>(*this)) {
-  // The label says what is made, so that processes notice at once if they differ.
+  // The label contains the options, so that processes with different strategies fail immediately.
   if (group.size() > 1) {
     all_gather(group,
                str("TPUStrategy of ", options.num_hosts, " hosts of ", options.num_cores, " cores"),
@@ -163,14 +167,15 @@ Communicator& TPUStrategy::communicator() { return communicator_; }
 
 void TPUStrategy::run_replicas(const std::function<void(int)>& body) {
   if (current_replica_context() != nullptr) {
-    throw RuntimeError("Strategy::run: called inside a replica");
+    throw RuntimeError("Strategy::run: called inside a replica; call it from the main program");
   }
   const std::lock_guard turn(run_mutex_);
   communicator_.reset();
   threads_->run(body);
   if (const std::exception_ptr error = threads_->first_error()) {
     count_failed_run();
-    // The replicas may not all have come to the updates that wait.
+    // Some replicas may have failed before they made a pending update; drop those that not all
+    // replicas have.
     if (const auto engine = live_engine(*this)) engine->forget_uneven_pending();
     std::rethrow_exception(error);
   }

@@ -1,4 +1,4 @@
-// TPUStrategy: the replicas are the cores of a simulated accelerator.
+// TPUStrategy: a strategy whose replicas are the cores of a simulated accelerator.
 #pragma once
 
 #include <keel/distribute/strategy.h>
@@ -6,23 +6,26 @@
 
 namespace keel::distribute {
 
+// The size of the simulated accelerator.
 struct TPUStrategyOptions {
   int num_hosts = 1;
-  int num_cores = 8;  // of each host
+  int num_cores = 8;  // per host
 };
 
-// num_hosts * num_cores replicas, each a thread with its own work; as many compute at once as
-// there are workers (set_num_workers) when the strategy is made. Embedding tables made under it
-// are sharded over the cores and belong to an embedding engine (distribute/embedding/engine.h).
+// Runs num_hosts * num_cores replicas, each on a thread of its own. At most as many compute at the
+// same time as there were workers (set_num_workers) when the strategy was created. Embedding tables
+// created under it are sharded over the cores and belong to an embedding engine
+// (distribute/embedding/engine.h).
 //
-// Hosts are simulated in one process, or dealt to the processes of a job started by mpirun, in
-// contiguous runs, the first ones a host more if need be: results have the same bits.
-// ValueError unless hosts and cores are positive, their product is at most 1024, and there is a
-// host for each process; RuntimeError if the processes make different strategies.
+// Hosts are simulated in one process, or distributed over the processes of a job started by mpirun
+// in contiguous ranges, the first processes with one host more if necessary. The results have the
+// same bits. The constructor throws ValueError unless hosts and cores are positive, their product
+// is at most 1024, and there is at least one host per process. It throws RuntimeError if the
+// processes create different strategies.
 class TPUStrategy final : public Strategy {
  public:
   explicit TPUStrategy(const TPUStrategyOptions& options);
-  // In another job than the program's own, which outlives what is made here.
+  // Uses another job than the program's own; `group` must outlive the variables created here.
   TPUStrategy(const TPUStrategyOptions& options, ProcessGroup& group);
   ~TPUStrategy() override;
 
@@ -32,17 +35,17 @@ class TPUStrategy final : public Strategy {
   Communicator& communicator() override;
 
  private:
-  class Threads;  // one per replica, waiting for the next run
+  class Threads;  // one thread per replica
   void run_replicas(const std::function<void(int)>& body) override;
 
   const TPUStrategyOptions options_;
-  std::mutex run_mutex_;  // held by the caller whose run() is on: threads take turns
+  std::mutex run_mutex_;  // held during run(): concurrent callers run one after the other
   ReplicaScheduler turns_;
   ThreadCommunicator communicator_;
   std::unique_ptr<Threads> threads_;
 };
 
-// "cpu", or "tpu" with `options`. ValueError for another name.
+// Returns the strategy "cpu", or "tpu" with `options`. Throws ValueError for another name.
 std::unique_ptr<Strategy> make_strategy(const std::string& name,
                                         const TPUStrategyOptions& options = {});
 

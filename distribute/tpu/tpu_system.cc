@@ -18,14 +18,14 @@ Systems& systems() {
   return all;
 }
 
-void forget_strategies_that_are_gone(Systems& s) {
+void erase_expired_strategies(Systems& s) {
   std::erase_if(s.engines, [](const auto& entry) { return entry.first.expired(); });
 }
 
-[[noreturn]] void refuse(const char* caller) {
+[[noreturn]] void throw_engine_exists(const char* caller) {
   throw RuntimeError(caller,
-                     ": the strategy's accelerator already runs an embedding engine; a program has "
-                     "one TPUEmbedding at a time. Destroy the other, or call "
+                     ": the strategy's accelerator already runs an embedding engine, and a program "
+                     "can have one TPUEmbedding at a time; destroy the other one, or call "
                      "initialize_tpu_system, which clears its tables");
 }
 
@@ -35,9 +35,9 @@ void set_live_engine(const Strategy& strategy, const std::shared_ptr<EmbeddingEn
                      const char* caller) {
   Systems& s = systems();
   const std::lock_guard lock(s.mutex);
-  forget_strategies_that_are_gone(s);
+  erase_expired_strategies(s);
   std::weak_ptr<EmbeddingEngine>& slot = s.engines[strategy.lifetime()];
-  if (!slot.expired()) refuse(caller);
+  if (!slot.expired()) throw_engine_exists(caller);
   slot = engine;
 }
 
@@ -49,12 +49,13 @@ std::shared_ptr<EmbeddingEngine> live_engine(const Strategy& strategy) {
 }
 
 void require_no_live_engine(const Strategy& strategy, const char* caller) {
-  if (live_engine(strategy) != nullptr) refuse(caller);
+  if (live_engine(strategy) != nullptr) throw_engine_exists(caller);
 }
 
 void initialize_tpu_system(const Strategy& strategy) {
   if (current_replica_context() != nullptr) {
-    throw RuntimeError("initialize_tpu_system: called inside a replica");
+    throw RuntimeError(
+        "initialize_tpu_system: called inside a replica; call it from the main program");
   }
   Systems& s = systems();
   const std::lock_guard lock(s.mutex);

@@ -1,4 +1,4 @@
-// The accelerator system of a strategy: it holds at most one live embedding engine.
+// The accelerator system of a strategy, which holds at most one active embedding engine.
 #pragma once
 
 #include <memory>
@@ -8,18 +8,18 @@
 
 namespace keel::distribute {
 
-// Makes `engine` the strategy's engine, for as long as somebody holds it or until the system is
-// initialized again. RuntimeError, naming `caller`, if another is live.
+// Makes `engine` the strategy's engine until it is destroyed or the system is initialized again.
+// Throws RuntimeError, naming `caller`, if another engine is active.
 void set_live_engine(const Strategy& strategy, const std::shared_ptr<EmbeddingEngine>& engine,
                      const char* caller);
-// Null if there is none.
+// Returns the strategy's engine, or null if there is none.
 std::shared_ptr<EmbeddingEngine> live_engine(const Strategy& strategy);
-// RuntimeError, naming `caller`, if there is one.
+// Throws RuntimeError, naming `caller`, if the strategy has an engine.
 void require_no_live_engine(const Strategy& strategy, const char* caller);
 
-// Forgets the engine and all that it holds (tf.tpu.experimental.initialize_tpu_system): another may
-// be built then. Lookups of objects built on the old one are RuntimeErrors from then on.
-// RuntimeError inside a replica.
+// Removes the strategy's engine and its tables (tf.tpu.experimental.initialize_tpu_system), so that
+// another engine can be created. Lookups of objects built on the old engine throw RuntimeError from
+// then on. Throws RuntimeError if called inside a replica.
 void initialize_tpu_system(const Strategy& strategy);
 
 }  // namespace keel::distribute

@@ -15,7 +15,7 @@ namespace keel::autocast_test {
 
 using testing_support::normal;
 
-// op(a) op(b) of matrices as the kernel has it.
+// Returns op(a) op(b) as the bfloat16 kernel computes it.
 std::vector<float> rounded_product(const Tensor& a, const Tensor& b, bool transpose_a = false,
                                    bool transpose_b = false) {
   const int64_t m = a.dim(transpose_a ? 1 : 0), n = b.dim(transpose_b ? 0 : 1);
@@ -51,13 +51,13 @@ TEST(AutocastTest, ProductsTakeRoundedOperands) {
   EXPECT_EQ(ops::matmul(x, w).to_vector<float>(), rounded);
   EXPECT_EQ(ops::dense(x, w, {}, false).to_vector<float>(), rounded);
   EXPECT_EQ(ops::einsum("ab,bc->ac", x, w).to_vector<float>(), rounded);
-  // Of float64 there is but one kind.
+  // float64 products ignore the scope.
   const Tensor wide = ops::matmul(ops::cast(x, DType::kFloat64), ops::cast(w, DType::kFloat64));
   const Tensor difference = wide - ops::cast(Tensor::from(exact, {6, 4}), DType::kFloat64);
   for (const double d : difference.to_vector<double>()) EXPECT_LT(std::abs(d), 1e-5);
 }
 
-// Both gradients are products of rounded operands too, though the tape runs outside of the scope.
+// Both gradients are products of rounded operands too, although gradient() runs outside the scope.
 TEST(AutocastTest, GradientsAreThoseOfTheScopeOfTheProduct) {
   const Tensor dy = normal({6, 4}, 3);
   const auto expect_gradients = [&](const auto& product) {
@@ -80,7 +80,8 @@ TEST(AutocastTest, GradientsAreThoseOfTheScopeOfTheProduct) {
   expect_gradients([] { return ops::einsum("ab,bc->ac", x, w); });
 }
 
-// To finite differences rounding looks like noise; to those as wide as its steps, it averages out.
+// Finite differences see the rounding as noise. With steps much wider than the rounding error, it
+// averages out.
 TEST(AutocastTest, GradientsAreCloseToExactOnes) {
   const auto gradient = [](bool rounds) {
     GradientTape tape;

@@ -11,7 +11,7 @@ namespace keel::custom_gradient_test {
 
 using namespace testing_support;  // NOLINT: helpers of this folder's tests
 
-// Passes x on and turns its gradient around.
+// Returns x, with a gradient that is negated.
 Tensor reversed(const Tensor& x) {
   return custom_gradient({x}, [&]() -> WithBackward {
     return {.outputs = {x}, .backward = [](std::span<const Gradient> dy) {
@@ -102,7 +102,8 @@ TEST(CustomGradientTest, RefusesAWrongNumberOfGradients) {
   EXPECT_THROW(tape.input_gradient(y, {x}), ValueError);
 }
 
-// The error of differentiating `loss_of` a custom gradient of x whose backward returns `returned`.
+// Returns the error of differentiating `loss_of` a custom gradient of x whose backward function
+// returns `returned`.
 std::string error_of(const Tensor& x, const Gradient& returned, auto&& loss_of) {
   GradientTape tape;
   tape.watch(x);

@@ -10,7 +10,7 @@ namespace keel::graph_test {
 
 using namespace testing_support;  // NOLINT: helpers of this folder's tests
 
-// A source of symbolic tensors, as an input layer is.
+// A source of symbolic tensors, like an input layer.
 class Source final : public Operation {
  public:
   const std::string& class_name() const override { return name_; }

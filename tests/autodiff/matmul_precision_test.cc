@@ -1,4 +1,4 @@
-// Which products of float32 are made as MatmulPrecision says: those of training steps.
+// Only float32 products of training steps use the selected MatmulPrecision.
 #include <keel/framework/matmul_precision.h>
 
 #include <vector>
@@ -53,7 +53,7 @@ TEST_F(MatmulPrecisionOfTrainingTest, HoldWhileATapeIsInUse) {
         const auto pause = tape.stop_recording();
         expect_all(product(x, w, asked));
       }
-      // As evaluation and prediction are, whoever has a tape.
+      // Evaluation and prediction run under NoGradient, even if a tape exists.
       const NoGradient no_step;
       expect_all(product(x, w, kPlain));
     }
@@ -76,7 +76,7 @@ TEST_F(MatmulPrecisionOfTrainingTest, HoldForGradients) {
       const std::vector<Gradient> found = tape.input_gradient(y, {x, w}, {.output_gradient = dy});
       EXPECT_EQ(found[0].dense().to_vector<float>(), product(dy, w, asked, false, true));
       EXPECT_EQ(found[1].dense().to_vector<float>(), product(x, dy, asked, true, false));
-      // The tape has done what it was for.
+      // The tape is no longer in use after gradient().
       EXPECT_EQ(multiply(x, w).to_vector<float>(), product(x, w, kPlain));
     }
   }

@@ -1,5 +1,5 @@
-// One table of cases over all ops: gradients and second derivatives against finite differences,
-// symbolic against eager, float32 against float64.
+// One table of cases for all ops. Compares gradients and second derivatives to finite differences,
+// symbolic to eager results, and float32 to float64.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -23,7 +23,7 @@ using Inputs = std::vector<Tensor>;
 struct OpCase {
   std::string op;    // name in ops.h
   std::string name;  // of the case
-  Inputs inputs;     // float64 where differentiated
+  Inputs inputs;     // float64 if differentiated
   std::function<Tensor(const Inputs&)> function;
   std::vector<size_t> batched = {};  // inputs whose first dimension may be unknown
 
@@ -38,7 +38,7 @@ Tensor uniform(const Shape& shape, double low = -1, double high = 1) {
   return Tensor::from(values, shape);
 }
 
-// Numbers at least 0.1 apart from each other and from 0, in no order.
+// Returns unordered numbers that differ by at least 0.1 from each other and are not 0.
 Tensor distinct(const Shape& shape, double offset = 0.05) {
   const int64_t n = shape.size();
   std::vector<double> values(n);
@@ -179,7 +179,7 @@ std::vector<OpCase> shape_cases() {
   with("split", "", {uniform({2, 6})},
        [](const Inputs& in) {
          const std::vector<Tensor> parts = ops::split(in[0], 3);
-         return parts[0] * parts[2];  // nothing flows back into the middle
+         return parts[0] * parts[2];  // no gradient reaches the middle part
        },
        {0});
   return out;
@@ -327,7 +327,7 @@ std::vector<OpCase> all_cases() {
   return out;
 }
 
-// Without a gradient; their values are tested in ops_test.cc.
+// Ops without a gradient; their values are tested in ops_test.cc.
 const std::set<std::string> kNotDifferentiable = {
     "sign",      "floor",      "equal",       "not_equal",   "greater",       "greater_equal",
     "less",      "less_equal", "is_nan",      "argmax",      "stop_gradient", "one_hot",
@@ -344,7 +344,7 @@ class OpTest : public testing::TestWithParam<OpCase> {
     return out;
   }
 
-  // The gradients of sum(cotangent * f) for the inputs; zeros where there is none.
+  // Returns the gradients of sum(cotangent * f) for the inputs; zeros if there is none.
   Inputs gradients(const Inputs& inputs, const Tensor& cotangent) const {
     GradientTape tape;
     Inputs sources;
@@ -362,7 +362,7 @@ class OpTest : public testing::TestWithParam<OpCase> {
     return out;
   }
 
-  // d value(inputs) / d inputs[which] by central differences.
+  // Returns d value(inputs) / d inputs[which] by central differences.
   static std::vector<double> differences(const Inputs& inputs, size_t which,
                                          const std::function<double(const Inputs&)>& value) {
     constexpr double kStep = 1e-5;
@@ -403,7 +403,7 @@ TEST_P(OpTest, GradientsAgreeWithFiniteDifferences) {
   }
 }
 
-// The gradients, in random directions, are differentiated again for the inputs and the cotangent.
+// Differentiates the gradients in random directions again for the inputs and the cotangent.
 TEST_P(OpTest, SecondDerivativesAgreeWithFiniteDifferences) {
   const OpCase& c = GetParam();
   Inputs arguments = c.inputs;

@@ -45,7 +45,7 @@ TEST(MatMulTest, RefusesShapesThatDoNotFit) {
     ops::matmul(Tensor::zeros(a), Tensor::zeros(b));
   };
   EXPECT_EQ(message_of<ValueError>([&] { product({2, 3}, {2, 3}); }),
-            "matmul: (2, 3) and (2, 3) do not fit");
+            "matmul: incompatible shapes (2, 3) and (2, 3)");
   EXPECT_THROW(product({3}, {3, 2}), ValueError);
   EXPECT_THROW(product({2, 3}, {2, 3, 4}), ValueError);
   EXPECT_THROW(product({2, 2, 3}, {3, 3, 4}), ValueError);
@@ -112,9 +112,9 @@ TEST(DenseOpTest, BitsOfGradientsDoNotDependOnTheNumberOfWorkers) {
 TEST(DenseOpTest, RefusesShapesAndDtypesThatDoNotFit) {
   const Tensor x = Tensor::zeros({2, 3}), kernel = Tensor::zeros({3, 4});
   EXPECT_EQ(message_of<ValueError>([&] { ops::dense(x, Tensor::zeros({2, 4})); }),
-            "dense: (2, 3) and kernel (2, 4) do not fit");
+            "dense: input (2, 3) does not match kernel (2, 4)");
   EXPECT_EQ(message_of<ValueError>([&] { ops::dense(x, kernel, Tensor::zeros({3})); }),
-            "dense: kernel (3, 4) and bias (3,) do not fit");
+            "dense: kernel (3, 4) does not match bias (3,)");
   EXPECT_THROW(ops::dense(Tensor::zeros({3}), kernel), ValueError);
   EXPECT_THROW(ops::dense(x, Tensor::zeros({3, 4}, DType::kFloat64)), TypeError);
   EXPECT_THROW(ops::dense(Tensor::zeros({2, 3}, DType::kInt32), kernel), TypeError);
@@ -147,7 +147,7 @@ TEST(EinsumTest, RefusesEquationsAndShapesThatDoNotFit) {
     EXPECT_THROW(ops::einsum(equation, a, a), ValueError) << equation;
   }
   EXPECT_EQ(message_of<ValueError>([&] { ops::einsum("ab,bc->ac", a, a); }),
-            "einsum: (2, 3) and (2, 3) do not fit ab,bc->ac");
+            "einsum: shapes (2, 3) and (2, 3) do not match ab,bc->ac");
 }
 
 TEST(DotInteractionTest, OrdersPairsByTheirGreaterMember) {
@@ -199,9 +199,10 @@ TEST(DotInteractionTest, FeaturesNeedNotBeStacked) {
 
 TEST(DotInteractionTest, RefusesFeaturesOfDifferentShapes) {
   const Tensor x = Tensor::zeros({2, 3});
-  EXPECT_EQ(message_of<ValueError>([&] { ops::dot_interaction({x, Tensor::zeros({2, 4})}); }),
-            "dot_interaction: needs [batch, features, dim], or tensors of one shape [batch, dim], "
-            "received (2, 3) and (2, 4)");
+  EXPECT_EQ(
+      message_of<ValueError>([&] { ops::dot_interaction({x, Tensor::zeros({2, 4})}); }),
+      "dot_interaction: requires [batch, features, dim], or tensors of equal shape [batch, dim], "
+      "received (2, 3) and (2, 4)");
   EXPECT_THROW(ops::dot_interaction({x, Tensor::zeros({1, 3})}), ValueError);
   EXPECT_THROW(ops::dot_interaction({x, Tensor::zeros({2, 3}, DType::kFloat64)}), TypeError);
   EXPECT_THROW(ops::dot_interaction(std::vector<Tensor>{}), ValueError);
@@ -310,7 +311,8 @@ TEST(ProbabilityTest, NormalizesWithoutOverflow) {
   EXPECT_THROW(ops::softmax(x, 2), ValueError);
 }
 
-// What Keras 3.16 printed for keras.ops.sparsemax: its threshold adds up the cumulated sums.
+// The expected values are printed by Keras 3.16 for keras.ops.sparsemax, whose threshold adds up
+// the cumulative sums.
 TEST(ProbabilityTest, SparsemaxIsThatOfKeras) {
   expect_floats(ops::sparsemax(floats(
                     {-1.1622319F, -1.3317904F, -0.45297533F, -2.4856668F, -4.834669F, 3,   .1F,
@@ -319,7 +321,7 @@ TEST(ProbabilityTest, SparsemaxIsThatOfKeras) {
                     {4, 5})),
                 {4, 5}, {0.3718593F, 0.20230079F, 1.081116F, 0, 0, 1, 0, 0, 0, 0,
                          0,          0,           0,         0, 0, 0, 0, 0, 0, 0});
-  // Of x = (.5, .25, -3): k = 2, t = (.5 + .75 - 1) / 2 = .125.
+  // For x = (.5, .25, -3): k = 2, t = (.5 + .75 - 1) / 2 = .125.
   expect_floats(ops::sparsemax(floats({.5, .25, -3, 7, 2, 5}, {2, 3})), {2, 3},
                 {.375, .125, 0, 1, 0, 0});
   expect_floats(ops::sparsemax(floats({.25, 5, 0, 1}, {2, 2}), 0), {2, 2}, {.5, 1, .25, 0});
@@ -334,7 +336,7 @@ TEST(ProbabilityTest, GivesCrossEntropyOfLogitsWithoutOverflow) {
   EXPECT_THROW(ops::sigmoid_cross_entropy(y, row({1})), ValueError);
 }
 
-// ---- Every worker count gives the same bits.
+// ---- The bits do not depend on the number of workers.
 
 class WorkersTest : public testing::Test {
  protected:

@@ -53,7 +53,7 @@ TEST(ElementwiseTest, RefusesShapesThatDoNotBroadcast) {
 TEST(ElementwiseTest, RefusesOperandsOfTwoDtypes) {
   const Tensor x = Tensor::zeros({2}), y = Tensor::zeros({2}, DType::kFloat64);
   EXPECT_EQ(message_of<TypeError>([&] { ops::multiply(x, y); }),
-            "multiply: operands need one dtype, received float32 and float64");
+            "multiply: operands must have the same dtype, received float32 and float64");
   EXPECT_THROW(ops::greater(x, y), TypeError);
   EXPECT_THROW(ops::where(Tensor::zeros({2}, DType::kBool), x, y), TypeError);
 }
@@ -138,7 +138,7 @@ TEST(ElementwiseTest, CastsAsCppDoes) {
   EXPECT_THROW(ops::cast(row({1}), DType::kString), TypeError);
 }
 
-// ---- Comparisons and choice.
+// ---- Comparisons and selection.
 
 TEST(ComparisonTest, ComparesWithBroadcasting) {
   const Tensor x = row({1, 2, 3}), two = Tensor::scalar(2.0F);

@@ -1,4 +1,4 @@
-// Short spellings of small tensors, and what tests of ops expect of them.
+// Shorthand for small tensors and for the expectations of op tests.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ inline Tensor int64s(std::initializer_list<int64_t> values) {
   return Tensor::from<int64_t>(values, {static_cast<int64_t>(values.size())});
 }
 
-// Repeatable numbers in [-1, 1) without a pattern that sums could hide behind.
+// Returns reproducible numbers in [-1, 1) without a pattern that could hide errors of sums.
 inline Tensor noise(const Shape& shape) {
   Tensor out = Tensor::uninitialized(shape, DType::kFloat32);
   uint32_t state = 12345;
@@ -34,7 +34,7 @@ inline Tensor noise(const Shape& shape) {
   return out;
 }
 
-// Of the normal distribution.
+// Returns normally distributed numbers.
 inline Tensor normal(const Shape& shape, uint32_t seed) {
   return Tensor::from(random_values(shape.size(), seed), shape);
 }

@@ -54,7 +54,7 @@ TEST(GradientTapeTest, RefusesAnOutputGradientOfAnotherDType) {
   EXPECT_THROW(tape.gradient(y, {w}, {.output_gradient = wrong}), TypeError);
 }
 
-// Passes its first input on, and gives back the gradients it was made with.
+// Returns its first input, and as gradients those that it was created with.
 class Careless final : public Op {
  public:
   explicit Careless(std::vector<Gradient> gradients)
@@ -69,7 +69,7 @@ class Careless final : public Op {
   const std::vector<Gradient> gradients_;
 };
 
-// What is said of an op from (2,) and (3,) that gives back `gradients`.
+// Returns the error of an op with inputs of shapes (2,) and (3,) whose vjp() returns `gradients`.
 template <class Expected>
 std::string error_of(std::vector<Gradient> gradients) {
   const Variable a = variable({2, 3}), b = variable({4, 5, 6});
@@ -371,9 +371,9 @@ TEST(GradientTest, AddsNothingAndToNothing) {
   expect_floats(sum.dense(), {2}, {11, 22});
 }
 
-// ---- What ops spend on gradients.
+// ---- Gradients that ops compute.
 
-// Counts what its gradient was asked for.
+// Records which gradients vjp() was asked to compute.
 class Probe final : public Op {
  public:
   explicit Probe(std::vector<bool>& wanted) : Op("Probe"), wanted_(wanted) {}

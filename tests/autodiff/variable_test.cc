@@ -103,7 +103,7 @@ TEST(VariableTest, AssignsWithoutRecordingTheSum) {
   EXPECT_FALSE(tape.gradient(row({1}), {v})[0]);
 }
 
-// ---- In replicas.
+// ---- Inside replicas.
 
 ReplicaContext replica(int number, int of) {
   return {.replica = number, .replicas = of, .local_replica = number, .local_replicas = of};
@@ -118,7 +118,7 @@ class ReplicaVariableTest : public testing::Test {
                                .synchronization = VariableSynchronization::kOnRead,
                                .aggregation = aggregation});
   }
-  // Replica r gets the value 2^r.
+  // Returns a variable whose value is 2^r in replica r.
   static Variable filled(VariableAggregation aggregation) {
     const Variable v = make(aggregation);
     for (int r = 0; r < 3; ++r) {
@@ -213,7 +213,7 @@ TEST_F(ReplicaVariableTest, AveragesFloatsOnly) {
   EXPECT_THROW(v.read(), TypeError);
 }
 
-// Says what it was asked for.
+// Records the calls.
 struct Asked final : DeferredRows {
   void materialize(std::span<const int64_t> ids) override {
     for (const int64_t id : ids) rows += " " + std::to_string(id);
@@ -245,12 +245,12 @@ TEST(VariableTest, RowsThatWaitComeBeforeWhoeverLooks) {
             }),
             "");
   v.move_value(Tensor::zeros({2}).repeated(4));
-  EXPECT_EQ(by([&] { v.make_value_unique(); }), " all");  // they would be left behind
+  EXPECT_EQ(by([&] { v.make_value_unique(); }), " all");  // or they would be lost
   v.set_waiting_rows(nullptr);
   EXPECT_EQ(by([&] { v.read(); }), "");
 }
 
-// As optimizers keep tables.
+// Optimizers store tables this way.
 TEST(VariableTest, ReadsItsValueOutOfAView) {
   const Tensor memory = Tensor::from<float>({1, 2, 0, 3, 4, 0}, {2, 3});
   const Variable v(Tensor::zeros({2, 2}), {.name = "v"});
@@ -260,7 +260,7 @@ TEST(VariableTest, ReadsItsValueOutOfAView) {
   const Tensor rows = v.read_rows(ids), all = v.read();
   EXPECT_TRUE(rows.is_view());
   EXPECT_EQ(rows.rows<float>().first, memory.data<float>().data());
-  EXPECT_EQ(rows.id(), all.id());  // one tensor to the tape
+  EXPECT_EQ(rows.id(), all.id());  // the tape sees a single tensor
   expect_floats(all, {2, 2}, {1, 2, 3, 4});
   const Tensor loss = ops::add(ops::sum(ops::gather(rows, ids)), ops::sum(all));
   expect_floats(tape.gradient(loss, {v})[0].dense(), {2, 2}, {1, 1, 2, 2});

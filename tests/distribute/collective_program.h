@@ -1,5 +1,5 @@
-// A program that makes every call that replicas or processes make together, and keeps all that
-// they give: however the replicas are placed on processes, it must be the same bits.
+// A program that makes every collective call of replicas and processes and records the results. The
+// results must have the same bits for every placement of the replicas on processes.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ inline Bits random_floats(int64_t seed, int64_t n) {
   return out;
 }
 
-// Elements [begin, ..) of all replicas' sums, one after the other, by piece.
+// Returns the sums of all replicas, piece after piece.
 inline Bits reduce_and_share(Strategy& strategy, const std::vector<int64_t>& sizes) {
   std::vector<Bits> sums;
   for (int64_t n : sizes) sums.emplace_back(n, -1.0F);
@@ -43,7 +43,7 @@ inline Bits reduce_and_share(Strategy& strategy, const std::vector<int64_t>& siz
   return out;
 }
 
-// What this replica gets in exchanges of messages of many sizes.
+// Returns what this replica receives in exchanges of messages of many sizes.
 inline Bits exchange_messages(Communicator& communicator, int64_t scale) {
   const int me = communicator.rank();
   const int size = communicator.size();
@@ -55,7 +55,7 @@ inline Bits exchange_messages(Communicator& communicator, int64_t scale) {
   std::vector<Bytes> send;
   for (const Bits& m : messages) send.push_back(as_bytes_of<float>(m));
   const std::vector<Bytes> first = communicator.all_to_all(send, "first");
-  const std::vector<Bytes> second = communicator.all_to_all(first, "second");  // and back again
+  const std::vector<Bytes> second = communicator.all_to_all(first, "second");  // sends them back
   Bits out;
   for (int r = 0; r < size; ++r) {
     const auto back = as_elements<float>(second[r]);
@@ -74,7 +74,8 @@ inline Variable on_read(VariableAggregation aggregation) {
                                        .aggregation = aggregation});
 }
 
-// Reads what the replicas have written, of every aggregation, and what is assigned from outside.
+// Reads variables of every aggregation after the replicas wrote them and after an outside
+// assignment.
 inline Bits read_variables(Strategy& strategy) {
   const auto scope = strategy.scope();
   Bits out;
@@ -110,7 +111,7 @@ inline data::Dataset numbers(int64_t n) {
   return data::Dataset::from_tensor_slices(Tensors(Tensor::from(values, {n})));
 }
 
-// Batches of each local replica, one after the other, with how many there were.
+// Returns the rows of each local replica's batches, one after the other, each preceded by its size.
 inline std::vector<Bits> read_datasets(Strategy& strategy) {
   std::vector<Bits> out(strategy.num_local_replicas());
   const auto keep = [&](const DistributedDataset& dataset) {
@@ -133,7 +134,7 @@ inline std::vector<Bits> read_datasets(Strategy& strategy) {
   return out;
 }
 
-// By local replica: all that it has got, and all that its process has.
+// Returns by local replica everything that the replica and its process have received.
 inline std::vector<Bits> run_collective_program(Strategy& strategy) {
   std::vector<Bits> out(strategy.num_local_replicas());
   Bits of_process;

@@ -1,4 +1,4 @@
-// Processes of one job that are threads of this one, to test without MPI what several do.
+// Processes of one job that are threads of this process, to test jobs without MPI.
 #pragma once
 
 #include <condition_variable>
@@ -14,13 +14,14 @@
 
 namespace keel::distribute {
 
+// A job of `size` processes.
 class FakeJob {
  public:
   explicit FakeJob(int size) {
     for (int p = 0; p < size; ++p) processes_.push_back(std::make_unique<Process>(*this, p));
   }
 
-  // Runs fn in every process; returns what each has thrown, "" if nothing.
+  // Runs fn in every process. Returns the message of each process's exception, "" if it threw none.
   std::vector<std::string> run(const std::function<void(ProcessGroup&)>& fn) {
     std::vector<std::string> errors(processes_.size());
     std::vector<std::jthread> threads;
@@ -38,7 +39,7 @@ class FakeJob {
     return errors;
   }
 
-  // Of a group that run() passes.
+  // Returns how often the process of a group passed by run() has waited.
   static int64_t waits(const ProcessGroup& group) {
     return dynamic_cast<const Process&>(group).waits();
   }
@@ -55,8 +56,8 @@ class FakeJob {
     int size() const override { return static_cast<int>(job_.processes_.size()); }
     Traffic sent() const override { return {}; }
 
-    // How often this process has waited for others so far, for posts only where it has collected
-    // them at once.
+    // Returns how often this process has waited for others. A post counts only if it was collected
+    // immediately.
     int64_t waits() const { return waits_; }
 
     int64_t post(std::string_view what, std::span<const Parts> send) override {
@@ -133,7 +134,7 @@ class FakeJob {
     changed_.notify_all();
   }
 
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   std::condition_variable changed_;
   std::string what_, why_;
   int here_ = 0;

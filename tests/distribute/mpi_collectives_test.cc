@@ -1,4 +1,4 @@
-// Run by mpirun with several numbers of processes; see tests/CMakeLists.txt.
+// Started by mpirun with several numbers of processes; see tests/CMakeLists.txt.
 #include <cstdlib>
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 namespace keel::distribute::mpi_collectives_test {
 
-// The same program in this process alone and in all of the job.
+// Compares the program's results in this process alone and in all processes of the job.
 void expect_the_bits_of_one_process(const TPUStrategyOptions& options) {
   if (options.num_hosts < processes().size()) {
     EXPECT_THROW(TPUStrategy{options}, ValueError);

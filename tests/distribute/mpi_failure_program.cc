@@ -1,4 +1,4 @@
-// A job in which rank 1 fails in the way that the argument says, for mpi_failure_test.py.
+// A job in which rank 1 fails in the way given by the argument, for mpi_failure_test.py.
 #include <csignal>
 #include <iostream>
 #include <thread>
@@ -11,7 +11,7 @@
 namespace keel::distribute {
 namespace {
 
-// In each replica, after some steps that succeed.
+// Runs in each replica after some successful steps.
 void fail(const std::string& how, Communicator& communicator) {
   const bool second = current_replica_context()->replica == 1;
   if (how == "throw" && second) throw ValueError("this replica is broken");
@@ -25,8 +25,8 @@ void fail(const std::string& how, Communicator& communicator) {
   communicator.barrier("the last barrier");
 }
 
-// An exchange that rank 1 has done, and left main after it, long before ranks 0 and 2 have: it
-// stops rank 2, which has much to send and to get, for a while.
+// Makes an exchange that rank 1 completes, after which it leaves main, long before ranks 0 and 2:
+// it stops rank 2, which has much data to send and receive, for a while.
 void leave_others_in_an_exchange() {
   ProcessGroup& group = processes();
   const auto pids = gather_texts(group, "process ids", str(getpid()));
@@ -43,8 +43,8 @@ void leave_others_in_an_exchange() {
   }).detach();
 }
 
-// Rank 1 writes a file, say, for three times as long as the others wait for a process that is
-// silent. Less than that after it has ended, it must be in the next exchange.
+// Rank 1 reports long work for three times the timeout of the others. After that it must reach the
+// next exchange in less than the timeout.
 void work(int seconds_after) {
   if (processes().rank() != 1) return;
   {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Starts jobs of several processes one of which fails: all must end, soon, and say why.
+"""Starts jobs of several processes one of which fails: all must end soon and report why.
 
 usage: mpi_failure_test.py MPIEXEC NUMPROC_FLAG PROGRAM"""
 import os
@@ -59,7 +59,7 @@ if __name__ == "__main__":
                        everywhere=False, KEEL_PROCESS_TIMEOUT="2"),
         expect_failure("late", "rank 0 has waited 0.2 s for rank 1 to end", processes=2, everywhere=False,
                        KEEL_PROCESS_TIMEOUT="0.2"),
-        # A process that works for long is waited for, as long as it says so.
+        # The timeout does not count while a process reports long work.
         expect_success("work", 3, KEEL_PROCESS_TIMEOUT="2"),
         expect_failure("hang after work", "has waited 2 s for rank 1 in barrier 'the last barrier'",
                        everywhere=False, seconds=16, KEEL_PROCESS_TIMEOUT="2"),

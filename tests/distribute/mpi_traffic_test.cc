@@ -1,5 +1,5 @@
-// Run by mpirun with several numbers of processes: what a step sends is what docs/distributed.md
-// says.
+// Started by mpirun with several numbers of processes. A step must send what docs/distributed.md
+// states.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ Functional make_model() {
   return Functional({.inputs = Tensors(std::move(inputs)), .outputs = out});
 }
 
-// Adagrad has the sparse variable, Adam the rest.
+// Adagrad updates the sparse variable, Adam the others.
 void train(distribute::Strategy& strategy, const Functional& model, const OptimizerHandle& adam,
            const OptimizerHandle& adagrad) {
   const auto batches = strategy.distribute_values_from_function([](int replica) {
@@ -97,7 +97,7 @@ TEST(MpiTrafficTest, AStepSendsWhatTheFormulaSays) {
 
   const double processes = distribute::processes().size();
   const double local = kReplicas / processes;
-  const double pairs = local * (kReplicas - local);  // of a replica here and one elsewhere
+  const double pairs = local * (kReplicas - local);  // of a local replica and a remote one
   const double elsewhere = 1 - 1 / processes;
   double ids = 0, floats = 0;
   for (const int64_t dim : kDims) {

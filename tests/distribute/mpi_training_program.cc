@@ -1,5 +1,5 @@
-// A training run for mpi_training_test.py, which starts it in several numbers of processes. Prints
-// what must not depend on them. Arguments are name=value; see Arguments.
+// A training run for mpi_training_test.py, which starts it in different numbers of processes.
+// Prints what must not depend on that number. Arguments have the form name=value; see Arguments.
 #include <csignal>
 #include <fstream>
 #include <iostream>
@@ -69,7 +69,7 @@ class Checksum {
   uint64_t hash_ = 0xCBF29CE484222325;
 };
 
-// Features and labels of all rows, {"user", "items", "word", "numbers"}.
+// Returns features and labels of all rows, {"user", "items", "word", "numbers"}.
 Tensors all_rows() {
   std::vector<int64_t> users, words;
   std::vector<std::vector<int64_t>> items;
@@ -94,8 +94,8 @@ struct Ranker {
   Functional model;
 };
 
-// `users`: rows of a table, which may be large. The moving averages of `normalized` replicas are
-// their own, and those of a checkpoint their mean: what follows it is only close.
+// `users` is the number of rows of a table, which may be large. With `normalized`, each replica has
+// its own moving averages, and a checkpoint has their mean, so a resumed run is only close.
 Ranker make_ranker(int64_t users, bool normalized) {
   const Table user_table = make_table({.vocabulary_size = users, .dim = 8, .name = "users"});
   const Table item_table = make_table(
@@ -123,7 +123,7 @@ Ranker make_ranker(int64_t users, bool normalized) {
   return {.tables = tables, .model = Functional({.inputs = in, .outputs = out})};
 }
 
-// One optimizer for variables of sparse gradients, one for the rest.
+// One optimizer for variables with sparse gradients, one for the others.
 struct Optimizers {
   OptimizerHandle sparse = optimizers::Adagrad({.learning_rate = 0.1});
   OptimizerHandle dense = optimizers::Adam({.learning_rate = 0.01});
@@ -182,7 +182,7 @@ class Loop {
   }
 
  private:
-  // Every fourth step trains fewer variables, so that the dense ones are dealt out anew.
+  // Every fourth step trains fewer variables, so that the dense ones are sharded differently.
   void apply(const std::vector<Variable>& variables, const std::vector<Gradient>& gradients,
              int64_t number) {
     std::vector<Variable> sparse, dense;
@@ -202,7 +202,7 @@ class Loop {
   const Optimizers optimizers_;
 };
 
-// The most memory that this process has had so far, in MiB, and from now on.
+// Returns the peak memory of this process in MiB and resets it.
 int64_t peak_memory() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -272,14 +272,14 @@ void run_fit(const Arguments& arguments) {
   Checksum predictions;
   predictions.add(
       ranker.model->predict(rows[0], {.batch_size = 25, .verbose = Verbose::kSilent}).tensor());
-  std::cout << str("predictions ", predictions.text(), "\n");  // of every rank
+  std::cout << str("predictions ", predictions.text(), "\n");  // printed by every rank
   say(str("state ", state_of(ranker.model, {optimizer})));
   if (const std::string file = arguments.text("export"); !file.empty()) {
     save_model(ranker.model, file, {.include_optimizer = true});
   }
 }
 
-// All processes refuse what one of them sees, and go on.
+// All processes report an error that one of them detects, and continue.
 void refuse_together() {
   const Ranker ranker = make_ranker(97, true);
   ranker.model->compile({.optimizer = optimizers::Adagrad({}), .loss = "binary_crossentropy"});
@@ -296,7 +296,7 @@ void refuse_together() {
   }
 }
 
-// One row in each process, of which rank 1 cannot take its own when it is first restored.
+// A table of one row per process. Rank 1 fails to restore its row the first time.
 class FragileTable final : public TrackedTables {
  public:
   bool built() const override { return true; }
@@ -324,7 +324,7 @@ class FragileTable final : public TrackedTables {
   int attempts_ = 0;
 };
 
-// All processes refuse to restore what one of them cannot, and can try again.
+// All processes fail to restore if one of them fails, and can try again.
 void restore_together(const std::string& file) {
   const auto table = std::make_shared<FragileTable>();
   const Variable counter(Tensor::scalar(0.0F), {.name = "counter"});
@@ -342,7 +342,7 @@ void restore_together(const std::string& file) {
   }
 }
 
-// From now on this process cannot write long files.
+// Limits the size of files that this process can write from now on.
 void limit_files(int64_t bytes) {
   std::signal(SIGXFSZ, SIG_IGN);
   const rlimit limit = {.rlim_cur = static_cast<rlim_t>(bytes),

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Trains in several numbers of processes: the same bits come out, checkpoints go from one number to
-another, and a job that fails ends soon and says why.
+"""Trains in different numbers of processes. The results must have the same bits, checkpoints must be
+readable by any number of processes, and a failed job must end soon and report why.
 
-usage: mpi_training_test.py MPIEXEC NUMPROC_FLAG PROGRAM CASE; the program of the case train_ctr is
-train_ctr, that of the others mpi_training_program"""
+usage: mpi_training_test.py MPIEXEC NUMPROC_FLAG PROGRAM CASE; PROGRAM is train_ctr for the case
+train_ctr and mpi_training_program for the others"""
 import filecmp
 import os
 import pathlib
@@ -18,7 +18,7 @@ import time
 
 MPIEXEC, FLAG, PROGRAM, CASE = sys.argv[1:5]
 SECONDS = 10  # until a failed job has ended
-PLAIN = 0  # processes of a run without mpirun
+PLAIN = 0  # stands for a run without mpirun
 PLACES = [(4, 1), (2, 2), (6, 1), (3, 2)]  # hosts and cores
 
 faults = []
@@ -37,7 +37,7 @@ def command(processes, arguments):
 
 
 def run(processes, **arguments):
-    """Exit code, standard output, standard error, seconds."""
+    """Returns exit code, standard output, standard error and seconds."""
     begin = time.monotonic()
     job = subprocess.run(command(processes, arguments), capture_output=True, text=True, timeout=100)
     return job.returncode, job.stdout, job.stderr, time.monotonic() - begin
@@ -82,7 +82,7 @@ def same_bits(folder):
 
 
 def state(text, before=""):
-    """Checksum at the end of the line that begins with `before`."""
+    """Returns the checksum at the end of the line that begins with `before`."""
     found = re.search(rf"^{before}state (\w+)$", text, re.M)
     return found.group(1) if found else None
 
@@ -105,8 +105,8 @@ def checkpoints(folder):
             text = output(2, steps=15, checkpoints=source, norm=norm, **place(2, 2))
             expect(state(text, "restored 15 ") == written, f"other hosts: restored {text}")
             print(f"written by {writer}: {written}, then {whole}")
-    # Of 64 MiB of rows in each process none but small blocks are in memory twice. AddressSanitizer
-    # must not keep what has been freed.
+    # A process that writes its 64 MiB of rows copies only small blocks of them. AddressSanitizer must
+    # not keep freed memory.
     kept = os.environ.get("ASAN_OPTIONS", "")
     os.environ["ASAN_OPTIONS"] = kept + ":quarantine_size_mb=0:thread_local_quarantine_size_kb=0"
     code, out, err, _ = run(2, steps=2, every=2, users=2_000_000, checkpoints=folder / "large", **place(2, 2))
@@ -145,7 +145,7 @@ def full_disks(folder):
     file = folder / "model.h5"
     code, out, err, seconds = run(2, mode="fit", export=file, full_disk_of=0, **place(2, 1))
     expect(code != 0 and not file.exists(), f"exported to a full disk: {out}{err}")
-    # The first rank to abort ends the others, perhaps before their messages have arrived.
+    # The first rank to abort ends the others, possibly before their messages have arrived.
     expect(re.search(r"^rank (0|1: rank 0): .*model\.h5: cannot be written", err, re.M),
            f"export, no error that names the file: {err}")
 
@@ -217,7 +217,8 @@ def train_ctr(folder):
         expect(got == expected, f"{got} instead of {expected}")
         same("plain", "mpi")
         print(hosts, cores, processes, expected)
-    # Stopped and resumed in other numbers of processes, the last time with other hosts and cores.
+    # The run is stopped and resumed with other numbers of processes, the last time also with other
+    # hosts and cores.
     train(PLAIN, 2, 2, "plain")
     for processes, stop in ((2, 5), (PLAIN, 9), (2, 0)):
         train(processes, 2, 2, "parts", checkpoint_dir=folder / "checkpoints", resume="true",

@@ -96,7 +96,7 @@ TEST(ProcessGroupTest, DifferentStrategiesAreAnErrorInAllProcesses) {
   }
 }
 
-// Runs `step` in the replicas of two processes, which is to fail in both; all errors hold `text`.
+// Runs `step` in the replicas of two processes. It must fail in both, with `text` in all errors.
 void expect_failure(const std::function<void(Communicator&)>& step, const std::string& text) {
   FakeJob job(2);
   std::atomic<int> threw = 0;
@@ -184,7 +184,7 @@ TEST(ProcessGroupTest, CountsWhatLeavesAProcess) {
       const std::span<const float> pieces[] = {mine};
       communicator.reduce_scatter(pieces, [](size_t, int64_t, std::span<const float>) {});
     });
-    // Two replicas here to two there; half of the elements, summed over the replicas here.
+    // Two replicas here send to two there; half of the elements, summed over the local replicas.
     EXPECT_EQ(communicator.traffic().all_to_all.bytes_sent, 4 * 24);
     EXPECT_EQ(communicator.traffic().reduce_scatter.bytes_sent, 320 * 4);
     EXPECT_EQ(communicator.traffic().reduce_scatter.messages, 1);

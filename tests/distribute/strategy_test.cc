@@ -55,7 +55,7 @@ TEST(StrategyTest, ScopesThatEndOutOfOrderAreAnErrorOfTheNextUse) {
   } catch (const RuntimeError& error) {
     EXPECT_NE(std::string(error.what()).find("end scopes in reverse order"), std::string::npos);
   }
-  // The scope that has not ended stays in force.
+  // The scope that has not ended stays active.
   EXPECT_EQ(&Strategy::current(), &inner);
   const Variable averages(Tensor::scalar(1.0F),
                           {.synchronization = VariableSynchronization::kOnRead,
@@ -131,7 +131,7 @@ TEST(StrategyTest, NoMoreReplicasComputeAtOnceThanThereAreWorkers) {
   EXPECT_LE(most, 2);
 }
 
-// Processors that this thread may run on.
+// Returns the processors that this thread may run on.
 std::vector<int> my_processors() {
   cpu_set_t set;
   EXPECT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
@@ -414,7 +414,7 @@ TEST(CommunicatorTest, AllToAllDeliversSeveralMessagesToEach) {
 TEST(CommunicatorTest, AllGatherKeepsWhatWasPassed) {
   for (const int replicas : {1, 2, 5}) {
     TPUStrategy strategy({.num_cores = replicas});
-    int64_t sum = 0;  // of what one replica has seen for all, step after step
+    int64_t sum = 0;  // of the values that one replica received for all, over the steps
     strategy.run([&] {
       const int me = current_replica_context()->replica;
       for (int64_t step = 0; step < 50; ++step) {
@@ -488,7 +488,7 @@ TEST(CommunicatorTest, WaitsForAllThatHaveNotArrived) {
         strategy.communicator().barrier();
       }
     });
-    // Who has left, or failed, is not waited for.
+    // Replicas that have left or failed are not waited for.
     strategy.run([&] {
       if (current_replica_context()->replica == 2) return;
       strategy.communicator().arrive();

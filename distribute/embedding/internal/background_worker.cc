@@ -28,7 +28,7 @@ void BackgroundWorker::start(size_t count, Piece piece) {
   wake_.notify_one();
 }
 
-// Without the lock while it runs.
+// Runs the next piece, without the lock.
 void BackgroundWorker::take_up(std::unique_lock<std::mutex>& lock) {
   const size_t mine = next_++;
   lock.unlock();
@@ -41,6 +41,7 @@ void BackgroundWorker::take_up(std::unique_lock<std::mutex>& lock) {
   lock.lock();
   if (error == nullptr) return;
   if (error_ == nullptr) error_ = error;
+  // Skip the remaining pieces.
   end_ = next_;
 }
 
@@ -61,7 +62,8 @@ void BackgroundWorker::leave_out(size_t first) {
 
 void BackgroundWorker::serve(const std::stop_token& stop) {
   const SerialSection beside_others;
-  // Waking up must not push the owner off its processor. Where this fails it is only slower.
+  // SCHED_BATCH keeps the thread from preempting its owner when it wakes up. If the call fails, the
+  // thread is only slower.
   const sched_param no_priority = {};
   pthread_setschedparam(pthread_self(), SCHED_BATCH, &no_priority);
   std::unique_lock lock(mutex_);

@@ -1,4 +1,4 @@
-// BackgroundWorker: does the pieces of a job on a thread of its own, beside its owner.
+// BackgroundWorker runs the pieces of a job on a thread of its own, concurrently with its owner.
 #pragma once
 
 #include <condition_variable>
@@ -10,8 +10,8 @@
 
 namespace keel::distribute {
 
-// One job at a time. Its members are called by one thread at a time, the owner. When finish() or
-// leave_out(0) has returned the job is over, and what its pieces held is let go.
+// Runs one job at a time. One thread at a time, the owner, may call the members. The job is over
+// when finish() or leave_out(0) has returned; it then releases what its pieces captured.
 class BackgroundWorker {
  public:
   using Piece = std::function<void(size_t)>;
@@ -21,30 +21,30 @@ class BackgroundWorker {
   BackgroundWorker(const BackgroundWorker&) = delete;
   BackgroundWorker& operator=(const BackgroundWorker&) = delete;
 
-  // Begins piece(0), piece(1), ... piece(count - 1), each taken up after the one before it. There
-  // must be no other job. The thread is made by the first job; with one worker (num_workers) there
-  // is none, and all is done before this returns.
+  // Starts piece(0), piece(1), ... piece(count - 1), taken in this order. There must be no other
+  // job. The first job creates the thread. With one worker (num_workers()) there is no thread, and
+  // all pieces are done before this returns.
   void start(size_t count, Piece piece);
-  // Takes up pieces, too, until all are done. Throws what a piece has thrown, once; the pieces
-  // after it are left out.
+  // Helps with the pieces until all are done. If a piece threw, rethrows its exception once; the
+  // pieces after it are skipped.
   void finish();
-  // Leaves out the pieces from `first` on that nobody has taken up, and waits for that of the
-  // thread if it is one of them.
+  // Skips the pieces from `first` on that have not been taken. If the thread is running one of
+  // them, waits for it.
   void leave_out(size_t first);
 
  private:
   void serve(const std::stop_token& stop);
   void take_up(std::unique_lock<std::mutex>& lock);
 
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   std::condition_variable_any wake_;
   std::condition_variable done_;
   Piece piece_;
   size_t next_ = 0, end_ = 0;
   static constexpr size_t kNone = static_cast<size_t>(-1);
-  size_t running_ = kNone;  // of the thread
+  size_t running_ = kNone;  // the piece that the thread runs
   std::exception_ptr error_;
-  std::jthread thread_;  // last: it uses all the rest
+  std::jthread thread_;  // last, because it uses all other members
 };
 
 }  // namespace keel::distribute

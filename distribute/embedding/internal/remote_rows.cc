@@ -12,7 +12,8 @@ std::vector<Bytes> as_messages(const std::vector<Part>& parts) {
   return out;
 }
 
-// Who answers a rank for a host: ranks of one process ask different ones.
+// Returns the rank that answers requests for rows of a host. Ranks of one process ask different
+// ranks, which balances the work.
 int answering_rank(const Placement& placement, int host, int hosts, int asking) {
   const int process = placement.process_of(host * (placement.replicas() / hosts));
   const int there = placement.first[process + 1] - placement.first[process];
@@ -32,7 +33,7 @@ void RemoteRows::fetch(Communicator& communicator, const std::vector<TableShard>
   replies_.resize(size);
   fetched_.resize(size);
   for (std::vector<int64_t>& request : requests_) request.clear();
-  std::vector<std::vector<int>> ranks(count);  // that answer, by distinct id
+  std::vector<std::vector<int>> ranks(count);  // the answering rank, by distinct id
   for (size_t t = 0; t < count; ++t) {
     kernels::group_ids(ids[t], groups_[t]);
     const Partition& partition = tables[t].rows().partition();
@@ -64,7 +65,7 @@ void RemoteRows::fetch(Communicator& communicator, const std::vector<TableShard>
   std::vector<const float*> next(size);
   for (int r = 0; r < size; ++r) {
     const auto rows = as_elements<float>(answers[r]);
-    fetched_[r].assign(rows.begin(), rows.end());  // what came may go with the next collective
+    fetched_[r].assign(rows.begin(), rows.end());  // the next collective may invalidate `answers`
     next[r] = fetched_[r].data();
   }
   for (size_t t = 0; t < count; ++t) {

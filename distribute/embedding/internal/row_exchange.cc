@@ -7,7 +7,7 @@
 namespace keel::distribute {
 namespace {
 
-// What goes to one owner: for each table a count, then the ids of all tables; and their rows.
+// The message to one owner: a count per table, then the ids of all tables, and their rows.
 struct Message {
   std::vector<int64_t> ids;
   std::vector<float> rows;
@@ -37,8 +37,8 @@ std::span<const T> take(std::span<const T>& rest, int64_t count) {
   return head;
 }
 
-// Sends each rank two messages, ids (for each table a count, then those of all tables) and rows,
-// and appends what comes to `out`, by sender.
+// Sends each rank two messages, ids (a count per table, then the ids of all tables) and rows, and
+// appends the received rows to `out`, by sender.
 void exchange_rows(Communicator& communicator, const std::vector<Bytes>& send,
                    std::span<const int64_t> dims, std::vector<OwnedRows>& out) {
   const std::vector<Bytes> received = communicator.all_to_all(send, "rows");
@@ -54,7 +54,7 @@ void exchange_rows(Communicator& communicator, const std::vector<Bytes>& send,
       out[t].values.insert(out[t].values.end(), table_rows.begin(), table_rows.end());
     }
   }
-  // The messages die with the caller; nobody may still be reading them.
+  // The caller frees the messages, so wait until no rank reads them any more.
   communicator.local_barrier("the rows have come");
 }
 

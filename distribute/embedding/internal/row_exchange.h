@@ -1,4 +1,4 @@
-// Rows of gradients of variables on their way to the replicas that own the rows: row r belongs to
+// Exchange of gradient rows of variables with the replicas that own the rows: row r belongs to
 // replica r mod replicas.
 #pragma once
 
@@ -9,35 +9,37 @@
 
 namespace keel::distribute {
 
-// Rows that one replica owns.
+// Rows of one table that one replica owns.
 struct OwnedRows {
   std::vector<int64_t> ids;   // [n]
   std::vector<float> values;  // [n, dim]
 };
 
-// Rows of one table that one replica has something for; ids may repeat.
+// Rows of one table that one replica contributes; ids may repeat.
 struct OutgoingRows {
   std::span<const int64_t> ids;   // [n]
   std::span<const float> values;  // [n, dim]
   int64_t dim = 1;
 };
 
-// Brings the rows of each table to their owners: what came, in replica order, and of each replica
-// in the order it gave. Collective: every replica passes the same tables.
+// Sends the rows of each table to their owners. Returns the received rows in replica order, those
+// of one replica in the order in which it passed them. Collective: every replica passes the same
+// tables.
 std::vector<OwnedRows> send_rows_to_owners(Communicator& communicator,
                                            std::span<const OutgoingRows> tables);
 
-// Each id once, ascending, with the sum of its rows in the order they stand.
+// Returns each id once, in ascending order, with the sum of its rows added in their order.
 OwnedRows sum_equal_rows(const OwnedRows& rows, int64_t dim);
 
-// Both: for each table the sums over replicas of each row, in the replica that owns the row.
+// Combines both functions: returns for each table the sums over replicas of the rows that this
+// replica owns.
 std::vector<OwnedRows> sum_rows_to_owners(Communicator& communicator,
                                           std::span<const OutgoingRows> tables);
 
-// For tables that every process has a copy of: each owner tells the other processes its rows.
-// Returns what this rank is to write into the copy of its process: its own rows and its share of
-// those that ranks of other processes own. Collective: every replica passes its rows of the same
-// tables, whose widths are `dims`.
+// Distributes rows to the copies of tables that every process has. Each owner sends its rows to the
+// other processes. Returns the rows that this rank has to write into the copy of its process: its
+// own rows and its share of those owned by ranks of other processes. Collective: every replica
+// passes its rows of the same tables, whose row sizes are `dims`.
 std::vector<OwnedRows> share_owned_rows(Communicator& communicator, std::vector<OwnedRows> owned,
                                         std::span<const int64_t> dims);
 

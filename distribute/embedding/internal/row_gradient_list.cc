@@ -119,6 +119,7 @@ const float* KWayMerge::take() {
   ++head.id;
   head.row += dim_;
   winner_ = key(list);
+  // Replay the comparisons on the path from the leaf of this list to the root.
   for (size_t node = (losers_.size() + list) / 2; node > 0; node /= 2) {
     const uint64_t other = losers_[node];
     losers_[node] = std::max(other, winner_);
@@ -137,7 +138,7 @@ int64_t KWayMerge::next(int64_t most, int64_t* ids, float* values) {
         kernels::RowSum<kDim, float> sum(dim_, out);
         while (next_id() == ids[n]) sum.template add<false>(take(), 1.0F);
         sum.store();
-      } else {  // the others have their turn in the next rows
+      } else {  // the other rows of this id follow as separate rows
         std::copy_n(take(), dim_, out);
       }
     }

@@ -10,12 +10,13 @@ namespace {
 using kernels::Bags;
 using kernels::Combiner;
 
-// True if some sample's sum is divided: without weights, one of several ids.
+// Returns true if the gradient of a sample may be divided: any combiner but sum, if samples have
+// several ids.
 bool divides(const Bags& bags, Combiner combiner) {
   return combiner != Combiner::kSum && bags.splits != nullptr;
 }
 
-// Of an id without a weight.
+// Returns the factor of a sample's gradient for each of its ids, without weights.
 float gain_of(int64_t ids, Combiner combiner) {
   const auto count = static_cast<double>(ids);
   return static_cast<float>(1.0 / (combiner == Combiner::kMean ? count : std::sqrt(count)));
@@ -34,7 +35,8 @@ void RowGradients::fill(std::span<const PooledGradient> features, Combiner combi
     scale = scale || divides(f.bags, combiner);
   }
   sources_ = {};
-  // A product for each sample rather than for each id, where the ids of one share it.
+  // Without weights all ids of a sample have the same gain, so multiply once per sample, not per
+  // id.
   scale = scale && !weighted;
   if (features.size() == 1 && features[0].gradient != nullptr && !scale) {
     sources_.rows = features[0].gradient;
@@ -44,7 +46,7 @@ void RowGradients::fill(std::span<const PooledGradient> features, Combiner combi
   if (weighted) fill_gains(features, combiner);
 }
 
-// The gradients of all samples one after the other.
+// Stores the gradients of all samples one after the other.
 void RowGradients::fill_rows(std::span<const PooledGradient> features, Combiner combiner,
                              int64_t dim, bool scale) {
   int64_t samples = 0;

@@ -1,4 +1,4 @@
-// RowGradients: what one replica's batch adds to the rows of one table.
+// RowGradients: the gradient of one replica's batch for the rows of one table.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,25 @@
 
 namespace keel::distribute {
 
-// A feature of the table: its ids, and the gradient of what they were pooled into, [samples, dim];
-// null for zeros.
+// A feature of the table: its ids and the gradient of its pooled values, [samples, dim]; null for
+// zeros.
 struct PooledGradient {
   kernels::Bags bags;  // splits may be null
   const float* gradient = nullptr;
 };
 
-// The groups of the features of one table of so many rows.
+// Groups the ids of the features of one table, which has `rows` rows, by row.
 void group_rows(std::span<const kernels::Bags> features, int64_t rows, kernels::RowGroups& out);
 
-// Keeps its memory from step to step. Points into the gradients it was filled from.
+// Reuses its memory from step to step. Refers to the gradients it was filled from.
 class RowGradients {
  public:
-  // First which rows, of group_rows(), then what the same features add to them.
+  // Call exchange_groups() first, with the result of group_rows(), then fill() with the gradients
+  // of the same features.
   void exchange_groups(kernels::RowGroups& groups) { std::swap(groups_, groups); }
   void fill(std::span<const PooledGradient> features, kernels::Combiner combiner, int64_t dim);
 
-  // Groups are rows of the table; their entries stand in the order feature, sample, position.
+  // Groups are rows of the table. Their entries have the order feature, sample, position.
   const kernels::RowGroups& groups() const { return groups_; }
   const kernels::RowSources& sources() const { return sources_; }
 

@@ -20,7 +20,7 @@ constexpr auto kNumbers = [] {
   return out;
 }();
 
-// Whole floats.
+// Returns the bytes of a row's weights, rounded up to whole floats so that the slots are aligned.
 int64_t bytes_of_weights(int64_t dim, StorageType storage) {
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
   if (storage == StorageType::kFloat32) return dim * kFloat;
@@ -138,13 +138,14 @@ void TableShard::step(const RowUpdate& update, std::span<const int64_t> ids, flo
   }
 }
 
-// On copies: the rule sees a small table of floats. A row that is stepped several times is rounded
-// each time.
+// Updates rows on float32 copies, so that rules need no 16-bit code. A row that is updated several
+// times is rounded each time.
 template <class Half>
 void TableShard::step_halves(const RowUpdate& update, std::span<const int64_t> positions,
                              float* gradients, const Step& step, std::span<const uint64_t> keys) {
-  constexpr int64_t kFloatsAtOnce = 4096;  // a half of the L1 cache
+  constexpr int64_t kFloatsAtOnce = 4096;  // half of the L1 cache
   const auto parts = std::ssize(pointers_);
+  // Without accumulation a row may occur several times and must be rounded after each update.
   const int64_t at_once = update.use_gradient_accumulation
                               ? std::clamp<int64_t>(kFloatsAtOnce / (parts * dim_), 1, kRowsAtOnce)
                               : 1;

@@ -74,7 +74,7 @@ TEST(VariableSnapshot, OfAnInnerScopeHideThoseOfTheOuterOne) {
   expect_floats(w, {1}, {20});
 }
 
-// Counts how often rows are brought up.
+// Counts how often deferred updates are applied.
 class CountingRows final : public DeferredRows {
  public:
   void materialize(std::span<const int64_t>) override { ++some; }

@@ -17,7 +17,7 @@ Rule engine(Rule base, std::vector<std::string> slots) {
   return std::make_shared<EngineRule>(std::move(base), std::move(slots));
 }
 
-// One of each that engines have, with parameters that are not the defaults.
+// Returns one rule of each kind that engines support, with non-default parameters.
 std::vector<std::pair<std::string, Rule>> all_rules() {
   return {
       {"stochastic_gradient_descent", engine(std::make_shared<SGDRule>(), {})},
@@ -79,7 +79,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// What the rule makes of some weights in three steps, slots included.
+// Returns weights and slots after three steps of the rule.
 std::vector<float> trained(const UpdateRule& rule) {
   const int64_t n = 4;
   std::vector<float> state = {1, -0.5F, 0, 2};

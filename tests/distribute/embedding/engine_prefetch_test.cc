@@ -14,7 +14,7 @@
 
 namespace keel::distribute::engine_prefetch_test {
 
-// While alive, so many workers compute.
+// Sets the number of workers while alive.
 class Workers {
  public:
   explicit Workers(int count) : before_(num_workers()) { set_num_workers(count); }
@@ -29,9 +29,9 @@ EngineTable table(const std::string& name, int64_t rows, int64_t dim, Combiner c
   return {.name = name, .rows = rows, .dim = dim, .combiner = combiner, .update = {.rule = rule}};
 }
 
-// Four tables, one of them for two features, of the combiners; feature 0 has one id a sample, the
-// others bags, feature 2 has weights. The shared table is of 16-bit floats, the last one is
-// quantized and the last but one has no rule.
+// Four tables with different combiners, one of them shared by two features. Feature 0 has one id
+// per sample, the others have bags, feature 2 has weights. The shared table is stored as 16-bit
+// floats, the last one is quantized, and the one before it has no rule.
 EngineConfiguration configuration(int replicas, const std::shared_ptr<const UpdateRule>& rule) {
   EngineConfiguration out = {.tables = {table("one", 5000, 3, Combiner::kSum, rule),
                                         table("shared", 700, 16, Combiner::kMean, rule),
@@ -51,7 +51,7 @@ constexpr int64_t kSamples = 24;
 
 using Batch = std::vector<FeatureBatch>;
 
-// Small ids are frequent, as those of real data are, unless `spread`.
+// Unless `spread`, small ids are frequent, as in real data.
 Batch random_batch(const EngineConfiguration& c, uint64_t seed, bool spread) {
   std::mt19937_64 bits(seed);
   Batch out;
@@ -87,7 +87,7 @@ struct Training {
   int steps = 20;
 };
 
-// All activations of all steps, and then the tables.
+// Returns the activations of all steps, then the tables.
 std::vector<float> train(int replicas, const Training& run) {
   TPUStrategy strategy({.num_cores = replicas});
   Communicator& all = strategy.communicator();
@@ -141,8 +141,8 @@ std::vector<float> train(int replicas, const Training& run) {
   return out;
 }
 
-// Replicas and workers. With one worker all that can be is prepared before the update comes, with
-// several what there is time for.
+// Parameters: replicas and workers. With one worker a batch is prepared completely before the
+// update, with several workers as far as time permits.
 class EnginePrefetchTest : public testing::TestWithParam<std::pair<int, int>> {
  protected:
   int replicas() const { return GetParam().first; }
@@ -182,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(ReplicasAndWorkers, EnginePrefetchTest,
                            return str(test.param.first, "Replicas", test.param.second, "Workers");
                          });
 
-// One table of 8 rows of 1, one replica, rate 1.
+// One replica with a table of 8 rows of 1; the learning rate is 1.
 class EnginePrefetchOrderTest : public testing::TestWithParam<int> {
  protected:
   EnginePrefetchOrderTest() {
@@ -193,7 +193,7 @@ class EnginePrefetchOrderTest : public testing::TestWithParam<int> {
     const RaggedTensor ragged = RaggedTensor::from_rows(rows);
     return {{.ids = ragged.values, .row_splits = ragged.row_splits, .weights = {}}};
   }
-  // Row ids of `batch` fall by one each; gives what was seen.
+  // Decreases each row of `batch` by one; returns the activation of the lookup.
   float step(const Batch& batch, const std::vector<Batch>& announced) {
     const auto seen = strategy_.run([&] {
       const auto found = engine_->lookup(all_, batch);
@@ -339,7 +339,7 @@ TEST(BackgroundWorkerTest, WhatIsLeftOutIsNotRunningAnyMore) {
   const Workers workers(2);
   BackgroundWorker worker;
   for (int turn = 0; turn < 200; ++turn) {
-    std::vector<int> done(20);  // of this turn only: a piece that came later would write to it
+    std::vector<int> done(20);  // local to this turn: a late piece would write to freed memory
     worker.start(done.size(), [&](size_t piece) { done[piece] = 1; });
     worker.leave_out(10);
     std::vector<int> tail(done.begin() + 10, done.end());

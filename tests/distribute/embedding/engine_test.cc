@@ -27,7 +27,7 @@ FeatureBatch bags(const std::vector<std::vector<int64_t>>& rows,
                          : Tensor::from(weights, {static_cast<int64_t>(weights.size())})};
 }
 
-// Values 0, 1, 2, ... row by row.
+// Returns the values 0, 1, 2, ... row by row.
 Tensor counting(int64_t rows, int64_t dim) {
   std::vector<float> values(rows * dim);
   std::iota(values.begin(), values.end(), 0.0F);
@@ -106,7 +106,7 @@ TEST_P(EngineTest, SignedWeightsAreUsedAsTheyAre) {
 }
 
 TEST_P(EngineTest, GradientsAreSummedOverSamplesFeaturesAndReplicasThenAppliedOnce) {
-  // Adagrad shows whether a row is stepped once: sum g = 2 per replica, a = g^2, w = -lr.
+  // Adagrad shows whether a row is updated once: sum g = 2 per replica, a = g^2, w = -lr.
   EmbeddingEngine engine =
       engine_of({table(8, 1, Combiner::kSum, std::make_shared<AdagradRule>(0.0, 0.0))}, {0, 0});
   strategy_.run([&] {
@@ -121,7 +121,7 @@ TEST_P(EngineTest, GradientsAreSummedOverSamplesFeaturesAndReplicasThenAppliedOn
   EXPECT_EQ(engine.retrieve(0).to_vector<float>()[4], 0);
 }
 
-// As of frozen tables: what only updates need is not made for ever. One may come all the same.
+// Tables may be frozen: work that only updates need stops after a while, but an update still works.
 TEST_P(EngineTest, LookupsThatNoUpdateFollowsCostNothingMore) {
   EmbeddingEngine engine = engine_of({table(8, 1, Combiner::kSum)}, {0});
   std::vector<std::shared_ptr<EmbeddingEngine::Ticket>> last(replicas());
@@ -152,13 +152,13 @@ TEST_P(EngineTest, WithoutAccumulationEachOccurrenceIsAStep) {
     engine.apply(strategy_.communicator(), found.ticket, {Tensor::full<float>({1, 1}, 1)},
                  {{.learning_rate = 1, .iteration = 0}});
   });
-  // Steps 1, 1/sqrt 2, 1/sqrt 3, ... of 2 n occurrences with gradient 1.
+  // Steps of 1, 1/sqrt 2, 1/sqrt 3, ... for 2 n occurrences with gradient 1.
   double expected = 0;
   for (int k = 1; k <= 2 * replicas(); ++k) expected -= 1 / std::sqrt(k);
   EXPECT_NEAR(engine.retrieve(0).to_vector<float>()[3], expected, 1e-5);
 }
 
-// A step has several blocks of rows, which workers share.
+// A step has several blocks of rows, which the workers share.
 TEST(EngineStepTest, SGDOfOneReplicaGivesTheSameBitsForAnyNumberOfWorkers) {
   constexpr int64_t kRows = 30000, kSamples = 3000;
   const auto trained = [&](int workers, Combiner combiner, int64_t dim) {
@@ -233,7 +233,7 @@ TEST_P(EngineTest, ClippingAndDecayFrameTheRule) {
     engine.apply(strategy_.communicator(), found.ticket, {Tensor::from<float>({100, 1}, {2, 1})},
                  {{.learning_rate = 1, .iteration = 0}});
   });
-  // Row 1: 10 - 1 - 2 = 7; row 2: 10 - 1 - 1 = 8, clipped to 7; others are left alone.
+  // Row 1: 10 - 1 - 2 = 7; row 2: 10 - 1 - 1 = 8, clipped to 7; the others are unchanged.
   EXPECT_EQ(engine.retrieve(0).to_vector<float>(), (std::vector<float>{10, 7, 7, 10}));
 }
 
@@ -249,7 +249,7 @@ TEST_P(EngineTest, ANotLazyRuleStepsEveryRow) {
                    {{.learning_rate = 1, .iteration = step}});
     });
   }
-  // The momentum of row 1 moves it on in the second step, in which nobody looks it up.
+  // The momentum of row 1 moves it in the second step too, which does not look it up.
   EXPECT_EQ(engine.retrieve(0).to_vector<float>(), (std::vector<float>{0, -1.5, 0}));
 }
 
@@ -345,7 +345,7 @@ TEST(EngineProcessesTest, TablesOfOtherSizesInAnotherProcessAreAnErrorInBoth) {
   }
 }
 
-// One id at every step, rate 0.1, gradient 1.
+// Looks up one id in every step; learning rate 0.1, gradient 1.
 std::vector<float> seen_by_training(bool pipelined, bool evaluate_between) {
   TPUStrategy strategy({.num_cores = 2});
   EngineConfiguration c = configuration({table(4, 1, Combiner::kSum)}, {0}, {1, 2});
@@ -410,7 +410,7 @@ TEST(EnginePipelineTest, AnUpdateThatWaitsOutlivesARunThatFails) {
   EXPECT_NEAR(engine->retrieve(0).to_vector<float>()[1], -0.1, 1e-6);
 }
 
-// SGD whose third row is an error, once.
+// SGD that throws at the third row, once.
 struct FailingRule final : UpdateRule {
   mutable std::atomic<int> rows = 0;
   void update(float* w, const float* g, float* const*, int64_t n, const Step&) const override {
@@ -442,7 +442,7 @@ TEST(EnginePipelineTest, AnUpdateThatFailsBetweenItsRowsIsNotRepeated) {
     const std::vector<float> once = engine->retrieve(0).to_vector<float>();
     strategy.run([&] { engine->drain(all); });
     EXPECT_EQ(engine->retrieve(0).to_vector<float>(), once);
-    // The engine is of use afterwards.
+    // The engine can be used afterwards.
     step();
     strategy.run([&] { engine->drain(all); });
     const std::vector<float> again = engine->retrieve(0).to_vector<float>();

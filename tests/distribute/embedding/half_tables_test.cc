@@ -52,7 +52,7 @@ Tensor normal_table(uint64_t seed) {
   return Tensor::from(values, {kRows, kDim});
 }
 
-// Steps [first, end): every replica looks up rows of its own and some that others have too.
+// Runs steps [first, end). Every replica looks up rows of its own and some that others look up too.
 void train(EmbeddingEngine& engine, TPUStrategy& strategy, int first, int end,
            bool counts_iterations) {
   strategy.run([&] {
@@ -69,7 +69,7 @@ void train(EmbeddingEngine& engine, TPUStrategy& strategy, int first, int end,
   });
 }
 
-// The rows that this process holds after three steps, of all parts.
+// Returns the rows of all parts that this process holds after three steps.
 std::vector<float> trained(const Case& setup, TPUStrategy& strategy) {
   EmbeddingEngine engine(configuration(setup), {.first = strategy.first_local_replica(),
                                                 .count = strategy.num_local_replicas()});
@@ -95,7 +95,7 @@ TEST(HalfTableTest, ValuesAreReadAsTheyAreAndWrittenAsTheNearest) {
     EXPECT_NE(once, values.to_vector<float>());
     engine.load(0, 0, engine.retrieve(0));
     EXPECT_EQ(engine.retrieve(0).to_vector<float>(), once);
-    // Slots keep every bit.
+    // Slots are stored exactly.
     engine.load(0, 1, values);
     EXPECT_EQ(engine.retrieve(0, 1).to_vector<float>(), values.to_vector<float>());
   }
@@ -188,14 +188,14 @@ TEST(HalfTableTest, BitsDoNotDependOnWorkersOrProcesses) {
 }
 
 TEST(HalfTableTest, OneReplicaStepsAsItSumsAndDrawsTheSame) {
-  // Rows that a batch has many times: sums for one replica go another way than lists.
+  // Rows occur many times in a batch. Sums for a single replica use another code path than lists.
   const auto run = [](int hosts, ShardingStrategy sharding) {
     TPUStrategy strategy({.num_hosts = hosts, .num_cores = 1});
     EmbeddingEngine engine(
         configuration({.hosts = hosts, .cores = 1, .sharding = sharding, .accumulates = false}));
     engine.load(0, 0, normal_table(1));
     strategy.run([&] {
-      // Only the first replica has ids, so any number of them makes the same sums.
+      // Only the first replica has ids, so the sums are the same for any number of replicas.
       const bool first = current_replica_context()->replica == 0;
       const std::vector<int64_t> hot(150, 3);
       const auto found =
@@ -218,7 +218,7 @@ TEST(HalfTableTest, ARunThatGoesOnFromACheckpointIsExactWhereIterationsCount) {
     train(whole, strategy, 0, 4, counts);
     const Tensor weights = whole.retrieve(0), slots = whole.retrieve(0, 1);
     train(whole, strategy, 4, 8, counts);
-    // Also where the engine has made an update of the same iteration before.
+    // The engine may have made an update of the same iteration before.
     train(resumed, strategy, 3, 5, counts);
     resumed.load(0, 0, weights);
     resumed.load(0, 1, slots);
@@ -229,7 +229,7 @@ TEST(HalfTableTest, ARunThatGoesOnFromACheckpointIsExactWhereIterationsCount) {
 }
 
 TEST(HalfTableTest, UpdatesThatWaitDrawWhatTheyWouldHaveDrawnAtOnce) {
-  // A row is looked up once, so that late updates change nothing but their time.
+  // Each row is looked up once, so late updates change nothing else.
   const auto run = [](bool pipelined) {
     TPUStrategy strategy({.num_cores = 2});
     EmbeddingEngine engine(configuration({.cores = 2, .pipelined = pipelined}));
@@ -249,8 +249,8 @@ TEST(HalfTableTest, UpdatesThatWaitDrawWhatTheyWouldHaveDrawnAtOnce) {
 }
 
 TEST(HalfTableTest, ManySmallStepsAddUpToTheirSumThoughNoneIsAStepOfTheStorage) {
-  // w = 1, where bfloat16 has steps of 2^-7, moved by 2^-12 a thousand times. Every move is
-  // unbiased with a variance of less than step^2 / 4 (of a move of 1/32 step: 31/1024 step^2).
+  // w = 1, where bfloat16 has steps of 2^-7, is moved by 2^-12 a thousand times. Every move is
+  // unbiased with a variance of less than step^2 / 4 (for a move of 1/32 step: 31/1024 step^2).
   constexpr int kSteps = 1000;
   TPUStrategy strategy({.num_cores = 1});
   EmbeddingEngine engine(configuration({.cores = 1, .rule = std::make_shared<SGDRule>()}));

@@ -59,7 +59,7 @@ TEST(PartitionTest, RowsMayBeMoreThanAnIntCounts) {
   }
 }
 
-// What a process with the hosts [first, end) of 4 keeps of 11 rows.
+// Returns the rows, of 11, that a process with the hosts [first, end) of 4 holds.
 std::vector<int64_t> local_rows(ShardingStrategy strategy, int first, int end) {
   const LocalRows held(Partition(11, {.hosts = 4, .strategy = strategy}), first, end);
   std::vector<int64_t> out;

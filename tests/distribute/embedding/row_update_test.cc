@@ -9,7 +9,7 @@ namespace keel::distribute::row_update_test {
 
 using Values = std::vector<float>;
 
-// Weights after one step of SGD at rate 0.5.
+// Returns the weights after one step of SGD with learning rate 0.5.
 Values stepped(RowUpdate update, Values weights, Values gradient) {
   update.rule = std::make_shared<SGDRule>();
   const int64_t row = 0;
