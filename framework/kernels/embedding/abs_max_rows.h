@@ -1,5 +1,5 @@
 // AbsMaxRow: a row of a table quantized to int8 codes with one scale per row. Code c of a row
-// represents c / scale, as in Keras's int8 tables (framework/quantizers.h).
+// represents c / scale, as in Keras's int8 tables (framework/internal/quantizers.h).
 #pragma once
 
 #include <cstdint>
