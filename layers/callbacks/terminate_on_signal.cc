@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kCaller[] = "TerminateOnSignal";
 
-// The largest signal number that a process has received, or 0. Collective.
+// Returns the largest signal number received by any process, or 0. Collective.
 int signal_of_job(distribute::ProcessGroup& group, int mine) {
   if (group.size() == 1) return mine;
   int out = mine;
@@ -35,7 +35,7 @@ TerminateOnSignalCallback::TerminateOnSignalCallback(Options options) : options_
 }
 
 void TerminateOnSignalCallback::on_train_begin() {
-  signals_.reset();  // of a run that ended with an error
+  signals_.reset();  // in case the previous run ended with an error
   signals_.emplace();
   signal_.reset();
 }
