@@ -87,7 +87,7 @@ TEST(CtrSchemaTest, MistakesAreErrorsThatNameTheKeyAndTheColumn) {
       error(R"({"label": "y", "numeric": ["x"], "categorical": [], "delimiter": "ab"})"),
       "'delimiter' must be one character");
   expect_contains(error(R"({"label": "y", "numeric": ["x"], "categorical": [], "columns": ["x"]})"),
-                  "column 'y' must be in 'columns' once");
+                  "column 'y' must be listed once in 'columns'");
 }
 
 TEST(CtrSchemaTest, LabelsOtherThan0And1AreErrors) {
