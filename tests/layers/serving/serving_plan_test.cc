@@ -110,7 +110,7 @@ TEST(ServingPlan, AnswersManyThreadsAtOnce) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Runs a plan of the DLRM on views of a good batch that `spoil` has changed.
+// Runs a plan of the DLRM on the views of a valid batch after `spoil` has modified them.
 template <class Fn>
 std::string error_of(const Fn& spoil) {
   const ServingPlan plan{ModelHandle(dlrm())};
@@ -241,7 +241,7 @@ TEST(ServingPlan, SummaryNamesTheStepsAndLayers) {
   const std::string text = ServingPlan{ModelHandle(dlrm())}.summary();
   EXPECT_NE(text.find("lookups in 5 tables"), std::string::npos) << text;
   EXPECT_NE(text.find("product 31 x 33, relu"), std::string::npos) << text;
-  // The parts of the Concatenate are made in their place.
+  // The parts of the Concatenate are written directly to their place.
   EXPECT_EQ(text.find("copy"), std::string::npos) << text;
 }
 

@@ -79,7 +79,7 @@ TEST(LoopTest, RefusesASecondThreadWhileOneTrains) {
   EXPECT_EQ(errors[0].find("Model.fit: another thread is training or evaluating this model"), 0u);
   EXPECT_EQ(errors[1].find("Model.evaluate: another thread"), 0u);
   EXPECT_EQ(model->optimizer()->iterations(), 1);
-  // It has ended, so another thread may train.
+  // The run has ended, so another thread may train.
   std::thread([&] { model->train_on_batch(ones({4, 1}), ones({4, 1})); }).join();
   EXPECT_EQ(model->optimizer()->iterations(), 2);
 }
