@@ -14,14 +14,14 @@ namespace {
 constexpr char kCaller[] = "TerminateOnSignal";
 
 // Returns the largest signal number received by any process, or 0. Collective.
-int signal_of_job(distribute::ProcessGroup& group, int mine) {
-  if (group.size() == 1) return mine;
-  int out = mine;
+int signal_of_job(distribute::ProcessGroup& group, int local) {
+  if (group.size() == 1) return local;
+  int out = local;
   for (const auto& parts :
-       distribute::all_gather(group, kCaller, {std::as_bytes(std::span(&mine, 1))})) {
-    int theirs = 0;
-    if (!parts.empty()) std::memcpy(&theirs, parts[0].data(), sizeof(theirs));
-    out = std::max(out, theirs);
+       distribute::all_gather(group, kCaller, {std::as_bytes(std::span(&local, 1))})) {
+    int remote = 0;
+    if (!parts.empty()) std::memcpy(&remote, parts[0].data(), sizeof(remote));
+    out = std::max(out, remote);
   }
   return out;
 }

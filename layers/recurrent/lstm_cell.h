@@ -23,9 +23,9 @@ struct LSTMCellOptions {
   Regularizer bias_regularizer = {};
   Constraint kernel_constraint = {};
   Constraint recurrent_constraint = {};
-  Constraint bias_constraint = {};   // dropout rate of the inputs, in [0, 1]
-  double dropout = 0.0;              // dropout rate of the state, in [0, 1]
-  double recurrent_dropout = 0.0;    // of the state, idem
+  Constraint bias_constraint = {};
+  double dropout = 0.0;              // dropout rate of the inputs, in [0, 1]
+  double recurrent_dropout = 0.0;    // dropout rate of the state, in [0, 1]
   std::optional<int64_t> seed = {};  // for both dropouts; unset: next streams of set_random_seed
   std::string name = {};
   bool trainable = true;

@@ -36,8 +36,8 @@ struct ValidationData {
 
 // Options of Model::fit (keras.Model.fit).
 struct FitOptions {
-  int64_t epochs = 1;                // number of the last epoch; nothing runs if <= initial_epoch
-  int64_t initial_epoch = 0;         // number of the first epoch, from 0
+  int64_t epochs = 1;                // end of the range of epochs; nothing runs if <= initial_epoch
+  int64_t initial_epoch = 0;         // first epoch, counted from 0
   int64_t batch_size = 32;           // rows of a global batch; for arrays only
   bool shuffle = true;               // shuffle the rows for each epoch; for arrays only
   std::optional<int64_t> seed = {};  // shuffle seed; unset: the next stream of set_random_seed
