@@ -72,6 +72,8 @@ struct Depths {
   std::vector<std::shared_ptr<Operation>> operations;
 
   explicit Depths(const Walk& walk) {
+    // In reverse post-order every node follows the nodes that read its results, so its depth is
+    // final when it is visited.
     for (auto it = walk.post.rbegin(); it != walk.post.rend(); ++it) {
       const Node& node = *it;
       if (!of_operation.contains(node->operation.get())) operations.push_back(node->operation);

@@ -49,6 +49,7 @@ class Pooling1DLayer : public TensorLayer {
   // Pools windows; elements[k] has the k-th elements of all windows, [batch, windows, features].
   // Elements beyond the ends of the sequence have the value beyond().
   virtual Tensor pool(const std::vector<Tensor>& elements, const Windows& windows) const = 0;
+  // Returns the value of elements beyond the ends of the sequence.
   virtual double beyond() const = 0;
 
  private:

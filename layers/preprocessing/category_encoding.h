@@ -43,6 +43,7 @@ class CategoryEncodingLayer final : public Layer {
   // Throws ValueError unless num_tokens > 0, and for an unknown output_mode.
   explicit CategoryEncodingLayer(Options options);
 
+  // Encodes `inputs`, with options.count_weights if set.
   Tensors operator()(const Tensors& inputs, const CallOptions& options = {});
   Tensor operator()(const Tensor& input, const CallOptions& options = {});
   Tensors replay(const Tensors& inputs, const keel::CallOptions& options) override;

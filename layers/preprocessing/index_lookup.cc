@@ -262,6 +262,7 @@ template <class T>
 int64_t IndexLookupLayer<T>::oov_index(const T& word) const {
   const int64_t count = options_.num_oov_indices;
   if constexpr (std::same_as<T, int64_t>) {
+    // The remainder of a negative number is negative in C++; the result must be in [0, count).
     if (options_.oov_method == "floormod") return (word % count + count) % count;
   }
   return hash_bucket(word, count, options_.salt);

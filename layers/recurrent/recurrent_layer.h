@@ -67,6 +67,7 @@ class RecurrentLayer : public Layer, public SublayerAttributes {
  public:
   using CallOptions = RecurrentCallOptions;
 
+  // Runs the cell over `sequences`, starting with options.initial_state if it is not empty.
   Tensors operator()(const Tensors& sequences, const CallOptions& options = {});
   Tensor operator()(const Tensor& sequences, const CallOptions& options = {});
   Tensors replay(const Tensors& inputs, const keel::CallOptions& options) override;

@@ -194,6 +194,7 @@ class ServingPlan::Lease {
     workspace_->reserve(plan.scratch + plan.floats * capacity_);
   }
   ~Lease() {
+    // Drops references to tensors of the call; constants stay for the next call.
     if (holds_tensors_) {
       std::ranges::fill(workspace_->tensors, TensorLike(Tensor()));
       for (const auto& [slot, value] : plan_.constants) workspace_->tensors[slot] = value;
@@ -229,6 +230,7 @@ class ServingPlan::Lease {
 
 void ServingPlan::State::run_piece(const PlanCall& call,
                                    std::span<const std::span<float>> to) const {
+  // All prefetches are issued before the first step, so that they overlap with its computation.
   for (const PlanStep* step : steps) step->prefetch(call);
   for (const PlanStep* step : steps) step->run(call);
   for (size_t i = 0; i < to.size(); ++i) {

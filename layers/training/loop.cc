@@ -124,6 +124,7 @@ class FitRun {
   History run() {
     const NanToleranceScope rule(trainer_, callbacks_->tolerates_nan());
     model_.set_stop_training(false);
+    // Discards a resume point that an earlier, failed run may have left.
     model_.take_resume_point();
     callbacks_->call(&Callback::on_train_begin);
     const std::optional<ResumePoint> resume = model_.take_resume_point();

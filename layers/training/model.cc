@@ -48,6 +48,8 @@ class Model::Run {
   static bool begin(Model& model, const char* caller) {
     std::thread::id running;
     const std::thread::id me = std::this_thread::get_id();
+    // `running` is the default id while no run is active; otherwise the exchange fails and stores
+    // the id of the thread that is inside a run.
     if (model.running_thread_.compare_exchange_strong(running, me)) {
       if (model.trainer_ != nullptr) return false;
       model.running_thread_ = std::thread::id();

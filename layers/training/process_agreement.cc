@@ -98,6 +98,8 @@ void check_same_training(distribute::ProcessGroup& group, const char* caller, co
                          const Trainer& trainer, const FitOptions& options) {
   if (group.size() == 1) return;
   const std::string local = joined(settings_of(model, trainer, options));
+  // Exchanges hashes first, so that the usual case costs a few bytes; the texts follow only if the
+  // hashes differ.
   const auto hashes = distribute::gather_texts(group, "the options of a training",
                                                str(std::hash<std::string>()(local)));
   const auto other = std::ranges::find_if(hashes, [&](const auto& h) { return h != hashes[0]; });

@@ -161,6 +161,9 @@ void Trainer::update_metrics(const Model& model, const StepData& data, const Ten
 }
 
 bool Trainer::is_nan_anywhere(double loss) const {
+  // If NaN is tolerated, all replicas must skip the update together: a replica that skips it alone
+  // would leave the others waiting in the collectives of apply_gradients(). Otherwise the exception
+  // of one replica stops all of them.
   if (!tolerates_nan_ || strategy_.num_replicas_in_sync() == 1) return std::isnan(loss);
   std::array<float, 1> any = {std::isnan(loss) ? 1.0F : 0.0F};
   distribute::all_reduce_sum(strategy_.communicator(), any);
@@ -216,6 +219,7 @@ void Trainer::run(Model& model, const Batch& batch, const StepPlace& place, bool
   place_ = place;
   const int64_t rows = check_batch(batch, strategy().process_group(), place);
   build(model, batch);
+  // Resets the state of the step even if a replica throws.
   struct End {
     Trainer& trainer;
     ~End() {
@@ -274,6 +278,8 @@ Tensor Trainer::sums_over_replicas(const Model& model, std::vector<Tensor> value
   if (all.size() != each * strategy_.num_replicas_in_sync()) {
     throw RuntimeError(place_.caller, ": all replicas must update the same metrics in a step");
   }
+  // Sums in the fixed order of the replicas, so that the bits of logs do not depend on the number
+  // of processes.
   const auto sum = [&](size_t i) {
     const NoGradient pause;
     std::vector<Tensor> of_replicas;

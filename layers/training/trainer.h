@@ -85,13 +85,16 @@ class Trainer {
   };
   GlobalBatch global_batch() const;
   void resolve(const Model& model, const Tensors& outputs);
+  // Runs `step` in every replica between the common checks and the accumulation of its results.
   template <class Fn>
   void run(Model& model, const Batch& batch, const StepPlace& place, bool is_test, const Fn& step);
+  // Returns the factor of activity losses that makes each row of the global batch count equally.
   double activity_loss_scale(const Tensors& element) const;
   void add_up(const Model& model, const distribute::PerReplica<Logs>& returned);
   std::vector<MetricHandle> metrics_of_batches(const Model& model) const;
   Tensor sums_over_replicas(const Model& model, std::vector<Tensor> values);
   void prefetch(Model& model, const Tensors& element) const;
+  // Returns true if the loss is NaN in this replica or, if NaN is tolerated, in any replica.
   bool is_nan_anywhere(double loss) const;
 
   const CompileOptions options_;

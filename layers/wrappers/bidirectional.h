@@ -38,6 +38,7 @@ class BidirectionalLayer final : public Layer, public SublayerAttributes {
   // return_state. The class of `layer` must be registered.
   explicit BidirectionalLayer(Options options);
 
+  // Runs both layers over `sequences`, starting with options.initial_state if it is not empty.
   Tensors operator()(const Tensors& sequences, const CallOptions& options = {});
   Tensor operator()(const Tensor& sequences, const CallOptions& options = {});
   Tensors replay(const Tensors& inputs, const keel::CallOptions& options) override;

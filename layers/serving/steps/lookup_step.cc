@@ -277,6 +277,7 @@ void LookupStep::run(const PlanCall& call) const {
   for (int64_t begin = 0; begin < call.rows; begin += kBlock) {
     const int64_t end = std::min(begin + kBlock, call.rows);
     const int64_t next = std::min(end + kBlock, call.rows);
+    // The rows of the next block are prefetched while those of this block are copied.
     for (int64_t i = 0; i < count; ++i) {
       prefetch_rows(dense[i], end, next);
       copy_rows(dense[i], begin, end);

@@ -231,6 +231,7 @@ void Planner::place_lookups() {
   }
   std::vector<int> roots;
   for (PlanValue value : state_->looked_up) roots.push_back(state_->root(value).first);
+  // The roots matter: a joined value is read under its own number, but contains looked-up rows.
   const auto first = std::ranges::find_if(state_->steps, [&](const State::Step& step) {
     return std::ranges::any_of(step.reads, [&](PlanValue value) {
       return std::ranges::find(roots, state_->root(value).first) != roots.end();
@@ -267,6 +268,7 @@ PlanValues Planner::call(const std::shared_ptr<Operation>& operation, const Plan
     for (PlanValue value : flatten(inputs)) {
       masked = masked || has_mask(state_->values[value.number].symbol);
     }
+    // Sizes to which the state is rolled back if plan() returns nothing.
     const size_t steps = state_->steps.size(), lookups = state_->lookups.size();
     if (!masked || !sees_masks) out = layer->plan(*this, inputs);
     if (!out) {
@@ -372,6 +374,7 @@ std::pair<int, int64_t> Planner::State::root(PlanValue value) const {
 
 int64_t Planner::State::place_values(const std::vector<PlanValue>& results,
                                      std::vector<PlanPlace>& places) const {
+  // Floats in a cache line; blocks are rounded up to whole lines.
   constexpr int64_t kLine = 16;
   struct Block {
     int first = -1, last = -1;  // steps that use it

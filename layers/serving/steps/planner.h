@@ -106,6 +106,7 @@ class Planner {
   PlanValue add_value(TensorLike symbol);
   PlanValue add_tensor(TensorLike symbol);
   PlanValue add_input(const std::string& name, const TensorSpec& spec);
+  // Inserts one step for all lookups of inputs, before the first step that reads a result.
   void place_lookups();
   PlanValues call_at_run_time(const std::shared_ptr<Operation>& operation, const PlanValues& inputs,
                               const CallOptions& options);

@@ -33,6 +33,7 @@ class RowFunction {
   static std::optional<RowFunction> of(const Activation& activation);
 
   Kind kind() const { return kind_; }
+  // Returns Keras's name of the activation.
   std::string name() const;
   // Applies the function in place to n values; softmax normalizes over all n values.
   void apply(float* row, int64_t n) const;

@@ -36,6 +36,8 @@ std::unique_ptr<Workspace> WorkspacePool::take() {
   const size_t first = first_slot();
   for (size_t i = 0; i < kKept; ++i) {
     std::atomic<Workspace*>& slot = slots_[(first + i) % kKept].workspace;
+    // The plain load avoids writing to the cache lines of empty slots. The acquire pairs with the
+    // release in give_back(), which publishes the workspace's contents.
     if (slot.load(std::memory_order_relaxed) == nullptr) continue;
     Workspace* const found = slot.exchange(nullptr, std::memory_order_acquire);
     if (found != nullptr) return std::unique_ptr<Workspace>(found);

@@ -27,6 +27,8 @@ double mean_weight(const Tensor& weight, const GlobalBatch& batch) {
   return count == 0 ? 1 : sum.item<double>() / static_cast<double>(count);
 }
 
+// Returns the sum of this replica's losses divided by the divisor of the global batch, so that the
+// shares of all replicas add up to the loss of the global batch.
 Tensor share_of(const Loss& loss, const Tensor& label, const Tensor& prediction,
                 const Tensor& weight, const GlobalBatch& batch) {
   const Tensor losses = loss.weighted(label, prediction, weight, [&](const Tensor& numbers) {
