@@ -17,14 +17,17 @@
 // of the model, because kernels sum in the same order. The result of a row depends on that row
 // only, not on the rest of the batch, unless a called layer mixes rows.
 //
-// Layers that do not implement Layer::plan, and any layer that receives a mask or `training`, are
-// called as in the model. Such a step allocates memory, and the plan then runs a batch in one
-// piece. Steps that follow a result which has, or may have, another number of rows than the batch
-// are called too. called_layers() and summary() list these layers. They are the model's layers, run
-// on copies of their variables (Layer::variables()). Assignments in a call, such as those of a
-// layer that draws random numbers, affect only the copies; only one thread at a time may run such a
-// plan. State that a layer keeps elsewhere, such as the vocabulary of a lookup layer, is shared
-// with the model: call adapt() before creating the plan.
+// Layers that do not implement Layer::plan are called as in the model, and so are layers that the
+// model calls with training = true and layers that support masking and receive a mask. Steps that
+// follow a result which has, or may have, another number of rows than the batch are called too.
+// called_layers() and summary() list these layers. A called layer allocates memory, and the plan
+// then runs a batch in one piece.
+//
+// Called layers are the model's layers, run on copies of their variables (Layer::variables()).
+// Assignments in a call, such as those of a layer that draws random numbers, affect only the
+// copies; only one thread at a time may run such a plan. State that a layer keeps elsewhere, such
+// as the vocabulary of a lookup layer, is shared with the model: call adapt() before creating the
+// plan.
 //
 // Batches larger than kPieceRows are split into pieces, so that intermediate results stay in the
 // cache. The worker threads (framework/base/parallel.h) share the pieces unless a SerialSection is
@@ -79,9 +82,8 @@ class ServingPlan {
   // Runs the plan and writes output i to outputs[i] as float32 values, row by row. Writes nothing
   // if it throws:
   //   ValueError  wrong number of inputs or outputs, a shape that does not fit, an inconsistent
-  //   view,
-  //               inputs with different numbers of rows, an id outside its table, or an output span
-  //               of the wrong size
+  //               view, inputs with different numbers of rows, an id outside its table, or an
+  //               output span of the wrong size
   //   TypeError   wrong dtype or layout
   //   NotImplementedError  an output that is not a float32 tensor [batch, ...] of known shape
   // Exceptions of called layers propagate unchanged.

@@ -28,7 +28,7 @@ struct ModelInputs {
   std::vector<std::string> names = {};  // input layer names, one per leaf of `tensors`
 };
 
-// A trainable model.
+// Base class of models: adds compile(), fit(), evaluate(), predict() and single steps to Layer.
 class Model : public Layer {
  public:
   ~Model() override;
