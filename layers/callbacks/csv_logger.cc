@@ -25,7 +25,7 @@ void CSVLoggerCallback::on_epoch_end(int64_t epoch, Logs& logs) {
       names_.push_back(name);
       validated = validated || name.starts_with("val_");
     }
-    // Columns for the validation, if it comes with a later epoch only.
+    // Adds validation columns if validation first runs in a later epoch.
     const size_t trained = names_.size();
     for (size_t i = 0; params().validates && !validated && i < trained; ++i) {
       names_.push_back("val_" + names_[i]);

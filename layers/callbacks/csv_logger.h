@@ -1,4 +1,4 @@
-// CSVLogger: writes the logs of each epoch to a file as a line (keras.callbacks).
+// CSVLogger: appends the logs of each epoch to a CSV file (keras.callbacks.CSVLogger).
 #pragma once
 
 #include <filesystem>
@@ -10,17 +10,18 @@
 
 namespace keel {
 
+// Options of CSVLogger.
 struct CSVLoggerOptions {
   std::filesystem::path filename = {};
   char separator = ',';
-  bool append = false;  // keep what the file has; a header is written if it has nothing
+  bool append = false;  // keep the file's content; the header is written only if the file is empty
 };
 
-// Columns: "epoch", then the names in the logs of the first epoch, and "val_" and those names if
-// validation comes with later epochs only. A value that a later epoch
-// lacks is "NA". Numbers have as many digits as it takes to read them back. Each line is on the
-// disk when the epoch ends. In a job of several processes rank 0 writes. IoError if the file
-// cannot be written.
+// Writes one line per epoch. The columns are "epoch" and the names in the logs of the first epoch.
+// If validation first runs in a later epoch, "val_" columns for these names follow. A value missing
+// in an epoch is "NA". Numbers have as many digits as needed to read back the same value. Each line
+// is flushed to the file when the epoch ends. In a job of several processes rank 0 writes. Throws
+// IoError if the file cannot be written.
 class CSVLoggerCallback final : public Callback {
  public:
   using Options = CSVLoggerOptions;

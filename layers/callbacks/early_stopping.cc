@@ -35,7 +35,7 @@ void EarlyStoppingCallback::on_train_begin() {
 void EarlyStoppingCallback::on_epoch_end(int64_t epoch, Logs& logs) {
   const std::optional<double> value = monitor_.value(logs, params());
   if (!value || epoch < options_.start_from_epoch) return;
-  // The weights of the first epoch are the best so far even if its value is NaN.
+  // The first epoch's weights are the best so far even if its value is NaN.
   if (!best_ && wait_ == 0) keep_weights(epoch);
   ++wait_;
   if (best_ ? monitor_.is_better(*value, *best_) : !std::isnan(*value)) {

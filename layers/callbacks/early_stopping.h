@@ -1,4 +1,5 @@
-// EarlyStopping: ends training when a value no longer gets better (keras.callbacks).
+// EarlyStopping: ends training when a monitored value stops improving
+// (keras.callbacks.EarlyStopping).
 #pragma once
 
 #include <cstdint>
@@ -11,32 +12,39 @@
 
 namespace keel {
 
+// Options of EarlyStopping.
 struct EarlyStoppingOptions {
   std::string monitor = "val_loss";  // a name in the logs of an epoch
-  double min_delta = 0;              // a smaller change is none
-  int64_t patience = 0;              // epochs without getting better that are borne
-  int64_t verbose = 0;               // 1: says when it ends training, and what it restores
-  // "min" or "max" is better; "auto": as the metric of that name says (monitor.h).
+  double min_delta = 0;              // a smaller change is no improvement
+  int64_t patience = 0;  // number of epochs without improvement after which training ends
+  int64_t verbose = 0;   // 1: print when training ends and what is restored
+  // "min" or "max": which values are better; "auto": determined by the monitored metric
+  // (monitor.h).
   std::string mode = "auto";
-  std::optional<double> baseline = {};  // patience starts anew only for values better than this
-  // At the end of training; optimizer state stays as it is. A run that is taken up from the backup
-  // of one without it restores only weights that are better than those before.
+  std::optional<double> baseline = {};  // only values better than this reset the patience
+  // Restores the weights of the best epoch at the end of training; the optimizer state is not
+  // restored. If a run is resumed from a backup of a run without this option, only weights better
+  // than the best value before the backup are restored.
   bool restore_best_weights = false;
-  int64_t start_from_epoch = 0;  // epochs before this one are not looked at
+  int64_t start_from_epoch = 0;  // earlier epochs are not monitored
 };
 
-// ValueError for another mode or a negative patience; when training begins, if mode "auto" cannot
-// tell what is better; and, after an epoch, if the logs have no value of that name; the error lists
-// those there are. Epochs without validation (FitOptions::validation_freq) do not count for values
-// of the validation.
+// Throws ValueError
+// - from the constructor for an unknown mode or a negative patience;
+// - when training begins, if mode "auto" cannot determine the direction;
+// - after an epoch, if the logs do not contain the monitored name; the message lists the names in
+//   the logs.
+//
+// For a "val_" name, epochs without validation (FitOptions::validation_freq) are not counted.
 class EarlyStoppingCallback final : public Callback {
  public:
   using Options = EarlyStoppingOptions;
   explicit EarlyStoppingCallback(Options options);
 
-  // The first that was looked at until another is better.
+  // Returns the epoch with the best value so far; the first monitored epoch until a value is
+  // recorded.
   int64_t best_epoch() const { return best_epoch_; }
-  // The epoch after which it ended training, if it did.
+  // Returns the epoch after which this callback ended training, if it did.
   std::optional<int64_t> stopped_epoch() const { return stopped_epoch_; }
 
   void on_train_begin() override;

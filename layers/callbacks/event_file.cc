@@ -30,19 +30,19 @@ std::string host_name() {
   return out;
 }
 
-// No file of this process, nor of another one on this host, has the same.
+// Returns a path that is unique among the processes of this host and within this process.
 std::filesystem::path new_path(const std::filesystem::path& folder) {
   static std::atomic<int64_t> count = 0;
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) {
-    throw IoError("TensorBoard: cannot make the folder ", folder.string(), ": ", error.message());
+    throw IoError("TensorBoard: cannot create the folder ", folder.string(), ": ", error.message());
   }
   return folder / str("events.out.tfevents.", static_cast<int64_t>(seconds_now()), ".", host_name(),
                       ".", ::getpid(), ".", count++);
 }
 
-// Ascending; the last one bounds everything.
+// Ascending limits; the last one is above all finite values.
 std::vector<double> make_bucket_limits() {
   constexpr double kFirst = 1e-12, kEnd = 1e20, kGrowth = 1.1;
   std::vector<double> positive;
@@ -64,7 +64,7 @@ const std::vector<double>& bucket_limits() {
   return kLimits;
 }
 
-// Of several empty buckets side by side the last one stands for all.
+// Merges runs of empty buckets into their last bucket.
 void add_buckets(const std::vector<int64_t>& counts, proto::HistogramProto& out) {
   for (size_t i = 0; i < counts.size(); ++i) {
     const bool last_of_run = i + 1 == counts.size() || counts[i + 1] > 0;

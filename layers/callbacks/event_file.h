@@ -1,4 +1,4 @@
-// EventFile: values by step in a file that TensorBoard reads.
+// EventFile: writes scalars and histograms by step to a file that TensorBoard reads.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,21 @@
 
 namespace keel {
 
-// A new file "events.out.tfevents.<seconds>.<host>.<process>.<number>", of TFRecord records that
-// are Event messages; the first one names the version of the format.
+// Creates a new file "events.out.tfevents.<seconds>.<host>.<process>.<number>". It consists of
+// TFRecord records that hold Event messages (event.proto); the first record contains the version of
+// the format.
 class EventFile {
  public:
-  // Makes the folder too. IoError if file or folder cannot be made, and if the disk refuses later.
+  // Creates the folder if needed. Throws IoError if the file or folder cannot be created. All
+  // members throw IoError if writing fails.
   explicit EventFile(const std::filesystem::path& folder);
 
-  void add_scalar(const std::string& tag, double value, int64_t step);  // kept as float32
-  // How many of the values lie where: in buckets that grow by a tenth, from 1e-12 to 1e20 on both
-  // sides of 0. Values that are not finite are left out. TypeError for strings.
+  void add_scalar(const std::string& tag, double value, int64_t step);  // stored as float32
+  // Adds the counts of the values in buckets whose limits grow by 10 %, from 1e-12 to 1e20 on both
+  // sides of 0. Values that are not finite are ignored. Throws TypeError for strings.
   void add_histogram(const std::string& tag, const Tensor& values, int64_t step);
-  void flush();  // TensorBoard can read what was added so far
-  // Flushes, and makes the file durable. IoError if the disk refuses.
+  void flush();  // makes all values added so far visible to TensorBoard
+  // Flushes and syncs the file to disk. Throws IoError if that fails.
   void close();
 
   const std::filesystem::path& path() const { return path_; }

@@ -1,4 +1,4 @@
-// LambdaCallback: a callback made of functions (keras.callbacks).
+// LambdaCallback: a callback made of functions (keras.callbacks.LambdaCallback).
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 namespace keel {
 
-// Those left empty are not called.
+// Functions for the events of Callback; empty functions are not called.
 struct LambdaCallbackOptions {
   std::function<void(int64_t epoch)> on_epoch_begin = {};
   std::function<void(int64_t epoch, Logs& logs)> on_epoch_end = {};
@@ -25,6 +25,7 @@ struct LambdaCallbackOptions {
   std::function<void(int64_t batch)> on_predict_batch_end = {};
 };
 
+// Forwards each event to the function of the same name.
 class LambdaCallback final : public Callback {
  public:
   using Options = LambdaCallbackOptions;

@@ -7,7 +7,9 @@ namespace keel {
 
 LearningRateSchedulerCallback::LearningRateSchedulerCallback(Options options)
     : options_(std::move(options)) {
-  if (!options_.schedule) throw ValueError("LearningRateScheduler: needs a schedule");
+  if (!options_.schedule)
+    throw ValueError(
+        "LearningRateScheduler: schedule is not set; pass a function of the epoch and the rate");
 }
 
 void LearningRateSchedulerCallback::on_epoch_begin(int64_t epoch) {

@@ -1,4 +1,5 @@
-// LearningRateScheduler: sets the learning rate at the start of each epoch (keras.callbacks).
+// LearningRateScheduler: sets the learning rate at the start of each epoch
+// (keras.callbacks.LearningRateScheduler).
 #pragma once
 
 #include <functional>
@@ -7,14 +8,15 @@
 
 namespace keel {
 
+// Options of LearningRateScheduler.
 struct LearningRateSchedulerOptions {
-  // The rate of `epoch`, from that of the epoch before; required (ValueError).
+  // Returns the learning rate of `epoch`, given the current rate; required (ValueError).
   std::function<double(int64_t epoch, double learning_rate)> schedule = {};
-  int64_t verbose = 0;  // 1: says each rate
+  int64_t verbose = 0;  // 1: print each rate
 };
 
-// Adds "learning_rate" to the logs. RuntimeError, at the first epoch, if the optimizer's rate is a
-// schedule or a function.
+// Sets the rate and adds "learning_rate" to the logs of each epoch. Throws RuntimeError at the
+// first epoch if the optimizer's learning rate is a schedule or a function.
 class LearningRateSchedulerCallback final : public Callback {
  public:
   using Options = LearningRateSchedulerOptions;

@@ -21,7 +21,8 @@ bool is_auto(const char* caller, const std::string& mode) {
   return mode == "auto";
 }
 
-// Of the metric with the longest name that `name` is or ends in; unknown if several say different.
+// Returns the direction of the metric with the longest name that equals `name` or is its suffix;
+// kNeither if several such metrics have different directions.
 Direction direction_of(const std::vector<MetricHandle>& metrics, const std::string& name) {
   Direction out = Direction::kNeither;
   size_t longest = 0;
@@ -59,9 +60,10 @@ void Monitor::begin(const Model& model) {
   const size_t start = name_.starts_with("val_") ? 4 : 0;
   const Direction direction = direction_of(model, name_.substr(start));
   if (direction == Direction::kNeither) {
-    throw ValueError(
-        caller_, ": mode 'auto' needs a monitor that ends in 'loss' or is a metric of ",
-        "which more or less is better, received '", name_, "'; give mode=\"min\" or mode=\"max\"");
+    throw ValueError(caller_,
+                     ": mode 'auto' requires a monitor that ends in 'loss' or is a metric for ",
+                     "which higher or lower values are better, received '", name_,
+                     "'; set mode=\"min\" or mode=\"max\"");
   }
   larger_is_better_ = direction == Direction::kUp;
 }
@@ -75,7 +77,7 @@ std::optional<double> Monitor::value(const Logs& logs, const CallbackParams& par
   }
   std::string known;
   for (const auto& [other, value] : logs) known += (known.empty() ? "" : ", ") + other;
-  throw ValueError(caller_, ": no value of '", name_, "' in the logs, they have: ", known);
+  throw ValueError(caller_, ": the logs have no value named '", name_, "'; they have: ", known);
 }
 
 bool Monitor::is_better(double value, double than) const {
@@ -86,7 +88,8 @@ const Tensor& state_value(const char* caller, const Callback::State& state,
                           const std::string& name) {
   const auto it = state.find(name);
   if (it == state.end())
-    throw ValueError(caller, ": needs a state with '", name, "', received none");
+    throw ValueError(caller, ": the state has no entry '", name,
+                     "'; it belongs to another callback");
   return it->second;
 }
 

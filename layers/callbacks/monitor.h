@@ -1,4 +1,4 @@
-// Monitor: a value of the logs that callbacks watch, and when it gets better.
+// Monitor: reads a value from the logs and decides whether it improves, for callbacks.
 #pragma once
 
 #include <optional>
@@ -8,22 +8,27 @@
 
 namespace keel {
 
+// Watches one name in the logs.
 class Monitor {
  public:
-  // `caller` is the callback, for errors. mode: "min" or "max" is better, or "auto". A change
-  // smaller than min_delta is none. ValueError for another mode.
+  // `caller` is the name of the callback in error messages. `mode` is "min", "max" or "auto": which
+  // values are better. A change smaller than `min_delta` is no improvement. Throws ValueError for
+  // another mode.
   Monitor(const char* caller, std::string name, const std::string& mode, double min_delta = 0);
 
-  // To be called when training begins. Mode "auto" takes Metric::direction() of the model's metric
-  // of that name, also behind "val_", the name of an output or "weighted_" and before "_1", "_2",
-  // ...; less is better of names that end in "loss". ValueError, which asks for a mode, where that
-  // does not tell.
+  // Determines the direction of mode "auto"; call it when training begins. The direction is
+  // Metric::direction() of the model's metric with the monitored name. The name may have the
+  // prefixes "val_", "<output>_" and "weighted_" and a suffix "_1", "_2", ...; lower is better for
+  // other names that end in "loss". Throws ValueError, which suggests setting the mode, if there is
+  // no such metric.
   void begin(const Model& model);
 
-  // Its value; nothing after an epoch without the validation that it belongs to. ValueError if the
-  // logs have none otherwise; the error lists those there are.
+  // Returns the monitored value, or nothing if it is a validation value and the epoch has no
+  // validation. Throws ValueError, listing the names in the logs, if the value is missing
+  // otherwise.
   std::optional<double> value(const Logs& logs, const CallbackParams& params) const;
-  bool is_better(double value, double than) const;  // false for NaN
+  // Returns true if `value` improves on `than` by more than min_delta; false for NaN.
+  bool is_better(double value, double than) const;
   const std::string& name() const { return name_; }
 
  private:
@@ -34,11 +39,12 @@ class Monitor {
   bool larger_is_better_;
 };
 
-// The value `name` of the state of a callback, `caller`; ValueError if it has none.
+// Returns the value `name` of a callback's state. Throws ValueError, prefixed with `caller`, if it
+// is missing.
 const Tensor& state_value(const char* caller, const Callback::State& state,
                           const std::string& name);
 
-// A line on the standard output, written by rank 0 of a job.
+// Prints a line to the standard output on rank 0 of a job; does nothing on other ranks.
 void print_line(const std::string& line);
 
 }  // namespace keel

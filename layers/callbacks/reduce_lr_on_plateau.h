@@ -1,4 +1,5 @@
-// ReduceLROnPlateau: lowers the learning rate when a value no longer gets better (keras.callbacks).
+// ReduceLROnPlateau: lowers the learning rate when a monitored value stops improving
+// (keras.callbacks.ReduceLROnPlateau).
 #pragma once
 
 #include <cstdint>
@@ -9,22 +10,29 @@
 
 namespace keel {
 
+// Options of ReduceLROnPlateau.
 struct ReduceLROnPlateauOptions {
   std::string monitor = "val_loss";  // a name in the logs of an epoch
-  double factor = 0.1;               // new rate = rate * factor; below 1
-  int64_t patience = 10;             // epochs without getting better that are borne
-  int64_t verbose = 0;               // 1: says each new rate
-  // "min" or "max" is better; "auto": as the metric of that name says (monitor.h).
+  double factor = 0.1;               // new rate = rate * factor; in (0, 1)
+  int64_t patience = 10;  // number of epochs without improvement after which the rate is reduced
+  int64_t verbose = 0;    // 1: print each new rate
+  // "min" or "max": which values are better; "auto": determined by the monitored metric
+  // (monitor.h).
   std::string mode = "auto";
-  double min_delta = 1e-4;  // a smaller change is none
-  int64_t cooldown = 0;     // epochs after a new rate that do not count
-  double min_lr = 0;        // no rate is below this
+  double min_delta = 1e-4;  // a smaller change is no improvement
+  int64_t cooldown = 0;     // epochs after a reduction that are not counted
+  double min_lr = 0;        // lower bound of the rate
 };
 
-// Adds "learning_rate", that of the epoch, to the logs. ValueError for another mode, a negative
-// patience or cooldown, and a factor outside (0, 1); when training begins, if mode "auto" cannot
-// tell what is better; and, after an epoch, if the logs have no value of that name. RuntimeError
-// when the optimizer's rate is a schedule or a function.
+// Adds "learning_rate", the rate of the epoch, to the logs.
+//
+// Throws ValueError
+// - from the constructor for an unknown mode, a negative patience or cooldown, or a factor outside
+//   (0, 1);
+// - when training begins, if mode "auto" cannot determine the direction;
+// - after an epoch, if the logs do not contain the monitored name.
+//
+// Throws RuntimeError if the optimizer's learning rate is a schedule or a function.
 class ReduceLROnPlateauCallback final : public Callback {
  public:
   using Options = ReduceLROnPlateauOptions;
@@ -41,7 +49,7 @@ class ReduceLROnPlateauCallback final : public Callback {
   const Options options_;
   Monitor monitor_;
   int64_t wait_ = 0;
-  int64_t cooldown_ = 0;  // epochs of it that are left
+  int64_t cooldown_ = 0;  // remaining epochs of the cooldown
   std::optional<double> best_;
 };
 

@@ -1,4 +1,5 @@
-// SwapEMAWeights: evaluates the averages of the weights (keras.callbacks).
+// SwapEMAWeights: evaluates a model with the moving averages of its weights
+// (keras.callbacks.SwapEMAWeights).
 #pragma once
 
 #include <vector>
@@ -8,14 +9,17 @@
 
 namespace keel {
 
+// Options of SwapEMAWeights.
 struct SwapEMAWeightsOptions {
-  // Also from the end of an epoch to the beginning of the next one, for callbacks behind this one,
-  // as one that saves the model.
+  // If true, the averages also replace the weights from the end of an epoch to the beginning of the
+  // next one. Callbacks that follow in the list, such as one that saves the model, then see the
+  // averages.
   bool swap_on_epoch = false;
 };
 
-// For optimizers with use_ema: while evaluate, predict and the validation inside fit run, the
-// trained weights are their averages. RuntimeError then for an optimizer without.
+// Requires an optimizer with use_ema. While evaluate, predict and the validation inside fit run,
+// the trained weights are replaced by their averages. Throws RuntimeError at that time if the
+// optimizer has no averages.
 class SwapEMAWeightsCallback final : public Callback {
  public:
   using Options = SwapEMAWeightsOptions;
@@ -33,13 +37,14 @@ class SwapEMAWeightsCallback final : public Callback {
   void set_state(const State& state) override;
 
  private:
-  // Puts the averages in the weights' place, and the weights into `kept`; and back.
+  // swap_in() replaces the weights by their averages and saves the weights in `kept`; swap_out()
+  // assigns `kept` to the weights and clears it.
   void swap_in(std::vector<Tensor>& kept);
   void swap_out(std::vector<Tensor>& kept);
 
   const Options options_;
-  // Weights that averages stand for, of two spans that may lie in one another: between two epochs,
-  // and while a model is evaluated or predicts. Empty outside of them.
+  // Saved weights of two spans that may be nested: between two epochs, and during an evaluation or
+  // prediction. Empty outside of these spans.
   std::vector<Tensor> of_epoch_, of_test_;
 };
 

@@ -104,7 +104,7 @@ void TensorBoardCallback::on_epoch_end(int64_t epoch, Logs& logs) {
   validation_.flush();
 }
 
-// All processes read the weights: those of tables come from all.
+// All processes read the weights, because reading an embedding table is collective.
 void TensorBoardCallback::add_histograms(int64_t epoch) {
   for (const LayerHandle<Layer>& layer : model().layers()) {
     for_each_state_entry(*layer, [&](const std::string& path, const StateEntry& entry) {

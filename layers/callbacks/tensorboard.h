@@ -1,4 +1,4 @@
-// TensorBoard: writes logs and weights to files that TensorBoard shows (keras.callbacks).
+// TensorBoard: writes logs and weights to files for TensorBoard (keras.callbacks.TensorBoard).
 #pragma once
 
 #include <filesystem>
@@ -11,24 +11,25 @@
 
 namespace keel {
 
+// Options of TensorBoard.
 struct TensorBoardOptions {
   std::filesystem::path log_dir = "logs";
-  int64_t histogram_freq = 0;  // epochs from one histogram of the weights to the next; 0: none
+  int64_t histogram_freq = 0;  // write weight histograms every that many epochs; 0: never
   bool write_graph = true;     // has no effect: no graph is written
-  // "epoch": values of epochs alone; "batch" or a number: those of every batch, or of one of so
-  // many, too.
+  // "epoch": write values of epochs only; "batch" or n: also write values of every batch or of
+  // every n-th batch.
   std::variant<std::string, int64_t> update_freq = "epoch";
 };
 
-// Event files in <log_dir>/train and <log_dir>/validation, new ones for each fit:
+// Writes event files to <log_dir>/train and <log_dir>/validation, new ones for each fit:
 //   train       "epoch_<name>" for the logs of each epoch, "epoch_learning_rate"; "batch_<name>" by
 //               the number of the batch, counted from 1 over all epochs of the fit;
 //               "<layer>/<weight>/histogram"
 //   validation  "epoch_<name>" for the logs "val_<name>"; "evaluation_<name>_vs_iterations" for
 //               evaluate and each validation, by the optimizer's steps
-// What an epoch wrote is on the disk when it ends. In a job of several processes rank 0 writes.
-// ValueError for another update_freq and for a negative histogram_freq; IoError if a file cannot be
-// written.
+// Files are flushed at the end of each epoch. In a job of several processes rank 0 writes. Throws
+// ValueError for an unknown update_freq and for a negative histogram_freq, and IoError if a file
+// cannot be written.
 class TensorBoardCallback final : public Callback {
  public:
   using Options = TensorBoardOptions;
@@ -43,7 +44,7 @@ class TensorBoardCallback final : public Callback {
   void set_state(const State& state) override;
 
  private:
-  // The file of a folder, made when there is something for it.
+  // The event file of a folder, created when the first value is added.
   class Writer {
    public:
     explicit Writer(std::filesystem::path folder) : folder_(std::move(folder)) {}
@@ -59,7 +60,7 @@ class TensorBoardCallback final : public Callback {
   void add_histograms(int64_t epoch);
 
   const Options options_;
-  const int64_t batches_between_;  // 0: no values of batches
+  const int64_t batches_between_;  // 0: no values of batches are written
   Writer train_, validation_;
   int64_t batches_ = 0;
 };

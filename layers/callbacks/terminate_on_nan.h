@@ -1,15 +1,16 @@
-// TerminateOnNaN: ends training when the loss is no number (keras.callbacks).
+// TerminateOnNaN: ends training when the loss is not finite (keras.callbacks.TerminateOnNaN).
 #pragma once
 
 #include <keel/layers/training/callback.h>
 
 namespace keel {
 
+// TerminateOnNaN has no options.
 struct TerminateOnNaNOptions {};
 
-// Ends fit, without an error, after a step that leaves the loss NaN or infinite. A step whose loss
-// is NaN does not change the trained weights, nor the metrics; a validation with such a step has
-// val_loss NaN.
+// Ends fit, without an error, after a step that makes the loss NaN or infinite. A step whose loss
+// is NaN changes neither the trained weights nor the metrics. A validation that contains such a
+// step reports val_loss as NaN.
 class TerminateOnNaNCallback final : public Callback {
  public:
   using Options = TerminateOnNaNOptions;

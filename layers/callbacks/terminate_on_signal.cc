@@ -13,15 +13,15 @@ namespace {
 
 constexpr char kCaller[] = "TerminateOnSignal";
 
-// The largest signal number that a process has received, or 0. Collective.
-int signal_of_job(distribute::ProcessGroup& group, int mine) {
-  if (group.size() == 1) return mine;
-  int out = mine;
+// Returns the largest signal number received by any process, or 0. Collective.
+int signal_of_job(distribute::ProcessGroup& group, int local) {
+  if (group.size() == 1) return local;
+  int out = local;
   for (const auto& parts :
-       distribute::all_gather(group, kCaller, {std::as_bytes(std::span(&mine, 1))})) {
-    int theirs = 0;
-    if (!parts.empty()) std::memcpy(&theirs, parts[0].data(), sizeof(theirs));
-    out = std::max(out, theirs);
+       distribute::all_gather(group, kCaller, {std::as_bytes(std::span(&local, 1))})) {
+    int remote = 0;
+    if (!parts.empty()) std::memcpy(&remote, parts[0].data(), sizeof(remote));
+    out = std::max(out, remote);
   }
   return out;
 }
@@ -35,7 +35,7 @@ TerminateOnSignalCallback::TerminateOnSignalCallback(Options options) : options_
 }
 
 void TerminateOnSignalCallback::on_train_begin() {
-  signals_.reset();  // of a run that ended with an error
+  signals_.reset();  // in case the previous run ended with an error
   signals_.emplace();
   signal_.reset();
 }

@@ -1,4 +1,4 @@
-// TerminateOnSignal: ends fit in order when the process receives SIGINT or SIGTERM.
+// TerminateOnSignal: ends fit gracefully when the process receives SIGINT or SIGTERM.
 #pragma once
 
 #include <optional>
@@ -8,28 +8,29 @@
 
 namespace keel {
 
+// Options of TerminateOnSignal.
 struct TerminateOnSignalOptions {
-  // In a job of several processes, batches between the exchanges by which all of them learn of a
-  // signal that one has received. A process alone checks after each batch.
+  // In a job of several processes: number of batches between the exchanges that tell all processes
+  // about a signal received by one of them. A single process checks after each batch.
   int64_t frequency = 16;
 };
 
-// While fit runs, the first SIGINT or SIGTERM ends it after the batch that is being trained, and
-// prints the signal's name. A BackupAndRestore callback in the same run keeps a backup of that
-// place. A second signal ends the process at once (termination.h).
+// While fit runs, the first SIGINT or SIGTERM ends it after the current batch and prints the
+// signal's name. A BackupAndRestore callback in the same run saves a backup at that step. A second
+// signal ends the process immediately (termination.h).
 //
 //   const callbacks::TerminateOnSignal terminate({});
 //   model->fit(data, {.callbacks = {callbacks::BackupAndRestore({.backup_dir = "backup"}),
 //                                   terminate}});
 //   if (terminate->signal()) return exit_status(*terminate->signal());
 //
-// ValueError for a frequency below 1.
+// Throws ValueError if frequency is less than 1.
 class TerminateOnSignalCallback final : public Callback {
  public:
   using Options = TerminateOnSignalOptions;
   explicit TerminateOnSignalCallback(Options options);
 
-  // The signal that ended the run, the same in all processes of a job.
+  // Returns the signal that ended the run, the same in all processes of a job.
   const std::optional<int>& signal() const { return signal_; }
 
   void on_train_begin() override;

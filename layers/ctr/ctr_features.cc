@@ -14,8 +14,9 @@
 namespace keel {
 namespace {
 
-// Categories of at least `min_count` rows in the order of IndexLookupLayer::adapt: by descending
-// frequency, then by descending value. If there are none, the most frequent one.
+// Returns the categories with at least `min_count` rows in the order of IndexLookupLayer::adapt: by
+// descending frequency, then by descending value. Returns the most frequent category if there are
+// none.
 template <class T>
 std::vector<T> frequent_categories(const Tensor& column, int64_t min_count) {
   std::map<T, int64_t> counts;
@@ -30,8 +31,9 @@ std::vector<T> frequent_categories(const Tensor& column, int64_t min_count) {
   return out;
 }
 
-// Boundaries of at most `max_buckets` bins of about equal numbers of rows. A value that has as many
-// rows as a bin has one of its own, so that a peak (say, at 0) does not take the bins of the rest.
+// Returns the boundaries of at most `max_buckets` bins with about equal numbers of rows. A value
+// with as many rows as a bin gets its own bin, so that a peak (for example at 0) does not use up
+// the bins of other values.
 std::vector<double> bin_boundaries(const Tensor& column, int64_t max_buckets) {
   std::map<float, int64_t> counts;
   for (float value : column.data<float>()) ++counts[value];
@@ -64,7 +66,7 @@ std::vector<double> bin_boundaries(const Tensor& column, int64_t max_buckets) {
     after_peak = peak;
     first = false;
   }
-  // Neighbouring peaks leave small bins between them; the last ones join where there are too many.
+  // Neighboring peaks leave small bins between them; merge the last bins if there are too many.
   while (std::ssize(out) >= max_buckets) out.pop_back();
   return out;
 }
@@ -102,7 +104,8 @@ CtrFeatures::CtrFeatures(CtrSchema schema, const Tensors& train_columns, CtrFeat
 template <class T>
 void CtrFeatures::add_lookup(const std::string& name, const Tensor& column) {
   LookupOptions<T> options = {.name = name + "_lookup"};
-  // The default word for unknown integers, -1, would take kNoCategory from the vocabulary.
+  // The default out-of-vocabulary token for integers, -1, would exclude kNoCategory from the
+  // vocabulary.
   if constexpr (std::is_same_v<T, int64_t>) options.oov_token = std::numeric_limits<int64_t>::min();
   options.vocabulary = frequent_categories<T>(column, options_.min_count);
   const LayerHandle<IndexLookupLayer<T>> lookup(std::move(options));

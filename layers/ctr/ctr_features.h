@@ -1,11 +1,11 @@
-// CtrFeatures: the preprocessing of click models, from raw columns to ids and numbers.
+// CtrFeatures: preprocessing for click-through rate models, from raw columns to ids and numbers.
 //
 //   const CtrFeatures features(schema, rows.columns, {.min_count = 2});  // learns vocabularies
 //   const CtrModel ctr = make_ctr_model(features, {.model = "dlrm"});    // ctr_model.h
 //   ctr.model->fit(features(rows.columns), rows.labels);
 //   const Functional serving = make_serving_model(features, ctr.model);  // takes raw columns
 //
-// All layers are Keras's, so an exported serving model includes the preprocessing.
+// All layers exist in Keras, so an exported serving model includes the preprocessing.
 #pragma once
 
 #include <map>
@@ -20,20 +20,23 @@
 
 namespace keel {
 
+// Options of CtrFeatures.
 struct CtrFeaturesOptions {
-  // A category of fewer training rows shares id 0, that of unknown categories.
+  // A category with fewer training rows is mapped to id 0, the id of unknown categories.
   int64_t min_count = 1;
-  // Most bins of a numeric column. A value that is as frequent as the rows of a bin has its own.
+  // Maximum number of bins of a numeric column. A value that is at least as frequent as an average
+  // bin gets a bin of its own.
   int64_t max_buckets = 20;
 };
 
+// Maps categories and binned numbers to ids, and normalizes numbers.
 class CtrFeatures {
  public:
-  // Learns vocabularies, bins, means and variances from the training rows. ValueError for options
-  // out of range.
+  // Learns vocabularies, bins, means and variances from the training rows. Throws ValueError if an
+  // option is out of range.
   CtrFeatures(CtrSchema schema, const Tensors& train_columns, CtrFeaturesOptions options = {});
 
-  // One id feature for each column: that of its category, or of the bin of its number.
+  // An id feature of a column: the id of its category, or of the bin of its number.
   struct IdColumn {
     std::string name;
     int64_t vocabulary_size;
@@ -41,12 +44,13 @@ class CtrFeatures {
   const std::vector<IdColumn>& id_columns() const { return id_columns_; }
   int64_t num_numeric() const { return static_cast<int64_t>(schema_.numeric.size()); }
 
-  // {"ids": {column: int64 [rows]}, "numeric": float32 [rows, num_numeric]}, the numbers
-  // normalized; without "numeric" if there are none. Also for symbolic columns.
+  // Returns {"ids": {column: int64 [rows]}, "numeric": float32 [rows, num_numeric]}. Numbers are
+  // normalized; "numeric" is omitted if there are no numeric columns. `columns` may be symbolic.
   Tensors operator()(const Tensors& columns) const;
-  // Symbolic raw columns, {name: [batch]}.
+  // Returns symbolic raw columns, {name: [batch]}.
   Tensors raw_inputs() const;
-  // The columns in tf.Example: one value each, or none where a field of the text is empty.
+  // Returns the feature specs of the columns in tf.Example: one value per column, optional where a
+  // field of the text file may be empty.
   std::map<std::string, data::FeatureSpec> example_features() const;
 
  private:
@@ -55,9 +59,9 @@ class CtrFeatures {
 
   const CtrSchema schema_;
   const CtrFeaturesOptions options_;
-  std::vector<LayerHandle<Layer>> lookups_;           // by categorical column
-  std::vector<layers::Discretization> buckets_;       // by numeric column
-  std::vector<layers::Normalization> normalization_;  // one, if there are numeric columns
+  std::vector<LayerHandle<Layer>> lookups_;           // one per categorical column
+  std::vector<layers::Discretization> buckets_;       // one per numeric column
+  std::vector<layers::Normalization> normalization_;  // one, or empty without numeric columns
   std::vector<IdColumn> id_columns_;
 };
 

@@ -32,7 +32,7 @@ std::vector<Tensor> dense_leaves(const Tensors& nest) {
   return out;
 }
 
-// What the towers work on.
+// The inputs of the towers.
 struct Parts {
   std::vector<Tensor> embedded;  // [batch, dim] each
   std::vector<Tensor> wide;      // [batch, 1] each; wide_deep only

@@ -13,7 +13,7 @@
 namespace keel {
 namespace {
 
-// Streams of random numbers for splits, apart from those of weights and shuffling.
+// Random stream of splits, separate from the streams of weights and shuffling.
 constexpr uint64_t kSplitPurpose = 0x5B117;
 
 std::vector<std::string> strings_of(const Config& list) {
@@ -22,14 +22,14 @@ std::vector<std::string> strings_of(const Config& list) {
   return out;
 }
 
-// Not "007" and "+7": two texts would be one category.
+// Rejects "007" and "+7", because two texts would become one category.
 bool is_integer_category(const std::string& field) {
   int64_t value = 0;
   std::from_chars(field.data(), field.data() + field.size(), value);
   return std::to_string(value) == field;
 }
 
-// Also "7.0", which tables write where other rows have no number.
+// Accepts "7.0" as well, which some tools write for integers in columns with missing values.
 bool is_whole_number(const std::string& field) {
   constexpr double kMost = 1LL << 53;
   double value = 0;
@@ -86,7 +86,7 @@ void check_names(const CtrSchema& schema) {
       throw ValueError("column '", name, "' is listed twice; list it once");
     }
     if (!schema.columns.empty() && std::ranges::count(schema.columns, name) != 1) {
-      throw ValueError("column '", name, "' must be in 'columns' once");
+      throw ValueError("column '", name, "' must be listed once in 'columns'");
     }
   }
   if (names.size() == 1) throw ValueError("no features; list some in 'numeric' or 'categorical'");
@@ -199,9 +199,8 @@ std::pair<CtrRows, CtrRows> split_ctr_rows(const CtrRows& rows, double validatio
   }
   if (train.empty() || held_out.empty()) {
     throw ValueError("split_ctr_rows: ", rows.labels.dim(0),
-                     " rows are too few for a validation "
-                     "share of ",
-                     validation, "; pass validation rows of their own or train without");
+                     " rows are too few for a validation share of ", validation,
+                     "; pass separate validation rows or train without validation");
   }
   return {rows_of(rows, train), rows_of(rows, held_out)};
 }

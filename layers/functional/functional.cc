@@ -13,7 +13,7 @@
 namespace keel {
 namespace {
 
-// A result of a node: the node and the position among its outputs.
+// Identifies a result of a node by the node and the position among its outputs.
 using ResultKey = std::pair<const GraphNode*, int>;
 
 ResultKey key_of(const TensorLike& t) {
@@ -31,35 +31,38 @@ void check_inputs(const std::string& model, const Tensors& inputs) {
         input.is_symbolic() && input.values().producer() != nullptr &&
         dynamic_cast<const InputLayer*>(input.values().producer()->operation.get()) != nullptr;
     if (!from_input) {
-      throw ValueError(model, ": input '", path, "' is not a result of layers::input");
+      throw ValueError(model, ": input '", path,
+                       "' is not a result of layers::input; create it with layers::input, "
+                       "ragged_input or sparse_input");
     }
     if (!seen.insert(key_of(input)).second) {
-      throw ValueError(model, ": input '", path, "' is given twice");
+      throw ValueError(model, ": input '", path, "' is listed twice");
     }
   });
 }
 
-// What a call passes must fit what the graph was made for.
+// Checks that a tensor passed to the model fits the declared input.
 void check_fits(const std::string& model, const std::string& path, const TensorSpec& expected,
                 const TensorSpec& received) {
   if (expected.layout != received.layout) {
     constexpr const char* kNames[] = {"dense", "ragged", "sparse"};
-    throw TypeError(model, ": input '", path, "' is ", kNames[static_cast<int>(expected.layout)],
-                    ", received a ", kNames[static_cast<int>(received.layout)], " tensor");
+    throw TypeError(model, ": input '", path, "' must be ",
+                    kNames[static_cast<int>(expected.layout)], ", received a ",
+                    kNames[static_cast<int>(received.layout)], " tensor");
   }
   if (!compatible(expected.shape, received.shape)) {
-    throw ValueError(model, ": input '", path, "' has shape ", expected.shape, ", received ",
+    throw ValueError(model, ": input '", path, "' must have shape ", expected.shape, ", received ",
                      received.shape);
   }
   if (is_floating(expected.dtype) != is_floating(received.dtype) &&
       (expected.dtype == DType::kString || received.dtype == DType::kString)) {
-    throw TypeError(model, ": input '", path, "' is ", expected.dtype, ", received ",
+    throw TypeError(model, ": input '", path, "' must be ", expected.dtype, ", received ",
                     received.dtype);
   }
 }
 
-// Leaves out the keys of dicts that the model does not take, so that a batch of many columns
-// can be passed as it is.
+// Removes the dict keys that the model does not have, so that a batch with more columns can be
+// passed unchanged.
 template <class T>
 Nest<T> without_extra_keys(const Tensors& expected, const Nest<T>& received) {
   if (!expected.is_dict() || !received.is_dict()) return received;
@@ -71,8 +74,8 @@ Nest<T> without_extra_keys(const Tensors& expected, const Nest<T>& received) {
   return Nest<T>(std::move(kept));
 }
 
-// The tensor of a model's only input, which a dict may have under any name; null if it is no such
-// model or dict.
+// Returns the value of a dict with one entry, under any name, if the model has one input; null
+// otherwise.
 template <class T>
 const Nest<T>* only_input(const Tensors& expected, const Nest<T>& received) {
   if (flatten(expected).size() != 1 || !received.is_dict() || received.entries().size() != 1) {
@@ -82,8 +85,8 @@ const Nest<T>* only_input(const Tensors& expected, const Nest<T>& received) {
   return value.is_leaf() ? &value : nullptr;
 }
 
-// Of a dict what a tensor, list or tuple of inputs is made of, by the names of the inputs; what is
-// no such dict stays as it is.
+// Converts a dict by input name to the tensor, list or tuple that the model expects; returns
+// anything else unchanged.
 template <class T>
 Nest<T> by_names(const Tensors& expected, const Nest<T>& received) {
   if (!received.is_dict()) return received;
@@ -119,13 +122,13 @@ std::string described(const Nest<T>& nest) {
   return nest.is_dict() ? "a dict " + nest.structure() : nest.structure();
 }
 
-// What the model takes of what a call passes.
+// Converts the inputs of a call to the structure of the model's inputs, or throws.
 template <class T>
 Nest<T> taken(const std::string& model, const Tensors& expected, const Nest<T>& received) {
   Nest<T> kept = without_extra_keys(expected, by_names(expected, received));
   const auto message = [&] {
     std::string wanted = described(expected);
-    if (!expected.is_dict()) {  // whose keys are there already
+    if (!expected.is_dict()) {  // the keys of a dict are already in the message
       std::string names;
       for (const TensorLike& input : flatten(expected)) {
         names += (names.empty() ? "'" : ", '") + producer_name(input) + "'";
@@ -146,29 +149,30 @@ Nest<T> taken(const std::string& model, const Tensors& expected, const Nest<T>& 
 
 }  // namespace
 
-// Results of nodes are numbered; each node reads some numbers and writes the next ones.
+// Numbers all results of nodes. Each step reads results by number and writes the following numbers.
 struct FunctionalModel::Plan {
   struct Step {
     std::shared_ptr<Operation> operation;
     CallOptions options;
-    Nest<int> inputs;                             // numbers; constants have theirs too
+    Nest<int> inputs;                             // result numbers; constants are numbered too
     std::vector<std::pair<int, int>> masks = {};  // position of an input, number of its mask
     int first_output = 0;
-    std::vector<int> last_use = {};  // results that nobody reads afterwards
+    std::vector<int> last_use = {};  // results that no later step reads
   };
   int results = 0;
   std::vector<Step> steps;
   std::vector<int> inputs;
   Nest<int> outputs;
   std::vector<std::pair<int, TensorLike>> constants;
-  std::vector<std::pair<std::shared_ptr<Layer>, Nest<int>>> first_layers;  // as prefetch() says
+  // Layers that prefetch() calls, with the numbers of their inputs.
+  std::vector<std::pair<std::shared_ptr<Layer>, Nest<int>>> first_layers;
 };
 
 namespace {
 
 using ResultNumbers = std::map<ResultKey, int>;
 
-// The inputs of a step, with the masks that the caller gave them.
+// Returns the inputs of a step with the explicit masks attached.
 template <class Step, class Result>
 Tensors inputs_of(const Step& step, const Result& result) {
   Tensors inputs = map_structure(step.inputs, result);
@@ -183,7 +187,8 @@ Tensors inputs_of(const Step& step, const Result& result) {
   });
 }
 
-// The results below `inputs` are those of the model's inputs.
+// Returns the layers that are called once, directly on model inputs, with the numbers of these
+// inputs. Results numbered below `inputs` are model inputs.
 template <class Step>
 std::vector<std::pair<std::shared_ptr<Layer>, Nest<int>>> first_layers(
     const std::vector<Step>& steps, int64_t inputs) {
@@ -210,8 +215,8 @@ FunctionalModel::FunctionalModel(Options options)
     : Model(kClassName, options), inputs_(options.inputs), outputs_(options.outputs) {
   check_inputs(name(), inputs_);
   nodes_ = topological_order(outputs_);
-  // A layer that changes its state in each call, such as BatchNormalization, ends with Keras's
-  // state only if its calls run in Keras's order.
+  // Layers that update state in each call, such as BatchNormalization, end with the same state as
+  // in Keras only if repeated calls run in Keras's order.
   std::vector<std::shared_ptr<const GraphNode>> calls = nodes_;
   if (has_repeated_calls(nodes_)) {
     std::vector<std::shared_ptr<const GraphNode>> ordered = calls_by_depth(outputs_);
@@ -247,7 +252,7 @@ FunctionalModel::FunctionalModel(Options options)
     for (size_t i = 0; i < leaves.size(); ++i) {
       const Tensor mask = leaves[i].values().mask();
       if (!mask || (mask.is_symbolic() && mask.producer() == nullptr)) continue;
-      if (!leaves[i].is_symbolic()) continue;  // a constant has its mask with it
+      if (!leaves[i].is_symbolic()) continue;  // a constant carries its mask
       step.masks.emplace_back(static_cast<int>(i), number_of(mask));
     }
     for (int n : flatten(step.inputs)) last_reader[n] = static_cast<int>(plan->steps.size());
@@ -305,7 +310,7 @@ void FunctionalModel::prefetch(const Tensors& inputs) {
   try {
     received = flatten(taken(name(), inputs_, inputs));
   } catch (const Error&) {
-    return;  // the call says it
+    return;  // the call itself reports the error
   }
   std::vector<std::optional<TensorLike>> results(plan_->results);
   for (size_t i = 0; i < received.size(); ++i) results[plan_->inputs[i]] = received[i];
@@ -359,7 +364,7 @@ void register_FunctionalModel(Registry<Layer>& registry) {
     return FunctionalModel::from_config(config).shared();
   };
   registry.add(FunctionalModel::kClassName, make);
-  registry.add("Model", make);  // the name that files of Keras have
+  registry.add("Model", make);  // class name in Keras files
 }
 
 }  // namespace internal

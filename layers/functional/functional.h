@@ -1,4 +1,4 @@
-// Functional: a model given by a graph of layer calls.
+// Functional: a model defined by a graph of layer calls (keras.Model(inputs, outputs)).
 #pragma once
 
 #include <memory>
@@ -10,6 +10,7 @@
 
 namespace keel {
 
+// Options of Functional.
 struct FunctionalOptions {
   Tensors inputs, outputs;
   std::string name = {};
@@ -17,39 +18,42 @@ struct FunctionalOptions {
   DTypePolicy dtype = {};
 };
 
-// The model that computes `outputs` from `inputs`, all symbolic; inputs are results of
-// layers::input and its like. Call it with a structure like `inputs`, or, where that is a tensor, a
-// list or a tuple, with a dict by their names. A dict may carry further keys, which are left out.
-// ValueError if the outputs do not follow from the inputs, if an input is none of layers::input,
-// or if two layers share a name.
+// Computes `outputs` from `inputs`, which are all symbolic; inputs are results of layers::input,
+// ragged_input or sparse_input. Call the model with a structure like `inputs`. If `inputs` is a
+// tensor, a list or a tuple, the model also accepts a dict by input name. Further keys of a dict
+// are ignored.
+//
+// Throws ValueError if the outputs depend on anything but the inputs, if an input is not a result
+// of layers::input, or if two layers have the same name.
 class FunctionalModel final : public Model {
  public:
   static constexpr char kClassName[] = "Functional";
   using Options = FunctionalOptions;
   explicit FunctionalModel(Options options);
 
-  // Input layers, ops left out, all by depth as Keras sorts them.
+  // Returns the layers in Keras's order by depth, input layers included, ops omitted.
   std::vector<LayerHandle<Layer>> layers() const override { return layers_; }
   const Tensors& inputs() const { return inputs_; }
   const Tensors& outputs() const { return outputs_; }
 
-  // Nodes in running order, those of input layers first.
+  // Returns the graph nodes in execution order, input layers first.
   const std::vector<std::shared_ptr<const GraphNode>>& nodes() const { return nodes_; }
 
   std::optional<ModelInputs> symbolic_inputs() const override;
   std::vector<std::string> output_layer_names() const override;
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
-  // Of the layers that are called once, on inputs of the model alone.
+  // Prefetches for layers that are called once, directly on inputs of the model.
   bool supports_prefetch() const override;
   void prefetch(const Tensors& inputs) override;
-  // Keras's config of a functional model (layers, inbound_nodes, input_layers, output_layers).
-  // NotImplementedError if the graph has an op: files hold layers only; the error names the op.
+  // Returns Keras's config of a functional model (layers, inbound_nodes, input_layers,
+  // output_layers). Throws NotImplementedError, naming the op, if the graph contains an op, because
+  // files hold layers only.
   Config get_config() const override;
-  // Reads configs of Keras 2 and 3.
+  // Reads the configs of Keras 2 and Keras 3.
   static LayerHandle<FunctionalModel> from_config(const Config& config);
 
  private:
-  // Where the results of nodes lie while the graph runs.
+  // Execution plan: where each result of a node is stored while the graph runs.
   struct Plan;
   Tensors call(const Tensors& inputs, const CallContext& context) override;
 

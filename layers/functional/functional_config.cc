@@ -1,7 +1,9 @@
-// FunctionalModel::get_config. Calls of layers are written as Keras 2 lists them, which Keras 3
-// reads too: a call is the list of its tensors [layer, call, output, {}]. That form has one
-// argument, of one tensor or a list of several. All others are written as Keras 3 does,
-// {"args": [...], "kwargs": {...}}: it makes no tensors of the keyword arguments of Keras 2.
+// FunctionalModel::get_config.
+//
+// A call with one argument that is a tensor, or a list of several tensors, is written in the form
+// of Keras 2, which Keras 3 reads too: a list of [layer, call, output, {}]. All other calls are
+// written in the form of Keras 3, {"args": [...], "kwargs": {...}}, because Keras 3 does not
+// convert Keras 2 keyword arguments to tensors.
 #include <algorithm>
 #include <unordered_map>
 
@@ -12,6 +14,7 @@
 namespace keel {
 namespace {
 
+// Builds the config of a functional model.
 class Writer {
  public:
   explicit Writer(const FunctionalModel& model) : model_(model) {
@@ -40,7 +43,7 @@ class Writer {
     if (const auto* layer = dynamic_cast<const Layer*>(node.operation.get())) return *layer;
     throw NotImplementedError("Functional ", model_.name(), ": the graph has the op ",
                               node.operation->class_name(),
-                              ", and files hold layers only; put it into a layer");
+                              ", but files hold layers only; wrap the op in a layer");
   }
 
   Config entry(const Layer& layer) const {
@@ -83,7 +86,7 @@ class Writer {
     return Config::dict({{"args", std::move(arguments)}, {"kwargs", std::move(keywords)}});
   }
 
-  // Whether Keras 2 has a form for it: a tensor or several.
+  // Returns true if Keras 2 has a form for these inputs: one tensor or a list of several.
   static bool is_listed(const Tensors& inputs) {
     const bool flat = inputs.kind() == NestKind::kList && inputs.items().size() > 1 &&
                       std::ranges::all_of(inputs.items(), &Tensors::is_leaf);
@@ -97,8 +100,8 @@ class Writer {
     return out;
   }
 
-  // Adds the masks that the caller gave inputs, and says whether there are any. Those that layers
-  // make are no part of files: layers make them again.
+  // Adds the masks that the caller passed explicitly, and returns whether there are any. Masks
+  // computed by layers are not stored, because the layers compute them again.
   bool set_masks(const std::string& class_name, const KerasCall& made, Config& keywords) const {
     bool any = false;
     for (const CallParameter& parameter : call_signature(class_name).parameters) {
@@ -114,7 +117,7 @@ class Writer {
     return any;
   }
 
-  // Null if no part of the inputs has one.
+  // Returns null if no leaf of the inputs has an explicit mask.
   Config mask_of(const Tensors& inputs) const {
     Config::List masks;
     for (const TensorLike& leaf : flatten(inputs)) {
@@ -126,7 +129,7 @@ class Writer {
     return inputs.is_leaf() ? masks[0] : Config(std::move(masks));
   }
 
-  // [layer, call, output], with Keras 2's keyword arguments.
+  // Returns [layer, call, output, keywords], the form of Keras 2.
   Config tensor(const TensorLike& t, const Config& keywords) const {
     Config out = triple(t, 0);
     out.push_back(keywords);
@@ -136,7 +139,7 @@ class Writer {
   Config triple(const TensorLike& t, int64_t first_call) const {
     const GraphNode& node = *t.values().producer();
     const auto it = numbers_.find(&node);
-    // An input that no output needs is no node of the model; it is called once.
+    // An input that no output depends on is not a node of the model; it is called once.
     const int64_t number = it == numbers_.end() ? 0 : it->second;
     return Config::list(
         {layer_of(node).name(), first_call + number, int64_t{t.values().producer_output()}});
@@ -165,8 +168,9 @@ class Writer {
 
   Config constant(const TensorLike& t) const {
     if (t.layout() != Layout::kDense || t.tensor().dtype() == DType::kString) {
-      throw NotImplementedError("Functional ", model_.name(), ": a layer is called with a constant",
-                                " that is ragged, sparse or of strings, which files cannot hold");
+      throw NotImplementedError(
+          "Functional ", model_.name(), ": a layer is called with a constant",
+          " that is ragged, sparse or of strings, which files do not support");
     }
     const std::vector<double> values = t.tensor().cast(DType::kFloat64).to_vector<double>();
     size_t next = 0;
@@ -184,13 +188,13 @@ class Writer {
     return out;
   }
 
-  // The model's inputs or outputs. Keras wraps a single tensor in a list.
+  // Returns the inputs or outputs of the model. Keras wraps a single tensor in a list.
   Config ends(const Tensors& tensors) const {
     Config out = end(tensors);
     return tensors.is_leaf() ? Config::list({std::move(out)}) : out;
   }
 
-  // Keras 3 counts the calls of a nested model from 1 here, and only here.
+  // Keras 3 counts the calls of a nested functional model from 1 in this place only.
   Config end(const Tensors& tensors) const {
     if (tensors.is_leaf()) {
       const Operation* operation = tensors.leaf().values().producer()->operation.get();
@@ -209,7 +213,8 @@ class Writer {
 
   const FunctionalModel& model_;
   std::unordered_map<const Operation*, std::vector<const GraphNode*>> calls_;
-  std::unordered_map<const GraphNode*, int> numbers_;  // of a call among those of its layer
+  // Index of a call among the calls of its layer.
+  std::unordered_map<const GraphNode*, int> numbers_;
 };
 
 }  // namespace

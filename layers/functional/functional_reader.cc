@@ -1,4 +1,4 @@
-// FunctionalModel::from_config: graphs as Keras 2 and Keras 3 write them.
+// FunctionalModel::from_config: reads graphs as Keras 2 and Keras 3 write them.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -20,22 +20,24 @@ struct Call {
   References inputs;
   CallOptions options = {};
   enum class State { kNew, kActive, kDone } state = State::kNew;
-  std::vector<TensorLike> outputs = {};  // when done
+  std::vector<TensorLike> outputs = {};  // set in state kDone
 };
 
+// An entry of the config's list of layers.
 struct Entry {
   const Config* config = nullptr;
   std::string class_name;
-  std::optional<LayerHandle<Layer>> layer = {};  // made when its first call is
+  std::optional<LayerHandle<Layer>> layer = {};  // created with its first call
   std::vector<Call> calls = {};
 
-  bool is_operator = false;  // of Keras, no layer
+  bool is_operator = false;  // an operator of Keras 3, not a layer
 
   bool is_input() const { return class_name == "InputLayer"; }
   bool is_functional() const { return class_name == "Functional" || class_name == "Model"; }
   bool is_model() const { return is_functional() || class_name == "Sequential"; }
 };
 
+// Reads a config and replays its calls on symbolic tensors.
 class Reader {
  public:
   Reader(const Config& config, std::string name)
@@ -43,7 +45,7 @@ class Reader {
     for (const Config& layer : parser_.list(config, "layers")) add(layer);
     inputs_ = parser_.ends(parser_.field(config, "input_layers"));
     outputs_ = parser_.ends(parser_.field(config, "output_layers"));
-    if (flatten(outputs_).empty()) parser_.fail("there are no outputs");
+    if (flatten(outputs_).empty()) parser_.fail("the model has no outputs");
     for (auto& [layer, entry] : entries_) {
       if (entry.is_model()) count_calls_from_zero(layer, entry);
     }
@@ -83,8 +85,9 @@ class Reader {
     return {.inputs = std::move(read.inputs), .options = read.options};
   }
 
-  // An operator may take what layers do not. It does not matter where it only makes a mask;
-  // elsewhere it is refused when it is needed.
+  // Parses a call of an operator, which may have arguments that layers do not accept. Unsupported
+  // arguments are ignored here: they do not matter if the operator only computes a mask; otherwise
+  // layer_for_operator() rejects the call.
   Call operator_call(const Config& node, const std::string& name) const {
     try {
       return layer_call(node, name, "");
@@ -93,9 +96,9 @@ class Reader {
     }
   }
 
-  // Keras counts the calls of nested models from 0 or 1: Keras 2 from 1 everywhere, Keras 3 from 1
-  // for a Functional among the outputs. Takes the reading in which all references are to calls
-  // there are and, if there is one, in which all calls are used.
+  // Renumbers the calls of nested models from 0. Keras 2 counts them from 1 everywhere, Keras 3
+  // from 1 only for a Functional among the outputs. Chooses the interpretation in which every
+  // reference refers to an existing call; among several, the one in which all calls are used.
   void count_calls_from_zero(const std::string& layer, const Entry& entry) {
     std::vector<Reference*> inner = references_to(layer);
     std::vector<Reference*> outer;
@@ -122,7 +125,7 @@ class Reader {
     for (Reference* r : outer) r->call -= outer_shift(best);
   }
 
-  // References to the layer in a structure, and among the masks there.
+  // Collects the references to the layer in a structure, including those in masks.
   static void collect(References& structure, const std::string& layer,
                       std::vector<Reference*>& out) {
     for_each_leaf(structure, [&](const std::string&, const Reference& r) {
@@ -141,14 +144,14 @@ class Reader {
 
   Entry& entry_of(const Reference& r) {
     const auto it = entries_.find(r.layer);
-    if (it == entries_.end()) parser_.fail("there is no layer '", r.layer, "'");
+    if (it == entries_.end()) parser_.fail("no layer is named '", r.layer, "'");
     if (r.call < 0 || r.call >= std::ssize(it->second.calls)) {
       parser_.fail("layer '", r.layer, "' has no call ", r.call);
     }
     return it->second;
   }
 
-  // The tensors referred to, once the calls that make them are done.
+  // Returns the referenced tensors after running the calls that produce them.
   Tensors tensors(const References& references) {
     for_each_leaf(references, [&](const std::string&, const Reference& r) {
       if (!r.constant) complete(r);
@@ -174,7 +177,8 @@ class Reader {
     return outputs[r.output];
   }
 
-  // Makes the call and those it needs, depth first, without recursion: graphs may be deep.
+  // Runs a call and the calls it depends on. Uses an explicit stack instead of recursion, because
+  // graphs may be deep.
   void complete(const Reference& wanted) {
     std::vector<Reference> path = {wanted};
     while (!path.empty()) {
@@ -200,8 +204,8 @@ class Reader {
     }
   }
 
-  // The calls before it: those of its inputs, and the one before of the same layer, so that calls
-  // keep their numbers.
+  // Returns the calls that must run before this call: the producers of its inputs, and the previous
+  // call of the same layer, so that calls keep their numbers.
   std::vector<Reference> needs(const Reference& r, const Call& call) {
     std::vector<Reference> out;
     for (const Reference& input : flatten(call.inputs)) {
@@ -212,8 +216,8 @@ class Reader {
     return out;
   }
 
-  // Whether somebody gave a mask: those that operators compute are what layers here find out
-  // themselves.
+  // Returns true if the mask was passed explicitly. Masks computed by operators are ignored,
+  // because layers of this library compute them.
   bool has_mask(const Reference& r) const {
     if (r.mask == nullptr) return false;
     const auto it = entries_.find(r.mask->layer);
@@ -246,7 +250,7 @@ class Reader {
 
   LayerHandle<Layer> make(const std::string& name, const Entry& entry) const {
     Config config = parser_.field(*entry.config, "config");
-    if (!config.is_dict()) parser_.fail("the config of layer '", name, "' is no dict");
+    if (!config.is_dict()) parser_.fail("the config of layer '", name, "' is not a dict");
     if (config.find("name") == nullptr) config.set("name", name);
     return layers::deserialize(
         Config::dict({{"class_name", entry.class_name}, {"config", std::move(config)}}));

@@ -20,10 +20,12 @@ TensorLike make_input(const InputOptions& options, bool ragged, bool sparse) {
 
 InputLayer::InputLayer(Options options) : Layer(kClassName, options), options_(std::move(options)) {
   if (options_.ragged && options_.sparse) {
-    throw ValueError("InputLayer ", name(), ": an input is ragged or sparse, not both");
+    throw ValueError("InputLayer ", name(),
+                     ": an input cannot be both ragged and sparse; set one of them");
   }
   if (options_.batch_shape.rank() == 0) {
-    throw ValueError("InputLayer ", name(), ": batch_shape needs a batch dimension");
+    throw ValueError("InputLayer ", name(),
+                     ": batch_shape is empty; it must include the batch dimension");
   }
 }
 

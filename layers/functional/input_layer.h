@@ -1,4 +1,4 @@
-// InputLayer and layers::input: where a functional model's data comes in.
+// InputLayer and layers::input: the entry points of a functional model (keras.layers.InputLayer).
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace keel {
 
+// Options of InputLayer.
 struct InputLayerOptions {
-  Shape batch_shape = {};  // with the batch dimension, kUnknown if any size may come
+  Shape batch_shape = {};  // includes the batch dimension, kUnknown for any size
   DType dtype = DType::kFloat32;
   bool ragged = false;
   bool sparse = false;
@@ -24,17 +25,18 @@ struct InputLayerOptions {
   }
 };
 
-// Stands at the top of a graph; has one output and no inputs.
+// The source of a graph; has one output and no inputs.
 class InputLayer final : public Layer {
  public:
   static constexpr char kClassName[] = "InputLayer";
   using Options = InputLayerOptions;
-  // ValueError if both ragged and sparse, or without a batch dimension.
+  // Throws ValueError if the input is both ragged and sparse, or if batch_shape is empty.
   explicit InputLayer(Options options);
 
+  // Returns the spec of the input.
   TensorSpec spec() const;
-  // A symbolic tensor that this layer stands for. Call it once: each call makes another node. Not
-  // kept here, since its graph node keeps the layer.
+  // Returns the symbolic tensor of this layer. Call it once: each call creates another node. The
+  // layer does not store the tensor, because the tensor's node owns the layer.
   TensorLike make_output();
   Config get_config() const override { return to_config(options_); }
 
@@ -44,6 +46,7 @@ class InputLayer final : public Layer {
   const Options options_;
 };
 
+// Options of layers::input and its variants.
 struct InputOptions {
   Shape shape = {};  // without the batch dimension
   DType dtype = DType::kFloat32;
@@ -53,10 +56,13 @@ struct InputOptions {
 
 namespace layers {
 
-Tensor input(const InputOptions& options);  // symbolic [batch, shape...]
-// Rows of any length, symbolic [batch, (ragged)]; options.shape is not used.
+// Returns a symbolic dense tensor [batch, shape...] (keras.Input).
+Tensor input(const InputOptions& options);
+// Returns a symbolic ragged tensor [batch, (ragged)], whose rows have any length; options.shape is
+// not used.
 RaggedTensor ragged_input(const InputOptions& options);
-SparseTensor sparse_input(const InputOptions& options);  // symbolic sparse [batch, shape...]
+// Returns a symbolic sparse tensor [batch, shape...].
+SparseTensor sparse_input(const InputOptions& options);
 
 }  // namespace layers
 }  // namespace keel

@@ -25,8 +25,9 @@ void SequentialModel::add(const LayerHandle<Layer>& layer) {
   if (std::ranges::any_of(sublayers(), taken)) {
     throw ValueError("Sequential ", name(), ": two layers are named '", layer->name(), "'");
   }
-  // With a known input each layer is built as it comes, so that summary() shows its shapes. One
-  // by one: the constructor comes here, and a model that is not made yet cannot be called.
+  // With a known input spec, each layer is built when it is added, so that summary() shows its
+  // shapes. Specs are propagated layer by layer because the constructor calls add(), before the
+  // model can be called.
   if (input_spec_) {
     if (!output_specs_) {
       Specs specs(*input_spec_);
@@ -46,7 +47,7 @@ std::vector<LayerHandle<Layer>> SequentialModel::layers() const { return sublaye
 void SequentialModel::build_weights(const Specs& inputs) {
   if (!input_spec_ && inputs.is_leaf()) {
     input_spec_ = inputs.leaf();
-    // The first batch's size says nothing of the next one's.
+    // Forget the size of the first batch, since other batches may have other sizes.
     if (input_spec_->shape.rank() > 0) input_spec_->shape = input_spec_->shape.with(0, kUnknown);
   }
 }
@@ -82,7 +83,7 @@ Config SequentialModel::get_config() const {
 
 namespace {
 
-// Keras 2 may tell the shape of the input in the first layer.
+// Returns the input options that Keras 2 may store in the config of the first layer.
 std::optional<InputLayerOptions> input_in(const Config& first_layer) {
   const Config& config = first_layer["config"];
   const Config* const shape = config.is_dict() ? config.find("batch_input_shape") : nullptr;
@@ -91,7 +92,7 @@ std::optional<InputLayerOptions> input_in(const Config& first_layer) {
   }
   InputLayerOptions options;
   decode(*shape, options.batch_shape);
-  // Keras 2 calls that input so, which is the name that features are fed by.
+  // Keras 2 names the implicit input "<layer>_input"; features are passed under this name.
   if (const Config* const name = config.find("name"); name != nullptr && name->is_string()) {
     options.name = name->string() + "_input";
   }
@@ -107,7 +108,7 @@ LayerHandle<SequentialModel> SequentialModel::from_config(const Config& config) 
     return found == nullptr || found->is_null() ? nullptr : found;
   };
   if (const Config* name = find("name")) options.name = name->string();
-  // Before Keras 2.2.3 it was the list of layers alone.
+  // Before Keras 2.2.3 the config was just the list of layers.
   const Config::List& entries = config.is_list() ? config.items() : config["layers"].items();
   if (!entries.empty()) {
     if (std::optional<InputLayerOptions> input = input_in(entries[0])) {

@@ -10,13 +10,13 @@ namespace keel {
 BatchNormalizationLayer::BatchNormalizationLayer(Options options)
     : TensorLayer(kClassName, options), options_(std::move(options)) {
   if (options_.axis.values().size() != 1) {
-    throw ValueError("BatchNormalization ", name(), ": needs one axis, received ",
+    throw ValueError("BatchNormalization ", name(), ": axis must be a single axis, received ",
                      options_.axis.values().size());
   }
   if (!(options_.momentum >= 0 && options_.momentum <= 1) || !(options_.epsilon >= 0)) {
     throw ValueError("BatchNormalization ", name(),
-                     ": needs momentum in [0, 1] and epsilon >= 0, received ", options_.momentum,
-                     " and ", options_.epsilon);
+                     ": momentum must be in [0, 1] and epsilon must be >= 0, received ",
+                     options_.momentum, " and ", options_.epsilon);
   }
 }
 
@@ -24,8 +24,8 @@ void BatchNormalizationLayer::build_weights(const TensorSpec& input) {
   const int axis = options_.axis.normalized(input.shape, "BatchNormalization " + name())[0];
   const int64_t channels = input.shape[axis];
   if (channels == kUnknown) {
-    throw ValueError("BatchNormalization ", name(), ": needs a known number of channels, received ",
-                     input.shape);
+    throw ValueError("BatchNormalization ", name(),
+                     ": the number of channels must be known, received shape ", input.shape);
   }
   const auto add = [&](const char* name, const Initializer& initializer,
                        const Regularizer& regularizer, const Constraint& constraint) {
@@ -79,11 +79,11 @@ BatchNormalizationLayer::Moments BatchNormalizationLayer::moments(
     return {mean, centered, ops::mean(ops::square(centered), axes, true)};
   }
   if (mask.rank() != x.rank() - 1) {
-    throw ValueError("BatchNormalization ", name(), ": the mask of an input ", x.shape(),
-                     " must have one dimension less, received ", mask.shape());
+    throw ValueError("BatchNormalization ", name(), ": the mask of an input of shape ", x.shape(),
+                     " must have one dimension less, received shape ", mask.shape());
   }
-  constexpr double kEpsilon = 1e-7;  // no division by 0 where nothing counts
-  // A step counts once, whatever the axis, as in Keras.
+  constexpr double kEpsilon = 1e-7;  // avoids a division by 0 if all steps are masked
+  // A step counts once, regardless of the axis, as in Keras.
   const Tensor counts = ops::expand_dims(ops::cast(mask, x.dtype()), -1);
   const Tensor count = ops::shift(ops::sum(counts, axes, true), kEpsilon);
   const Tensor mean = ops::sum(x * counts, axes, true) / count;

@@ -1,4 +1,4 @@
-// BatchNormalization: scales each channel by the statistics of the batch
+// BatchNormalization: normalizes each channel by the statistics of the batch
 // (keras.layers.BatchNormalization; Ioffe and Szegedy 2015).
 #pragma once
 
@@ -9,8 +9,9 @@
 
 namespace keel {
 
+// Options of BatchNormalization.
 struct BatchNormalizationOptions {
-  Axes axis = -1;  // of the channels; one axis
+  Axes axis = -1;  // axis of the channels; exactly one
   double momentum = 0.99;
   double epsilon = 1e-3;
   bool center = true;  // add beta
@@ -45,22 +46,28 @@ struct BatchNormalizationOptions {
   }
 };
 
-// gamma * (x - mean) / sqrt(variance + epsilon) + beta. Input and output of one shape; weights
-// gamma, beta, moving_mean and moving_variance, [channels] each.
-// Training: mean and biased variance of the batch over all axes but `axis`; moving averages
-// a <- momentum a + (1 - momentum) batch. Otherwise, and if the layer is not trainable, the
-// moving averages are the statistics. Each replica of a strategy uses and averages the rows it
-// has; outside the replicas, and where a model predicts or is evaluated in them, the averages are
-// their mean, as in files. A layer that is called in a replica by the program itself takes the
-// replica's own. A batch of no rows changes nothing. Calls of one layer in a functional model
-// update the averages in the order of Keras, by depth. Of an input with a mask only the steps that
-// count make the statistics of the batch: their sums are divided by (number of steps + 1e-7). All
-// steps are scaled.
+// Computes gamma * (x - mean) / sqrt(variance + epsilon) + beta. Input and output have the same
+// shape. The weights gamma, beta, moving_mean and moving_variance are [channels].
+//
+// In training, mean and biased variance are computed over all axes of the batch except `axis`, and
+// the moving averages are updated: a <- momentum * a + (1 - momentum) * batch. Otherwise, and if
+// the layer is not trainable, the moving averages are used as statistics. A batch without rows
+// changes nothing.
+//
+// Each replica of a strategy uses its own rows and keeps its own averages. Outside the replicas,
+// and while a model predicts or is evaluated in them, the averages are the mean over the replicas,
+// which is also the value in files. A layer that your own code calls in a replica uses the averages
+// of that replica.
+//
+// Repeated calls of one layer in a functional model update the averages in Keras's order, by depth.
+//
+// If the input has a mask, only unmasked steps contribute to the statistics of the batch: their
+// sums are divided by (number of steps + 1e-7). All steps are normalized.
 class BatchNormalizationLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "BatchNormalization";
   using Options = BatchNormalizationOptions;
-  // ValueError for more than one axis, momentum outside [0, 1] or epsilon < 0.
+  // Throws ValueError for more than one axis, momentum outside [0, 1] or epsilon < 0.
   explicit BatchNormalizationLayer(Options options);
 
   bool supports_masking() const override { return true; }
@@ -70,13 +77,13 @@ class BatchNormalizationLayer final : public TensorLayer {
   Config get_config() const override { return to_config(options_); }
 
  private:
-  // ValueError unless the number of channels is known.
+  // Throws ValueError unless the number of channels is known.
   void build_weights(const TensorSpec& input) override;
   Tensor call(const Tensor& input, const CallContext& context) override;
   struct Moments {
-    Tensor mean, centered, variance;  // centered: x - mean; others have 1 where it was summed
+    Tensor mean, centered, variance;  // centered: x - mean; reduced axes of the others have size 1
   };
-  // ValueError for a mask that has not one dimension less than x.
+  // Throws ValueError unless the mask has one dimension less than x.
   Moments moments(const Tensor& x, const Tensor& mask, const std::vector<int>& axes) const;
   Tensor from_batch(const Tensor& x, const Tensor& mask, int axis, const Shape& broadcast);
   Tensor from_averages(const Tensor& x, const Shape& broadcast) const;

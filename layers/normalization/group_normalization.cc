@@ -12,16 +12,16 @@ GroupNormalizationLayer::GroupNormalizationLayer(Options options)
     : TensorLayer(kClassName, options), options_(std::move(options)) {
   if (!(options_.epsilon >= 0) || (options_.groups < 1 && options_.groups != -1)) {
     throw ValueError("GroupNormalization ", name(),
-                     ": needs epsilon >= 0 and groups > 0 or -1, received ", options_.epsilon,
-                     " and ", options_.groups);
+                     ": epsilon must be >= 0 and groups must be > 0 or -1, received ",
+                     options_.epsilon, " and ", options_.groups);
   }
 }
 
 int GroupNormalizationLayer::axis_of(const Shape& shape) const {
   const int axis = Axes(options_.axis).normalized(shape, "GroupNormalization " + name())[0];
   if (axis == 0) {
-    throw ValueError("GroupNormalization ", name(), ": axis cannot be the batch, received shape ",
-                     shape);
+    throw ValueError("GroupNormalization ", name(),
+                     ": axis must not be the batch axis, received shape ", shape);
   }
   return axis;
 }
@@ -30,8 +30,9 @@ void GroupNormalizationLayer::build_weights(const TensorSpec& input) {
   const int64_t channels = input.shape[axis_of(input.shape)];
   groups_ = options_.groups == -1 ? channels : options_.groups;
   if (channels <= 0 || channels % groups_ != 0) {
-    throw ValueError("GroupNormalization ", name(), ": needs a multiple of ", groups_,
-                     " channels, received an input of shape ", input.shape);
+    throw ValueError("GroupNormalization ", name(),
+                     ": the number of channels must be a multiple of ", groups_,
+                     ", received an input of shape ", input.shape);
   }
   if (options_.scale) {
     gamma_ = add_weight({.name = "gamma",
@@ -55,7 +56,7 @@ Tensor GroupNormalizationLayer::call(const Tensor& input, const CallContext&) {
   const Tensor x = as_dtype(input, dtype());
   const int axis = axis_of(x.shape());
   if (x.is_symbolic()) return Tensor::symbolic(x.spec());
-  // The channels become two axes: groups, and channels of a group.
+  // Splits the channels into two axes: groups, and channels of a group.
   const int64_t channels = x.dim(axis) / groups_;
   const Tensor grouped = ops::reshape(x, x.shape().with(axis, channels).inserted(axis, groups_));
   std::vector<int> reduced;
@@ -63,7 +64,8 @@ Tensor GroupNormalizationLayer::call(const Tensor& input, const CallContext&) {
     if (i != axis) reduced.push_back(i);
   }
   const Tensor mean = ops::mean(grouped, reduced, true);
-  // Groups may be as small as one pair, where Keras's way to the variance shows in its results.
+  // For small groups, down to two elements, results show rounding errors of this formula, so it
+  // must be Keras's.
   const Tensor difference = ops::mean(ops::square(grouped), reduced, true) - ops::square(mean);
   const Tensor variance =
       ops::clip_by_value(difference, 0, std::numeric_limits<double>::infinity());

@@ -1,4 +1,4 @@
-// GroupNormalization: scales groups of a sample's channels by their own statistics
+// GroupNormalization: normalizes groups of a sample's channels by their own statistics
 // (keras.layers.GroupNormalization; Wu and He 2018).
 #pragma once
 
@@ -8,9 +8,10 @@
 
 namespace keel {
 
+// Options of GroupNormalization.
 struct GroupNormalizationOptions {
-  int64_t groups = 32;  // a divisor of the number of channels; -1: one for each channel
-  int axis = -1;        // of the channels; never the batch
+  int64_t groups = 32;  // a divisor of the number of channels; -1: one group per channel
+  int axis = -1;        // axis of the channels; not the batch axis
   double epsilon = 1e-3;
   bool center = true;  // add beta
   bool scale = true;   // multiply by gamma
@@ -40,22 +41,22 @@ struct GroupNormalizationOptions {
   }
 };
 
-// gamma * (x - mean) / sqrt(variance + epsilon) + beta, with the mean and biased variance over all
-// that a sample has in a group of neighbouring channels; the variance is the mean of x^2 less the
-// square of the mean, as Keras takes it. Input and output of one shape and mask; gamma and beta are
-// [channels].
+// Computes gamma * (x - mean) / sqrt(variance + epsilon) + beta, with the mean and biased variance
+// over all elements of a sample in a group of adjacent channels. The variance is computed as
+// mean(x^2) - mean(x)^2, as in Keras. Output has the shape and mask of the input; gamma and beta
+// are [channels].
 class GroupNormalizationLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "GroupNormalization";
   using Options = GroupNormalizationOptions;
-  // ValueError for epsilon < 0, and unless groups is positive or -1.
+  // Throws ValueError for epsilon < 0, and unless groups is positive or -1.
   explicit GroupNormalizationLayer(Options options);
   bool supports_masking() const override { return true; }
   Config get_config() const override { return to_config(options_); }
 
  private:
-  // ValueError unless the number of channels is known and a multiple of groups, and for an axis
-  // that is the batch or out of range.
+  // Throws ValueError unless the number of channels is known and a multiple of groups, and if the
+  // axis is the batch axis or out of range.
   void build_weights(const TensorSpec& input) override;
   Tensor call(const Tensor& input, const CallContext& context) override;
   int axis_of(const Shape& shape) const;

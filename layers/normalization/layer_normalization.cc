@@ -22,7 +22,7 @@ void LayerNormalizationLayer::build_weights(const TensorSpec& input) {
   }
   if (!shape.fully_defined()) {
     throw ValueError("LayerNormalization ", name(),
-                     ": needs known dimensions along its axes, received ", input.shape);
+                     ": dimensions along the axes must be known, received shape ", input.shape);
   }
   if (options_.scale || options_.rms_scaling) {
     gamma_ = add_weight({.name = "gamma",

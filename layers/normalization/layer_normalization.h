@@ -1,4 +1,4 @@
-// LayerNormalization: scales each sample by its own statistics
+// LayerNormalization: normalizes each sample by its own statistics
 // (keras.layers.LayerNormalization; Ba et al. 2016).
 #pragma once
 
@@ -9,12 +9,14 @@
 
 namespace keel {
 
+// Options of LayerNormalization.
 struct LayerNormalizationOptions {
-  Axes axis = -1;  // over which a sample's mean and variance are taken
+  Axes axis = -1;  // axes over which mean and variance are computed
   double epsilon = 1e-3;
-  bool center = true;        // add beta
-  bool scale = true;         // multiply by gamma
-  bool rms_scaling = false;  // gamma * x / sqrt(variance + epsilon), whatever center and scale
+  bool center = true;  // add beta
+  bool scale = true;   // multiply by gamma
+  // Compute gamma * x / sqrt(variance + epsilon); ignores center and scale.
+  bool rms_scaling = false;
   Initializer beta_initializer = "zeros";
   Initializer gamma_initializer = "ones";
   Regularizer beta_regularizer = {};
@@ -41,19 +43,20 @@ struct LayerNormalizationOptions {
   }
 };
 
-// gamma * (x - mean) / sqrt(variance + epsilon) + beta, with the mean and biased variance over
-// `axis`. Input and output of one shape and mask; gamma and beta have the dimensions of the axes.
+// Computes gamma * (x - mean) / sqrt(variance + epsilon) + beta, with the mean and biased variance
+// over `axis`. Output has the shape and mask of the input; gamma and beta have the dimensions of
+// the axes.
 class LayerNormalizationLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "LayerNormalization";
   using Options = LayerNormalizationOptions;
-  // ValueError for epsilon < 0.
+  // Throws ValueError for epsilon < 0.
   explicit LayerNormalizationLayer(Options options);
   bool supports_masking() const override { return true; }
   Config get_config() const override { return to_config(options_); }
 
  private:
-  // ValueError unless the dimensions of the axes are known.
+  // Throws ValueError unless the dimensions of the axes are known.
   void build_weights(const TensorSpec& input) override;
   Tensor call(const Tensor& input, const CallContext& context) override;
 

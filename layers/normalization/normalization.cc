@@ -13,14 +13,14 @@
 namespace keel {
 namespace {
 
-// Mean and sum of squared deviations of each kept position, updated row by row (Welford 1962), so
-// that no large sum is ever subtracted from another.
+// Computes mean and sum of squared deviations of each kept position row by row (Welford 1962),
+// which avoids subtracting large sums.
 class Moments {
  public:
   explicit Moments(const Shape& shape)
       : shape_(shape), mean_(shape.size()), deviations_(shape.size()) {}
 
-  // `values` as rows of kept positions.
+  // `values` are rows of kept positions.
   void add(std::span<const double> values, int64_t rows) {
     const auto width = std::ssize(mean_);
     for (int64_t row = 0; row < rows; ++row) {
@@ -54,7 +54,7 @@ Shape kept_shape(const Shape& shape, const std::vector<int>& axes) {
   return out;
 }
 
-// x with the kept axes last, as doubles.
+// Returns x as float64 with the kept axes last.
 Tensor kept_last(const Tensor& x, const std::vector<int>& axes) {
   Tensor values = x.cast(DType::kFloat64);
   std::vector<int> permutation;
@@ -71,7 +71,8 @@ Tensor kept_last(const Tensor& x, const std::vector<int>& axes) {
 NormalizationLayer::NormalizationLayer(Options options)
     : TensorLayer(kClassName, options), options_(std::move(options)) {
   if (options_.mean.has_value() != options_.variance.has_value()) {
-    throw ValueError("Normalization ", name(), ": needs both mean and variance, or neither");
+    throw ValueError("Normalization ", name(),
+                     ": pass both mean and variance, or neither and call adapt()");
   }
 }
 
@@ -83,15 +84,16 @@ std::vector<int> NormalizationLayer::axes(const Shape& shape) const {
 void NormalizationLayer::build_weights(const TensorSpec& input) {
   const Shape shape = kept_shape(input.shape, axes(input.shape));
   if (!shape.fully_defined()) {
-    throw ValueError("Normalization ", name(), ": needs known dimensions along its axes, received ",
-                     input.shape);
+    throw ValueError("Normalization ", name(),
+                     ": dimensions along the axes must be known, received shape ", input.shape);
   }
   if (options_.mean) {
     for (const ScalarOrList* given : {&*options_.mean, &*options_.variance}) {
       const auto count = std::ssize(given->values());
       if (count != 1 && count != shape.size()) {
-        throw ValueError("Normalization ", name(), ": ", count,
-                         " numbers of mean or variance for an input of shape ", input.shape);
+        throw ValueError("Normalization ", name(), ": mean and variance must have 1 or ",
+                         shape.size(), " values, received ", count, " for an input of shape ",
+                         input.shape);
       }
     }
     return;
@@ -157,7 +159,8 @@ void NormalizationLayer::adapt(const Tensor& data) {
 
 void NormalizationLayer::adapt(const data::Dataset& batches) {
   if (options_.mean) {
-    throw RuntimeError("Normalization ", name(), ": its mean is given; there is nothing to adapt");
+    throw RuntimeError("Normalization ", name(),
+                       ": mean and variance are given; adapt() is not allowed");
   }
   std::optional<Moments> moments;
   for (const Tensors& element : batches) {
@@ -165,8 +168,8 @@ void NormalizationLayer::adapt(const data::Dataset& batches) {
     const std::vector<int> kept = axes(x.shape());
     if (!built()) build(Specs(TensorSpec{.shape = x.shape(), .dtype = x.dtype()}));
     if (kept_shape(x.shape(), kept) != mean_.shape()) {
-      throw ValueError("Normalization ", name(), ": adapts to ", mean_.shape(),
-                       " along its axes, received a batch of shape ", x.shape());
+      throw ValueError("Normalization ", name(), ": adapt() expects dimensions ", mean_.shape(),
+                       " along the axes, received a batch of shape ", x.shape());
     }
     if (!moments) moments.emplace(mean_.shape());
     const int64_t width = mean_.shape().size();

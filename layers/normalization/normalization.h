@@ -1,5 +1,5 @@
-// Normalization: shifts and scales features to mean 0 and variance 1, by statistics given or
-// learned from data (keras.layers.Normalization).
+// Normalization: shifts and scales features to mean 0 and variance 1, with given or learned
+// statistics (keras.layers.Normalization).
 #pragma once
 
 #include <optional>
@@ -14,11 +14,12 @@ namespace data {
 class Dataset;
 }
 
+// Options of Normalization.
 struct NormalizationOptions {
-  std::optional<Axes> axis = Axes(-1);    // that have statistics of their own; unset: one for all
-  std::optional<ScalarOrList> mean = {};  // both, or neither: then call adapt()
+  std::optional<Axes> axis = Axes(-1);    // axes with separate statistics; unset: one for all
+  std::optional<ScalarOrList> mean = {};  // set both, or neither and call adapt()
   std::optional<ScalarOrList> variance = {};
-  bool invert = false;  // back from normalized values
+  bool invert = false;  // convert normalized values back
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -32,28 +33,29 @@ struct NormalizationOptions {
   }
 };
 
-// (x - mean) / max(sqrt(variance), 1e-7), or with invert x * max(sqrt(variance), 1e-7) + mean.
-// Input of any numeric dtype; output of the same shape and the layer's dtype. Without a mean
-// given, the weights are mean and variance, of the dimensions of the axes, and count (int64
-// scalar), none trainable; before adapt() they are 0, 1 and 0.
+// Computes (x - mean) / max(sqrt(variance), 1e-7) or, if `invert` is set, x * max(sqrt(variance),
+// 1e-7) + mean. Input has any numeric dtype; output has the same shape and the layer's dtype.
+//
+// If no mean is given, the layer has the non-trainable weights mean and variance, with the
+// dimensions of the axes, and count (int64 scalar). Before adapt() they are 0, 1 and 0.
 class NormalizationLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "Normalization";
   using Options = NormalizationOptions;
-  // ValueError if one of mean and variance is given without the other.
+  // Throws ValueError if only one of mean and variance is given.
   explicit NormalizationLayer(Options options);
   bool supports_masking() const override { return true; }
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }
 
   // Sets the weights to the mean and biased variance of the data: all rows of a tensor, or of a
-  // dataset of batches. What was learned before is forgotten. RuntimeError if a mean was given;
-  // ValueError for no data or another shape along the axes.
+  // dataset of batches. Previous statistics are discarded. Throws RuntimeError if a mean was given,
+  // and ValueError for empty data or another shape along the axes.
   void adapt(const Tensor& data);
   void adapt(const data::Dataset& batches);
 
  private:
-  // ValueError unless the dimensions of the axes are known and fit the mean given.
+  // Throws ValueError unless the dimensions of the axes are known and match a given mean.
   void build_weights(const TensorSpec& input) override;
   Tensor call(const Tensor& input, const CallContext& context) override;
   std::vector<int> axes(const Shape& shape) const;

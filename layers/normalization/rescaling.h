@@ -1,4 +1,4 @@
-// Rescaling: x * scale + offset (keras.layers.Rescaling).
+// Rescaling: multiplies by a scale and adds an offset (keras.layers.Rescaling).
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace keel {
 
+// Options of Rescaling.
 struct RescalingOptions {
-  ScalarOrList scale = 1.0;  // one, or one for each position of the last axis
+  ScalarOrList scale = 1.0;  // one value, or one for each position of the last axis
   ScalarOrList offset = 0.0;
   std::string name = {};
   bool trainable = true;
@@ -22,7 +23,7 @@ struct RescalingOptions {
   }
 };
 
-// x * scale + offset. Input of any shape and numeric dtype; output of the layer's dtype.
+// Computes x * scale + offset. Input has any shape and numeric dtype; output has the layer's dtype.
 class RescalingLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "Rescaling";

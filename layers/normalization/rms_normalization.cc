@@ -22,7 +22,7 @@ void RMSNormalizationLayer::build_weights(const TensorSpec& input) {
   }
   if (!shape.fully_defined()) {
     throw ValueError("RMSNormalization ", name(),
-                     ": needs known dimensions along its axes, received ", input.shape);
+                     ": dimensions along the axes must be known, received shape ", input.shape);
   }
   scale_ = add_weight({.name = "scale", .shape = shape, .initializer = "ones", .dtype = dtype()});
 }

@@ -1,4 +1,4 @@
-// RMSNormalization: scales each sample by its root mean square (keras.layers.RMSNormalization;
+// RMSNormalization: normalizes each sample by its root mean square (keras.layers.RMSNormalization;
 // Zhang and Sennrich 2019).
 #pragma once
 
@@ -9,8 +9,9 @@
 
 namespace keel {
 
+// Options of RMSNormalization.
 struct RMSNormalizationOptions {
-  Axes axis = -1;  // over which the mean is taken
+  Axes axis = -1;  // axes over which the mean is computed
   double epsilon = 1e-6;
   std::string name = {};
   bool trainable = true;
@@ -23,18 +24,18 @@ struct RMSNormalizationOptions {
   }
 };
 
-// scale * x / sqrt(mean of x^2 + epsilon). Input and output of one shape; the weight scale, ones at
-// first, has the dimensions of the axes.
+// Computes scale * x / sqrt(mean(x^2) + epsilon). Input and output have the same shape; the weight
+// scale, initially ones, has the dimensions of the axes.
 class RMSNormalizationLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "RMSNormalization";
   using Options = RMSNormalizationOptions;
-  // ValueError for epsilon < 0.
+  // Throws ValueError for epsilon < 0.
   explicit RMSNormalizationLayer(Options options);
   Config get_config() const override { return to_config(options_); }
 
  private:
-  // ValueError unless the dimensions of the axes are known.
+  // Throws ValueError unless the dimensions of the axes are known.
   void build_weights(const TensorSpec& input) override;
   Tensor call(const Tensor& input, const CallContext& context) override;
 

@@ -1,4 +1,4 @@
-// UnitNormalization: scales each sample to length 1 (keras.layers.UnitNormalization).
+// UnitNormalization: scales each sample to L2 norm 1 (keras.layers.UnitNormalization).
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace keel {
 
+// Options of UnitNormalization.
 struct UnitNormalizationOptions {
-  Axes axis = -1;  // over which the length is taken
+  Axes axis = -1;  // axes over which the norm is computed
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -20,8 +21,8 @@ struct UnitNormalizationOptions {
   }
 };
 
-// x / max(|x|, 1e-12), where |x| is the root of the sum of squares over the axes. Input and output
-// of one shape and mask.
+// Computes x / max(|x|, 1e-12), where |x| is the L2 norm over the axes. Output has the shape and
+// mask of the input.
 class UnitNormalizationLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "UnitNormalization";

@@ -1,4 +1,4 @@
-// AveragePooling1D: the means of windows of a sequence (keras.layers.AveragePooling1D).
+// AveragePooling1D: averages windows of a sequence (keras.layers.AveragePooling1D).
 #pragma once
 
 #include <keel/layers/pooling/pooling1d.h>
@@ -7,7 +7,7 @@ namespace keel {
 
 using AveragePooling1DOptions = Pooling1DOptions;
 
-// The means over windows, of the steps that they have: what lies beyond the ends does not count.
+// Averages the steps of each window; steps beyond the ends of the sequence are not counted.
 class AveragePooling1DLayer final : public Pooling1DLayer {
  public:
   static constexpr char kClassName[] = "AveragePooling1D";

@@ -17,7 +17,7 @@ Tensor GlobalAveragePooling1DLayer::call(const Tensor& input, const CallContext&
   const Tensor mask = input.mask();
   if (x.rank() != 3 || (mask && mask.rank() != 2)) {
     throw ValueError("GlobalAveragePooling1D ", name(),
-                     ": needs an input of rank 3 and a mask of rank 2, received ", x.shape(),
+                     ": input must have rank 3 and its mask rank 2, received shape ", x.shape(),
                      mask ? str(" and ", mask.shape()) : "");
   }
   if (!mask) return ops::mean(x, {steps_axis_}, options_.keepdims);

@@ -14,7 +14,7 @@ GlobalMaxPooling1DLayer::GlobalMaxPooling1DLayer(Options options)
 Tensor GlobalMaxPooling1DLayer::call(const Tensor& input, const CallContext&) {
   const Tensor x = as_dtype(input, dtype());
   if (x.rank() != 3) {
-    throw ValueError("GlobalMaxPooling1D ", name(), ": needs an input of rank 3, received ",
+    throw ValueError("GlobalMaxPooling1D ", name(), ": input must have rank 3, received shape ",
                      x.shape());
   }
   return ops::max(x, {steps_axis_}, options_.keepdims);

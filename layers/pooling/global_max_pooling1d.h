@@ -1,4 +1,5 @@
-// GlobalMaxPooling1D: the greatest of a sequence (keras.layers.GlobalMaxPooling1D).
+// GlobalMaxPooling1D: takes the maximum over the steps of a sequence
+// (keras.layers.GlobalMaxPooling1D).
 #pragma once
 
 #include <string>
@@ -7,9 +8,10 @@
 
 namespace keel {
 
+// Options of GlobalMaxPooling1D.
 struct GlobalMaxPooling1DOptions {
-  std::string data_format = "channels_last";  // or "channels_first": the steps stand at axis 2
-  bool keepdims = false;                      // keep the steps' dimension, as 1
+  std::string data_format = "channels_last";  // or "channels_first": steps are axis 2
+  bool keepdims = false;                      // keep the dimension of the steps, with size 1
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -21,18 +23,18 @@ struct GlobalMaxPooling1DOptions {
   }
 };
 
-// Input [batch, steps, features]; output [batch, features], the greatest over the steps. As in
-// Keras, masks count for nothing here. The gradient of equal ones is divided evenly.
+// Input [batch, steps, features]; output [batch, features], the maximum over the steps. As in
+// Keras, masks are ignored. The gradient is divided evenly among equal maxima.
 class GlobalMaxPooling1DLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "GlobalMaxPooling1D";
   using Options = GlobalMaxPooling1DOptions;
-  // ValueError for another data_format.
+  // Throws ValueError for an unknown data_format.
   explicit GlobalMaxPooling1DLayer(Options options);
   Config get_config() const override { return to_config(options_); }
 
  private:
-  // ValueError for an input of another rank than 3.
+  // Throws ValueError unless the input has rank 3.
   Tensor call(const Tensor& input, const CallContext& context) override;
 
   const Options options_;

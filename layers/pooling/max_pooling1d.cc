@@ -9,6 +9,7 @@ Tensor MaxPooling1DLayer::pool(const std::vector<Tensor>& elements, const Window
   Tensor greatest = elements[0];
   for (size_t k = 1; k < elements.size(); ++k) {
     const Tensor& next = elements[k];
+    // NaN wins, so that it propagates to the result.
     const Tensor wins = ops::logical_or(ops::greater(next, greatest), ops::is_nan(next));
     greatest = ops::where(wins, next, greatest);
   }

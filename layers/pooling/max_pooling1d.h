@@ -1,4 +1,4 @@
-// MaxPooling1D: the greatest of windows of a sequence (keras.layers.MaxPooling1D).
+// MaxPooling1D: takes the maximum of windows of a sequence (keras.layers.MaxPooling1D).
 #pragma once
 
 #include <limits>
@@ -9,7 +9,7 @@ namespace keel {
 
 using MaxPooling1DOptions = Pooling1DOptions;
 
-// The greatest over windows. The gradient of equal ones goes to the first.
+// Takes the maximum of each window. The gradient goes to the first of equal maxima.
 class MaxPooling1DLayer final : public Pooling1DLayer {
  public:
   static constexpr char kClassName[] = "MaxPooling1D";

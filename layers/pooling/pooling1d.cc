@@ -17,7 +17,7 @@ Pooling1DLayer::Pooling1DLayer(const char* class_name, Options options)
                      int64_t{options_.pool_size}, " and ", int64_t{options_.strides.value_or(1)});
   }
   if (options_.padding != "valid" && options_.padding != "same") {
-    throw ValueError(class_name, " ", name(), ": padding is valid or same, received '",
+    throw ValueError(class_name, " ", name(), ": padding must be 'valid' or 'same', received '",
                      options_.padding, "'");
   }
 }
@@ -44,7 +44,8 @@ Pooling1DLayer::Windows Pooling1DLayer::windows_of(int64_t steps) const {
 }
 
 std::vector<Tensor> Pooling1DLayer::elements_of(const Tensor& x, const Windows& windows) const {
-  // As long as the k-th elements of all windows are the first of so many runs of `stride`.
+  // Pads the sequence so that it can be reshaped to [windows, stride]; element k of all windows is
+  // then the first column of the sequence shifted by k.
   const int64_t run = windows.count * windows.stride;
   const int64_t after = std::max<int64_t>(0, windows.size - 1 + run - windows.before - x.dim(1));
   Tensor padded = x;
@@ -66,15 +67,15 @@ std::vector<Tensor> Pooling1DLayer::elements_of(const Tensor& x, const Windows& 
 
 Tensor Pooling1DLayer::call(const Tensor& input, const CallContext&) {
   if (input.rank() != 3) {
-    throw ValueError(class_name(), " ", name(), ": needs an input of rank 3, received ",
+    throw ValueError(class_name(), " ", name(), ": input must have rank 3, received shape ",
                      input.shape());
   }
   const Tensor x = as_dtype(input, dtype());
   const int steps_axis = channels_last_ ? 1 : 2;
   const Windows windows = windows_of(x.dim(steps_axis));
   if (windows.count == 0) {
-    throw ValueError(class_name(), " ", name(), ": no window of ", windows.size,
-                     " steps lies in an input of shape ", input.shape());
+    throw ValueError(class_name(), " ", name(), ": a window of ", windows.size,
+                     " steps does not fit into an input of shape ", input.shape());
   }
   if (x.is_symbolic()) {
     return Tensor::symbolic(

@@ -17,7 +17,7 @@ CategoryEncodingLayer::CategoryEncodingLayer(Options options)
   }
   if (mode_ == OutputMode::kInt) {
     throw ValueError("CategoryEncoding ", name(),
-                     ": output_mode is one_hot, multi_hot or count, received '",
+                     ": output_mode must be 'one_hot', 'multi_hot' or 'count', received '",
                      options_.output_mode, "'");
   }
 }

@@ -1,4 +1,4 @@
-// CategoryEncoding: categories as vectors (keras.layers.CategoryEncoding).
+// CategoryEncoding: encodes categories as vectors (keras.layers.CategoryEncoding).
 #pragma once
 
 #include <optional>
@@ -9,9 +9,10 @@
 
 namespace keel {
 
+// Options of CategoryEncoding.
 struct CategoryEncodingOptions {
-  int64_t num_tokens = 0;                 // required: how many categories there are, > 0
-  std::string output_mode = "multi_hot";  // or one_hot, count
+  int64_t num_tokens = 0;                 // number of categories; required, > 0
+  std::string output_mode = "multi_hot";  // or "one_hot", "count"
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -23,24 +24,26 @@ struct CategoryEncodingOptions {
   }
 };
 
+// Options of a call of CategoryEncoding.
 struct CategoryEncodingCallOptions {
   std::optional<bool> training = {};
-  // For "count": a weight for each category, of the inputs' shape and layout; unset: ones.
+  // For "count": the weight of each category, with the shape and layout of the inputs; unset: ones.
   std::optional<TensorLike> count_weights = {};
 };
 
-// The encodings of encode_categories, of the layer's dtype. Input: integers in [0, num_tokens), or
-// floats that hold such, of any layout. Without options a call takes the pair (categories, count
-// weights) too. There is no gradient. ValueError for a category out of range, and for weights
-// with another mode.
+// Returns the encodings of encode_categories() in the layer's dtype. Inputs are integers in [0,
+// num_tokens), or floats with integer values, in any layout. A call without options also accepts
+// the pair (categories, count weights). There is no gradient. Throws ValueError for a category out
+// of range, and for weights if the mode is not "count".
 class CategoryEncodingLayer final : public Layer {
  public:
   static constexpr char kClassName[] = "CategoryEncoding";
   using Options = CategoryEncodingOptions;
   using CallOptions = CategoryEncodingCallOptions;
-  // ValueError unless num_tokens > 0 and for another output_mode.
+  // Throws ValueError unless num_tokens > 0, and for an unknown output_mode.
   explicit CategoryEncodingLayer(Options options);
 
+  // Encodes `inputs`, with options.count_weights if set.
   Tensors operator()(const Tensors& inputs, const CallOptions& options = {});
   Tensor operator()(const Tensor& input, const CallOptions& options = {});
   Tensors replay(const Tensors& inputs, const keel::CallOptions& options) override;

@@ -13,7 +13,8 @@ DiscretizationLayer::DiscretizationLayer(Options options)
   const auto& boundaries = options_.bin_boundaries;
   const auto& bins = options_.num_bins;
   if (!boundaries && !bins) {
-    throw ValueError("Discretization ", name(), ": needs bin_boundaries or num_bins");
+    throw ValueError("Discretization ", name(),
+                     ": pass bin_boundaries, or num_bins and call adapt()");
   }
   if (bins && *bins < 2) {
     throw ValueError("Discretization ", name(), ": num_bins must be at least 2, received ", *bins);
@@ -29,7 +30,7 @@ DiscretizationLayer::DiscretizationLayer(Options options)
   }
   if (!std::ranges::is_sorted(*boundaries) ||
       std::ranges::any_of(*boundaries, [](double b) { return std::isnan(b); })) {
-    throw ValueError("Discretization ", name(), ": bin_boundaries must ascend");
+    throw ValueError("Discretization ", name(), ": bin_boundaries must be ascending and not NaN");
   }
   boundaries_ = *boundaries;
   has_boundaries_ = true;
@@ -38,14 +39,14 @@ DiscretizationLayer::DiscretizationLayer(Options options)
 Config DiscretizationLayer::get_config() const {
   Options options = options_;
   if (has_boundaries_) options.bin_boundaries = boundaries_;
-  // Keras computes the bins in this dtype, and numbers bins by integers.
+  // In mode "int" Keras requires an integer dtype, because the bin numbers have this dtype.
   if (mode_ == OutputMode::kInt) options.dtype = DType::kInt64;
   return to_config(options);
 }
 
 Tensor DiscretizationLayer::bins(const Tensor& x) const {
   if (!has_boundaries_) {
-    throw RuntimeError("Discretization ", name(), ": has no boundaries yet; call adapt()");
+    throw RuntimeError("Discretization ", name(), ": there are no boundaries yet; call adapt()");
   }
   Tensor out = Tensor::uninitialized(x.shape(), DType::kInt64);
   visit_numeric(x.dtype(), "Discretization", [&]<class T>(const T&) {
@@ -79,8 +80,7 @@ void DiscretizationLayer::adapt(const data::Dataset& batches) {
 
 QuantileSummary DiscretizationLayer::empty_summary() const {
   if (!options_.num_bins) {
-    throw RuntimeError("Discretization ", name(),
-                       ": its boundaries are given; there is nothing to adapt");
+    throw RuntimeError("Discretization ", name(), ": num_bins is not set; adapt() requires it");
   }
   return QuantileSummary(options_.epsilon);
 }
@@ -88,7 +88,7 @@ QuantileSummary DiscretizationLayer::empty_summary() const {
 void DiscretizationLayer::add(const Tensor& x, QuantileSummary& summary) const {
   std::vector<float> values = x.cast(DType::kFloat32).to_vector<float>();
   if (std::ranges::any_of(values, [](float v) { return std::isnan(v); })) {
-    throw ValueError("Discretization ", name(), ": cannot adapt to a NaN");
+    throw ValueError("Discretization ", name(), ": adapt() received a NaN");
   }
   summary.add(std::move(values));
 }

@@ -1,4 +1,4 @@
-// Discretization: bins of numbers between boundaries (keras.layers.Discretization).
+// Discretization: maps numbers to bins (keras.layers.Discretization).
 #pragma once
 
 #include <optional>
@@ -11,11 +11,12 @@
 
 namespace keel {
 
+// Options of Discretization.
 struct DiscretizationOptions {
-  std::optional<std::vector<double>> bin_boundaries = {};  // ascending
-  std::optional<int64_t> num_bins = {};                    // instead: adapt() finds the boundaries
-  double epsilon = 0.01;            // of adapt(): what part of the values it keeps, in (0, 1]
-  std::string output_mode = "int";  // or one_hot, multi_hot, count
+  std::optional<std::vector<double>> bin_boundaries = {};  // ascending boundaries
+  std::optional<int64_t> num_bins = {};  // alternative: adapt() computes boundaries
+  double epsilon = 0.01;            // for adapt(): it keeps about 1 / epsilon values, in (0, 1]
+  std::string output_mode = "int";  // or "one_hot", "multi_hot", "count"
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -29,28 +30,30 @@ struct DiscretizationOptions {
   }
 };
 
-// How many boundaries are not greater than x: {0, 1} cuts into (-inf, 0), [0, 1), [1, inf).
-// NaN goes to the last bin. Input: numbers of any shape, layout and numeric dtype; output int64 of
-// the same shape and row splits, or float32 encodings (encode_categories). There is no gradient.
+// Returns the number of boundaries that are not greater than x: {0, 1} gives the bins (-inf, 0),
+// [0, 1), [1, inf). NaN is in the last bin. Input has any shape, layout and numeric dtype. Output
+// is int64 with the same shape and row splits, or float32 encodings (encode_categories). There is
+// no gradient.
 class DiscretizationLayer final : public Layer {
  public:
   static constexpr char kClassName[] = "Discretization";
   using Options = DiscretizationOptions;
-  // ValueError unless boundaries ascend or num_bins > 1 is given, and for boundaries of more bins
-  // than num_bins: configs of adapted layers have both.
+  // Throws ValueError unless ascending boundaries or num_bins > 1 are given. Both may be given, as
+  // in configs of adapted layers; then throws ValueError if the boundaries make more than num_bins
+  // bins.
   explicit DiscretizationLayer(Options options);
 
-  // Boundaries so that each of num_bins bins gets the same share of the values, by a
-  // QuantileSummary of each batch: exact up to 1 / epsilon values, near it beyond. Values as
-  // float32; if they are fewer than num_bins, so are the bins. RuntimeError without num_bins;
-  // ValueError for no data or a NaN.
+  // Sets the boundaries so that each of num_bins bins gets the same share of the values. Adds each
+  // batch to a QuantileSummary; the result is exact for up to 1 / epsilon values and approximate
+  // for more. Values are converted to float32. If there are fewer values than num_bins, there are
+  // fewer bins. Throws RuntimeError if num_bins is unset, and ValueError for empty data or a NaN.
   void adapt(const TensorLike& data);
   void adapt(const data::Dataset& batches);
   const std::vector<double>& bin_boundaries() const { return boundaries_; }
   Config get_config() const override;
 
  private:
-  // RuntimeError before boundaries are known.
+  // Throws RuntimeError if there are no boundaries yet.
   Tensors call(const Tensors& inputs, const CallContext& context) override;
   Tensor bins(const Tensor& x) const;
   QuantileSummary empty_summary() const;

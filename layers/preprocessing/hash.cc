@@ -8,6 +8,7 @@
 namespace keel {
 namespace {
 
+// The state of SipHash.
 struct State {
   uint64_t a, b, c, d;
 
@@ -55,7 +56,7 @@ void decode(const Config& config, HashingSalt& salt) {
 }
 
 uint64_t siphash24(uint64_t key0, uint64_t key1, std::string_view bytes) {
-  // The initial words spell "somepseudorandomlygeneratedbytes".
+  // These constants of SipHash spell "somepseudorandomlygeneratedbytes".
   State s = {.a = key0 ^ 0x736f6d6570736575,
              .b = key1 ^ 0x646f72616e646f6d,
              .c = key0 ^ 0x6c7967656e657261,

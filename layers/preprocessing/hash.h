@@ -1,4 +1,4 @@
-// Hashes that put words into buckets, the same on every machine.
+// Hash functions that map words to buckets, with the same results on all machines.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,24 @@
 
 namespace keel {
 
-// The key of a salted hash: two integers, or one used twice.
+// The key of a salted hash: two integers, or one integer used twice.
 struct HashingSalt {
   HashingSalt(int64_t both = 0) : first(both), second(both) {}  // NOLINT: implicit
   HashingSalt(int64_t a, int64_t b) : first(a), second(b) {}
   int64_t first, second;
 };
-Config encode(const HashingSalt& salt);  // a list of two
+// Converts a salt to and from a list of two integers.
+Config encode(const HashingSalt& salt);
 void decode(const Config& config, HashingSalt& salt);
 
-// SipHash-2-4, a keyed hash of bytes (Aumasson and Bernstein 2012), read as little-endian words.
+// Returns the SipHash-2-4 of bytes, read as little-endian words (Aumasson and Bernstein 2012).
 uint64_t siphash24(uint64_t key0, uint64_t key1, std::string_view bytes);
 
-// The bucket in [0, count) that TensorFlow's string hashes give: FarmHash's 64-bit fingerprint
-// modulo count without a salt, SipHash-2-4 with the salt as its key.
+// Returns the bucket in [0, count) of TensorFlow's string hashes: without a salt FarmHash's 64-bit
+// fingerprint modulo count, otherwise SipHash-2-4 with the salt as its key.
 int64_t hash_bucket(std::string_view word, int64_t count,
                     const std::optional<HashingSalt>& salt = {});
-// The same of an integer's decimal digits.
+// Returns the bucket of the decimal digits of an integer.
 int64_t hash_bucket(int64_t number, int64_t count, const std::optional<HashingSalt>& salt = {});
 
 }  // namespace keel

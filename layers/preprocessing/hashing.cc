@@ -78,7 +78,7 @@ Tensor HashingLayer::bins(const Tensor& words) const {
       fill(words.cast(DType::kInt64).data<int64_t>());
       break;
     default:
-      throw TypeError("Hashing ", name(), ": needs strings, integers or floats, received ",
+      throw TypeError("Hashing ", name(), ": inputs must be strings, integers or floats, received ",
                       words.dtype());
   }
   return out;

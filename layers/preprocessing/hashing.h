@@ -1,4 +1,4 @@
-// Hashing: bins for strings and integers without a vocabulary (keras.layers.Hashing).
+// Hashing: maps strings and integers to bins without a vocabulary (keras.layers.Hashing).
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace keel {
 
-// A word, given as a string or an integer.
+// A word, either a string or an integer.
 class HashingWord {
  public:
   HashingWord(const char* word = "") : value_(std::string(word)) {}  // NOLINT: implicit
@@ -25,11 +25,12 @@ class HashingWord {
 Config encode(const HashingWord& word);
 void decode(const Config& config, HashingWord& word);
 
+// Options of Hashing.
 struct HashingOptions {
-  int64_t num_bins = 0;                        // required, > 0; bin 0 of the mask included
-  std::optional<HashingWord> mask_value = {};  // goes to bin 0, and nothing else does
+  int64_t num_bins = 0;                        // required, > 0; includes bin 0 of the mask value
+  std::optional<HashingWord> mask_value = {};  // mapped to bin 0; no other word is
   std::optional<HashingSalt> salt = {};
-  std::string output_mode = "int";  // or one_hot, multi_hot, count
+  std::string output_mode = "int";  // or "one_hot", "multi_hot", "count"
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -43,22 +44,22 @@ struct HashingOptions {
   }
 };
 
-// The hash of each word modulo the number of bins, with the bins of Keras: FarmHash64 without a
-// salt, SipHash-2-4 with one. Input: strings or numbers of any shape and layout. Integers are
-// hashed as their decimal digits, floats are truncated to integers first. Output int64 of the same
-// shape and row splits, or float32 encodings (encode_categories). There is no gradient. The
-// config's dtype is int64 for output_mode "int", the only one that Keras accepts there.
+// Computes the hash of each word modulo the number of bins, with Keras's results: FarmHash64
+// without a salt, SipHash-2-4 with one. Input is strings or numbers of any shape and layout.
+// Integers are hashed as their decimal digits; floats are truncated to integers first. Output is
+// int64 with the same shape and row splits, or float32 encodings (encode_categories). There is no
+// gradient. In the config the dtype is int64 for output_mode "int", because Keras accepts no other.
 class HashingLayer final : public Layer {
  public:
   static constexpr char kClassName[] = "Hashing";
   using Options = HashingOptions;
-  // ValueError unless there is a bin for words, and for an unknown output_mode.
+  // Throws ValueError if no bin is left for words, and for an unknown output_mode.
   explicit HashingLayer(Options options);
   Config get_config() const override;
 
  private:
   Tensors call(const Tensors& inputs, const CallContext& context) override;
-  Tensor bins(const Tensor& words) const;  // TypeError for another dtype
+  Tensor bins(const Tensor& words) const;  // throws TypeError for another dtype
 
   const Options options_;
   const OutputMode mode_;

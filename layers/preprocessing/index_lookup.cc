@@ -22,24 +22,24 @@ constexpr int64_t kGrain = 4096;  // words per block
 Tensor as_int64(const Tensor& x, const std::string& caller) {
   if (x.dtype() == DType::kInt64) return x;
   if (x.dtype() != DType::kInt32) {
-    throw TypeError(caller, ": needs int32 or int64, received ", x.dtype());
+    throw TypeError(caller, ": inputs must be int32 or int64, received ", x.dtype());
   }
   return x.cast(DType::kInt64);
 }
 
-// The words of a tensor as elements of T.
+// Returns the words of a tensor with element type T.
 template <class T>
 Tensor as_words(const Tensor& x, const std::string& caller) {
   if constexpr (std::same_as<T, std::string>) {
     if (x.dtype() != DType::kString)
-      throw TypeError(caller, ": needs strings, received ", x.dtype());
+      throw TypeError(caller, ": inputs must be strings, received ", x.dtype());
     return x;
   } else {
     return as_int64(x, caller);
   }
 }
 
-// Their mean as often as it takes in front, so that there are `size`.
+// Prepends the mean of the weights as often as needed to get `size` weights.
 std::vector<double> with_mean_first(std::vector<double> weights, size_t size) {
   const double count = std::max(1.0, static_cast<double>(weights.size()));
   const double mean = std::accumulate(weights.begin(), weights.end(), 0.0) / count;
@@ -49,19 +49,20 @@ std::vector<double> with_mean_first(std::vector<double> weights, size_t size) {
 
 }  // namespace
 
+// The vocabulary and the position of each word.
 template <class T>
 class IndexLookupLayer<T>::Table {
  public:
-  // ValueError for a word given twice.
+  // Throws ValueError for a repeated word.
   Table(std::vector<T> all, const std::string& caller) : words(std::move(all)) {
     positions_.reserve(words.size());
     for (size_t i = 0; i < words.size(); ++i) {
       if (!positions_.insert(words[i], static_cast<int64_t>(i)).second) {
-        throw ValueError(caller, ": the vocabulary has '", words[i], "' twice");
+        throw ValueError(caller, ": the vocabulary contains '", words[i], "' twice");
       }
     }
   }
-  // -1 if there is no such word.
+  // Returns -1 if the word is not in the vocabulary.
   int64_t position(const T& word) const {
     const int64_t* const found = positions_.find(word);
     return found == nullptr ? -1 : *found;
@@ -73,7 +74,7 @@ class IndexLookupLayer<T>::Table {
   HashMap<T, int64_t> positions_;
 };
 
-// How often words are in the data, and in how many of its rows.
+// Counts how often words occur in the data, and in how many of its rows (documents).
 template <class T>
 class IndexLookupLayer<T>::Counts {
  public:
@@ -82,7 +83,7 @@ class IndexLookupLayer<T>::Counts {
     int64_t last_document = -1;
   };
 
-  // A vector is one document, or one of each element.
+  // If `vector_is_one` is true, a vector is one document; otherwise each element is.
   void add(const TensorLike& x, bool vector_is_one, const std::string& caller) {
     const Tensor words = as_words<T>(x.values(), caller);
     const auto values = words.data<T>();
@@ -143,18 +144,20 @@ IndexLookupLayer<T>::IndexLookupLayer(Options options)
                      options_.oov_method, "'");
   }
   if (options_.invert && (options_.num_oov_indices > 1 || mode_ != OutputMode::kInt)) {
-    throw ValueError(caller_, ": invert needs output_mode int and at most one oov index, received ",
-                     options_.output_mode, " and ", options_.num_oov_indices);
+    throw ValueError(
+        caller_,
+        ": invert requires output_mode 'int' and at most one out-of-vocabulary index, received ",
+        options_.output_mode, " and ", options_.num_oov_indices);
   }
   if (options_.max_tokens && *options_.max_tokens <= first_word()) {
     throw ValueError(caller_, ": max_tokens must exceed the number of special tokens, ",
                      first_word(), ", received ", *options_.max_tokens);
   }
   if (options_.pad_to_max_tokens && !options_.max_tokens) {
-    throw ValueError(caller_, ": pad_to_max_tokens needs max_tokens");
+    throw ValueError(caller_, ": pad_to_max_tokens requires max_tokens");
   }
   if (options_.idf_weights && !options_.vocabulary) {
-    throw ValueError(caller_, ": idf_weights need a vocabulary");
+    throw ValueError(caller_, ": idf_weights require a vocabulary");
   }
   if (options_.vocabulary) set_vocabulary(*options_.vocabulary, options_.idf_weights);
 }
@@ -178,7 +181,7 @@ int64_t IndexLookupLayer<T>::first_oov() const {
 template <class T>
 const typename IndexLookupLayer<T>::Table& IndexLookupLayer<T>::table() const {
   if (table_ == nullptr) {
-    throw RuntimeError(caller_, ": has no vocabulary; give one or call adapt()");
+    throw RuntimeError(caller_, ": there is no vocabulary; pass one or call adapt()");
   }
   return *table_;
 }
@@ -189,9 +192,10 @@ void IndexLookupLayer<T>::set_vocabulary(std::vector<T> vocabulary,
   if (vocabulary.empty()) throw ValueError(caller_, ": the vocabulary is empty");
   if (idf_weights.has_value() != (mode_ == OutputMode::kTfIdf) ||
       (idf_weights && idf_weights->size() != vocabulary.size())) {
-    throw ValueError(caller_, ": idf_weights are for output_mode tf_idf, one for each word of the ",
-                     "vocabulary, received ", idf_weights ? idf_weights->size() : 0, " for ",
-                     vocabulary.size());
+    throw ValueError(
+        caller_,
+        ": output_mode 'tf_idf', and only it, requires one idf_weight for each word of the ",
+        "vocabulary, received ", idf_weights ? idf_weights->size() : 0, " for ", vocabulary.size());
   }
   std::vector<T> special;
   if (first_oov() > 0) special.push_back(*options_.mask_token);
@@ -202,15 +206,19 @@ void IndexLookupLayer<T>::set_vocabulary(std::vector<T> vocabulary,
   }
   const auto size = first_word() + std::ssize(vocabulary);
   if (options_.max_tokens && size > *options_.max_tokens) {
-    throw ValueError(caller_, ": the vocabulary has ", size, " tokens, max_tokens is ",
+    throw ValueError(caller_, ": the vocabulary has ", size, " tokens, but max_tokens is ",
                      *options_.max_tokens);
   }
   auto table = std::make_shared<const Table>(std::move(vocabulary), caller_);
   if (options_.mask_token && table->position(*options_.mask_token) >= 0) {
-    throw ValueError(caller_, ": the mask token stands in the middle of the vocabulary");
+    throw ValueError(caller_,
+                     ": the mask token must not be inside the vocabulary; put the special tokens "
+                     "first or omit them");
   }
   if (options_.invert && table->position(options_.oov_token) >= 0) {
-    throw ValueError(caller_, ": the oov token stands in the middle of the vocabulary");
+    throw ValueError(caller_,
+                     ": the out-of-vocabulary token must not be inside the vocabulary; put the "
+                     "special tokens first or omit them");
   }
   table_ = std::move(table);
   if (idf_weights) idf_ = with_mean_first(*idf_weights, static_cast<size_t>(size));
@@ -254,6 +262,7 @@ template <class T>
 int64_t IndexLookupLayer<T>::oov_index(const T& word) const {
   const int64_t count = options_.num_oov_indices;
   if constexpr (std::same_as<T, int64_t>) {
+    // The remainder of a negative number is negative in C++; the result must be in [0, count).
     if (options_.oov_method == "floormod") return (word % count + count) % count;
   }
   return hash_bucket(word, count, options_.salt);
@@ -303,7 +312,7 @@ Tensors IndexLookupLayer<T>::call(const Tensors& inputs, const CallContext&) {
     return map_values(x, DTypeOf<T>::kValue, [this](const Tensor& t) { return words_of(t); });
   }
   const auto numbers = map_values(x, DType::kInt64, [this](const Tensor& t) { return lookup(t); });
-  if (mode_ != OutputMode::kInt) table();  // the depth is not known before
+  if (mode_ != OutputMode::kInt) table();  // throws if the depth is not known yet
   TensorLike encoded = encode_categories(numbers, mode_, depth(), caller_);
   if (mode_ != OutputMode::kTfIdf) return encoded;
   return encoded.tensor() * Tensor::from(idf_weights(), {depth()}).cast(DType::kFloat32);

@@ -1,4 +1,4 @@
-// IntegerLookup: numbers without gaps for integers (keras.layers.IntegerLookup).
+// IntegerLookup: maps integers to contiguous indices (keras.layers.IntegerLookup).
 #pragma once
 
 #include <keel/layers/preprocessing/index_lookup.h>

@@ -8,7 +8,8 @@
 namespace keel {
 namespace {
 
-// At x, on the line through the points (xs, ys); xs ascend. Constant beyond the ends.
+// Interpolates linearly between the points (xs, ys), where xs is ascending; constant beyond the
+// ends.
 double interpolated(double x, std::span<const double> xs, std::span<const double> ys) {
   const auto above = std::ranges::upper_bound(xs, x) - xs.begin();
   if (above == 0) return ys.front();
@@ -22,7 +23,7 @@ double interpolated(double x, std::span<const double> xs, std::span<const double
 void QuantileSummary::add(std::vector<float> values) {
   if (values.empty()) return;
   std::ranges::sort(values);
-  // Every step-th value stands for as many.
+  // Every step-th value represents `step` values.
   const double increment = static_cast<double>(values.size()) * epsilon_;
   const double step = std::max(increment, 1.0);
   Points merged;

@@ -1,21 +1,21 @@
-// QuantileSummary: quantiles of more numbers than it keeps, as Keras's Discretization takes them.
+// QuantileSummary: approximate quantiles of a stream of numbers, as in Keras's Discretization.
 #pragma once
 
 #include <vector>
 
 namespace keel {
 
-// Values with weights, that is, how many numbers each stands for: about 1 / epsilon of them,
-// whatever was added. Results depend on how the numbers were divided into calls of add(), but not
-// on their order in one.
+// Keeps about 1 / epsilon values, each with a weight: the number of values that it represents.
+// Results depend on how the numbers are divided among calls of add(), but not on their order in a
+// call.
 class QuantileSummary {
  public:
   explicit QuantileSummary(double epsilon) : epsilon_(epsilon) {}  // in (0, 1]
 
-  void add(std::vector<float> values);  // without NaN
+  void add(std::vector<float> values);  // values must not contain NaN
   bool empty() const { return points_.empty(); }
-  // bins - 1 values between bins that stand for equally many numbers; fewer if there are fewer
-  // than `bins` values.
+  // Returns bins - 1 values that divide the numbers into bins of equal weight; fewer if there are
+  // fewer than `bins` values.
   std::vector<double> boundaries(double bins) const;
 
  private:
@@ -23,7 +23,8 @@ class QuantileSummary {
     float value, weight;
   };
   using Points = std::vector<Point>;
-  // Points at the quantiles epsilon, 2 epsilon, ..., interpolated; as they are if there are fewer.
+  // Returns points at the quantiles epsilon, 2 epsilon, ..., interpolated. Returns `points`
+  // unchanged if there are fewer.
   static Points compressed(const Points& points, double epsilon);
 
   const double epsilon_;

@@ -1,4 +1,4 @@
-// StringLookup: numbers for strings (keras.layers.StringLookup).
+// StringLookup: maps strings to indices (keras.layers.StringLookup).
 #pragma once
 
 #include <keel/layers/preprocessing/index_lookup.h>

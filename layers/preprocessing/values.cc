@@ -5,13 +5,13 @@
 namespace keel {
 namespace {
 
-// Categories in a row each, and their weights; without weights each counts once.
+// The categories of all rows and their weights; without weights each category counts 1.
 struct Rows {
   std::span<const int64_t> categories;
   std::span<const float> weights;
 };
 
-// Row r holds the categories [splits(r), splits(r + 1)).
+// Encodes rows; row r has the categories [splits(r), splits(r + 1)).
 template <class Splits>
 Tensor encode_rows(const Rows& rows, int64_t count, const Splits& splits, const Shape& shape,
                    OutputMode mode) {
@@ -30,7 +30,7 @@ Tensor encode_rows(const Rows& rows, int64_t count, const Splits& splits, const 
   return out;
 }
 
-// Dimensions of the result but for the depth.
+// Returns the shape of the result without the depth.
 Shape encoded_rows(const TensorSpec& x, OutputMode mode) {
   if (x.layout != Layout::kDense) return x.shape.slice(0, 1);
   if (x.shape.rank() == 0) return {};
@@ -49,11 +49,11 @@ Tensor encode_sparse(const SparseTensor& x, const Rows& values, const Shape& sha
   return encode_rows(values, rows, [&](int64_t row) { return splits[row]; }, shape, mode);
 }
 
-// ValueError unless the weights lie as the categories do.
+// Throws ValueError unless the weights have the positions of the categories.
 void check_weights(const TensorLike& x, const TensorLike& weights, OutputMode mode,
                    const std::string& caller) {
   if (mode != OutputMode::kCount) {
-    throw ValueError(caller, ": weights are for output_mode count only");
+    throw ValueError(caller, ": weights require output_mode 'count'");
   }
   const TensorSpec a = x.spec(), b = weights.spec();
   if (a.layout != b.layout || !compatible(a.shape, b.shape) ||
@@ -87,8 +87,9 @@ OutputMode output_mode_from_name(const std::string& name, const std::string& cal
   if (name == "one_hot") return OutputMode::kOneHot;
   if (name == "multi_hot") return OutputMode::kMultiHot;
   if (name == "count") return OutputMode::kCount;
-  throw ValueError(caller, ": output_mode is int, one_hot, multi_hot or count, received '", name,
-                   "'");
+  throw ValueError(caller,
+                   ": output_mode must be 'int', 'one_hot', 'multi_hot' or 'count', received '",
+                   name, "'");
 }
 
 TensorLike encode_categories(const TensorLike& x, OutputMode mode, int64_t depth,
@@ -97,10 +98,13 @@ TensorLike encode_categories(const TensorLike& x, OutputMode mode, int64_t depth
   if (mode == OutputMode::kInt) return x;
   const TensorSpec spec = x.spec();
   if (mode == OutputMode::kOneHot && spec.layout != Layout::kDense) {
-    throw ValueError(caller, ": one_hot needs a dense tensor; use multi_hot or count for lists");
+    throw ValueError(
+        caller,
+        ": one_hot requires a dense tensor; use multi_hot or count for ragged and sparse tensors");
   }
   if (spec.layout != Layout::kDense && spec.shape.rank() != 2) {
-    throw ValueError(caller, ": ", "needs lists of categories, received shape ", spec.shape);
+    throw ValueError(caller, ": ragged and sparse inputs must have rank 2, received shape ",
+                     spec.shape);
   }
   const Shape shape = encoded_rows(spec, mode) + Shape{depth};
   if (x.is_symbolic()) return Tensor::symbolic({.shape = shape});
@@ -121,7 +125,8 @@ void for_each_batch(const data::Dataset& batches, const std::string& caller,
                     const std::function<void(const TensorLike&)>& fn) {
   for (const Tensors& batch : batches) {
     if (!batch.is_leaf()) {
-      throw TypeError(caller, ": adapts to a dataset of tensors, received ", batch.structure());
+      throw TypeError(caller, ": adapt() requires a dataset of tensors, received ",
+                      batch.structure());
     }
     fn(batch.leaf());
   }

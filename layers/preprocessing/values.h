@@ -1,4 +1,4 @@
-// What layers that turn values into numbers of categories have in common.
+// Functions shared by layers that map values to categories.
 #pragma once
 
 #include <functional>
@@ -10,30 +10,33 @@
 
 namespace keel {
 
-// The values of x, of any layout, replaced by fn(values), which is of the same shape and of
-// `dtype`; row splits and indices stay. Of a symbolic x the spec alone.
+// Replaces the values of x, of any layout, by fn(values), which must have the same shape and dtype
+// `dtype`. Row splits and indices are kept. Returns a symbolic tensor without calling fn if x is
+// symbolic.
 TensorLike map_values(const TensorLike& x, DType dtype,
                       const std::function<Tensor(const Tensor&)>& fn);
 
-// How categories come out: "int", "one_hot", "multi_hot" or "count"; "tf_idf" of lookups.
+// Form of the categories in the result: "int", "one_hot", "multi_hot", "count", and "tf_idf" for
+// lookups.
 enum class OutputMode { kInt, kOneHot, kMultiHot, kCount, kTfIdf };
-// ValueError, naming `caller`, for another name than the first four.
+// Throws ValueError, prefixed with `caller`, for a name other than the first four.
 OutputMode output_mode_from_name(const std::string& name, const std::string& caller);
 
-// Categories, int64 in [0, depth), as float32; negative ones are left out.
-//   kInt       as they are
+// Encodes categories, int64 in [0, depth), as float32; negative categories are ignored.
+//   kInt       unchanged
 //   kOneHot    dense [..., 1] or [...] -> [..., depth], 1 at the category; [n] -> [n, depth]
-//   kMultiHot  [..., n] -> [..., depth], 1 at each of the n categories; also of a ragged or
-//              sparse matrix of one row per sample
-//   kCount     the same with the number of times, or the sum of the categories' weights
-//   kTfIdf     as kCount; the caller scales
-// Symbolic where x is. `weights`, of x's shape and layout, float32, are for kCount only.
-// ValueError for kOneHot of a layout that is not dense.
+//   kMultiHot  [..., n] -> [..., depth], 1 at each of the n categories; also a ragged or
+//              sparse matrix with one row per sample
+//   kCount     like kMultiHot with the number of occurrences, or the sum of the weights
+//   kTfIdf     like kCount; the caller applies the factors
+// The result is symbolic if x is. `weights`, float32 with x's shape and layout, apply to kCount
+// only. Throws ValueError for kOneHot if x is not dense.
 TensorLike encode_categories(const TensorLike& x, OutputMode mode, int64_t depth,
                              const std::string& caller,
                              const std::optional<TensorLike>& weights = {});
 
-// Calls fn with the tensor of each batch. TypeError, naming `caller`, if a batch is a structure.
+// Calls fn with the tensor of each batch. Throws TypeError, prefixed with `caller`, if a batch is a
+// structure.
 void for_each_batch(const data::Dataset& batches, const std::string& caller,
                     const std::function<void(const TensorLike&)>& fn);
 

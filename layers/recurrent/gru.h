@@ -1,4 +1,4 @@
-// GRU: gated recurrent unit, Cho et al. 2014 (keras.layers.GRU).
+// GRU: gated recurrent unit (keras.layers.GRU; Cho et al. 2014).
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 
 namespace keel {
 
+// Options of GRU.
 struct GRUOptions {
   int64_t units = 0;  // required, > 0
   Activation activation = "tanh";
@@ -19,18 +20,18 @@ struct GRUOptions {
   Regularizer kernel_regularizer = {};
   Regularizer recurrent_regularizer = {};
   Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};  // of the results
+  Regularizer activity_regularizer = {};  // regularizes the output
   Constraint kernel_constraint = {};
   Constraint recurrent_constraint = {};
   Constraint bias_constraint = {};
-  double dropout = 0.0;              // of the inputs, in [0, 1]; one mask for all steps
-  double recurrent_dropout = 0.0;    // of the state, idem
-  std::optional<int64_t> seed = {};  // of both; unset: the next streams of set_random_seed
+  double dropout = 0.0;            // dropout rate of the inputs, in [0, 1]; one mask for all steps
+  double recurrent_dropout = 0.0;  // dropout rate of the state, in [0, 1]; one mask for all steps
+  std::optional<int64_t> seed = {};  // for both dropouts; unset: next streams of set_random_seed
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
   bool stateful = false;
-  bool unroll = false;  // for Keras's files; nothing here depends on it
+  bool unroll = false;  // stored for Keras; has no effect
   bool reset_after = true;
   bool zero_output_for_mask = false;
   std::string name = {};
@@ -47,13 +48,13 @@ struct GRUOptions {
   }
 };
 
-// GRUCell over the steps of sequences: see there for the formula and the weights, and
+// Runs a GRUCell over the steps of sequences. See GRUCell for the formula and the weights, and
 // RecurrentLayer for inputs, outputs and masks.
 class GRULayer final : public RecurrentLayer {
  public:
   static constexpr char kClassName[] = "GRU";
   using Options = GRUOptions;
-  // ValueError unless units > 0 and the dropout rates are in [0, 1].
+  // Throws ValueError unless units > 0 and the dropout rates are in [0, 1].
   explicit GRULayer(Options options);
   Config get_config() const override { return config_of(options_); }
 

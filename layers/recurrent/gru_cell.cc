@@ -6,7 +6,7 @@
 namespace keel {
 namespace {
 
-// z h + (1 - z) g, in fewer steps.
+// Computes z h + (1 - z) g with one multiplication.
 Tensor mix(const Tensor& z, const Tensor& h, const Tensor& g) { return g + z * (h - g); }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// GRUCell: one step of GRU (keras.layers.GRUCell).
+// GRUCell: one step of a GRU (keras.layers.GRUCell).
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 
 namespace keel {
 
+// Options of GRUCell.
 struct GRUCellOptions {
   int64_t units = 0;  // required, > 0
   Activation activation = "tanh";
@@ -22,10 +23,10 @@ struct GRUCellOptions {
   Constraint kernel_constraint = {};
   Constraint recurrent_constraint = {};
   Constraint bias_constraint = {};
-  double dropout = 0.0;            // of the inputs, in [0, 1]
-  double recurrent_dropout = 0.0;  // of the state, idem
+  double dropout = 0.0;            // dropout rate of the inputs, in [0, 1]
+  double recurrent_dropout = 0.0;  // dropout rate of the state, in [0, 1]
   bool reset_after = true;
-  std::optional<int64_t> seed = {};  // of both; unset: the next streams of set_random_seed
+  std::optional<int64_t> seed = {};  // for both dropouts; unset: next streams of set_random_seed
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -38,14 +39,14 @@ struct GRUCellOptions {
   }
 };
 
-// With s = recurrent_activation and the blocks (z, r, g) of kernel W, recurrent_kernel U and the
-// biases b of the input and d of the state:
+// Let s = recurrent_activation. The kernel W, the recurrent_kernel U, and the biases b of the input
+// and d of the state each consist of blocks (z, r, g):
 //   z = s(x W_z + b_z + h_before U_z + d_z),   r = s(x W_r + b_r + h_before U_r + d_r)
-//   g = activation(x W_g + b_g + r (h_before U_g + d_g))  if reset_after, else
+//   g = activation(x W_g + b_g + r (h_before U_g + d_g))  if reset_after, otherwise
 //   g = activation(x W_g + b_g + (r h_before) U_g)
 //   h = z h_before + (1 - z) g
-// One state, h. kernel [in, 3 units], recurrent_kernel [units, 3 units]; bias [2, 3 units], the
-// rows b and d, or without reset_after [3 units], b alone. See RecurrentCell.
+// The only state is h. Shapes: kernel [in, 3 units], recurrent_kernel [units, 3 units]. The bias is
+// [2, 3 units] with rows b and d or, without reset_after, [3 units] with b only. See RecurrentCell.
 class GRUCellLayer final : public RecurrentCell {
  public:
   static constexpr char kClassName[] = "GRUCell";
@@ -59,7 +60,7 @@ class GRUCellLayer final : public RecurrentCell {
  private:
   Shape bias_shape() const override;
   Tensor input_bias() const override;
-  // Without reset_after: the gates z and r first, then the candidate from r h_before.
+  // Without reset_after: computes the gates z and r first, then the candidate from r h_before.
   Step make_step_before(const Masks& masks) const;
 
   const Options options_;

@@ -1,4 +1,4 @@
-// LSTM: long short-term memory, Hochreiter and Schmidhuber 1997 (keras.layers.LSTM).
+// LSTM: long short-term memory (keras.layers.LSTM; Hochreiter and Schmidhuber 1997).
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 
 namespace keel {
 
+// Options of LSTM.
 struct LSTMOptions {
   int64_t units = 0;  // required, > 0
   Activation activation = "tanh";
@@ -20,18 +21,18 @@ struct LSTMOptions {
   Regularizer kernel_regularizer = {};
   Regularizer recurrent_regularizer = {};
   Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};  // of the results
+  Regularizer activity_regularizer = {};  // regularizes the output
   Constraint kernel_constraint = {};
   Constraint recurrent_constraint = {};
   Constraint bias_constraint = {};
-  double dropout = 0.0;              // of the inputs, in [0, 1]; one mask for all steps
-  double recurrent_dropout = 0.0;    // of the state, idem
-  std::optional<int64_t> seed = {};  // of both; unset: the next streams of set_random_seed
+  double dropout = 0.0;            // dropout rate of the inputs, in [0, 1]; one mask for all steps
+  double recurrent_dropout = 0.0;  // dropout rate of the state, in [0, 1]; one mask for all steps
+  std::optional<int64_t> seed = {};  // for both dropouts; unset: next streams of set_random_seed
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
   bool stateful = false;
-  bool unroll = false;  // for Keras's files; nothing here depends on it
+  bool unroll = false;  // stored for Keras; has no effect
   bool zero_output_for_mask = false;
   std::string name = {};
   bool trainable = true;
@@ -47,13 +48,13 @@ struct LSTMOptions {
   }
 };
 
-// LSTMCell over the steps of sequences: see there for the formula and the weights, and
+// Runs an LSTMCell over the steps of sequences. See LSTMCell for the formula and the weights, and
 // RecurrentLayer for inputs, outputs and masks.
 class LSTMLayer final : public RecurrentLayer {
  public:
   static constexpr char kClassName[] = "LSTM";
   using Options = LSTMOptions;
-  // ValueError unless units > 0 and the dropout rates are in [0, 1].
+  // Throws ValueError unless units > 0 and the dropout rates are in [0, 1].
   explicit LSTMLayer(Options options);
   Config get_config() const override { return config_of(options_); }
 

@@ -1,4 +1,4 @@
-// LSTMCell: one step of LSTM (keras.layers.LSTMCell).
+// LSTMCell: one step of an LSTM (keras.layers.LSTMCell).
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 
 namespace keel {
 
+// Options of LSTMCell.
 struct LSTMCellOptions {
   int64_t units = 0;  // required, > 0
   Activation activation = "tanh";
@@ -23,9 +24,9 @@ struct LSTMCellOptions {
   Constraint kernel_constraint = {};
   Constraint recurrent_constraint = {};
   Constraint bias_constraint = {};
-  double dropout = 0.0;              // of the inputs, in [0, 1]
-  double recurrent_dropout = 0.0;    // of the state, idem
-  std::optional<int64_t> seed = {};  // of both; unset: the next streams of set_random_seed
+  double dropout = 0.0;              // dropout rate of the inputs, in [0, 1]
+  double recurrent_dropout = 0.0;    // dropout rate of the state, in [0, 1]
+  std::optional<int64_t> seed = {};  // for both dropouts; unset: next streams of set_random_seed
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -38,12 +39,12 @@ struct LSTMCellOptions {
   }
 };
 
-// With s = recurrent_activation and (i, f, g, o) = x . kernel + bias + h_before . recurrent_kernel
-// in blocks of `units` columns:
+// Let s = recurrent_activation and let (i, f, g, o) be the blocks of `units` columns of x . kernel
+// + bias + h_before . recurrent_kernel:
 //   c = s(f) c_before + s(i) activation(g)
 //   h = s(o) activation(c)
-// Two states, h and c. kernel [in, 4 units], recurrent_kernel [units, 4 units], bias [4 units],
-// of which unit_forget_bias makes the block of f start at 1. See RecurrentCell.
+// The states are h and c. Shapes: kernel [in, 4 units], recurrent_kernel [units, 4 units], bias [4
+// units]. With unit_forget_bias the block f of the bias is initialized to 1. See RecurrentCell.
 class LSTMCellLayer final : public RecurrentCell {
  public:
   static constexpr char kClassName[] = "LSTMCell";

@@ -5,14 +5,14 @@
 namespace keel {
 namespace {
 
-// Keras leaves a rate of 1 alone.
+// Keras ignores a rate of 1.
 bool drops(double rate) { return rate > 0 && rate < 1; }
 
 const TensorSpec& first_of(const Specs& inputs) {
   return inputs.is_leaf() ? inputs.leaf() : inputs[0].leaf();
 }
 
-// x . kernel, where each of several masks is for its part of the columns.
+// Computes x . kernel; each of several masks applies to its block of columns.
 Tensor masked_product(const Tensor& x, const std::vector<Tensor>& masks, const Tensor& kernel,
                       const std::vector<Tensor>& parts) {
   if (masks.empty()) return ops::matmul(x, kernel);
@@ -40,7 +40,7 @@ void RecurrentCell::check_settings() {
         {.rate = settings_.dropout, .seed = settings_.seed, .name = "dropout", .dtype = dtype()}));
   }
   if (drops(settings_.recurrent_dropout)) {
-    // A seed of its own, lest both drop the same places.
+    // A different seed, so that the two dropouts do not drop the same positions.
     const auto seed = settings_.seed ? std::optional(*settings_.seed + 1) : settings_.seed;
     recurrent_dropout_ = track(layers::Dropout({.rate = settings_.recurrent_dropout,
                                                 .seed = seed,
@@ -53,7 +53,8 @@ void RecurrentCell::build_weights(const Specs& inputs) {
   const Shape shape = first_of(inputs).shape;
   if (shape.rank() != 2 || shape[1] == kUnknown) {
     throw ValueError(class_name(), " ", name(),
-                     ": needs an input [batch, features] with known features, received ", shape);
+                     ": input must be [batch, features] with a known number of features, received ",
+                     shape);
   }
   const int64_t columns = gates_ * units();
   kernel_ = add_weight({.name = "kernel",
@@ -122,7 +123,7 @@ Tensor RecurrentCell::recur(const Tensor& state, const RecurrentKernels& kernels
 Tensors RecurrentCell::call(const Tensors& inputs, const CallContext& context) {
   const auto count = static_cast<size_t>(state_count());
   if (!inputs.is_sequence() || inputs.items().size() != count + 1) {
-    throw ValueError(class_name(), " ", name(), ": needs a list of an input and ", count,
+    throw ValueError(class_name(), " ", name(), ": inputs must be a list of an input and ", count,
                      " states, received ", inputs.structure());
   }
   const Tensor x = as_dtype(inputs[0].tensor(), dtype());

@@ -1,11 +1,11 @@
-// RecurrentCell: one step of a recurrent layer (the base of keras.layers.SimpleRNNCell, LSTMCell
-// and GRUCell).
+// RecurrentCell: the base class of SimpleRNNCell, LSTMCell and GRUCell (one step of a recurrent
+// layer).
 //
-// A cell has `gates` blocks of `units` columns side by side: kernel is [in, gates * units],
-// recurrent_kernel [units, gates * units]. A step is
+// A cell has `gates` blocks of `units` columns: kernel is [in, gates * units] and recurrent_kernel
+// is [units, gates * units]. A step computes
 //   projected = x . kernel + bias               project(), for any number of steps at once
 //   states = step(projected, states)            make_step()
-// and the first of the states is the output.
+// The first state is the output.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@
 
 namespace keel {
 
-// The options that all cells have, apart from activations.
+// The options that all cells have, except activations.
 struct RecurrentCellSettings {
   int64_t units = 0;
   bool use_bias = true;
@@ -35,7 +35,7 @@ struct RecurrentCellSettings {
   std::optional<int64_t> seed = {};
 };
 
-// Copies them between options structs, which name them alike.
+// Copies these options from an options struct with the same member names.
 template <class To>
 To recurrent_settings(const auto& from) {
   To to;
@@ -56,7 +56,7 @@ To recurrent_settings(const auto& from) {
   return to;
 }
 
-// Their entries of `fields`, with the activation.
+// Visits the fields of these options and of the activation, for configs.
 void recurrent_cell_fields(auto& self, auto&& field) {
   field("units", self.units);
   field("activation", self.activation);
@@ -75,35 +75,38 @@ void recurrent_cell_fields(auto& self, auto&& field) {
   field("seed", self.seed);
 }
 
-// Called as a layer, a cell takes the list of x [batch, in] and its states [batch, units], and
-// gives the tuple of the output and the list of the new states. Training with dropout draws masks
-// for the call; a layer over time draws them once for all steps. With recurrent_dropout each gate
-// has masks of its own, as in Keras.
-// ValueError unless units > 0 and both rates are in [0, 1].
+// A call of a cell as a layer takes the list of x [batch, in] and its states [batch, units], and
+// returns the tuple of the output and the list of the new states. In training with dropout each
+// call draws masks; a RecurrentLayer draws them once for all steps. With recurrent_dropout each
+// gate has its own masks, as in Keras.
+//
+// Throws ValueError unless units > 0 and both rates are in [0, 1].
 class RecurrentCell : public Layer {
  public:
   using States = std::vector<Tensor>;
   using Step = std::function<States(const Tensor& projected, const States& states)>;
-  // What x and the output are multiplied with, [batch, in] and [batch, units]: nothing, one mask
-  // for all gates, or one for each.
+  // Factors of x, [batch, in], and of the previous output, [batch, units]: none, one mask for all
+  // gates, or one per gate.
   struct Masks {
     std::vector<Tensor> inputs, states;
   };
 
   int64_t units() const { return settings_.units; }
-  // Of as many columns as the output.
+  // Returns the number of states; each has `units` columns.
   virtual int state_count() const { return 1; }
 
-  // Takes ones of the shapes of an input and a state. No masks unless training.
+  // Draws dropout masks, given ones with the shapes of an input and a state. Returns no masks
+  // unless `training`.
   Masks draw_masks(const Tensor& input_ones, const Tensor& state_ones, bool training) const;
-  // x [..., batch, in] -> [..., batch, gates * units].
+  // Computes x . kernel + bias: [..., batch, in] -> [..., batch, gates * units].
   Tensor project(const Tensor& x, const Masks& masks) const;
-  // The function of one step, which has read the weights.
+  // Returns the function of one step. It holds the values of the weights, so that they are read
+  // once.
   virtual Step make_step(const Masks& masks) const = 0;
 
   const Variable& kernel() const { return kernel_; }                      // empty until built
-  const Variable& recurrent_kernel() const { return recurrent_kernel_; }  // idem
-  const Variable& bias() const { return bias_; }                          // idem, and if !use_bias
+  const Variable& recurrent_kernel() const { return recurrent_kernel_; }  // empty until built
+  const Variable& bias() const { return bias_; }  // empty until built, and if !use_bias
 
  protected:
   template <class Options>
@@ -114,13 +117,13 @@ class RecurrentCell : public Layer {
     check_settings();
   }
   virtual Shape bias_shape() const { return {gates_ * units()}; }
-  // What project() adds; may be empty.
+  // Returns the bias that project() adds; may be empty.
   virtual Tensor input_bias() const;
-  // state . recurrent_kernel, all gates side by side; each gate with its own mask if there are
-  // several. `kernels` is what recurrent_kernels() gave.
+  // recur() returns state . recurrent_kernel for all gates, with a mask per gate if there are
+  // several. `kernels` is the result of recurrent_kernels().
   struct RecurrentKernels {
     Tensor all;
-    std::vector<Tensor> of_gates;  // with a mask for each gate only
+    std::vector<Tensor> of_gates;  // set only if there is a mask per gate
   };
   RecurrentKernels recurrent_kernels(const Masks& masks) const;
   static Tensor recur(const Tensor& state, const RecurrentKernels& kernels, const Masks& masks);

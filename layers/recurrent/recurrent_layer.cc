@@ -11,20 +11,20 @@ namespace {
 
 Tensor ones(const Shape& shape, DType dtype) { return Tensor::full<float>(shape, 1).cast(dtype); }
 
-// The rows [batch, ...] of each step.
+// Splits [steps, batch, ...] into the [batch, ...] of each step.
 std::vector<Tensor> steps_of(const Tensor& time_major) {
   std::vector<Tensor> out = ops::split(time_major, time_major.dim(0), 0);
   for (Tensor& step : out) step = ops::squeeze(step, 0);
   return out;
 }
 
-// [batch, 1] for each step.
+// Splits the mask into [batch, 1] for each step.
 std::vector<Tensor> mask_steps(const Tensor& mask) { return ops::split(mask, mask.dim(1), 1); }
 
 }  // namespace
 
 struct RecurrentLayer::Result {
-  std::vector<Tensor> outputs;  // of all steps, or of the last alone
+  std::vector<Tensor> outputs;  // of all steps, or of the last step only
   States states;
 };
 
@@ -60,16 +60,16 @@ std::vector<Tensor> RecurrentLayer::compute_mask(const Tensors& inputs, const Te
 
 void RecurrentLayer::check_sequences(const Shape& shape) const {
   if (shape.rank() == 3 && shape[2] != kUnknown && shape[1] != 0) return;
-  throw ValueError(caller(),
-                   ": needs an input [batch, steps, features] with known features and at ",
-                   "least one step, received ", shape);
+  throw ValueError(
+      caller(), ": input must be [batch, steps, features] with a known number of features and at ",
+      "least one step, received ", shape);
 }
 
 void RecurrentLayer::build_weights(const Specs& inputs) {
   const Shape shape = (inputs.is_leaf() ? inputs.leaf() : inputs[0].leaf()).shape;
   check_sequences(shape);
   if (loop_.stateful && shape[0] == kUnknown) {
-    throw ValueError(caller(), ": stateful needs a known number of rows, received ", shape);
+    throw ValueError(caller(), ": stateful requires a known batch size, received ", shape);
   }
   const TensorSpec state = {.shape = {shape[0], cell_->units()}, .dtype = dtype()};
   Specs::Items cell_inputs = {TensorSpec{.shape = {shape[0], shape[2]}, .dtype = dtype()}};
@@ -87,14 +87,14 @@ void RecurrentLayer::build_weights(const Specs& inputs) {
   }
 }
 
-// Those given, those kept, or zeros.
+// Returns the given states, the stored states, or zeros.
 RecurrentLayer::States RecurrentLayer::initial_states(const Tensors& inputs, int64_t batch) const {
   const Shape shape = {batch, cell_->units()};
   const auto count = static_cast<size_t>(cell_->state_count());
   States out;
   if (!inputs.is_leaf() && inputs.items().size() > 1) {
     if (inputs.items().size() != count + 1) {
-      throw ValueError(caller(), ": initial_state needs ", count, " tensors, received ",
+      throw ValueError(caller(), ": initial_state must have ", count, " tensors, received ",
                        inputs.items().size() - 1);
     }
     for (size_t i = 1; i <= count; ++i) {
@@ -113,12 +113,12 @@ RecurrentLayer::States RecurrentLayer::initial_states(const Tensors& inputs, int
   for (const Tensor& state : out) {
     if (compatible(state.shape(), shape)) continue;
     throw ValueError(caller(), loop_.stateful ? ": stateful" : ": initial_state",
-                     " needs states of shape ", shape, ", received ", state.shape());
+                     " requires states of shape ", shape, ", received ", state.shape());
   }
   return out;
 }
 
-// All inputs are projected at once, the steps run one after the other.
+// Projects the inputs of all steps in one product, then runs the steps one after the other.
 RecurrentLayer::Result RecurrentLayer::run(const Tensor& x, const Tensor& mask, States states,
                                            bool training) const {
   const int64_t batch = x.dim(0), steps = x.dim(1);
@@ -177,7 +177,7 @@ Tensors RecurrentLayer::call(const Tensors& inputs, const CallContext& context) 
   Result result = run(x, given.mask(), std::move(states), context.training);
   if (loop_.stateful) {
     for (size_t i = 0; i < states_.size(); ++i) {
-      // The next batch takes it as a constant.
+      // Store the values only, so that the next batch does not differentiate through this one.
       states_[i].assign(result.states[i].aliased());
     }
   }

@@ -1,5 +1,5 @@
-// RecurrentLayer: runs a cell over the steps of sequences (the base of keras.layers.SimpleRNN,
-// LSTM and GRU).
+// RecurrentLayer: runs a cell over the steps of sequences; the base class of SimpleRNN, LSTM and
+// GRU.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace keel {
 
-// How the cell is run: the options that all recurrent layers have.
+// The options that all recurrent layers have: how the cell is run.
 struct RecurrentLoop {
   bool return_sequences = false;
   bool return_state = false;
@@ -20,6 +20,7 @@ struct RecurrentLoop {
   bool zero_output_for_mask = false;
 };
 
+// Copies these options from an options struct with the same member names.
 RecurrentLoop recurrent_loop(const auto& options) {
   return {.return_sequences = options.return_sequences,
           .return_state = options.return_state,
@@ -28,6 +29,7 @@ RecurrentLoop recurrent_loop(const auto& options) {
           .zero_output_for_mask = options.zero_output_for_mask};
 }
 
+// Visits the fields of these options, for configs.
 void recurrent_loop_fields(auto& self, auto&& field) {
   field("return_sequences", self.return_sequences);
   field("return_state", self.return_state);
@@ -37,32 +39,35 @@ void recurrent_loop_fields(auto& self, auto&& field) {
   field("zero_output_for_mask", self.zero_output_for_mask);
 }
 
+// Options of a call of a recurrent layer.
 struct RecurrentCallOptions {
   std::optional<bool> training = {};
-  std::vector<Tensor> initial_state = {};  // all states of the cell, [batch, units]; or none
+  std::vector<Tensor> initial_state = {};  // empty, or all states of the cell, [batch, units]
 };
 
-// The list of the sequences and the states, or the sequences alone if there are none.
+// Returns the list of the sequences and the states, or only the sequences if there are no states.
 Tensors recurrent_inputs(const Tensors& sequences, const std::vector<Tensor>& initial_state);
 
-// Input [batch, steps, in], or a list of it and the states to begin with (zeros if left out).
-// Output [batch, units], the cell's after the last step; with return_sequences
-// [batch, steps, units], all of them. With return_state a tuple of that and the last states.
+// Input is [batch, steps, in], or a list of it and the initial states (default zeros). Output is
+// [batch, units], the output of the last step, or with return_sequences [batch, steps, units], the
+// outputs of all steps. With return_state the result is a tuple of the output and the final states.
 //
-//   go_backwards  takes the steps from the last to the first, and gives the outputs in that order.
-//   stateful  each batch begins with the states that the one before ended with, row by row, until
-//       reset_states(). They are state of the layer; all batches (in a strategy: a replica's part
-//       of them) have the number of rows that the layer was built for.
-//   mask [batch, steps]  a step that does not count leaves the states alone. Its output is the one
-//       before it, or zeros at the start; always zeros with zero_output_for_mask. The outputs of
-//       all steps have the same mask.
+//   go_backwards  processes the steps from the last to the first, and returns their outputs in
+//       this order.
+//   stateful  starts row i of a batch with the final states of row i of the previous batch, until
+//       reset_states() is called. The states are variables of the layer. All batches (in a
+//       strategy, the replica's part of them) must have the number of rows known at build time.
+//   mask [batch, steps]  leaves the states unchanged at masked steps. The output of such a step is
+//       the previous output, or zeros at the start; with zero_output_for_mask always zeros. The
+//       outputs of all steps have the same mask.
 //
-// ValueError for another rank, features that are not known, no steps, another number or shape of
-// states, and if stateful for a batch of another number of rows or one that is not known.
+// Throws ValueError for another rank, an unknown number of features, no steps, a wrong number or
+// shape of states and, if stateful, for an unknown or different number of rows.
 class RecurrentLayer : public Layer, public SublayerAttributes {
  public:
   using CallOptions = RecurrentCallOptions;
 
+  // Runs the cell over `sequences`, starting with options.initial_state if it is not empty.
   Tensors operator()(const Tensors& sequences, const CallOptions& options = {});
   Tensor operator()(const Tensor& sequences, const CallOptions& options = {});
   Tensors replay(const Tensors& inputs, const keel::CallOptions& options) override;
@@ -70,9 +75,9 @@ class RecurrentLayer : public Layer, public SublayerAttributes {
   const LayerHandle<RecurrentCell>& cell() const { return cell_; }
   const RecurrentLoop& loop() const { return loop_; }
   void set_zero_output_for_mask(bool zero) { loop_.zero_output_for_mask = zero; }
-  // Sets the kept states to zero. Nothing to do unless stateful.
+  // Sets the stored states to zero; has no effect unless stateful.
   void reset_states();
-  const std::vector<Variable>& states() const { return states_; }  // empty unless stateful, built
+  const std::vector<Variable>& states() const { return states_; }  // empty if not stateful or built
 
   bool supports_masking() const override { return true; }
   std::vector<Tensor> compute_mask(const Tensors& inputs, const Tensors& outputs) const override;
@@ -84,7 +89,7 @@ class RecurrentLayer : public Layer, public SublayerAttributes {
       : Layer(class_name, options), loop_(recurrent_loop(options)), cell_(track(std::move(cell))) {
     set_activity_regularizer(options.activity_regularizer);
   }
-  // The config of `options`, with what was set since.
+  // Returns the config of `options` with the current value of zero_output_for_mask.
   template <class Options>
   Config config_of(const Options& options) const {
     Config out = to_config(options);

@@ -1,4 +1,4 @@
-// SimpleRNN: a recurrent layer whose output is its state (keras.layers.SimpleRNN).
+// SimpleRNN: a fully connected recurrent layer whose output is its state (keras.layers.SimpleRNN).
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 
 namespace keel {
 
+// Options of SimpleRNN.
 struct SimpleRNNOptions {
   int64_t units = 0;  // required, > 0
   Activation activation = "tanh";
@@ -18,18 +19,18 @@ struct SimpleRNNOptions {
   Regularizer kernel_regularizer = {};
   Regularizer recurrent_regularizer = {};
   Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};  // of the results
+  Regularizer activity_regularizer = {};  // regularizes the output
   Constraint kernel_constraint = {};
   Constraint recurrent_constraint = {};
   Constraint bias_constraint = {};
-  double dropout = 0.0;              // of the inputs, in [0, 1]; one mask for all steps
-  double recurrent_dropout = 0.0;    // of the state, idem
-  std::optional<int64_t> seed = {};  // of both; unset: the next streams of set_random_seed
+  double dropout = 0.0;            // dropout rate of the inputs, in [0, 1]; one mask for all steps
+  double recurrent_dropout = 0.0;  // dropout rate of the state, in [0, 1]; one mask for all steps
+  std::optional<int64_t> seed = {};  // for both dropouts; unset: next streams of set_random_seed
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
   bool stateful = false;
-  bool unroll = false;  // for Keras's files; nothing here depends on it
+  bool unroll = false;  // stored for Keras; has no effect
   bool zero_output_for_mask = false;
   std::string name = {};
   bool trainable = true;
@@ -43,13 +44,13 @@ struct SimpleRNNOptions {
   }
 };
 
-// SimpleRNNCell over the steps of sequences: see there for the formula and the weights, and
-// RecurrentLayer for inputs, outputs and masks.
+// Runs a SimpleRNNCell over the steps of sequences. See SimpleRNNCell for the formula and the
+// weights, and RecurrentLayer for inputs, outputs and masks.
 class SimpleRNNLayer final : public RecurrentLayer {
  public:
   static constexpr char kClassName[] = "SimpleRNN";
   using Options = SimpleRNNOptions;
-  // ValueError unless units > 0 and the dropout rates are in [0, 1].
+  // Throws ValueError unless units > 0 and the dropout rates are in [0, 1].
   explicit SimpleRNNLayer(Options options);
   Config get_config() const override { return config_of(options_); }
 

@@ -1,4 +1,4 @@
-// SimpleRNNCell: one step of SimpleRNN (keras.layers.SimpleRNNCell).
+// SimpleRNNCell: one step of a SimpleRNN (keras.layers.SimpleRNNCell).
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 
 namespace keel {
 
+// Options of SimpleRNNCell.
 struct SimpleRNNCellOptions {
   int64_t units = 0;  // required, > 0
   Activation activation = "tanh";
@@ -21,9 +22,9 @@ struct SimpleRNNCellOptions {
   Constraint kernel_constraint = {};
   Constraint recurrent_constraint = {};
   Constraint bias_constraint = {};
-  double dropout = 0.0;              // of the inputs, in [0, 1]
-  double recurrent_dropout = 0.0;    // of the state, idem
-  std::optional<int64_t> seed = {};  // of both; unset: the next streams of set_random_seed
+  double dropout = 0.0;              // dropout rate of the inputs, in [0, 1]
+  double recurrent_dropout = 0.0;    // dropout rate of the state, in [0, 1]
+  std::optional<int64_t> seed = {};  // for both dropouts; unset: next streams of set_random_seed
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -34,8 +35,8 @@ struct SimpleRNNCellOptions {
   }
 };
 
-// h = activation(x . kernel + bias + h_before . recurrent_kernel). One state, h.
-// kernel [in, units], recurrent_kernel [units, units], bias [units]. See RecurrentCell.
+// Computes h = activation(x . kernel + bias + h_before . recurrent_kernel). The only state is h.
+// Shapes: kernel [in, units], recurrent_kernel [units, units], bias [units]. See RecurrentCell.
 class SimpleRNNCellLayer final : public RecurrentCell {
  public:
   static constexpr char kClassName[] = "SimpleRNNCell";

@@ -8,6 +8,7 @@
 
 namespace keel {
 
+// Options of ActivityRegularization.
 struct ActivityRegularizationOptions {
   double l1 = 0.0;
   double l2 = 0.0;
@@ -22,7 +23,7 @@ struct ActivityRegularizationOptions {
   }
 };
 
-// x itself; l1 * sum |x| + l2 * sum x^2 is among losses().
+// Returns x unchanged and adds l1 * sum |x| + l2 * sum x^2 to losses().
 class ActivityRegularizationLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "ActivityRegularization";

@@ -14,6 +14,7 @@ AlphaDropoutLayer::AlphaDropoutLayer(Options options)
 }
 
 Tensor AlphaDropoutLayer::disturb(const Tensor& x, const RandomNumbers& random) const {
+  // The limit of selu at minus infinity, -scale * alpha.
   constexpr double kLeastOfSelu = -1.0507009873554805 * 1.6732632423543772;
   const double rate = options_.rate;
   const double a = 1 / std::sqrt((1 - rate) * (1 + rate * kLeastOfSelu * kLeastOfSelu));

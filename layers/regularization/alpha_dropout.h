@@ -1,4 +1,4 @@
-// AlphaDropout: dropout that keeps mean 0 and variance 1, for selu (keras.layers.AlphaDropout;
+// AlphaDropout: dropout for selu that preserves mean 0 and variance 1 (keras.layers.AlphaDropout;
 // Klambauer et al. 2017).
 #pragma once
 
@@ -9,10 +9,12 @@
 
 namespace keel {
 
+// Options of AlphaDropout.
 struct AlphaDropoutOptions {
-  double rate = 0.5;                      // in [0, 1): the chance of an element to be dropped
-  std::optional<Shape> noise_shape = {};  // 1: one choice for all along it; unknown: the input's
-  std::optional<int64_t> seed = {};       // unset: the next stream of set_random_seed
+  double rate = 0.5;  // probability that an element is dropped, in [0, 1)
+  // 1: share the choice along this axis; unknown: the input's size.
+  std::optional<Shape> noise_shape = {};
+  std::optional<int64_t> seed = {};  // unset: the next stream of set_random_seed
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -25,14 +27,14 @@ struct AlphaDropoutOptions {
   }
 };
 
-// a x + b where an element is kept, a s + b where it is dropped: s is the least value of selu, and
-// a and b are such that inputs of mean 0 and variance 1 keep both.
-// ValueError in training for a noise_shape that does not broadcast to x.
+// In training, computes a x + b for kept elements and a s + b for dropped ones, where s is the
+// limit of selu at minus infinity. a and b are chosen so that inputs with mean 0 and variance 1
+// keep both. Throws ValueError in training if noise_shape does not broadcast to x.
 class AlphaDropoutLayer final : public NoiseLayer {
  public:
   static constexpr char kClassName[] = "AlphaDropout";
   using Options = AlphaDropoutOptions;
-  // ValueError unless 0 <= rate < 1 and dimensions of noise_shape are positive.
+  // Throws ValueError unless 0 <= rate < 1 and the dimensions of noise_shape are positive.
   explicit AlphaDropoutLayer(Options options);
   Config get_config() const override { return to_config(options_); }
 

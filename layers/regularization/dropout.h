@@ -1,4 +1,4 @@
-// Dropout: sets inputs to zero at random while training (keras.layers.Dropout).
+// Dropout: sets inputs to zero at random during training (keras.layers.Dropout).
 #pragma once
 
 #include <optional>
@@ -8,10 +8,12 @@
 
 namespace keel {
 
+// Options of Dropout.
 struct DropoutOptions {
-  double rate = 0.5;                      // in [0, 1]: the chance of an element to be dropped
-  std::optional<Shape> noise_shape = {};  // 1: one choice for all along it; unknown: the input's
-  std::optional<int64_t> seed = {};       // unset: the next stream of set_random_seed
+  double rate = 0.5;  // probability that an element is dropped, in [0, 1]
+  // 1: share the choice along this axis; unknown: the input's size.
+  std::optional<Shape> noise_shape = {};
+  std::optional<int64_t> seed = {};  // unset: the next stream of set_random_seed
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -24,16 +26,18 @@ struct DropoutOptions {
   }
 };
 
-// Training: x / (1 - rate) where an element is kept, 0 where it is dropped. Otherwise x.
-// Which elements are dropped is a function of the seed, the number of training calls so far, the
-// replica and the element's position, whatever the number of threads. The number of calls is a
-// variable, `seed_generator_state` (int64, shape {1}), so that checkpoints take it up again.
-// ValueError in training for a noise_shape that does not broadcast to x.
+// In training, returns x / (1 - rate) for kept elements and 0 for dropped ones; otherwise returns
+// x.
+//
+// The choice depends only on the seed, the number of previous training calls, the replica and the
+// position of the element, not on the number of threads. The number of calls is the variable
+// `seed_generator_state` (int64, shape {1}), so checkpoints restore it. Throws ValueError in
+// training if noise_shape does not broadcast to x.
 class DropoutLayer final : public NoiseLayer {
  public:
   static constexpr char kClassName[] = "Dropout";
   using Options = DropoutOptions;
-  // ValueError unless 0 <= rate <= 1 and dimensions of noise_shape are positive.
+  // Throws ValueError unless 0 <= rate <= 1 and the dimensions of noise_shape are positive.
   explicit DropoutLayer(Options options);
   Config get_config() const override { return to_config(options_); }
 

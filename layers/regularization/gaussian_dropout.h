@@ -1,4 +1,4 @@
-// GaussianDropout: multiplies by normal numbers around 1 while training
+// GaussianDropout: multiplies by normally distributed noise with mean 1 during training
 // (keras.layers.GaussianDropout; Srivastava et al. 2014).
 #pragma once
 
@@ -9,6 +9,7 @@
 
 namespace keel {
 
+// Options of GaussianDropout.
 struct GaussianDropoutOptions {
   double rate = 0.5;                 // in [0, 1)
   std::optional<int64_t> seed = {};  // unset: the next stream of set_random_seed
@@ -23,13 +24,13 @@ struct GaussianDropoutOptions {
   }
 };
 
-// x times normal numbers of mean 1 and the deviation that Dropout of this rate has,
-// sqrt(rate / (1 - rate)).
+// In training, multiplies x by normal noise with mean 1 and standard deviation sqrt(rate / (1 -
+// rate)), which is that of Dropout with this rate; otherwise returns x.
 class GaussianDropoutLayer final : public NoiseLayer {
  public:
   static constexpr char kClassName[] = "GaussianDropout";
   using Options = GaussianDropoutOptions;
-  // ValueError unless 0 <= rate < 1.
+  // Throws ValueError unless 0 <= rate < 1.
   explicit GaussianDropoutLayer(Options options);
   Config get_config() const override { return to_config(options_); }
 

@@ -1,4 +1,4 @@
-// GaussianNoise: adds normal numbers while training (keras.layers.GaussianNoise).
+// GaussianNoise: adds normally distributed noise during training (keras.layers.GaussianNoise).
 #pragma once
 
 #include <optional>
@@ -8,8 +8,9 @@
 
 namespace keel {
 
+// Options of GaussianNoise.
 struct GaussianNoiseOptions {
-  double stddev = 0.0;               // in [0, 1], as Keras has it
+  double stddev = 0.0;               // standard deviation in [0, 1], as in Keras
   std::optional<int64_t> seed = {};  // unset: the next stream of set_random_seed
   std::string name = {};
   bool trainable = true;
@@ -22,12 +23,12 @@ struct GaussianNoiseOptions {
   }
 };
 
-// x plus normal numbers of mean 0.
+// In training, adds normal noise with mean 0; otherwise returns x.
 class GaussianNoiseLayer final : public NoiseLayer {
  public:
   static constexpr char kClassName[] = "GaussianNoise";
   using Options = GaussianNoiseOptions;
-  // ValueError unless 0 <= stddev <= 1.
+  // Throws ValueError unless 0 <= stddev <= 1.
   explicit GaussianNoiseLayer(Options options);
   Config get_config() const override { return to_config(options_); }
 

@@ -10,10 +10,10 @@
 namespace keel {
 namespace {
 
-constexpr int64_t kGrain = int64_t{1} << 14;  // elements per block, a multiple of the four below
+constexpr int64_t kGrain = int64_t{1} << 14;  // elements per block, a multiple of 4 (see below)
 
-// y[i] = fn(i, whether i is kept). Words come in fours; an element is dropped if its word is below
-// the bound.
+// Computes y[i] = fn(i, whether i is kept). The random generator produces four words at a time; an
+// element is dropped if its word is less than rate * 2^32.
 template <class T, class Fn>
 void for_each_element(const RandomNumbers& random, double rate, T* y, int64_t size, const Fn& fn) {
   const auto bound = static_cast<uint64_t>(std::ldexp(rate, 32));
@@ -29,8 +29,8 @@ void for_each_element(const RandomNumbers& random, double rate, T* y, int64_t si
 
 double scale_of_kept(double rate) { return rate < 1 ? 1 / (1 - rate) : 0; }
 
-// x times a mask that is a function of the attributes alone. So its gradient is the same op on
-// the gradient that comes in, and a tape keeps nothing.
+// Multiplies x by a mask that is determined by the attributes. The gradient is the same op applied
+// to the output gradient, so the tape stores neither inputs nor outputs.
 class DropoutOp final : public Op {
  public:
   DropoutOp(double rate, const RandomNumbers& random)
@@ -38,7 +38,7 @@ class DropoutOp final : public Op {
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
     if (!is_floating(in[0].dtype)) {
-      throw TypeError("dropout: needs float32 or float64, received ", in[0].dtype);
+      throw TypeError("dropout: input must be float32 or float64, received ", in[0].dtype);
     }
     return {in[0]};
   }
@@ -114,7 +114,7 @@ void check_rate(double rate, bool below_one, const std::string& caller) {
 
 void check_shape(const std::optional<Shape>& wanted, const std::string& caller) {
   if (wanted && std::ranges::count(wanted->dims(), 0) > 0) {
-    throw ValueError(caller, ": dimensions of noise_shape are positive or open, received ",
+    throw ValueError(caller, ": dimensions of noise_shape must be positive or unknown, received ",
                      *wanted);
   }
 }
@@ -126,7 +126,7 @@ void NoiseLayer::build_weights(const TensorSpec&) { add_state(random_.make_state
 Tensor NoiseLayer::call(const Tensor& x, const CallContext& context) {
   if (!context.training || !is_noisy()) return x;
   if (!is_floating(x.dtype())) {
-    throw TypeError(caller(), ": needs float32 or float64, received ", x.dtype());
+    throw TypeError(caller(), ": input must be float32 or float64, received ", x.dtype());
   }
   return x.is_symbolic() ? Tensor::symbolic(x.spec()) : disturb(x, random_.next());
 }

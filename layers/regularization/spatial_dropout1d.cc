@@ -11,7 +11,8 @@ SpatialDropout1DLayer::SpatialDropout1DLayer(Options options)
 
 Tensor SpatialDropout1DLayer::disturb(const Tensor& x, const RandomNumbers& random) const {
   if (x.rank() != 3) {
-    throw ValueError(caller(), ": needs an input [batch, steps, features], received ", x.shape());
+    throw ValueError(caller(), ": input must be [batch, steps, features], received shape ",
+                     x.shape());
   }
   return noise::dropout(x, options_.rate, x.shape().with(1, 1), random);
 }

@@ -1,4 +1,4 @@
-// SpatialDropout1D: sets whole features of sequences to zero at random while training
+// SpatialDropout1D: sets whole features of sequences to zero at random during training
 // (keras.layers.SpatialDropout1D; Tompson et al. 2014).
 #pragma once
 
@@ -9,8 +9,9 @@
 
 namespace keel {
 
+// Options of SpatialDropout1D.
 struct SpatialDropout1DOptions {
-  double rate = 0.5;                 // in [0, 1]: the chance of a feature to be dropped
+  double rate = 0.5;                 // probability that a feature is dropped, in [0, 1]
   std::optional<int64_t> seed = {};  // unset: the next stream of set_random_seed
   std::string name = {};
   bool trainable = true;
@@ -23,18 +24,18 @@ struct SpatialDropout1DOptions {
   }
 };
 
-// Dropout of [batch, steps, features] with one choice for all steps of a feature of a sample.
+// Applies dropout to [batch, steps, features]; all steps of a feature of a sample share one choice.
 class SpatialDropout1DLayer final : public NoiseLayer {
  public:
   static constexpr char kClassName[] = "SpatialDropout1D";
   using Options = SpatialDropout1DOptions;
-  // ValueError unless 0 <= rate <= 1.
+  // Throws ValueError unless 0 <= rate <= 1.
   explicit SpatialDropout1DLayer(Options options);
   Config get_config() const override { return to_config(options_); }
 
  private:
   bool is_noisy() const override { return options_.rate > 0; }
-  // ValueError unless x is of rank 3.
+  // Throws ValueError unless x has rank 3.
   Tensor disturb(const Tensor& x, const RandomNumbers& random) const override;
 
   const Options options_;

@@ -17,8 +17,8 @@ Cropping1DLayer::Cropping1DLayer(Options options)
 Tensor Cropping1DLayer::call(const Tensor& x, const CallContext&) {
   const auto [before, after] = options_.cropping;
   if (x.rank() != 3) {
-    throw ValueError("Cropping1D ", name(), ": needs an input [batch, steps, features], received ",
-                     x.shape());
+    throw ValueError("Cropping1D ", name(),
+                     ": input must be [batch, steps, features], received shape ", x.shape());
   }
   const int64_t steps = x.dim(1);
   if (steps == kUnknown) {
@@ -26,7 +26,7 @@ Tensor Cropping1DLayer::call(const Tensor& x, const CallContext&) {
   }
   if (before + after >= steps) {
     throw ValueError("Cropping1D ", name(), ": cropping of ", before, " and ", after,
-                     " leaves nothing of ", x.shape());
+                     " leaves no steps of an input of shape ", x.shape());
   }
   return ops::slice(x, 1, before, steps - before - after);
 }

@@ -1,4 +1,4 @@
-// Cropping1D: leaves out steps at both ends of sequences (keras.layers.Cropping1D).
+// Cropping1D: removes steps at both ends of sequences (keras.layers.Cropping1D).
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace keel {
 
+// Options of Cropping1D.
 struct Cropping1DOptions {
-  Padding1D cropping = 1;  // >= 0: steps left out at the beginning and at the end
+  Padding1D cropping = 1;  // number of steps removed at the beginning and at the end, >= 0
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -20,17 +21,17 @@ struct Cropping1DOptions {
   }
 };
 
-// Input [batch, steps, features]; output the steps in between. Any dtype.
+// Input [batch, steps, features]; output [batch, remaining steps, features]. Accepts any dtype.
 class Cropping1DLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "Cropping1D";
   using Options = Cropping1DOptions;
-  // ValueError for a negative number.
+  // Throws ValueError for a negative number.
   explicit Cropping1DLayer(Options options);
   Config get_config() const override { return to_config(options_); }
 
  private:
-  // ValueError for an input of another rank, and if no step is left.
+  // Throws ValueError unless the input has rank 3, and if no step remains.
   Tensor call(const Tensor& x, const CallContext& context) override;
 
   const Options options_;

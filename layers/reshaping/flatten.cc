@@ -13,10 +13,10 @@ FlattenLayer::FlattenLayer(Options options)
       channels_last_(is_channels_last(options_.data_format, "Flatten " + name())) {}
 
 Tensor FlattenLayer::call(const Tensor& x, const CallContext&) {
-  if (x.rank() == 0) throw ValueError("Flatten ", name(), ": needs a batch dimension");
+  if (x.rank() == 0) throw ValueError("Flatten ", name(), ": input must have a batch dimension");
   const Shape row = x.shape().without(0);
   const Shape flat = {x.dim(0), row.fully_defined() ? row.size() : kUnknown};
-  // Reshaping finds out one dimension only; a spec may leave both open.
+  // ops::reshape infers at most one unknown dimension, but a spec may have two.
   if (x.is_symbolic()) return Tensor::symbolic({.shape = flat, .dtype = x.dtype()});
   if (channels_last_ || x.rank() < 3) return ops::reshape(x, flat);
   std::vector<int> permutation = {0};

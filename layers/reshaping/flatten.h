@@ -1,4 +1,4 @@
-// Flatten: one row of values per sample (keras.layers.Flatten).
+// Flatten: flattens each sample to a vector (keras.layers.Flatten).
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace keel {
 
+// Options of Flatten.
 struct FlattenOptions {
-  std::string data_format = "channels_last";  // or "channels_first": the features stand at axis 1
+  std::string data_format = "channels_last";  // or "channels_first": features are axis 1
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -19,13 +20,14 @@ struct FlattenOptions {
   }
 };
 
-// Input [batch, dims...]; output [batch, product of dims], [batch, 1] for a vector. Any dtype. Of
-// channels_first the values come in the order of channels_last. ValueError for a scalar.
+// Input [batch, dims...]; output [batch, product of dims], or [batch, 1] for a vector. Accepts any
+// dtype. With "channels_first" values are output in the order of "channels_last". Throws ValueError
+// for a scalar.
 class FlattenLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "Flatten";
   using Options = FlattenOptions;
-  // ValueError for another data_format.
+  // Throws ValueError for an unknown data_format.
   explicit FlattenLayer(Options options);
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }

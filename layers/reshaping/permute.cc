@@ -14,7 +14,7 @@ PermuteLayer::PermuteLayer(Options options)
   bool in_order = !sorted.empty();
   for (size_t i = 0; i < sorted.size(); ++i) in_order &= sorted[i] == static_cast<int>(i) + 1;
   if (!in_order) {
-    throw ValueError("Permute ", name(), ": dims must be 1 ... n in some order, received ",
+    throw ValueError("Permute ", name(), ": dims must be a permutation of 1 ... n, received ",
                      to_json(encode(options_.dims)));
   }
 }
@@ -23,7 +23,7 @@ Tensor PermuteLayer::call(const Tensor& x, const CallContext&) {
   std::vector<int> permutation = {0};
   permutation.insert(permutation.end(), options_.dims.begin(), options_.dims.end());
   if (x.rank() != static_cast<int>(permutation.size())) {
-    throw ValueError("Permute ", name(), ": needs an input of rank ", permutation.size(),
+    throw ValueError("Permute ", name(), ": input must have rank ", permutation.size(),
                      ", received ", x.shape());
   }
   return ops::transpose(x, permutation);

@@ -1,4 +1,4 @@
-// Permute: another order of the dimensions of each sample (keras.layers.Permute).
+// Permute: permutes the dimensions of each sample (keras.layers.Permute).
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace keel {
 
+// Options of Permute.
 struct PermuteOptions {
-  std::vector<int> dims = {};  // required: the input's dimensions, from 1, in their new order
+  std::vector<int> dims = {};  // required: input dimensions, counted from 1, in their new order
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -20,18 +21,18 @@ struct PermuteOptions {
   }
 };
 
-// Input [batch, ...]; dimension i of the output, from 1, is dimension dims[i - 1] of the input:
-// {2, 1} gives [batch, features, steps] of [batch, steps, features]. Any dtype.
+// Input [batch, ...]; dimension i of the output, counted from 1, is dimension dims[i - 1] of the
+// input: {2, 1} maps [batch, steps, features] to [batch, features, steps]. Accepts any dtype.
 class PermuteLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "Permute";
   using Options = PermuteOptions;
-  // ValueError unless dims are 1 ... n in some order.
+  // Throws ValueError unless dims is a permutation of 1 ... n.
   explicit PermuteLayer(Options options);
   Config get_config() const override { return to_config(options_); }
 
  private:
-  // ValueError unless the input has n dimensions beside the batch.
+  // Throws ValueError unless the input has n dimensions in addition to the batch.
   Tensor call(const Tensor& x, const CallContext& context) override;
 
   const Options options_;

@@ -14,7 +14,7 @@ RepeatVectorLayer::RepeatVectorLayer(Options options)
 
 Tensor RepeatVectorLayer::call(const Tensor& x, const CallContext&) {
   if (x.rank() != 2) {
-    throw ValueError("RepeatVector ", name(), ": needs an input [batch, features], received ",
+    throw ValueError("RepeatVector ", name(), ": input must be [batch, features], received shape ",
                      x.shape());
   }
   return ops::broadcast_to(ops::expand_dims(x, 1), {x.dim(0), options_.n, x.dim(1)});

@@ -1,4 +1,4 @@
-// RepeatVector: a sequence of one vector (keras.layers.RepeatVector).
+// RepeatVector: repeats a vector to form a sequence (keras.layers.RepeatVector).
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace keel {
 
+// Options of RepeatVector.
 struct RepeatVectorOptions {
-  int64_t n = 0;  // required: how many times, > 0
+  int64_t n = 0;  // number of repetitions; required, > 0
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -19,17 +20,17 @@ struct RepeatVectorOptions {
   }
 };
 
-// Input [batch, features]; output [batch, n, features]. Any dtype.
+// Input [batch, features]; output [batch, n, features]. Accepts any dtype.
 class RepeatVectorLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "RepeatVector";
   using Options = RepeatVectorOptions;
-  // ValueError unless n > 0.
+  // Throws ValueError unless n > 0.
   explicit RepeatVectorLayer(Options options);
   Config get_config() const override { return to_config(options_); }
 
  private:
-  // ValueError unless x is of rank 2.
+  // Throws ValueError unless x has rank 2.
   Tensor call(const Tensor& x, const CallContext& context) override;
 
   const Options options_;

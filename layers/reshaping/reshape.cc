@@ -9,7 +9,7 @@
 namespace keel {
 namespace {
 
-// The target with its -1 replaced, for samples of this shape.
+// Returns the target shape for samples of this shape, with -1 replaced.
 Shape resolve(const std::string& caller, const Shape& target, const Shape& sample) {
   int64_t known = 1;
   int open = -1;
@@ -22,7 +22,7 @@ Shape resolve(const std::string& caller, const Shape& target, const Shape& sampl
   }
   const int64_t values = sample.size();
   if (open < 0 ? known != values : known == 0 || values % known != 0) {
-    throw ValueError(caller, ": samples of shape ", sample, " cannot take the shape ", target);
+    throw ValueError(caller, ": samples of shape ", sample, " cannot be reshaped to ", target);
   }
   return open < 0 ? target : target.with(open, values / known);
 }
@@ -35,14 +35,14 @@ ReshapeLayer::ReshapeLayer(Options options)
   if (std::ranges::count(target, -1) > 1 ||
       std::ranges::any_of(target, [](int64_t dim) { return dim < -1; })) {
     throw ValueError("Reshape ", name(),
-                     ": dimensions of target_shape are not negative, but for one -1, received ",
+                     ": dimensions of target_shape must not be negative, except one -1, received ",
                      Shape(target));
   }
 }
 
 Tensor ReshapeLayer::call(const Tensor& x, const CallContext&) {
   const std::string caller = "Reshape " + name();
-  if (x.rank() == 0) throw ValueError(caller, ": needs a batch dimension");
+  if (x.rank() == 0) throw ValueError(caller, ": input must have a batch dimension");
   const Shape sample = x.shape().without(0);
   const Shape target(options_.target_shape);
   const bool known = sample.fully_defined();

@@ -1,4 +1,4 @@
-// Reshape: another shape for each sample (keras.layers.Reshape).
+// Reshape: changes the shape of each sample (keras.layers.Reshape).
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 
 namespace keel {
 
+// Options of Reshape.
 struct ReshapeOptions {
   std::vector<int64_t> target_shape = {};  // without the batch; one dimension may be -1
   std::string name = {};
@@ -20,13 +21,13 @@ struct ReshapeOptions {
   }
 };
 
-// Input [batch, dims...]; output [batch, target_shape...], where -1 is what is left. Any dtype.
-// ValueError if a sample has another number of values.
+// Input [batch, dims...]; output [batch, target_shape...], where -1 is replaced by the remaining
+// size. Accepts any dtype. Throws ValueError if a sample has another number of values.
 class ReshapeLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "Reshape";
   using Options = ReshapeOptions;
-  // ValueError for two dimensions -1, or another negative one.
+  // Throws ValueError for several dimensions -1, and for other negative dimensions.
   explicit ReshapeLayer(Options options);
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override { return to_config(options_); }

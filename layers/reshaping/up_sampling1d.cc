@@ -15,7 +15,7 @@ UpSampling1DLayer::UpSampling1DLayer(Options options)
 Tensor UpSampling1DLayer::call(const Tensor& x, const CallContext&) {
   if (x.rank() != 3) {
     throw ValueError("UpSampling1D ", name(),
-                     ": needs an input [batch, steps, features], received ", x.shape());
+                     ": input must be [batch, steps, features], received shape ", x.shape());
   }
   const int64_t steps = x.dim(1) == kUnknown ? kUnknown : x.dim(1) * options_.size;
   const Shape shape = x.shape().with(1, steps);

@@ -1,4 +1,4 @@
-// UpSampling1D: each step of a sequence several times (keras.layers.UpSampling1D).
+// UpSampling1D: repeats each step of a sequence (keras.layers.UpSampling1D).
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace keel {
 
+// Options of UpSampling1D.
 struct UpSampling1DOptions {
-  int64_t size = 2;  // > 0
+  int64_t size = 2;  // number of repetitions of a step, > 0
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -19,17 +20,17 @@ struct UpSampling1DOptions {
   }
 };
 
-// Input [batch, steps, features]; output [batch, steps * size, features]. Any dtype.
+// Input [batch, steps, features]; output [batch, steps * size, features]. Accepts any dtype.
 class UpSampling1DLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "UpSampling1D";
   using Options = UpSampling1DOptions;
-  // ValueError unless size > 0.
+  // Throws ValueError unless size > 0.
   explicit UpSampling1DLayer(Options options);
   Config get_config() const override { return to_config(options_); }
 
  private:
-  // ValueError for an input of another rank.
+  // Throws ValueError unless the input has rank 3.
   Tensor call(const Tensor& x, const CallContext& context) override;
 
   const Options options_;

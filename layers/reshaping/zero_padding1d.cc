@@ -19,7 +19,8 @@ ZeroPadding1DLayer::ZeroPadding1DLayer(Options options)
 
 Tensor ZeroPadding1DLayer::call(const Tensor& x, const CallContext&) {
   if (x.rank() != 3) {
-    throw ValueError("ZeroPadding1D ", name(), ": needs an input of rank 3, received ", x.shape());
+    throw ValueError("ZeroPadding1D ", name(), ": input must have rank 3, received shape ",
+                     x.shape());
   }
   return ops::pad(x, steps_axis_, options_.padding.before, options_.padding.after);
 }

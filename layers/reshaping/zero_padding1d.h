@@ -1,4 +1,4 @@
-// ZeroPadding1D: zeros at both ends of sequences (keras.layers.ZeroPadding1D).
+// ZeroPadding1D: adds zeros at both ends of sequences (keras.layers.ZeroPadding1D).
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace keel {
 
+// Options of ZeroPadding1D.
 struct ZeroPadding1DOptions {
-  Padding1D padding = 1;                      // >= 0: zeros before and after
-  std::string data_format = "channels_last";  // or "channels_first": the steps stand at axis 2
+  Padding1D padding = 1;                      // number of zeros before and after, >= 0
+  std::string data_format = "channels_last";  // or "channels_first": steps are axis 2
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -22,17 +23,18 @@ struct ZeroPadding1DOptions {
   }
 };
 
-// Input [batch, steps, features]; output [batch, before + steps + after, features]. Any dtype.
+// Input [batch, steps, features]; output [batch, before + steps + after, features]. Accepts any
+// dtype.
 class ZeroPadding1DLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "ZeroPadding1D";
   using Options = ZeroPadding1DOptions;
-  // ValueError for a negative number and another data_format.
+  // Throws ValueError for a negative number and an unknown data_format.
   explicit ZeroPadding1DLayer(Options options);
   Config get_config() const override { return to_config(options_); }
 
  private:
-  // ValueError for an input of another rank.
+  // Throws ValueError unless the input has rank 3.
   Tensor call(const Tensor& x, const CallContext& context) override;
 
   const Options options_;

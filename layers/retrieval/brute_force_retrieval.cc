@@ -24,16 +24,18 @@ void BruteForceRetrievalLayer::update_candidates(const Tensor& candidate_embeddi
                     "received ", candidate_embeddings.dtype());
   }
   if (shape.rank() != 2 || shape[1] == 0 || shape[0] < options_.k) {
-    throw ValueError("BruteForceRetrieval ", name(), ": candidates must be [candidates, dim], at ",
-                     "least k = ", options_.k, " of them, received shape ", shape);
+    throw ValueError("BruteForceRetrieval ", name(),
+                     ": candidates must be [candidates, dim] with at ", "least k = ", options_.k,
+                     " of them, received shape ", shape);
   }
   if (candidate_ids && candidate_ids.shape() != shape.slice(0, 1)) {
-    throw ValueError("BruteForceRetrieval ", name(), ": needs an identifier for each of the ",
-                     shape[0], " candidates, received shape ", candidate_ids.shape());
+    throw ValueError("BruteForceRetrieval ", name(),
+                     ": there must be one identifier for each of the ", shape[0],
+                     " candidates, received shape ", candidate_ids.shape());
   }
   if (!candidate_ids && shape[0] > std::numeric_limits<int32_t>::max()) {
     throw ValueError("BruteForceRetrieval ", name(), ": positions of ", shape[0],
-                     " candidates do not fit int32; give identifiers");
+                     " candidates do not fit into int32; pass candidate_ids");
   }
   embeddings_ = as_dtype(candidate_embeddings, DType::kFloat32);
   ids_ = candidate_ids;
@@ -41,12 +43,12 @@ void BruteForceRetrievalLayer::update_candidates(const Tensor& candidate_embeddi
 
 void BruteForceRetrievalLayer::check_query(const Tensor& query) const {
   if (query.rank() == 0 || !is_floating(query.dtype())) {
-    throw ValueError("BruteForceRetrieval ", name(), ": needs floating queries [..., dim], ",
+    throw ValueError("BruteForceRetrieval ", name(), ": queries must be floating, [..., dim], ",
                      "received ", query.dtype(), query.shape());
   }
   if (!embeddings_ && !query.is_symbolic()) {
     throw RuntimeError("BruteForceRetrieval ", name(),
-                       ": has no candidates yet; call update_candidates()");
+                       ": there are no candidates yet; call update_candidates()");
   }
   if (embeddings_ && query.dim(-1) != kUnknown && query.dim(-1) != embeddings_.dim(1)) {
     throw ValueError("BruteForceRetrieval ", name(), ": candidates have dimension ",

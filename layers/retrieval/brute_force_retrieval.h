@@ -1,4 +1,4 @@
-// BruteForceRetrieval: the best candidates for a query, found by scoring all of them
+// BruteForceRetrieval: finds the best candidates for a query by scoring all of them
 // (keras_rs.layers.BruteForceRetrieval).
 #pragma once
 
@@ -8,9 +8,10 @@
 
 namespace keel {
 
+// Options of BruteForceRetrieval.
 struct BruteForceRetrievalOptions {
-  int64_t k = 10;             // candidates for a query, > 0
-  bool return_scores = true;  // the result is (scores, identifiers), else identifiers alone
+  int64_t k = 10;             // number of candidates per query, > 0
+  bool return_scores = true;  // return (scores, identifiers) instead of identifiers only
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
@@ -22,32 +23,34 @@ struct BruteForceRetrievalOptions {
   }
 };
 
-// The k candidates whose embeddings have the greatest dot products with a query, the best first and
-// of equal ones the first; a product that is NaN counts as the least, minus infinity.
-// Queries [..., dim], floating; scores float32 [..., k], identifiers [..., k]. There is no
-// gradient. Products are made of blocks of candidates, of which the best k are kept: memory does
-// not grow with queries * candidates. The same bits for any number of workers.
+// Returns the k candidates whose embeddings have the greatest dot products with a query, in
+// descending order; among equal scores the first candidate wins. NaN scores count as minus
+// infinity. Queries are [..., dim], floating; scores are float32 [..., k], identifiers [..., k].
+// There is no gradient.
 //
-// Configs and files do not hold the candidates, which are no weights: give them again after
-// loading, and whenever they change. Not while a call runs.
+// Products are computed for blocks of candidates, and only the best k are kept, so memory does not
+// grow with queries * candidates. Results are bitwise equal for any number of worker threads.
+//
+// The candidates are not weights, so configs and files do not contain them: set them again after
+// loading and whenever they change, but not while a call runs.
 class BruteForceRetrievalLayer final : public Layer {
  public:
   static constexpr char kClassName[] = "BruteForceRetrieval";
   using Options = BruteForceRetrievalOptions;
-  explicit BruteForceRetrievalLayer(Options options);  // ValueError unless k is positive
+  explicit BruteForceRetrievalLayer(Options options);  // throws ValueError unless k > 0
 
-  // Embeddings [candidates, dim], floating, and their identifiers, [candidates] of any dtype; the
-  // positions, int32, if there are none. Replaces those before, of which there may have been
-  // another number. ValueError for other shapes and for fewer than k candidates; TypeError for
-  // embeddings of another dtype.
+  // Replaces the candidates, possibly by another number of them. `candidate_embeddings` are
+  // [candidates, dim], floating. `candidate_ids` are [candidates] of any dtype; if empty, the
+  // identifiers are the positions, int32. Throws ValueError for other shapes and for fewer than k
+  // candidates, and TypeError for embeddings of another dtype.
   void update_candidates(const Tensor& candidate_embeddings, const Tensor& candidate_ids = {});
-  const Tensor& candidate_embeddings() const { return embeddings_; }  // empty before
-  const Tensor& candidate_ids() const { return ids_; }                // empty for positions
+  const Tensor& candidate_embeddings() const { return embeddings_; }  // empty if not set
+  const Tensor& candidate_ids() const { return ids_; }                // empty if positions are used
 
   Config get_config() const override { return to_config(options_); }
 
  private:
-  // RuntimeError without candidates; ValueError for queries of another dimension.
+  // Throws RuntimeError without candidates, and ValueError for queries of another dimension.
   Tensors call(const Tensors& inputs, const CallContext& context) override;
   Tensors result(Tensor scores, Tensor ids) const;
   void check_query(const Tensor& query) const;

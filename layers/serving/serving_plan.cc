@@ -14,12 +14,12 @@ constexpr const char* kCaller = "ServingPlan";
 struct Output {
   PlanValue value;
   bool has_rows;   // float32 [batch, ...] of known shape
-  bool is_tensor;  // what a layer returned, or an input, as it is
+  bool is_tensor;  // a result of a called layer, or an input, returned unchanged
   int64_t width;
 };
 
-// The leaves of `received` in the order of `expected`; keys of dicts that are not expected are left
-// out.
+// Collects the leaves of `received` in the order of `expected`; ignores dict keys that are not
+// expected.
 void collect(const Tensors& expected, const Tensors& received, std::vector<TensorLike>& out,
              const std::string& path = "") {
   if (expected.is_leaf() && received.is_leaf()) {
@@ -68,7 +68,7 @@ struct ServingPlan::State {
   std::vector<PlanPlace> places;
   std::vector<std::pair<int, TensorLike>> constants;
   int slots = 0;
-  int64_t floats = 0;  // of a row
+  int64_t floats = 0;  // per row
   int64_t scratch = 0;
   bool by_rows = true;
   mutable WorkspacePool workspaces;
@@ -138,13 +138,14 @@ void ServingPlan::State::make(Planner::State& made) {
   scratch = made.scratch;
 }
 
-// Returns the number of rows.
+// Returns the number of rows of the batch.
 int64_t ServingPlan::State::check(std::span<const TensorView> inputs) const {
   if (inputs.size() != input_specs.size()) {
-    throw ValueError(kCaller, ": needs ", input_specs.size(), " inputs, received ", inputs.size());
+    throw ValueError(kCaller, ": requires ", input_specs.size(), " inputs, received ",
+                     inputs.size());
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    // Most often all is well; the message is only made if not.
+    // Fast path for valid inputs: building the message prefix would allocate.
     const TensorSpec& spec = input_specs[i];
     const TensorView& view = inputs[i];
     const bool plain = view.layout == Layout::kDense && spec.layout == Layout::kDense &&
@@ -166,17 +167,17 @@ void ServingPlan::State::check_outputs(std::span<const std::span<float>> to, int
   for (size_t i = 0; i < to.size(); ++i) {
     if (!outputs[i].has_rows) {
       throw NotImplementedError(kCaller, ": output ", i,
-                                " is no float32 tensor [batch, ...] of known ",
+                                " is not a float32 tensor [batch, ...] of known ",
                                 "shape; call the plan with tensors");
     }
     if (std::ssize(to[i]) != batch * outputs[i].width) {
-      throw ValueError(kCaller, ": output ", i, " takes ", batch * outputs[i].width,
+      throw ValueError(kCaller, ": output ", i, " requires ", batch * outputs[i].width,
                        " floats, received room for ", to[i].size());
     }
   }
 }
 
-// A workspace for the life of one call, or of one piece of it.
+// Holds a workspace for one call or for one piece of it, and returns it to the pool.
 class ServingPlan::Lease {
  public:
   Lease(const State& plan, int64_t rows) : plan_(plan), workspace_(plan.workspaces.take()) {
@@ -193,6 +194,7 @@ class ServingPlan::Lease {
     workspace_->reserve(plan.scratch + plan.floats * capacity_);
   }
   ~Lease() {
+    // Drops references to tensors of the call; constants stay for the next call.
     if (holds_tensors_) {
       std::ranges::fill(workspace_->tensors, TensorLike(Tensor()));
       for (const auto& [slot, value] : plan_.constants) workspace_->tensors[slot] = value;
@@ -208,7 +210,7 @@ class ServingPlan::Lease {
     std::ranges::copy(tensors, workspace_->tensors.begin());
   }
   TensorLike tensor(PlanValue value) const { return lend({}).tensor(value); }
-  // Its memory for what `call` is for.
+  // Fills in the memory and places of a call.
   PlanCall lend(PlanCall call) const {
     call.places = &plan_.places;
     call.scratch = workspace_->floats;
@@ -228,6 +230,7 @@ class ServingPlan::Lease {
 
 void ServingPlan::State::run_piece(const PlanCall& call,
                                    std::span<const std::span<float>> to) const {
+  // All prefetches are issued before the first step, so that they overlap with its computation.
   for (const PlanStep* step : steps) step->prefetch(call);
   for (const PlanStep* step : steps) step->run(call);
   for (size_t i = 0; i < to.size(); ++i) {
@@ -248,6 +251,7 @@ void ServingPlan::State::run_piece(const PlanCall& call,
 
 void ServingPlan::State::run_pieces(const PlanCall& whole,
                                     std::span<const std::span<float>> to) const {
+  // A multiple of the number of workers, so that all workers get the same number of pieces.
   const int64_t batch = whole.batch, least = (batch + kPieceRows - 1) / kPieceRows;
   const int64_t workers = num_workers();
   const int64_t pieces = (least + workers - 1) / workers * workers;

@@ -1,32 +1,37 @@
-// ServingPlan: a model made ready to answer small batches, at once and from any thread.
+// ServingPlan: a model compiled for inference on small batches, callable from any thread.
 //
 //   const ServingPlan plan(load_model("ranker.keras", {.compile = false}));
-//   Tensors scores = plan(batch);            // as (*model)(batch, {.training = false})
-//   plan.run(views, outputs);                // the same on memory of one's own
+//   Tensors scores = plan(batch);            // equals (*model)(batch, {.training = false})
+//   plan.run(views, outputs);                // the same on caller-owned memory
 //
-// The work is settled when the plan is made: the order of the steps, where each writes its results
-// (the parts of a Concatenate into their place in it), weights packed for the products of few rows,
-// biases and activations inside the products, all lookups in one pass that asks for its rows ahead
-// of time. A call walks no graph, watches for no tape and takes no lock; run() allocates nothing
-// once a thread's first call has made its workspace. Dropout and the like cost nothing.
+// The constructor decides the order of the steps and where each step writes its results; the parts
+// of a Concatenate are written directly into its result. It packs weights for products with few
+// rows, fuses biases and activations into the products, and combines all lookups of inputs in one
+// step that prefetches its rows. A call traverses no graph, records no tape and takes no lock.
+// run() allocates nothing once the first call of a thread has created its workspace. Dropout and
+// similar layers cost nothing.
 //
-// The plan has the weights of the moment it was made: training the model further does not change
-// it, and may go on beside its calls. Tables and whatever else the plan reads as it is are copied
-// once training writes to them, not before. Its results have the bits of the model's, as kernels
-// sum in the same order, and those of a row depend on that row alone, not on the batch that it came
-// in, unless a layer that is called mixes rows.
+// The plan uses the weights at the time of its construction. Training the model further does not
+// change the plan and may run concurrently with its calls. Tables and other tensors that the plan
+// reads directly are copied only when training writes to them. Results are bitwise equal to those
+// of the model, because kernels sum in the same order. The result of a row depends on that row
+// only, not on the rest of the batch, unless a called layer mixes rows.
 //
-// Layers that say nothing of plans (Layer::plan), and any layer that a mask or `training` reaches,
-// are called as ever: such a step allocates, and a batch then goes through the plan in one piece.
-// summary() names them. So is what comes after a result that has not one row for each of the batch,
-// or may not have. They are the model's layers, on copies of the variables that they hold
-// (Layer::variables()). What a call assigns, as one that draws random numbers does, stays in the
-// plan, and one thread at a time may run a plan that does. What a layer keeps elsewhere, such as
-// the vocabulary of a lookup, is the model's: adapt() comes before the plan.
+// Layers that do not implement Layer::plan are called as in the model, and so are layers that the
+// model calls with training = true and layers that support masking and receive a mask. Steps that
+// follow a result which has, or may have, another number of rows than the batch are called too.
+// called_layers() and summary() list these layers. A called layer allocates memory, and the plan
+// then runs a batch in one piece.
 //
-// Large batches are cut into pieces of kPieceRows, so that what lies between the layers stays in
-// the cache; the workers (framework/base/parallel.h) share the pieces unless a SerialSection
-// forbids it.
+// Called layers are the model's layers, run on copies of their variables (Layer::variables()).
+// Assignments in a call, such as those of a layer that draws random numbers, affect only the
+// copies; only one thread at a time may run such a plan. State that a layer keeps elsewhere, such
+// as the vocabulary of a lookup layer, is shared with the model: call adapt() before creating the
+// plan.
+//
+// Batches larger than kPieceRows are split into pieces, so that intermediate results stay in the
+// cache. The worker threads (framework/base/parallel.h) share the pieces unless a SerialSection is
+// active.
 #pragma once
 
 #include <memory>
@@ -39,49 +44,54 @@
 
 namespace keel {
 
+// Options of ServingPlan.
 struct ServingPlanOptions {
-  // "int8": tables that the plan looks up by itself become rows of 8 bits with a scale and an
-  // offset each (framework/int8_table.h), a quarter of the memory to go through. An element is off
-  // by up to half of its row's (most - least) / 255. Tables of layers that are called stay what
-  // they are.
+  // "float32", or "int8": tables that the plan looks up directly are converted to rows of 8-bit
+  // values with one scale and one offset each (framework/int8_table.h), which needs a quarter of
+  // the memory traffic. The error of an element is at most half of (max - min) / 255 of its row.
+  // Tables of called layers are not converted.
   std::string table_dtype = "float32";
 };
 
+// A compiled model.
 class ServingPlan {
  public:
   static constexpr int64_t kPieceRows = 96;
 
-  // The model is functional or sequential and knows its input (ValueError); its tables are
-  // variables: RuntimeError for a layer whose tables an engine holds (make the plan from a model
-  // that was loaded outside of the TPUStrategy). The plan keeps the model.
-  // ValueError for another table_dtype, and for int8 with rows that are not finite.
+  // Compiles `model`, which the plan keeps alive. Throws
+  // - ValueError if the model is neither functional nor sequential with a known input;
+  // - ValueError for an unknown table_dtype, and with "int8" for tables with values that are not
+  //   finite;
+  // - RuntimeError for a layer whose tables belong to an embedding engine; create the plan from a
+  //   model that was loaded outside of the TPUStrategy.
   explicit ServingPlan(ModelHandle model, const ServingPlanOptions& options = {});
   ~ServingPlan();
   ServingPlan(ServingPlan&&) noexcept;
   ServingPlan& operator=(ServingPlan&&) noexcept;
 
-  // Inputs and outputs in flattening order.
+  // Names and specs in flattening order.
   const std::vector<std::string>& input_names() const;
   const std::vector<TensorSpec>& input_specs() const;
   const std::vector<TensorSpec>& output_specs() const;
 
-  // Takes what the model takes; a dict may have further keys, and numbers become the input's dtype,
-  // but for floating ones where that is an integer (TypeError).
-  // Errors are those of run().
+  // Runs the plan on inputs in the model's structure. A dict may have further keys. Numbers are
+  // cast to the input's dtype, except floating values for an integer input (TypeError). Throws the
+  // errors of run().
   Tensors operator()(const Tensors& inputs) const;
 
-  // Writes output i to outputs[i], float32 row by row. Nothing is written if it throws:
-  //   ValueError  another number of inputs or outputs, a shape that does not fit, a view that
-  //               contradicts itself, inputs of different numbers of rows, an id outside its table,
-  //               an output whose size is not that of the batch
-  //   TypeError   another dtype or layout
-  //   NotImplementedError  an output that is no float32 tensor [batch, ...] of known shape
-  // What a layer that is called throws comes out as it is.
+  // Runs the plan and writes output i to outputs[i] as float32 values, row by row. Writes nothing
+  // if it throws:
+  //   ValueError  wrong number of inputs or outputs, a shape that does not fit, an inconsistent
+  //               view, inputs with different numbers of rows, an id outside its table, or an
+  //               output span of the wrong size
+  //   TypeError   wrong dtype or layout
+  //   NotImplementedError  an output that is not a float32 tensor [batch, ...] of known shape
+  // Exceptions of called layers propagate unchanged.
   void run(std::span<const TensorView> inputs, std::span<const std::span<float>> outputs) const;
 
-  // The steps, one on a line: "3  top_0 (Dense)  product 367 x 512, relu".
+  // Returns a description with one step per line: "3  top_0 (Dense)  product 367 x 512, relu".
   std::string summary() const;
-  // Names of the layers and operations that are called.
+  // Returns the names of the layers and operations that the plan calls instead of compiling them.
   std::vector<std::string> called_layers() const;
 
  private:

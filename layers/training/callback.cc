@@ -5,7 +5,8 @@
 namespace keel {
 
 Model& Callback::model() const {
-  if (model_ == nullptr) throw RuntimeError("Callback: has no model outside fit and evaluate");
+  if (model_ == nullptr)
+    throw RuntimeError("Callback: model() is available only while fit, evaluate or predict runs");
   return *model_;
 }
 

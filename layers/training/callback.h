@@ -1,4 +1,4 @@
-// Callback: code that fit, evaluate and predict call as they go (keras.callbacks).
+// Callback: base class of objects that fit, evaluate and predict notify (keras.callbacks.Callback).
 #pragma once
 
 #include <concepts>
@@ -19,61 +19,64 @@ class Model;
 
 class Callback;
 
-// What the run that starts is about.
+// Describes the run that is about to start.
 struct CallbackParams {
   int64_t epochs = 1;
-  std::optional<int64_t> steps = {};      // of an epoch, if known
-  bool validates = false;                 // after some epochs at least
-  std::vector<Callback*> callbacks = {};  // all of the run, in the user's order
+  std::optional<int64_t> steps = {};      // steps per epoch, if known
+  bool validates = false;                 // true if any epoch is followed by a validation
+  std::vector<Callback*> callbacks = {};  // all callbacks of the run, in the user's order
 };
 
-// Epochs and batches count from 0. Logs of a batch are those of the epoch so far, without metrics
-// whose results are costly (Metric::costly_result). All members are called by the thread that
-// called fit, outside the replicas, so the model's weights may be read and set. An exception ends
-// fit.
+// Receives the events of a run. Epochs and batches count from 0. Logs of a batch are the values of
+// the epoch so far, without metrics whose results are costly (Metric::costly_result). All members
+// are called on the thread that called fit, outside the replicas, so they may read and assign the
+// model's weights. An exception ends fit.
 class Callback {
  public:
   virtual ~Callback() = default;
 
+  // Called by fit().
   virtual void on_train_begin() {}
   virtual void on_train_end(const Logs&) {}
   virtual void on_epoch_begin(int64_t /*epoch*/) {}
-  // `logs` has the validation's values too, and what earlier callbacks put in; values added here
-  // reach later callbacks and the history.
+  // `logs` includes the validation values and values added by earlier callbacks. Values added here
+  // are visible to later callbacks and in the history.
   virtual void on_epoch_end(int64_t /*epoch*/, Logs&) {}
   virtual void on_train_batch_begin(int64_t /*batch*/) {}
   virtual void on_train_batch_end(int64_t /*batch*/, const Logs&) {}
 
-  // evaluate(), and the validation inside fit.
+  // Called by evaluate() and by the validation inside fit().
   virtual void on_test_begin() {}
   virtual void on_test_end(const Logs&) {}
   virtual void on_test_batch_begin(int64_t /*batch*/) {}
   virtual void on_test_batch_end(int64_t /*batch*/, const Logs&) {}
 
+  // Called by predict().
   virtual void on_predict_begin() {}
   virtual void on_predict_end() {}
   virtual void on_predict_batch_begin(int64_t /*batch*/) {}
   virtual void on_predict_batch_end(int64_t /*batch*/) {}
 
-  // For callbacks that must see what all others have done: these are called before them.
+  // Returns true for a callback that must run after all other callbacks of the run.
   virtual bool runs_last() const { return false; }
-  // For callbacks that watch for losses that are NaN: a step then leaves the trained weights and
-  // the metrics alone where it would end fit with an error.
+  // Returns true for a callback that handles NaN losses. A step whose loss is NaN then leaves the
+  // trained weights and the metrics unchanged instead of ending fit with an error.
   virtual bool tolerates_nan() const { return false; }
 
-  // What a run that is taken up again needs to know of this one, by name, beside its options; for
-  // callbacks that keep backups. set_state comes after on_train_begin, with the state of a callback
-  // of the same class that has all names which state() has then, and maybe more.
+  // Returns, by name, the state that a resumed run needs in addition to the callback's options;
+  // used by callbacks that write backups. set_state() is called after on_train_begin() with the
+  // state of a callback of the same class. That state has at least the names that state() returns
+  // at that time.
   using State = std::map<std::string, Tensor>;
   virtual State state() const { return {}; }
   virtual void set_state(const State&) {}
 
-  // Called before anything else of a run. The model outlives the run.
+  // Called before all other members. The model outlives the run.
   void set_model(Model* model) { model_ = model; }
   void set_params(const CallbackParams& params) { params_ = params; }
 
  protected:
-  Model& model() const;  // RuntimeError before set_model()
+  Model& model() const;  // throws RuntimeError before set_model()
   const CallbackParams& params() const { return params_; }
 
  private:
@@ -83,7 +86,7 @@ class Callback {
 
 using CallbackHandle = Handle<Callback>;
 
-// For classes of one's own: fit(data, {.callbacks = {make_callback<Mine>(3)}}).
+// Creates a callback of a user-defined class: fit(data, {.callbacks = {make_callback<Mine>(3)}}).
 template <std::derived_from<Callback> T, class... Args>
 Handle<T> make_callback(Args&&... args) {
   return Handle<T>(kAdopt, std::make_shared<T>(std::forward<Args>(args)...));

@@ -36,7 +36,7 @@ const std::vector<double>& History::operator[](const std::string& name) const {
   if (it != values_.end()) return it->second;
   std::string known;
   for (const std::string& other : names()) known += (known.empty() ? "" : ", ") + other;
-  throw ValueError("History: no values of '", name, "', it has: ", known);
+  throw ValueError("History: no values are named '", name, "'; the names are: ", known);
 }
 
 std::vector<std::string> History::names() const {

@@ -9,7 +9,7 @@
 namespace keel {
 namespace {
 
-// Of one batch.
+// Splits one batch over the replicas.
 Trainer::Batch split(distribute::Strategy& strategy, const Tensors& batch) {
   const auto batches = strategy.experimental_distribute_dataset(
       data::Dataset::from_tensors(batch), {.experimental_per_replica_buffer_size = 0});
@@ -25,11 +25,11 @@ Tensors one_batch(const char* caller, const Tensors& x, const Tensors& y,
 
 }  // namespace
 
-// Keeps the trainer that a run began with in use and alive, whatever compile() its callbacks call.
+// A run of fit, evaluate, train_on_batch or test_on_batch. Keeps the trainer that the run began
+// with in use and alive even if a callback calls compile().
 class Model::Run {
  public:
-  // RuntimeError before compile().
-  // RuntimeError if another thread is in a run of the model.
+  // Throws RuntimeError before compile(), and if another thread is inside a run of the model.
   Run(Model& model, const char* caller) : model_(model), is_nested_(begin(model, caller)) {
     outer_ = model.running_;
     model.running_ = model.trainer_;
@@ -44,10 +44,12 @@ class Model::Run {
   Trainer& trainer() const { return *model_.running_; }
 
  private:
-  // Whether a callback of another run of this thread starts this one.
+  // Returns true if a callback of another run on this thread starts this run.
   static bool begin(Model& model, const char* caller) {
     std::thread::id running;
     const std::thread::id me = std::this_thread::get_id();
+    // `running` is the default id while no run is active; otherwise the exchange fails and stores
+    // the id of the thread that is inside a run.
     if (model.running_thread_.compare_exchange_strong(running, me)) {
       if (model.trainer_ != nullptr) return false;
       model.running_thread_ = std::thread::id();
@@ -57,13 +59,14 @@ class Model::Run {
       if (model.trainer_ == nullptr) model.trainer(caller);
       return true;
     }
-    throw RuntimeError("Model.", caller, ": another thread trains or evaluates this model; wait ",
-                       "for its end, or use a model of its own for each thread");
+    throw RuntimeError("Model.", caller,
+                       ": another thread is training or evaluating this model; wait ",
+                       "until it is done, or use a separate model for each thread");
   }
 
   Model& model_;
   const bool is_nested_;
-  std::shared_ptr<Trainer> outer_;  // of the run whose callback starts this one
+  std::shared_ptr<Trainer> outer_;  // trainer of the run whose callback starts this one
 };
 
 Model::~Model() = default;
@@ -74,7 +77,8 @@ LayerHandle<Layer> Model::get_layer(const std::string& name) const {
     if (layer->name() == name) return layer;
     known += (known.empty() ? "" : ", ") + layer->name();
   }
-  throw ValueError("Model.get_layer: no layer '", name, "', the model has: ", known);
+  throw ValueError("Model.get_layer: no layer is named '", name,
+                   "'; the layers of the model are: ", known);
 }
 
 void Model::compile(CompileOptions options) {
@@ -92,7 +96,8 @@ Config Model::get_compile_config() const {
 void Model::compile_from_config(const Config& config) { compile(compile_options_from(config)); }
 
 Trainer& Model::trainer(const char* caller) const {
-  if (in_use() == nullptr) throw RuntimeError("Model.", caller, ": call compile() first");
+  if (in_use() == nullptr)
+    throw RuntimeError("Model.", caller, ": the model is not compiled; call compile() first");
   return *in_use();
 }
 
@@ -103,7 +108,9 @@ distribute::Strategy& Model::strategy() const {
 History Model::fit(const data::Dataset& data, const FitOptions& options) {
   const Run run(*this, "fit");
   if (options.validation_split != 0 || given(options.sample_weight)) {
-    throw ValueError("Model.fit: validation_split and sample_weight are for arrays, not datasets");
+    throw ValueError(
+        "Model.fit: validation_split and sample_weight apply to arrays only; with a dataset use "
+        "validation_data and elements (x, y, sample_weight)");
   }
   return fit_loop(run.trainer(), *this, data, options);
 }
@@ -119,7 +126,9 @@ History Model::fit(const Tensors& x, const FitOptions& options) { return fit(x, 
 Logs Model::evaluate(const data::Dataset& data, const EvaluateOptions& options) {
   const Run run(*this, "evaluate");
   if (given(options.sample_weight)) {
-    throw ValueError("Model.evaluate: sample_weight is for arrays, not datasets");
+    throw ValueError(
+        "Model.evaluate: sample_weight applies to arrays only; with a dataset use elements (x, y, "
+        "sample_weight)");
   }
   return evaluate_loop(run.trainer(), *this, data, options);
 }

@@ -40,7 +40,7 @@ void ProgbarLoggerCallback::step(int64_t batch, const Logs& logs) {
 void ProgbarLoggerCallback::end(const Logs& logs) {
   if (progress_ != nullptr) progress_->finish(done_, logs);
   progress_ = nullptr;
-  // An epoch that was counted tells how long the next one will be.
+  // The next epoch shows the length counted in this one if the dataset does not report it.
   steps_ = done_;
 }
 

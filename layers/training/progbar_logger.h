@@ -1,4 +1,4 @@
-// ProgbarLogger: shows how fit, evaluate and predict get on.
+// ProgbarLogger: prints the progress of fit, evaluate and predict.
 #pragma once
 
 #include <iosfwd>
@@ -10,13 +10,15 @@ namespace keel {
 
 class TerminalProgress;
 
+// Options of ProgbarLogger.
 struct ProgbarLoggerOptions {
   Verbose verbose = Verbose::kAuto;
-  std::ostream* output = nullptr;  // null: std::cout. Outlives the callback
+  std::ostream* output = nullptr;  // null: std::cout. Must outlive the callback
 };
 
-// fit, evaluate and predict add one of these unless they are silent. kAuto asks whether the
-// standard output is a terminal; for another stream it is kOneLine.
+// Prints progress on rank 0. fit, evaluate and predict add one of these unless `verbose` is
+// kSilent. kAuto means kProgressBar if the standard output is a terminal, and kOneLine otherwise or
+// if `output` is set.
 class ProgbarLoggerCallback final : public Callback {
  public:
   using Options = ProgbarLoggerOptions;
@@ -42,7 +44,7 @@ class ProgbarLoggerCallback final : public Callback {
 
   std::ostream& out_;
   const Verbose verbose_;  // never kAuto
-  bool training_ = false;  // tests inside fit are shown with the epoch
+  bool training_ = false;  // a validation inside fit is shown with its epoch
   int64_t done_ = 0;
   std::optional<int64_t> steps_;
   std::unique_ptr<TerminalProgress> progress_;

@@ -1,4 +1,4 @@
-// ResumePoint: where in its epochs a run of fit goes on.
+// ResumePoint: the epoch and step at which fit resumes.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,12 @@
 
 namespace keel {
 
+// Set by a callback to make fit resume.
 struct ResumePoint {
-  int64_t epoch = 0;  // the first that runs; may be the one after the last
-  int64_t step = 0;   // the first of that epoch; its data before are passed over
-  // Called once the model is built, to set all state: in the midst of an epoch after the callbacks
-  // have begun it, else before.
+  int64_t epoch = 0;  // first epoch to run; may be one past the last epoch
+  int64_t step = 0;   // first step of that epoch; the batches before it are skipped
+  // Restores all state. Called once the model is built. If `step` > 0, it is called after the
+  // callbacks' on_epoch_begin(); otherwise before it.
   std::function<void()> restore = {};
 };
 

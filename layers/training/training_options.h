@@ -14,16 +14,16 @@
 
 namespace keel {
 
-// What is written to the standard output while data goes by.
+// What fit, evaluate and predict print to the standard output.
 enum class Verbose {
-  kAuto,         // kProgressBar on a terminal, else kOneLine
+  kAuto,         // kProgressBar on a terminal, otherwise kOneLine
   kSilent,       // nothing
-  kProgressBar,  // a bar for each epoch, redrawn in place
-  kOneLine,      // a line for each epoch
+  kProgressBar,  // one bar per epoch, redrawn in place
+  kOneLine,      // one line per epoch
 };
 
-// Data that fit evaluates after each epoch: nothing, a dataset, or arrays, which are batched like
-// the training data.
+// Data that fit evaluates after each epoch: nothing, a dataset of batches, or arrays, which are
+// batched like the training data.
 struct ValidationData {
   ValidationData() = default;
   ValidationData(data::Dataset batches) : dataset(std::move(batches)) {}  // NOLINT: implicit
@@ -34,50 +34,55 @@ struct ValidationData {
   std::optional<Tensors> arrays = {};  // (x, y) or (x, y, sample_weight)
 };
 
+// Options of Model::fit (keras.Model.fit).
 struct FitOptions {
-  int64_t epochs = 1;                // number of the last epoch; up to initial_epoch: none runs
-  int64_t initial_epoch = 0;         // of the first
-  int64_t batch_size = 32;           // of arrays; rows of the global batch
-  bool shuffle = true;               // arrays, anew for each epoch
-  std::optional<int64_t> seed = {};  // of that; unset: the next stream of set_random_seed
-  // Of arrays: [rows], for all outputs, or structured like the labels.
+  int64_t epochs = 1;                // end of the range of epochs; nothing runs if <= initial_epoch
+  int64_t initial_epoch = 0;         // first epoch, counted from 0
+  int64_t batch_size = 32;           // rows of a global batch; for arrays only
+  bool shuffle = true;               // shuffle the rows for each epoch; for arrays only
+  std::optional<int64_t> seed = {};  // shuffle seed; unset: the next stream of set_random_seed
+  // For arrays only: shape [rows], for all outputs, or structured like the labels.
   Tensors sample_weight = {};
-  ClassWeight class_weight = {};  // by class of the only output; not with sample weights
+  ClassWeight class_weight = {};  // by class; needs a single output and excludes sample weights
   Verbose verbose = Verbose::kAuto;
   std::vector<CallbackHandle> callbacks = {};
   ValidationData validation_data = {};
-  double validation_split = 0;  // the last part of the arrays, in [0, 1), becomes validation data
-  // Unset: an epoch is one pass. Set: epochs of that many batches, continuing in the dataset where
-  // the last one stopped, from its start again where it ends.
+  // Fraction in [0, 1) of the arrays, taken from their end, that is used for validation.
+  double validation_split = 0;
+  // If unset, an epoch is one pass. If set, an epoch has that many batches; it continues in the
+  // dataset where the previous epoch stopped and restarts the dataset at its end.
   std::optional<int64_t> steps_per_epoch = {};
-  // Batches of validation data, from its start each time; at most all, as if unset.
+  // Number of validation batches, counted from the dataset's start each time; all batches if unset
+  // or if the dataset has fewer.
   std::optional<int64_t> validation_steps = {};
-  std::optional<int64_t> validation_batch_size = {};  // of arrays; unset: batch_size
-  // After every so many epochs, or after the epochs of these numbers, counted from 1.
+  std::optional<int64_t> validation_batch_size = {};  // for arrays only; unset: batch_size
+  // Validates after every n-th epoch, or after the listed epochs, counted from 1.
   std::variant<int64_t, std::vector<int64_t>> validation_freq = 1;
 };
 
+// Options of Model::evaluate.
 struct EvaluateOptions {
-  int64_t batch_size = 32;     // of arrays
-  Tensors sample_weight = {};  // of arrays: as in FitOptions
+  int64_t batch_size = 32;     // for arrays only
+  Tensors sample_weight = {};  // for arrays only; see FitOptions
   Verbose verbose = Verbose::kAuto;
   std::vector<CallbackHandle> callbacks = {};
-  std::optional<int64_t> steps = {};  // batches, at most all; unset: all
+  std::optional<int64_t> steps = {};  // number of batches; all if unset or if there are fewer
 };
 
+// Options of Model::predict.
 struct PredictOptions {
-  int64_t batch_size = 32;  // of arrays
+  int64_t batch_size = 32;  // for arrays only
   Verbose verbose = Verbose::kAuto;
   std::vector<CallbackHandle> callbacks = {};
-  std::optional<int64_t> steps = {};  // batches, at most all; unset: all
+  std::optional<int64_t> steps = {};  // number of batches; all if unset or if there are fewer
 };
 
-// Of train_on_batch and test_on_batch.
+// Options of Model::train_on_batch and test_on_batch.
 struct OnBatchOptions {
-  Tensors sample_weight = {};     // [rows], for all outputs, or structured like the labels
-  ClassWeight class_weight = {};  // by class of the only output; for train_on_batch
-  // False: the logs are of all batches since metrics were last reset, by Model::reset_metrics, fit
-  // or evaluate, as Keras 3 has it. True: of this batch alone.
+  Tensors sample_weight = {};     // shape [rows], for all outputs, or structured like the labels
+  ClassWeight class_weight = {};  // by class; needs a single output; for train_on_batch
+  // If false, logs cover all batches since metrics were last reset by Model::reset_metrics, fit or
+  // evaluate, as in Keras 3. If true, logs cover this batch only.
   bool reset_metrics = false;
 };
 

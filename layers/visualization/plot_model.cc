@@ -26,21 +26,22 @@ std::string dtype_text(const Specs& specs) {
   return out;
 }
 
-// Ops list their operands and results, also the only one.
+// Unwraps a list of one: ops list their operands and results even if there is only one.
 Specs without_list_of_one(const Specs& specs) {
   return specs.is_sequence() && specs.items().size() == 1 ? specs[0] : specs;
 }
 
-// What a node shows of its tensors; empty for what is not known.
+// The specs shown in a node; unset if unknown.
 struct NodeSpecs {
   std::optional<Specs> inputs = {}, outputs = {};
 };
 
-// Nodes that tensors enter and leave a part of the picture by.
+// The nodes through which tensors enter and leave a part of the graph.
 struct Ends {
   std::vector<std::string> entries, exits;
 };
 
+// Builds the DOT text of a model.
 class Drawing {
  public:
   explicit Drawing(const PlotModelOptions& options) : options_(options) {}
@@ -110,7 +111,7 @@ class Drawing {
     return all;
   }
 
-  // A node, or a box of them for a model whose layers are drawn. One that is there already stays.
+  // Adds a node, or a box of nodes for a nested model that is expanded, unless it exists already.
   Ends add_operation(const Operation& operation, const NodeSpecs& specs,
                      const std::string& indent) {
     if (const auto it = drawn_.find(&operation); it != drawn_.end()) return it->second;
@@ -174,7 +175,7 @@ class Drawing {
     return out + "</table>";
   }
 
-  // "relu"; empty for a layer without one, or without a config.
+  // Returns the name of the activation, such as "relu"; empty if the layer has none or no config.
   static std::string activation_of(const Layer& layer) {
     Config config;
     try {
@@ -214,8 +215,8 @@ void run_graphviz(const std::string& format, const std::string& text, const std:
   arguments.push_back(nullptr);
   pid_t process = 0;
   if (posix_spawnp(&process, "dot", nullptr, nullptr, arguments.data(), environ) != 0) {
-    throw RuntimeError(kCaller, ": needs Graphviz's program 'dot' to draw '", to_file,
-                       "', and it is not installed; write a '.dot' file instead");
+    throw RuntimeError(kCaller, ": Graphviz's program 'dot' is required to draw '", to_file,
+                       "' but is not installed; install Graphviz or write a '.dot' file");
   }
   int status = 0;
   while (waitpid(process, &status, 0) < 0 && errno == EINTR) {

@@ -35,7 +35,7 @@ ParameterCounts parameters_of(const Layer& layer) {
   return out;
 }
 
-// Of an optimizer that has taken a step: its slots, the iteration and the learning rate.
+// Counts the state of an optimizer that has taken a step: slots, iteration and learning rate.
 std::optional<Parameters> optimizer_parameters(const Model& model) {
   const auto optimizer = model.optimizer();
   if (optimizer == nullptr || optimizer->iterations() == 0) return {};
@@ -60,7 +60,7 @@ std::string with_commas(int64_t number) {
   return digits;
 }
 
-// What the calls of layers inside one model tell: their results and where their inputs are from.
+// The calls of layers inside a model: their output shapes and the sources of their inputs.
 class Calls {
  public:
   explicit Calls(const Model& model) {
@@ -111,7 +111,7 @@ class Calls {
     }
   }
 
-  // Layers, those behind ops included, that a node takes its inputs from.
+  // Returns the layers that provide the inputs of a node, looking through ops.
   std::vector<std::string> sources(const GraphNode& node) const {
     std::vector<std::string> out;
     for (const TensorLike& input : flatten(node.inputs)) {
@@ -131,7 +131,7 @@ class Calls {
     return out;
   }
 
-  // Which call of its layer a node is.
+  // Returns the index of a node among the calls of its layer.
   size_t number(const GraphNode& node) const {
     const auto& all = nodes_.at(node.operation.get());
     return static_cast<size_t>(std::ranges::find(all, &node) - all.begin());

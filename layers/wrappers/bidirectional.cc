@@ -21,7 +21,7 @@ LayerHandle<RecurrentLayer> as_recurrent(const std::optional<LayerHandle<Layer>>
   return {kAdopt, std::move(recurrent)};
 }
 
-// A new layer of the same config, named "<prefix><name>".
+// Creates a layer with the same config, named "<prefix><name>".
 LayerHandle<RecurrentLayer> remade(const BidirectionalOptions& options, const std::string& prefix,
                                    bool backwards) {
   const LayerHandle<RecurrentLayer> layer = as_recurrent(options.layer, "layer");
@@ -70,7 +70,7 @@ void BidirectionalLayer::check_layers() const {
   if (forward.go_backwards == backward.go_backwards) {
     throw ValueError("Bidirectional ", name(),
                      ": layer and backward_layer must differ in go_backwards, received ",
-                     forward.go_backwards ? "true" : "false", " of both");
+                     forward.go_backwards ? "true" : "false", " for both");
   }
   const auto check_same = [&](const char* option, bool a, bool b) {
     if (a == b) return;
@@ -133,9 +133,10 @@ Tensors BidirectionalLayer::call(const Tensors& inputs, const CallContext&) {
     }
   }
   if (states.size() % 2 != 0) {
-    throw ValueError("Bidirectional ", name(),
-                     ": initial_state needs as many tensors for each layer, received ",
-                     states.size());
+    throw ValueError(
+        "Bidirectional ", name(),
+        ": initial_state must have an even number of tensors, half for each layer, received ",
+        states.size());
   }
   const auto half = states.begin() + static_cast<std::ptrdiff_t>(states.size() / 2);
   const Tensors forward = forward_(Tensors(x), {.initial_state = {states.begin(), half}});
@@ -167,7 +168,7 @@ Config BidirectionalLayer::get_config() const {
 
 namespace {
 
-// What of the options is written as it is.
+// The options that are stored unchanged in the config.
 struct PlainOptions {
   std::optional<std::string> merge_mode = "concat";
   std::string name = {};

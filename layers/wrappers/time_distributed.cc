@@ -12,7 +12,7 @@ LayerHandle<Layer> required_layer(const TimeDistributedOptions& options) {
   return *options.layer;
 }
 
-// What of the options is written as it is.
+// The options that are stored unchanged in the config.
 struct PlainOptions {
   std::string name = {};
   bool trainable = true;
@@ -29,8 +29,8 @@ TimeDistributedLayer::TimeDistributedLayer(Options options)
 void TimeDistributedLayer::build_weights(const Specs& inputs) {
   TensorSpec spec = inputs.leaf();
   if (spec.shape.rank() < 3) {
-    throw ValueError("TimeDistributed ", name(), ": needs an input [batch, steps, ...] of rank 3 ",
-                     "or more, received ", spec.shape);
+    throw ValueError("TimeDistributed ", name(), ": input must be [batch, steps, ...] of rank 3 ",
+                     "or more, received shape ", spec.shape);
   }
   spec.shape = spec.shape.without(1);
   layer_->build(spec);
@@ -54,7 +54,7 @@ Tensors TimeDistributedLayer::call(const Tensors& inputs, const CallContext&) {
     return Tensor::symbolic({.shape = y.shape().inserted(1, x.dim(1)), .dtype = y.dtype()});
   }
   const int64_t steps = x.dim(1);
-  if (steps == 0) throw ValueError("TimeDistributed ", name(), ": received no steps");
+  if (steps == 0) throw ValueError("TimeDistributed ", name(), ": the input has no steps");
   const std::vector<Tensor> parts = ops::split(x, steps, 1);
   const std::vector<Tensor> masks =
       x.mask() && x.mask().rank() > 1 ? ops::split(x.mask(), steps, 1) : std::vector<Tensor>();

@@ -1,4 +1,4 @@
-// TimeDistributed: a layer applied to each step of sequences (keras.layers.TimeDistributed).
+// TimeDistributed: applies a layer to each step of sequences (keras.layers.TimeDistributed).
 #pragma once
 
 #include <optional>
@@ -10,6 +10,7 @@
 
 namespace keel {
 
+// Options of TimeDistributed.
 struct TimeDistributedOptions {
   std::optional<LayerHandle<Layer>> layer = {};  // required
   std::string name = {};
@@ -17,16 +18,18 @@ struct TimeDistributedOptions {
   DTypePolicy dtype = {};
 };
 
-// Input [batch, steps, ...]; the layer is called with [batch, ...] of each step in turn, as Keras
-// does (so batch statistics are those of a step), and its results are stacked:
-// [batch, steps, ...]. A mask [batch, steps, ...] gives each step its part, and is the result's
-// where it fits its shape. ValueError for an input of rank below 3 and for no steps; TypeError if
-// the layer takes or returns more than one dense tensor.
+// Input is [batch, steps, ...]. The layer is called with the [batch, ...] of each step in turn, as
+// in Keras, so batch statistics are those of one step. The results are stacked to [batch, steps,
+// ...]. A mask [batch, steps, ...] is split among the steps, and becomes the mask of the result if
+// its shape fits.
+//
+// Throws ValueError for an input of rank less than 3 and for no steps, and TypeError if the layer
+// takes or returns more than one dense tensor.
 class TimeDistributedLayer final : public Layer, public SublayerAttributes {
  public:
   static constexpr char kClassName[] = "TimeDistributed";
   using Options = TimeDistributedOptions;
-  // ValueError if the layer is missing.
+  // Throws ValueError if the layer is missing.
   explicit TimeDistributedLayer(Options options);
 
   const LayerHandle<Layer>& layer() const { return layer_; }

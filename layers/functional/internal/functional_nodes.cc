@@ -31,14 +31,14 @@ bool is_tagged_leaf(const Config& config) {
          is_class(config, "__tensor__");
 }
 
-// Keras 2 puts a single tensor into a list.
+// Unwraps a list of one tensor, the form of Keras 2 for a single tensor.
 GraphReferences unwrapped(GraphReferences read) {
   const bool single =
       read.kind() == NestKind::kList && read.items().size() == 1 && read.items()[0].is_leaf();
   return single ? read.items()[0] : read;
 }
 
-// The masks in a structure, null where there is none, in flattening order.
+// Collects the masks of a structure in flattening order, null configs where there is none.
 void collect_masks(const Config& config, std::vector<const Config*>& out) {
   if (config.is_null() || is_reference(config) || is_array(config) || is_tagged_leaf(config)) {
     out.push_back(&config);
@@ -54,7 +54,7 @@ void collect_masks(const Config& config, std::vector<const Config*>& out) {
   }
 }
 
-// Takes the arguments of a call one by one.
+// Collects the arguments of a call one at a time and combines them to inputs.
 class Arguments {
  public:
   Arguments(const GraphParser& parser, std::string caller, const std::string& class_name)
@@ -66,13 +66,13 @@ class Arguments {
   void take_positional(size_t position, const Config& value) {
     const auto& parameters = signature_.parameters;
     if (signature_.form == Form::kOpen && position > 0) {
-      // The second argument of most layers is `training`; tensors are further inputs.
+      // The second argument of most layers is `training`; tensors are treated as further inputs.
       if (value.is_bool()) call_.options.training = value.boolean();
       if (!value.is_null() && !value.is_bool()) further_.push_back(parser_.structure(value));
     } else if (position < parameters.size()) {
       take(parameters[position], value);
     } else if (!value.is_null()) {
-      refuse("an argument too many", value);
+      refuse("more arguments than expected", value);
     }
   }
 
@@ -102,7 +102,7 @@ class Arguments {
  private:
   [[noreturn]] void refuse(const std::string& what, const Config& value) const {
     throw NotImplementedError(caller_, " is called with ", what, ", ", to_json(value),
-                              ", which is not offered");
+                              ", which is not supported");
   }
 
   void take(const CallParameter& parameter, const Config& value) {
@@ -120,7 +120,7 @@ class Arguments {
     }
   }
 
-  // Leaves and masks line up in flattening order.
+  // Assigns masks to inputs; both are in flattening order.
   void set_masks(const std::string& input, const Config& config) {
     const auto it = inputs_.find(input);
     if (it == inputs_.end()) return;
@@ -169,8 +169,8 @@ class Arguments {
     return all.size() == 1 ? all[0] : GraphReferences::list(std::move(all));
   }
 
-  // What the inputs hold, in the order of the parameters. The first may be a list of all: so Keras
-  // 2 has the states of recurrent layers.
+  // Returns the tensors of all inputs in the order of the parameters. The first input may already
+  // be a list of all of them: Keras 2 stores the states of recurrent layers in this form.
   GraphReferences spread() const {
     GraphReferences::Items all;
     for (const CallParameter& parameter : signature_.parameters) {
@@ -189,7 +189,7 @@ class Arguments {
   GraphReferences separate() const {
     GraphReferences::Dict named = inputs_;
     if (first().is_sequence()) {
-      // A list of all three.
+      // A list of query, value and, optionally, key.
       constexpr std::array<const char*, 3> kNames = {"query", "value", "key"};
       const GraphReferences::Items items = first().items();
       for (size_t i = 0; i < std::min(items.size(), kNames.size()); ++i) {
@@ -217,13 +217,13 @@ class Arguments {
   const CallSignature& signature_;
   const bool is_of_user_;
   GraphCall call_;
-  GraphReferences::Dict inputs_;  // by parameter
+  GraphReferences::Dict inputs_;  // by parameter name
   GraphReferences::Items further_;
   std::vector<std::pair<std::string, const Config*>> masks_;
   std::vector<std::string> flags_;
 };
 
-// The keywords of Keras 2 behind the last tensor; null if there are none.
+// Returns the Keras 2 keywords after the last tensor, or null if there are none.
 Config last_keywords(const Config& node) {
   if (is_reference(node)) return node.items().size() == 4 ? node.items()[3] : Config();
   Config out;
@@ -246,19 +246,19 @@ Config last_keywords(const Config& node) {
 const Config& GraphParser::field(const Config& config, const char* key) const {
   if (!config.is_dict()) fail("expected a dict with '", key, "', received ", to_json(config));
   const Config* const found = config.find(key);
-  if (found == nullptr) fail("no key '", key, "'");
+  if (found == nullptr) fail("the key '", key, "' is missing");
   return *found;
 }
 
 const Config::List& GraphParser::list(const Config& config, const char* key) const {
   const Config& found = field(config, key);
-  if (!found.is_list()) fail("'", key, "' is no list");
+  if (!found.is_list()) fail("'", key, "' is not a list");
   return found.items();
 }
 
 const std::string& GraphParser::text(const Config& config, const char* key) const {
   const Config& found = field(config, key);
-  if (!found.is_string()) fail("'", key, "' is no string");
+  if (!found.is_string()) fail("'", key, "' is not a string");
   return found.string();
 }
 
@@ -270,7 +270,7 @@ GraphCall GraphParser::call(const Config& node, const std::string& layer,
     const Config::List& positional = list(node, "args");
     for (size_t i = 0; i < positional.size(); ++i) arguments.take_positional(i, positional[i]);
     keywords = field(node, "kwargs");
-    if (keywords.is_null()) fail("'kwargs' of layer '", layer, "' is no dict");
+    if (keywords.is_null()) fail("'kwargs' of layer '", layer, "' is not a dict");
   } else {
     arguments.take_first(unwrapped(structure(node)));
     keywords = last_keywords(node);
@@ -316,7 +316,7 @@ GraphReferences::Items GraphParser::children(const Config::List& items) const {
   return out;
 }
 
-// [layer, call, output] or [layer, call, output, keyword arguments].
+// Parses [layer, call, output] or [layer, call, output, keyword arguments].
 GraphReference GraphParser::reference(const Config& config) const {
   const bool fits =
       is_reference(config) && (config.items().size() == 3 || config.items().size() == 4);
@@ -329,7 +329,7 @@ GraphReference GraphParser::reference(const Config& config) const {
   return {.layer = items[0].string(), .call = items[1].integer(), .output = items[2].integer()};
 }
 
-// A number, or lists of numbers, all of one length.
+// Parses a number or nested lists of numbers, whose lists must have equal lengths on each level.
 GraphReference GraphParser::constant(const Config& config) const {
   std::vector<double> values;
   bool integers = true;

@@ -1,4 +1,5 @@
-// The calls of layers in the config of a functional graph, as Keras 2 and Keras 3 write them.
+// Parsing of the layer calls in the config of a functional graph, as Keras 2 and Keras 3 write
+// them.
 #pragma once
 
 #include <memory>
@@ -14,7 +15,8 @@
 
 namespace keel {
 
-// Output `output` of call `call` of a layer, or a constant; with the mask that it is given.
+// Refers to output `output` of call `call` of a layer, or holds a constant; includes an explicit
+// mask.
 struct GraphReference {
   std::string layer = {};
   int64_t call = 0;
@@ -24,34 +26,36 @@ struct GraphReference {
 };
 using GraphReferences = Nest<GraphReference>;
 
-// A call of a layer: the inputs as the layer here takes them.
+// A call of a layer, with the inputs in the structure that the layer's call() accepts.
 struct GraphCall {
   GraphReferences inputs;
   CallOptions options = {};
 };
 
-// Reads the parts of a graph's config. Mistakes are ValueErrors that begin with `caller`, what is
-// not offered is a NotImplementedError.
+// Parses the parts of a graph's config. Throws ValueError, prefixed with `caller`, for malformed
+// configs, and NotImplementedError for unsupported features.
 class GraphParser {
  public:
   explicit GraphParser(std::string caller) : caller_(std::move(caller)) {}
 
+  // Throws ValueError with the caller's prefix.
   template <class... Args>
   [[noreturn]] void fail(const Args&... args) const {
     throw ValueError(caller_, ": ", args...);
   }
 
+  // Return a field of a dict. Throw ValueError if it is missing or has another type.
   const Config& field(const Config& config, const char* key) const;
   const Config::List& list(const Config& config, const char* key) const;
   const std::string& text(const Config& config, const char* key) const;
 
-  // One call of a layer in either form: {"args", "kwargs"}, or a list of [layer, call, output,
-  // keywords], where the keywords of the last one count. Arguments are those of the class's
-  // call_signature; an error about one names the layer and the argument.
+  // Parses one call of a layer in either form: {"args", "kwargs"}, or a list of [layer, call,
+  // output, keywords], where the keywords of the last item apply. Arguments are matched by the
+  // call_signature of the class. Errors name the layer and the argument.
   GraphCall call(const Config& node, const std::string& layer, const std::string& class_name) const;
-  // Inputs or outputs of the model.
+  // Parses the inputs or outputs of the model.
   GraphReferences ends(const Config& config) const;
-  // Tensors and constants, in any structure.
+  // Parses a structure of tensors and constants.
   GraphReferences structure(const Config& config) const;
 
  private:

@@ -15,7 +15,7 @@ Config layer(const char* class_name, const Config& operator_config, Config confi
   return Config::dict({{"class_name", class_name}, {"config", std::move(config)}});
 }
 
-// The activations that operators of the class compute.
+// Activation name by operator class.
 const std::map<std::string, std::string>& activation_names() {
   static const std::map<std::string, std::string> kNames = {
       {"Celu", "celu"},
@@ -48,8 +48,8 @@ bool is_binary(const std::string& class_name) {
   return std::ranges::find(kBinary, class_name) != kBinary.end();
 }
 
-// A constant as the factors or summands of Rescaling: one, or one for each position of the last
-// axis.
+// Returns a constant as the scale or offset of Rescaling: one value, or one value for each position
+// of the last axis. Returns nothing for other constants.
 std::optional<std::vector<double>> numbers_of(const TensorLike& t) {
   if (t.is_symbolic() || t.layout() != Layout::kDense) return std::nullopt;
   const Shape& shape = t.tensor().shape();
@@ -67,7 +67,8 @@ std::vector<double> negative(std::vector<double> numbers) {
   return numbers;
 }
 
-// Of a tensor and a constant; nothing if it is no scale and offset.
+// Returns the Rescaling options for an operator on a tensor and a constant, or nothing if it is not
+// an affine function of the tensor.
 std::optional<Config> rescaling(const std::string& class_name, const std::vector<double>& constant,
                                 bool constant_first) {
   const auto make = [](const std::vector<double>& scale, const std::vector<double>& offset) {
@@ -105,7 +106,7 @@ std::optional<OperatorCall> binary(const std::string& class_name, const Config& 
                       Tensors::list(inputs.items())};
 }
 
-// The batch stays where it is.
+// Reshape keeps the batch dimension, so the first dimension must be unknown.
 std::optional<Config> target_shape(const Config& config) {
   const Config* const shape = config.find("newshape");
   if (shape == nullptr || !shape->is_list() || shape->items().empty()) return std::nullopt;
@@ -138,7 +139,7 @@ std::optional<OperatorCall> translated(const std::string& class_name, const Conf
                       inputs};
 }
 
-// Whether the arguments of the calls stand one by one: layers take several tensors in a list.
+// Returns true if calls pass tensors as separate arguments; merging layers take them in one list.
 bool has_separate_arguments(const Config& entry) {
   const Config* const nodes = entry.find("inbound_nodes");
   if (nodes == nullptr || !nodes->is_list() || nodes->items().empty()) return false;
@@ -167,7 +168,7 @@ OperatorCall layer_for_operator(const std::string& caller, const std::string& cl
   const Config* const name = config.find("name");
   throw NotImplementedError(caller, ": the operator ", class_name, " (",
                             name != nullptr && name->is_string() ? name->string() : "",
-                            ") of the graph has no layer here that does the same; put it into a "
+                            ") of the graph has no equivalent layer; wrap it in a "
                             "layer");
 }
 

@@ -1,4 +1,5 @@
-// Operators in the graphs of Keras 3 (x * y, keras.ops), which are no layers there, as layers here.
+// Conversion of operators in Keras 3 graphs (x * y, keras.ops), which are not layers in Keras, to
+// layers of this library.
 #pragma once
 
 #include <string>
@@ -8,19 +9,20 @@
 
 namespace keel {
 
-// How a layer is called in place of an operator.
+// The layer that replaces an operator, and the inputs to call it with.
 struct OperatorCall {
   Config layer;  // {"class_name", "config"}
   Tensors inputs;
 };
 
-// Whether an entry of a graph is such an operator: by its module, or in legacy files, which have
-// none, by the class.
+// Returns true if an entry of a graph is such an operator. The test uses its module or, in legacy
+// files that have none, its class.
 bool is_operator(const Config& entry);
 
-// The layer for the operator `class_name` of this config, called with `inputs`: sums, products and
-// the like of tensors of one rank, or of a tensor and a constant; activations; shapes.
-// NotImplementedError, naming `caller` and the operator, for another one.
+// Returns the layer call equivalent to the operator `class_name` with this config, called with
+// `inputs`. Supported are arithmetic operators on tensors of the same rank or on a tensor and a
+// constant, concatenation, reshaping, and activations. Throws NotImplementedError, prefixed with
+// `caller` and naming the operator, for others.
 OperatorCall layer_for_operator(const std::string& caller, const std::string& class_name,
                                 const Config& config, const Tensors& inputs);
 

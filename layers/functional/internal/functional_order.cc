@@ -18,7 +18,7 @@ void add_producers(const Tensors& tensors, std::vector<Node>& out) {
   }
 }
 
-// Of the masks that the caller gave.
+// Adds the producers of explicit masks.
 void add_mask_producers(const Tensors& tensors, std::vector<Node>& out) {
   for (const TensorLike& t : flatten(tensors)) {
     const Tensor mask = t.is_symbolic() ? t.values().mask() : Tensor();
@@ -26,8 +26,8 @@ void add_mask_producers(const Tensors& tensors, std::vector<Node>& out) {
   }
 }
 
-// The nodes before a node, as Keras takes the arguments of a call: by position, then those by
-// keyword in the order of the names.
+// Returns the producers of a node's inputs in the order in which Keras visits the arguments of a
+// call: positional arguments first, then keyword arguments sorted by name.
 std::vector<Node> producers_of_call(const GraphNode& node) {
   const std::string& class_name = node.operation->class_name();
   const KerasCall call = keras_call(class_name, node.inputs);
@@ -45,9 +45,10 @@ std::vector<Node> producers_of_call(const GraphNode& node) {
   return out;
 }
 
+// Post-order traversal of the graph from the outputs.
 struct Walk {
   std::unordered_set<const GraphNode*> done;
-  std::unordered_map<const Operation*, int> met;  // order in which operations are first met
+  std::unordered_map<const Operation*, int> met;  // order in which operations are first visited
   std::vector<Node> post;
 
   void visit(const Node& node) {
@@ -62,7 +63,8 @@ struct Walk {
 
 namespace {
 
-// Depths from the outputs, and nodes and operations in the order in which Keras finds them.
+// Depth of each node and operation, measured from the outputs, and both lists in Keras's visiting
+// order.
 struct Depths {
   std::unordered_map<const GraphNode*, int> of_node;
   std::unordered_map<const Operation*, int> of_operation;
@@ -70,6 +72,8 @@ struct Depths {
   std::vector<std::shared_ptr<Operation>> operations;
 
   explicit Depths(const Walk& walk) {
+    // In reverse post-order every node follows the nodes that read its results, so its depth is
+    // final when it is visited.
     for (auto it = walk.post.rbegin(); it != walk.post.rend(); ++it) {
       const Node& node = *it;
       if (!of_operation.contains(node->operation.get())) operations.push_back(node->operation);

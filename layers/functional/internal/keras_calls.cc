@@ -85,7 +85,7 @@ const std::map<std::string, CallSignature>& signatures() {
   return kSignatures;
 }
 
-// The list of what a call here takes for several inputs there: the first, then the others.
+// Returns true for a list that holds the first input followed by the others.
 bool is_spread(const Tensors& inputs) { return inputs.is_sequence() && inputs.items().size() > 1; }
 
 KerasCall spread_call(const CallSignature& signature, const Tensors& inputs) {
@@ -93,7 +93,7 @@ KerasCall spread_call(const CallSignature& signature, const Tensors& inputs) {
   if (!is_spread(inputs)) return {.inputs = {{.name = first, .value = inputs}}};
   const std::string& second = signature.parameters[1].name;
   const Tensors::Items rest(inputs.items().begin() + 1, inputs.items().end());
-  // States are a list in Keras, even if there is one.
+  // Keras passes states as a list even if there is one.
   const bool states = second == "initial_state" || second == "states";
   return {.inputs = {{.name = first, .value = inputs[0]},
                      {.name = second,

@@ -1,5 +1,5 @@
-// How the layers of Keras are called: there a call has several arguments, here one structure of
-// tensors.
+// The call signatures of Keras layers. Keras passes several arguments to call(); layers of this
+// library take one structure of tensors.
 #pragma once
 
 #include <string>
@@ -19,32 +19,32 @@ struct CallParameter {
   };
   std::string name;
   Kind kind = Kind::kInput;
-  std::string masked = {};  // of a mask: the input that it is for
+  std::string masked = {};  // for a mask: the input that it masks
 };
 
+// The parameters of call() in Keras, and how this library combines the inputs.
 struct CallSignature {
-  // What call() here takes for the inputs there.
+  // The structure that call() of this library takes for Keras's inputs.
   enum class Form {
-    kOpen,      // the first one, or a list of all; the class is not known to take just one
-    kOne,       // the only one
-    kSpread,    // the only one given, or a list of what all of them hold
-    kSeparate,  // as kSpread, or a dict by name of them and the flags if anything more is given
-    kList,      // a list, or a dict of it and the flags
+    kOpen,      // the first input, or a list of all; the class may take any number
+    kOne,       // the only input
+    kSpread,    // the only input given, or a flat list of the tensors of all inputs
+    kSeparate,  // like kSpread, or a dict by name with the flags if more is given
+    kList,      // a list, or a dict of the list and the flags
   };
-  std::vector<CallParameter> parameters;  // in order
+  std::vector<CallParameter> parameters;  // in positional order
   Form form = Form::kOpen;
 };
 
-// For classes that are not Keras's, and for the many that take one input there too: "inputs",
-// "training" and "mask".
+// Returns the signature of a class. Classes that are not part of Keras, and the many that take one
+// input there, have the parameters "inputs", "training" and "mask".
 const CallSignature& call_signature(const std::string& class_name);
 
-// Whether call() of the class has the parameter `training` in Keras. Classes that are not Keras's
-// do.
+// Returns true if call() of the class has the parameter `training` in Keras. Returns true for
+// classes that are not part of Keras.
 bool takes_training(const std::string& class_name);
 
-// A call here in the terms of Keras: the inputs, in the order of the parameters, and the flags that
-// are set.
+// A call in Keras's form: the inputs, in the order of the parameters, and the flags that are set.
 struct KerasCall {
   struct Input {
     std::string name;
@@ -54,6 +54,7 @@ struct KerasCall {
   std::vector<Input> inputs;
   std::vector<std::string> flags = {};
 };
+// Converts the inputs of a call in this library to Keras's form.
 KerasCall keras_call(const std::string& class_name, const Tensors& inputs);
 
 }  // namespace keel

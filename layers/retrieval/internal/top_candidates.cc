@@ -10,16 +10,17 @@
 namespace keel {
 namespace {
 
-constexpr int64_t kQueries = 32;          // of a block
-constexpr int64_t kCandidates = 1024;     // of a block: 128 KiB of products
-constexpr int64_t kSpan = 64 * 1024;      // candidates of one task
-constexpr int64_t kGroup = 8 * kQueries;  // queries whose heaps are there at once
+constexpr int64_t kQueries = 32;          // queries of a block
+constexpr int64_t kCandidates = 1024;     // candidates of a block: 128 KiB of products
+constexpr int64_t kSpan = 64 * 1024;      // candidates of a task
+constexpr int64_t kGroup = 8 * kQueries;  // queries of a group; bounds the memory of heaps
 
 bool better(const Candidate& a, const Candidate& b) {
   return a.score != b.score ? a.score > b.score : a.position < b.position;
 }
 
-// The best k of what was added by ascending position; the worst of them is heap.front().
+// Keeps the best k of the scores added; heap.front() is the worst of them. Must be called in
+// ascending order of positions: an equal score at a later position is not better.
 void add(std::vector<Candidate>& heap, int64_t k, float score, int64_t position) {
   const bool full = std::ssize(heap) == k;
   if (full && !(score > heap.front().score)) return;
@@ -27,6 +28,7 @@ void add(std::vector<Candidate>& heap, int64_t k, float score, int64_t position)
     std::ranges::pop_heap(heap, better);
     heap.pop_back();
   }
+  // NaN as -inf keeps the order total.
   const float least = -std::numeric_limits<float>::infinity();
   heap.push_back({.score = std::isnan(score) ? least : score, .position = position});
   std::ranges::push_heap(heap, better);
@@ -37,7 +39,7 @@ struct Range {
   int64_t size() const { return end - begin; }
 };
 
-// Block number i of n elements.
+// Returns block number i of `of`.
 Range block(int64_t i, int64_t size, Range of) {
   const int64_t begin = of.begin + i * size;
   return {begin, std::min(begin + size, of.end)};
@@ -45,7 +47,7 @@ Range block(int64_t i, int64_t size, Range of) {
 
 int64_t blocks(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
-// Fills the heaps of a block of queries from a span of candidates.
+// Updates the heaps of a block of queries with a span of candidates.
 void scan(const float* queries, const float* candidates, int64_t dim, int64_t k, Range rows,
           Range span, std::span<std::vector<Candidate>> heaps) {
   std::vector<float> products(kQueries * kCandidates);
@@ -70,7 +72,7 @@ std::vector<Candidate> top_candidates(std::span<const float> queries,
   std::vector<Candidate> out(n * k);
   for (int64_t first = 0; first < n; first += kGroup) {
     const Range group = {first, std::min(first + kGroup, n)};
-    // heaps[s * size + q]: of span s and query q of the group.
+    // heaps[s * size + q] is the heap of span s and query q of the group.
     std::vector<std::vector<Candidate>> heaps(spans * group.size());
     parallel_for(blocks(group.size(), kQueries) * spans, 1, [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {

@@ -1,4 +1,4 @@
-// top_candidates: the greatest of many dot products.
+// top_candidates(): finds the greatest of many dot products.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,19 @@
 
 namespace keel {
 
+// A score and the row of the candidate.
 struct Candidate {
   float score = 0;
   int64_t position = 0;
 };
 
-// For each row q of queries [n, dim] the k rows c of candidates [m, dim] of the greatest q . c, the
-// best first, of equal ones the first; NaN counts as minus infinity. [n, k]; 0 < k <= m.
+// For each row q of queries [n, dim], returns the k rows c of candidates [m, dim] with the greatest
+// q . c in descending order; among equal scores the first row wins, and NaN counts as minus
+// infinity. The result is [n, k]; requires 0 < k <= m.
 //
-// Loop: for blocks of queries and spans of candidates at once, the products with blocks of the
-// span, of which a heap keeps the best k of each query; then the spans' heaps are merged in order.
+// Blocks of queries and spans of candidates are processed in parallel. A heap keeps the best k
+// candidates of each query in a span; the heaps of the spans are then merged in order, so that
+// results do not depend on the number of threads.
 std::vector<Candidate> top_candidates(std::span<const float> queries,
                                       std::span<const float> candidates, int64_t dim, int64_t k);
 

@@ -1,4 +1,4 @@
-// PlanStep: a piece of the work of a plan for serving, and what it sees when it runs.
+// PlanStep: a unit of work of a serving plan, and the state of a call that it accesses.
 #pragma once
 
 #include <cstdint>
@@ -9,37 +9,39 @@
 
 namespace keel {
 
-// A value that flows through a plan (layers/serving/steps/planner.h).
+// Identifies a value of a plan (layers/serving/steps/planner.h).
 struct PlanValue {
   int number = -1;
 };
 
-// Rows of float32 values, `stride` floats apart.
+// Rows of float32 values whose starts are `stride` floats apart.
 struct PlanRows {
   float* data = nullptr;
   int64_t stride = 0;
   float* operator[](int64_t row) const { return data + row * stride; }
 };
 
-// Where the rows of a value lie: in tensor `slot`, or in the workspace, if `slot` is negative.
+// Location of a value's rows: in tensor `slot` or, if `slot` is negative, in the workspace.
 struct PlanPlace {
   int slot = -1;
-  int64_t offset = 0;  // in floats: of the value's block for one row, and inside its row
-  int64_t column = 0;
+  int64_t offset = 0;  // start of the value's block per row of capacity, in floats
+  int64_t column = 0;  // first column inside a row of the block
   int64_t stride = 0;
 };
 
-// What the steps of one call share. Steps write the rows of their results, and tensors, no more.
+// State of one call, shared by its steps. Steps may write only the rows of their results and result
+// tensors.
 struct PlanCall {
   int64_t batch = 0;
-  int64_t begin = 0, rows = 0;  // of the batch, [begin, begin + rows)
-  float* scratch = nullptr;     // as much as the step has asked for
+  int64_t begin = 0, rows = 0;  // rows [begin, begin + rows) of the batch
+  float* scratch = nullptr;     // as many floats as the steps reserved
   const std::vector<PlanPlace>* places = nullptr;
   std::vector<TensorView>* views = nullptr;    // by slot
-  std::vector<TensorLike>* tensors = nullptr;  // empty ones where only views are known
+  std::vector<TensorLike>* tensors = nullptr;  // empty where only views are available
   float* workspace = nullptr;
-  int64_t capacity = 0;  // rows that the workspace has room for
+  int64_t capacity = 0;  // number of rows for which the workspace has room
 
+  // Returns the current rows of a value.
   PlanRows operator[](PlanValue value) const {
     const PlanPlace& place = (*places)[value.number];
     if (place.slot < 0) {
@@ -48,13 +50,15 @@ struct PlanCall {
     auto* const data = static_cast<float*>(const_cast<void*>((*views)[place.slot].data));
     return {data + begin * place.stride, place.stride};
   }
-  // The whole tensor of a value that is none of the workspace.
+  // Returns the whole tensor of a value that is not in the workspace.
   const TensorView& view(PlanValue value) const { return (*views)[(*places)[value.number].slot]; }
+  // Returns the tensor of a value; copies it from its view on first use.
   TensorLike tensor(PlanValue value) const;
+  // Stores the result of a called operation.
   void set_tensor(PlanValue value, TensorLike tensor) const;
 };
 
-// Immutable once made: any number of calls may run it at once.
+// Immutable after construction; any number of threads may run it concurrently.
 class PlanStep {
  public:
   PlanStep() = default;
@@ -62,17 +66,19 @@ class PlanStep {
   PlanStep(const PlanStep&) = delete;
   PlanStep& operator=(const PlanStep&) = delete;
 
-  // Throws for inputs that the step cannot take, before any step of the call runs. `call` has
-  // views only, of the model's inputs.
+  // Throws if the step cannot process the inputs. Called before any step of the call runs; `call`
+  // contains only the views of the model's inputs.
   virtual void check(const PlanCall&) const {}
-  // Asks for memory that run() will read, at the start of the call.
+  // Prefetches memory that run() will read; called at the start of the call.
   virtual void prefetch(const PlanCall&) const {}
+  // Computes the rows of `call`.
   virtual void run(const PlanCall& call) const = 0;
-  // False if rows of the result depend on other rows, or may: such plans run a batch in one piece.
+  // Returns false if a row of the result may depend on other rows. Plans with such a step run a
+  // batch in one piece.
   virtual bool by_rows() const { return true; }
-  // True if it calls the layer: for want of a kernel.
+  // Returns true if the step calls a layer because there is no kernel for it.
   virtual bool calls_layer() const { return false; }
-  // "dense 512 x 256, relu"
+  // Returns a description for summary(), such as "dense 512 x 256, relu".
   virtual std::string what() const = 0;
 };
 

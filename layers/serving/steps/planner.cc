@@ -29,13 +29,14 @@ LookupStep::Entry entry_of(const Planner& planner, PlanLookup lookup, PlanValue 
   return {.lookup = std::move(lookup), .out = out, .layout = ids.layout, .per_row = per_row};
 }
 
-// For the calls of a layer.
+// Copies the variables of a layer that the plan will call.
 void copy_variables(const Layer& layer, VariableSnapshot& copies) {
   for (const Variable& variable : layer.variables()) {
     if (variable.is_virtual()) {
-      throw RuntimeError("ServingPlan: the tables of ", layer.class_name(), " ", layer.name(),
-                         " belong to the engine of a TPUStrategy; save the model and make the plan "
-                         "from what load_model returns outside of the strategy");
+      throw RuntimeError(
+          "ServingPlan: the tables of ", layer.class_name(), " ", layer.name(),
+          " belong to the engine of a TPUStrategy; save the model and create the plan "
+          "from the result of load_model outside of the strategy");
     }
     copies.add(variable);
   }
@@ -94,7 +95,8 @@ std::optional<std::vector<PlanValue>> Planner::rows(const PlanValues& values, bo
   std::vector<PlanValue> out;
   for (PlanValue value : all) {
     const State::Value& v = state_->values[value.number];
-    // Inputs are checked before the plan runs; what a layer returns is not until it is there.
+    // Inputs are checked before the plan runs; the results of called layers can only be checked
+    // when they exist (ConvertStep).
     if (v.slot < 0 || (v.is_input && v.spec.dtype == DType::kFloat32)) {
       out.push_back(value);
       continue;
@@ -125,7 +127,8 @@ PlanValue Planner::joined(const std::vector<PlanValue>& parts, const Shape& row_
   int64_t column = 0;
   for (PlanValue part : parts) {
     const int64_t width = this->row_shape(part).size();
-    // Whole rows that no other tensor holds yet are made in their place at once.
+    // Whole rows that are not yet part of another value are written directly to their place in the
+    // result.
     const auto [number, offset] = state_->root(part);
     State::Value& root = state_->values[number];
     if (root.slot < 0 && number != out.number && root.spec.shape.without(0).size() == width &&
@@ -155,7 +158,7 @@ PlanValue Planner::product(PlanValue x, const Variable& kernel, const Variable& 
   }
   const Shape row = row_shape(x);
   const PlanValue y = make_rows(row.rank() == 0 ? Shape{units} : row.with(-1, units));
-  // Rows of no elements too: what they give is the bias.
+  // Also for rows without elements, whose result is the bias.
   const int64_t repeats = row.rank() == 0 ? 1 : row.drop_last().size();
   add(std::make_unique<ProductStep>(packed, function, x, y, repeats), {x}, {y});
   return y;
@@ -228,6 +231,7 @@ void Planner::place_lookups() {
   }
   std::vector<int> roots;
   for (PlanValue value : state_->looked_up) roots.push_back(state_->root(value).first);
+  // The roots matter: a joined value is read under its own number, but contains looked-up rows.
   const auto first = std::ranges::find_if(state_->steps, [&](const State::Step& step) {
     return std::ranges::any_of(step.reads, [&](PlanValue value) {
       return std::ranges::find(roots, state_->root(value).first) != roots.end();
@@ -264,6 +268,7 @@ PlanValues Planner::call(const std::shared_ptr<Operation>& operation, const Plan
     for (PlanValue value : flatten(inputs)) {
       masked = masked || has_mask(state_->values[value.number].symbol);
     }
+    // Sizes to which the state is rolled back if plan() returns nothing.
     const size_t steps = state_->steps.size(), lookups = state_->lookups.size();
     if (!masked || !sees_masks) out = layer->plan(*this, inputs);
     if (!out) {
@@ -329,7 +334,8 @@ std::optional<TensorLike> Planner::State::at_size(PlanValue value, size_t which)
     return make_symbolic(spec, nullptr, 0);
   }
   if (v.at_sizes.empty()) return {};
-  // Beside it a batch of one row might be stretched, as larger ones are not.
+  // A result of unknown size cannot be used: next to it, a batch of one row might be broadcast
+  // while larger batches are not.
   spec = v.at_sizes[which].spec();
   if (spec.shape.rank() > 0 && spec.shape[0] == kUnknown) return {};
   return v.at_sizes[which];
@@ -350,7 +356,7 @@ std::vector<std::vector<TensorLike>> Planner::State::try_sizes(Operation& operat
     try {
       out.push_back(flatten(operation.replay(pack_sequence_as(inputs, symbols), options)));
     } catch (const std::exception&) {
-      return {};  // it does not take batches of every size
+      return {};  // the operation does not accept every batch size
     }
     if (out.back().size() != results) return {};
   }
@@ -368,6 +374,7 @@ std::pair<int, int64_t> Planner::State::root(PlanValue value) const {
 
 int64_t Planner::State::place_values(const std::vector<PlanValue>& results,
                                      std::vector<PlanPlace>& places) const {
+  // Floats in a cache line; blocks are rounded up to whole lines.
   constexpr int64_t kLine = 16;
   struct Block {
     int first = -1, last = -1;  // steps that use it
@@ -392,7 +399,7 @@ int64_t Planner::State::place_values(const std::vector<PlanValue>& results,
     if (values[i].slot >= 0 || values[i].parent >= 0 || block.first < 0) continue;
     const int64_t width = values[i].spec.shape.without(0).size();
     const int64_t size = (width + kLine - 1) / kLine * kLine;
-    // The lowest place that no block in use at the same time has.
+    // Finds the lowest place that does not overlap a block in use at the same time.
     std::ranges::sort(placed, {}, &Block::begin);
     for (const Block* other : placed) {
       const bool together = other->first <= block.last && block.first <= other->last;
@@ -419,7 +426,7 @@ int64_t Planner::State::place_values(const std::vector<PlanValue>& results,
   return floats;
 }
 
-// Here, where PlanValues is complete: layer.cc knows nothing of plans.
+// Defined here because PlanValues is complete here; layer.cc does not depend on plans.
 std::optional<PlanValues> Layer::plan(Planner&, const PlanValues&) const { return {}; }
 
 }  // namespace keel

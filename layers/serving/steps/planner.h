@@ -1,16 +1,17 @@
-// Planner: where layers say how a plan for serving computes them (layers/serving/serving_plan.h).
+// Planner: the interface through which layers compile themselves into a serving plan
+// (layers/serving/serving_plan.h).
 //
 //   std::optional<PlanValues> MyLayer::plan(Planner& planner, const PlanValues& inputs) const {
-//     const auto x = planner.rows(inputs);               // float32 rows, or none
+//     const auto x = planner.rows(inputs);               // float32 rows, or nothing
 //     if (!x || x->size() != 1) return {};               // the plan calls the layer
-//     const PlanValue y = planner.make_rows({units});    // room for the result
+//     const PlanValue y = planner.make_rows({units});    // memory for the result
 //     planner.add(std::make_unique<MyStep>((*x)[0], y), *x, {y});
 //     return y;
 //   }
 //
-// Steps that a layer has added before it returns nothing are taken back. Values are rows of floats
-// that a step writes into the workspace of a call, or tensors: the model's inputs and what layers
-// that are called return.
+// If a layer returns nothing, the steps that it has added are removed. Values are either rows of
+// floats in the workspace of a call, or tensors: the inputs of the model and the results of called
+// layers.
 #pragma once
 
 #include <memory>
@@ -29,23 +30,23 @@ namespace keel {
 
 using PlanValues = Nest<PlanValue>;
 
-// A lookup of rows of a table, [vocabulary, dim] float32 or, of dense ids, int8 with scales: those
-// of dense ids [batch, ...] side by side; of a ragged or sparse id tensor of rank 2, pooled by row.
-// Ids are int32 or int64.
+// A lookup of rows in a table. The table is [vocabulary, dim] float32 or, for dense ids, int8 with
+// scales. Rows of dense ids [batch, ...] are concatenated; rows of a ragged or sparse id tensor of
+// rank 2 are pooled by row of the batch. Ids are int32 or int64.
 struct PlanLookup {
-  std::string caller =
-      {};  // begins the message about an id out of range: ": id 7 at position 2 ..."
+  std::string caller = {};  // prefix of errors: ": id 7 at position 2 ..."
   Tensor table = {};
-  Tensor scales = {};  // float32 [vocabulary], of an int8 table: an element is code / scale
+  Tensor scales = {};  // float32 [vocabulary] for an int8 table: element = code / scale
   PlanValue ids = {};
-  std::optional<PlanValue> weights = {};  // float32, one for each ragged or sparse id
+  std::optional<PlanValue> weights = {};  // float32, one per ragged or sparse id
   kernels::Combiner combiner = kernels::Combiner::kSum;
-  // Of sparse ids: negative ids are left out, and, unless the combiner is sum, weights <= 0.
+  // For sparse ids: ignores negative ids and, unless the combiner is kSum, ids with weight <= 0.
   bool prunes = false;
-  // A float32 table in 8 bits, which is then looked up in its place.
+  // An 8-bit copy of a float32 table, which is looked up instead of it if set.
   Int8Table int8 = {};
 };
 
+// Collects the values and steps of a plan.
 class Planner {
  public:
   Planner();
@@ -53,43 +54,50 @@ class Planner {
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
 
+  // Returns the spec of a value; its first dimension is the batch.
   const TensorSpec& spec(PlanValue value) const;
+  // Returns the shape of a value without the batch dimension.
   Shape row_shape(PlanValue value) const { return spec(value).shape.without(0); }
 
-  // The values as float32 rows of known shape; none if one has another dtype or layout, or is no
-  // batch. With `cast` numbers of other dtypes are converted first.
+  // Returns the values as float32 rows of known shape. Returns nothing if a value has another dtype
+  // or layout, or is not a batch. If `cast` is true, other numeric dtypes are converted first.
   std::optional<std::vector<PlanValue>> rows(const PlanValues& values, bool cast = false);
-  // New rows, which a step will write.
+  // Creates rows for a step to write.
   PlanValue make_rows(const Shape& row_shape);
-  // The same rows under another shape of as many values.
+  // Returns the same rows with another shape of the same size.
   PlanValue reshaped(PlanValue value, const Shape& row_shape);
-  // Rows side by side, written there at once by the steps that make them, where possible.
+  // Concatenates rows. Where possible, the steps that compute the parts write directly to the
+  // result.
   PlanValue joined(const std::vector<PlanValue>& parts, const Shape& row_shape);
-  // function(x . kernel + bias) over the last axis; kernel [in, units], bias [units] or empty.
-  // Weights are packed once, however often a layer is called.
+  // Returns function(x . kernel + bias) over the last axis; kernel [in, units], bias [units] or
+  // empty. Weights are packed once even if a layer is called several times.
   PlanValue product(PlanValue x, const Variable& kernel, const Variable& bias,
                     RowFunction function);
+  // Returns function(x), applied along the last axis.
   PlanValue map(PlanValue x, RowFunction function);
-  // (x - center) factor + offset, or (x - center) / factor + offset; each is one value or one for
-  // each position of the last axis.
+  // Describes (x - center) factor + offset or, if `divides`, (x - center) / factor + offset. Each
+  // operand has one value, or one value for each position of the last axis.
   struct Affine {
     Tensor center, factor, offset;
     bool divides = false;
   };
-  // None unless the numbers fit x.
+  // Returns nothing if the sizes of the operands do not fit x.
   std::optional<PlanValue> affine(PlanValue x, const Affine& numbers);
-  // Lookups of the model's inputs run together. None for ids of another dtype, layout or rank, for
-  // those that are no batch, and for weights of others.
+  // Adds a lookup; lookups of model inputs run in one step. Returns nothing if ids have another
+  // dtype, layout or rank, if they are not a batch, or if the weights are not float32 or not a
+  // model input.
   std::optional<PlanValue> look_up(PlanLookup lookup);
-  // Floats that a step may use while it runs (PlanCall::scratch).
+  // Requests scratch memory for a step (PlanCall::scratch); steps share it.
   void reserve_scratch(int64_t floats);
+  // Appends a step with the values that it reads and writes.
   void add(std::unique_ptr<PlanStep> step, const std::vector<PlanValue>& reads,
            const std::vector<PlanValue>& writes);
 
-  // The results of an operation on these inputs: by its plan() if it is a layer with one, else
-  // by calling it.
+  // Returns the results of an operation on these inputs: from its plan() if it is a layer that
+  // implements it, otherwise by calling the operation at run time.
   PlanValues call(const std::shared_ptr<Operation>& operation, const PlanValues& inputs,
                   const CallOptions& options = {});
+  // Adds a constant tensor.
   PlanValue constant(const TensorLike& value);
 
  private:
@@ -98,6 +106,7 @@ class Planner {
   PlanValue add_value(TensorLike symbol);
   PlanValue add_tensor(TensorLike symbol);
   PlanValue add_input(const std::string& name, const TensorSpec& spec);
+  // Inserts one step for all lookups of inputs, before the first step that reads a result.
   void place_lookups();
   PlanValues call_at_run_time(const std::shared_ptr<Operation>& operation, const PlanValues& inputs,
                               const CallOptions& options);

@@ -25,7 +25,7 @@ constexpr std::array<std::pair<const char*, Kind>, 11> kNames = {{{"linear", Kin
                                                                   {"gelu", Kind::kGelu},
                                                                   {"softmax", Kind::kSoftmax}}};
 
-float positive(float x) { return x < 0 ? 0 : x; }  // NaN stays
+float positive(float x) { return x < 0 ? 0 : x; }  // preserves NaN
 float negative(float x) { return x > 0 ? 0 : x; }
 
 template <class Fn>
@@ -33,7 +33,7 @@ void map(float* row, int64_t n, const Fn& fn) {
   for (int64_t i = 0; i < n; ++i) row[i] = fn(row[i]);
 }
 
-// Summed in the order of ops::softmax.
+// Sums in the order of ops::softmax, so that results have the same bits.
 void softmax(float* row, int64_t n) {
   if (n == 0) return;
   float top = row[0];

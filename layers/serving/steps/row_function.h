@@ -1,4 +1,4 @@
-// RowFunction: what an activation does to a row of floats, where it is, with the bits of
+// RowFunction: an activation applied in place to a row of floats, bitwise equal to
 // layers/activations.h.
 #pragma once
 
@@ -10,6 +10,7 @@
 
 namespace keel {
 
+// An activation function with its parameter.
 class RowFunction {
  public:
   enum class Kind {
@@ -28,12 +29,13 @@ class RowFunction {
 
   RowFunction(Kind kind = Kind::kLinear, double parameter = 0)  // NOLINT: implicit
       : kind_(kind), parameter_(static_cast<float>(parameter)) {}
-  // Nothing for an activation that has no such function; then plans call the layer.
+  // Returns nothing for an activation without a row function; plans then call the layer.
   static std::optional<RowFunction> of(const Activation& activation);
 
   Kind kind() const { return kind_; }
+  // Returns Keras's name of the activation.
   std::string name() const;
-  // In place, on n values; softmax is over all of them.
+  // Applies the function in place to n values; softmax normalizes over all n values.
   void apply(float* row, int64_t n) const;
 
  private:

@@ -21,7 +21,7 @@ Tensor copied(const void* data, const Shape& shape, DType dtype) {
   return out;
 }
 
-// What a view says of its size beside the shape, before anybody reads as much.
+// Checks that the sizes of a view match its shape, before its data is read.
 void check_size(const std::string& caller, const TensorView& view) {
   const Shape& shape = view.shape;
   if (!shape.fully_defined()) throw ValueError(caller, ": dimensions of ", shape, " are unknown");
@@ -49,7 +49,7 @@ void check_size(const std::string& caller, const TensorView& view) {
 
 void check_ragged(const std::string& caller, const TensorView& view) {
   const int64_t* const splits = view.row_splits;
-  if (splits == nullptr) throw ValueError(caller, ": a ragged tensor needs row splits");
+  if (splits == nullptr) throw ValueError(caller, ": a ragged tensor requires row_splits");
   if (splits[0] != 0 || splits[view.rows] != view.values) {
     throw ValueError(caller, ": row_splits must run from 0 to ", view.values, ", received ",
                      splits[0], " to ", splits[view.rows]);
@@ -63,7 +63,7 @@ void check_ragged(const std::string& caller, const TensorView& view) {
 
 void check_sparse(const std::string& caller, const TensorView& view) {
   if (view.values > 0 && view.indices == nullptr) {
-    throw ValueError(caller, ": a sparse tensor needs indices");
+    throw ValueError(caller, ": a sparse tensor requires indices");
   }
   const int rank = view.shape.rank();
   const int64_t* index = view.indices;
@@ -128,21 +128,21 @@ TensorLike copy_of(const TensorView& view) {
 
 void check_view(const std::string& caller, const TensorSpec& spec, const TensorView& view) {
   if (view.layout != spec.layout) {
-    throw TypeError(caller, " is ", name_of(spec.layout), ", received a ", name_of(view.layout),
-                    " tensor");
+    throw TypeError(caller, " must be ", name_of(spec.layout), ", received a ",
+                    name_of(view.layout), " tensor");
   }
   if (view.dtype != spec.dtype) {
-    throw TypeError(caller, " is ", spec.dtype, ", received ", view.dtype);
+    throw TypeError(caller, " must be ", spec.dtype, ", received ", view.dtype);
   }
   const bool ragged = spec.layout == Layout::kRagged;
   const bool fits =
       ragged ? view.shape.rank() + 1 == spec.shape.rank() : compatible(spec.shape, view.shape);
   if (!fits) {
-    throw ValueError(caller, " has shape ", spec.shape, ", received ", ragged ? "values of " : "",
-                     view.shape);
+    throw ValueError(caller, " must have shape ", spec.shape, ", received ",
+                     ragged ? "values of " : "", view.shape);
   }
   check_size(caller, view);
-  if (view.data == nullptr && view.values > 0) throw ValueError(caller, ": has no data");
+  if (view.data == nullptr && view.values > 0) throw ValueError(caller, ": data is null");
   if (ragged) check_ragged(caller, view);
   if (spec.layout == Layout::kSparse) check_sparse(caller, view);
 }

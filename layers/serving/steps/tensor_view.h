@@ -1,4 +1,4 @@
-// TensorView: the values of a tensor that somebody else keeps, as plans for serving take them.
+// TensorView: a non-owning view of a tensor, the input type of serving plans.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,21 @@
 
 namespace keel {
 
-// A dense tensor; the values of a ragged one with row_splits, rows + 1 numbers; or those of a
-// sparse one with indices, rank numbers for each.
+// Views a dense tensor; the values of a ragged tensor with row_splits (rows + 1 numbers); or the
+// values of a sparse tensor with indices (rank numbers per value).
 struct TensorView {
   Layout layout = Layout::kDense;
   DType dtype = DType::kFloat32;
-  Shape shape = {};  // dense and sparse: of the tensor; ragged: of its values
+  Shape shape = {};  // dense and sparse: shape of the tensor; ragged: shape of the values
   const void* data = nullptr;
-  int64_t values = 0;  // how many: the size of a dense tensor; of a ragged one, those of its rows
+  // Number of values: the size of a dense tensor; the first dimension of a ragged tensor's values.
+  int64_t values = 0;
   const int64_t* row_splits = nullptr;
-  int64_t rows = 0;  // first dimension of the dense equivalent, that of `shape`; 0 for a scalar
+  int64_t rows = 0;  // first dimension of the dense equivalent; 0 for a scalar
   const int64_t* indices = nullptr;
 };
 
-// Whether `values` and `rows` are those of `shape`: of a dense tensor.
+// Returns true if `values` and `rows` match the shape of a dense view.
 inline bool is_whole(const TensorView& view) {
   const std::span<const int64_t> dims = view.shape.dims();
   uint64_t size = 1;
@@ -35,15 +36,18 @@ inline bool is_whole(const TensorView& view) {
          view.rows == (dims.empty() ? 0 : dims[0]);
 }
 
-// It lives as long as the tensor. Strings are std::string.
+// Returns a view that is valid as long as `tensor`. Strings are std::string objects.
 TensorView view_of(const TensorLike& tensor);
-// A tensor of the same values.
+// Returns a tensor with a copy of the values.
 TensorLike copy_of(const TensorView& view);
 
-// What a plan's input of this spec asks: TypeError for another layout or dtype; ValueError for
-// another shape, numbers of rows and values that are not those of the shape, null pointers, row
-// splits that do not run from 0 to the number of values, and indices outside the shape or not in
-// row-major order. `caller` begins the messages.
+// Checks a view against the spec of a plan's input; messages start with `caller`. Throws TypeError
+// for another layout or dtype. Throws ValueError for
+// - another shape;
+// - `values` or `rows` that contradict the shape;
+// - null pointers;
+// - row splits that do not increase from 0 to the number of values;
+// - indices outside the shape or not in row-major order.
 void check_view(const std::string& caller, const TensorSpec& spec, const TensorView& view);
 
 }  // namespace keel

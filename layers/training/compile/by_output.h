@@ -1,5 +1,5 @@
-// ByOutput: what is given for the outputs of a model: one value for all, or one for each, by
-// position or by name.
+// ByOutput: a compile() argument for the outputs of a model: one value for all outputs, or one
+// value per output by position or by name.
 #pragma once
 
 #include <concepts>
@@ -14,13 +14,14 @@
 
 namespace keel {
 
+// Holds nothing, one value for all outputs, a list by position, or a dict by output name:
 //   ByOutput<double> all = 0.5, two = {1.0, 0.2}, named = {{"click", 1.0}, {"stay", 0.2}};
 template <class T>
 class ByOutput {
  public:
   using Named = std::pair<const std::string, T>;
 
-  ByOutput() = default;  // nothing
+  ByOutput() = default;  // empty
   template <std::convertible_to<T> U>
     requires(!std::same_as<std::remove_cvref_t<U>, ByOutput>)
   ByOutput(U&& value)  // NOLINT: implicit
@@ -35,7 +36,7 @@ class ByOutput {
   const std::optional<std::vector<T>>& list() const { return list_; }
   const std::optional<std::map<std::string, T>>& dict() const { return dict_; }
 
-  // All values there are.
+  // Returns all values, in the order of the list or of the dict's names.
   std::vector<T> values() const {
     if (one_) return {*one_};
     if (list_) return *list_;
@@ -45,13 +46,14 @@ class ByOutput {
     return out;
   }
 
-  // The value of each output, `otherwise` where a dict names no value for it. ValueError, naming
-  // `caller`, for a list of another length and for names that no output has.
+  // Returns the value of each output, in the order of `outputs`. An output that a dict does not
+  // name gets `otherwise`. Throws ValueError, prefixed with `caller`, if a list does not have one
+  // value per output or if a dict names an unknown output.
   std::vector<T> resolve(const std::string& caller, const std::vector<std::string>& outputs,
                          const T& otherwise) const {
     if (list_) {
       if (list_->size() == outputs.size()) return *list_;
-      throw ValueError(caller, ": a list must have a value for each of the ", outputs.size(),
+      throw ValueError(caller, ": a list must have one value for each of the ", outputs.size(),
                        " outputs, received ", list_->size());
     }
     std::vector<T> out(outputs.size(), one_.value_or(otherwise));
@@ -68,7 +70,8 @@ class ByOutput {
       if (outputs[i] == name) return i;
       known += (i == 0 ? "" : ", ") + outputs[i];
     }
-    throw ValueError(caller, ": no output '", name, "', the model has: ", known);
+    throw ValueError(caller, ": no output is named '", name,
+                     "'; the outputs of the model are: ", known);
   }
 
   std::optional<T> one_;

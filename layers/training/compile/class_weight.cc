@@ -10,9 +10,10 @@ namespace keel {
 Tensor class_weight_to_sample_weights(const Tensor& labels, const ClassWeight& weights,
                                       const char* caller) {
   if (labels.rank() != 1 && labels.rank() != 2) {
-    throw ValueError(caller,
-                     ": class_weight needs labels [batch] or [batch, classes], received shape ",
-                     labels.shape());
+    throw ValueError(
+        caller,
+        ": class_weight requires labels of shape [batch] or [batch, classes], received shape ",
+        labels.shape());
   }
   const int64_t rows = labels.dim(0);
   const int64_t columns = labels.rank() == 1 ? 1 : labels.dim(1);
@@ -33,11 +34,13 @@ Tensor class_weight_to_sample_weights(const Tensor& labels, const ClassWeight& w
 Tensors with_class_weights(const Tensors& batch, const ClassWeight& weights, const char* caller) {
   StepData data = unpack_x_y_sample_weight(batch, caller);
   if (given(data.sample_weight)) {
-    throw ValueError(caller, ": received both class_weight and sample weights");
+    throw ValueError(caller, ": received both class_weight and sample weights; pass one of them");
   }
   const std::vector<TensorLike> labels = flatten(data.y);
   if (labels.size() != 1) {
-    throw ValueError(caller, ": class_weight is for models of one output, received labels ",
+    throw ValueError(caller,
+                     ": class_weight requires a model with one output; pass sample weights "
+                     "instead; received labels ",
                      data.y.structure());
   }
   data.sample_weight = class_weight_to_sample_weights(labels[0].tensor(), weights, caller);

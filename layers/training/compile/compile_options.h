@@ -12,7 +12,7 @@
 
 namespace keel {
 
-// Nothing, a name ("adam") or an optimizer.
+// The optimizer argument of compile(): empty, a registered name ("adam") or an optimizer.
 class OptimizerArgument {
  public:
   OptimizerArgument() = default;
@@ -29,20 +29,25 @@ class OptimizerArgument {
   std::shared_ptr<Optimizer> optimizer_;
 };
 
-// A loss for all outputs, or one for each by position or name; an output may have none:
+// A loss for all outputs, or one loss per output by position or by name. An empty loss ({}) leaves
+// an output without a loss:
 //   "mse"      {"mse", {}}      {{"click", "bce"}, {"stay", losses::Huber({})}}
 using LossesArgument = ByOutput<LossArgument>;
+// Factors of the losses in their weighted sum.
 using LossWeights = ByOutput<double>;
 
+// Options of Model::compile (keras.Model.compile).
 struct CompileOptions {
-  OptimizerArgument optimizer = {};  // may be unset for a model that is only evaluated
-  // Not of reduction "none". May be unset for a model that adds its own losses (Layer::add_loss).
+  OptimizerArgument optimizer = {};  // may be empty for a model that is only evaluated
+  // Must not have reduction "none". May be empty for a model that adds its own losses
+  // (Layer::add_loss).
   LossesArgument loss = {};
-  LossWeights loss_weights = {};  // what losses are multiplied by in their sum; 1 if unset
-  MetricsArgument metrics = {};   // not weighted by sample weights
-  MetricsArgument weighted_metrics = {};
-  // These three have no effect. Files keep them, so that a model that came from Keras goes back
-  // with the values it had: steps always run without a compiler, one at a time.
+  LossWeights loss_weights = {};          // factor of each loss in the sum; default 1
+  MetricsArgument metrics = {};           // ignore sample weights
+  MetricsArgument weighted_metrics = {};  // computed with sample weights
+  // The next three options have no effect: each step runs on its own and is never compiled. They
+  // are stored in model files so that a model loaded from a Keras file is saved with the same
+  // values.
   bool run_eagerly = false;
   int64_t steps_per_execution = 1;
   std::optional<bool> jit_compile = {};

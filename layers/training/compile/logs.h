@@ -1,4 +1,4 @@
-// Logs: what a step, an epoch or an evaluation reports.
+// Logs: named values reported by a step, an epoch or an evaluation.
 #pragma once
 
 #include <map>
@@ -6,7 +6,7 @@
 
 namespace keel {
 
-// Values by name, in the order of the names: {"auc": 0.91, "loss": 0.31, "val_loss": 0.33}.
+// Values by name, sorted by name: {"auc": 0.91, "loss": 0.31, "val_loss": 0.33}.
 using Logs = std::map<std::string, double>;
 
 }  // namespace keel

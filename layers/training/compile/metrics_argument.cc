@@ -16,7 +16,7 @@ MetricArgument metric_from(const Config& config) {
   return metrics::deserialize(config);
 }
 
-// Of one output: nothing, a metric or several.
+// Reads the metrics of one output: null, one metric or a list.
 List list_from(const Config& config) {
   List out;
   if (config.is_null()) return out;
@@ -46,8 +46,9 @@ std::vector<List> MetricsArgument::resolve(const std::string& caller,
   if (!flat_ || flat_->empty()) return by_output_.resolve(caller, outputs, {});
   if (outputs.size() == 1) return {*flat_};
   if (flat_->size() != outputs.size()) {
-    throw ValueError(caller, ": a list of metrics must have one for each of the ", outputs.size(),
-                     " outputs, received ", flat_->size(), "; name the outputs in a dict instead");
+    throw ValueError(caller, ": a list of metrics must have one item for each of the ",
+                     outputs.size(), " outputs, received ", flat_->size(),
+                     "; use a dict by output name for any other number of metrics");
   }
   std::vector<List> out;
   for (const MetricArgument& metric : *flat_) out.push_back({metric});

@@ -1,4 +1,4 @@
-// MetricsArgument: what compile() takes as metrics, for one output or several.
+// MetricsArgument: the metrics argument of compile(), for models with one or several outputs.
 #pragma once
 
 #include <keel/layers/metrics/metric.h>
@@ -6,9 +6,10 @@
 
 namespace keel {
 
-// Metrics of the only output of a model or, for several outputs, one of each by position:
+// Holds the metrics of the only output or, for a model with several outputs, one metric per output
+// by position:
 //   {"mae", metrics::AUC({})}
-// or any number for each output, by name or, as a vector of vectors, by position:
+// or any number of metrics per output, by name or, as a vector of vectors, by position:
 //   {{"click", {"auc"}}, {"stay", {"mae", "mse"}}}
 class MetricsArgument {
  public:
@@ -23,13 +24,15 @@ class MetricsArgument {
   MetricsArgument(std::map<std::string, List> of_outputs)  // NOLINT: implicit
       : by_output_(std::move(of_outputs)) {}
 
-  // Those of all outputs together.
+  // Returns the metrics of all outputs in one list.
   List all() const;
-  // Of each output. ValueError, naming `caller`, for lists of another length and unknown names.
+  // Returns the metrics of each output. Throws ValueError, prefixed with `caller`, if a list does
+  // not have one item per output or if a dict names an unknown output.
   std::vector<List> resolve(const std::string& caller,
                             const std::vector<std::string>& outputs) const;
-  // As Keras's files have it; null without metrics.
+  // Converts to the form that Keras files use; null without metrics.
   Config config() const;
+  // Inverse of config().
   static MetricsArgument from_config(const Config& config);
 
  private:

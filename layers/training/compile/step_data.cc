@@ -35,7 +35,7 @@ StepData unpack_x_y_sample_weight(const Tensors& element, const char* caller) {
 Tensors pack_x_y_sample_weight(const StepData& data, const char* caller) {
   if (!given(data.y)) {
     if (given(data.sample_weight)) {
-      throw ValueError(caller, ": sample_weight needs labels to weight");
+      throw ValueError(caller, ": sample_weight requires labels; pass y");
     }
     return Tensors::tuple({data.x});
   }
@@ -54,8 +54,8 @@ std::vector<Tensor> match_outputs(const Tensors& given_tensors, const Tensors& o
   std::vector<Tensor> out(names.size());
   if (!given(given_tensors)) return out;
   const auto refuse = [&] {
-    throw ValueError(caller, ": the ", what, " must be structured like the model's outputs, ",
-                     outputs.structure(), ", or be a dict of its outputs' names, ", joined(names),
+    throw ValueError(caller, ": the ", what, " must have the structure of the model's outputs, ",
+                     outputs.structure(), ", or be a dict with the output names ", joined(names),
                      "; received ", given_tensors.structure());
   };
   if (!given_tensors.is_dict()) {

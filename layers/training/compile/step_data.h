@@ -1,32 +1,35 @@
-// StepData: what one step is given: x, y and sample_weight.
+// StepData: the inputs of one step: x, y and sample_weight.
 #pragma once
 
 #include <keel/framework/tensor_like.h>
 
 namespace keel {
 
-// True unless it stands for nothing: an empty list, as a default argument is, or an empty tensor.
+// Returns false for an empty list, which is the default argument, and for an empty tensor.
 bool given(const Tensors& tensors);
 
+// The parts of one batch.
 struct StepData {
   Tensors x = {};
-  Tensors y = {};              // nothing if there are no labels
-  Tensors sample_weight = {};  // nothing, one for all outputs, or structured like y
+  Tensors y = {};              // empty if there are no labels
+  Tensors sample_weight = {};  // empty, one weight for all outputs, or structured like y
 };
 
-// An element of a dataset: x alone (a tensor or a dict), or a list or tuple of x, y and
-// sample_weight, of which the last may be left out. ValueError, naming `caller`, for another number
-// of items.
+// Splits an element of a dataset: x alone (a tensor or a dict), or a list or tuple (x, y,
+// sample_weight) whose last items may be omitted. Throws ValueError, prefixed with `caller`, for a
+// list or tuple of more than three items or none.
 StepData unpack_x_y_sample_weight(const Tensors& element, const char* caller = "Model");
-// The tuple of those that are given. ValueError, naming `caller`, for weights without labels.
+// Returns the tuple (x), (x, y) or (x, y, sample_weight). Throws ValueError, prefixed with
+// `caller`, if there are weights but no labels.
 Tensors pack_x_y_sample_weight(const StepData& data, const char* caller = "Model");
 
-// Rows of the labels, or else of x.
+// Returns the number of rows of the labels or, without labels, of x.
 int64_t rows_of(const StepData& data);
 
-// `given_tensors`, labels or weights, for each output of a model, by position: a leaf for the only
-// output, a list by position, a dict by `names`, or the structure of the outputs. Outputs that a
-// dict lacks have an empty tensor. ValueError, naming `caller` and `what`, if that does not fit.
+// Assigns labels or weights (`given_tensors`) to the outputs of a model and returns one tensor per
+// output. `given_tensors` is a leaf for the only output, a list by position, a dict with keys from
+// `names`, or has the structure of `outputs`. An output that a dict omits gets an empty tensor.
+// Throws ValueError, prefixed with `caller` and `what`, for any other structure.
 std::vector<Tensor> match_outputs(const Tensors& given_tensors, const Tensors& outputs,
                                   const std::vector<std::string>& names, const char* caller,
                                   const char* what);

@@ -8,7 +8,7 @@
 namespace keel {
 namespace {
 
-// The next batch is made beside the step, if more than one core may compute at once.
+// Prefetches one batch on a background thread if more than one core may compute at once.
 distribute::InputOptions input_options() {
   return {.experimental_per_replica_buffer_size = num_workers() > 1 ? 1 : 0};
 }
@@ -25,7 +25,9 @@ BatchSource::BatchSource(const char* caller, distribute::Strategy& strategy,
     throw ValueError(caller_, ": the number of steps must be positive, received ", *steps_);
   }
   if (!steps_ && batches_.cardinality() == data::kInfinite) {
-    throw ValueError(caller_, ": an endless dataset needs a number of steps");
+    throw ValueError(caller_,
+                     ": an infinite dataset requires a number of steps; pass steps_per_epoch, "
+                     "validation_steps or steps");
   }
 }
 
@@ -64,7 +66,8 @@ void BatchSource::warn_of_end() {
 
 void BatchSource::skip_epochs(int64_t epochs) {
   for (int64_t i = 0; i < epochs; ++i) {
-    // A dataset that starts anew each epoch is told so, for each time it may have another order.
+    // Start each epoch even if nothing is read: a dataset may use another order each time it
+    // starts.
     start_epoch();
     while (runs_on_ && next()) {
     }

@@ -1,6 +1,7 @@
-// BatchSource: the batches of a dataset, dealt to the replicas of a strategy, epoch after epoch.
-// With more than one worker the next batch is made on a thread beside the step that runs; order
-// and errors are as without.
+// BatchSource: distributes the batches of a dataset to the replicas of a strategy, epoch after
+// epoch. With more than one worker thread, the next batch is produced on a background thread while
+// the current step runs. The order of batches and the step at which an error is thrown do not
+// depend on this.
 #pragma once
 
 #include <optional>
@@ -9,24 +10,30 @@
 
 namespace keel {
 
+// Iterates over the batches of each epoch.
 class BatchSource {
  public:
-  // What epochs of a number of steps are.
+  // Where an epoch of a fixed number of steps starts.
   enum class Epochs {
-    kRunOn,      // each goes on in the dataset where the last one stopped, around its end
-    kFromStart,  // each begins at the dataset's start and ends with it, which is warned of once
+    kRunOn,      // where the previous epoch stopped; restarts the dataset at its end
+    kFromStart,  // at the dataset's start; ends early, with one warning, if the dataset does
   };
-  // Epochs of `steps` batches, or of one pass each, if unset. ValueError, naming `caller`, unless
-  // steps is positive, and for an endless dataset without steps.
+  // An epoch has `steps` batches, or is one pass over the dataset if `steps` is unset. Throws
+  // ValueError, prefixed with `caller`, if `steps` is not positive or if the dataset is infinite
+  // and `steps` is unset.
   BatchSource(const char* caller, distribute::Strategy& strategy, const data::Dataset& dataset,
               std::optional<int64_t> steps, Epochs epochs);
 
-  // Of an epoch, if known: in time for the first one, or after it.
+  // Returns the number of batches per epoch if it is known. If the dataset does not report its
+  // size, the number is known after the first epoch.
   std::optional<int64_t> steps() const;
+  // Starts the next epoch.
   void start_epoch();
-  // The next batch of this epoch, or nothing at its end. ValueError if the dataset has no batch.
+  // Returns the next batch of this epoch, or nothing at its end. Throws ValueError if the dataset
+  // has no batches.
   std::optional<distribute::PerReplica<Tensors>> next();
-  // Passes over the next epochs, as if they had run.
+  // Skips `epochs` epochs; afterwards the source is in the state that it would have if they had
+  // run.
   void skip_epochs(int64_t epochs);
 
  private:
@@ -39,7 +46,7 @@ class BatchSource {
   bool warned_ = false;
   std::optional<int64_t> counted_;
   distribute::DistributedDataset::Next next_;
-  int64_t given_ = 0;  // in this epoch
+  int64_t given_ = 0;  // batches returned in this epoch
 };
 
 }  // namespace keel

@@ -9,7 +9,7 @@
 namespace keel {
 namespace {
 
-// Row of the first NaN of a floating tensor; -1 without one.
+// Returns the row of the first NaN of a floating tensor, or -1.
 template <class T>
 int64_t row_of_nan(const Tensor& x) {
   const auto values = x.data<T>();
@@ -19,7 +19,7 @@ int64_t row_of_nan(const Tensor& x) {
   return -1;
 }
 
-// Of the first leaf that has one.
+// Returns the row of the first NaN of the first leaf that has one, or -1.
 double row_of_nan(const Tensors& tensors) {
   if (!given(tensors)) return -1;
   for (const TensorLike& leaf : flatten(tensors)) {
@@ -31,7 +31,8 @@ double row_of_nan(const Tensors& tensors) {
   return -1;
 }
 
-// Position of the first leaf whose rows are not as many as those of the first leaf; -1 without one.
+// Returns the position of the first leaf whose number of rows differs from that of the first leaf,
+// or -1.
 double leaf_of_other_rows(const Tensors& element) {
   std::optional<int64_t> rows;
   double leaf = 0;
@@ -46,7 +47,8 @@ double leaf_of_other_rows(const Tensors& element) {
   return -1;
 }
 
-// What all replicas are told of the batch of one; numbers, so that they travel.
+// What the replicas exchange about their parts of the batch; numbers, so that one tensor holds
+// them.
 enum Fact { kRows, kNanLabel, kNanWeight, kUnevenLeaf, kFacts };
 
 Tensor facts_of(const Tensors& element, const StepPlace& place) {
@@ -74,7 +76,7 @@ int64_t check_batch(const distribute::PerReplica<Tensors>& batch, distribute::Pr
     if (fact[kUnevenLeaf] >= 0) {
       const std::vector<std::string> paths = flatten_paths(batch.values()[0]);
       throw ValueError(place, ": '", paths.at(static_cast<size_t>(fact[kUnevenLeaf])),
-                       "' of the batch does not have as many rows as '", paths[0],
+                       "' of the batch does not have the same number of rows as '", paths[0],
                        "'; features, labels and weights must have the same number of rows");
     }
     const auto refuse_nan = [&](Fact row, const char* what) {

@@ -1,4 +1,4 @@
-// What is checked of a batch before a step, by all processes of a job together.
+// check_batch(): validates a global batch before a step, jointly in all processes of a job.
 #pragma once
 
 #include <keel/distribute/per_replica.h>
@@ -8,9 +8,9 @@
 
 namespace keel {
 
-// Rows of the global batch, of which `batch` is what the replicas here have. Collective.
-// ValueError in all processes for a batch without rows, for tensors of different numbers of rows,
-// and for a label or a sample weight that is NaN, with its row.
+// Returns the number of rows of the global batch. `batch` holds the parts of the local replicas.
+// Collective. Throws ValueError in all processes if the batch has no rows, if its tensors differ in
+// their number of rows, or if a label or a sample weight is NaN; the message names the row.
 int64_t check_batch(const distribute::PerReplica<Tensors>& batch, distribute::ProcessGroup& group,
                     const StepPlace& place);
 

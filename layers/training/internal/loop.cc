@@ -27,7 +27,7 @@ std::vector<CallbackHandle> with_progress(std::vector<CallbackHandle> callbacks,
   return callbacks;
 }
 
-// One pass over `source`, or as many batches as it gives to an epoch.
+// Runs one evaluation: all batches of one epoch of `source`.
 Logs run_tests(Trainer& trainer, Model& model, BatchSource& source, const CallbackList& callbacks,
                const char* caller) {
   trainer.reset(model);
@@ -46,21 +46,21 @@ Logs run_tests(Trainer& trainer, Model& model, BatchSource& source, const Callba
   return logs;
 }
 
-void collect_notes(const Layer& layer, std::set<const Layer*>& seen,
-                   std::vector<std::string>& training_notices) {
+void collect_notices(const Layer& layer, std::set<const Layer*>& seen,
+                     std::vector<std::string>& training_notices) {
   if (!seen.insert(&layer).second) return;
   const std::vector<std::string> own = layer.training_notices();
   training_notices.insert(training_notices.end(), own.begin(), own.end());
-  for (const auto& sublayer : layer.sublayers()) collect_notes(*sublayer, seen, training_notices);
+  for (const auto& sublayer : layer.sublayers()) collect_notices(*sublayer, seen, training_notices);
 }
 
-// Notes may be about all processes, so all make them.
-void show_notes(const Model& model) {
+// All processes collect notices, because computing a notice may be collective; rank 0 prints them.
+void print_notices(const Model& model) {
   std::set<const Layer*> seen;
   std::vector<std::string> training_notices;
-  collect_notes(model, seen, training_notices);
+  collect_notices(model, seen, training_notices);
   if (distribute::processes().rank() != 0) return;
-  for (const std::string& note : training_notices) std::cout << note << '\n';
+  for (const std::string& notice : training_notices) std::cout << notice << '\n';
 }
 
 void check(const FitOptions& options) {
@@ -88,21 +88,21 @@ bool validates_after(const FitOptions& options, int64_t epoch) {
   return std::ranges::find(epochs, epoch + 1) != epochs.end();
 }
 
-// How the trainer takes losses that are NaN, while alive.
-class NanRule {
+// Sets whether the trainer tolerates NaN losses, and resets it at the end of the scope.
+class NanToleranceScope {
  public:
-  NanRule(Trainer& trainer, bool tolerates_nan) : trainer_(trainer) {
+  NanToleranceScope(Trainer& trainer, bool tolerates_nan) : trainer_(trainer) {
     trainer_.set_bears_nan(tolerates_nan);
   }
-  ~NanRule() { trainer_.set_bears_nan(false); }
-  NanRule(const NanRule&) = delete;
-  NanRule& operator=(const NanRule&) = delete;
+  ~NanToleranceScope() { trainer_.set_bears_nan(false); }
+  NanToleranceScope(const NanToleranceScope&) = delete;
+  NanToleranceScope& operator=(const NanToleranceScope&) = delete;
 
  private:
   Trainer& trainer_;
 };
 
-// The epochs of fit.
+// Runs the epochs of fit.
 class FitRun {
  public:
   FitRun(Trainer& trainer, Model& model, const data::Dataset& data, const FitOptions& options)
@@ -122,8 +122,9 @@ class FitRun {
   }
 
   History run() {
-    const NanRule rule(trainer_, callbacks_->tolerates_nan());
+    const NanToleranceScope rule(trainer_, callbacks_->tolerates_nan());
     model_.set_stop_training(false);
+    // Discards a resume point that an earlier, failed run may have left.
     model_.take_resume_point();
     callbacks_->call(&Callback::on_train_begin);
     const std::optional<ResumePoint> resume = model_.take_resume_point();
@@ -147,16 +148,16 @@ class FitRun {
  private:
   using Batch = Trainer::Batch;
 
-  // The batch of the step after the one that is about to run, if the model makes use of it in that.
-  // An error is for the step that it belongs to.
-  struct Ahead {
-    bool looked = false;
+  // The batch of the following step, read before the current step so that the model can prefetch
+  // its rows. An error of reading it is rethrown when its own step is due.
+  struct NextBatch {
+    bool fetched = false;
     std::optional<Batch> batch = {};
     std::exception_ptr error = nullptr;
   };
-  Ahead prefetch() {
-    Ahead out = {.looked = model_.supports_prefetch()};
-    if (!out.looked) return out;
+  NextBatch prefetch() {
+    NextBatch out = {.fetched = model_.supports_prefetch()};
+    if (!out.fetched) return out;
     try {
       out.batch = source_.next();
     } catch (...) {
@@ -182,7 +183,9 @@ class FitRun {
     if (resume.restore) resume.restore();
   }
 
-  // A run that goes on at the start of an epoch has the state from before that epoch began.
+  // A run that resumes at the start of an epoch restores its state before the epoch begins, as a
+  // backup between epochs was taken; one that resumes inside an epoch restores after
+  // on_epoch_begin(), which would otherwise overwrite the restored state.
   void run_epoch(int64_t epoch, const std::optional<ResumePoint>& resume) {
     std::optional<Batch> batch;
     if (resume) batch = first_batch();
@@ -198,16 +201,16 @@ class FitRun {
       restore(*resume, any);
     }
     while (batch && !model_.stop_training()) {
-      const Ahead ahead = prefetch();
+      const NextBatch next = prefetch();
       callbacks_->call(&Callback::on_train_batch_begin, step);
       trainer_.train_step(model_, *batch, {.caller = kFit, .epoch = epoch, .step = step},
-                          ahead.batch ? &*ahead.batch : nullptr);
+                          next.batch ? &*next.batch : nullptr);
       callbacks_->call(&Callback::on_train_batch_end, step,
                        trainer_.logs(model_, Trainer::LogsOf::kBatch));
       if (model_.stop_training()) break;
       ++step;
-      if (ahead.error) std::rethrow_exception(ahead.error);
-      batch = ahead.looked ? ahead.batch : source_.next();
+      if (next.error) std::rethrow_exception(next.error);
+      batch = next.fetched ? next.batch : source_.next();
     }
     end_epoch(epoch);
   }
@@ -253,11 +256,11 @@ History fit_loop(Trainer& trainer, Model& model, const data::Dataset& data,
                  const FitOptions& options) {
   check(options);
   if (trainer.optimizer() == nullptr) {
-    throw RuntimeError(kFit, ": compile() was not given an optimizer");
+    throw RuntimeError(kFit, ": the model has no optimizer; pass one to compile()");
   }
   check_same_training(trainer.strategy().process_group(), kFit, model, trainer, options);
   History history = FitRun(trainer, model, weighted_by_class(data, options), options).run();
-  if (options.verbose != Verbose::kSilent) show_notes(model);
+  if (options.verbose != Verbose::kSilent) print_notices(model);
   return history;
 }
 
@@ -274,10 +277,11 @@ History fit_loop(Trainer& trainer, Model& model, const Tensors& data, const FitO
     const auto kept = static_cast<int64_t>(std::floor(static_cast<double>(rows) * (1 - split)));
     if (kept == 0 || kept == rows) {
       throw ValueError(kFit, ": validation_split ", split, " of ", rows,
-                       " rows leaves no rows to train or to validate with");
+                       " rows leaves no rows for training or for validation");
     }
     if (options.validation_data.arrays || options.validation_data.dataset) {
-      throw ValueError(kFit, ": received both validation_split and validation_data");
+      throw ValueError(kFit,
+                       ": received both validation_split and validation_data; pass one of them");
     }
     training = slice_rows(data, 0, kept);
     rest.validation_data.arrays = slice_rows(data, kept, rows);

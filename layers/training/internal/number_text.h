@@ -1,11 +1,11 @@
-// Numbers as text files have them.
+// Conversion of numbers to text for files.
 #pragma once
 
 #include <string>
 
 namespace keel {
 
-// With as many digits as it takes to read the same number back: "0.1", "1e-07", "nan".
+// Returns the shortest text that reads back as the same number: "0.1", "1e-07", "nan".
 std::string shortest_text(double value);
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// The names of a model's outputs, which losses, metrics, labels and logs go by.
+// The names of a model's outputs in losses, metrics, labels and logs.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace keel {
 
-// One for each leaf of `outputs`, a result of the model: the keys of a dict (joined by '/'), else
-// the names of the layers that make them, else "output_1", "output_2", ...; no two are alike.
+// Returns a unique name for each leaf of `outputs`, a result of the model: the keys of a dict
+// (joined by '/'), otherwise the names of the layers that produce them, otherwise "output_1",
+// "output_2", ...
 std::vector<std::string> output_names(const Model& model, const Tensors& outputs);
 
 }  // namespace keel

@@ -21,14 +21,15 @@ void set_values_of_replicas(distribute::Strategy& strategy, const Variable& vari
   std::vector<int64_t> dims = {replicas};
   for (const int64_t dim : variable.shape().dims()) dims.push_back(dim);
   if (values.shape() != Shape(dims) || values.dtype() != variable.dtype()) {
-    throw ValueError("the values that ", replicas, " replicas have of ", variable.path(), " are ",
-                     variable.dtype(), Shape(dims), ", received ", values.dtype(), values.shape());
+    throw ValueError("set_values_of_replicas: the values of ", variable.path(), " in ", replicas,
+                     " replicas must have dtype and shape ", variable.dtype(), Shape(dims),
+                     ", received ", values.dtype(), values.shape());
   }
   const NoGradient pause;
-  const auto mine = strategy.distribute_values_from_function([&](int replica) {
+  const auto local = strategy.distribute_values_from_function([&](int replica) {
     return slice_rows(TensorLike(values), replica, replica + 1).tensor().reshaped(variable.shape());
   });
-  strategy.run([&](const Tensor& value) { variable.assign(value); }, mine);
+  strategy.run([&](const Tensor& value) { variable.assign(value); }, local);
 }
 
 }  // namespace keel

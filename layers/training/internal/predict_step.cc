@@ -8,7 +8,7 @@
 namespace keel {
 namespace {
 
-// Given the outputs of the replicas here, those of all.
+// Gathers the outputs of all replicas, given those of the local replicas.
 std::vector<Tensors> all_outputs(distribute::Strategy& strategy,
                                  const std::vector<Tensors>& outputs) {
   if (strategy.process_group().size() == 1) return outputs;
@@ -16,8 +16,9 @@ std::vector<Tensors> all_outputs(distribute::Strategy& strategy,
   for (const Tensors& output : outputs) {
     for (const TensorLike& leaf : flatten(output)) {
       if (leaf.layout() != Layout::kDense) {
-        throw NotImplementedError("Model.predict: outputs of several processes must be dense, ",
-                                  "received ", output.structure());
+        throw NotImplementedError(
+            "Model.predict: outputs must be dense if there are several processes, received ",
+            output.structure());
       }
       leaves.push_back(leaf.tensor());
     }

@@ -1,4 +1,4 @@
-// The step that predict is made of.
+// predict_step(): one step of Model::predict.
 #pragma once
 
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace keel {
 
-// The outputs (Model::predict_step) of all replicas, also those of other processes, for the x of a
-// batch: a bare x or the first item of a tuple. NotImplementedError for ragged and sparse outputs
-// of several processes.
+// Returns the outputs (Model::predict_step) of all replicas, including those of other processes,
+// for the x of a batch: a bare x or the first item of a tuple. Throws NotImplementedError for
+// ragged and sparse outputs if there are several processes.
 std::vector<Tensors> predict_step(distribute::Strategy& strategy, Model& model,
                                   const distribute::PerReplica<Tensors>& batch);
 
-// The x of an element: the first item of a tuple, or all of it.
+// Returns the x of an element: the first item of a tuple, otherwise the element itself.
 const Tensors& features_of(const Tensors& element);
 
 }  // namespace keel

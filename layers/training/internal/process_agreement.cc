@@ -11,10 +11,10 @@
 namespace keel {
 namespace {
 
-// "Dropout (layer 3): rate" and "0.5".
+// The path of an option and its value: "Dropout (layer 3): rate" and "0.5".
 using Setting = std::pair<std::string, std::string>;
 
-// Names are not compared, and layers inside have settings of their own.
+// Names are not compared, and sublayers are compared on their own (add_layers).
 bool is_compared(const std::string& key) {
   constexpr std::array kLeftOut = {"name", "layers", "input_layers", "output_layers",
                                    "build_config"};
@@ -34,7 +34,7 @@ void add_settings(const std::string& path, const Config& config, std::vector<Set
   }
 }
 
-// Their configs hold a vocabulary, which may be long.
+// The configs of these classes hold a vocabulary, which may be long.
 bool has_vocabulary(const Layer& layer) {
   constexpr std::array kClasses = {"StringLookup", "IntegerLookup", "TextVectorization"};
   return std::ranges::find(kClasses, layer.class_name()) != kClasses.end();
@@ -46,7 +46,7 @@ void add_layers(const Layer& layer, std::set<const Layer*>& seen, std::vector<Se
   out.emplace_back(path + "trainable", layer.trainable() ? "true" : "false");
   try {
     if (!has_vocabulary(layer)) add_settings(path, layer.get_config(), out);
-  } catch (const NotImplementedError&) {  // a class that files cannot name
+  } catch (const NotImplementedError&) {  // the class cannot be stored in files
   }
   for (const auto& sublayer : layer.sublayers()) add_layers(*sublayer, seen, out);
 }
@@ -62,7 +62,7 @@ std::vector<Setting> settings_of(const Model& model, const Trainer& trainer,
       {"fit: seed", options.seed ? str(*options.seed) : "none"}};
   try {
     add_settings("compile: ", trainer.config(), out);
-  } catch (const NotImplementedError&) {  // a function among its options
+  } catch (const NotImplementedError&) {  // an option is a function
   }
   std::set<const Layer*> seen;
   add_layers(model, seen, out);
@@ -85,7 +85,7 @@ std::vector<std::string> lines(const std::string& text) {
   return out;
 }
 
-// "<option> is <value>"
+// Returns "has <option> = <value>".
 std::string described(const std::vector<std::string>& settings, size_t i) {
   if (i >= settings.size()) return "has no further option";
   const size_t tab = settings[i].find('\t');
@@ -97,12 +97,14 @@ std::string described(const std::vector<std::string>& settings, size_t i) {
 void check_same_training(distribute::ProcessGroup& group, const char* caller, const Model& model,
                          const Trainer& trainer, const FitOptions& options) {
   if (group.size() == 1) return;
-  const std::string mine = joined(settings_of(model, trainer, options));
+  const std::string local = joined(settings_of(model, trainer, options));
+  // Exchanges hashes first, so that the usual case costs a few bytes; the texts follow only if the
+  // hashes differ.
   const auto hashes = distribute::gather_texts(group, "the options of a training",
-                                               str(std::hash<std::string>()(mine)));
+                                               str(std::hash<std::string>()(local)));
   const auto other = std::ranges::find_if(hashes, [&](const auto& h) { return h != hashes[0]; });
   if (other == hashes.end()) return;
-  const auto texts = distribute::gather_texts(group, "the differing options of a training", mine);
+  const auto texts = distribute::gather_texts(group, "the differing options of a training", local);
   const std::vector<std::string> first = lines(texts[0]);
   const std::vector<std::string> second = lines(texts[other - hashes.begin()]);
   const auto at = std::ranges::mismatch(first, second).in1 - first.begin();

@@ -27,7 +27,7 @@ std::string repeated(const char* text, int64_t times) {
   return out;
 }
 
-// "- auc: 0.9012 - val_auc: 0.8954", those of the validation last.
+// Returns " - auc: 0.9012 - val_auc: 0.8954", with the validation values last.
 std::string values(const Logs& logs) {
   std::string training, validation;
   for (const auto& [name, value] : logs) {
@@ -82,7 +82,7 @@ double TerminalProgress::seconds_since(Clock::time_point begin) const {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// The first step, which is seldom like the others, does not count once there are others.
+// Excludes the first step once there are others, because its duration is rarely representative.
 double TerminalProgress::step_time(int64_t done) const {
   if (done == 0) return 0;
   if (done > 1 && first_step_end_) {
@@ -91,7 +91,7 @@ double TerminalProgress::step_time(int64_t done) const {
   return seconds_since(start_) / static_cast<double>(done);
 }
 
-// " 7/32"
+// Returns the padded count, such as " 7/32".
 std::string TerminalProgress::count(int64_t done) const {
   const std::string all = std::to_string(*steps_);
   const std::string number = std::to_string(done);

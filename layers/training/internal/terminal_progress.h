@@ -1,4 +1,4 @@
-// TerminalProgress: a progress bar, or one line at the end, for a run of known or unknown length.
+// TerminalProgress: a progress bar, or one summary line, for a run of known or unknown length.
 #pragma once
 
 #include <chrono>
@@ -11,19 +11,20 @@
 
 namespace keel {
 
-// As Keras shows it. A bar, redrawn in place:
+// Prints progress in the format of Keras. Style kBar redraws a bar in place:
 //   Epoch 1/5
 //   128/128 ━━━━━━━━━━━━━━━━━━━━ 1s 5ms/step - auc: 0.9012 - loss: 0.3123 - val_auc: 0.8954
-// where the time left stands on the way, and the time taken at the end; or a line at the end:
+// The duration is the estimated time left while the run goes on, and the elapsed time at its end.
+// Style kLine prints one line at the end:
 //   Epoch 1/5
 //   128/128 - 1s - 5ms/step - auc: 0.9012 - loss: 0.3123 - val_auc: 0.8954
-// A length that is not known is "Unknown", without a bar, until the end.
+// An unknown length is shown as "Unknown", without a bar, until the end.
 class TerminalProgress {
  public:
   enum class Style { kBar, kLine };
 
-  // `head` ("Epoch 1/5") has a line for itself, unless it is empty. The stream outlives this. The
-  // clock starts here.
+  // Prints `head` ("Epoch 1/5") on its own line unless it is empty, and starts the clock. `out`
+  // must outlive this object.
   TerminalProgress(std::ostream& out, Style style, const std::string& head,
                    std::optional<int64_t> steps);
 
@@ -46,11 +47,11 @@ class TerminalProgress {
   std::optional<Clock::time_point> first_step_end_, drawn_;
 };
 
-// "0.3123", or "3.1230e-04" for numbers up to a thousandth.
+// Returns "0.3123", or "3.1230e-04" for absolute values up to 0.001.
 std::string format_value(double value);
-// "2s", "5ms", "80us": of a step.
+// Returns the duration of a step: "2s", "5ms", "80us".
 std::string format_step_time(double seconds);
-// "42s", "3:05", "1:02:03".
+// Returns a duration: "42s", "3:05", "1:02:03".
 std::string format_duration(double seconds);
 
 }  // namespace keel

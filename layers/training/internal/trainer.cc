@@ -45,7 +45,7 @@ std::vector<Tensor> dense_leaves(const Tensors& outputs) {
   return out;
 }
 
-// Those that compile() was not given.
+// Returns the metrics that were not passed to compile().
 std::vector<MetricHandle> own_metrics(const Model& model, const CompiledMetrics& compiled) {
   const std::vector<MetricHandle> known = compiled.all();
   std::vector<MetricHandle> out;
@@ -55,7 +55,7 @@ std::vector<MetricHandle> own_metrics(const Model& model, const CompiledMetrics&
   return out;
 }
 
-// By output; one that is not structured is for all of them.
+// Returns the weights of each output; a weight without structure applies to all outputs.
 std::vector<Tensor> weights_of_outputs(const StepData& data, const Tensors& outputs,
                                        const std::vector<std::string>& names, const char* caller) {
   if (!data.sample_weight.is_leaf()) {
@@ -67,7 +67,8 @@ std::vector<Tensor> weights_of_outputs(const StepData& data, const Tensors& outp
 Trainer::State::const_iterator found(const Trainer::State& state, const std::string& name) {
   const auto it = state.find(name);
   if (it == state.end()) {
-    throw ValueError("Model: the state of another training, without '", name, "'");
+    throw ValueError("Model.set_training_state: the state has no entry '", name,
+                     "'; it belongs to another model or training");
   }
   return it;
 }
@@ -87,7 +88,7 @@ Trainer::Trainer(CompileOptions options)
 distribute::Strategy& Trainer::strategy() const {
   if (strategy_lifetime_.expired()) {
     throw RuntimeError(
-        "Model: the strategy that it was compiled under is no more; keep it while "
+        "Model: the strategy used by compile() has been destroyed; keep it alive while "
         "the model is used");
   }
   return strategy_;
@@ -139,13 +140,14 @@ Tensor Trainer::loss_of(const Model& model, const StepData& data, const Tensors&
       step_losses_[local_replica()][str(term.output, "_", kLoss)] = scalar(term.share);
     }
   }
-  // Each replica adds its part, so that all of them together count a loss of the model once.
+  // Each of n replicas adds 1/n of the model's own losses, so that the sum over the replicas counts
+  // each loss once.
   for (const Tensor& loss : model.losses()) {
     add(ops::scale(loss, 1.0 / strategy_.num_replicas_in_sync()));
   }
   if (!total) {
     throw ValueError(place_.caller,
-                     ": there is no loss to make small; give compile() one, or add_loss");
+                     ": no loss to minimize; pass `loss` to compile() or call add_loss()");
   }
   return total;
 }
@@ -159,6 +161,9 @@ void Trainer::update_metrics(const Model& model, const StepData& data, const Ten
 }
 
 bool Trainer::is_nan_anywhere(double loss) const {
+  // If NaN is tolerated, all replicas must skip the update together: a replica that skips it alone
+  // would leave the others waiting in the collectives of apply_gradients(). Otherwise the exception
+  // of one replica stops all of them.
   if (!tolerates_nan_ || strategy_.num_replicas_in_sync() == 1) return std::isnan(loss);
   std::array<float, 1> any = {std::isnan(loss) ? 1.0F : 0.0F};
   distribute::all_reduce_sum(strategy_.communicator(), any);
@@ -172,7 +177,8 @@ Logs Trainer::train_replica(Model& model, const Tensors& element) {
   std::vector<Gradient> gradients;
   double value = 0;
   {
-    // Dropped before the update: a tape keeps values that are then written in place.
+    // The tape is destroyed before the update: it keeps references to values that the update writes
+    // in place, and shared values would have to be copied first.
     GradientTape tape;
     const Tensors outputs = model(data.x, {.training = true});
     const Tensor loss = model.compute_loss(data, outputs);
@@ -213,6 +219,7 @@ void Trainer::run(Model& model, const Batch& batch, const StepPlace& place, bool
   place_ = place;
   const int64_t rows = check_batch(batch, strategy().process_group(), place);
   build(model, batch);
+  // Resets the state of the step even if a replica throws.
   struct End {
     Trainer& trainer;
     ~End() {
@@ -223,8 +230,8 @@ void Trainer::run(Model& model, const Batch& batch, const StepPlace& place, bool
   } end{*this};
   step_rows_ = rows;
   step_losses_.assign(static_cast<size_t>(batch.size()), {});
-  // Averages that replicas keep for themselves, such as BatchNormalization's, are one for all where
-  // the model is tested: what its files have.
+  // Testing uses replica-local averages, such as those of BatchNormalization, combined over the
+  // replicas; model files store the same values.
   const CombinedReads averages(
       is_test && strategy_.num_replicas_in_sync() > 1 ? model.weights() : std::vector<Variable>());
   step_sums_.assign(static_cast<size_t>(batch.size()), {});
@@ -244,7 +251,7 @@ void Trainer::run(Model& model, const Batch& batch, const StepPlace& place, bool
                     batch));
 }
 
-// Those whose sums are known, and that logs of batches show.
+// Returns the metrics that batch logs show and whose state exists.
 std::vector<MetricHandle> Trainer::metrics_of_batches(const Model& model) const {
   std::vector<MetricHandle> out = metrics_.all();
   for (const MetricHandle& metric : own_metrics(model, metrics_)) out.push_back(metric);
@@ -252,24 +259,27 @@ std::vector<MetricHandle> Trainer::metrics_of_batches(const Model& model) const 
   return out;
 }
 
-// Of the replicas' values and, in several processes, of their metrics.
+// Returns the sums of the replicas' values. With several processes it also sums the states of the
+// metrics, in the same exchange.
 Tensor Trainer::sums_over_replicas(const Model& model, std::vector<Tensor> values) {
   distribute::ProcessGroup& group = strategy_.process_group();
   if (group.size() == 1) {
     return strategy_.reduce(distribute::ReduceOp::kSum,
                             distribute::PerReplica<Tensor>(std::move(values)));
   }
-  std::vector<Tensor> mine;
+  std::vector<Tensor> local;
   for (size_t r = 0; r < values.size(); ++r) {
-    mine.push_back(values[r]);
-    mine.insert(mine.end(), step_sums_[r].begin(), step_sums_[r].end());
+    local.push_back(values[r]);
+    local.insert(local.end(), step_sums_[r].begin(), step_sums_[r].end());
   }
   const std::vector<Tensor> all =
-      distribute::gather_tensors(group, "the losses and metrics of a step", mine);
-  const size_t each = mine.size() / values.size();
+      distribute::gather_tensors(group, "the losses and metrics of a step", local);
+  const size_t each = local.size() / values.size();
   if (all.size() != each * strategy_.num_replicas_in_sync()) {
-    throw RuntimeError(place_.caller, ": the replicas of a step must update the same metrics");
+    throw RuntimeError(place_.caller, ": all replicas must update the same metrics in a step");
   }
+  // Sums in the fixed order of the replicas, so that the bits of logs do not depend on the number
+  // of processes.
   const auto sum = [&](size_t i) {
     const NoGradient pause;
     std::vector<Tensor> of_replicas;
@@ -281,7 +291,7 @@ Tensor Trainer::sums_over_replicas(const Model& model, std::vector<Tensor> value
   return sum(0);
 }
 
-// Adds the values of the replicas to the means.
+// Adds the values returned by the replicas to the means.
 void Trainer::add_up(const Model& model, const distribute::PerReplica<Logs>& returned) {
   std::vector<Logs> all;
   for (int r = 0; r < returned.size(); ++r) {
@@ -297,7 +307,7 @@ void Trainer::add_up(const Model& model, const distribute::PerReplica<Logs>& ret
       const auto it = logs.find(name);
       if (it == logs.end() || logs.size() != first.size()) {
         throw RuntimeError(place_.caller,
-                           ": the replicas of a step must return values of the same ", "names");
+                           ": all replicas must return values with the same names from a step");
       }
       of_replica.push_back(it->second);
     }
@@ -317,7 +327,7 @@ void Trainer::prefetch(Model& model, const Tensors& element) const {
   try {
     x = unpack_x_y_sample_weight(element, place_.caller).x;
   } catch (const Error&) {
-    return;  // its own step says it
+    return;  // the step of that batch reports the error
   }
   model.prefetch(x);
 }
@@ -325,7 +335,7 @@ void Trainer::prefetch(Model& model, const Tensors& element) const {
 void Trainer::train_step(Model& model, const Batch& batch, const StepPlace& place,
                          const Batch* next) {
   if (optimizer() == nullptr) {
-    throw RuntimeError(place.caller, ": compile() was not given an optimizer");
+    throw RuntimeError(place.caller, ": the model has no optimizer; pass one to compile()");
   }
   run(model, batch, place, false, [&](const Tensors& element) {
     if (next != nullptr) prefetch(model, (*next)[static_cast<int>(local_replica())]);
@@ -391,7 +401,7 @@ void Trainer::set_state(const Model& model, const State& state) {
   for (const MetricHandle& metric : model.metrics()) {
     const std::string key = str("metrics/", i++);
     if (!state.contains(key)) {
-      metric->rebuild();  // no batch had told its size
+      metric->rebuild();  // no batch had determined the size of its state
       continue;
     }
     const Tensor& values = state.at(key);

@@ -14,11 +14,11 @@
 namespace keel {
 namespace {
 
-// In pixels.
+// Sizes in pixels.
 constexpr double kPanelWidth = 440, kPanelHeight = 300, kTitleHeight = 36;
-constexpr double kLeft = 66, kRight = 18, kTop = 34, kBottom = 46;  // around a panel's curves
+constexpr double kLeft = 66, kRight = 18, kTop = 34, kBottom = 46;  // margins of a panel
 constexpr char kTrainColor[] = "#1f77b4", kValidationColor[] = "#d95f02";
-constexpr size_t kMostDots = 40;  // of a line
+constexpr size_t kMostDots = 40;  // lines with more points have no dots
 
 struct Curve {
   const char* label;
@@ -47,9 +47,9 @@ std::string line_from(Place a, Place b, const char* color) {
              number(b.y), "' stroke='", color, "'/>\n");
 }
 
-// The names of panels: as asked, else the loss and then all others.
+// Returns the names of the panels: options.names or, if empty, the loss and then all other names.
 std::vector<std::string> panel_names(const History& history, const HistoryPlotOptions& options) {
-  if (history.epochs().empty()) throw ValueError("plot_history: there are no epochs to plot");
+  if (history.epochs().empty()) throw ValueError("plot_history: the history has no epochs");
   std::vector<std::string> all;
   for (const std::string& name : history.names()) {
     const std::string base = name.starts_with("val_") ? name.substr(4) : name;
@@ -60,7 +60,7 @@ std::vector<std::string> panel_names(const History& history, const HistoryPlotOp
     if (std::ranges::find(all, name) != all.end()) continue;
     std::string known;
     for (const std::string& other : all) known += (known.empty() ? "" : ", ") + other;
-    throw ValueError("plot_history: no values of '", name, "', it has: ", known);
+    throw ValueError("plot_history: no values are named '", name, "'; the names are: ", known);
   }
   return options.names.empty() ? all : options.names;
 }
@@ -133,7 +133,7 @@ class Panel {
     return out + text_at({(left() + right()) / 2, bottom() + 37}, "middle", 12, "epoch");
   }
 
-  // A line through the epochs that have values, and dots where there are few.
+  // Draws a line through the epochs that have values, with dots if there are few.
   std::string drawn(const Curve& curve, const PlotAxis& x, const PlotAxis& y) const {
     std::string dots, points;
     size_t count = 0;
@@ -149,7 +149,8 @@ class Panel {
     return (count > 1 ? line : "") + (count <= kMostDots ? dots : "");
   }
 
-  // At the corner that the curves leave free: losses fall, most metrics rise.
+  // Places the legend in the corner that the curves usually leave free: losses fall, most metrics
+  // rise.
   std::string legend() const {
     double first = 0, last = 0;
     for (const Curve& curve : curves_) {

@@ -8,7 +8,7 @@
 namespace keel {
 namespace {
 
-// 1, 2 or 5 times a power of ten: at least `least`.
+// Returns the smallest of 1, 2 or 5 times a power of ten that is at least `least`.
 double round_step(double least) {
   const double power = std::pow(10.0, std::floor(std::log10(least)));
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -17,7 +17,7 @@ double round_step(double least) {
   return 10 * power;
 }
 
-// As short as tells multiples of `step` apart.
+// Returns the shortest label that distinguishes multiples of `step`.
 std::string label_of(double value, double step) {
   std::array<char, 32> buffer{};
   const double largest = std::max(std::abs(value), step);
@@ -53,7 +53,7 @@ double PlotAxis::position(double value) const {
 void PlotAxis::add_linear_ticks(int wanted) {
   double step = round_step((high_ - low_) / wanted);
   if (scale_ == Scale::kInteger) step = std::max(1.0, step);
-  // Counted in steps, so that no tick is missed for a rounded sum.
+  // Computed from integers, so that rounding errors do not accumulate and skip a tick.
   const auto first = static_cast<int64_t>(std::ceil(low_ / step - 1e-9));
   const auto last = static_cast<int64_t>(std::floor(high_ / step + 1e-9));
   for (int64_t k = first; k <= last; ++k) {
@@ -65,7 +65,7 @@ void PlotAxis::add_linear_ticks(int wanted) {
 void PlotAxis::add_log_ticks(int wanted) {
   const int first = static_cast<int>(std::floor(low_)), last = static_cast<int>(std::ceil(high_));
   const int every = std::max(1, (last - first) / wanted);
-  // Within few decades, numbers between the powers of ten too.
+  // If there are few decades, also uses values between the powers of ten.
   for (const int between : {1, 2, 9}) {
     ticks_.clear();
     for (int k = first; k <= last; ++k) {

@@ -1,4 +1,4 @@
-// Axes of plots: a range of numbers, round ticks in it, and where they lie.
+// Axes of plots: a range of values and its ticks at round numbers.
 #pragma once
 
 #include <string>
@@ -6,21 +6,24 @@
 
 namespace keel {
 
+// A labeled position on an axis.
 struct AxisTick {
   double value = 0;
   std::string label = {};
 };
 
+// Maps values to positions on an axis.
 class PlotAxis {
  public:
   enum class Scale { kLinear, kLog, kInteger };
 
-  // Covers [low, high] and a little more; `ticks` is about how many there are. On a log scale both
-  // are positive. On an integer scale ticks are whole numbers and the ends are low and high.
+  // Covers [low, high] with a small margin; `ticks` is the approximate number of ticks. A log scale
+  // requires low > 0. On an integer scale, ticks are integers and there is no margin unless low
+  // equals high.
   PlotAxis(Scale scale, double low, double high, int ticks);
 
   const std::vector<AxisTick>& ticks() const { return ticks_; }
-  double position(double value) const;  // from 0 at the low end to 1
+  double position(double value) const;  // 0 at the low end, 1 at the high end
 
  private:
   void add_linear_ticks(int wanted);

@@ -1,4 +1,4 @@
-// Shapes as Keras's tables and pictures write them.
+// Conversion of shapes to text in the form of Keras's summaries and plots.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace keel {
 
-// "(None, 64)"; "(None,)" for one dimension.
+// Returns "(None, 64)", or "(None,)" for one dimension.
 std::string shape_text(const Shape& shape);
-// The same of a leaf; "[(None, 2), (None, 3)]" and "{a: (None, 2)}" of structures.
+// Returns the shape of a leaf, or "[(None, 2), (None, 3)]" and "{a: (None, 2)}" for structures.
 std::string shape_text(const Specs& specs);
 
 }  // namespace keel

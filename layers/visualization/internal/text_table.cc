@@ -10,13 +10,13 @@ constexpr size_t kNarrowest = 8;
 
 using Widths = std::vector<size_t>;
 
-// Characters of UTF-8 text, each of which is taken to be one column wide.
+// Returns the number of UTF-8 characters; each is assumed to be one column wide.
 size_t width_of(const std::string& text) {
   return static_cast<size_t>(
       std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
-// Bytes of the first `width` characters.
+// Returns the number of bytes of the first `width` characters.
 size_t bytes_of(const std::string& text, size_t width) {
   size_t i = 0;
   while (i < text.size() && (width > 0 || (text[i] & 0xC0) == 0x80)) {
@@ -48,7 +48,7 @@ Widths column_widths(const std::vector<TextColumn>& columns,
   return widths;
 }
 
-// Pieces of at most `width` characters, cut after a blank where there is one.
+// Splits text into pieces of at most `width` characters, at blanks where possible.
 std::vector<std::string> wrapped(std::string text, size_t width) {
   std::vector<std::string> out;
   while (width_of(text) > width) {

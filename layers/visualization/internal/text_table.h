@@ -1,4 +1,4 @@
-// TextTable: a table drawn with box characters.
+// print_table(): prints a table with box-drawing characters.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,16 @@
 
 namespace keel {
 
+// Describes a column.
 struct TextColumn {
   std::string title = {};
   bool right_aligned = false;
-  bool wraps = true;  // may become narrower than its longest cell
+  bool wraps = true;  // may be narrower than its longest cell
 };
 
-// Cells are UTF-8. Columns are as wide as their longest cell; if a line is longer than
-// `line_length` then, the widest of those that wrap are made narrower, down to 8 characters.
+// Prints `rows` under the titles of `columns`. Cells are UTF-8. Columns are as wide as their
+// longest cell. If a line is then longer than `line_length`, the widest columns that wrap are
+// narrowed, down to 8 characters.
 void print_table(const std::vector<TextColumn>& columns,
                  const std::vector<std::vector<std::string>>& rows, int64_t line_length,
                  std::ostream& out);

@@ -1,11 +1,11 @@
-// Text inside XML: SVG pictures and Graphviz's labels.
+// Escaping of text in XML, for SVG images and Graphviz labels.
 #pragma once
 
 #include <string>
 
 namespace keel {
 
-// `text` with the five characters that XML reserves written as entities.
+// Returns `text` with the five reserved characters of XML replaced by entities.
 std::string xml_escaped(const std::string& text);
 
 }  // namespace keel

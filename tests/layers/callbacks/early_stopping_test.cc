@@ -14,13 +14,13 @@ namespace keel::early_stopping_test {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// A model whose bias is 1 after the first epoch, 2 after the second, ...
+// A model whose bias is 1 after the first epoch, 2 after the second, and so on.
 struct Counter {
   Counter() : bias(layers::Dense({.units = 1, .kernel_initializer = "zeros"})), model({}) {
     model->add(bias);
     model->compile({.optimizer = optimizers::SGD({.learning_rate = 0}), .loss = "mse"});
   }
-  // The epochs that run while "val" takes these values.
+  // Runs fit while "val" takes these values; the history has the epochs that ran.
   History run(const callbacks::EarlyStopping& stopping, const std::vector<double>& values,
               const std::vector<CallbackHandle>& more = {}) {
     const auto play = callbacks::Lambda({.on_epoch_end = [&](int64_t epoch, Logs& logs) {
@@ -66,7 +66,7 @@ TEST(EarlyStoppingTest, ModeSaysWhatIsBetter) {
   EXPECT_EQ(epochs_of({.monitor = "val", .mode = "min"}, {1, 2, 3, 2, 5}), 2);
 }
 
-// The epochs that run while `monitor` takes the values 0, 0.1, 0.2, 0.3.
+// Returns the number of epochs that run while `monitor` takes the values 0, 0.1, 0.2, 0.3.
 size_t epochs_of_rise(const std::string& monitor, const MetricsArgument& metrics) {
   const Sequential model({.layers = {layers::Dense({.units = 1, .activation = "sigmoid"})}});
   model->compile({.optimizer = optimizers::SGD({}), .loss = "mse", .metrics = metrics});
@@ -157,7 +157,7 @@ TEST(EarlyStoppingTest, TheBestEpochIsThatOfTheBestValueWithoutWeightsToo) {
   EXPECT_EQ(late->best_epoch(), 2);
 }
 
-// Goes on with the state of another, as a run does that is taken up from a backup.
+// Restores the state of another callback, as a run resumed from a backup does.
 CallbackHandle taking_up(const callbacks::EarlyStopping& stopping, const Callback::State& state) {
   return callbacks::Lambda({.on_epoch_begin = [=](int64_t epoch) {
     if (epoch == 0) stopping->set_state(state);

@@ -18,7 +18,7 @@ Sequential model_at(double rate) {
   return model;
 }
 
-// The rates of the epochs while "val" takes these values, beginning with 1.
+// Returns the learning rates of the epochs while "val" takes these values; the first rate is 1.
 std::vector<double> rates(ReduceLROnPlateauOptions options, const std::vector<double>& values) {
   const Sequential model = model_at(1);
   options.monitor = "val";

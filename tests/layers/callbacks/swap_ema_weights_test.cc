@@ -20,7 +20,8 @@ const Tensor& labels() {
   return value;
 }
 
-// One weight w, from 1; the loss is |w|, so that a step takes the rate away.
+// A model with one weight w, initially 1, and the loss |w|, so that a step subtracts the learning
+// rate.
 Sequential sliding(bool use_ema = true) {
   const Sequential model(
       {.layers = {layers::Dense({.units = 1, .use_bias = false, .kernel_initializer = "ones"})}});
@@ -32,7 +33,7 @@ Sequential sliding(bool use_ema = true) {
 
 float weight(const Sequential& model) { return model->weights()[0].read().item<float>(); }
 
-// After two steps the weight is 0.5; its average 0.5 * 0.75 + 0.5 * 0.5 = 0.625.
+// After two steps the weight is 0.5 and its average is 0.5 * 0.75 + 0.5 * 0.5 = 0.625.
 FitOptions two_steps(std::vector<CallbackHandle> callbacks) {
   return {.epochs = 2,
           .batch_size = 4,
@@ -55,7 +56,7 @@ TEST(SwapEMAWeightsTest, TheValidationSeesTheAverages) {
     EXPECT_EQ(history["loss"], (std::vector<double>{1, 0.75}));
     EXPECT_EQ(history["val_loss"], (std::vector<double>{0.75, 0.625}));
     EXPECT_EQ(weights, (std::vector<float>{0.75F, 0.5F}));
-    // At the end of fit the averages take the weights' place.
+    // At the end of fit the averages replace the weights.
     EXPECT_EQ(weight(model), 0.625F);
   }
 }

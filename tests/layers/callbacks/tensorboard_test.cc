@@ -28,7 +28,7 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   return out;
 }
 
-// The values of the only file of a folder, by tag.
+// Returns the values of the only file in a folder, by tag.
 std::map<std::string, std::map<int64_t, float>> scalars_in(const fs::path& folder) {
   std::map<std::string, std::map<int64_t, float>> out;
   const std::vector<fs::path> files = files_in(folder);
@@ -202,7 +202,7 @@ TEST(EventFileTest, HistogramsCountValuesByBucket) {
     }
     EXPECT_EQ(h.counts[i], expected) << "below " << h.limits[i];
     total += h.counts[i];
-    // Of empty buckets side by side there is one; others are a tenth wide.
+    // Adjacent empty buckets are merged; other buckets grow by 10 %.
     if (h.counts[i] > 0 && value_is_large(below)) {
       EXPECT_NEAR(h.limits[i] / below, below > 0 ? 1.1 : 1 / 1.1, 1e-9);
     }

@@ -15,7 +15,7 @@ namespace keel::terminate_on_nan_test {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// The third batch of two has a NaN in one row.
+// Batches of two rows, of which the third has a NaN in one row.
 const Tensor& features() {
   static const Tensor value = Tensor::from<float>({1, 1, 1, 1, 1, kNaN, 1, 1}, {8, 1});
   return value;
@@ -41,7 +41,7 @@ TEST(TerminateOnNaNTest, EndsFitAndLeavesTheWeightsAlone) {
     for (const Variable& v : model->weights()) {
       EXPECT_TRUE(std::isfinite(v.read().data<float>()[0]));
     }
-    // Without it a loss that is NaN is an error, before and after.
+    // Without the callback, a NaN loss is an error, before and after such a run.
     EXPECT_THROW(model->fit(features(), Tensor::zeros({8, 1}), {.verbose = Verbose::kSilent}),
                  ValueError);
   }
@@ -67,7 +67,7 @@ TEST(TerminateOnNaNTest, TheValidationAfterTheStopMayBeNaN) {
     const auto scope = strategy->scope();
     const Sequential model({.layers = {layers::Dense({.units = 1, .kernel_initializer = "ones"})}});
     model->compile({.optimizer = optimizers::SGD({}), .loss = "mse", .metrics = {"mae"}});
-    // An infinite loss makes a weight infinite, which times 0 is NaN.
+    // An infinite loss makes a weight infinite; infinity times 0 is NaN.
     const Tensor huge = Tensor::full<float>({4, 1}, 3e38F);
     const Tensor zeros = Tensor::zeros({2, 1});
     const FitOptions options = {.epochs = 3,

@@ -14,7 +14,7 @@ struct Counts {
   int64_t batches = 0, epochs = 0;
 };
 
-// Four epochs of five batches, with a signal in the second one's third batch.
+// Runs four epochs of five batches and raises a signal in the third batch of the second epoch.
 Counts run(const callbacks::TerminateOnSignal& terminate, int signal) {
   const Sequential model({.layers = {layers::Dense({.units = 1})}});
   model->compile({.optimizer = "sgd", .loss = "mse"});

@@ -15,7 +15,7 @@ CtrSchema schema() {
           .integers = {"item", "age"}};
 }
 
-// Users a, b and c have four, three and one rows, items 7 and 9 four each.
+// Users a, b and c have four, three and one rows; items 7 and 9 have four rows each.
 Tensors columns() {
   return {{"user", Tensor::from<std::string>({"a", "b", "a", "c", "b", "a", "b", "a"}, {8})},
           {"item", Tensor::from<int64_t>({7, 9, 7, 9, 9, 7, 9, 7}, {8})},
@@ -33,8 +33,8 @@ std::map<std::string, int64_t> sizes(const CtrFeatures& features) {
   return out;
 }
 
-// Vocabularies are by descending frequency, equally frequent ones by descending value; 0 is for
-// what they lack.
+// Vocabularies are sorted by descending frequency, then by descending value; id 0 is for unknown
+// categories.
 TEST(CtrFeaturesTest, CategoriesBecomeIds) {
   const CtrFeatures features(schema(), columns());
   const Tensors found = features(columns());
@@ -54,7 +54,7 @@ TEST(CtrFeaturesTest, RareCategoriesShareTheIdOfUnknownOnes) {
   EXPECT_EQ(ids(features(columns()), "user"), std::vector<int64_t>({1, 0, 1, 0, 0, 1, 0, 1}));
   EXPECT_EQ(sizes(features).at("user"), 2);
   EXPECT_EQ(sizes(features).at("item"), 3);
-  // A vocabulary is never empty: the most frequent category stays.
+  // A vocabulary is never empty: it keeps the most frequent category.
   const CtrFeatures none(schema(), columns(), {.min_count = 100});
   EXPECT_EQ(ids(none(columns()), "user"), std::vector<int64_t>({1, 0, 1, 0, 0, 1, 0, 1}));
 }
@@ -66,7 +66,8 @@ TEST(CtrFeaturesTest, EachOfAFewNumbersHasABin) {
   EXPECT_EQ(ids(found, "age"), std::vector<int64_t>({0, 0, 1, 1, 1, 2, 2, 3}));
 }
 
-// 0 has five of eight rows, more than one of three bins; the other bins share the other rows.
+// 0 has five of eight rows, more than one of three bins should have; the other bins share the other
+// rows.
 TEST(CtrFeaturesTest, AFrequentNumberHasABinOfItsOwn) {
   const CtrFeatures features(schema(), columns(), {.max_buckets = 3});
   EXPECT_EQ(ids(features(columns()), "price"), std::vector<int64_t>({0, 0, 0, 0, 0, 1, 1, 2}));
@@ -114,15 +115,15 @@ TEST(CtrFeaturesTest, OptionsOutOfRangeAreErrors) {
   EXPECT_THROW(CtrFeatures(schema(), columns(), {.max_buckets = 1}), ValueError);
 }
 
-// Each model learns which user clicks, under both kinds of strategy, and serves raw columns with
-// the same numbers.
+// Each model learns which user clicks, under both kinds of strategy, and its serving model returns
+// the same values for raw columns.
 TEST(CtrModelTest, EachModelLearnsAndServes) {
   const Tensor labels = Tensor::from<float>({1, 0, 1, 1, 0, 1, 0, 1}, {8, 1});
   distribute::TPUStrategy tpu({.num_cores = 2});
   for (const bool on_tpu : {false, true}) {
     for (const char* name : {"wide_deep", "dlrm", "dcn"}) {
       SCOPED_TRACE(name);
-      std::optional<distribute::Strategy::Scope> scope;  // else of the default strategy
+      std::optional<distribute::Strategy::Scope> scope;  // unset: the default strategy
       if (on_tpu) scope.emplace(tpu);
       set_random_seed(3);
       const CtrFeatures features(schema(), columns());

@@ -11,7 +11,7 @@ namespace keel::ctr_schema_test {
 
 namespace fs = std::filesystem;
 
-// A folder of the running test's own with these files.
+// Creates a folder with these files for the running test.
 fs::path folder_of(const std::map<std::string, std::string>& files) {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
   const fs::path folder =
@@ -53,7 +53,7 @@ TEST(CtrSchemaTest, ReadsCsvWithAHeader) {
             std::vector<int64_t>({7, kNoCategory}));
 }
 
-// Label, integers and hexadecimal categories, by tabs and without a header line.
+// Label, integers and hexadecimal categories, separated by tabs and without a header line.
 TEST(CtrSchemaTest, ReadsTheLayoutOfCriteosLogs) {
   const fs::path folder =
       folder_of({{"schema.json",
@@ -87,7 +87,7 @@ TEST(CtrSchemaTest, MistakesAreErrorsThatNameTheKeyAndTheColumn) {
       error(R"({"label": "y", "numeric": ["x"], "categorical": [], "delimiter": "ab"})"),
       "'delimiter' must be one character");
   expect_contains(error(R"({"label": "y", "numeric": ["x"], "categorical": [], "columns": ["x"]})"),
-                  "column 'y' must be in 'columns' once");
+                  "column 'y' must be listed once in 'columns'");
 }
 
 TEST(CtrSchemaTest, LabelsOtherThan0And1AreErrors) {

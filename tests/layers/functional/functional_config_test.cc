@@ -42,7 +42,7 @@ std::string nodes(const Config& model, const std::string& layer) {
 
 using Names = std::vector<std::string>;
 
-// The layers whose results stand in a call's arguments.
+// Returns the names of the layers whose results are arguments of a call.
 Names names_in(const Config& config) {
   if (config.is_dict() && config.find("keras_history") != nullptr) {
     return {config["keras_history"].items()[0].string()};
@@ -120,7 +120,7 @@ TEST(FunctionalConfigTest, NestedModelsAreReadBack) {
   const Config config = model->get_config();
   EXPECT_EQ(nodes(config, "inner"), R"([[["z", 0, 0, {}]], [["z", 0, 0, {}]]])");
   EXPECT_EQ(nodes(config, "sum"), R"([[["inner", 0, 0, {}], ["stack", 0, 0, {}]]])");
-  // From 1 among the outputs: the second call of the model.
+  // Keras counts calls from 1 among the outputs, so this is the second call of the model.
   EXPECT_EQ(to_json(config["output_layers"]), R"([["sum", 0, 0], ["inner", 2, 0]])");
   const Tensors out = copy(model)(Tensors(row({1, 2})));
   EXPECT_EQ(out[0].tensor().item<float>(), 6);
@@ -167,7 +167,7 @@ TEST(FunctionalConfigTest, MasksOfTheCallersOwnAreWrittenAndReadAgain) {
   EXPECT_EQ(out.mask().to_vector<bool>(), (std::vector<bool>{true, false}));
 }
 
-// ---- Layers that take several arguments in Keras.
+// ---- Layers with several arguments in Keras.
 
 Tensor sequence(const std::string& name) { return layers::input({.shape = {3, 2}, .name = name}); }
 

@@ -8,7 +8,7 @@
 
 namespace keel::functional_reader_test {
 
-// ---- Graphs as Keras writes them. Layers stand in any order.
+// ---- Graphs as Keras writes them. Layers may be in any order.
 
 std::string layer(const std::string& name, const std::string& class_name, const std::string& config,
                   const std::string& inbound) {
@@ -75,7 +75,8 @@ std::string mask_input(const std::string& name, const std::string& shape) {
   return layer(name, "InputLayer", R"("dtype": "bool", "batch_shape": )" + shape, "[]");
 }
 
-// Twice the mean of the sums 3 and 7 of the values that a step sees, for each of two steps.
+// Returns, for each of two steps, twice the mean of the sums 3 and 7 of the values that the step
+// attends to.
 Values attended(const std::string& inbound, const std::string& class_name = "MultiHeadAttention",
                 const std::string& config = R"("num_heads": 1, "key_dim": 2, "use_bias": false,
                                                "kernel_initializer": "ones")") {
@@ -113,7 +114,7 @@ TEST(FunctionalReaderTest, KeywordsOfAttentionAreRead) {
   EXPECT_EQ(attended(attention_call(both, R"("return_attention_scores": true, "key": null)")),
             (Values{10, 10}));
   EXPECT_EQ(attended(attention_call(keras3("q"), R"("value": )" + keras3("v"))), (Values{10, 10}));
-  // What an operator computes is found out here.
+  // The layers compute the masks that operators compute in Keras.
   EXPECT_EQ(attended(attention_call(both, R"("query_mask": )" + keras3("ne"))), (Values{10, 10}));
 }
 
@@ -181,7 +182,7 @@ TEST(FunctionalReaderTest, CallsOfNestedModelsMayBeCountedFromOne) {
 }
 
 TEST(FunctionalReaderTest, TheOneReadingThatUsesEveryCallIsTaken) {
-  // By Keras 2: the first call feeds the sum, the second is an output.
+  // In the form of Keras 2: the first call is an input of the sum, the second one is an output.
   const std::string calls = R"([[["a", 0, 0, {}]], [["b", 0, 0, {}]]])";
   const Functional model =
       read({input("a"), input("b"), layer("inner", "Functional", nested(), calls),
@@ -210,7 +211,7 @@ TEST(FunctionalReaderTest, DeepGraphsAreRead) {
   EXPECT_EQ(model(row({2, 3})).to_vector<float>(), (Values{2, 3}));
 }
 
-// ---- Mistakes.
+// ---- Malformed configs.
 
 void expect_value_error(const std::string& inbound, const std::string& inputs = R"(["a", 0, 0])",
                         const std::string& outputs = R"(["d", 0, 0])") {
@@ -310,9 +311,9 @@ TEST(FunctionalReaderTest, AnArgumentThatIsNotOfferedIsNamedWithItsLayer) {
   }
 }
 
-// ---- Operators of Keras 3, which are no layers there.
+// ---- Operators of Keras 3, which are not layers in Keras.
 
-// A model of the inputs "a" and "b" with one operator "op" of this class.
+// A model with inputs "a" and "b" and one operator "op" of this class.
 Functional with_operator(const std::string& class_name, const std::string& arguments,
                          const std::string& config = "") {
   const std::string op =

@@ -102,8 +102,8 @@ TEST(FunctionalTest, ConstantsInTheGraphStay) {
   EXPECT_EQ(model(row({1})).item<float>(), 8);
 }
 
-// The order that layers_order in the format description works out for such a graph: by depth from
-// the outputs, deepest first, then as a walk from the outputs meets them.
+// The expected order is the layers_order of the format description for this graph: by depth from
+// the outputs, deepest first, then in the order of a traversal from the outputs.
 TEST(FunctionalTest, LayersAreListedByDepthAsKerasDoes) {
   const Tensor a = layers::input({.shape = {1}, .name = "a"});
   const Tensor b = layers::input({.shape = {1}, .name = "b"});
@@ -142,7 +142,7 @@ TEST(FunctionalTest, RejectsInputsThatDoNotFitTheGraph) {
   EXPECT_THROW(model(Tensors{{"x", Tensor::from<std::string>({"a", "b"}, {1, 2})}}), TypeError);
 }
 
-// What a model called "ranker" says of being called with `given`.
+// Returns the error message of a model named "ranker" that is called with `given`.
 template <class Expected>
 std::string error_of(const Tensors& inputs, const Tensors& given) {
   const Functional model(
@@ -187,7 +187,7 @@ TEST(FunctionalTest, TakesInputsThatAreNoDictByTheirNames) {
             "*}");
 }
 
-// Files of Keras 2 number the names of inputs anew in each program.
+// In files of Keras 2 the numbers in input names differ between programs.
 TEST(FunctionalTest, TakesItsOnlyInputUnderAnyName) {
   const Tensor price = layers::input({.shape = {1}, .name = "price"});
   const Tensors given = {{"dense_7_input", row({7})}};

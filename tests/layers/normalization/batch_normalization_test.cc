@@ -59,9 +59,9 @@ TEST(BatchNormalizationTest, ABatchOfNoRowsLeavesTheAveragesAlone) {
   EXPECT_EQ(layer->moving_variance().read().to_vector<float>(), (Values{1, 1}));
 }
 
-// Keras runs the calls of a graph by depth from the output, deepest first, and calls of one depth
-// in the order in which it meets them while it walks from the output through the last argument of
-// sum first. Momentum 1 / 2 from 0: the mean is (first / 2 + second) / 2.
+// Keras runs the calls of a graph by depth from the output, deepest first. It runs calls of one
+// depth in the order in which a traversal from the output, through the last argument of the sum
+// first, reaches them. Starting from 0 with momentum 1 / 2, the mean is (first / 2 + second) / 2.
 TEST(BatchNormalizationTest, CallsOfOneLayerUpdateTheAveragesInKerassOrder) {
   const auto mean_after = [](bool later_a, bool later_b) {
     const Tensor a = layers::input({.shape = {1}, .name = "a"});
@@ -82,7 +82,8 @@ TEST(BatchNormalizationTest, CallsOfOneLayerUpdateTheAveragesInKerassOrder) {
   EXPECT_EQ(mean_after(true, true), kBThenA) << "later_b meets b before later_a meets a";
 }
 
-// Each replica averages its own rows. What predicts is the mean of them, which files have.
+// Each replica averages its own rows. Predictions use the mean over the replicas, which files
+// store.
 TEST(BatchNormalizationTest, ReplicasPredictTheSameBitsBeforeAndAfterTheFile) {
   const std::string path = testing::TempDir() + "/keel_replicas.keras";
   for (const int cores : {2, 3, 4}) {
@@ -101,7 +102,7 @@ TEST(BatchNormalizationTest, ReplicasPredictTheSameBitsBeforeAndAfterTheFile) {
     const ModelHandle again = load_model(path);
     EXPECT_EQ(again->predict(x).tensor().to_vector<float>(), before) << cores;
     EXPECT_EQ(again->evaluate(x, x, {.batch_size = 12}).at("loss"), logs.at("loss"));
-    // Outside of the replicas the model reads the mean as well.
+    // Outside of the replicas the model reads the same mean.
     EXPECT_EQ(model(Tensors(x)).tensor().to_vector<float>(), before) << cores;
   }
 }
@@ -120,7 +121,7 @@ TEST(BatchNormalizationTest, OutsideTheReplicasTheAveragesAreTheirMean) {
   const auto x = strategy.distribute_values_from_function(
       [](int r) { return Tensor::full<float>({3, 1}, static_cast<float>(4 * r)); });
   strategy.run([&](const Tensor& t) { layer(t, {.training = true}); }, x);
-  // 0 and 2 in the replicas.
+  // The averages in the replicas are 0 and 2.
   EXPECT_EQ(layer->moving_mean().read().item<float>(), 1);
 }
 

@@ -27,7 +27,7 @@ TEST(DiscretizationTest, NanGoesToTheLastBin) {
   EXPECT_EQ(layer(Tensor::from<float>({nan}, {1})).item<int64_t>(), 2);
 }
 
-// The example of Keras's documentation.
+// The example in Keras's documentation.
 TEST(DiscretizationTest, AdaptCutsAtQuantiles) {
   const Discretization layer({.num_bins = 4});
   layer->adapt(samples());

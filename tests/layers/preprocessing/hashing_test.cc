@@ -16,14 +16,14 @@ Bins bins(const Hashing& hashing, const std::vector<std::string>& words) {
   return hashing(Tensor::from(words, {static_cast<int64_t>(words.size())})).to_vector<int64_t>();
 }
 
-// The vector that its authors print: key 00 01 ... 0f, input 00 01 ... 0e.
+// The test vector in the paper: key 00 01 ... 0f, input 00 01 ... 0e.
 TEST(HashTest, SiphashAgreesWithItsPaper) {
   std::string input;
   for (char c = 0; c < 15; ++c) input += c;
   EXPECT_EQ(siphash24(0x0706050403020100, 0x0f0e0d0c0b0a0908, input), 0xa129ca6149be45e5);
 }
 
-// The bins that the documentation of Keras shows.
+// Expected bins from Keras's documentation.
 TEST(HashingTest, SaltedBinsAreThoseOfKeras) {
   const std::vector<std::string> words = {"A", "B", "C", "D", "E"};
   EXPECT_EQ(bins(Hashing({.num_bins = 3, .salt = HashingSalt(133, 137)}), words),
@@ -31,8 +31,8 @@ TEST(HashingTest, SaltedBinsAreThoseOfKeras) {
   EXPECT_EQ(bins(Hashing({.num_bins = 3, .salt = 133}), words), (Bins{0, 0, 2, 1, 0}));
 }
 
-// The bins of A to E are those that the documentation of Keras shows; the others are FarmHash's
-// fingerprints modulo the number of bins, computed apart from this project.
+// The bins of A to E are from Keras's documentation; the others are FarmHash fingerprints modulo
+// the number of bins, computed independently of this project.
 TEST(HashingTest, BinsWithoutASaltAreThoseOfKeras) {
   const std::vector<std::string> words = {
       "A", "B", "C", "D", "E", "a rather long sentence of more than thirty-two bytes"};
@@ -48,13 +48,13 @@ TEST(HashingTest, BinsWithoutASaltAreThoseOfKeras) {
             (Bins{2, 0, 1, 2, 1, 2}));
 }
 
-// Floats are cut to integers.
+// Floats are truncated to integers.
 TEST(HashingTest, FloatsHashAsTheirIntegers) {
   EXPECT_EQ(Hashing({.num_bins = 3})(Tensor::from<float>({1.5, -.5, 7}, {3})).to_vector<int64_t>(),
             (Bins{0, 1, 1}));
 }
 
-// Keras refuses another dtype for bins.
+// Keras accepts no other dtype for bins.
 TEST(HashingTest, ConfigsHaveTheDtypeOfTheBins) {
   EXPECT_EQ(Hashing({.num_bins = 3})->get_config()["dtype"], Config("int64"));
   EXPECT_EQ(Hashing({.num_bins = 3, .output_mode = "count"})->get_config()["dtype"],
@@ -66,7 +66,7 @@ TEST(HashingTest, BinsAreSpreadOverTheirRange) {
   for (int i = 0; i < 1000; ++i) words.push_back(std::to_string(i));
   std::vector<int64_t> count(10);
   for (int64_t bin : bins(Hashing({.num_bins = 10}), words)) ++count.at(bin);
-  // Five standard deviations of a binomial.
+  // Five standard deviations of a binomial distribution.
   for (int64_t n : count) EXPECT_NEAR(static_cast<double>(n), 100, 48);
 }
 

@@ -19,7 +19,7 @@ TEST(IntegerLookupTest, UnknownIntegersShareNumbersByRemainder) {
             (Ids{1, 2, 0, 3}));
 }
 
-// FarmHash's fingerprint of "1000", and SipHash-2-4's with the key (7, 9), modulo 3.
+// Expected: FarmHash's fingerprint of "1000", and SipHash-2-4 with the key (7, 9), modulo 3.
 TEST(IntegerLookupTest, UnknownIntegersShareNumbersByHashIfAsked) {
   const std::vector<int64_t> vocabulary = {12, 36, 1138, 42};
   const Tensor words = Tensor::from<int64_t>({12, 1138, 42, 42, 1000, 36}, {6});

@@ -6,7 +6,7 @@
 
 namespace keel::quantile_summary_test {
 
-// first, first + step, ..., below `end`.
+// Returns first, first + step, ..., less than `end`.
 std::vector<float> range(int first, int end, int step) {
   std::vector<float> out;
   for (int i = first; i < end; i += step) out.push_back(static_cast<float>(i));
@@ -27,7 +27,7 @@ TEST(QuantileSummaryTest, IsExactForFewValues) {
   expect_boundaries(summary, 4, {10, 20});
 }
 
-// By hand: of 250 values every other one from 2 on stands for 2.5, of which 125 remain.
+// Computed by hand: of 250 values every second one, starting with 2, represents 2.5; 125 remain.
 TEST(QuantileSummaryTest, ThinsOutManyValues) {
   QuantileSummary summary(0.01);
   summary.add(range(0, 250, 1));

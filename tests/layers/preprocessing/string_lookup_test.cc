@@ -46,8 +46,8 @@ TEST(StringLookupTest, ManyUnknownWordsShareSeveralNumbers) {
   EXPECT_EQ(ids(lookup, {"a"}), (Ids{3}));
 }
 
-// FarmHash's fingerprints modulo 2 and 3, and SipHash-2-4's with the key (7, 9), computed apart
-// from this project.
+// Expected: FarmHash fingerprints modulo 2 and 3, and SipHash-2-4 with the key (7, 9), computed
+// independently of this project.
 TEST(StringLookupTest, UnknownWordsShareNumbersAsInKeras) {
   const std::vector<std::string> vocabulary = {"a", "b", "c", "d"};
   const Words words = {"a", "c", "d", "z", "b", ""};

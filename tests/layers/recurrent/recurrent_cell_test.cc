@@ -60,7 +60,7 @@ TEST(RecurrentCellTest, GRUCellIsItsFormulaBothWays) {
   }
 }
 
-// The candidate's bias of the state is within the reset gate.
+// The state bias of the candidate is multiplied by the reset gate.
 TEST(RecurrentCellTest, ResetAfterHasABiasOfTheState) {
   const GRUCell cell({.units = 1, .kernel_initializer = "zeros", .recurrent_initializer = "zeros"});
   const Tensors inputs = Tensors::list({one(0), one(0)});
@@ -87,7 +87,7 @@ TEST(RecurrentCellTest, ARunOfACellIsTheLayer) {
   EXPECT_EQ(state[0].tensor().to_vector<float>(), expected.to_vector<float>());
 }
 
-// The gates of one call drop on their own where the state is dropped too.
+// If the state is dropped too, each gate of a call has its own masks.
 TEST(RecurrentCellTest, RecurrentDropoutHasAMaskForEachGate) {
   const Tensor x = Tensor::full<float>({2, 5}, 1), h = Tensor::full<float>({2, 4}, 1);
   for (const double rate : {0.0, 0.5}) {

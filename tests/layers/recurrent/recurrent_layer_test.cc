@@ -20,7 +20,7 @@ using layers::LSTM;
 using layers::SimpleRNN;
 using Floats = std::vector<float>;
 
-// h = x + h_before: sums of the steps.
+// h = x + h_before, so that states are sums of the steps.
 SimpleRNNOptions adder() {
   return {.units = 1,
           .activation = "linear",
@@ -36,7 +36,7 @@ Tensor with_mask(const Tensor& x, const std::vector<bool>& mask) {
   return x.with_mask(Tensor::from<bool>(mask, {x.dim(0), x.dim(1)}));
 }
 
-// Passes its input on with a mask of two sequences of three steps.
+// Returns its input with a mask for two sequences of three steps.
 class SomeSteps final : public Layer {
  public:
   SomeSteps() : Layer("SomeSteps") {}

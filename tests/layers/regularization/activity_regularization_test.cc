@@ -18,7 +18,7 @@ TEST(ActivityRegularizationTest, AddsAPenaltyOnItsInput) {
   EXPECT_FLOAT_EQ(layer->losses()[0].item<float>(), 0.5F * 3 + 0.25F * 5);
 }
 
-// Keras divides by the batch's size since 3.14: (0.5 (1 + 2 + 3 + 6) + 0.25 (1 + 4 + 9 + 36)) / 2.
+// Keras divides by the batch size since 3.14: (0.5 (1 + 2 + 3 + 6) + 0.25 (1 + 4 + 9 + 36)) / 2.
 TEST(ActivityRegularizationTest, ThePenaltyIsDividedByTheBatch) {
   const ActivityRegularization layer({.l1 = 0.5, .l2 = 0.25});
   layer(Tensor::from<float>({1, -2, 3, -6}, {2, 2}));
@@ -27,7 +27,7 @@ TEST(ActivityRegularizationTest, ThePenaltyIsDividedByTheBatch) {
   EXPECT_EQ(layer->losses()[0].item<float>(), 0);
 }
 
-// 1 + 4 + 9 + 16 + 25 over five rows, however they are split over the replicas.
+// 1 + 4 + 9 + 16 + 25 divided by five rows, regardless of their split over the replicas.
 TEST(ActivityRegularizationTest, ThePenaltyDoesNotDependOnTheReplicas) {
   for (const int cores : {1, 2, 4}) {
     distribute::TPUStrategy strategy({.num_cores = cores});

@@ -30,7 +30,7 @@ TEST(DropoutTest, IsTheIdentityOutsideTraining) {
 TEST(DropoutTest, DropsTheGivenShareAndScalesTheRest) {
   const std::vector<float> y = drop(Dropout({.rate = 0.2}));
   const auto dropped = static_cast<double>(std::ranges::count(y, 0.0F));
-  // Five standard deviations of a binomial.
+  // Five standard deviations of a binomial distribution.
   EXPECT_NEAR(dropped / kSize, 0.2, 5 * std::sqrt(0.2 * 0.8 / kSize));
   EXPECT_EQ(std::ranges::count(y, 1.25F), kSize - static_cast<int64_t>(dropped));
 }

@@ -1,4 +1,4 @@
-// What the layers that add noise have in common.
+// Functions shared by the noise layers.
 #include <keel/layers/regularization/noise.h>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// A plan allocates nothing once its workspace is there: this program's operator new counts.
-#if !defined(KEEL_ADDRESS_SANITIZER)  // which has an operator new of its own
+// A plan allocates nothing once its workspace exists; this program's operator new counts
+// allocations.
+#if !defined(KEEL_ADDRESS_SANITIZER)  // the sanitizer replaces operator new itself
 #include <cstdlib>
 #include <new>
 
@@ -49,7 +50,7 @@ TEST(ServingPlanAllocation, IsNoneAfterTheFirstCall) {
     EXPECT_EQ(allocator_stats().system_calls, before.system_calls) << rows;
     EXPECT_EQ(allocator_stats().cached_bytes, before.cached_bytes) << rows;
   }
-  EXPECT_GT(allocations, 0U);  // it does count
+  EXPECT_GT(allocations, 0U);  // the counter works
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Layers and operations that plans call, for want of a kernel.
+// Layers and operations without a kernel, which plans call.
 #include <atomic>
 #include <thread>
 
@@ -30,7 +30,7 @@ Functional model_of(const Tensor& x, const Tensor& y) {
   return Functional({.inputs = x, .outputs = y});
 }
 
-// Expects the plan to stay what it was while the model is changed.
+// Expects the results of the plan to stay unchanged while the model changes.
 void expect_weights_of_their_moment(const ModelHandle& model, const Tensors& batch,
                                     const Names& called) {
   const std::vector<float> before = values(model(batch));
@@ -41,7 +41,7 @@ void expect_weights_of_their_moment(const ModelHandle& model, const Tensors& bat
   EXPECT_EQ(values(plan(batch)), before) << plan.summary();
 }
 
-// y = x . scale, without a plan and unknown to files.
+// Computes y = x . scale; has no plan() and is not registered for files.
 class Scale final : public TensorLayer {
  public:
   Scale() : TensorLayer(std::string("Scale")) {}
@@ -145,7 +145,7 @@ TEST(CalledLayers, WithTablesOfAnEngineAreRefused) {
   EXPECT_THROW(ServingPlan{ModelHandle(model_of(ids, y))}, RuntimeError);
 }
 
-// Expects what the model gives, for batches of several sizes, one row among them.
+// Expects the results of the model for batches of several sizes, including a single row.
 void expect_results_of(const ModelHandle& model, const Shape& row, const Names& called) {
   const ServingPlan plan(model);
   EXPECT_EQ(plan.called_layers(), called) << plan.summary();
@@ -160,10 +160,10 @@ void expect_results_of(const ModelHandle& model, const Shape& row, const Names& 
 TEST(CalledLayers, MayReturnOtherRowsThanThoseOfTheBatch) {
   const Tensor x = layers::input({.shape = {3, 4}, .name = "x"});
   const Tensor steps = layers::Dense({.units = 5, .name = "step"})(ops::reshape(x, {-1, 4}));
-  // What comes after it is planned again once the rows are those of the batch.
+  // Once a result has the rows of the batch, the layers that follow are planned again.
   const Tensor y = layers::Dense({.units = 2})(ops::reshape(steps, {-1, 3, 5}));
   expect_results_of(model_of(x, y), {3, 4}, {"Reshape", "step", "Reshape"});
-  // The same with no number that is known.
+  // Without the second reshape, the number of result rows is unknown when the plan is created.
   const ServingPlan plan{ModelHandle(model_of(x, steps))};
   const Tensor batch = random_floats({6, 3, 4}, 1);
   EXPECT_EQ(plan(batch).tensor().shape(), Shape({18, 5}));
@@ -186,7 +186,7 @@ TEST(CalledLayers, MayMakeGroupsOfRows) {
   EXPECT_EQ(values(plan(batch)), values(model_of(x, y)(batch)));
 }
 
-// Rows whose first number is positive.
+// Selects the rows whose first number is positive.
 class Positive final : public TensorLayer {
  public:
   Positive() : TensorLayer(std::string("Positive"), "positive") {}

@@ -17,7 +17,7 @@ using namespace serving_test;  // NOLINT: the models are what these tests are ab
 
 constexpr int64_t kRows = 50;
 
-// Puts what 8 bits keep of each table in its place.
+// Replaces the values of each table by their 8-bit approximation.
 void round_tables(const Functional& model) {
   for (const Variable& v : model->trainable_variables()) {
     if (v.shape().rank() != 2 || v.shape()[0] != kRows) continue;
@@ -59,7 +59,7 @@ TEST(Int8Plan, PoolsBagsAsAPlanOfTheRoundedTablesDoes) {
   }
 }
 
-// They lie beside their slots, and are copied out.
+// Lazy tables store rows next to their slot variables; the plan copies the rows.
 TEST(Int8Plan, ServesTablesOfLazyRowsAsOthers) {
   const Functional model = dlrm();
   const Tensors batch = dlrm_batch(40);

@@ -1,4 +1,4 @@
-// What layers say of plans (Layer::plan): each gives what its call() gives.
+// Plans of layers (Layer::plan): each gives the results of the layer's call().
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
@@ -28,7 +28,7 @@ namespace keel::layer_plans_test {
 using namespace serving_test;  // NOLINT: the models are what these tests are about
 using Names = std::vector<std::string>;
 
-// Expects the bits of the model from its plan; returns the layers that the plan calls.
+// Expects bitwise equal results of model and plan; returns the layers that the plan calls.
 Names compare(const ModelHandle& model, const Tensors& batch) {
   const ServingPlan plan(model);
   const Tensors expected = model(batch), received = plan(batch);
@@ -41,7 +41,7 @@ Names compare(const ModelHandle& model, const Tensors& batch) {
   return plan.called_layers();
 }
 
-// A layer on rows of 6 floats, between two products.
+// Places a layer on rows of 6 floats between two products.
 template <class L>
 Names compare_layer(const L& layer, const Shape& row = {6}) {
   const Tensor x = layers::input({.shape = row, .name = "x"});
@@ -217,7 +217,7 @@ TEST(LayerPlans, OfLookupsOfIdsThatALayerMakes) {
             Names({"index"}));
 }
 
-// Ragged and sparse features with a combiner, pooled; dense ones beside them.
+// Ragged and sparse features with a combiner, pooled, in addition to dense ones.
 class PooledFeatures : public testing::TestWithParam<const char*> {};
 
 TEST_P(PooledFeatures, OfPlansAreThoseOfTheLayer) {
@@ -241,7 +241,7 @@ TEST_P(PooledFeatures, OfPlansAreThoseOfTheLayer) {
     for (int64_t j = 0; j < r % 5; ++j) bags.back().push_back((r * 7 + j) % 20);
     for (int64_t j = 0; j < r % 3; ++j) {
       indices.insert(indices.end(), {r, 2 * j});
-      ids.push_back(r % 4 == 0 ? -1 : (r + j) % 20);  // negative ids are left out
+      ids.push_back(r % 4 == 0 ? -1 : (r + j) % 20);  // negative ids are ignored
     }
   }
   const auto count = static_cast<int64_t>(ids.size());

@@ -1,4 +1,4 @@
-// Models that tests of plans serve, and batches for them.
+// Models and batches for tests of serving plans.
 #pragma once
 
 #include <random>
@@ -36,7 +36,8 @@ inline Tensor concatenated(Tensors::Items parts) {
   return layers::Concatenate({})(Tensors::list(std::move(parts))).tensor();
 }
 
-// Five id features in tables of 50 rows, a tower of the numbers, dot products of all pairs.
+// DLRM with five id features in tables of 50 rows, a tower for the numbers, and dot products of all
+// pairs.
 inline Functional dlrm(int64_t dim = 16) {
   Nest<FeatureConfig>::Dict features;
   Tensors::Dict inputs;

@@ -1,4 +1,4 @@
-// Plans of models whose Embedding layers are in int8.
+// Plans of models whose Embedding layers are int8.
 #include <gtest/gtest.h>
 
 #include <keel/layers/core/embedding.h>
@@ -18,7 +18,7 @@ struct Ranker {
   layers::Embedding users, items;
 };
 
-// A feature of one id, one of three, and a tower.
+// A model with a feature of one id, a feature of three ids, and a tower.
 Ranker ranker(int64_t dim) {
   const Tensor user = layers::input({.shape = {}, .dtype = DType::kInt64, .name = "user"});
   const Tensor seen = layers::input({.shape = {3}, .dtype = DType::kInt32, .name = "seen"});

@@ -110,7 +110,7 @@ TEST(ServingPlan, AnswersManyThreadsAtOnce) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Runs a plan of the DLRM on views of a good batch that `spoil` has changed.
+// Runs a plan of the DLRM on the views of a valid batch after `spoil` has modified them.
 template <class Fn>
 std::string error_of(const Fn& spoil) {
   const ServingPlan plan{ModelHandle(dlrm())};
@@ -134,21 +134,21 @@ TEST(ServingPlan, RefusesWhatDoesNotFitBeforeItWritesAnything) {
   EXPECT_EQ(error_of([&](auto& in, auto&) { in[1].data = odd.data(); }),
             "TPUEmbedding: feature 'id1': id 50 at position 1 is outside its table of 50 rows");
   EXPECT_EQ(error_of([](auto& in, auto&) { in.pop_back(); }),
-            "ServingPlan: needs 6 inputs, received 5");
+            "ServingPlan: requires 6 inputs, received 5");
   EXPECT_EQ(error_of([](auto& in, auto&) { in[5].shape = {3, 8}; }),
-            "ServingPlan: input 'numbers' has shape (?, 7), received (3, 8)");
+            "ServingPlan: input 'numbers' must have shape (?, 7), received (3, 8)");
   EXPECT_EQ(error_of([](auto& in, auto&) { in[5].dtype = DType::kInt32; }),
-            "ServingPlan: input 'numbers' is float32, received int32");
+            "ServingPlan: input 'numbers' must be float32, received int32");
   EXPECT_EQ(error_of([](auto& in, auto&) { in[5].layout = Layout::kSparse; }),
-            "ServingPlan: input 'numbers' is dense, received a sparse tensor");
+            "ServingPlan: input 'numbers' must be dense, received a sparse tensor");
   EXPECT_EQ(error_of([](auto& in, auto&) { in[2].data = nullptr; }),
-            "ServingPlan: input 'id2': has no data");
+            "ServingPlan: input 'id2': data is null");
   EXPECT_EQ(error_of([](auto& in, auto&) { in[2].shape = {2}, in[2].rows = in[2].values = 2; }),
             "ServingPlan: input 'id2' has 2 rows, input 'id0' has 3");
   EXPECT_EQ(error_of([](auto&, auto& out) { out.clear(); }),
             "ServingPlan: has 1 outputs, received room for 0");
   EXPECT_EQ(error_of([](auto&, auto& out) { out[0] = out[0].first(2); }),
-            "ServingPlan: output 0 takes 3 floats, received room for 2");
+            "ServingPlan: output 0 requires 3 floats, received room for 2");
 }
 
 TEST(ServingPlan, RefusesViewsThatContradictThemselves) {
@@ -241,7 +241,7 @@ TEST(ServingPlan, SummaryNamesTheStepsAndLayers) {
   const std::string text = ServingPlan{ModelHandle(dlrm())}.summary();
   EXPECT_NE(text.find("lookups in 5 tables"), std::string::npos) << text;
   EXPECT_NE(text.find("product 31 x 33, relu"), std::string::npos) << text;
-  // The parts of the Concatenate are made in their place.
+  // The parts of the Concatenate are written directly to their place.
   EXPECT_EQ(text.find("copy"), std::string::npos) << text;
 }
 

@@ -1,4 +1,4 @@
-// Models that override what a step does.
+// Models that override the training and test steps.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class Line : public Model {
       track(layers::Dense({.units = 1, .use_bias = false, .kernel_initializer = "zeros"}));
 };
 
-// Trains as Model does, spelled out, and counts predictions.
+// Implements train_step as Model does, and counts predictions.
 class Spelled final : public Line {
  public:
   Spelled() : Line("Spelled") {}
@@ -96,7 +96,8 @@ TEST(CustomStepTest, AStepSpelledOutTrainsAsTheModelsOwn) {
     EXPECT_EQ(spelled->slope(), plain->slope());
     EXPECT_EQ(received.at("loss"), expected.at("loss"));
     EXPECT_EQ(received.at("mae"), expected.at("mae"));
-    // Values are summed over the replicas; batches have 4 and 2 rows, and count by their rows.
+    // Values are summed over the replicas and weighted by the rows of the batches, which have 4 and
+    // 2.
     EXPECT_NEAR(received.at("rows"), (4 * 4 + 2 * 2) / 6.0, 1e-12);
     EXPECT_GT(received.at("size"), 0);
   });

@@ -28,7 +28,7 @@ struct Bags {
   Tensor y;
 };
 
-// Sums of rows of ones under one unit, for the strategy of now.
+// Sums rows of ones and applies one unit, under the current strategy.
 Functional make_model(const std::string& activation) {
   const Table table = make_table({.vocabulary_size = kIds, .dim = 4, .initializer = "ones"});
   const layers::TPUEmbedding embedding(
@@ -40,7 +40,7 @@ Functional make_model(const std::string& activation) {
   return Functional({.inputs = in, .outputs = head(embedding(in)["bag"].tensor())});
 }
 
-// Predictions after training on `rows` rows in batches of 8.
+// Returns predictions after training on `rows` rows in batches of 8.
 Tensor trained(distribute::Strategy& strategy, int64_t rows) {
   const auto scope = strategy.scope();
   const Functional model = make_model("sigmoid");

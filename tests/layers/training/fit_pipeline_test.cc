@@ -1,4 +1,4 @@
-// fit with lookups that run ahead of their step.
+// fit with lookups that are prefetched before their step.
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
@@ -82,7 +82,7 @@ Functional make_model(const Case& c) {
        .outputs = head(hidden(found["bag"].tensor()) + hidden(found["one"].tensor()))});
 }
 
-// Predictions after training with validation between the epochs.
+// Returns predictions after training with validation between the epochs.
 std::vector<float> trained(const Case& c) {
   const Workers workers(3);
   distribute::TPUStrategy strategy({.num_cores = c.replicas});
@@ -119,12 +119,12 @@ TEST(FitPipelineTest, TrainsTheSameBitsAheadOfTheStepsAsInThem) {
     c.ahead = true;
     profile::start();
     EXPECT_EQ(trained(c), plain);
-    // Of two tables, in each replica, in all steps but the first of each epoch.
+    // Two tables are prefetched in each replica and in all steps except the first of each epoch.
     EXPECT_EQ(calls_ahead(profile::stop()), 2 * c.replicas * 2 * 6);
   }
 }
 
-// Runs fit on batches of which one is `wrong`; gives the steps that were done.
+// Runs fit on batches of which one is `wrong`; returns the number of completed steps.
 template <class MakeBatch>
 int steps_before_error(const MakeBatch& batch) {
   const Workers workers(3);

@@ -30,7 +30,7 @@ Tensor normal(const Shape& shape, uint64_t seed) {
   return out;
 }
 
-// Labels of a fixed linear function of three features.
+// Labels computed by a fixed linear function of three features.
 struct Line {
   explicit Line(int64_t rows) : x(normal({rows, 3}, 5)) {
     const Tensor slope = Tensor::from<float>({1, -2, 0.5f}, {3, 1});
@@ -45,7 +45,7 @@ Sequential linear_model(const OptimizerArgument& optimizer = optimizers::SGD({})
   return model;
 }
 
-// Two dense layers, with the same weights each time.
+// Two dense layers with the same initial weights in each call.
 Sequential deep_model(const LossArgument& loss = "binary_crossentropy") {
   set_random_seed(3);
   Sequential model({.layers = {layers::Dense({.units = 8, .activation = "tanh"}),
@@ -74,7 +74,7 @@ struct Outcome {
   std::vector<double> loss, auc;
 };
 
-// `rows` rows in batches of 8: the last one is short unless 8 divides.
+// Trains on `rows` rows in batches of 8; the last batch is short unless 8 divides `rows`.
 Outcome run_with(Strategy& strategy, int64_t rows,
                  const LossArgument& loss = "binary_crossentropy") {
   const auto scope = strategy.scope();
@@ -253,7 +253,7 @@ TEST(FitTest, SampleWeightsCountRows) {
   repeated->compile({.optimizer = optimizers::SGD({.learning_rate = 0.005}), .loss = "mse"});
   repeated->fit(ops::gather(line.x, rows), ops::gather(line.y, rows),
                 {.verbose = Verbose::kSilent});
-  // 1/6 of the weighted sum, against 1/3 of it at half the rate.
+  // 1/6 of the weighted sum equals 1/3 of it at half the rate.
   const std::vector<float> a = all_weights(*weighted), b = all_weights(*repeated);
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-7);
 }
@@ -433,7 +433,7 @@ TEST(FitTest, ALossThatIsNaNIsRefusedBeforeTheWeightsChange) {
   EXPECT_TRUE(contains(message, "the loss is NaN")) << message;
   EXPECT_EQ(model->optimizer()->iterations(), 0);
   EXPECT_EQ(all_weights(*model), std::vector<float>(4));
-  // The strategy and the model still work.
+  // The strategy and the model remain usable.
   EXPECT_NO_THROW(model->train_on_batch(Tensor::zeros({3, 3}), Tensor::zeros({3})));
 }
 

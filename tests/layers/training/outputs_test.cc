@@ -1,4 +1,4 @@
-// Models of several outputs: losses, weights, metrics, labels and logs by output.
+// Models with several outputs: losses, weights, metrics, labels and logs by output.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ layers::Dense zero_dense(const std::string& name) {
   return layers::Dense({.units = 1, .kernel_initializer = "zeros", .name = name});
 }
 
-// Outputs "click" and "stay", as a list; or as a dict under the keys "c" and "s". Both are 0 before
+// Outputs "click" and "stay" as a list, or as a dict with keys "c" and "s". Both are 0 before
 // training.
 Functional two_heads(bool as_dict = false) {
   const Tensor x = layers::input({.shape = {2}, .name = "x"});
@@ -48,7 +48,7 @@ const Tensors& both_labels() {
 
 OptimizerArgument still() { return optimizers::SGD({.learning_rate = 0}); }
 
-// Of a sum of float32 numbers.
+// Compares sums of float32 values with a tolerance.
 void expect_logs(const Logs& received, const Logs& expected) {
   for (const auto& [name, value] : expected) {
     ASSERT_TRUE(received.contains(name)) << name;
@@ -103,7 +103,7 @@ TEST(OutputsTest, AnOutputMayHaveNoLoss) {
     const Functional model = two_heads();
     model->compile({.optimizer = still(), .loss = loss});
     expect_logs(model->train_on_batch(features(), both_labels()), {{"loss", 2}});
-    // It needs no labels either.
+    // The output without a loss needs no labels either.
     expect_logs(model->train_on_batch(features(), Tensors({{"stay", stay()}})), {{"loss", 2}});
   }
 }

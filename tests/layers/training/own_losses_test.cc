@@ -1,4 +1,4 @@
-// Losses beside those of compile(): regularizers, add_loss, and masks of predictions.
+// Losses in addition to those of compile(): regularizers, add_loss, and masks of predictions.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ const Tensor& labels() {
   return value;
 }
 
-// Runs `fn` under one replica and under several.
+// Runs `fn` under one replica and under several replicas.
 template <class Fn>
 void under_each_strategy(const Fn& fn) {
   distribute::CPUStrategy cpu;
@@ -62,7 +62,7 @@ TEST(OwnLossesTest, TheLossHasTheRegularizersOnce) {
   });
 }
 
-// y = w x, and its own loss mean((w x)^2) / 2.
+// Computes y = w x and adds the loss mean((w x)^2) / 2.
 class SelfTaught final : public Model {
  public:
   SelfTaught() : Model("SelfTaught") {}
@@ -81,7 +81,7 @@ TEST(OwnLossesTest, AModelThatAddsItsLossNeedsNoLabels) {
   const Tensor inputs = features();
   double mean = 0;
   for (const float x : inputs.data<float>()) mean += x * x / 6;
-  // Two replicas have three rows each, so that the mean of their means is that of all rows.
+  // Each of two replicas has three rows, so the mean of their means is the mean over all rows.
   TPUStrategy two({.num_cores = 2});
   distribute::CPUStrategy cpu;
   for (distribute::Strategy* strategy : std::initializer_list<distribute::Strategy*>{&cpu, &two}) {
@@ -109,7 +109,7 @@ TEST(OwnLossesTest, WithoutAnyLossTheStepSaysSo) {
   EXPECT_THROW(model->train_on_batch(features(), {}, {.sample_weight = labels()}), ValueError);
 }
 
-// x [batch, steps], masked where it is negative, as [batch, steps, 1].
+// Reshapes x [batch, steps] to [batch, steps, 1], masked where it is negative.
 class Masked final : public Layer {
  public:
   Masked() : Layer("Masked") {}
@@ -134,7 +134,7 @@ Sequential masked_model(const LossArgument& loss) {
   return model;
 }
 
-// Three of the eight steps count: labels 1, 2 and 3.
+// Three of the eight steps are unmasked: labels 1, 2 and 3.
 const Tensor& steps() {
   static const Tensor value = Tensor::from<float>({0, -1, -1, -1, 0, 0, -1, -1}, {4, 2});
   return value;

@@ -1,5 +1,5 @@
-// How often a process waits for others in one training step: each wait costs the delay of the link
-// between the machines.
+// Counts how often a process waits for others in a training step: each wait costs the latency of
+// the link between the machines.
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
@@ -30,8 +30,8 @@ struct Ranker {
   Functional model;
 };
 
-// The processes are threads of one program: they draw from the same streams and count the same
-// names, so there are no random values and no names by default.
+// The processes are threads of one program. They share random streams and name counters, so the
+// model uses no random values and no default names.
 Ranker make_ranker() {
   const Table items =
       make_table({.vocabulary_size = 40, .dim = 4, .initializer = "ones", .name = "items"});
@@ -79,7 +79,8 @@ TEST(ProcessWaitsTest, AStepOfFitWaitsSixTimes) {
     ranker.model->fit(
         features(), labels(),
         {.epochs = 6, .batch_size = kRows, .verbose = Verbose::kSilent, .callbacks = {count}});
-    // The first steps agree on what is trained; epochs reset metrics without waiting.
+    // The first steps check the agreement of the processes; resetting metrics in an epoch does not
+    // wait.
     ASSERT_EQ(waits.size(), 6U);
     for (size_t step = 3; step < waits.size(); ++step) EXPECT_EQ(waits[step], kMostWaits) << step;
   });

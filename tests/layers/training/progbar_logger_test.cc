@@ -9,7 +9,7 @@
 
 namespace keel::progbar_logger_test {
 
-// Two epochs of four steps, with validation.
+// Returns the output of two epochs of four steps with validation.
 std::string shown(Verbose verbose, std::optional<int64_t> steps) {
   std::ostringstream out;
   const callbacks::ProgbarLogger logger({.verbose = verbose, .output = &out});
@@ -62,7 +62,7 @@ TEST(ProgbarLoggerTest, TheBarIsDrawnInPlaceAndEndsFull) {
   EXPECT_NE(text.find(quarter), std::string::npos) << text;
   EXPECT_NE(text.find(full), std::string::npos) << text;
   EXPECT_EQ(std::ranges::count(text, '\n'), 4);
-  // Faster than twenty times a second nothing is redrawn but the end.
+  // Redraws are limited to twenty per second, so only the end of each part is drawn.
   EXPECT_EQ(std::ranges::count(text, '\r'), 4);
 }
 

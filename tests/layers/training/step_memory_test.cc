@@ -1,4 +1,4 @@
-// Memory of training steps: in their steady state they take nothing from the system.
+// Memory of training steps: in the steady state they allocate nothing from the system.
 #include <gtest/gtest.h>
 
 #include <keel/distribute/tpu/tpu_strategy.h>
@@ -11,12 +11,12 @@
 
 namespace keel::step_memory_test {
 
-#if !defined(KEEL_ADDRESS_SANITIZER)  // under it every tensor is a block of its own
+#if !defined(KEEL_ADDRESS_SANITIZER)  // under it every tensor is a separate block
 
 class StepMemoryTest : public testing::TestWithParam<bool> {};
 
 TEST_P(StepMemoryTest, ASteadyTrainingStepTakesNoTensorMemoryFromTheSystem) {
-  // Blocks of a loop that several workers run at once overlap by chance.
+  // With several workers, the number of blocks that a loop uses at a time varies between runs.
   const int workers = num_workers();
   set_num_workers(1);
   distribute::TPUStrategy tpu({.num_cores = 2});
@@ -45,7 +45,7 @@ TEST_P(StepMemoryTest, ASteadyTrainingStepTakesNoTensorMemoryFromTheSystem) {
   const size_t before = allocator_stats().system_calls;
   for (int64_t number = 20; number < 420; ++number) step(number);
   set_num_workers(workers);
-  // Replicas whose work overlaps as it never did before may need a block more than they ever had.
+  // Replicas that happen to overlap more than before may need additional blocks.
   const size_t allowed = GetParam() ? 8 : 0;
   EXPECT_LE(allocator_stats().system_calls - before, allowed) << "in 400 steps";
 }

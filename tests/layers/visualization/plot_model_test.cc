@@ -21,7 +21,7 @@ layers::Dense dense(int64_t units, const std::string& name) {
   return layers::Dense({.units = units, .activation = "relu", .name = name});
 }
 
-// Two inputs through one layer, added by an op.
+// Two inputs share one layer; an op adds the results.
 Functional shared_tower() {
   const Tensor a = layers::input({.shape = {4}, .name = "a"});
   const Tensor b = layers::input({.shape = {4}, .name = "b"});
@@ -128,7 +128,7 @@ TEST(PlotModelTest, TextIsWrittenAsItIs) {
   EXPECT_THROW(plot_model(*shared_tower(), {.to_file = folder / "no" / "model.dot"}), IoError);
 }
 
-// Programs named dot that stand in for Graphviz's.
+// Uses programs named dot instead of Graphviz's.
 TEST(PlotModelTest, PicturesAreDrawnByGraphviz) {
   const fs::path folder = fresh_folder("plot_model_picture");
   const auto write_program = [&](const std::string& script) {

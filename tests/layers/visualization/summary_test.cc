@@ -47,7 +47,7 @@ TEST(SummaryTest, BranchesShowWhatALayerIsConnectedTo) {
   const Tensor a = layers::input({.shape = {4}, .name = "a"});
   const Tensor b = layers::input({.shape = {4}, .name = "b"});
   const layers::Dense shared = dense(2, "shared");
-  const Tensor sum = shared(a) + shared(b);  // an op: the table looks through it
+  const Tensor sum = shared(a) + shared(b);  // an op, which the table looks through
   const Functional model(
       {.inputs = Tensors::list({a, b}), .outputs = dense(1, "head")(sum), .name = "two"});
   const std::string table = text(*model);
@@ -102,7 +102,7 @@ TEST(SummaryTest, AnOptimizerThatHasTakenAStepIsCounted) {
   const Sequential model({.layers = {dense(1, "one")}, .name = "counted"});
   model->compile({.optimizer = "adam", .loss = "mse"});
   model->train_on_batch(Tensor::zeros({2, 3}), Tensor::zeros({2}));
-  // Two slots for each of the four weights, the iteration and the learning rate.
+  // Two slot variables for each of the four weights, the iteration and the learning rate.
   const std::string table = text(*model);
   EXPECT_NE(table.find(" Total params: 14 (60.00 B)\n Trainable params: 4 (16.00 B)\n"),
             std::string::npos)
@@ -115,7 +115,7 @@ TEST(SummaryTest, LongCellsAreWrapped) {
   const std::string table = text(*model, {.line_length = 60});
   std::istringstream lines(table);
   for (std::string line; std::getline(lines, line);) {
-    // Characters, not bytes.
+    // Counts characters, not bytes.
     EXPECT_LE(std::ranges::count_if(line, [](char c) { return (c & 0xc0) != 0x80; }), 60) << line;
   }
   EXPECT_EQ(std::ranges::count(table, 'x'), 60);

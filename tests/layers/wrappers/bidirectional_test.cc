@@ -18,7 +18,7 @@ using layers::Bidirectional;
 using layers::SimpleRNN;
 using Floats = std::vector<float>;
 
-// h = x + h_before: sums of the steps.
+// h = x + h_before, so that states are sums of the steps.
 SimpleRNN adder(bool sequences, bool state = false) {
   return SimpleRNN({.units = 1,
                     .activation = "linear",

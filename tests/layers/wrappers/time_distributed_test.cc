@@ -34,7 +34,7 @@ TEST(TimeDistributedTest, RunsInGraphsOfUnknownSteps) {
 }
 
 TEST(TimeDistributedTest, EachStepHasItsPartOfTheMask) {
-  // Two sequences of two steps, each itself a sequence of two.
+  // Two sequences of two steps, where each step is itself a sequence of two.
   const layers::SimpleRNN adder({.units = 1,
                                  .activation = "linear",
                                  .kernel_initializer = "ones",

@@ -10,11 +10,11 @@
 namespace keel {
 namespace {
 
-// Dense lookups go through rows of the batch in blocks; those of the next block are asked for
+// Dense lookups process the batch in blocks of rows; the rows of the next block are prefetched
 // meanwhile.
 constexpr int64_t kBlock = 16;
 constexpr int64_t kIdsAhead = 16;
-constexpr int64_t kMostPrefetchedBytes = 512;  // processors follow longer rows by themselves
+constexpr int64_t kMostPrefetchedBytes = 512;  // the hardware prefetcher follows longer rows
 constexpr int64_t kLine = 64;
 
 void prefetch_row(const char* row, int64_t bytes) {
@@ -23,7 +23,7 @@ void prefetch_row(const char* row, int64_t bytes) {
   }
 }
 
-// fn(ids) with the ids as they are, int32_t or int64_t.
+// Calls fn(ids) with a pointer to int32_t or int64_t.
 template <class Fn>
 void visit_ids(const TensorView& ids, const Fn& fn) {
   if (ids.dtype == DType::kInt32) {
@@ -33,13 +33,13 @@ void visit_ids(const TensorView& ids, const Fn& fn) {
   }
 }
 
-// The rows of a table as they stand in memory.
+// The rows of a table in memory.
 struct RowBytes {
   enum class Kind { kFloats, kInt8Row, kAbsMaxRow };
   const char* base;
   int64_t bytes;  // of a row
   Kind kind;
-  const float* scales = nullptr;  // of kAbsMaxRow
+  const float* scales = nullptr;  // for kAbsMaxRow
 };
 
 RowBytes rows_of(const PlanLookup& lookup) {
@@ -59,9 +59,9 @@ RowBytes rows_of(const PlanLookup& lookup) {
           .kind = RowBytes::Kind::kFloats};
 }
 
-// One dense lookup of a call.
+// A dense lookup resolved for one call.
 struct Dense {
-  const void* ids;  // of the first row
+  const void* ids;  // ids of the first row
   bool is_int32;
   RowBytes table;
   int64_t dim, per_row;
@@ -118,7 +118,7 @@ void copy_rows(const Dense& d, int64_t begin, int64_t end) {
   });
 }
 
-// The positions of the rows of a ragged or sparse tensor, one row after the other.
+// Iterates over the row boundaries of a ragged or sparse tensor.
 class RowEnds {
  public:
   RowEnds(const TensorView& view, int64_t first_row) : view_(view), row_(first_row) {
@@ -127,7 +127,7 @@ class RowEnds {
       return;
     }
     int64_t count = view.values;
-    while (count > 0) {  // the first position whose row is not before first_row
+    while (count > 0) {  // binary search for the first position whose row is >= first_row
       const int64_t half = count / 2;
       if (view.indices[2 * (at_ + half)] < first_row) {
         at_ += half + 1;
@@ -138,7 +138,7 @@ class RowEnds {
     }
   }
   int64_t begin() const { return at_; }
-  // The end of the next row.
+  // Advances by one row and returns its end.
   int64_t next() {
     if (view_.layout == Layout::kRagged) return at_ = view_.row_splits[++row_];
     while (at_ < view_.values && view_.indices[2 * at_] == row_) ++at_;
@@ -192,7 +192,7 @@ void pool_rows(const LookupStep::Entry& entry, const Id* ids, const PlanCall& ca
         sum.template add<true>(row, w);
       }
     }
-    // One id without a weight is its own mean.
+    // The mean of one unweighted id is the row itself, so dividing is skipped.
     if (combiner != kernels::Combiner::kSum && (weights != nullptr || count != 1)) {
       sum.divide(
           static_cast<float>(combiner == kernels::Combiner::kMean ? total : std::sqrt(total)));
@@ -201,8 +201,8 @@ void pool_rows(const LookupStep::Entry& entry, const Id* ids, const PlanCall& ca
   }
 }
 
-// ValueError for the first id that is out of range; of pooled ids those before 0 too, unless they
-// are left out.
+// Throws ValueError for the first id that is out of range. Negative ids are valid if they are
+// pruned. The first loop has no branches, so that it can be vectorized.
 template <class Id>
 void check_ids(const PlanLookup& lookup, const Id* ids, int64_t n) {
   const int64_t limit = lookup.table.dim(0);
@@ -228,8 +228,7 @@ void check_weights(const PlanLookup& lookup, const TensorView& ids, const Tensor
   } else if (same) {
     same = std::equal(ids.indices, ids.indices + 2 * ids.values, weights.indices);
   }
-  if (!same)
-    throw ValueError(lookup.caller, ": weights must stand at the same positions as the ids");
+  if (!same) throw ValueError(lookup.caller, ": weights must have the same positions as the ids");
 }
 
 }  // namespace
@@ -254,7 +253,7 @@ void LookupStep::check_entries(const PlanCall& call) const {
     for (const Entry& entry : *entries) {
       const TensorView& ids = call.view(entry.lookup.ids);
       if (entry.layout == Layout::kDense && ids.values != call.batch * entry.per_row) {
-        throw RuntimeError(entry.lookup.caller, ": needs ", entry.per_row, " ids for each of ",
+        throw RuntimeError(entry.lookup.caller, ": requires ", entry.per_row, " ids for each of ",
                            call.batch, " rows, received ", ids.shape);
       }
       if (entry.lookup.weights) check_weights(entry.lookup, ids, call.view(*entry.lookup.weights));
@@ -278,6 +277,7 @@ void LookupStep::run(const PlanCall& call) const {
   for (int64_t begin = 0; begin < call.rows; begin += kBlock) {
     const int64_t end = std::min(begin + kBlock, call.rows);
     const int64_t next = std::min(end + kBlock, call.rows);
+    // The rows of the next block are prefetched while those of this block are copied.
     for (int64_t i = 0; i < count; ++i) {
       prefetch_rows(dense[i], end, next);
       copy_rows(dense[i], begin, end);

@@ -1,4 +1,4 @@
-// LookupStep: lookups in any number of tables in one pass, each row written where it is used.
+// LookupStep: looks up rows in any number of tables in one pass.
 #pragma once
 
 #include <string>
@@ -8,21 +8,25 @@
 
 namespace keel {
 
+// Looks up dense ids, and looks up and pools ragged and sparse ids. Writes each row to its
+// destination in the workspace.
 class LookupStep final : public PlanStep {
  public:
+  // One lookup.
   struct Entry {
     PlanLookup lookup;
     PlanValue out;
     Layout layout;
-    int64_t per_row;  // of dense ids
+    int64_t per_row;  // dense ids per row of the batch; 0 for ragged and sparse ids
   };
-  // `checks_when_run`: the ids are no inputs of the model, and are checked once they are made.
+  // If `checks_when_run` is true, the ids are computed by an earlier step, so run() checks them;
+  // otherwise check() does.
   LookupStep(std::vector<Entry> entries, bool checks_when_run);
-  // Floats of scratch memory that run() uses.
+  // Returns the number of floats of scratch memory that run() uses.
   int64_t scratch() const;
 
-  // ValueError, as the lookups name themselves, for an id outside its table and for weights at
-  // other positions than the ids.
+  // Throws ValueError, prefixed with the caller of the lookup, for an id outside its table and for
+  // weights whose positions differ from those of the ids.
   void check(const PlanCall& call) const override;
   void prefetch(const PlanCall& call) const override;
   void run(const PlanCall& call) const override;

@@ -58,8 +58,8 @@ void CopyStep::run(const PlanCall& call) const {
 void ConvertStep::run(const PlanCall& call) const {
   const TensorView& view = call.view(from_);
   if (view.rows != call.batch || view.values != call.batch * width_) {
-    throw RuntimeError("ServingPlan: a layer that is called returned ", view.shape, " for ",
-                       call.batch, " rows, of which each needs ", width_, " values");
+    throw RuntimeError("ServingPlan: a called layer returned ", view.shape, " for ", call.batch,
+                       " rows; each row requires ", width_, " values");
   }
   const PlanRows to = call[to_];
   visit_numeric(view.dtype, "ServingPlan", [&]<class T>(const T&) {

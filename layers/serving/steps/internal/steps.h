@@ -1,4 +1,4 @@
-// Steps that plans of several layers have in common. Private to plans.
+// Steps that the plans of several layers share. Private to plans.
 #pragma once
 
 #include <array>
@@ -13,7 +13,8 @@
 
 namespace keel {
 
-// y = function(x . matrix + bias), `repeats` times a row: over the last axis of [repeats, in].
+// Computes y = function(x . matrix + bias), where a row of x is [repeats, in] and a row of y is
+// [repeats, units].
 class ProductStep final : public PlanStep {
  public:
   ProductStep(std::shared_ptr<const kernels::PackedMatrix> matrix, RowFunction function,
@@ -29,7 +30,7 @@ class ProductStep final : public PlanStep {
   const int64_t repeats_;
 };
 
-// y = function(x), on each run of `length` values of a row.
+// Computes y = function(x) on each run of `length` values of a row.
 class MapStep final : public PlanStep {
  public:
   MapStep(RowFunction function, PlanValue x, PlanValue y, int64_t width, int64_t length)
@@ -43,8 +44,8 @@ class MapStep final : public PlanStep {
   const int64_t width_, length_;
 };
 
-// y = (x - center) factor + offset, or with / in place of the product: the numbers of a row, in
-// this order.
+// Computes y = (x - center) factor + offset or, if `divides`, (x - center) / factor + offset.
+// `numbers` are center, factor and offset, each with one value per element of a row.
 class AffineStep final : public PlanStep {
  public:
   AffineStep(std::array<std::vector<float>, 3> numbers, bool divides, PlanValue x, PlanValue y)
@@ -58,7 +59,7 @@ class AffineStep final : public PlanStep {
   const PlanValue x_, y_;
 };
 
-// Copies rows, as they are.
+// Copies rows.
 class CopyStep final : public PlanStep {
  public:
   CopyStep(PlanValue from, PlanValue to, int64_t width) : from_(from), to_(to), width_(width) {}
@@ -70,11 +71,11 @@ class CopyStep final : public PlanStep {
   const int64_t width_;
 };
 
-// The numbers of a dense tensor as float rows.
+// Converts the rows of a dense numeric tensor to floats.
 class ConvertStep final : public PlanStep {
  public:
   ConvertStep(PlanValue from, PlanValue to, int64_t width) : from_(from), to_(to), width_(width) {}
-  // RuntimeError if the tensor does not have the rows of the batch.
+  // Throws RuntimeError if the tensor does not have the rows of the batch.
   void run(const PlanCall& call) const override;
   std::string what() const override { return str("conversion of ", width_, " numbers"); }
 
@@ -83,14 +84,14 @@ class ConvertStep final : public PlanStep {
   const int64_t width_;
 };
 
-// Calls an operation on tensors, which are made for it from rows, with copies of its variables. Not
-// by rows: it may do anything.
+// Calls an operation with copies of its variables. Input rows are converted to tensors first. Runs
+// on whole batches, because the operation may mix rows.
 class CallStep final : public PlanStep {
  public:
   struct Input {
     PlanValue value;
     Shape row_shape = {};
-    bool is_rows = false;  // else a tensor
+    bool is_rows = false;  // otherwise a tensor
   };
   CallStep(std::shared_ptr<Operation> operation, CallOptions options, Nest<Input> inputs,
            std::vector<PlanValue> outputs, std::shared_ptr<const VariableSnapshot> copies)

@@ -10,7 +10,8 @@ namespace {
 
 size_t bytes_of(int64_t floats) { return static_cast<size_t>(floats) * sizeof(float); }
 
-// A thread begins its search where it ended the last one, most likely.
+// Starts the search at a slot that depends on the thread, so that threads rarely contend and
+// usually find the workspace that they returned.
 size_t first_slot() { return std::hash<std::thread::id>()(std::this_thread::get_id()); }
 
 }  // namespace
@@ -35,6 +36,8 @@ std::unique_ptr<Workspace> WorkspacePool::take() {
   const size_t first = first_slot();
   for (size_t i = 0; i < kKept; ++i) {
     std::atomic<Workspace*>& slot = slots_[(first + i) % kKept].workspace;
+    // The plain load avoids writing to the cache lines of empty slots. The acquire pairs with the
+    // release in give_back(), which publishes the workspace's contents.
     if (slot.load(std::memory_order_relaxed) == nullptr) continue;
     Workspace* const found = slot.exchange(nullptr, std::memory_order_acquire);
     if (found != nullptr) return std::unique_ptr<Workspace>(found);
@@ -50,7 +53,7 @@ void WorkspacePool::give_back(std::unique_ptr<Workspace> workspace) {
     if (slot.load(std::memory_order_relaxed) == nullptr &&
         slot.compare_exchange_strong(empty, workspace.get(), std::memory_order_release,
                                      std::memory_order_relaxed)) {
-      static_cast<void>(workspace.release());  // the slot has it
+      static_cast<void>(workspace.release());  // owned by the slot now
       return;
     }
   }

@@ -1,4 +1,4 @@
-// Workspaces: memory of calls of a plan, handed from call to call without a lock. Private to plans.
+// Workspaces: reusable memory for the calls of a plan, pooled without a lock. Private to plans.
 #pragma once
 
 #include <array>
@@ -10,13 +10,13 @@
 
 namespace keel {
 
-// What one call at a time uses.
+// Memory of one call at a time.
 struct Workspace {
   Workspace() = default;
   ~Workspace();
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
-  // Room for `count` floats; what they held is lost.
+  // Makes room for `count` floats; the previous contents are lost.
   void reserve(int64_t count);
 
   float* floats = nullptr;
@@ -25,7 +25,7 @@ struct Workspace {
   std::vector<TensorLike> tensors;
 };
 
-// As many as calls have run at once, up to kKept.
+// Keeps returned workspaces for later calls, at most kKept.
 class WorkspacePool {
  public:
   WorkspacePool() = default;
@@ -33,12 +33,13 @@ class WorkspacePool {
   WorkspacePool(const WorkspacePool&) = delete;
   WorkspacePool& operator=(const WorkspacePool&) = delete;
 
-  std::unique_ptr<Workspace> take();  // null if none is free
+  std::unique_ptr<Workspace> take();  // null if none is available
+  // Returns a workspace to the pool, or frees it if the pool is full.
   void give_back(std::unique_ptr<Workspace> workspace);
 
  private:
   static constexpr size_t kKept = 64;
-  struct alignas(64) Slot {  // threads must not share a line
+  struct alignas(64) Slot {  // own cache line, to avoid false sharing between threads
     std::atomic<Workspace*> workspace = nullptr;
   };
   std::array<Slot, kKept> slots_;

@@ -17,7 +17,7 @@ Config encode_by_output(const ByOutput<T>& values, const Fn& fn) {
   return out;
 }
 
-// `is_one` tells one value for all from one for each.
+// `is_one` distinguishes one value for all outputs from one value per output.
 template <class T, class IsOne, class Fn>
 ByOutput<T> decode_by_output(const Config* config, const IsOne& is_one, const Fn& fn) {
   if (config == nullptr || config->is_null()) return {};

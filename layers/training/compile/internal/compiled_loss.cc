@@ -9,7 +9,7 @@ namespace {
 
 constexpr char kCompile[] = "Model.compile";
 
-// For counts and sums of weights, through which no gradient flows.
+// Sums counts and weights, which need no gradient, over the replicas.
 Tensor sum_over_replicas(const Tensor& numbers, const GlobalBatch& batch) {
   if (batch.communicator == nullptr) return numbers;
   const NoGradient pause;
@@ -18,7 +18,7 @@ Tensor sum_over_replicas(const Tensor& numbers, const GlobalBatch& batch) {
   return as_dtype(sums, numbers.dtype());
 }
 
-// Of all replicas' sample weights, of which `weight` are this one's.
+// Returns the mean of the sample weights of the global batch; `weight` holds those of this replica.
 double mean_weight(const Tensor& weight, const GlobalBatch& batch) {
   if (weight.rank() == 0) return weight.cast(DType::kFloat64).item<double>();
   const NoGradient pause;
@@ -27,6 +27,8 @@ double mean_weight(const Tensor& weight, const GlobalBatch& batch) {
   return count == 0 ? 1 : sum.item<double>() / static_cast<double>(count);
 }
 
+// Returns the sum of this replica's losses divided by the divisor of the global batch, so that the
+// shares of all replicas add up to the loss of the global batch.
 Tensor share_of(const Loss& loss, const Tensor& label, const Tensor& prediction,
                 const Tensor& weight, const GlobalBatch& batch) {
   const Tensor losses = loss.weighted(label, prediction, weight, [&](const Tensor& numbers) {
@@ -43,7 +45,9 @@ CompiledLoss::CompiledLoss(LossesArgument losses, LossWeights weights)
     : losses_(std::move(losses)), loss_weights_(std::move(weights)) {
   for (const LossArgument& loss : losses_.values()) {
     if (loss && loss.shared()->reduction() == Reduction::kNone) {
-      throw ValueError(kCompile, ": a loss of reduction 'none' is no number to make small");
+      throw ValueError(kCompile,
+                       ": a loss with reduction 'none' is not a scalar and cannot be minimized; "
+                       "use another reduction");
     }
   }
 }
@@ -66,7 +70,7 @@ std::vector<CompiledLoss::Term> CompiledLoss::shares(const char* caller,
     if (!by_output_[i]) continue;
     if (!labels[i]) {
       throw ValueError(caller, ": output '", outputs_[i],
-                       "' has a loss, but the data has no labels ", "for it");
+                       "' has a loss, but the data has no labels for it");
     }
     out.push_back(
         {.output = outputs_[i],

@@ -5,8 +5,8 @@
 namespace keel {
 namespace {
 
-// Names as Keras's logs have them.
-class Names {
+// Makes names unique by the rules of Keras's logs.
+class UniqueNames {
  public:
   std::string next(const std::string& prefix, const std::string& name, bool weighted) {
     std::string out = prefix + name;
@@ -24,8 +24,8 @@ class Names {
 CompiledMetrics::CompiledMetrics(MetricsArgument metrics, MetricsArgument weighted_metrics)
     : metrics_(std::move(metrics)), weighted_(std::move(weighted_metrics)) {
   for (const MetricHandle& metric : all()) metric->rebuild();
-  // Names until the outputs are known; a model's own steps may never tell them.
-  Names names;
+  // These names are used until resolve(); overridden steps of a model may never call it.
+  UniqueNames names;
   for (const bool weighted : {false, true}) {
     for (const MetricArgument& metric : (weighted ? weighted_ : metrics_).all()) {
       const std::string& name = metric.handle()->name();
@@ -38,7 +38,7 @@ CompiledMetrics::CompiledMetrics(MetricsArgument metrics, MetricsArgument weight
 
 void CompiledMetrics::resolve(const std::vector<std::string>& outputs) {
   std::vector<Entry> entries;
-  Names names;
+  UniqueNames names;
   for (const bool weighted : {false, true}) {
     const std::string caller = str("Model.compile, ", weighted ? "weighted_" : "", "metrics");
     const auto lists = (weighted ? weighted_ : metrics_).resolve(caller, outputs);
@@ -63,7 +63,7 @@ void CompiledMetrics::update(const char* caller, std::span<const Tensor> labels,
     const size_t i = entry.output;
     if (!labels[i]) {
       throw ValueError(caller, ": output '", outputs_[i],
-                       "' has a metric, but the data has no labels ", "for it");
+                       "' has a metric, but the data has no labels for it");
     }
     entry.metric->update_state(labels[i], predictions[i], entry.weighted ? weights[i] : Tensor());
   }

@@ -1,4 +1,4 @@
-// CompiledMetrics: the metrics of a model's outputs, under the names that logs have.
+// CompiledMetrics: the metrics of a model's outputs, under their names in logs.
 #pragma once
 
 #include <functional>
@@ -11,24 +11,27 @@
 
 namespace keel {
 
+// Holds the metrics of compile() and updates them from the outputs of a model.
 class CompiledMetrics {
  public:
-  // Makes their sums anew, for the strategy of now.
+  // Rebuilds the state of each metric for the current strategy.
   CompiledMetrics(MetricsArgument metrics, MetricsArgument weighted_metrics);
 
-  // Settles which output has which metrics. ValueError for names and numbers that do not fit.
+  // Assigns metrics to `outputs`, the names of the model's outputs. Throws ValueError if a name is
+  // unknown or if a list does not have one item per output.
   void resolve(const std::vector<std::string>& outputs);
 
-  // Tensors are by output; a weight may be empty. Outputs without labels must have no metric
-  // (ValueError, naming `caller`).
+  // Updates the metrics from `labels`, `predictions` and `weights`, which have one item per output;
+  // an item of `weights` may be empty. Throws ValueError, prefixed with `caller`, if an output has
+  // a metric but no labels.
   void update(const char* caller, std::span<const Tensor> labels,
               std::span<const Tensor> predictions, std::span<const Tensor> weights) const;
 
-  // All of them, those that see sample weights last.
+  // Returns all metrics: those of `metrics` first, then those of `weighted_metrics`.
   std::vector<MetricHandle> all() const;
-  // "auc", or "<output>_auc" if there are several outputs. The second of a name is "auc_1"; one
-  // that sees sample weights beside one that does not is "weighted_auc". Of those that `shown`
-  // says.
+  // Returns the results of the metrics for which `shown` returns true. A metric is named "auc", or
+  // "<output>_auc" if the model has several outputs. The second metric with the same name becomes
+  // "auc_1". A weighted metric whose name is taken by an unweighted one becomes "weighted_auc".
   Logs results(const std::function<bool(const Metric&)>& shown,
                const std::function<double(const Metric&)>& result_of) const;
 

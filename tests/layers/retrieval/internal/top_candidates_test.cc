@@ -12,7 +12,7 @@
 
 namespace keel::top_candidates_test {
 
-// Small whole numbers: their products are exact, and many are equal.
+// Small integers: their products are exact, and many are equal.
 std::vector<float> whole_numbers(int64_t n, uint64_t seed) {
   const RandomStream random{.seed = seed};
   std::vector<float> out(n);
@@ -20,7 +20,7 @@ std::vector<float> whole_numbers(int64_t n, uint64_t seed) {
   return out;
 }
 
-// By sorting all of them.
+// Reference result: sorts all candidates.
 std::vector<Candidate> by_hand(const std::vector<float>& queries,
                                const std::vector<float>& candidates, int64_t dim, int64_t k) {
   std::vector<Candidate> out;

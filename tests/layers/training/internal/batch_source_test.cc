@@ -12,14 +12,14 @@ namespace keel::batch_source_test {
 
 using data::Dataset;
 
-// y = x of 1 to `rows`, a row a batch.
+// y = x for x from 1 to `rows`, one row per batch.
 Dataset counting(int64_t rows) {
   Tensor x = Tensor::uninitialized({rows, 1}, DType::kFloat32);
   for (int64_t i = 0; i < rows; ++i) x.mutable_data<float>()[i] = static_cast<float>(i + 1);
   return Dataset::from_tensor_slices(Tensors::tuple({x, x})).batch(1);
 }
 
-// Whose mean absolute error of counting() is the mean of its numbers.
+// Predicts 0, so that its mean absolute error on counting() is the mean of the numbers.
 Sequential zero_model() {
   Sequential model({.layers = {layers::Dense({.units = 1, .kernel_initializer = "zeros"})}});
   model->compile({.optimizer = optimizers::SGD({.learning_rate = 0}), .loss = "mae"});
@@ -46,7 +46,7 @@ TEST(BatchSourceTest, EvaluateEndsWithTheDataAndWarns) {
   testing::internal::CaptureStderr();
   const Logs logs = model->evaluate(counting(3), {.verbose = Verbose::kSilent, .steps = 4});
   EXPECT_TRUE(warns_of("Model.evaluate: the dataset ended after 3 of 4 steps"));
-  EXPECT_EQ(logs.at("loss"), 2);  // not of 1 2 3 1
+  EXPECT_EQ(logs.at("loss"), 2);  // mean of 1 2 3, not of 1 2 3 1
 }
 
 TEST(BatchSourceTest, ValidationBeginsAtTheStartEachTime) {

@@ -76,10 +76,10 @@ TEST(LoopTest, RefusesASecondThreadWhileOneTrains) {
   const FitOptions options = {.batch_size = 4, .verbose = Verbose::kSilent, .callbacks = {other}};
   model->fit(ones({4, 1}), ones({4, 1}), options);
   ASSERT_EQ(errors.size(), 3u);
-  EXPECT_EQ(errors[0].find("Model.fit: another thread trains or evaluates this model"), 0u);
+  EXPECT_EQ(errors[0].find("Model.fit: another thread is training or evaluating this model"), 0u);
   EXPECT_EQ(errors[1].find("Model.evaluate: another thread"), 0u);
   EXPECT_EQ(model->optimizer()->iterations(), 1);
-  // It has ended, so another thread may train.
+  // The run has ended, so another thread may train.
   std::thread([&] { model->train_on_batch(ones({4, 1}), ones({4, 1})); }).join();
   EXPECT_EQ(model->optimizer()->iterations(), 2);
 }

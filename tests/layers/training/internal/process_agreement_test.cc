@@ -1,5 +1,5 @@
-// Processes of a job, which are threads of this one, that do not train alike.
-#include <keel/layers/training/internal/process_agreement.h>
+// Processes of a job, simulated by threads, that train with different options.
+#include <keel/layers/training/process_agreement.h>
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ struct Differences {
   int64_t batch_size = 4;
 };
 
-// What fit throws in each of two processes, of which the second has these options.
+// Returns what fit throws in each of two processes; the second process has these options.
 std::vector<std::string> errors_of_fit(const Differences& second) {
   FakeJob job(2);
   return job.run([&](ProcessGroup& group) {
@@ -39,7 +39,7 @@ std::vector<std::string> errors_of_fit(const Differences& second) {
     model->sublayers()[0]->set_trainable(options.trainable);
     model->compile({.optimizer = optimizers::Adam({.learning_rate = options.learning_rate}),
                     .loss = options.loss});
-    // No epoch: only what is checked before the first one.
+    // With zero epochs, only the checks before the first epoch run.
     model->fit(Tensor::zeros({4, 1}), Tensor::zeros({4, 1}),
                {.epochs = 0, .batch_size = options.batch_size, .verbose = Verbose::kSilent});
   });

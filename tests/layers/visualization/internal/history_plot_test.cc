@@ -37,7 +37,7 @@ TEST(HistoryPlotTest, EachNameHasAPanelWithALineForTrainingAndOneForTheValidatio
   EXPECT_EQ(svg.substr(0, 4), "<svg");
   EXPECT_NE(svg.find("a &lt; b"), std::string::npos);
   EXPECT_LT(svg.find(">loss</text>"), svg.find(">auc</text>"));
-  // Two lines of training; the validation has one value, a dot.
+  // There are two lines for training; the validation has one value, drawn as a dot.
   EXPECT_EQ(count(svg, "<polyline"), 2u);
   EXPECT_EQ(count(svg, "<circle"), 5u);
   EXPECT_EQ(count(svg, ">train</text>"), 2u);
@@ -46,7 +46,7 @@ TEST(HistoryPlotTest, EachNameHasAPanelWithALineForTrainingAndOneForTheValidatio
 }
 
 TEST(HistoryPlotTest, TheLinesGoThroughTheValues) {
-  // Between the ends of an axis from 0.2375 to 0.5125: 220 pixels from 254 up to 34.
+  // The axis covers 0.2375 to 0.5125 on 220 pixels, from y = 254 up to y = 34.
   const std::string svg = history_svg(two_epochs(), {.names = {"loss"}, .log_scale = false});
   History only_loss;
   only_loss.append(0, {{"loss", 0.5}});
