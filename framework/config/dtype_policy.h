@@ -29,8 +29,7 @@ class DTypePolicy {
  public:
   DTypePolicy();                                   // the global policy
   DTypePolicy(DType dtype) : variables_(dtype) {}  // NOLINT: implicit
-  DTypePolicy(const std::string& name);  // NOLINT: implicit; ValueError if unknown  // NOLINT:
-                                         // implicit; throws ValueError if unknown
+  DTypePolicy(const std::string& name);            // NOLINT: implicit; ValueError if unknown
   DTypePolicy(const char* name) : DTypePolicy(std::string(name)) {}  // NOLINT: implicit
 
   std::string name() const;

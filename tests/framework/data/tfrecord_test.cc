@@ -128,7 +128,7 @@ TEST(TFRecordTest, AFileThatIsCutOffIsAnErrorThatNamesFileAndOffset) {
     EXPECT_EQ(before, size < kSecond ? 0 : 1);
     EXPECT_TRUE(contains(message, folder / "cut")) << message;
     EXPECT_TRUE(contains(message, size < kSecond ? "offset 0:" : "offset 26:")) << message;
-    EXPECT_TRUE(contains(message, "is cut off")) << message;
+    EXPECT_TRUE(contains(message, "is truncated")) << message;
   }
 }
 
@@ -142,7 +142,7 @@ TEST(TFRecordTest, ACompressedFileThatIsCutOffIsAnErrorToo) {
       EXPECT_TRUE(contains(error_of(folder / "cut", type).first, folder / "cut"));
     }
     write_bytes(folder / "cut", whole.substr(0, whole.size() - 1));
-    EXPECT_TRUE(contains(error_of(folder / "cut", type).first, "is cut off"));
+    EXPECT_TRUE(contains(error_of(folder / "cut", type).first, "is truncated"));
   }
 }
 
@@ -154,7 +154,7 @@ TEST(TFRecordTest, AnyByteThatChangedIsNoticed) {
     std::string damaged = whole;
     damaged[i] ^= 4;
     write_bytes(folder / "damaged", damaged);
-    EXPECT_TRUE(contains(error_of(folder / "damaged").first, "does not fit its checksum")) << i;
+    EXPECT_TRUE(contains(error_of(folder / "damaged").first, "does not match its checksum")) << i;
   }
 }
 
@@ -179,11 +179,11 @@ TEST(TFRecordTest, ALengthThatTheFileCannotHoldIsRefusedBeforeMemoryIsTaken) {
   const TempFolder folder;
   for (const uint64_t length : {uint64_t{1} << 20, uint64_t{1} << 50, ~uint64_t{0}}) {
     write_bytes(folder / "plain", framed("abc", length));
-    EXPECT_TRUE(contains(error_of(folder / "plain").first, "bytes is cut off"));
+    EXPECT_TRUE(contains(error_of(folder / "plain").first, "bytes is truncated"));
     CompressedWriter gzip(folder / "gzip", Compression::kGzip, "test");
     gzip.write(framed("abc", length));
     gzip.close();
-    EXPECT_TRUE(contains(error_of(folder / "gzip", "GZIP").first, "bytes is cut off"));
+    EXPECT_TRUE(contains(error_of(folder / "gzip", "GZIP").first, "bytes is truncated"));
   }
 }
 
@@ -192,7 +192,7 @@ TEST(TFRecordTest, AFileOfAnotherKindIsAnErrorWithAHint) {
   write_records(folder / "gzip", {"a"}, "GZIP");
   EXPECT_TRUE(contains(error_of(folder / "gzip").first, "compression_type 'GZIP'"));
   write_bytes(folder / "text", "no records, but a text\n");
-  EXPECT_TRUE(contains(error_of(folder / "text").first, "no TFRecord file"));
+  EXPECT_TRUE(contains(error_of(folder / "text").first, "not a TFRecord file"));
   EXPECT_TRUE(contains(error_of(folder / "text", "GZIP").first, "is damaged"));
 }
 

@@ -158,7 +158,7 @@ TEST(CsvTest, RowsOfFilesWithoutAHeaderCountFrom1) {
   CsvOptions options = {.columns = {ints("a")}, .has_header = false, .column_names = {"a", "b"}};
   expect_contains(message_of([&] { read_csv_table(file, options); }), "row 2, column 'a'");
   options.columns = {texts("a")};
-  expect_contains(message_of([&] { read_csv_table(file, options); }), "row 3: needs 2 fields");
+  expect_contains(message_of([&] { read_csv_table(file, options); }), "row 3: expected 2 fields");
 }
 
 TEST(CsvTest, ColumnNamesReplaceThoseOfTheHeader) {
@@ -167,7 +167,7 @@ TEST(CsvTest, ColumnNamesReplaceThoseOfTheHeader) {
   EXPECT_EQ(read_csv_table(file, options)["b"].tensor().to_vector<int64_t>(), Ints({2}));
   options.column_names = {"a", "b", "c"};
   expect_contains(message_of([&] { read_csv_table(file, options); }),
-                  "has 2 columns, column_names 3; pass one name for each column");
+                  "has 2 columns, but column_names has 3; pass one name for each column");
 }
 
 TEST(CsvTest, WithoutAHeaderNamesAreNeeded) {
