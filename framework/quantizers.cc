@@ -18,16 +18,17 @@ QuantizedTable abs_max_quantize(const Tensor& table, const std::string& caller) 
   const float* const from = table.data<float>().data();
   int8_t* const codes = out.codes.mutable_data<int8_t>().data();
   float* const scales = out.scales.mutable_data<float>().data();
-  std::vector<int64_t> odd((rows + kRowsPerBlock - 1) / kRowsPerBlock,
-                           -1);  // first invalid row of each block; -1: none
+  // The first invalid row of each block, or -1. The lowest one is reported, whatever the number of
+  // workers.
+  std::vector<int64_t> invalid_rows((rows + kRowsPerBlock - 1) / kRowsPerBlock, -1);
   parallel_for(rows, kRowsPerBlock, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       if (kernels::quantize_row_abs_max(from + r * dim, dim, codes + r * dim, scales + r)) continue;
-      odd[begin / kRowsPerBlock] = r;
+      invalid_rows[begin / kRowsPerBlock] = r;
       return;
     }
   });
-  for (const int64_t r : odd) {
+  for (const int64_t r : invalid_rows) {
     if (r >= 0)
       throw ValueError(caller, ": row ", r, " is not finite, so it cannot be quantized to int8");
   }

@@ -25,7 +25,7 @@ constexpr int kClassesPerDoubling = 4;
 constexpr int kClasses = (26 - 6) * kClassesPerDoubling + 1;
 
 constexpr size_t kUnlimited = ~size_t{0};
-thread_local size_t left_to_thread = kUnlimited;
+thread_local size_t thread_bytes_left = kUnlimited;
 
 // Caching is off under AddressSanitizer, which must see each tensor as a separate block.
 #if defined(KEEL_ADDRESS_SANITIZER)
@@ -41,7 +41,7 @@ constexpr size_t kCountedAtOnce =
     64;  // a thread updates the shared counter in batches of this size
 // free() may keep memory in the heap. Releases of at least this many bytes call malloc_trim(),
 // which returns it to the system.
-constexpr size_t kMuchReleased = size_t{64} << 20;
+constexpr size_t kHeapTrimBytes = size_t{64} << 20;
 
 // A free block stores the address of the next one in its own memory, so that caching a block never
 // allocates.
@@ -113,7 +113,7 @@ size_t release(const Count& count) noexcept {
     cache().cached_bytes.fetch_sub(bytes, std::memory_order_relaxed);
     released += bytes;
   }
-  if (released >= kMuchReleased) malloc_trim(0);
+  if (released >= kHeapTrimBytes) malloc_trim(0);
   return released;
 }
 
@@ -146,7 +146,7 @@ void* from_system(size_t bytes) {
   return block;
 }
 
-void* taken(size_t bytes) {
+void* allocate_block(size_t bytes) {
   if (!kCaching || bytes > kLargestCached) return from_system(bytes);
   count_allocation(bytes);
   const int index = class_of(bytes);
@@ -167,31 +167,31 @@ void* taken(size_t bytes) {
 }  // namespace
 
 MemoryLimit::MemoryLimit(size_t bytes)
-    : before_(left_to_thread), granted_(std::min(bytes, before_)) {
-  left_to_thread = granted_;
+    : before_(thread_bytes_left), granted_(std::min(bytes, before_)) {
+  thread_bytes_left = granted_;
 }
 
 MemoryLimit::~MemoryLimit() {
-  const size_t used = granted_ - std::min(left_to_thread, granted_);
-  left_to_thread = before_ == kUnlimited ? kUnlimited : before_ - used;
+  const size_t used = granted_ - std::min(thread_bytes_left, granted_);
+  thread_bytes_left = before_ == kUnlimited ? kUnlimited : before_ - used;
 }
 
 void* allocate(size_t bytes) {
-  if (left_to_thread == kUnlimited) return taken(bytes);
-  if (bytes > left_to_thread) {
-    throw ValueError("allocate: at most ", left_to_thread,
+  if (thread_bytes_left == kUnlimited) return allocate_block(bytes);
+  if (bytes > thread_bytes_left) {
+    throw ValueError("allocate: at most ", thread_bytes_left,
                      " more bytes are allowed by MemoryLimit, received ", bytes);
   }
-  void* const block = taken(bytes);
-  left_to_thread -= bytes;
+  void* const block = allocate_block(bytes);
+  thread_bytes_left -= bytes;
   return block;
 }
 
 void deallocate(void* block, size_t bytes) noexcept {
   if (block == nullptr) return;
-  if (left_to_thread != kUnlimited) {
+  if (thread_bytes_left != kUnlimited) {
     // Saturates below kUnlimited: blocks allocated before the limit may be freed under it.
-    left_to_thread += std::min(bytes, kUnlimited - 1 - left_to_thread);
+    thread_bytes_left += std::min(bytes, kUnlimited - 1 - thread_bytes_left);
   }
   if (!kCaching || bytes > kLargestCached) {
     std::free(block);

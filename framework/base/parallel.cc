@@ -49,7 +49,7 @@ struct Loop {
 
 // The time that a thread spins before it sleeps: about twice the time to wake a sleeping thread on
 // a virtual machine, because the loops of a training step follow each other within that time.
-constexpr std::chrono::microseconds kLookBeforeSleep(100);
+constexpr std::chrono::microseconds kSpinTime(100);
 
 void relax() {
 #if defined(__x86_64__)
@@ -60,10 +60,10 @@ void relax() {
 // Returns when `value` differs from `old`. Spins first, then sleeps.
 template <class T>
 void wait_while(const std::atomic<T>& value, T old) {
-  constexpr int kLooksPerClock = 64;
-  const auto until = std::chrono::steady_clock::now() + kLookBeforeSleep;
+  constexpr int kSpinsPerClockRead = 64;
+  const auto until = std::chrono::steady_clock::now() + kSpinTime;
   do {
-    for (int look = 0; look < kLooksPerClock; ++look) {
+    for (int spin = 0; spin < kSpinsPerClockRead; ++spin) {
       if (value.load() != old) return;
       relax();
     }
@@ -89,7 +89,7 @@ class Pool {
   // held while the blocks run, which cannot deadlock: SerialSection keeps blocks from starting a
   // loop here.
   void run(Loop& loop) {
-    const std::lock_guard turn(turn_);
+    const std::lock_guard lock(loop_mutex_);
     loop_ = &loop;
     announce();
     loop.work();
@@ -124,7 +124,7 @@ class Pool {
     }
   }
 
-  std::mutex turn_;  // held by the caller whose loop runs
+  std::mutex loop_mutex_;  // held by the caller whose loop runs
   std::atomic<Loop*> loop_ = nullptr;
   std::atomic<uint32_t> announced_ = 0;  // number of loops started, plus one for the stop
   std::atomic<int> inside_ = 0;          // workers that may be using loop_
@@ -149,8 +149,9 @@ int local_processes() {
 int default_count() {
   cpu_set_t allowed;
   const auto all = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  const int mine = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : all;
-  int count = mine < all ? mine : all / local_processes();
+  const int in_mask =
+      sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : all;
+  int count = in_mask < all ? in_mask : all / local_processes();
   if (const auto quota = cpu_quota()) count = std::min(count, *quota / local_processes());
   return std::max(1, count);
 }

@@ -37,14 +37,14 @@ struct Logs {
     return *logs;
   }
   static Scope::Log& of_this_thread() {
-    thread_local const std::shared_ptr<Scope::Log> kMine = [] {
+    thread_local const std::shared_ptr<Scope::Log> kLog = [] {
       auto log = std::make_shared<Scope::Log>();
       Logs& logs = instance();
       const std::lock_guard lock(logs.mutex);
       logs.all.push_back(log);
       return log;
     }();
-    return *kMine;
+    return *kLog;
   }
   Report report();
   void clear();

@@ -28,7 +28,7 @@ Tensor strings(const Strings& values) {
   return Tensor::from(values, {static_cast<int64_t>(values.size())});
 }
 
-// The wire format by hand. All lengths here are below 128.
+// Builds wire format by hand. All lengths here are below 128.
 std::string field(int number, const std::string& bytes) {
   return std::string(1, static_cast<char>(number << 3 | 2)) + static_cast<char>(bytes.size()) +
          bytes;
@@ -116,7 +116,8 @@ TEST(ExampleParserTest, TheLastOfANameThatComesTwiceCounts) {
             Int64s({6, 7}));
   EXPECT_EQ(parsed_ints(example(first) + example(entry("x", packed_ints("\6")))), Int64s({6}));
   EXPECT_EQ(parsed_ints(example(first + entry("x", ""))), Int64s());
-  // Within a feature: of several kinds the last, of which all lists belong together.
+  // If a feature has several kinds of lists, the last kind applies, and all lists of that kind are
+  // concatenated.
   EXPECT_EQ(parsed_ints(example(entry("x", packed_ints("\1") + field(1, field(1, "a")) +
                                                packed_ints("\2") + packed_ints("\3")))),
             Int64s({2, 3}));
@@ -199,7 +200,7 @@ TEST(ExampleParserTest, MalformedBytesAreErrors) {
       std::string::npos);
 }
 
-// Whatever the bytes are, parsing ends in tensors that are well formed or in an error.
+// Parsing arbitrary bytes either gives well-formed tensors or throws.
 TEST(ExampleParserTest, BytesThatAreChangedAtRandomDoNoHarm) {
   const std::string good = serialize_example({{"a", ints({1, 300, -1})},
                                               {"b", floats({1, 2})},
