@@ -102,8 +102,7 @@ class IdentityFunction final : public InitializerFunction {
   explicit IdentityFunction(const IdentityOptions& options) : gain_(options.gain) {}
   void fill(std::span<float> out, int64_t first, const Shape& shape,
             const RandomStream&) const override {
-    if (shape.rank() != 2)
-      throw ValueError("Identity: the shape must have rank 2, received ", shape);
+    if (shape.rank() != 2) throw ValueError("Identity: rank must be 2, received shape ", shape);
     std::ranges::fill(out, 0.0F);
     const int64_t columns = shape[1];
     const int64_t end = first + std::ssize(out);
@@ -129,8 +128,7 @@ class RowIdFunction final : public InitializerFunction {
   explicit RowIdFunction(const RowIdOptions& options) : options_(options) {}
   void fill(std::span<float> out, int64_t first, const Shape& shape,
             const RandomStream&) const override {
-    if (shape.rank() == 0)
-      throw ValueError("RowIdInitializer: a scalar has no rows; use a shape of rank 1 or more");
+    if (shape.rank() == 0) throw ValueError("RowIdInitializer: rank must be at least 1");
     const int64_t columns = shape.slice(1, shape.rank()).size();
     for (size_t i = 0; i < out.size(); ++i) {
       const int64_t row = (first + static_cast<int64_t>(i)) / columns;

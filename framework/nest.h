@@ -72,8 +72,7 @@ class Nest {
   // Returns the child of a dict. Throws ValueError if the key is missing.
   const Nest& at(const std::string& key) const& {
     const auto it = entries().find(key);
-    if (it == entries().end())
-      throw ValueError("Nest: there is no key '", key, "' in ", structure());
+    if (it == entries().end()) throw ValueError("Nest: no key '", key, "' in ", structure());
     return it->second;
   }
   const Nest& operator[](const std::string& key) const& { return at(key); }

@@ -29,8 +29,7 @@ QuantizedTable abs_max_quantize(const Tensor& table, const std::string& caller) 
     }
   });
   for (const int64_t r : invalid_rows) {
-    if (r >= 0)
-      throw ValueError(caller, ": row ", r, " is not finite, so it cannot be quantized to int8");
+    if (r >= 0) throw ValueError(caller, ": row ", r, " is not finite; cannot quantize it");
   }
   return out;
 }

@@ -124,8 +124,7 @@ const void* Tensor::elements(DType expected) const {
 
 void* Tensor::mutable_elements(DType expected) {
   const void* data = elements(expected);
-  if (!unique())
-    throw RuntimeError("Tensor.mutable_data: the buffer has other owners; call clone() first");
+  if (!unique()) throw RuntimeError("Tensor.mutable_data: the buffer is shared; call clone()");
   return const_cast<void*>(data);
 }
 
@@ -140,13 +139,13 @@ int Tensor::owners() const {
 
 std::span<const std::byte> Tensor::raw() const {
   if (dtype() == DType::kString)
-    throw TypeError("Tensor.raw: string tensors have no flat bytes; use data<std::string>()");
+    throw TypeError("Tensor.raw: strings have no raw bytes; use data()");
   return {static_cast<const std::byte*>(elements(dtype())), impl_->buffer->bytes()};
 }
 
 std::span<std::byte> Tensor::mutable_raw() {
   if (dtype() == DType::kString)
-    throw TypeError("Tensor.raw: string tensors have no flat bytes; use data<std::string>()");
+    throw TypeError("Tensor.raw: strings have no raw bytes; use data()");
   return {static_cast<std::byte*>(mutable_elements(dtype())), impl_->buffer->bytes()};
 }
 

@@ -42,8 +42,8 @@ class Tensor {
   // Factory functions, which allocate a new buffer (symbolic() allocates none). from() throws
   // ValueError unless `values.size()` equals `shape.size()`.
   static Tensor uninitialized(const Shape& shape, DType dtype);
-  static Tensor zeros(const Shape& shape,
-                      DType dtype = DType::kFloat32);  // empty strings for kString
+  // The zeros of kString are empty strings.
+  static Tensor zeros(const Shape& shape, DType dtype = DType::kFloat32);
   template <Element T>
   static Tensor full(const Shape& shape, const T& value);
   template <Element T>
@@ -191,8 +191,7 @@ std::span<const T> Tensor::data() const {
 }
 template <Element T>
 TensorRows<T> Tensor::rows() const {
-  if (rank() == 0)
-    throw ValueError("Tensor.rows: rank must be at least 1, received shape ", shape());
+  if (rank() == 0) throw ValueError("Tensor.rows: rank must be at least 1, shape is ", shape());
   const auto* first = static_cast<const T*>(first_element(DTypeOf<T>::kValue));
   if (is_view()) return {first, row_bytes() / static_cast<int64_t>(sizeof(T))};
   return {first, shape().slice(1, rank()).size()};

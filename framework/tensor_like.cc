@@ -13,8 +13,7 @@ int64_t row_width(const Tensor& t) { return t.shape().without(0).size(); }
 
 int64_t rows_of(const TensorLike& t) {
   const Shape shape = t.spec().shape;
-  if (shape.rank() == 0)
-    throw ValueError("row_count: a scalar has no rows; use tensors of rank 1 or more");
+  if (shape.rank() == 0) throw ValueError("row_count: a scalar has no rows");
   return shape[0];
 }
 

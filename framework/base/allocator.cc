@@ -37,8 +37,8 @@ constexpr bool kCaching = true;
 // The number of allocations between two trims of the cache: some hundred steps of small tensors.
 // Each MiB counts as one more, so that large tensors trigger a trim after fewer allocations.
 constexpr size_t kTrimInterval = size_t{1} << 16;
-constexpr size_t kCountedAtOnce =
-    64;  // a thread updates the shared counter in batches of this size
+// A thread updates the shared counter of allocations in batches of this size.
+constexpr size_t kCountedAtOnce = 64;
 // free() may keep memory in the heap. Releases of at least this many bytes call malloc_trim(),
 // which returns it to the system.
 constexpr size_t kHeapTrimBytes = size_t{64} << 20;
@@ -53,8 +53,8 @@ struct SizeClass {
   std::mutex mutex;  // guards the rest
   FreeBlock* free = nullptr;
   size_t count = 0;
-  size_t least =
-      0;  // lowest count since the last trim: the number of blocks that were never needed
+  // The lowest count since the last trim: the number of blocks that were never needed.
+  size_t least = 0;
 };
 
 struct Cache {

@@ -100,8 +100,7 @@ Seal compute_seal(const std::string& path, const FileDescriptor& file, int64_t l
   std::vector<char> block(std::min(kBlock, length));
   for (int64_t at = 0; at < length; at += kBlock) {
     const auto count = static_cast<size_t>(std::min(kBlock, length - at));
-    if (file.read(block.data(), count) != count)
-      throw IoError(path, ": was truncated while being read");
+    if (file.read(block.data(), count) != count) throw IoError(path, ": shrank while being read");
     checksum.add(block.data(), count);
   }
   Seal seal = {.magic = {},
@@ -153,8 +152,7 @@ void write_file_atomically(const std::string& path, const std::string& text) {
   file.file().write(0, text);
   std::string back(text.size() + 1, '\0');
   back.resize(file.file().read(0, back.data(), back.size()));
-  if (back != text)
-    throw IoError(path, ": the bytes read back differ from the bytes written; check the disk");
+  if (back != text) throw IoError(path, ": the bytes read back differ from those written");
   file.commit();
 }
 
@@ -178,8 +176,7 @@ void write_text_file(const std::string& path, const std::string& text) {
 std::string read_text_file(const std::string& path, int64_t limit) {
   const FileDescriptor file(path, O_RDONLY);
   const int64_t size = file.size();
-  if (size > limit)
-    throw IoError(path, ": is ", size, " bytes long, at most ", limit, " bytes are supported");
+  if (size > limit) throw IoError(path, ": ", size, " bytes exceed the limit of ", limit);
   std::string text(size, '\0');
   text.resize(file.read(text.data(), text.size()));
   return text;
@@ -200,8 +197,7 @@ void seal_file(const std::string& path) {
   file.seek(length);
   file.write({reinterpret_cast<const char*>(&seal), sizeof(seal)});
   const Seal found = read_seal(path, file);
-  if (found.sum != seal.sum)
-    throw IoError(path, ": the seal read back differs from the seal written; check the disk");
+  if (found.sum != seal.sum) throw IoError(path, ": the seal was not written correctly");
 }
 
 void check_seal(const std::string& path) {

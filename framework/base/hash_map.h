@@ -75,8 +75,7 @@ class HashMap {
  private:
   static constexpr uint32_t kNone = 0xffffffff;
   struct Slot {
-    uint32_t tag =
-        0;  // upper bits of the hash; most other keys are rejected without comparing them
+    uint32_t tag = 0;  // upper bits of the hash, which reject most other keys
     uint32_t entry = kNone;
   };
 

@@ -12,9 +12,7 @@ Shape::Shape(std::span<const int64_t> dims) : rank_(static_cast<int>(dims.size()
     throw ValueError("Shape: at most ", kMaxRank, " dimensions, received ", dims.size());
   }
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] < kUnknown)
-      throw ValueError("Shape: dimension ", i, " is ", dims[i],
-                       "; use a size >= 0, or -1 for an unknown dimension");
+    if (dims[i] < kUnknown) throw ValueError("Shape: dimension ", i, " is below -1: ", dims[i]);
     dims_[i] = dims[i];
   }
 }

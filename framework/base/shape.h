@@ -35,15 +35,13 @@ class Shape {
   bool fully_defined() const;
   std::span<const int64_t> dims() const { return {dims_.data(), static_cast<size_t>(rank_)}; }
 
-  Shape with(int axis, int64_t dim) const;  // a copy with one dimension replaced
-  Shape without(int axis) const;            // a copy with one dimension removed
-  Shape inserted(int axis,
-                 int64_t dim) const;  // a copy with a dimension inserted; axis in [0, rank]
+  Shape with(int axis, int64_t dim) const;      // a copy with one dimension replaced
+  Shape without(int axis) const;                // a copy with one dimension removed
+  Shape inserted(int axis, int64_t dim) const;  // a copy with one more; axis in [0, rank]
   Shape drop_last() const { return without(-1); }
   // Returns the dimensions [begin, end).
   Shape slice(int begin, int end) const;
-  friend Shape operator+(const Shape& a,
-                         const Shape& b);  // the dimensions of a, followed by those of b
+  friend Shape operator+(const Shape& a, const Shape& b);  // concatenation
 
   friend bool operator==(const Shape& a, const Shape& b);
   friend std::ostream& operator<<(std::ostream& out, const Shape& shape);  // prints e.g. "(?, 4)"

@@ -20,9 +20,8 @@
 
 namespace keel::data {
 
-inline constexpr int64_t kInfinite = -1;  // cardinality of an infinite dataset
-inline constexpr int64_t kUnknownCardinality =
-    -2;  // cardinality that only running the dataset reveals
+inline constexpr int64_t kInfinite = -1;            // cardinality of an infinite dataset
+inline constexpr int64_t kUnknownCardinality = -2;  // known only by running the dataset
 
 // Runs a dataset once. Not thread safe.
 class Iterator {

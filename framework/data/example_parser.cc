@@ -101,8 +101,8 @@ struct Column {
   void* elements = nullptr;      // of `dense`
   std::vector<ValueList> lists;  // the list of each example, unless the feature is dense
   Tensor row_splits;
-  int64_t* splits =
-      nullptr;  // elements of row_splits; at first row_splits[i + 1] is the count of example i
+  // The elements of row_splits; at first row_splits[i + 1] is the count of example i.
+  int64_t* splits = nullptr;
 };
 
 template <class Fn>
@@ -272,8 +272,7 @@ struct ExampleParser::Plan {
 };
 
 ExampleParser::ExampleParser(FeatureSpecs specs) {
-  if (specs.empty())
-    throw ValueError(kCaller, ": there are no features to parse; pass at least one spec");
+  if (specs.empty()) throw ValueError(kCaller, ": no features; pass at least one spec");
   auto plan = std::make_shared<Plan>();
   for (const auto& [name, spec] : specs) plan->features.push_back(parsed_feature(name, spec));
   plan->specs = std::move(specs);

@@ -32,8 +32,7 @@ class Block {
   int64_t position(int64_t i) const;  // position of element i in the source
 
   Block slice(int64_t begin, int64_t end) const;
-  Block select(
-      std::span<const int64_t> elements) const;  // `elements` must be ascending and distinct
+  Block select(std::span<const int64_t> elements) const;  // ascending and distinct
   // Returns element i as users see it. Row r of a dense leaf [n, ..] is a tensor [..], of a ragged
   // leaf a dense [k, ..], and of a sparse leaf [n, w] a sparse [w].
   Tensors element(int64_t i) const;

@@ -89,7 +89,8 @@ TEST_P(MathTest, SpecialArgumentsGiveWhatTheStandardSays) {
   }
   for (const double x : {0.0, -0.0, 1.0, -1.0, 2.0, -2.0, kInfinity, -kInfinity, kNaN, 1e308,
                          -1e308, 5e-324, 1e-310, -1e-310, 1e4, -1e4}) {
-    if (std::abs(x) >= 1e4 && x < 0 && name == "Softplus") continue;  // the reference gives NaN
+    if (std::abs(x) >= 1e4 && x < 0 && name == "Softplus")
+      continue;  // not compared with the reference
     const double expected = static_cast<double>(c.reference(x)), found = c.function(x);
     if (std::isnan(expected)) {
       EXPECT_TRUE(std::isnan(found)) << x;

@@ -33,8 +33,8 @@ struct CsvOptions {
   int64_t batch_size = 1;
   char delimiter = ',';
   bool drop_remainder = false;
-  bool has_header =
-      true;  // the first record contains the names; if false, column_names is required
+  // True if the first record contains the names; if false, column_names is required.
+  bool has_header = true;
   // The names of all columns of the file, in order. They replace the names of the header.
   std::vector<std::string> column_names = {};
 };
