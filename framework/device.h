@@ -12,6 +12,7 @@ namespace keel {
 struct Device {
   int core = -1;  // -1 is the host
 
+  // True for the host.
   bool is_host() const { return core < 0; }
   std::string name() const;  // "/device:CPU:0" or "/device:TPU:<core>"
   friend bool operator==(const Device&, const Device&) = default;

@@ -107,6 +107,7 @@ class IdentityFunction final : public InitializerFunction {
     const int64_t columns = shape[1];
     const int64_t end = first + std::ssize(out);
     const int64_t diagonal = std::min(shape[0], columns);
+    // The first diagonal element at or after `first`, rounded up.
     for (int64_t i = (first + columns) / (columns + 1); i < diagonal; ++i) {
       const int64_t element = i * (columns + 1);
       if (element >= end) break;
@@ -231,6 +232,7 @@ class OrthogonalFunction final : public InitializerFunction {
     return vectors;
   }
   static double dot(std::span<const double> a, std::span<const double> b) {
+    // Four sums in a fixed order let the compiler vectorize the loop without changing the result.
     double lanes[4] = {};
     for (size_t i = 0; i < a.size(); ++i) lanes[i % 4] += a[i] * b[i];
     return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);

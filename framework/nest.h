@@ -38,10 +38,12 @@ class Nest {
   Nest(Dict entries) : node_(std::move(entries)) {}  // NOLINT: implicit
   Nest(std::initializer_list<std::pair<const std::string, Nest>> entries) : node_(Dict(entries)) {}
 
+  // Make a list, a tuple or a dict from its children.
   static Nest list(Items items) { return Nest(Node(List{std::move(items)})); }
   static Nest tuple(Items items) { return Nest(Node(Tuple{std::move(items)})); }
   static Nest dict(Dict entries) { return Nest(std::move(entries)); }
 
+  // Tests of the kind.
   NestKind kind() const { return static_cast<NestKind>(node_.index()); }
   bool is_leaf() const { return kind() == NestKind::kLeaf; }
   bool is_dict() const { return kind() == NestKind::kDict; }

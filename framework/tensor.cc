@@ -138,14 +138,12 @@ int Tensor::owners() const {
 }
 
 std::span<const std::byte> Tensor::raw() const {
-  if (dtype() == DType::kString)
-    throw TypeError("Tensor.raw: strings have no raw bytes; use data()");
+  if (dtype() == DType::kString) throw TypeError("Tensor.raw: strings have no raw bytes");
   return {static_cast<const std::byte*>(elements(dtype())), impl_->buffer->bytes()};
 }
 
 std::span<std::byte> Tensor::mutable_raw() {
-  if (dtype() == DType::kString)
-    throw TypeError("Tensor.raw: strings have no raw bytes; use data()");
+  if (dtype() == DType::kString) throw TypeError("Tensor.raw: strings have no raw bytes");
   return {static_cast<std::byte*>(mutable_elements(dtype())), impl_->buffer->bytes()};
 }
 

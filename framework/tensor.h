@@ -62,6 +62,7 @@ class Tensor {
 
   // Returns false for an empty handle.
   explicit operator bool() const { return impl_ != nullptr; }
+  // Returns true for a symbolic tensor and false for an empty handle.
   bool is_symbolic() const;
 
   // Returns the shape and the dtype. This and all following members throw RuntimeError if the

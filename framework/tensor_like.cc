@@ -274,8 +274,8 @@ void SparseTensor::validate(const std::string& caller) const {
   for (int64_t i = 0; i < entries; ++i, index += rank) {
     for (int axis = 0; axis < rank; ++axis) {
       if (index[axis] < 0 || index[axis] >= dense_shape.dims()[axis]) {
-        throw ValueError(caller, ": index ", index[axis], " of entry ", i, " is outside dimension ",
-                         axis, " of ", dense_shape);
+        throw ValueError(caller, ": index ", index[axis], " of entry ", i,
+                         " lies outside dimension ", axis, " of ", dense_shape);
       }
     }
     if (i > 0 && std::lexicographical_compare(index, index + rank, index - rank, index)) {

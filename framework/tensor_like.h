@@ -43,6 +43,7 @@ class TensorLike {
   TensorLike(RaggedTensor t) : value_(std::move(t)) {}  // NOLINT: implicit
   TensorLike(SparseTensor t) : value_(std::move(t)) {}  // NOLINT: implicit
 
+  // The layout of the value.
   Layout layout() const { return static_cast<Layout>(value_.index()); }
   TensorSpec spec() const;  // spec of the dense equivalent, with this layout
   bool is_symbolic() const;

@@ -134,6 +134,8 @@ void count_allocation(size_t bytes) noexcept {
 }
 
 void* from_system(size_t bytes) {
+  // Blocks of at least a huge page are aligned to one, so that the kernel can back them entirely
+  // with huge pages.
   const bool huge = bytes >= kHugePage;
   const size_t alignment = huge ? kHugePage : kAlignment;
   if (bytes > kUnlimited - alignment) throw std::bad_alloc();

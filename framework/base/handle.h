@@ -22,7 +22,8 @@ inline constexpr Adopt kAdopt;
 template <class T>
 class Handle {
  public:
-  // The default argument lets a braced options list choose T::Options.
+  // Makes a new U from its options. The default argument lets a braced options list choose
+  // T::Options.
   template <class U = T>
   explicit Handle(typename U::Options options) : ptr_(std::make_shared<U>(std::move(options))) {}
   // Shares an existing object, which must not be null.
@@ -31,8 +32,10 @@ class Handle {
   template <std::derived_from<T> U>
   Handle(Handle<U> other) : ptr_(std::move(other).shared()) {}  // NOLINT: implicit upcast
 
+  // Access to the object.
   T* operator->() const { return ptr_.get(); }
   T& operator*() const { return *ptr_; }
+  // Returns the shared pointer to the object.
   const std::shared_ptr<T>& shared() const& { return ptr_; }
   std::shared_ptr<T> shared() && { return std::move(ptr_); }
   // Returns true if both handles refer to the same object.

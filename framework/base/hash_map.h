@@ -23,11 +23,13 @@ class HashMap {
  public:
   using Entry = std::pair<Key, Value>;
 
+  // Number of entries, and iteration over them in insertion order.
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
   auto begin() const { return entries_.begin(); }
   auto end() const { return entries_.end(); }
 
+  // Returns true if the map contains the key.
   bool contains(const Key& key) const { return find(key) != nullptr; }
   // Returns the value of the key, or null if the map does not contain it.
   const Value* find(const Key& key) const {
@@ -67,6 +69,7 @@ class HashMap {
     }
     slots_.swap(larger.slots_);
   }
+  // Removes all entries.
   void clear() {
     entries_.clear();
     slots_.clear();

@@ -19,12 +19,15 @@ class Shape {
  public:
   static constexpr int kMaxRank = 8;
 
+  // Makes the shape of a scalar, or a shape with the given dimensions.
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
   explicit Shape(std::span<const int64_t> dims);
   explicit Shape(const std::vector<int64_t>& dims) : Shape(std::span<const int64_t>(dims)) {}
 
+  // Number of dimensions.
   int rank() const { return rank_; }
+  // Returns the dimension at an axis, which may be negative.
   int64_t operator[](int axis) const { return dims_[normalize_axis(axis)]; }
   // Returns `axis` as a number in [0, rank). A negative axis counts from the end.
   int normalize_axis(int axis) const;
@@ -38,6 +41,7 @@ class Shape {
   Shape with(int axis, int64_t dim) const;      // a copy with one dimension replaced
   Shape without(int axis) const;                // a copy with one dimension removed
   Shape inserted(int axis, int64_t dim) const;  // a copy with one more; axis in [0, rank]
+  // Returns a copy without the last dimension.
   Shape drop_last() const { return without(-1); }
   // Returns the dimensions [begin, end).
   Shape slice(int begin, int end) const;

@@ -25,6 +25,7 @@ class SharedFunction<Result(Args...)> {
  public:
   using Function = std::function<Result(Args...)>;
 
+  // Makes an empty function.
   SharedFunction() = default;
   SharedFunction(std::nullptr_t) {}  // NOLINT: implicit
   template <class F>
@@ -39,6 +40,7 @@ class SharedFunction<Result(Args...)> {
   }
 
   explicit operator bool() const { return function_ != nullptr; }
+  // Calls the function, which must not be empty.
   Result operator()(Args... args) const { return (*function_)(std::forward<Args>(args)...); }
   // Returns the function, null if empty.
   const std::shared_ptr<const Function>& function() const { return function_; }

@@ -41,11 +41,13 @@ class Config {
   Config(const char* v) : value_(std::string(v)) {}  // NOLINT: implicit
   Config(List v) : value_(std::move(v)) {}           // NOLINT: implicit
   Config(Dict v) : value_(std::move(v)) {}           // NOLINT: implicit
+  // Make a list or a dict from its elements.
   static Config list(std::initializer_list<Config> items) { return List(items); }
   static Config dict(std::initializer_list<std::pair<std::string, Config>> entries = {}) {
     return Dict(entries);
   }
 
+  // Tests of the type. Integers are numbers too.
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
   bool is_bool() const { return std::holds_alternative<bool>(value_); }
   bool is_integer() const { return std::holds_alternative<int64_t>(value_); }

@@ -29,6 +29,7 @@ class Configured {
       : object_(Base::registry().make(class_name_of(name), config)) {}
 
   explicit operator bool() const { return object_ != nullptr; }
+  // Access to the object, which must exist.
   const Base& operator*() const { return *object_; }
   const Base* operator->() const { return object_.get(); }
 

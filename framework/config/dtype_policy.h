@@ -32,9 +32,13 @@ class DTypePolicy {
   DTypePolicy(const std::string& name);            // NOLINT: implicit; ValueError if unknown
   DTypePolicy(const char* name) : DTypePolicy(std::string(name)) {}  // NOLINT: implicit
 
+  // Returns the name as Keras writes it.
   std::string name() const;
+  // The dtype of the variables.
   DType variable_dtype() const { return variables_; }
+  // True if the operands of matrix products are rounded to bfloat16.
   bool bfloat16_products() const { return bfloat16_products_; }
+  // True if the weights are int8.
   bool int8_weights() const { return int8_weights_; }
   // Returns this policy with weights in int8. Throws NotImplementedError unless the variables are
   // float32 and the weights are not yet int8.

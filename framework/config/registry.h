@@ -41,6 +41,7 @@ class Registry {
   // Makes an object. Throws ValueError for an unknown class, and any exception of from_config and
   // the constructor.
   std::shared_ptr<Base> make(const std::string& class_name, const Config& config) const {
+    // The maker is called without the lock, so that it may use the registry itself.
     Maker maker;
     {
       const std::lock_guard lock(mutex_);

@@ -39,6 +39,7 @@ class CompressedReader {
   // and, if the file is compressed, the limit of unpack_limit.h. Returns UINT64_MAX if the length
   // is unknown.
   uint64_t most_remaining() const;
+  // Returns true unless the compression is kNone.
   bool is_compressed() const { return inflater_ != nullptr; }
   // Returns true if an uncompressed file starts like a gzip file.
   bool looks_gzipped() const { return looks_gzipped_; }
@@ -83,6 +84,7 @@ class CompressedWriter {
   void flush();
   // Writes everything to the disk and closes the file.
   void close();
+  // Returns true after close().
   bool closed() const { return file_ == nullptr; }
 
  private:

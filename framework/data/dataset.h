@@ -94,7 +94,7 @@ class Dataset {
   std::unique_ptr<Iterator> iterator() const;
   int64_t cardinality() const;  // number of elements, kInfinite or kUnknownCardinality
 
-  // Support for range-based for loops. begin() starts an iteration.
+  // Support for range-based for loops. begin() starts an iteration; end() is a sentinel.
   class RangeIterator {
    public:
     explicit RangeIterator(std::unique_ptr<Iterator> it);

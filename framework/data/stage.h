@@ -22,17 +22,22 @@ inline constexpr int64_t kBlockRows = 4096;  // elements requested at once where
 // One whole element, or several elements that are rows of a source.
 class Block {
  public:
+  // Make a block of one whole element, of rows [begin, end) of a source, or of the rows of a source
+  // at the given positions.
   static Block whole(Element element);
   static Block rows(Element source, int64_t begin, int64_t end);
   static Block rows(Element source, std::vector<int64_t> positions);
 
   bool is_whole() const { return whole_; }
+  // Number of elements.
   int64_t count() const;
   const Element& source() const { return source_; }
   int64_t position(int64_t i) const;  // position of element i in the source
 
+  // Returns elements [begin, end).
   Block slice(int64_t begin, int64_t end) const;
-  Block select(std::span<const int64_t> elements) const;  // ascending and distinct
+  // Returns the elements at the given indices, which must be ascending and distinct.
+  Block select(std::span<const int64_t> elements) const;
   // Returns element i as users see it. Row r of a dense leaf [n, ..] is a tensor [..], of a ragged
   // leaf a dense [k, ..], and of a sparse leaf [n, w] a sparse [w].
   Tensors element(int64_t i) const;
@@ -80,6 +85,7 @@ class Dataset::Stage {
 
   // Starts an iteration. The stage must outlive its iterators.
   virtual std::unique_ptr<BlockIterator> iterate(const Run& run) const = 0;
+  // Number of elements, kInfinite or kUnknownCardinality.
   virtual int64_t cardinality() const { return input_->cardinality(); }
   // Returns the total number of rows of all elements, if it is known without running the stage.
   virtual int64_t unbatched_cardinality() const;

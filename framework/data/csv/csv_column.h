@@ -17,6 +17,7 @@ class CsvColumnReader {
   // `caller` in the message, for an invalid dtype or default value.
   CsvColumnReader(const CsvColumn& column, size_t field, const std::string& caller);
 
+  // Returns the name of the column.
   const std::string& name() const { return column_.name; }
 
   // Makes room for rows [0, rows) of the next tensor. Rows that have been read are kept.

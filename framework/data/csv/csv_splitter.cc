@@ -271,6 +271,8 @@ int64_t CsvSplitter::skip(CsvText& text, int64_t most) const {
       const uint64_t valid = below(std::min<int64_t>(text.end - p, std::countr_zero(quotes)));
       const uint64_t returns = bits_of(p, '\r');
       uint64_t breaks = bits_of(p, '\n') & valid;
+      // A line break ends an empty line if it follows a line break directly or with a carriage
+      // return between them.
       const uint64_t empty = (breaks << 1 | before >> 63) |
                              ((returns << 1 | returns_before >> 63) & (breaks << 2 | before >> 62));
       before = breaks;

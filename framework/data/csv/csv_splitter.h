@@ -34,6 +34,7 @@ struct CsvField {
   const char* end = nullptr;
   bool doubled = false;  // contains doubled quotes
 
+  // Returns the field as it appears in the text.
   std::string_view text() const { return {begin, static_cast<size_t>(end - begin)}; }
   std::string unescaped() const;  // with doubled quotes replaced by single ones
 };
