@@ -29,7 +29,7 @@ void append_escape(std::string& out, uint32_t unit) {
   for (int shift = 12; shift >= 0; shift -= 4) out += kDigits[(unit >> shift) & 15];
 }
 
-// Decodes the UTF-8 sequence at `at` and advances `at` behind it.
+// Decodes the UTF-8 sequence at `at` and advances `at` past it.
 uint32_t next_code_point(const std::string& text, size_t& at) {
   const auto byte = [&](size_t i) -> uint32_t {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;

@@ -76,7 +76,7 @@ class TableReader {
   }
 
  private:
-  // Returns the names of all columns and moves behind the header, if there is one.
+  // Returns the names of all columns and moves past the header, if there is one.
   std::vector<std::string> names(const CsvOptions& options, const std::filesystem::path& file,
                                  const std::string& caller) {
     if (!options.has_header) {
@@ -96,7 +96,7 @@ class TableReader {
     return options.column_names;
   }
 
-  // Makes room for rows behind `rows`: for `more` of them, but at first for at most kRowsAtFirst
+  // Makes room for rows after `rows`: for `more` of them, but at first for at most kRowsAtFirst
   // and then doubling. Returns the number of rows for which there is room.
   int64_t reserve(int64_t rows, int64_t more) {
     const int64_t room = columns_.front().room();

@@ -77,7 +77,7 @@ CsvSplitter::CsvSplitter(const CsvPlace& place, char delimiter)
   stops_[static_cast<unsigned char>('\n')] = true;
 }
 
-// Splits the record at p, which must not be empty, and moves p behind it.
+// Splits the record at p, which must not be empty, and moves p past it.
 template <class OnField>
 CsvSplitter::Found CsvSplitter::scan(const char*& p, const CsvText& text, Stop& stop,
                                      OnField&& on_field) const {
@@ -186,7 +186,7 @@ int64_t CsvSplitter::split_plain(CsvText& text, int64_t done, int64_t most) {
   uint32_t* const begins = begins_.get() + static_cast<size_t>(done) * fields_;
   uint32_t* const ends = ends_.get() + static_cast<size_t>(done) * fields_;
   const size_t most_separators = static_cast<size_t>(most) * fields_;
-  // If the last record of the file has no line break, the one stored behind the text ends it.
+  // If the last record of the file has no line break, the one stored after the text ends it.
   const char* const end = text.end + (text.last && text.end[-1] != '\n' ? 1 : 0);
   begins[0] = static_cast<uint32_t>(text.begin - base_);
   size_t separators = 0;

@@ -12,7 +12,7 @@
 
 namespace keel::data {
 
-inline constexpr size_t kCsvPadding = 128;  // bytes behind a text that may be read
+inline constexpr size_t kCsvPadding = 128;  // bytes after a text that may be read
 
 // Text that begins with a record. It is followed by a line break and kCsvPadding readable bytes.
 struct CsvText {
@@ -46,13 +46,13 @@ class CsvSplitter {
   // line break. `place` must outlive the splitter.
   CsvSplitter(const CsvPlace& place, char delimiter);
 
-  // Splits the next record into `fields` and moves text.begin behind it. Empty lines are skipped.
+  // Splits the next record into `fields` and moves text.begin past it. Empty lines are skipped.
   // Returns false if no complete record is left. Throws like split().
   bool next(CsvText& text, int64_t row, std::vector<CsvField>& fields) const;
 
   // Sets the number of fields that split() requires of each record.
   void expect_fields(size_t count);
-  // Splits the next records and moves text.begin behind them. Returns their number, which is at
+  // Splits the next records and moves text.begin past them. Returns their number, which is at
   // most `most` but may be smaller at any time; 0 means that no complete record is left. `row` is
   // the number of the first record. Throws IoError if the first record is malformed: a quote is not
   // closed or is followed by anything but the end of its field, or the number of fields is wrong.
@@ -68,7 +68,7 @@ class CsvSplitter {
   const uint32_t* ends() const { return ends_.get(); }
   size_t stride() const { return fields_; }
 
-  // Moves text.begin behind the next `most` records, or as many as there are, and returns their
+  // Moves text.begin past the next `most` records, or as many as there are, and returns their
   // number. A malformed record consumes all text that follows it.
   int64_t skip(CsvText& text, int64_t most) const;
 

@@ -75,7 +75,7 @@ std::optional<T> parse_number(std::string_view text) {
 // Up to 15 digits with at most one decimal point.
 struct PlainDigits {
   int64_t value = 0;      // the digits without the point
-  uint32_t decimals = 0;  // number of digits behind the point
+  uint32_t decimals = 0;  // number of digits after the point
   bool has_point = false;
   bool plain = false;  // if false, the other members are undefined
 };

@@ -35,7 +35,7 @@ TEST(Utf8Test, StopsAtTheFirstByteThatIsNotValid) {
 
 TEST(Utf8Test, AsciiOfAnyLengthIsFound) {
   for (size_t size = 0; size < 40; ++size) {
-    // Bytes behind the text are ignored.
+    // Bytes after the text are ignored.
     std::string text = std::string(size, 'a') + std::string(kUtf8Padding, '\xFF');
     EXPECT_TRUE(is_padded_ascii(text.data(), size)) << size;
     for (size_t i = 0; i < size; ++i) {
