@@ -22,7 +22,7 @@ enum class MatmulPrecision {
   // bfloat16 numbers, and six of their nine products are computed, as XLA does on TPUs at its
   // highest precision (BF16_BF16_F32_X6). This is about 1.4 times as fast as multiply-adds. Each
   // omitted product is at most 2^-23 of a term. Sums are shorter, so the error is half that of
-  // multiply-adds for operands of equal magnitude, and about the same for others. Tiles have these
+  // multiply-adds for operands of equal magnitude, and the same for others. Tiles have these
   // limits:
   // - subnormal numbers are treated as zero, and operands and products below 2^-102 lose digits;
   // - operands of 3.396e38 or more, including infinity, give NaN;

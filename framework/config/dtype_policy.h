@@ -1,15 +1,13 @@
 // DTypePolicy: the dtypes of a layer's variables and of the operands of its matrix products
 // (keras.DTypePolicy).
 //
-//   "float32", "float64", ...   one dtype for everything
-//   "mixed_bfloat16"            float32 variables, gradients and results; both operands of a
-//   layer's
-//                               matrix products are rounded to the nearest bfloat16 and the
-//                               products are summed in float32, in the forward pass and in both
-//                               gradients
-//   "int8_from_float32"         weights in int8, everything else as in the policy after "from";
-//   "int8_from_mixed_bfloat16"  Embedding.quantize("int8") sets these policies, and files of such
-//                               layers have them (keras.dtype_policies.QuantizedDTypePolicy)
+//   "float32", "float64", ...  one dtype for everything
+//   "mixed_bfloat16"           float32 variables, gradients and results; both operands of a layer's
+//                              matrix products are rounded to the nearest bfloat16 and the products
+//                              are summed in float32, in the forward pass and in both gradients
+//   "int8_from_float32"        weights in int8, everything else as in the policy after "from";
+//   "int8_from_mixed_bfloat16" Embedding.quantize("int8") sets these policies, and files of such
+//                              layers have them (keras.dtype_policies.QuantizedDTypePolicy)
 //
 // Keras also rounds the values that layers exchange; here they stay float32 until a product uses
 // them. "mixed_float16", "float16" and "bfloat16" throw NotImplementedError: the first needs a
