@@ -1,9 +1,8 @@
 // Tensor: an immutable, dense, row-major array behind a shared handle.
 //
-// Copying a Tensor copies a pointer. Tensors that share a buffer can never observe a change: bytes
-// are written only while a single owner holds the buffer (see mutable_data()), so a Tensor kept by
-// a tape, a graph or another thread keeps its values. Const members may be called from any number
-// of threads.
+// Copying a Tensor copies a pointer. Bytes are written only while a single owner holds the buffer
+// (see mutable_data()), so a Tensor kept by a tape, a graph or another thread keeps its values.
+// Const members may be called from any number of threads.
 //
 // The rows of a *view* (made by columns() and repeated()) are not contiguous in its buffer: a view
 // supports rows() and clone(), but not data().
@@ -42,8 +41,7 @@ class Tensor {
   // Factory functions, which allocate a new buffer (symbolic() allocates none). from() throws
   // ValueError unless `values.size()` equals `shape.size()`.
   static Tensor uninitialized(const Shape& shape, DType dtype);
-  // The zeros of kString are empty strings.
-  static Tensor zeros(const Shape& shape, DType dtype = DType::kFloat32);
+  static Tensor zeros(const Shape& shape, DType dtype = DType::kFloat32);  // "" for strings
   template <Element T>
   static Tensor full(const Shape& shape, const T& value);
   template <Element T>
@@ -60,13 +58,10 @@ class Tensor {
   static Tensor symbolic(TensorSpec spec, std::shared_ptr<const GraphNode> producer = nullptr,
                          int output = 0);
 
-  // Returns false for an empty handle.
-  explicit operator bool() const { return impl_ != nullptr; }
-  // Returns true for a symbolic tensor and false for an empty handle.
-  bool is_symbolic() const;
+  explicit operator bool() const { return impl_ != nullptr; }  // false for an empty handle
+  bool is_symbolic() const;                                    // false for an empty handle
 
-  // Returns the shape and the dtype. This and all following members throw RuntimeError if the
-  // handle is empty.
+  // The spec. This and all following members throw RuntimeError if the handle is empty.
   const TensorSpec& spec() const;
   const Shape& shape() const { return spec().shape; }
   DType dtype() const { return spec().dtype; }
@@ -74,22 +69,19 @@ class Tensor {
   int64_t dim(int axis) const { return shape()[axis]; }  // `axis` may be negative
   int64_t size() const { return shape().size(); }
 
-  // Read access to the values. All of these throw TypeError if T is not dtype(), and RuntimeError
-  // if the tensor is symbolic. All except rows() throw RuntimeError for a view; use rows() to read
-  // a view.
+  // Values. All of these throw TypeError if T is not dtype() and RuntimeError if the tensor is
+  // symbolic. All except rows() throw RuntimeError for a view; use rows() to read a view.
   template <Element T>
   std::span<const T> data() const;
   template <Element T>
   TensorRows<T> rows() const;  // throws ValueError for a scalar
-  // Returns true if the rows are not contiguous in the buffer. An empty handle is not a view.
-  bool is_view() const { return impl_ != nullptr && row_bytes() >= 0; }
+  bool is_view() const { return impl_ != nullptr && row_bytes() >= 0; }  // rows not contiguous
   template <Element T>
   T item() const;  // throws ValueError unless size() == 1
   template <Element T>
   std::vector<T> to_vector() const;
 
-  // Returns the elements for writing, for use by the op that has just made this tensor. Throws
-  // RuntimeError if the buffer has another owner.
+  // The elements, writable by the op that has just made this tensor. Throws RuntimeError if shared.
   template <Element T>
   std::span<T> mutable_data();
   bool unique() const;     // true if this handle is the only owner of its buffer and not a view
@@ -105,36 +97,28 @@ class Tensor {
   Tensor reshaped(const Shape& shape) const;
   // Returns a tensor with the same bytes and a new id, which a tape treats as a different tensor.
   Tensor aliased() const;
-  // Returns a view of these bytes with shape `shape`, whose first dimension must equal this one's.
-  // Each row consists of consecutive elements of this tensor's row, starting at element `begin`.
-  // Throws ValueError if the requested range is out of bounds and TypeError for strings.
+  // Views of the same bytes. ValueError if the request is out of bounds, TypeError for strings. Row
+  // r of columns() is the part of row r that starts at element `begin` and fills a row of `shape`.
   Tensor columns(int64_t begin, const Shape& shape) const;
-  // Returns a view of shape [rows, shape()...] in which every row is this tensor. Throws ValueError
-  // if `rows` is negative and TypeError for strings.
+  // repeated() returns [rows, shape()...], in which every row is this tensor.
   Tensor repeated(int64_t rows) const;
-  // Returns a contiguous copy of the elements with its own buffer.
-  Tensor clone() const;
-  // Returns this tensor, or for a view a clone with the same id, so that a tape sees a single
-  // tensor.
+  Tensor clone() const;  // a contiguous copy with its own buffer
+  // Returns this tensor, or for a view a clone with the same id, so that a tape sees one tensor.
   Tensor contiguous() const;
-  // Returns the values converted as by a C++ cast (to bool: x != 0), except that a float outside
-  // the range of an integer type becomes its nearest value and NaN becomes 0. Throws TypeError for
-  // conversions to or from strings. Not differentiable; use ops::cast for a differentiable
-  // conversion.
+  // Returns the values converted as by a C++ cast (to bool: x != 0), except that floats outside the
+  // range of an integer type are clamped to it and NaN becomes 0. Throws TypeError to or from
+  // string. Not differentiable; ops::cast is.
   Tensor cast(DType dtype) const;
 
-  // Returns the Keras mask, which marks the steps of this tensor that count: a bool tensor whose
-  // shape is a prefix of shape(), or an empty handle if all steps count. The mask belongs to the
-  // handle. Copies keep it and results of ops do not; layers propagate it as Layer::compute_mask
-  // defines.
+  // Returns the Keras mask, which marks the steps that count: a bool tensor whose shape is a prefix
+  // of shape(), or an empty handle if all steps count. Copies of the handle keep the mask; results
+  // of ops do not. Layers propagate it as Layer::compute_mask defines.
   Tensor mask() const { return mask_ == nullptr ? Tensor() : *mask_; }
-  // Returns a copy with this mask; an empty handle removes the mask. Throws ValueError if dtype or
-  // shape do not match.
+  // Returns a copy with another mask; an empty one removes it. Throws ValueError unless it fits.
   Tensor with_mask(const Tensor& mask) const;
 
-  // Returns the device on which the bytes were allocated; the host for symbolic tensors.
-  Device device() const;
-  uint64_t id() const;  // unique in the process for the lifetime of the tensor
+  Device device() const;  // where the bytes were allocated; the host for symbolic tensors
+  uint64_t id() const;    // unique in the process for the lifetime of the tensor
   const std::shared_ptr<const GraphNode>& producer() const;  // null unless symbolic
   int producer_output() const;
 
