@@ -81,7 +81,7 @@ class Tensor {
   template <Element T>
   std::vector<T> to_vector() const;
 
-  // The elements, writable by the op that has just made this tensor. Throws RuntimeError if shared.
+  // The elements, writable by the op that has just made this tensor. RuntimeError if it is shared.
   template <Element T>
   std::span<T> mutable_data();
   bool unique() const;     // true if this handle is the only owner of its buffer and not a view
@@ -97,8 +97,9 @@ class Tensor {
   Tensor reshaped(const Shape& shape) const;
   // Returns a tensor with the same bytes and a new id, which a tape treats as a different tensor.
   Tensor aliased() const;
-  // Views of the same bytes. ValueError if the request is out of bounds, TypeError for strings. Row
-  // r of columns() is the part of row r that starts at element `begin` and fills a row of `shape`.
+  // Views of the same bytes. They throw ValueError if the request is out of bounds and TypeError
+  // for strings. Row r of columns() is the part of row r that starts at element `begin` and fills a
+  // row of `shape`.
   Tensor columns(int64_t begin, const Shape& shape) const;
   // repeated() returns [rows, shape()...], in which every row is this tensor.
   Tensor repeated(int64_t rows) const;
