@@ -1,24 +1,28 @@
-// Devices: the host, and the numbered cores of a simulated accelerator. All share one memory; where
-// a tensor was made is kept because programs for real accelerators must not mix the two up, and
-// code that takes host inputs only (tpu::TPUEmbedding::enqueue) tells them of it.
+// Devices: the host and the numbered cores of a simulated accelerator. All of them share one
+// memory. A tensor records the device on which it was made, because programs for real accelerators
+// must not mix devices: code that takes only host inputs (tpu::TPUEmbedding::enqueue) reports a
+// mismatch.
 #pragma once
 
 #include <string>
 
 namespace keel {
 
+// A device.
 struct Device {
-  int core = -1;  // -1: the host
+  int core = -1;  // -1 is the host
 
+  // True for the host.
   bool is_host() const { return core < 0; }
   std::string name() const;  // "/device:CPU:0" or "/device:TPU:<core>"
   friend bool operator==(const Device&, const Device&) = default;
 };
 
-// Where tensors made on this thread are. The host unless a DeviceScope says otherwise.
+// Returns the device on which this thread makes tensors: the host, or the device of the innermost
+// DeviceScope.
 Device current_device();
 
-// While alive, this thread makes tensors on `device`.
+// While an object exists, this thread makes tensors on `device`.
 class DeviceScope {
  public:
   explicit DeviceScope(Device device);

@@ -1,11 +1,11 @@
-// IndexedSlices: the gradient of a table that touches few of its rows.
+// IndexedSlices: the sparse gradient of a table, which touches few of its rows.
 #pragma once
 
 #include <keel/framework/tensor.h>
 
 namespace keel {
 
-// Row ids may repeat; the dense equivalent is the sum of the values of each row.
+// Gradients of single rows. Row ids may repeat; the dense equivalent sums the values of each row.
 struct IndexedSlices {
   Tensor ids;         // int64 [n], in [0, dense_shape[0])
   Tensor values;      // [n, dim...]

@@ -78,7 +78,7 @@ struct SeedOptions {
   static void fields(auto& self, auto&& field) { field("seed", self.seed); }
 };
 
-// One value everywhere, whichever class of Keras it is.
+// Sets all elements to one value. Serves the Keras classes Zeros, Ones and Constant.
 class ConstantFunction final : public InitializerFunction {
  public:
   ConstantFunction(std::string class_name, double value)
@@ -102,11 +102,12 @@ class IdentityFunction final : public InitializerFunction {
   explicit IdentityFunction(const IdentityOptions& options) : gain_(options.gain) {}
   void fill(std::span<float> out, int64_t first, const Shape& shape,
             const RandomStream&) const override {
-    if (shape.rank() != 2) throw ValueError("Identity: needs a matrix, received shape ", shape);
+    if (shape.rank() != 2) throw ValueError("Identity: rank must be 2, received shape ", shape);
     std::ranges::fill(out, 0.0F);
     const int64_t columns = shape[1];
     const int64_t end = first + std::ssize(out);
     const int64_t diagonal = std::min(shape[0], columns);
+    // The first diagonal element at or after `first`, rounded up.
     for (int64_t i = (first + columns) / (columns + 1); i < diagonal; ++i) {
       const int64_t element = i * (columns + 1);
       if (element >= end) break;
@@ -114,7 +115,7 @@ class IdentityFunction final : public InitializerFunction {
     }
   }
   std::string class_name() const override { return "Identity"; }
-  // Keras writes no gain.
+  // Keras does not write the gain, so it is written only if it is not 1.
   Config get_config() const override {
     return gain_ == 1.0 ? Config::dict() : to_config(IdentityOptions{.gain = gain_});
   }
@@ -128,7 +129,7 @@ class RowIdFunction final : public InitializerFunction {
   explicit RowIdFunction(const RowIdOptions& options) : options_(options) {}
   void fill(std::span<float> out, int64_t first, const Shape& shape,
             const RandomStream&) const override {
-    if (shape.rank() == 0) throw ValueError("RowIdInitializer: a scalar has no rows");
+    if (shape.rank() == 0) throw ValueError("RowIdInitializer: rank must be at least 1");
     const int64_t columns = shape.slice(1, shape.rank()).size();
     for (size_t i = 0; i < out.size(); ++i) {
       const int64_t row = (first + static_cast<int64_t>(i)) / columns;
@@ -183,14 +184,14 @@ class NormalFunction final : public InitializerFunction {
   const NormalOptions options_;
 };
 
-// A matrix of normals whose shorter side is made orthonormal.
+// A matrix of normal numbers whose shorter side is orthonormalized.
 class OrthogonalFunction final : public InitializerFunction {
  public:
   explicit OrthogonalFunction(const OrthogonalOptions& options) : options_(options) {}
   void fill(std::span<float> out, int64_t first, const Shape& shape,
             const RandomStream& stream) const override {
     if (shape.rank() < 2) {
-      throw ValueError("Orthogonal: needs at least two dimensions, received shape ", shape);
+      throw ValueError("Orthogonal: the shape must have rank 2 or more, received ", shape);
     }
     const int64_t columns = shape[-1];
     const int64_t rows = shape.drop_last().size();
@@ -207,7 +208,8 @@ class OrthogonalFunction final : public InitializerFunction {
   std::optional<int64_t> seed() const override { return options_.seed; }
 
  private:
-  // `count` vectors, one after the other. What a QR decomposition with a positive diagonal gives.
+  // Returns `count` orthonormal vectors, stored one after another: the Q factor of a QR
+  // decomposition whose R has a positive diagonal, by Gram-Schmidt.
   static std::vector<double> orthonormal(int64_t count, int64_t length,
                                          const RandomStream& stream) {
     std::vector<float> draws(count * length);
@@ -218,7 +220,7 @@ class OrthogonalFunction final : public InitializerFunction {
     }
     for (int64_t k = 0; k < count; ++k) {
       const std::span<double> vector(&vectors[k * length], length);
-      // Once more for what rounding leaves of the others.
+      // The second pass removes the components that rounding has left.
       for (int pass = 0; pass < 2; ++pass) {
         for (int64_t other = 0; other < k; ++other) {
           subtract_projection(vector, {&vectors[other * length], vector.size()});
@@ -230,6 +232,7 @@ class OrthogonalFunction final : public InitializerFunction {
     return vectors;
   }
   static double dot(std::span<const double> a, std::span<const double> b) {
+    // Four sums in a fixed order let the compiler vectorize the loop without changing the result.
     double lanes[4] = {};
     for (size_t i = 0; i < a.size(); ++i) lanes[i % 4] += a[i] * b[i];
     return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
@@ -242,8 +245,8 @@ class OrthogonalFunction final : public InitializerFunction {
   const OrthogonalOptions options_;
 };
 
-// Keras's rule: a vector is its own fan; of a convolution's kernel [spatial..., in, out] every
-// input reaches an output through all of the spatial positions.
+// Returns the fan by the rules of Keras. For a vector, both fans are its length. For a convolution
+// kernel [spatial..., in, out], the fans are multiplied by the number of spatial positions.
 double fan_of(const Shape& shape, const std::string& mode) {
   double in = 1;
   double out = 1;
@@ -258,7 +261,8 @@ double fan_of(const Shape& shape, const std::string& mode) {
   return std::max(1.0, fan);
 }
 
-// VarianceScaling, and the classes that are one setting of it and write only their seed.
+// VarianceScaling and its fixed settings such as GlorotUniform, whose configs contain only the
+// seed.
 class VarianceScalingFunction final : public InitializerFunction {
  public:
   VarianceScalingFunction(std::string class_name, VarianceScalingOptions options)
@@ -281,7 +285,8 @@ class VarianceScalingFunction final : public InitializerFunction {
   }
   void fill(std::span<float> out, int64_t first, const Shape& shape,
             const RandomStream& stream) const override {
-    // The standard deviation of a normal cut at two of its own.
+    // The standard deviation of a standard normal distribution truncated at two standard
+    // deviations.
     constexpr double kStddevOfTruncated = .87962566103423978;
     const double stddev = std::sqrt(options_.scale / fan_of(shape, options_.mode));
     if (options_.distribution == "truncated_normal") {
@@ -305,13 +310,15 @@ class VarianceScalingFunction final : public InitializerFunction {
   VarianceScalingOptions options_;
 };
 
-// Some versions of Keras write these into every initializer, at their defaults.
+// Removes keys that some versions of Keras write into the config of every initializer, with default
+// values.
 Config without_common_keys(Config config, const std::string& class_name) {
   if (config.is_null()) return Config::dict();
   for (const char* key : {"input_axes", "output_axes"}) {
     const Config* axes = config.find(key);
     if (axes != nullptr && !axes->is_null()) {
-      throw NotImplementedError(class_name, ": ", key, " is not offered");
+      throw NotImplementedError(class_name, ": ", key,
+                                " is not supported; remove it from the config");
     }
     config.erase(key);
   }
@@ -321,7 +328,7 @@ Config without_common_keys(Config config, const std::string& class_name) {
 
 using Functions = Registry<InitializerFunction>;
 
-// Adds a class whose objects make(options) makes.
+// Registers a class whose objects make(options) creates.
 template <class Options, class Make>
 void add_class(Functions& functions, const std::string& class_name, const Make& make) {
   functions.add(
@@ -382,7 +389,8 @@ void add_random_classes(Functions& functions) {
   add_scaled("LecunNormal", 1.0, "fan_in", "truncated_normal");
 }
 
-// "glorot_uniform" -> "GlorotUniform"; class names and Keras's old short names too.
+// Converts "glorot_uniform" to "GlorotUniform". Also accepts class names and the old short names of
+// Keras.
 std::string class_of(const std::string& name) {
   static const std::map<std::string, std::string> kAliases = {
       {"zero", "Zeros"},
@@ -405,7 +413,7 @@ std::shared_ptr<const InitializerFunction> make_function(const std::string& name
   return functions.make(is_class ? name : class_of(name), config);
 }
 
-// One of the classes that are a setting of VarianceScaling.
+// Makes one of the classes that are fixed settings of VarianceScaling.
 Initializer scaled(const std::string& class_name, std::optional<int64_t> seed) {
   return Initializer(make_function(class_name, to_config(SeedOptions{.seed = seed})));
 }
@@ -424,9 +432,10 @@ Initializer::Initializer(const std::string& name)
 
 Tensor Initializer::operator()(const Shape& shape, DType dtype) const {
   if (!is_floating(dtype) && !is_integer(dtype)) {
-    throw TypeError("Initializer: needs a floating or integer dtype, received ", dtype);
+    throw TypeError("Initializer: dtype must be floating or integer, received ", dtype);
   }
-  // Exact in every dtype, where a float would round.
+  // Constants are written directly, because a float32 intermediate would round values of other
+  // dtypes.
   if (const auto* constant = dynamic_cast<const ConstantFunction*>(function_.get())) {
     return filled(shape, dtype, constant->value());
   }

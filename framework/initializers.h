@@ -1,4 +1,4 @@
-// Initializers: the first values of weights, by Keras's names and numbers.
+// Initializers: the initial values of weights, with the names and the distributions of Keras.
 #pragma once
 
 #include <memory>
@@ -11,75 +11,93 @@
 
 namespace keel {
 
-// Fills any part of a tensor, so that shards draw exactly what the whole would.
+// The implementation of an initializer. It can fill any part of a tensor, so that the shards of a
+// table get exactly the values of the unsharded table.
 class InitializerFunction {
  public:
   virtual ~InitializerFunction() = default;
-  // out[i] = element first + i (row-major) of a tensor of shape `shape`.
+  // Sets out[i] to element first + i (row-major) of a tensor of shape `shape`.
   virtual void fill(std::span<float> out, int64_t first, const Shape& shape,
                     const RandomStream& stream) const = 0;
-  virtual std::string class_name() const = 0;  // "GlorotUniform"
+  virtual std::string class_name() const = 0;  // Keras class name, e.g. "GlorotUniform"
+  // Returns the Keras config.
   virtual Config get_config() const = 0;
+  // Returns the initializer's own seed, if it has one.
   virtual std::optional<int64_t> seed() const { return {}; }
 };
 
-// What options hold: a name ("glorot_uniform", "zeros") or one made by the functions of
-// keel::initializers. Immutable and shared.
+// An initializer as options hold it: made from a name ("glorot_uniform", "zeros") or by the
+// functions of keel::initializers. Immutable; copies share the implementation.
 class Initializer {
  public:
   Initializer() : Initializer("zeros") {}
-  Initializer(const char* name);         // NOLINT: implicit. ValueError if unknown
-  Initializer(const std::string& name);  // NOLINT: implicit. idem; snake_case or ClassName
+  // Makes an initializer from a name in snake_case or a class name. Throws ValueError if it is
+  // unknown.
+  Initializer(const char* name);         // NOLINT: implicit
+  Initializer(const std::string& name);  // NOLINT: implicit
   explicit Initializer(std::shared_ptr<const InitializerFunction> f) : function_(std::move(f)) {}
 
-  // A new tensor. Draws from the initializer's own seed, else from the next stream.
-  // TypeError unless dtype is floating or an integer type.
+  // Returns a new tensor. Draws from the initializer's own seed if it has one, otherwise from the
+  // next stream of the program. Throws TypeError unless `dtype` is a floating or integer type.
   Tensor operator()(const Shape& shape, DType dtype = DType::kFloat32) const;
-  // The stream that the next call draws from. Constants draw nothing and leave the numbering of
-  // streams alone.
+  // Returns the stream that the next call draws from. Constant initializers draw nothing and do not
+  // advance the numbering of streams.
   RandomStream next_stream() const;
+  // Returns the implementation.
   const InitializerFunction& function() const { return *function_; }
 
  private:
   std::shared_ptr<const InitializerFunction> function_;
 };
 
-Config encode(const Initializer& initializer);                // {"class_name": ..., "config": ...}
-void decode(const Config& config, Initializer& initializer);  // that form, or a name
+// Returns {"class_name": ..., "config": ...}.
+Config encode(const Initializer& initializer);
+// Reads the form that encode() writes, or a name.
+void decode(const Config& config, Initializer& initializer);
 
 namespace initializers {
 
+// All elements are 0.
 Initializer zeros();
+// All elements are 1.
 Initializer ones();
+// All elements are `value`.
 Initializer constant(double value = 0.0);
+// Draws uniformly from [minval, maxval).
 Initializer random_uniform(double minval = -0.05, double maxval = 0.05,
                            std::optional<int64_t> seed = {});
+// Draws from a normal distribution.
 Initializer random_normal(double mean = 0.0, double stddev = 0.05,
                           std::optional<int64_t> seed = {});
+// Draws from a normal distribution restricted to two standard deviations around the mean.
 Initializer truncated_normal(double mean = 0.0, double stddev = 0.05,
                              std::optional<int64_t> seed = {});
-// scale / n, n the fan that `mode` ("fan_in", "fan_out", "fan_avg") names, as the variance of
-// `distribution` ("truncated_normal", "untruncated_normal", "uniform"). He et al. 2015.
+// Draws from `distribution` ("truncated_normal", "untruncated_normal" or "uniform") with mean 0 and
+// variance scale / n, where n is the fan that `mode` selects ("fan_in", "fan_out" or "fan_avg"). He
+// et al. 2015. Throws ValueError unless scale > 0 and both names are known.
 Initializer variance_scaling(double scale = 1.0, const std::string& mode = "fan_in",
                              const std::string& distribution = "truncated_normal",
                              std::optional<int64_t> seed = {});
-// Settings of it (Glorot and Bengio 2010, He et al. 2015, LeCun et al. 1998).
+// variance_scaling() with fixed settings (Glorot and Bengio 2010, He et al. 2015, LeCun et al.
+// 1998). The comments give scale, mode and distribution.
 Initializer glorot_uniform(std::optional<int64_t> seed = {});  // 1, "fan_avg", "uniform"
 Initializer glorot_normal(std::optional<int64_t> seed = {});   // 1, "fan_avg", "truncated_normal"
 Initializer he_uniform(std::optional<int64_t> seed = {});      // 2, "fan_in", "uniform"
 Initializer he_normal(std::optional<int64_t> seed = {});       // 2, "fan_in", "truncated_normal"
 Initializer lecun_uniform(std::optional<int64_t> seed = {});   // 1, "fan_in", "uniform"
 Initializer lecun_normal(std::optional<int64_t> seed = {});    // 1, "fan_in", "truncated_normal"
-// As a matrix [all but the last dimension, the last]: rows or columns, whichever are fewer, are
-// orthogonal and of length `gain` (Saxe et al. 2014). Costs rows^2 columns of the shorter side, on
-// each call that fills a part. ValueError for less than two dimensions.
+// Treats the tensor as a matrix [product of all dimensions but the last, last dimension]. Its rows
+// or its columns, whichever are fewer, are orthogonal vectors of length `gain` (Saxe et al. 2014).
+// With s the shorter and l the longer side, every call that fills a part takes O(s^2 l) time.
+// Throws ValueError for less than two dimensions when it fills a tensor.
 Initializer orthogonal(double gain = 1.0, std::optional<int64_t> seed = {});
-// gain on the diagonal of a matrix, 0 elsewhere. ValueError for another rank.
+// A matrix with `gain` on the diagonal and 0 elsewhere. Throws ValueError for another rank when it
+// fills a tensor.
 Initializer identity(double gain = 1.0);
-// Row i holds offset + i everywhere: tables in which a lookup shows which row it read.
+// All elements of row i are offset + i, so that the result of a lookup shows which row was read.
 Initializer row_id(int64_t offset = 0);
 
-// Classes that files may name.
+// Returns the registry of the classes that files may name.
 Registry<InitializerFunction>& registry();
 
 }  // namespace initializers

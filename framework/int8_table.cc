@@ -13,25 +13,29 @@ constexpr int64_t kRowsPerBlock = 1024;
 
 Int8Table::Int8Table(const Tensor& table, const std::string& caller) {
   if (!table || table.dtype() != DType::kFloat32 || table.rank() != 2) {
-    throw ValueError(caller, ": only float32 tables [rows, dim] can be kept in 8 bits");
+    throw ValueError(caller,
+                     ": only float32 tables of shape [rows, dim] can be quantized to 8 bits");
   }
   dim_ = table.dim(1);
   const int64_t row_bytes = kernels::Int8Row::bytes(dim_);
   Tensor bytes = Tensor::zeros({table.dim(0), row_bytes}, DType::kUint8);
   auto* const to = reinterpret_cast<char*>(bytes.mutable_data<uint8_t>().data());
   const float* const from = table.data<float>().data();
-  std::vector<int64_t> odd((table.dim(0) + kRowsPerBlock - 1) / kRowsPerBlock, -1);  // by block
+  // The first invalid row of each block, or -1. The lowest one is reported, whatever the number of
+  // workers.
+  std::vector<int64_t> invalid_rows((table.dim(0) + kRowsPerBlock - 1) / kRowsPerBlock, -1);
   parallel_for(table.dim(0), kRowsPerBlock, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       if (kernels::quantize_row_int8(from + r * dim_, dim_, to + r * row_bytes)) continue;
-      odd[begin / kRowsPerBlock] = r;
+      invalid_rows[begin / kRowsPerBlock] = r;
       return;
     }
   });
-  for (const int64_t r : odd) {
+  for (const int64_t r : invalid_rows) {
     if (r < 0) continue;
-    throw ValueError(caller, ": row ", r,
-                     " is not finite, or wider than a float goes, which 8 bits do not hold");
+    throw ValueError(
+        caller, ": row ", r,
+        " cannot be quantized to 8 bits: it is not finite or its range exceeds float32");
   }
   bytes_ = std::move(bytes);
 }

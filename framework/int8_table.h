@@ -1,5 +1,6 @@
-// Int8Table: the rows of an embedding table in 8 bits an element, with a scale and an offset for
-// each row (kernels/int8_rows.h): a quarter of the memory and of the traffic, for serving.
+// Int8Table: the rows of an embedding table quantized to 8 bits per element, with a scale and an
+// offset for each row (kernels/int8_rows.h). For serving, it takes a quarter of the memory and of
+// the memory bandwidth.
 #pragma once
 
 #include <string>
@@ -10,22 +11,23 @@
 
 namespace keel {
 
-// Immutable; copies share the memory.
+// An immutable quantized table. Copies share the memory.
 class Int8Table {
  public:
   Int8Table() = default;
-  // Of float32 [rows, dim]. ValueError, naming `caller`, for another tensor and a row that is not
-  // finite.
+  // Quantizes a float32 tensor of shape [rows, dim]. Throws ValueError, with `caller` in the
+  // message, for another dtype or rank and for a row that is not finite or whose range exceeds that
+  // of float32.
   Int8Table(const Tensor& table, const std::string& caller);
 
   explicit operator bool() const { return static_cast<bool>(bytes_); }
   int64_t rows() const { return bytes_.dim(0); }
   int64_t dim() const { return dim_; }
   int64_t row_bytes() const { return bytes_.dim(1); }
-  // Row r stands at data() + r row_bytes().
+  // Returns the quantized rows. Row r is at data() + r * row_bytes().
   const char* data() const { return reinterpret_cast<const char*>(bytes_.data<uint8_t>().data()); }
   kernels::Int8Row row(int64_t r) const { return kernels::Int8Row(data() + r * row_bytes()); }
-  // The rows as floats, [rows, dim].
+  // Returns the dequantized rows as a float32 tensor of shape [rows, dim].
   Tensor to_floats() const;
 
  private:

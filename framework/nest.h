@@ -1,8 +1,8 @@
 // Nest<T>: a T, or a list, tuple or dict of nests (tf.nest).
 //
-// Flattening order is the contract that features, weights, activations and
-// gradients line up by: sequences in order, dicts in ascending key order, depth first.
-// The path of a leaf is its keys and positions joined by '/': "group/watched", "0".
+// Features, weights, activations and gradients are matched by their flattening order: depth first,
+// sequences in order, dicts in ascending key order. The path of a leaf consists of its keys and
+// positions, joined by '/': "group/watched", "0".
 #pragma once
 
 #include <concepts>
@@ -18,9 +18,12 @@
 
 namespace keel {
 
+// The kind of a node.
 enum class NestKind { kLeaf, kList, kTuple, kDict };
-std::string_view name_of(NestKind kind);  // "a leaf", "a list", ...
+// Returns the kind as messages print it: "a leaf", "a list", ...
+std::string_view name_of(NestKind kind);
 
+// A tree of T. Nodes of different kinds may be mixed at any depth.
 template <class T>
 class Nest {
  public:
@@ -35,36 +38,41 @@ class Nest {
   Nest(Dict entries) : node_(std::move(entries)) {}  // NOLINT: implicit
   Nest(std::initializer_list<std::pair<const std::string, Nest>> entries) : node_(Dict(entries)) {}
 
+  // Make a list, a tuple or a dict from its children.
   static Nest list(Items items) { return Nest(Node(List{std::move(items)})); }
   static Nest tuple(Items items) { return Nest(Node(Tuple{std::move(items)})); }
   static Nest dict(Dict entries) { return Nest(std::move(entries)); }
 
+  // Tests of the kind.
   NestKind kind() const { return static_cast<NestKind>(node_.index()); }
   bool is_leaf() const { return kind() == NestKind::kLeaf; }
   bool is_dict() const { return kind() == NestKind::kDict; }
   bool is_sequence() const { return kind() == NestKind::kList || kind() == NestKind::kTuple; }
 
-  // Access by what it is; TypeError if it is something else. From a temporary
-  // (`model(x).tensor()`) the result is a copy, never a dangling reference.
+  // Accessors by kind; they throw TypeError if the node is of another kind. Called on a temporary
+  // (`model(x).tensor()`), they return a copy, never a dangling reference.
   const T& leaf() const& { return as<T>("a leaf"); }
   T& leaf() & { return const_cast<T&>(std::as_const(*this).leaf()); }
   T leaf() && { return as<T>("a leaf"); }
-  // For nests of TensorLike: the dense tensor of a single leaf.
+  // Returns the dense tensor of a nest of TensorLike that is a single leaf.
   auto tensor() const
     requires requires(const T& t) { t.tensor(); }
   {
     return leaf().tensor();
   }
 
-  const Items& items() const& {  // of a list or tuple
+  // Returns the children of a list or tuple.
+  const Items& items() const& {
     if (const auto* list = std::get_if<List>(&node_)) return list->items;
     return as<Tuple>("a list or tuple").items;
   }
   Items items() && { return std::as_const(*this).items(); }
+  // Returns the children of a dict.
   const Dict& entries() const& { return as<Dict>("a dict"); }
   Dict entries() && { return as<Dict>("a dict"); }
 
-  const Nest& at(const std::string& key) const& {  // ValueError if absent
+  // Returns the child of a dict. Throws ValueError if the key is missing.
+  const Nest& at(const std::string& key) const& {
     const auto it = entries().find(key);
     if (it == entries().end()) throw ValueError("Nest: no key '", key, "' in ", structure());
     return it->second;
@@ -76,7 +84,7 @@ class Nest {
   const Nest& operator[](int position) const& { return items().at(position); }
   Nest operator[](int position) && { return items().at(position); }
 
-  // The shape of the structure: "{item: *, user: [*, *]}".
+  // Returns a printable form of the structure: "{item: *, user: [*, *]}".
   std::string structure() const {
     if (is_leaf()) return "*";
     std::string out;
@@ -90,7 +98,7 @@ class Nest {
     return kind() == NestKind::kList ? "[" + out + "]" : "(" + out + ")";
   }
 
-  // A sequence of this nest's kind, for code that rebuilds structures.
+  // Makes a list or tuple, whichever this nest is, for code that rebuilds structures.
   Nest same_kind(Items items) const {
     return kind() == NestKind::kList ? list(std::move(items)) : tuple(std::move(items));
   }
@@ -143,7 +151,7 @@ std::vector<T> flatten(const Nest<T>& nest) {
   return out;
 }
 
-// Paths of the leaves in flattening order.
+// Returns the paths of the leaves in flattening order.
 template <class T>
 std::vector<std::string> flatten_paths(const Nest<T>& nest) {
   std::vector<std::string> out;
@@ -151,7 +159,7 @@ std::vector<std::string> flatten_paths(const Nest<T>& nest) {
   return out;
 }
 
-// The same structure with every leaf replaced by fn(leaf), in flattening order.
+// Returns the same structure with every leaf replaced by fn(leaf). Calls `fn` in flattening order.
 template <class T, class Fn>
 auto map_structure(const Nest<T>& nest, Fn&& fn)
     -> Nest<std::remove_cvref_t<decltype(fn(nest.leaf()))>> {
@@ -168,19 +176,21 @@ auto map_structure(const Nest<T>& nest, Fn&& fn)
                                         : Nest<U>::tuple(std::move(out));
 }
 
-// Inverse of flatten. ValueError if the number of leaves differs.
+// Builds a nest of the given structure from its leaves in flattening order; the inverse of
+// flatten(). Throws ValueError if the number of leaves differs.
 template <class S, class T>
 Nest<T> pack_sequence_as(const Nest<S>& structure, const std::vector<T>& flat) {
   if (const size_t leaves = flatten_paths(structure).size(); leaves != flat.size()) {
-    throw ValueError("pack_sequence_as: ", flat.size(), " leaves for structure ",
+    throw ValueError("pack_sequence_as: received ", flat.size(), " leaves for structure ",
                      structure.structure());
   }
   size_t i = 0;
   return map_structure(structure, [&](const S&) -> T { return flat[i++]; });
 }
 
-// TypeError if another kind of container (or a leaf) stands at the same place, ValueError if
-// lengths or keys differ. The message carries the path of the first difference.
+// Throws unless both nests have the same structure: TypeError if nodes of different kinds (leaf,
+// list, tuple, dict) are at the same path, ValueError if lengths or keys differ. The message
+// contains the path of the first difference.
 template <class S, class T>
 void assert_same_structure(const Nest<S>& expected, const Nest<T>& received,
                            const std::string& path = "") {

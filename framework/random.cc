@@ -13,14 +13,14 @@
 namespace keel {
 namespace {
 
-constexpr int64_t kGrain = int64_t{1} << 16;  // numbers per block of the workers
-constexpr size_t kChunk = 512;                // numbers per pass; they stay in the first cache
+constexpr int64_t kGrain = int64_t{1} << 16;  // numbers per block of parallel_for
+constexpr size_t kChunk = 512;  // numbers per pass, so that temporaries stay in the L1 cache
 
-// Lanes lie so far apart that no lane of a purpose meets another purpose, as long as both are
-// numbered from 0.
+// The distance between the purposes of adjacent lanes. It is so large that no lane of one purpose
+// coincides with another purpose, as long as both are numbered from 0.
 constexpr uint64_t kLaneDistance = 0x9E3779B97F4A7C15;
 
-// The words of a stream, in order: word w is word w % 4 of position w / 4.
+// Fills `out` with consecutive words of a stream. Word w is word w % 4 of position w / 4.
 void fill_words(const RandomStream& stream, uint64_t first, std::span<uint32_t> out) {
   uint32_t* to = out.data();
   uint32_t* const end = to + out.size();
@@ -36,8 +36,8 @@ void fill_words(const RandomStream& stream, uint64_t first, std::span<uint32_t> 
   if (to < end) std::copy_n(stream.bits(position).data(), end - to, to);
 }
 
-// Calls fn(words, out) for chunks of `out`, where out[i] is made of words
-// [kWords (first + i), kWords (first + i + 1)).
+// Calls fn(words, out) for chunks of `out`. Element i of `out` is computed from words [kWords
+// (first + i), kWords (first + i + 1)).
 template <size_t kWords, class T, class Fn>
 void for_each_chunk(const RandomStream& stream, std::span<T> out, uint64_t first, const Fn& fn) {
   parallel_for(std::ssize(out), kGrain, [&](int64_t begin, int64_t end) {
@@ -57,9 +57,9 @@ inline double polynomial(const std::array<double, kTerms>& c, double x) {
   return sum;
 }
 
-// The quantile of the standard normal distribution at 1/2 + q, by the rational approximations of
-// Wichura 1988, "Algorithm AS 241", to about 1e-16: one for |q| <= 0.425, one for the tails down to
-// e^-25, which is less than any probability drawn here.
+// The quantile of the standard normal distribution at 1/2 + q, accurate to about 1e-16, by the
+// rational approximations of Wichura 1988, "Algorithm AS 241". One approximation covers |q| <=
+// 0.425. Another covers the tails down to e^-25, which is less than any probability drawn here.
 constexpr double kCentral = 0.425;
 
 inline double central_quantile(double q) {
@@ -96,8 +96,9 @@ double tail_quantile(double q) {
   return std::copysign(polynomial(kC, r) / polynomial(kD, r), q);
 }
 
-// out[i] = mean + stddev * quantile(width * q), q the word's fraction in (-1/2, 1/2). The tails,
-// one in seven, are mended after a loop without branches.
+// Computes out[i] = mean + stddev * quantile(width * q), where q is the word's fraction in (-1/2,
+// 1/2). A first loop without branches, which the compiler can vectorize, treats all values as
+// central; a second loop then recomputes the tails, about one value in seven.
 void quantiles(const uint32_t* words, std::span<float> out, double width, double mean,
                double stddev) {
   std::array<double, kChunk> q;
@@ -112,16 +113,17 @@ void quantiles(const uint32_t* words, std::span<float> out, double width, double
   for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(mean + stddev * z[i]);
 }
 
-// In [0, bound): the upper half of the product with a 64-bit fraction.
+// Returns a number in [0, bound): the upper half of the product of `bound` and a 64-bit fraction.
 inline int64_t scaled(const uint32_t* words, int64_t bound) {
   __extension__ using Wide = unsigned __int128;
   const uint64_t fraction = words[0] | uint64_t{words[1]} << 32;
   return static_cast<int64_t>((Wide{fraction} * static_cast<uint64_t>(bound)) >> 64);
 }
 
-// Streams without a seed of their own have purposes from 1; purpose 0 is left to own seeds.
+// The streams of the program. Their purposes start at 1; purpose 0 is reserved for streams with an
+// explicit seed.
 struct ProgramStreams {
-  std::mutex mutex;  // guards the rest
+  std::mutex mutex;  // guards the other members
   uint64_t seed = 0;
   uint64_t next_purpose = 1;
 };
@@ -149,7 +151,7 @@ RandomStream RandomStream::at_lane(uint64_t lane) const {
 
 void RandomStream::uniform(std::span<float> out, uint64_t first, float low, float high) const {
   const float range = high - low;
-  const float largest = std::nextafter(high, low);  // rounding must not reach `high`
+  const float largest = std::nextafter(high, low);  // rounding must not produce `high`
   for_each_chunk<1>(*this, out, first, [=](const uint32_t* words, std::span<float> part) {
     for (size_t i = 0; i < part.size(); ++i) {
       const float fraction = static_cast<float>(static_cast<int32_t>(words[i] >> 8)) * 0x1p-24F;
@@ -173,14 +175,14 @@ void RandomStream::truncated_normal(std::span<float> out, uint64_t first, float 
 }
 
 void RandomStream::uniform_int(std::span<int64_t> out, uint64_t first, int64_t bound) const {
-  if (bound < 1) throw ValueError("RandomStream.uniform_int: needs bound >= 1, received ", bound);
+  if (bound < 1) throw ValueError("RandomStream.uniform_int: bound must be >= 1, received ", bound);
   for_each_chunk<2>(*this, out, first, [=](const uint32_t* words, std::span<int64_t> part) {
     for (size_t i = 0; i < part.size(); ++i) part[i] = scaled(words + 2 * i, bound);
   });
 }
 
 std::vector<int64_t> RandomStream::permutation(int64_t n) const {
-  if (n < 0) throw ValueError("RandomStream.permutation: needs n >= 0, received ", n);
+  if (n < 0) throw ValueError("RandomStream.permutation: n must be >= 0, received ", n);
   std::vector<int64_t> out(n);
   std::array<uint32_t, 2 * kChunk> words;
   for (int64_t i = 0; i < n; ++i) {
@@ -188,6 +190,7 @@ std::vector<int64_t> RandomStream::permutation(int64_t n) const {
     if (at == 0) {
       fill_words(*this, 2 * i, std::span(words).first(2 * std::min<int64_t>(kChunk, n - i)));
     }
+    // Inside-out Fisher-Yates shuffle.
     const int64_t j = scaled(words.data() + 2 * at, i + 1);
     out[i] = out[j];
     out[j] = i;

@@ -14,13 +14,14 @@
 namespace keel {
 namespace {
 
+// Returns the bytes of `count` elements. Throws std::bad_alloc if their number overflows.
 size_t bytes_of(size_t count, DType dtype) {
   size_t bytes = 0;
   if (__builtin_mul_overflow(count, size_of(dtype), &bytes)) throw std::bad_alloc();
   return bytes;
 }
 
-// Elements of one tensor or of several that share them.
+// The elements of one tensor, or of several tensors that share them.
 class Buffer {
  public:
   Buffer(size_t count, DType dtype)
@@ -48,7 +49,8 @@ class Buffer {
   void* const data_;
 };
 
-// Threads take identities in runs, so that they do not meet on one counter for each tensor.
+// Returns a new id. Each thread reserves 4096 ids at a time, so that threads do not contend for a
+// shared counter with every tensor.
 uint64_t next_id() {
   constexpr uint64_t kRun = 4096;
   static std::atomic<uint64_t> runs = 1;
@@ -64,7 +66,8 @@ struct Tensor::Impl {
 
   TensorSpec spec;
   std::shared_ptr<Buffer> buffer;  // null if symbolic
-  // Of a view; else row_bytes is negative.
+  // The position of the first row and the distance between rows of a view; row_bytes is negative
+  // for other tensors.
   int64_t first_byte = 0, row_bytes = -1;
   uint64_t id = next_id();
   std::shared_ptr<const GraphNode> producer = nullptr;
@@ -102,7 +105,7 @@ int64_t Tensor::row_bytes() const { return impl_->row_bytes; }
 
 const void* Tensor::first_element(DType expected) const {
   if (dtype() != expected) {
-    throw TypeError("Tensor.data: asked for ", expected, ", tensor is ", dtype());
+    throw TypeError("Tensor.data: requested ", expected, ", but the tensor is ", dtype());
   }
   if (is_symbolic()) {
     throw RuntimeError("Tensor.data: a symbolic tensor has no values; call the model on data");
@@ -114,14 +117,14 @@ const void* Tensor::elements(DType expected) const {
   const void* first = first_element(expected);
   if (is_view()) {
     throw RuntimeError("Tensor.data: the rows of this view, ", dtype(), shape(),
-                       ", do not follow each other; use contiguous(), or of a variable read()");
+                       ", are not contiguous; call contiguous(), or read() for a variable");
   }
   return first;
 }
 
 void* Tensor::mutable_elements(DType expected) {
   const void* data = elements(expected);
-  if (!unique()) throw RuntimeError("Tensor.mutable_data: the buffer has other owners");
+  if (!unique()) throw RuntimeError("Tensor.mutable_data: the buffer is shared; call clone()");
   return const_cast<void*>(data);
 }
 
@@ -135,19 +138,20 @@ int Tensor::owners() const {
 }
 
 std::span<const std::byte> Tensor::raw() const {
-  if (dtype() == DType::kString) throw TypeError("Tensor.raw: strings have no flat bytes");
+  if (dtype() == DType::kString) throw TypeError("Tensor.raw: strings have no raw bytes");
   return {static_cast<const std::byte*>(elements(dtype())), impl_->buffer->bytes()};
 }
 
 std::span<std::byte> Tensor::mutable_raw() {
-  if (dtype() == DType::kString) throw TypeError("Tensor.raw: strings have no flat bytes");
+  if (dtype() == DType::kString) throw TypeError("Tensor.raw: strings have no raw bytes");
   return {static_cast<std::byte*>(mutable_elements(dtype())), impl_->buffer->bytes()};
 }
 
 Tensor Tensor::reshaped(const Shape& shape) const {
   elements(dtype());
   if (shape.size() != size()) {
-    throw ValueError("Tensor.reshaped: ", this->shape(), " does not fit ", shape);
+    throw ValueError("Tensor.reshaped: cannot reshape ", this->shape(), " to ", shape,
+                     "; the sizes must be equal");
   }
   return Tensor(
       std::make_shared<Impl>(TensorSpec{.shape = shape, .dtype = dtype()}, impl_->buffer));
@@ -171,8 +175,8 @@ Tensor Tensor::columns(int64_t begin, const Shape& shape) const {
   const auto row_size = [](const Shape& of) { return of.slice(1, of.rank()).size(); };
   if (rank() == 0 || shape.rank() == 0 || !shape.fully_defined() || shape[0] != dim(0) ||
       begin < 0 || begin + row_size(shape) > row_size(this->shape())) {
-    throw ValueError("Tensor.columns: ", this->shape(), " has no ", shape, " from element ", begin,
-                     " of its rows on");
+    throw ValueError("Tensor.columns: shape ", shape, " from element ", begin,
+                     " of each row is out of bounds for ", this->shape());
   }
   const auto bytes = static_cast<int64_t>(size_of(dtype()));
   return view(shape, begin * bytes, row_size(this->shape()) * bytes);
@@ -187,8 +191,8 @@ Tensor Tensor::repeated(int64_t rows) const {
 Tensor Tensor::with_mask(const Tensor& mask) const {
   if (mask && (mask.dtype() != DType::kBool || mask.rank() > rank() ||
                !compatible(mask.shape(), shape().slice(0, mask.rank())))) {
-    throw ValueError("Tensor.with_mask: needs bools of the first dimensions of ", shape(),
-                     ", received ", mask.dtype(), mask.shape());
+    throw ValueError("Tensor.with_mask: the mask must be bool with a shape that is a prefix of ",
+                     shape(), ", received ", mask.dtype(), mask.shape());
   }
   Tensor out = *this;
   out.mask_ = mask ? std::make_shared<const Tensor>(mask) : nullptr;
@@ -223,12 +227,13 @@ Tensor Tensor::contiguous() const {
 
 namespace {
 
-// Fractions are cut off. What an integer cannot hold becomes the nearest that it can, NaN becomes
-// 0: C++ leaves that open, XLA does it so.
+// Converts one element. Fractions are truncated. A value that the integer type cannot hold becomes
+// the nearest one that it can, and NaN becomes 0: C++ leaves these cases undefined, and XLA defines
+// them this way.
 template <class To, class From>
 To converted(From x) {
   if constexpr (std::floating_point<From> && std::integral<To> && !std::same_as<To, bool>) {
-    // The largest integer may not be a From; the power of two above it is.
+    // The largest integer may not be representable as a From, but the power of two above it is.
     constexpr From kAbove =
         From{2} * static_cast<From>(To{1} << (std::numeric_limits<To>::digits - 1));
     if (x != x) return To{0};

@@ -1,15 +1,14 @@
-// Tensor: an immutable, dense, row-major array, held by a shared handle.
+// Tensor: an immutable, dense, row-major array behind a shared handle.
 //
-// Copying a Tensor copies a pointer. Two Tensors that share a buffer can never
-// see each other change: bytes are written only while one owner holds them (see
-// mutable_data), so a Tensor kept by a tape, a graph or another thread stays
-// what it was. Const members may be called from any number of threads.
+// Copying a Tensor copies a pointer. Bytes are written only while a single owner holds the buffer
+// (see mutable_data()), so a Tensor kept by a tape, a graph or another thread keeps its values.
+// Const members may be called from any number of threads.
 //
-// The rows of a *view* (columns, repeated) do not follow each other in its buffer: it has rows()
-// and clone(), but no data().
+// The rows of a *view* (made by columns() and repeated()) are not contiguous in its buffer: a view
+// supports rows() and clone(), but not data().
 //
-// A *symbolic* Tensor (made by layers::input) has a spec and a producer but no
-// bytes. Every op and layer accepts one and returns symbolic results.
+// A *symbolic* Tensor (made by layers::input) has a spec and a producer but no bytes. Every op and
+// layer accepts one and returns symbolic results.
 #pragma once
 
 #include <algorithm>
@@ -27,18 +26,20 @@ namespace keel {
 
 class GraphNode;  // autodiff/graph.h
 
-// The rows of a tensor along its first axis: row r begins `step` elements after row r - 1.
+// The rows of a tensor along its first axis. Row r begins `step` elements after row r - 1.
 template <class T>
 struct TensorRows {
   const T* first;
   int64_t step;
 };
 
+// A dense tensor. See the top of this file for the sharing rules.
 class Tensor {
  public:
-  Tensor() = default;  // empty: holds no tensor; only operator bool may be asked
+  Tensor() = default;  // an empty handle; only operator bool may be called
 
-  // Makers. All of them allocate; `values.size()` must equal `shape.size()` (ValueError).
+  // Factory functions, which allocate a new buffer (symbolic() allocates none). from() throws
+  // ValueError unless `values.size()` equals `shape.size()`.
   static Tensor uninitialized(const Shape& shape, DType dtype);
   static Tensor zeros(const Shape& shape, DType dtype = DType::kFloat32);  // "" for strings
   template <Element T>
@@ -53,77 +54,79 @@ class Tensor {
   static Tensor from(std::initializer_list<T> values, const Shape& shape);
   template <Element T>
   static Tensor from(const std::vector<T>& values, const Shape& shape);
+  // Makes a symbolic tensor: output number `output` of the graph node `producer`.
   static Tensor symbolic(TensorSpec spec, std::shared_ptr<const GraphNode> producer = nullptr,
                          int output = 0);
 
-  explicit operator bool() const { return impl_ != nullptr; }
-  bool is_symbolic() const;
+  explicit operator bool() const { return impl_ != nullptr; }  // false for an empty handle
+  bool is_symbolic() const;                                    // false for an empty handle
 
-  const TensorSpec& spec() const;  // RuntimeError if empty, as every member below
+  // The spec. This and all following members throw RuntimeError if the handle is empty.
+  const TensorSpec& spec() const;
   const Shape& shape() const { return spec().shape; }
   DType dtype() const { return spec().dtype; }
   int rank() const { return shape().rank(); }
-  int64_t dim(int axis) const { return shape()[axis]; }  // axis may be negative
+  int64_t dim(int axis) const { return shape()[axis]; }  // `axis` may be negative
   int64_t size() const { return shape().size(); }
 
-  // Values. TypeError if T is not dtype(); RuntimeError if symbolic, or a view, but for rows(),
-  // which is for who looks at some rows of a table.
+  // Values. All of these throw TypeError if T is not dtype() and RuntimeError if the tensor is
+  // symbolic. All except rows() throw RuntimeError for a view; use rows() to read a view.
   template <Element T>
   std::span<const T> data() const;
   template <Element T>
-  TensorRows<T> rows() const;  // ValueError for a scalar
-  bool is_view() const { return impl_ != nullptr && row_bytes() >= 0; }
+  TensorRows<T> rows() const;  // throws ValueError for a scalar
+  bool is_view() const { return impl_ != nullptr && row_bytes() >= 0; }  // rows not contiguous
   template <Element T>
-  T item() const;  // ValueError unless size() == 1
+  T item() const;  // throws ValueError unless size() == 1
   template <Element T>
   std::vector<T> to_vector() const;
 
-  // Writable elements, for the op that has just made this tensor.
-  // RuntimeError if anyone else shares the buffer.
+  // The elements, writable by the op that has just made this tensor. RuntimeError if it is shared.
   template <Element T>
   std::span<T> mutable_data();
-  bool unique() const;     // true if this handle is the buffer's only owner, and no view
-  bool held_once() const;  // no other handle is a copy of this one
-  int owners() const;      // tensors, not counting copied handles, that share the buffer
+  bool unique() const;     // true if this handle is the only owner of its buffer and not a view
+  bool held_once() const;  // true if no other handle is a copy of this one
+  int owners() const;      // tensors that share the buffer; copied handles count once
 
-  // The bytes without their type, for kernels that only move data. TypeError for strings.
+  // The untyped bytes, for kernels that only move data. Throws TypeError for strings.
   std::span<const std::byte> raw() const;
   std::span<std::byte> mutable_raw();
 
-  // Same bytes, other shape of the same size. Never copies; RuntimeError for a view.
+  // Returns a tensor with the same bytes and another shape of the same size. Never copies. Throws
+  // ValueError if the sizes differ and RuntimeError for a view.
   Tensor reshaped(const Shape& shape) const;
-  // Same bytes, new identity: a tape sees a different tensor.
+  // Returns a tensor with the same bytes and a new id, which a tape treats as a different tensor.
   Tensor aliased() const;
-  // Views of the same bytes. ValueError if they do not have them, TypeError for strings.
-  // Of each row, the elements from `begin` on that a row of `shape`, which has as many, needs.
+  // Views of the same bytes. They throw ValueError if the request is out of bounds and TypeError
+  // for strings. Row r of columns() is the part of row r that starts at element `begin` and fills a
+  // row of `shape`.
   Tensor columns(int64_t begin, const Shape& shape) const;
-  // [rows, this shape...], every row this tensor.
+  // repeated() returns [rows, shape()...], in which every row is this tensor.
   Tensor repeated(int64_t rows) const;
-  // A copy of the elements that nobody shares, row after row.
-  Tensor clone() const;
-  // This tensor; of a view a clone with its identity, so that a tape sees one tensor.
+  Tensor clone() const;  // a contiguous copy with its own buffer
+  // Returns this tensor, or for a view a clone with the same id, so that a tape sees one tensor.
   Tensor contiguous() const;
-  // The values converted as a C++ cast converts them (to bool: x != 0); what an integer cannot hold
-  // becomes the nearest that it can, NaN becomes 0. TypeError to or from
-  // string. Not differentiable: ops::cast is.
+  // Returns the values converted as by a C++ cast (to bool: x != 0), except that floats outside the
+  // range of an integer type are clamped to it and NaN becomes 0. Throws TypeError to or from
+  // string. Not differentiable; ops::cast is.
   Tensor cast(DType dtype) const;
 
-  // Which steps of this tensor count (Keras's mask): bool, of a shape that this one's begins with.
-  // It belongs to the handle, so copies have it and results of ops do not: layers pass it on as
-  // each defines (Layer::compute_mask). Empty if all count.
+  // Returns the Keras mask, which marks the steps that count: a bool tensor whose shape is a prefix
+  // of shape(), or an empty handle if all steps count. Copies of the handle keep the mask; results
+  // of ops do not. Layers propagate it as Layer::compute_mask defines.
   Tensor mask() const { return mask_ == nullptr ? Tensor() : *mask_; }
-  Tensor with_mask(const Tensor& mask) const;  // an empty one takes it away
+  // Returns a copy with another mask; an empty one removes it. Throws ValueError unless it fits.
+  Tensor with_mask(const Tensor& mask) const;
 
-  // Where the bytes were made. The host for symbolic tensors.
-  Device device() const;
-  uint64_t id() const;  // unique in the process for the life of the tensor
+  Device device() const;  // where the bytes were allocated; the host for symbolic tensors
+  uint64_t id() const;    // unique in the process for the lifetime of the tensor
   const std::shared_ptr<const GraphNode>& producer() const;  // null unless symbolic
   int producer_output() const;
 
  private:
   struct Impl;
   explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-  int64_t row_bytes() const;  // from row to row of a view; negative for others
+  int64_t row_bytes() const;  // distance between the rows of a view; negative for other tensors
   Tensor view(const Shape& shape, int64_t first_byte, int64_t row_bytes) const;
   const void* first_element(DType expected) const;
   const void* elements(DType expected) const;
@@ -133,7 +136,7 @@ class Tensor {
   std::shared_ptr<const Tensor> mask_;
 };
 
-// "Tensor(shape=(2, 2), dtype=float32, [1, 2, 3, 4])"; long ones are cut after 16 values.
+// Prints "Tensor(shape=(2, 2), dtype=float32, [1, 2, 3, 4])". At most 16 values are printed.
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 template <Element T>
@@ -145,7 +148,7 @@ Tensor Tensor::full(const Shape& shape, const T& value) {
 template <Element T>
 Tensor Tensor::from(std::span<const T> values, const Shape& shape) {
   if (static_cast<int64_t>(values.size()) != shape.size()) {
-    throw ValueError("Tensor.from: ", values.size(), " values for shape ", shape);
+    throw ValueError("Tensor.from: shape ", shape, " does not match ", values.size(), " values");
   }
   Tensor out = uninitialized(shape, DTypeOf<T>::kValue);
   std::ranges::copy(values, out.mutable_data<T>().begin());
@@ -157,10 +160,10 @@ Tensor Tensor::from(std::initializer_list<T> values, const Shape& shape) {
 }
 template <Element T>
 Tensor Tensor::from(const std::vector<T>& values, const Shape& shape) {
-  if constexpr (std::same_as<T, bool>) {  // vector<bool> is no span
+  if constexpr (std::same_as<T, bool>) {  // vector<bool> does not convert to a span
     Tensor out = uninitialized(shape, DType::kBool);
     if (static_cast<int64_t>(values.size()) != shape.size()) {
-      throw ValueError("Tensor.from: ", values.size(), " values for shape ", shape);
+      throw ValueError("Tensor.from: shape ", shape, " does not match ", values.size(), " values");
     }
     std::ranges::copy(values, out.mutable_data<bool>().begin());
     return out;
@@ -174,14 +177,14 @@ std::span<const T> Tensor::data() const {
 }
 template <Element T>
 TensorRows<T> Tensor::rows() const {
-  if (rank() == 0) throw ValueError("Tensor.rows: needs rows, has shape ", shape());
+  if (rank() == 0) throw ValueError("Tensor.rows: rank must be at least 1, shape is ", shape());
   const auto* first = static_cast<const T*>(first_element(DTypeOf<T>::kValue));
   if (is_view()) return {first, row_bytes() / static_cast<int64_t>(sizeof(T))};
   return {first, shape().slice(1, rank()).size()};
 }
 template <Element T>
 T Tensor::item() const {
-  if (size() != 1) throw ValueError("Tensor.item: needs one element, has shape ", shape());
+  if (size() != 1) throw ValueError("Tensor.item: size must be 1, received shape ", shape());
   return data<T>()[0];
 }
 template <Element T>

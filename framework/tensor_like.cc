@@ -8,7 +8,7 @@
 namespace keel {
 namespace {
 
-// Elements of one row: all dimensions but the first.
+// Returns the number of elements of one row, the product of all dimensions but the first.
 int64_t row_width(const Tensor& t) { return t.shape().without(0).size(); }
 
 int64_t rows_of(const TensorLike& t) {
@@ -17,7 +17,7 @@ int64_t rows_of(const TensorLike& t) {
   return shape[0];
 }
 
-// Rows [begin, begin + count) of `from` to the rows of `to` that start at `at`.
+// Copies rows [begin, begin + count) of `from` to the rows of `to` that start at `at`.
 void copy_rows(const Tensor& from, int64_t begin, int64_t count, Tensor& to, int64_t at) {
   const int64_t width = row_width(from);
   visit_any(from.dtype(), [&]<class T>(const T&) {
@@ -75,7 +75,7 @@ RaggedTensor take_ragged(const RaggedTensor& t, std::span<const int64_t> rows) {
   return {values, out_splits};
 }
 
-// The first entry of a sparse tensor at or after `row`.
+// Returns the first entry of a sparse tensor whose row is `row` or greater.
 int64_t first_entry(const SparseTensor& t, int64_t row) {
   const int64_t* indices = t.indices.data<int64_t>().data();
   const int64_t rank = t.indices.dim(1);
@@ -92,7 +92,7 @@ int64_t first_entry(const SparseTensor& t, int64_t row) {
   return low;
 }
 
-// The entries [begin, end) with `shift` added to their rows, written at entry `at`.
+// Copies the entries [begin, end), with `shift` added to their rows, to entry `at` of the result.
 void copy_entries(const SparseTensor& from, int64_t begin, int64_t end, int64_t shift,
                   SparseTensor& to, int64_t at) {
   const int64_t rank = from.indices.dim(1);
@@ -135,7 +135,8 @@ SparseTensor take_sparse(const SparseTensor& t, std::span<const int64_t> rows) {
   return out;
 }
 
-// Throws unless the tensors agree in dtype and in all dimensions but the first; their rows.
+// Returns the total number of rows. Throws unless the tensors agree in dtype and in all dimensions
+// but the first.
 int64_t check_parts(const std::vector<Tensor>& parts, const std::string& path) {
   int64_t rows = 0;
   for (const Tensor& part : parts) {
@@ -145,8 +146,8 @@ int64_t check_parts(const std::vector<Tensor>& parts, const std::string& path) {
     }
     if (part.rank() == 0 || part.rank() != parts[0].rank() ||
         part.shape().without(0) != parts[0].shape().without(0)) {
-      throw ValueError("concat_rows: shapes of '", path, "' do not join: ", parts[0].shape(),
-                       " and ", part.shape());
+      throw ValueError("concat_rows: shapes of '", path,
+                       "' cannot be concatenated: ", parts[0].shape(), " and ", part.shape());
     }
     rows += part.dim(0);
   }
@@ -184,14 +185,16 @@ RaggedTensor concat_ragged(const std::vector<TensorLike>& parts, const std::stri
   return {joined, splits};
 }
 
-// The shape of the whole: rows add up, the last dimension grows to the largest.
+// Returns the shape of the concatenation: the rows add up, and the last dimension is the largest
+// one.
 Shape concat_sparse_shape(const std::vector<TensorLike>& parts, const std::string& path) {
   Shape out = parts[0].sparse().dense_shape;
   for (size_t i = 1; i < parts.size(); ++i) {
     const Shape& next = parts[i].sparse().dense_shape;
     const int rank = out.rank();
     if (next.rank() != rank || (rank > 2 && next.slice(1, rank - 1) != out.slice(1, rank - 1))) {
-      throw ValueError("concat_rows: shapes of '", path, "' do not join: ", out, " and ", next);
+      throw ValueError("concat_rows: shapes of '", path, "' cannot be concatenated: ", out, " and ",
+                       next);
     }
     if (rank > 1) out = out.with(-1, std::max(out[-1], next[-1]));
     out = out.with(0, out[0] + next[0]);
@@ -221,7 +224,8 @@ TensorLike concat_leaves(const std::vector<TensorLike>& parts, const std::string
   const Layout layout = parts[0].layout();
   for (const TensorLike& part : parts) {
     if (part.layout() != layout) {
-      throw TypeError("concat_rows: '", path, "' is dense, ragged or sparse in all batches alike");
+      throw TypeError("concat_rows: '", path,
+                      "' must have the same layout (dense, ragged or sparse) in all batches");
     }
   }
   if (layout == Layout::kRagged) return concat_ragged(parts, path);
@@ -235,11 +239,11 @@ TensorLike concat_leaves(const std::vector<TensorLike>& parts, const std::string
 
 void RaggedTensor::validate(const std::string& caller) const {
   if (row_splits.dtype() != DType::kInt64 || row_splits.rank() != 1 || row_splits.dim(0) == 0) {
-    throw ValueError(caller, ": row_splits needs int64 [rows + 1], received ", row_splits.dtype(),
+    throw ValueError(caller, ": row_splits must be int64 [rows + 1], received ", row_splits.dtype(),
                      " ", row_splits.shape());
   }
   if (values.rank() == 0)
-    throw ValueError(caller, ": values of a ragged tensor need rank 1 or more");
+    throw ValueError(caller, ": values of a ragged tensor must have rank 1 or more");
   if (values.is_symbolic() || row_splits.is_symbolic()) return;
   const auto splits = row_splits.data<int64_t>();
   if (splits.front() != 0 || splits.back() != values.dim(0)) {
@@ -257,13 +261,13 @@ void SparseTensor::validate(const std::string& caller) const {
   if (rank == 0 || indices.dtype() != DType::kInt64 || indices.rank() != 2 || values.rank() != 1 ||
       (indices.dim(1) != rank && indices.dim(1) != kUnknown) ||
       !compatible(indices.shape().slice(0, 1), values.shape())) {
-    throw ValueError(caller, ": a sparse tensor needs int64 indices [n, ", rank,
+    throw ValueError(caller, ": a sparse tensor must have int64 indices [n, ", rank,
                      "] and values [n], ", "received ", indices.dtype(), " ", indices.shape(),
                      " and ", values.shape());
   }
   if (values.is_symbolic() || indices.is_symbolic()) return;
   if (!dense_shape.fully_defined()) {
-    throw ValueError(caller, ": dense_shape must be known, received ", dense_shape);
+    throw ValueError(caller, ": dense_shape must be fully defined, received ", dense_shape);
   }
   const int64_t* index = indices.data<int64_t>().data();
   const int64_t entries = indices.dim(0);
@@ -333,8 +337,8 @@ bool any_symbolic(const Tensors& tensors) {
 TensorLike slice_rows(const TensorLike& tensor, int64_t begin, int64_t end) {
   const int64_t rows = rows_of(tensor);
   if (begin < 0 || begin > end || end > rows) {
-    throw ValueError("slice_rows: needs a range within ", rows, " rows, received [", begin, ", ",
-                     end, ")");
+    throw ValueError("slice_rows: the range must be within ", rows, " rows, received [", begin,
+                     ", ", end, ")");
   }
   if (begin == 0 && end == rows) return tensor;
   if (tensor.layout() == Layout::kRagged) return slice_ragged(tensor.ragged(), begin, end);
@@ -380,11 +384,12 @@ int64_t row_count(const Tensors& tensors) {
   for_each_leaf(tensors, [&](const std::string& path, const TensorLike& t) {
     const int64_t rows = rows_of(t);
     if (count.has_value() && *count != rows) {
-      throw ValueError("row_count: '", path, "' has ", rows, " rows, those before it ", *count);
+      throw ValueError("row_count: '", path, "' has ", rows,
+                       " rows, but the leaves before it have ", *count);
     }
     count = rows;
   });
-  if (!count.has_value()) throw ValueError("row_count: the structure holds no tensors");
+  if (!count.has_value()) throw ValueError("row_count: the structure contains no tensors");
   return *count;
 }
 

@@ -1,4 +1,4 @@
-// TensorLike: what may flow between layers: a Tensor, RaggedTensor or SparseTensor.
+// TensorLike: a value that layers exchange, which is a Tensor, a RaggedTensor or a SparseTensor.
 #pragma once
 
 #include <string>
@@ -10,65 +10,78 @@
 
 namespace keel {
 
-// Rows of different lengths: row i is values[row_splits[i], row_splits[i + 1]).
+// A tensor whose rows have different lengths. Row i is values[row_splits[i], row_splits[i + 1]).
 struct RaggedTensor {
   Tensor values;      // [n] or [n, ...]
-  Tensor row_splits;  // int64 [rows + 1], from 0 to n, never decreasing
+  Tensor row_splits;  // int64 [rows + 1], from 0 to n, non-decreasing
 
-  // From lists of values, one per row.
+  // Makes a ragged tensor from one list of values per row.
   template <Element T>
   static RaggedTensor from_rows(const std::vector<std::vector<T>>& rows);
 
   int64_t rows() const { return row_splits.dim(0) - 1; }
-  // ValueError, naming `caller`, unless values and row_splits fit each other as said above.
+  // Throws ValueError, with `caller` in the message, unless `values` and `row_splits` have the
+  // dtypes, shapes and values stated above.
   void validate(const std::string& caller) const;
 };
 
-// Coordinate form of a tensor of rank r >= 1.
+// A tensor of rank r >= 1 in coordinate form.
 struct SparseTensor {
   Tensor indices;     // int64 [n, r], in row-major order
   Tensor values;      // [n]
   Shape dense_shape;  // fully defined, rank r
 
-  // ValueError, naming `caller`, unless the parts fit each other and every index lies in the shape.
+  // Throws ValueError, with `caller` in the message, unless the members have the dtypes and shapes
+  // stated above and every index is within `dense_shape`.
   void validate(const std::string& caller) const;
 };
 
+// A dense, ragged or sparse tensor.
 class TensorLike {
  public:
   TensorLike(Tensor t) : value_(std::move(t)) {}        // NOLINT: implicit
   TensorLike(RaggedTensor t) : value_(std::move(t)) {}  // NOLINT: implicit
   TensorLike(SparseTensor t) : value_(std::move(t)) {}  // NOLINT: implicit
 
+  // The layout of the value.
   Layout layout() const { return static_cast<Layout>(value_.index()); }
-  TensorSpec spec() const;  // of the dense equivalent, layout included
+  TensorSpec spec() const;  // spec of the dense equivalent, with this layout
   bool is_symbolic() const;
-  // The tensor that carries the graph identity: the dense one, or the values.
+  // Returns the tensor that carries the graph identity: the dense tensor itself, or the values of a
+  // ragged or sparse one.
   const Tensor& values() const;
 
-  const Tensor& tensor() const;        // TypeError if it is something else
-  const RaggedTensor& ragged() const;  // idem
-  const SparseTensor& sparse() const;  // idem
+  // Return the tensor in one layout. Throw TypeError if the layout is another one.
+  const Tensor& tensor() const;
+  const RaggedTensor& ragged() const;
+  const SparseTensor& sparse() const;
 
  private:
   std::variant<Tensor, RaggedTensor, SparseTensor> value_;
 };
 
-using Tensors = Nest<TensorLike>;  // what a layer takes and returns
+using Tensors = Nest<TensorLike>;  // inputs and outputs of a layer
 using Specs = Nest<TensorSpec>;
 
+// Returns the spec of every leaf.
 Specs specs_of(const Tensors& tensors);
+// Returns true if any leaf is symbolic.
 bool any_symbolic(const Tensors& tensors);
 
-// Rows [begin, end) of every leaf along its first dimension.
+// Returns rows [begin, end) of every leaf along its first dimension. Throws ValueError if the range
+// is out of bounds.
 Tensors slice_rows(const Tensors& tensors, int64_t begin, int64_t end);
 TensorLike slice_rows(const TensorLike& tensor, int64_t begin, int64_t end);
-// Rows chosen by position, in that order. ValueError for a position out of range.
+// Returns the rows at the given positions, in that order. Throws ValueError if a position is out of
+// range.
 Tensors take_rows(const Tensors& tensors, std::span<const int64_t> rows);
-// The rows of several batches of one structure, one after the other. Sparse leaves must agree in
-// all dimensions but the first up to their width, which becomes the largest.
+// Concatenates the rows of several batches of the same structure. The dimensions of a leaf except
+// the first must agree in all batches; only the last dimension of sparse leaves may differ, and the
+// result has the largest one. Throws ValueError if `batches` is empty or shapes do not match, and
+// TypeError if dtypes or layouts differ.
 Tensors concat_rows(const std::vector<Tensors>& batches);
-// Length of the first dimension, which all leaves share. ValueError, with the path, if one differs.
+// Returns the length of the first dimension, which all leaves must share. Throws ValueError with
+// the path of the first leaf that differs.
 int64_t row_count(const Tensors& tensors);
 
 template <Element T>

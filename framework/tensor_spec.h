@@ -1,4 +1,4 @@
-// TensorSpec: what is known of a tensor before it has a value.
+// TensorSpec: the shape, dtype and layout of a tensor, which are known before it has a value.
 #pragma once
 
 #include <string>
@@ -8,10 +8,12 @@
 
 namespace keel {
 
+// The storage layout of a tensor.
 enum class Layout : uint8_t { kDense, kRagged, kSparse };
 
-// Dimension 0 is the batch by convention; kUnknown where not known.
-// A ragged spec is [batch, kUnknown, ...]; a sparse one has the dense shape.
+// The shape, dtype and layout of a tensor. Dimension 0 is the batch by convention. Unknown
+// dimensions are kUnknown. A ragged spec has shape [batch, kUnknown, ...]; a sparse one has the
+// dense shape.
 struct TensorSpec {
   Shape shape = {};
   DType dtype = DType::kFloat32;

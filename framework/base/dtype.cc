@@ -30,7 +30,8 @@ DType dtype_from_name(std::string_view name) {
   for (const auto& [dtype, known] : kNames) {
     if (known == name) return dtype;
   }
-  throw ValueError("dtype: unknown name '", name, "'");
+  throw ValueError("dtype: unknown name '", name,
+                   "'; use float32, float64, int32, int64, bool, uint8, string or int8");
 }
 
 std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name_of(dtype); }

@@ -1,4 +1,4 @@
-// DType: the element types a Tensor can hold.
+// DType: the element types that a Tensor can hold.
 #pragma once
 
 #include <cstddef>
@@ -10,20 +10,26 @@
 
 namespace keel {
 
-// Without arithmetic are kString, which feeds StringLookup, Hashing and files, and kInt8, the codes
-// of quantized tables: kept, cast, compared for equality, copied, gathered and written to files.
+// The element type of a tensor. kString and kInt8 support no arithmetic. kString feeds
+// StringLookup, Hashing and files. kInt8 holds the codes of quantized tables, which can be stored,
+// cast, compared for equality, copied, gathered and written to files.
 enum class DType : uint8_t { kFloat32, kFloat64, kInt32, kInt64, kBool, kUint8, kString, kInt8 };
 
-size_t size_of(DType dtype);                   // bytes per element
-std::string_view name_of(DType dtype);         // "float32", "float64", "int32", ...
-DType dtype_from_name(std::string_view name);  // ValueError if unknown
+// Returns the number of bytes per element.
+size_t size_of(DType dtype);
+// Returns the Keras name of the dtype: "float32", "float64", "int32", ...
+std::string_view name_of(DType dtype);
+// Returns the dtype of a name. Throws ValueError if the name is unknown.
+DType dtype_from_name(std::string_view name);
+// Returns true for float32 and float64.
 inline bool is_floating(DType d) { return d == DType::kFloat32 || d == DType::kFloat64; }
-// With arithmetic.
+// Returns true for the integer types that support arithmetic (int32, int64 and uint8).
 inline bool is_integer(DType d) {
   return d == DType::kInt32 || d == DType::kInt64 || d == DType::kUint8;
 }
 std::ostream& operator<<(std::ostream& out, DType dtype);
 
+// Maps a C++ element type to its DType: DTypeOf<float>::kValue is DType::kFloat32.
 template <class T>
 struct DTypeOf;
 template <>
@@ -63,7 +69,8 @@ struct DTypeOf<std::string> {
 template <class T>
 concept Element = requires { DTypeOf<T>::kValue; };
 
-// Calls fn(T{}) with the C++ type of a floating dtype. TypeError, naming `caller`, for others.
+// Calls fn(T{}) with the C++ type of float32 or float64. Throws TypeError, with `caller` in the
+// message, for other dtypes.
 template <class Fn>
 decltype(auto) visit_floating(DType dtype, const char* caller, Fn&& fn) {
   switch (dtype) {
@@ -76,7 +83,8 @@ decltype(auto) visit_floating(DType dtype, const char* caller, Fn&& fn) {
   }
 }
 
-// The same for every dtype with arithmetic (bool, int8 and string are refused).
+// Calls fn(T{}) with the C++ type of a dtype that supports arithmetic. Throws TypeError, with
+// `caller` in the message, for bool, int8 and string.
 template <class Fn>
 decltype(auto) visit_numeric(DType dtype, const char* caller, Fn&& fn) {
   switch (dtype) {
@@ -95,7 +103,7 @@ decltype(auto) visit_numeric(DType dtype, const char* caller, Fn&& fn) {
   }
 }
 
-// The same for every dtype.
+// Calls fn(T{}) with the C++ type of any dtype.
 template <class Fn>
 decltype(auto) visit_any(DType dtype, Fn&& fn) {
   switch (dtype) {

@@ -1,11 +1,11 @@
-// Errors: everything this library throws on purpose.
+// The exceptions that this library throws.
 //
-// One style for messages: "Who: what is required, received what". An error is
-// thrown before any state changes.
+// Messages have the form "function or class: problem; remedy". An error is thrown before any state
+// changes.
 //   ValueError           a value, shape, length or key is wrong
 //   TypeError            a dtype, layout or kind of container is wrong
-//   RuntimeError         a right call at the wrong time or place
-//   NotImplementedError  a legal request that is not offered
+//   RuntimeError         a valid call at the wrong time or place
+//   NotImplementedError  a valid request that is not supported
 //   IoError              a file is missing, truncated or malformed
 #pragma once
 
@@ -24,7 +24,7 @@ std::string str(const Args&... args) {
   return std::move(out).str();
 }
 
-// The same; nothing if there is no memory for it.
+// Like str(), but returns an empty string if memory is exhausted.
 template <class... Args>
 std::string str_or_empty(const Args&... args) noexcept {
   try {
@@ -34,35 +34,42 @@ std::string str_or_empty(const Args&... args) noexcept {
   }
 }
 
+// The base class of all exceptions of this library.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
+// A value, shape, length or key is wrong. The arguments of each exception are concatenated by
+// str().
 class ValueError : public Error {
  public:
   template <class... Args>
   explicit ValueError(const Args&... args) : Error(str(args...)) {}
 };
 
+// A dtype, layout or kind of container is wrong.
 class TypeError : public Error {
  public:
   template <class... Args>
   explicit TypeError(const Args&... args) : Error(str(args...)) {}
 };
 
+// A valid call at the wrong time or place.
 class RuntimeError : public Error {
  public:
   template <class... Args>
   explicit RuntimeError(const Args&... args) : Error(str(args...)) {}
 };
 
+// A valid request that is not supported.
 class NotImplementedError : public Error {
  public:
   template <class... Args>
   explicit NotImplementedError(const Args&... args) : Error(str(args...)) {}
 };
 
+// A file is missing, truncated or malformed.
 class IoError : public Error {
  public:
   template <class... Args>

@@ -1,4 +1,4 @@
-// What the sources that read and write files share.
+// Helpers shared by the sources that read and write files.
 #pragma once
 
 #include <cerrno>
@@ -8,10 +8,10 @@
 
 namespace keel::internal {
 
-// The text of errno.
+// Returns the message of errno.
 inline std::string system_message() { return std::generic_category().message(errno); }
 
-// The folder that holds `path`: "." for a name without one.
+// Returns the folder that contains `path`, "." if the path names none.
 inline std::string folder_of(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   return folder.empty() ? "." : folder;

@@ -12,26 +12,33 @@
 
 namespace keel {
 
-// Tags the making of a handle from an existing object. Without it `Flatten({})` would
-// choose the shared_ptr constructor and make a null handle.
+// Selects the constructor that makes a handle from an existing object. Without the tag,
+// `Flatten({})` would choose the shared_ptr constructor and make a null handle.
 struct Adopt {};
 inline constexpr Adopt kAdopt;
 
+// A shared reference to a T. Copies refer to the same object, and it is never null unless moved
+// from.
 template <class T>
 class Handle {
  public:
-  // The default argument lets a braced options list choose T::Options.
+  // Makes a new U from its options. The default argument lets a braced options list choose
+  // T::Options.
   template <class U = T>
   explicit Handle(typename U::Options options) : ptr_(std::make_shared<U>(std::move(options))) {}
+  // Shares an existing object, which must not be null.
   Handle(Adopt, std::shared_ptr<T> object) : ptr_(std::move(object)) {}
+  // Converts a handle of a derived class.
   template <std::derived_from<T> U>
   Handle(Handle<U> other) : ptr_(std::move(other).shared()) {}  // NOLINT: implicit upcast
 
+  // Access to the object.
   T* operator->() const { return ptr_.get(); }
   T& operator*() const { return *ptr_; }
+  // Returns the shared pointer to the object.
   const std::shared_ptr<T>& shared() const& { return ptr_; }
   std::shared_ptr<T> shared() && { return std::move(ptr_); }
-  // True for handles of the same object.
+  // Returns true if both handles refer to the same object.
   friend bool operator==(const Handle& a, const Handle& b) { return a.ptr_ == b.ptr_; }
 
  private:

@@ -21,7 +21,7 @@ namespace {
 
 thread_local int serial_depth = 0;
 
-// One parallel loop: threads take blocks until none is left.
+// One parallel loop. Threads take blocks until none is left.
 struct Loop {
   int64_t n, grain, blocks;
   const std::function<void(int64_t, int64_t)>* fn;
@@ -47,9 +47,9 @@ struct Loop {
   }
 };
 
-// How long a thread looks for what it waits for before it sleeps: about twice what it takes to
-// wake a sleeper on a virtual machine, since the loops of a training step follow each other faster.
-constexpr std::chrono::microseconds kLookBeforeSleep(100);
+// The time that a thread spins before it sleeps: about twice the time to wake a sleeping thread on
+// a virtual machine, because the loops of a training step follow each other within that time.
+constexpr std::chrono::microseconds kSpinTime(100);
 
 void relax() {
 #if defined(__x86_64__)
@@ -57,13 +57,13 @@ void relax() {
 #endif
 }
 
-// Returns once value is no longer `old`.
+// Returns when `value` differs from `old`. Spins first, then sleeps.
 template <class T>
 void wait_while(const std::atomic<T>& value, T old) {
-  constexpr int kLooksPerClock = 64;
-  const auto until = std::chrono::steady_clock::now() + kLookBeforeSleep;
+  constexpr int kSpinsPerClockRead = 64;
+  const auto until = std::chrono::steady_clock::now() + kSpinTime;
   do {
-    for (int look = 0; look < kLooksPerClock; ++look) {
+    for (int spin = 0; spin < kSpinsPerClockRead; ++spin) {
       if (value.load() != old) return;
       relax();
     }
@@ -71,6 +71,8 @@ void wait_while(const std::atomic<T>& value, T old) {
   value.wait(old);
 }
 
+// The worker threads. The thread that calls run() works too, so a pool for n workers has n - 1
+// threads.
 class Pool {
  public:
   explicit Pool(int workers) {
@@ -83,14 +85,16 @@ class Pool {
   }
   ~Pool() { stop(); }
 
-  // Loops of different callers take turns. The lock is held while the blocks run: they never
-  // start a loop of their own here (SerialSection).
+  // Runs the loop on all workers. Loops of different callers run one after another. The lock is
+  // held while the blocks run, which cannot deadlock: SerialSection keeps blocks from starting a
+  // loop here.
   void run(Loop& loop) {
-    const std::lock_guard turn(turn_);
+    const std::lock_guard lock(loop_mutex_);
     loop_ = &loop;
     announce();
     loop.work();
-    // A worker that comes after this finds no loop: a short one does not wait for all to wake.
+    // A worker that wakes after this line finds no loop, so a short loop need not wait for all
+    // workers to wake.
     loop_ = nullptr;
     for (int inside = inside_; inside != 0; inside = inside_) wait_while(inside_, inside);
   }
@@ -101,12 +105,15 @@ class Pool {
     announce();
   }
 
+  // Wakes all workers.
   void announce() {
     ++announced_;
     announced_.notify_all();
   }
 
   void serve() {
+    // A worker counts itself in before it reads loop_, so run() cannot return while it uses the
+    // loop.
     uint32_t seen = 0;
     while (!stopped_) {
       wait_while(announced_, seen);
@@ -117,15 +124,16 @@ class Pool {
     }
   }
 
-  std::mutex turn_;  // held by the caller whose loop runs
+  std::mutex loop_mutex_;  // held by the caller whose loop runs
   std::atomic<Loop*> loop_ = nullptr;
-  std::atomic<uint32_t> announced_ = 0;  // loops, and the end
-  std::atomic<int> inside_ = 0;          // workers that may be in loop_
+  std::atomic<uint32_t> announced_ = 0;  // number of loops started, plus one for the stop
+  std::atomic<int> inside_ = 0;          // workers that may be using loop_
   std::atomic<bool> stopped_ = false;
   std::vector<std::jthread> threads_;
 };
 
-// How many processes of one job a launcher says there are on this machine.
+// Returns the number of processes of the job on this machine, as reported by the launcher's
+// environment variables; 1 without a launcher.
 int local_processes() {
   for (const char* variable :
        {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE"}) {
@@ -134,13 +142,16 @@ int local_processes() {
   return 1;
 }
 
-// The processors that this process may use. A launcher may have given each of its processes some
-// of its own; if not, they share. What a container is allowed they share too.
+// Returns the number of processors that this process may use. If its affinity mask excludes
+// processors, the launcher has pinned the process and it uses the whole mask. Otherwise the
+// processes of the job on this machine share all processors. They share the control group's quota
+// in both cases.
 int default_count() {
   cpu_set_t allowed;
   const auto all = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  const int mine = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : all;
-  int count = mine < all ? mine : all / local_processes();
+  const int in_mask =
+      sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : all;
+  int count = in_mask < all ? in_mask : all / local_processes();
   if (const auto quota = cpu_quota()) count = std::min(count, *quota / local_processes());
   return std::max(1, count);
 }
@@ -169,7 +180,7 @@ SerialSection::~SerialSection() { --serial_depth; }
 
 void set_num_workers(int count) {
   if (count < 1 || count > 1024) {
-    throw ValueError("set_num_workers: needs 1 to 1024 workers, received ", count);
+    throw ValueError("set_num_workers: count must be between 1 and 1024, received ", count);
   }
   const std::lock_guard lock(workers().mutex);
   workers().count = count;

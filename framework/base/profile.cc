@@ -11,7 +11,8 @@
 
 namespace keel::profile {
 
-// What a thread has counted. The mutex is free but when a report is made.
+// The counts of one thread. Other threads take the mutex only to make a report or to clear the
+// counts, so it is usually uncontended.
 struct Scope::Log {
   struct Count {
     int64_t calls = 0;
@@ -21,29 +22,29 @@ struct Scope::Log {
 
   std::mutex mutex;
   std::array<Counts, kPhases> counts;  // by phase, by name
-  Scope* innermost = nullptr;          // only its thread looks
+  Scope* innermost = nullptr;          // accessed only by the owning thread
 };
 
-// Of all threads, those that have ended included: their work counts too.
+// The logs of all threads, including threads that have ended, whose work counts too.
 struct Logs {
   std::mutex mutex;  // guards `all`, `began`
   std::vector<std::shared_ptr<Scope::Log>> all;
   Scope::Clock::time_point began;
-  std::atomic<uint64_t> run = 0;  // grows with every start and stop
+  std::atomic<uint64_t> run = 0;  // incremented by every start and stop
 
   static Logs& instance() {
-    static Logs* logs = new Logs;  // threads may end after main has
+    static Logs* logs = new Logs;  // leaked: threads may outlive main()
     return *logs;
   }
   static Scope::Log& of_this_thread() {
-    thread_local const std::shared_ptr<Scope::Log> kMine = [] {
+    thread_local const std::shared_ptr<Scope::Log> kLog = [] {
       auto log = std::make_shared<Scope::Log>();
       Logs& logs = instance();
       const std::lock_guard lock(logs.mutex);
       logs.all.push_back(log);
       return log;
     }();
-    return *kMine;
+    return *kLog;
   }
   Report report();
   void clear();
@@ -55,7 +56,8 @@ double in_seconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double>(time).count();
 }
 
-// KEEL_PROFILE set and neither empty nor 0: profiles the program from here to its end.
+// Profiles the program from static initialization to its end if KEEL_PROFILE is set and neither
+// empty nor 0.
 struct WholeProgram {
   bool on = false;
   WholeProgram() {
@@ -91,6 +93,7 @@ double Report::busy_seconds() const {
   return sum;
 }
 
+// Sums the counts of all threads. The caller holds `mutex`.
 Report Logs::report() {
   std::array<Scope::Log::Counts, kPhases> sums;
   for (const auto& log : all) {
@@ -118,7 +121,7 @@ Report Logs::report() {
   return out;
 }
 
-// Those of threads that have ended go.
+// Clears all counts and drops the logs of threads that have ended. The caller holds `mutex`.
 void Logs::clear() {
   std::erase_if(all, [](const auto& log) { return log.use_count() == 1; });
   for (const auto& log : all) {
@@ -192,6 +195,7 @@ void Scope::close() {
   log_->innermost = outer_;
   if (outer_ != nullptr) outer_->inside_ += all;
   const std::lock_guard lock(log_->mutex);
+  // A profile was started or stopped while this scope was open, so the scope is not counted.
   if (run_ != Logs::instance().run.load(std::memory_order_relaxed)) return;
   auto& counts = log_->counts[static_cast<size_t>(phase_)];
   auto found = counts.find(name_);

@@ -1,13 +1,13 @@
-// Profile: where the time of a program goes, by phase and by name.
+// Profile: measures where a program spends its time, by phase and by name.
 //
 //   profile::start();
 //   train();
 //   print(profile::stop(), std::cout);   // or run the program with KEEL_PROFILE=1
 //
-// The framework marks what it computes: each op by its class, forward and backward; lookups and
-// updates of embedding tables; dense updates; sums over replicas; waiting for other replicas.
-// Programs may mark their own work with a Scope. While nothing is being profiled a mark costs one
-// relaxed load.
+// The framework opens a Scope for what it computes: each op by its class, forward and backward;
+// lookups and updates of embedding tables; dense updates; sums over replicas; waiting for other
+// replicas. Programs may open a Scope around their own work. While no profile is running, a Scope
+// costs one relaxed load.
 #pragma once
 
 #include <atomic>
@@ -20,56 +20,65 @@
 
 namespace keel::profile {
 
+// The kind of work that a scope measures.
 enum class Phase : uint8_t {
-  kInput,      // reading, parsing
+  kInput,      // reading and parsing
   kLookup,     // rows of embedding tables: routing, gathering, pooling
   kForward,    // ops
   kBackward,   // ops of gradients
-  kUpdate,     // of embedding tables and of variables
+  kUpdate,     // updates of embedding tables and of variables
   kReduce,     // sums over replicas
-  kFramework,  // between all these: graph walks, tapes, bookkeeping
-  kWait,       // for other replicas; no work, and where replicas take turns no loss either
+  kFramework,  // everything between the other phases: graph walks, tapes, bookkeeping
+  kWait,       // idle time, waiting for other replicas; no loss if replicas share a core
 };
 inline constexpr int kPhases = 8;
+// Returns the lower-case name of the phase, e.g. "input".
 std::string_view name_of(Phase phase);
 
+// The time of all scopes of one phase and name.
 struct Row {
   Phase phase = Phase::kFramework;
   std::string name = {};
   int64_t calls = 0;
-  double seconds = 0;  // without what marks inside it count, summed over threads
+  double seconds = 0;  // excludes nested scopes; summed over threads
 };
 
+// The result of a profile.
 struct Report {
   double wall_seconds = 0;     // from start() to stop()
-  std::vector<Row> rows = {};  // phase by phase, most time first
+  std::vector<Row> rows = {};  // sorted by phase, then by decreasing time
 
+  // The total time of a phase, summed over threads.
   double seconds(Phase phase) const;
-  double busy_seconds() const;    // all phases but kWait
-  double kernel_seconds() const;  // neither kWait nor kFramework
+  double busy_seconds() const;    // all phases except kWait
+  double kernel_seconds() const;  // all phases except kWait and kFramework
 };
 
-// Both from one thread at a time. start() forgets what a profile that runs has counted. Marks that
-// are open when either is called are not counted.
+// start() begins a profile and discards the counts of a running one. stop() ends it and returns its
+// report. At most one thread may call them at a time. Scopes that are open when either is called
+// are not counted.
 void start();
 Report stop();
+// Prints the report as a table.
 void print(const Report& report, std::ostream& out);
 
 namespace internal {
 inline std::atomic<bool> running = false;
 }
 
+// Returns true while a profile is running.
 inline bool is_running() { return internal::running.load(std::memory_order_relaxed); }
 
-// While alive, the time of this thread belongs to (phase, name). Scopes nest: a scope's time is
-// its own, without that of the scopes inside it.
+// While an object exists, the time of this thread is attributed to (phase, name). Scopes nest: the
+// time of a scope excludes the scopes inside it.
 class Scope {
  public:
   // `name` must outlive the scope. Ops called inside belong to `phase_of_ops`.
   Scope(Phase phase, std::string_view name, Phase phase_of_ops = Phase::kForward) {
     if (is_running()) open(phase, name, phase_of_ops);
   }
-  // Of an op: in the phase that an enclosing scope says, kForward without one.
+  // Opens the scope of an op. Its phase is the enclosing scope's phase of ops, or kForward if there
+  // is none.
   explicit Scope(std::string_view op_name) {
     if (is_running()) open_op(op_name);
   }
@@ -80,7 +89,7 @@ class Scope {
   Scope& operator=(const Scope&) = delete;
 
  private:
-  struct Log;  // of a thread
+  struct Log;  // the counts of one thread
   friend struct Logs;
   using Clock = std::chrono::steady_clock;
 
@@ -88,13 +97,13 @@ class Scope {
   void open_op(std::string_view name);
   void close();
 
-  Log* log_ = nullptr;  // null: not counted
+  Log* log_ = nullptr;  // null if this scope is not counted
   Scope* outer_;
   Phase phase_, phase_of_ops_;
   uint64_t run_;
   std::string_view name_;
   Clock::time_point begin_;
-  Clock::duration inside_;  // of scopes inside this one
+  Clock::duration inside_;  // time of the scopes inside this one
 };
 
 }  // namespace keel::profile

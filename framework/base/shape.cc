@@ -12,7 +12,7 @@ Shape::Shape(std::span<const int64_t> dims) : rank_(static_cast<int>(dims.size()
     throw ValueError("Shape: at most ", kMaxRank, " dimensions, received ", dims.size());
   }
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] < kUnknown) throw ValueError("Shape: dimension ", i, " is ", dims[i]);
+    if (dims[i] < kUnknown) throw ValueError("Shape: dimension ", i, " is below -1: ", dims[i]);
     dims_[i] = dims[i];
   }
 }
@@ -28,7 +28,7 @@ int Shape::normalize_axis(int axis) const {
 int64_t Shape::size() const {
   int64_t product = 1;
   for (int64_t dim : dims()) {
-    if (dim == kUnknown) throw ValueError("Shape: the size of ", *this, " is not known");
+    if (dim == kUnknown) throw ValueError("Shape: the size of ", *this, " is unknown");
     if (__builtin_mul_overflow(product, dim, &product)) {
       throw ValueError("Shape: the size of ", *this, " overflows 64 bits");
     }

@@ -10,48 +10,57 @@
 
 namespace keel {
 
-inline constexpr int64_t kUnknown = -1;  // a dimension not known until run time
+inline constexpr int64_t kUnknown = -1;  // a dimension that is not known until run time
 
-// Rank 0 is a scalar. At most kMaxRank dimensions, held inline: a Shape never allocates.
-// ValueError for more dimensions, for a dimension below kUnknown, and for an axis out of range.
+// The dimensions of a tensor. Rank 0 is a scalar. At most kMaxRank dimensions are stored inline, so
+// a Shape never allocates. Throws ValueError for more dimensions, for a dimension below kUnknown
+// and for an axis that is out of range.
 class Shape {
  public:
   static constexpr int kMaxRank = 8;
 
+  // Makes the shape of a scalar, or a shape with the given dimensions.
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
   explicit Shape(std::span<const int64_t> dims);
   explicit Shape(const std::vector<int64_t>& dims) : Shape(std::span<const int64_t>(dims)) {}
 
+  // Number of dimensions.
   int rank() const { return rank_; }
+  // Returns the dimension at an axis, which may be negative.
   int64_t operator[](int axis) const { return dims_[normalize_axis(axis)]; }
-  // Axis in [0, rank); a negative one counts from the end.
+  // Returns `axis` as a number in [0, rank). A negative axis counts from the end.
   int normalize_axis(int axis) const;
-  int64_t size() const;  // product of the dimensions; ValueError if any is unknown
+  // Returns the product of the dimensions. Throws ValueError if a dimension is unknown or if the
+  // product overflows 64 bits.
+  int64_t size() const;
+  // Returns true if no dimension is unknown.
   bool fully_defined() const;
   std::span<const int64_t> dims() const { return {dims_.data(), static_cast<size_t>(rank_)}; }
 
-  Shape with(int axis, int64_t dim) const;      // one dimension replaced
-  Shape without(int axis) const;                // one dimension dropped
-  Shape inserted(int axis, int64_t dim) const;  // one dimension more; axis in [0, rank]
+  Shape with(int axis, int64_t dim) const;      // a copy with one dimension replaced
+  Shape without(int axis) const;                // a copy with one dimension removed
+  Shape inserted(int axis, int64_t dim) const;  // a copy with one more; axis in [0, rank]
+  // Returns a copy without the last dimension.
   Shape drop_last() const { return without(-1); }
-  // The dimensions [begin, end).
+  // Returns the dimensions [begin, end).
   Shape slice(int begin, int end) const;
-  friend Shape operator+(const Shape& a, const Shape& b);  // the dimensions of a, then of b
+  friend Shape operator+(const Shape& a, const Shape& b);  // concatenation
 
   friend bool operator==(const Shape& a, const Shape& b);
-  friend std::ostream& operator<<(std::ostream& out, const Shape& shape);  // "(?, 4)"
+  friend std::ostream& operator<<(std::ostream& out, const Shape& shape);  // prints e.g. "(?, 4)"
 
  private:
   std::array<int64_t, kMaxRank> dims_ = {};
   int rank_ = 0;
 };
 
-// Shape of a op b under numpy broadcasting. An unknown dimension against 1 or itself stays
-// unknown; against a known one it becomes that. ValueError, naming `caller`, if they do not agree.
+// Returns the shape of an elementwise operation on `a` and `b` under NumPy broadcasting. An unknown
+// dimension stays unknown against 1 or another unknown one; against any other dimension it becomes
+// that dimension. Throws ValueError, with `caller` in the message, if the shapes do not broadcast.
 Shape broadcast_shapes(const Shape& a, const Shape& b, const char* caller);
 
-// True if every dimension known on both sides agrees and the ranks are equal.
+// Returns true if the ranks are equal and every dimension known in both shapes agrees.
 bool compatible(const Shape& a, const Shape& b);
 
 }  // namespace keel

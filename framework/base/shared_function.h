@@ -1,4 +1,5 @@
-// SharedFunction: a function that options hold, shared by its copies and compared by identity.
+// SharedFunction: a function object for option structs. Copies share it and compare equal by
+// identity.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +13,19 @@ namespace keel {
 template <class Signature>
 class SharedFunction;
 
-// Made from anything that std::function is made from; an empty std::function makes an empty one.
-// Equal are
-//   copies of one SharedFunction,
-//   the same plain function,
-//   objects of one class without members (a lambda that captures nothing),
-//   references (std::ref) to the same object.
-// Any other function object is copied, and each copy is a function of its own.
+// Can be made from anything that std::function can be made from; an empty std::function makes an
+// empty SharedFunction. Two objects are equal if they are
+// - copies of one SharedFunction,
+// - the same plain function,
+// - function objects of one class without members (a lambda that captures nothing),
+// - references (std::ref) to the same object.
+// Any other function object is copied, and each copy is a distinct function.
 template <class Result, class... Args>
 class SharedFunction<Result(Args...)> {
  public:
   using Function = std::function<Result(Args...)>;
 
+  // Makes an empty function.
   SharedFunction() = default;
   SharedFunction(std::nullptr_t) {}  // NOLINT: implicit
   template <class F>
@@ -38,10 +40,12 @@ class SharedFunction<Result(Args...)> {
   }
 
   explicit operator bool() const { return function_ != nullptr; }
+  // Calls the function, which must not be empty.
   Result operator()(Args... args) const { return (*function_)(std::forward<Args>(args)...); }
-  const std::shared_ptr<const Function>& function() const { return function_; }  // null if empty
+  // Returns the function, null if empty.
+  const std::shared_ptr<const Function>& function() const { return function_; }
 
-  // Equal for equal functions, for hashing; null if empty.
+  // Returns a pointer that is equal for equal functions, e.g. for hashing; null if empty.
   const void* identity() const { return identity_; }
   friend bool operator==(const SharedFunction& a, const SharedFunction& b) {
     return a.identity_ == b.identity_;
@@ -52,7 +56,8 @@ class SharedFunction<Result(Args...)> {
   template <class F>
   static constexpr char kClassTag = 0;
 
-  // Null for what only its copies are equal to.
+  // Returns a pointer that is equal for equal callables, or null if only copies of this
+  // SharedFunction are equal to it.
   template <class F>
   static const void* identity_of(const F&) {
     return std::is_empty_v<F> ? &kClassTag<F> : nullptr;

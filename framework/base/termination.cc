@@ -14,18 +14,19 @@ namespace {
 
 constexpr std::array kSignals = {SIGINT, SIGTERM};
 
-// Signal handlers may use lock-free atomics only.
+// Signal handlers may access only lock-free atomics.
 std::atomic<int> first_signal = 0;
 static_assert(std::atomic<int>::is_always_lock_free);
 
-std::mutex mutex;  // guards what follows
+std::mutex mutex;  // guards `objects` and `previous`
 int objects = 0;
 std::array<struct sigaction, kSignals.size()> previous;
 
 extern "C" void record_signal(int signal) {
   int none = 0;
   if (first_signal.compare_exchange_strong(none, signal)) return;
-  // Takes effect when this handler returns, since the signal is blocked until then.
+  // The default action takes effect when this handler returns, because the signal is blocked until
+  // then.
   struct sigaction by_default = {};
   by_default.sa_handler = SIG_DFL;
   ::sigaction(signal, &by_default, nullptr);
@@ -48,7 +49,7 @@ TerminationSignals::TerminationSignals() {
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < kSignals.size(); ++i) {
       if (::sigaction(kSignals[i], nullptr, &previous[i]) == 0) {
-        // Shells start jobs in the background with SIGINT ignored.
+        // Shells start background jobs with SIGINT ignored.
         if (previous[i].sa_handler == SIG_IGN) continue;
         if (::sigaction(kSignals[i], &action, nullptr) == 0) continue;
       }

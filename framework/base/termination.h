@@ -1,4 +1,4 @@
-// TerminationSignals: ends a program in order when it receives SIGINT or SIGTERM.
+// TerminationSignals: lets a program finish cleanly when it receives SIGINT or SIGTERM.
 //
 //   int main() {
 //     const TerminationSignals signals;
@@ -7,7 +7,7 @@
 //     if (const auto signal = TerminationSignals::received()) return exit_status(*signal);
 //   }
 //
-// callbacks::TerminateOnSignal (layers/callbacks/terminate_on_signal.h) does so in fit.
+// callbacks::TerminateOnSignal (layers/callbacks/terminate_on_signal.h) does this in fit().
 #pragma once
 
 #include <optional>
@@ -16,26 +16,27 @@
 namespace keel {
 
 // While an object exists, the first SIGINT or SIGTERM is only recorded. The second ends the process
-// at once, as the signal does by default. System calls that a signal interrupts are restarted.
-// A signal that the process ignores already stays ignored. Objects may nest: the first installs the
-// handlers, and the last restores those before. Thread safe.
+// immediately, as the signal does by default. System calls interrupted by a signal are restarted. A
+// signal that the process already ignores stays ignored. Objects may nest: the first one installs
+// the handlers, and the last one restores the previous handlers. Thread safe.
 class TerminationSignals {
  public:
-  // RuntimeError if the system refuses the handlers.
+  // Throws RuntimeError if the handlers cannot be installed.
   TerminationSignals();
   ~TerminationSignals();
   TerminationSignals(const TerminationSignals&) = delete;
   TerminationSignals& operator=(const TerminationSignals&) = delete;
 
-  // The number of the first signal since the first object, if there was one. Stays after the
-  // objects, so that a program can return exit_status() of it.
+  // Returns the number of the first signal received since the outermost object was created, or
+  // nullopt if there was none. The value remains after the objects are destroyed, so that a program
+  // can return exit_status() of it.
   static std::optional<int> received();
 };
 
-// "SIGTERM"; "signal 99" for a number without a name.
+// Returns the name of a signal, e.g. "SIGTERM", or "signal 99" for a number without a name.
 std::string signal_name(int signal);
 
-// 128 + signal, as shells report a process that a signal has ended.
+// Returns 128 + signal, the exit status that shells report for a process ended by a signal.
 inline int exit_status(int signal) { return 128 + signal; }
 
 }  // namespace keel

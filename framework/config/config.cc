@@ -60,7 +60,7 @@ const Config* Config::find(const std::string& key) const {
 
 const Config& Config::operator[](const std::string& key) const {
   if (const Config* found = find(key)) return *found;
-  throw ValueError("Config: no key '", key, "'");
+  throw ValueError("Config: there is no key '", key, "'");
 }
 
 void Config::set(const std::string& key, Config value) {

@@ -1,7 +1,7 @@
 // Config: a JSON-like value, the serialized form of layers and optimizers.
 //
-// Keys keep insertion order, so equal objects always produce equal bytes. Integers and
-// doubles are kept apart, as JSON files of Keras keep them.
+// Keys keep their insertion order, so that equal objects always produce equal bytes. Integers and
+// doubles are distinct types, as in the JSON files of Keras.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,15 @@
 
 namespace keel {
 
+// A null, boolean, integer, double, string, list or dict.
 class Config {
  public:
   using List = std::vector<Config>;
   using Dict = std::vector<std::pair<std::string, Config>>;
 
   Config() = default;  // null
-  // Not the copies of the variant: where memory runs out, libstdc++ 12 destroys values that it has
-  // not made.
+  // Does not use the variant's copy constructor: when memory is exhausted, that of libstdc++ 12
+  // destroys values that it has not constructed.
   Config(const Config& other);
   Config(Config&&) noexcept = default;
   Config& operator=(const Config& other) { return *this = Config(other); }
@@ -40,11 +41,13 @@ class Config {
   Config(const char* v) : value_(std::string(v)) {}  // NOLINT: implicit
   Config(List v) : value_(std::move(v)) {}           // NOLINT: implicit
   Config(Dict v) : value_(std::move(v)) {}           // NOLINT: implicit
+  // Make a list or a dict from its elements.
   static Config list(std::initializer_list<Config> items) { return List(items); }
   static Config dict(std::initializer_list<std::pair<std::string, Config>> entries = {}) {
     return Dict(entries);
   }
 
+  // Tests of the type. Integers are numbers too.
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
   bool is_bool() const { return std::holds_alternative<bool>(value_); }
   bool is_integer() const { return std::holds_alternative<int64_t>(value_); }
@@ -53,50 +56,56 @@ class Config {
   bool is_list() const { return std::holds_alternative<List>(value_); }
   bool is_dict() const { return std::holds_alternative<Dict>(value_); }
 
-  // TypeError, naming what was found, if it is something else.
+  // Accessors by type. They throw TypeError, with the actual type in the message, if the value is
+  // of another type.
   bool boolean() const;
-  int64_t integer() const;  // a double without fraction counts
-  double number() const;    // an integer counts
+  int64_t integer() const;  // also accepts a double without a fraction
+  double number() const;    // also accepts an integer
   const std::string& string() const;
   const List& items() const;
   const Dict& entries() const;
 
-  const Config& operator[](const std::string& key) const;  // ValueError if absent
-  const Config* find(const std::string& key) const;        // null if absent
+  // Access to a dict. All of these except push_back() require a dict and push_back() requires a
+  // list; otherwise they throw TypeError.
+  const Config& operator[](const std::string& key) const;  // throws ValueError if missing
+  const Config* find(const std::string& key) const;        // null if missing
   void set(const std::string& key, Config value);          // replaces or appends
-  void erase(const std::string& key);                      // nothing if absent
-  void push_back(Config value);                            // to a list
+  void erase(const std::string& key);                      // does nothing if missing
+  void push_back(Config value);                            // appends to a list
 
   friend bool operator==(const Config&, const Config&) = default;
-  friend std::ostream& operator<<(std::ostream& out, const Config& config);  // as to_json
+  friend std::ostream& operator<<(std::ostream& out, const Config& config);  // prints to_json()
 
  private:
   std::variant<std::monostate, bool, int64_t, double, std::string, List, Dict> value_;
 };
 
-// The JSON text Python's json.dumps would write: ", " and ": " as separators, non-ASCII escaped,
-// shortest doubles that read back the same, NaN and Infinity.
+// Returns the JSON text that Python's json.dumps would write: ", " and ": " as separators,
+// non-ASCII characters escaped, doubles with the fewest digits that read back the same value, NaN
+// and Infinity. Throws ValueError if a string is not valid UTF-8.
 std::string to_json(const Config& config);
-// ValueError at the first mistake, with its offset. NaN, Infinity and -Infinity are read.
+// Parses JSON text. Also accepts NaN, Infinity and -Infinity. Throws ValueError, with the offset of
+// the first syntax error, if the text is invalid, and if it nests more than 512 levels.
 Config parse_json(const std::string& text);
 
-// One value <-> Config. Overloaded next to each type that options use.
+// encode() and decode() convert a single value to and from Config. They are overloaded next to each
+// type that options use. decode() throws TypeError if the Config has another type.
 inline Config encode(bool v) { return v; }
 inline Config encode(int v) { return v; }
 inline Config encode(int64_t v) { return v; }
 inline Config encode(double v) { return v; }
 inline Config encode(const std::string& v) { return v; }
 Config encode(DType v);
-Config encode(const Shape& v);  // unknown dimensions are null
+Config encode(const Shape& v);  // unknown dimensions become null
 void decode(const Config& c, bool& v);
 void decode(const Config& c, int& v);
 void decode(const Config& c, int64_t& v);
 void decode(const Config& c, double& v);
 void decode(const Config& c, std::string& v);
-void decode(const Config& c, DType& v);  // a name, or Keras's DTypePolicy object
+void decode(const Config& c, DType& v);  // accepts a name or a Keras DTypePolicy object
 void decode(const Config& c, Shape& v);
 
-// Declared before optional's, for optional vectors.
+// Declared before the overloads of std::optional, so that they can use optional vectors.
 template <class T>
 Config encode(const std::vector<T>& v);
 template <class T>
@@ -125,7 +134,7 @@ void decode(const Config& c, std::vector<T>& v) {
   for (const Config& item : c.items()) decode(item, v.emplace_back());
 }
 
-// Options <-> Config through the options' own `fields` list, the only place that names the
+// Converts options to a Config through their `fields` function, the only place that names the
 // parameters of a class for files:
 //   static void fields(auto& self, auto&& field) { field("units", self.units); }
 template <class Options>
@@ -141,9 +150,10 @@ void reject_unknown_keys(const Config& config, const std::vector<std::string>& k
                          const std::string& caller);
 }
 
-// ValueError for a key that `fields` does not list, TypeError for a value of a wrong kind; both
-// name `caller` and the key. Keys left out keep their defaults. So do keys whose value is null,
-// unless null is a value of the field, and an unlisted key may be null: it asks for nothing.
+// Converts a Config to options. Missing keys keep their defaults. A key whose value is null also
+// keeps its default, unless null is a valid value of the field. Unlisted keys are accepted if their
+// value is null. Throws ValueError for any other key that `fields` does not list and TypeError for
+// a value of the wrong type; both messages contain `caller` and the key.
 template <class Options>
 Options from_config(const Config& config, const std::string& caller) {
   Options out;

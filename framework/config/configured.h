@@ -1,4 +1,4 @@
-// Configured: what options hold where Keras takes None, a name or an object (regularizers,
+// Configured: the type of options for which Keras accepts None, a name or an object (regularizers,
 // constraints).
 #pragma once
 
@@ -10,10 +10,11 @@
 
 namespace keel {
 
-// "unit_norm" -> "UnitNorm", "l1_l2" -> "L1L2"; class names stay what they are.
+// Converts a Keras name to a class name: "unit_norm" to "UnitNorm", "l1_l2" to "L1L2". Class names
+// are unchanged.
 std::string class_name_of(const std::string& name);
 
-// Nothing, or an immutable object that copies share. Base has virtual class_name() and
+// An immutable object that copies share, or nothing. Base has virtual class_name() and
 // get_config(), and a static registry() of the classes that files may name.
 template <class Base>
 class Configured {
@@ -22,11 +23,13 @@ class Configured {
   Configured(const char* name) : Configured(std::string(name)) {}            // NOLINT: implicit
   Configured(const std::string& name) : Configured(name, Config::dict()) {}  // NOLINT: implicit
   explicit Configured(std::shared_ptr<const Base> object) : object_(std::move(object)) {}
-  // ValueError if no class has this name; whatever its constructor throws.
+  // Makes an object of the named class. Throws ValueError if the name is unknown, and any exception
+  // of the class's constructor.
   Configured(const std::string& name, const Config& config)
       : object_(Base::registry().make(class_name_of(name), config)) {}
 
   explicit operator bool() const { return object_ != nullptr; }
+  // Access to the object, which must exist.
   const Base& operator*() const { return *object_; }
   const Base* operator->() const { return object_.get(); }
 
@@ -34,14 +37,14 @@ class Configured {
   std::shared_ptr<const Base> object_;
 };
 
-// Null, or {"class_name": ..., "config": ...}.
+// Returns null or {"class_name": ..., "config": ...}.
 template <class Base>
 Config encode(const Configured<Base>& value) {
   if (!value) return {};
   return Config::dict({{"class_name", value->class_name()}, {"config", value->get_config()}});
 }
 
-// Those, or a name.
+// Reads the forms that encode() writes, or a name.
 template <class Base>
 void decode(const Config& config, Configured<Base>& value) {
   if (config.is_null()) {

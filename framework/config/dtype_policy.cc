@@ -9,7 +9,8 @@ constexpr char kMixedBFloat16[] = "mixed_bfloat16";
 constexpr char kQuantized[] = "_from_";
 constexpr char kInt8[] = "int8";
 
-// Apart, so that a policy made while the program starts finds it.
+// The global policy is local to a function, so that policies made during static initialization find
+// it initialized.
 std::atomic<DTypePolicy>& global() {
   static std::atomic<DTypePolicy> policy = DTypePolicy(DType::kFloat32);
   return policy;
@@ -22,8 +23,8 @@ DTypePolicy::DTypePolicy() : DTypePolicy(global().load(std::memory_order_relaxed
 DTypePolicy::DTypePolicy(const std::string& name) {
   if (const size_t at = name.find(kQuantized); at != std::string::npos) {
     if (name.substr(0, at) != kInt8) {
-      throw NotImplementedError("DTypePolicy: '", name, "' is not offered; weights are quantized ",
-                                "to int8 alone");
+      throw NotImplementedError("DTypePolicy: '", name,
+                                "' is not supported; weights can only be quantized ", "to int8");
     }
     *this = DTypePolicy(name.substr(at + sizeof kQuantized - 1)).with_int8_weights();
     return;
@@ -33,8 +34,9 @@ DTypePolicy::DTypePolicy(const std::string& name) {
     return;
   }
   if (name == "mixed_float16" || name == "float16" || name == "bfloat16") {
-    throw NotImplementedError("DTypePolicy: '", name, "' is not offered; use '", kMixedBFloat16,
-                              "', whose products are in bfloat16 and all else in float32");
+    throw NotImplementedError(
+        "DTypePolicy: '", name, "' is not supported; use '", kMixedBFloat16,
+        "', which computes products in bfloat16 and everything else in float32");
   }
   variables_ = dtype_from_name(name);
 }
@@ -46,8 +48,8 @@ std::string DTypePolicy::name() const {
 
 DTypePolicy DTypePolicy::with_int8_weights() const {
   if (variables_ != DType::kFloat32 || int8_weights_) {
-    throw NotImplementedError("DTypePolicy: weights in int8 stand for float32 ones, received ",
-                              name());
+    throw NotImplementedError(
+        "DTypePolicy: only float32 weights can be quantized to int8, received ", name());
   }
   DTypePolicy out = *this;
   out.int8_weights_ = true;
@@ -58,10 +60,12 @@ DTypePolicy dtype_policy() { return {}; }
 
 void set_dtype_policy(const DTypePolicy& policy) {
   if (!is_floating(policy.variable_dtype())) {
-    throw ValueError("set_dtype_policy: needs a floating policy, received ", policy.name());
+    throw ValueError("set_dtype_policy: the policy must be floating, received ", policy.name());
   }
   if (policy.int8_weights()) {
-    throw ValueError("set_dtype_policy: ", policy.name(), " is of single layers, not of all");
+    throw ValueError(
+        "set_dtype_policy: ", policy.name(),
+        " is only valid for single layers; call Embedding::quantize(\"int8\") instead");
   }
   global().store(policy, std::memory_order_relaxed);
 }
@@ -83,7 +87,7 @@ Config encode(const DTypePolicy& v) {
 }
 
 void decode(const Config& c, DTypePolicy& v) {
-  if (c.is_null()) {  // no choice
+  if (c.is_null()) {  // null selects the global policy
     v = DTypePolicy();
   } else if (!c.is_dict()) {
     v = DTypePolicy(c.string());

@@ -1,17 +1,18 @@
-// DTypePolicy: what a layer keeps its variables in and what its matrix products take
+// DTypePolicy: the dtypes of a layer's variables and of the operands of its matrix products
 // (keras.DTypePolicy).
 //
-//   "float32", "float64", ...  one dtype for all
+//   "float32", "float64", ...  one dtype for everything
 //   "mixed_bfloat16"           float32 variables, gradients and results; both operands of a layer's
-//                              matrix products are rounded to bfloat16, the nearest, and what they
-//                              give is summed in float32: forward and in both gradients
-//   "int8_from_float32"        weights in int8, all else as in the policy behind "from": what
-//   "int8_from_mixed_bfloat16" Embedding.quantize("int8") gives a layer, and files of it have
-//                              (keras.dtype_policies.QuantizedDTypePolicy)
+//                              matrix products are rounded to the nearest bfloat16 and the products
+//                              are summed in float32, in the forward pass and in both gradients
+//   "int8_from_float32"        weights in int8, everything else as in the policy after "from";
+//   "int8_from_mixed_bfloat16" Embedding.quantize("int8") sets these policies, and files of such
+//                              layers have them (keras.dtype_policies.QuantizedDTypePolicy)
 //
-// Keras rounds what layers hand to each other too; here that is float32 until a product takes it.
-// "mixed_float16", "float16" and "bfloat16" are not offered (NotImplementedError): the first needs
-// a scaled loss, and no tensor holds 16-bit floats. Nor are other kinds of weights, such as int4.
+// Keras also rounds the values that layers exchange; here they stay float32 until a product uses
+// them. "mixed_float16", "float16" and "bfloat16" throw NotImplementedError: the first needs a
+// scaled loss, and no tensor holds 16-bit floats. Other types of quantized weights, such as int4,
+// throw it too.
 #pragma once
 
 #include <string>
@@ -21,39 +22,47 @@
 
 namespace keel {
 
+// A dtype policy. Converts from a DType or a name and to the DType of the variables.
 class DTypePolicy {
  public:
-  DTypePolicy();                                   // the global one
+  DTypePolicy();                                   // the global policy
   DTypePolicy(DType dtype) : variables_(dtype) {}  // NOLINT: implicit
   DTypePolicy(const std::string& name);            // NOLINT: implicit; ValueError if unknown
   DTypePolicy(const char* name) : DTypePolicy(std::string(name)) {}  // NOLINT: implicit
 
+  // Returns the name as Keras writes it.
   std::string name() const;
+  // The dtype of the variables.
   DType variable_dtype() const { return variables_; }
+  // True if the operands of matrix products are rounded to bfloat16.
   bool bfloat16_products() const { return bfloat16_products_; }
+  // True if the weights are int8.
   bool int8_weights() const { return int8_weights_; }
-  // The same with weights in int8. NotImplementedError unless the variables are float32.
+  // Returns this policy with weights in int8. Throws NotImplementedError unless the variables are
+  // float32 and the weights are not yet int8.
   DTypePolicy with_int8_weights() const;
   operator DType() const { return variables_; }  // NOLINT: implicit
 
   friend bool operator==(const DTypePolicy&, const DTypePolicy&) = default;
-  // Of one dtype for all.
+  // Returns true if `a` is the policy with dtype `b` for everything.
   friend bool operator==(const DTypePolicy& a, DType b) { return a == DTypePolicy(b); }
 
  private:
   DType variables_ = DType::kFloat32;
-  // In one byte, so that the whole is as large as what processors load at once.
+  // The flags share one byte, so that the object is small enough for a lock-free atomic.
   bool bfloat16_products_ : 1 = false;
   bool int8_weights_ : 1 = false;
 };
 
-// What layers made from now on have unless told (keras.config.dtype_policy); float32 at first.
+// Returns the policy of new layers that do not set one (keras.config.dtype_policy). The initial
+// policy is float32.
 DTypePolicy dtype_policy();
-// ValueError unless the variables are floating, and for weights in int8.
+// Sets the policy that dtype_policy() returns. Throws ValueError if the variables are not floating
+// or the weights are int8.
 void set_dtype_policy(const DTypePolicy& policy);
 
-// A plain dtype by its name, others as Keras's DTypePolicy and QuantizedDTypePolicy objects. Names
-// and objects are read, of Keras 2 too.
+// encode() writes the name of a single dtype, and Keras's DTypePolicy or QuantizedDTypePolicy
+// objects for other policies. decode() reads names and these objects, including those of Keras 2.
 Config encode(const DTypePolicy& v);
 void decode(const Config& c, DTypePolicy& v);
 

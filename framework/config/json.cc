@@ -18,16 +18,18 @@
 namespace keel {
 namespace {
 
-// Configs are read, compared and freed by recursion; real ones nest about 20 deep.
+// Configs are read, compared and freed recursively, so the depth is limited; real ones nest about
+// 20 levels deep.
 constexpr size_t kMaxDepth = 512;
 
+// Appends a UTF-16 code unit as \uXXXX.
 void append_escape(std::string& out, uint32_t unit) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   out += "\\u";
   for (int shift = 12; shift >= 0; shift -= 4) out += kDigits[(unit >> shift) & 15];
 }
 
-// The code point of the UTF-8 sequence at `at`, which moves behind it.
+// Decodes the UTF-8 sequence at `at` and advances `at` past it.
 uint32_t next_code_point(const std::string& text, size_t& at) {
   const auto byte = [&](size_t i) -> uint32_t {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
@@ -44,7 +46,7 @@ uint32_t next_code_point(const std::string& text, size_t& at) {
   }
   if (!valid || point < kSmallest[more] || point > 0x10FFFF ||
       (point >= 0xD800 && point < 0xE000)) {
-    throw ValueError("to_json: a string needs UTF-8, received byte ", lead, " at ", at);
+    throw ValueError("to_json: a string is not valid UTF-8: byte ", lead, " at offset ", at);
   }
   at += more + 1;
   return point;
@@ -71,7 +73,8 @@ void append_string(std::string& out, const std::string& text) {
   out += '"';
 }
 
-// Python's repr: shortest digits, positional for exponents -4 to 15, always with '.' or 'e'.
+// Appends a double like Python's repr: the fewest digits that read back the same value, positional
+// notation for exponents -4 to 15, and always a '.' or an 'e'.
 void append_double(std::string& out, double v) {
   if (std::isnan(v)) {
     out += "NaN";
@@ -124,8 +127,9 @@ void append(std::string& out, const Config& config) {
   }
 }
 
-// Text without Python's words for numbers that JSON lacks: each became a plain number of equal
-// length, so that offsets stay. `values` tells which, by their place among all numbers.
+// JSON text in which Python's NaN, Infinity and -Infinity are replaced by plain numbers of the same
+// length, so that offsets in error messages stay correct. `values` maps the position of each of
+// them among all numbers of the text to its value.
 struct PlainText {
   std::string text;
   std::unordered_map<size_t, double> values;
@@ -181,7 +185,8 @@ PlainText without_words(std::string text) {
   return out;
 }
 
-// Of two equal keys Python keeps the place of the first and the value of the last.
+// Removes repeated keys as Python does: the first occurrence determines the position, the last one
+// the value.
 void drop_repeated_keys(Config::Dict& entries) {
   std::unordered_map<std::string_view, size_t> seen;
   std::vector<bool> repeated(entries.size());
@@ -195,6 +200,7 @@ void drop_repeated_keys(Config::Dict& entries) {
   std::erase_if(entries, [&](const auto& entry) { return repeated[&entry - entries.data()]; });
 }
 
+// Builds a Config from the events of nlohmann's SAX parser.
 class Builder final : public nlohmann::json_sax<nlohmann::ordered_json> {
  public:
   explicit Builder(const std::unordered_map<size_t, double>& words) : words_(words) {}
@@ -232,9 +238,9 @@ class Builder final : public nlohmann::json_sax<nlohmann::ordered_json> {
   }
   bool parse_error(size_t position, const std::string& token,
                    const nlohmann::detail::exception& error) override {
-    // `position` counts the characters read, the one at fault included.
-    throw ValueError("parse_json: mistake at offset ", position == 0 ? 0 : position - 1, ", at '",
-                     token, "': ", error.what());
+    // `position` counts the characters read, including the invalid one.
+    throw ValueError("parse_json: syntax error at offset ", position == 0 ? 0 : position - 1,
+                     ", at '", token, "': ", error.what());
   }
 
  private:
@@ -242,12 +248,12 @@ class Builder final : public nlohmann::json_sax<nlohmann::ordered_json> {
     bool is_dict;
     Config::Dict entries = {};
     Config::List items = {};
-    std::string key = {};  // of the entry to come
+    std::string key = {};  // key of the next entry
   };
 
   bool open(bool is_dict) {
     if (open_.size() == kMaxDepth) {
-      throw ValueError("parse_json: at most ", kMaxDepth, " levels are read");
+      throw ValueError("parse_json: the text nests more than ", kMaxDepth, " levels");
     }
     open_.push_back({.is_dict = is_dict});
     return true;

@@ -55,7 +55,7 @@ class BatchStage : public Stage {
   const BatchOptions options_;
 };
 
-// A leaf without rows to be cut into.
+// Returns true for a leaf that cannot be split into rows.
 bool lacks_rows(const TensorLike& leaf) {
   if (leaf.layout() == Layout::kDense) return leaf.tensor().rank() == 0;
   return leaf.layout() == Layout::kSparse && leaf.sparse().dense_shape.rank() < 2;
@@ -81,8 +81,9 @@ class UnbatchIterator : public BlockIterator {
   void start(Element element) {
     for_each_leaf(*element, [](const std::string& path, const TensorLike& leaf) {
       if (lacks_rows(leaf)) {
-        throw ValueError("Dataset.unbatch: needs elements with rows, received one without",
-                         path.empty() ? "" : " at '" + path + "'");
+        throw ValueError(
+            "Dataset.unbatch: every leaf must have rows, received a scalar or a sparse vector",
+            path.empty() ? "" : " at '" + path + "'");
       }
     });
     rows_ = row_count(*element);
@@ -109,7 +110,7 @@ class UnbatchStage : public Stage {
 
 StagePtr batch_stage(StagePtr input, int64_t batch_size, const BatchOptions& options) {
   if (batch_size < 1) {
-    throw ValueError("Dataset.batch: needs a batch size of at least 1, received ", batch_size);
+    throw ValueError("Dataset.batch: batch_size must be at least 1, received ", batch_size);
   }
   return std::make_shared<BatchStage>(std::move(input), batch_size, options);
 }

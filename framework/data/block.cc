@@ -6,7 +6,7 @@
 namespace keel::data {
 namespace {
 
-// Drops (by = -1) or adds (by = 1) a leading index 0 to the coordinates of a sparse tensor.
+// Removes (by = -1) or adds (by = 1) a leading index 0 in the coordinates of a sparse tensor.
 SparseTensor with_leading_index(const SparseTensor& t, int by) {
   const int64_t n = t.indices.dim(0);
   const int64_t rank = t.indices.dim(1);
@@ -21,7 +21,7 @@ SparseTensor with_leading_index(const SparseTensor& t, int by) {
   return {indices, t.values, shape};
 }
 
-// A leaf of one row without its row dimension.
+// Returns a leaf of one row without its row dimension.
 TensorLike without_row(const TensorLike& row) {
   switch (row.layout()) {
     case Layout::kDense:
@@ -41,13 +41,13 @@ Tensor stack_dense(const std::string& path, const std::vector<TensorLike>& leave
   for (const TensorLike& leaf : leaves) {
     const Tensor& other = leaf.tensor();
     if (other.dtype() != first.dtype()) {
-      throw TypeError("Dataset.batch: elements need one dtype to be stacked, received ",
-                      first.dtype(), " and ", other.dtype(), place(path));
+      throw TypeError("Dataset.batch: elements must have the same dtype, received ", first.dtype(),
+                      " and ", other.dtype(), place(path));
     }
     if (other.shape() != first.shape()) {
-      throw ValueError("Dataset.batch: elements need one shape to be stacked, received ",
-                       first.shape(), " and ", other.shape(), place(path),
-                       " (a RaggedTensor of one row may have any length)");
+      throw ValueError("Dataset.batch: elements must have the same shape, received ", first.shape(),
+                       " and ", other.shape(), place(path),
+                       "; use RaggedTensors of one row for rows of different lengths");
     }
   }
   const auto n = static_cast<int64_t>(leaves.size());
@@ -73,12 +73,12 @@ TensorLike stack_leaf(const std::string& path, const std::vector<TensorLike>& le
   std::vector<Tensors> rows;
   for (const TensorLike& leaf : leaves) {
     if (leaf.layout() != layout) {
-      throw TypeError("Dataset.batch: elements need one layout to be stacked, received several",
+      throw TypeError("Dataset.batch: elements must have the same layout (dense, ragged or sparse)",
                       place(path));
     }
     if (layout == Layout::kRagged) {
       if (leaf.ragged().rows() != 1) {
-        throw ValueError("Dataset.batch: a ragged element needs one row to be joined, received ",
+        throw ValueError("Dataset.batch: a ragged element must have exactly one row, received ",
                          leaf.ragged().rows(), " rows", place(path));
       }
       rows.emplace_back(leaf);
@@ -106,7 +106,7 @@ Tensors stack_elements(const std::vector<Block>& blocks) {
   return pack_sequence_as(first, out);
 }
 
-// Blocks of one source as one block.
+// Joins blocks of the same source into one block.
 Block joined(const std::vector<Block>& blocks) {
   std::vector<int64_t> positions;
   for (const Block& block : blocks) {
@@ -189,7 +189,7 @@ Tensors stacked(const std::vector<Block>& blocks) {
 void check_values(const Tensors& tensors, const char* caller) {
   for_each_leaf(tensors, [&](const std::string& path, const TensorLike& leaf) {
     if (!leaf.values() || leaf.is_symbolic()) {
-      throw ValueError(caller, ": needs tensors with values, received ",
+      throw ValueError(caller, ": all tensors must have values, received ",
                        leaf.values() ? "a symbolic one" : "an empty one", place(path));
     }
   });

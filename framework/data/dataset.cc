@@ -16,7 +16,7 @@ class DatasetIterator : public Iterator {
 
   std::optional<Tensors> next() override {
     if (ended_) return std::nullopt;
-    ended_ = true;  // an error ends the iteration too
+    ended_ = true;  // an exception also ends the iteration
     const std::optional<Block> block = blocks_->next(1);
     if (!block) return std::nullopt;
     Tensors element = block->element(0);
@@ -25,7 +25,7 @@ class DatasetIterator : public Iterator {
   }
 
  private:
-  const StagePtr stage_;  // outlives its iterator
+  const StagePtr stage_;  // must outlive its iterator
   std::unique_ptr<BlockIterator> blocks_;
   bool ended_ = false;
 };

@@ -1,5 +1,5 @@
-// Dataset: a stream of elements, nested structures of tensors, made and reshaped lazily
-// (tf.data). A dataset is an immutable recipe: each iterator() runs it from the start.
+// Dataset: a stream of elements, which are nested structures of tensors, created and transformed
+// lazily (tf.data). A dataset is an immutable description; each iterator() runs it from the start.
 //
 //   auto train = data::Dataset::from_tensor_slices(Tensors::tuple({features, labels}))
 //                    .shuffle(100'000, {.seed = 7})
@@ -7,7 +7,8 @@
 //                    .prefetch(2);
 //   for (const Tensors& batch : train) ...
 //
-// Order is a function of the recipe and its seeds alone, whatever the number of threads.
+// The order of the elements depends only on the description and its seeds, not on the number of
+// threads.
 #pragma once
 
 #include <cstdint>
@@ -19,64 +20,81 @@
 
 namespace keel::data {
 
-inline constexpr int64_t kInfinite = -1;            // cardinality of an endless dataset
-inline constexpr int64_t kUnknownCardinality = -2;  // known only by running it
+inline constexpr int64_t kInfinite = -1;            // cardinality of an infinite dataset
+inline constexpr int64_t kUnknownCardinality = -2;  // known only by running the dataset
 
 // Runs a dataset once. Not thread safe.
 class Iterator {
  public:
   virtual ~Iterator() = default;
-  // The next element; nothing at the end, and ever after. An error thrown here ends it too.
+  // Returns the next element, or nullopt at the end and on every later call. An exception also ends
+  // the iteration.
   virtual std::optional<Tensors> next() = 0;
 };
 
+// Options of Dataset::shuffle().
 struct ShuffleOptions {
-  std::optional<int64_t> seed = {};  // unset: the next stream of set_random_seed
-  // A new order each time the dataset is iterated: the k-th iteration of this Dataset (copies
-  // included) uses (seed, k). False: the same order every time.
+  std::optional<int64_t> seed = {};  // default: the next stream of set_random_seed()
+  // If true, the order changes with every iteration: the k-th iteration of this Dataset and its
+  // copies uses (seed, k). If false, every iteration has the same order.
   bool reshuffle_each_iteration = true;
 };
 
+// Options of Dataset::batch().
 struct BatchOptions {
-  bool drop_remainder = false;  // drop a last batch that is not full
+  bool drop_remainder = false;  // drops a last batch with fewer elements
 };
 
+// An immutable description of a stream of elements. Copies are cheap and share iteration counts.
+// Unless noted, methods return a new dataset and throw ValueError for an empty function and for an
+// argument that is out of range.
 class Dataset {
  public:
-  // One element: the structure itself.
+  // Makes a dataset with one element, the structure itself.
   static Dataset from_tensors(Tensors element);
-  // One element per row of the leaves, which share their first dimension (ValueError). Ragged and
-  // sparse leaves are cut along their first dimension too.
+  // Makes a dataset with one element per row of the leaves. Ragged and sparse leaves are also split
+  // along their first dimension. Throws ValueError unless all leaves have the same first dimension.
   static Dataset from_tensor_slices(Tensors rows);
-  // Elements from `make()`, called once for each iteration: a function that returns elements of
-  // one structure until it returns nothing. `cardinality` is what len() reports.
+  // Makes a dataset from a generator. Each iteration calls `make()` once. The returned function
+  // produces elements of one structure until it returns nullopt. `cardinality` is the value that
+  // cardinality() reports.
   using Generator = std::function<std::optional<Tensors>()>;
   static Dataset from_generator(std::function<Generator()> make,
                                 int64_t cardinality = kUnknownCardinality);
 
-  // fn of each element. Called in order, by the thread that iterates.
+  // Applies `fn` to each element. `fn` is called in order, on the thread that iterates.
   Dataset map(std::function<Tensors(const Tensors&)> fn) const;
+  // Keeps the elements for which `keep` returns true.
   Dataset filter(std::function<bool(const Tensors&)> keep) const;
-  // Draws from a buffer of the next `buffer_size` elements at random (ValueError unless > 0): each
-  // output is any of the buffer with equal chance, and the next element takes its place.
+  // Shuffles the elements through a buffer of `buffer_size` elements. Each output is drawn from the
+  // buffer with equal probability, and the next input element takes its place. Throws ValueError
+  // unless buffer_size > 0.
   Dataset shuffle(int64_t buffer_size, ShuffleOptions options = {}) const;
-  // Stacks `batch_size` consecutive elements: dense [..] -> [batch, ..]; ragged rows are joined (as
-  // an element of a generator or map, a row is a RaggedTensor of one row); a sparse [w] becomes
-  // [batch, w]. ValueError, with the path, for shapes that differ.
+  // Stacks `batch_size` consecutive elements: a dense [..] becomes [batch, ..] and a sparse [w]
+  // becomes [batch, w]. Ragged rows are concatenated; as an element of a generator or map, a ragged
+  // row is a RaggedTensor of one row. Throws ValueError, with the path of the leaf, if shapes
+  // differ.
   Dataset batch(int64_t batch_size, BatchOptions options = {}) const;
-  Dataset unbatch() const;  // rows of batches become elements again
+  // Splits each element into its rows; the inverse of batch().
+  Dataset unbatch() const;
+  // Repeats the dataset `count` times.
   Dataset repeat(int64_t count = kInfinite) const;
+  // Keeps the first `count` elements.
   Dataset take(int64_t count) const;
+  // Drops the first `count` elements.
   Dataset skip(int64_t count) const;
-  Dataset shard(int64_t num_shards, int64_t index) const;  // elements index, index + num_shards, ..
-  // Makes up to `buffer_size` elements ahead on a thread of its own. An error made there is
-  // thrown by next() at its place in the order; dropping the iterator stops the thread.
+  // Keeps the elements at positions index, index + num_shards, index + 2 num_shards, ...
+  Dataset shard(int64_t num_shards, int64_t index) const;
+  // Produces up to `buffer_size` elements ahead of time on a separate thread. If producing an
+  // element throws, next() rethrows at that element's position. Destroying the iterator stops the
+  // thread.
   Dataset prefetch(int64_t buffer_size) const;
 
+  // Starts an iteration.
   std::unique_ptr<Iterator> iterator() const;
-  int64_t cardinality() const;  // elements, kInfinite or kUnknownCardinality
+  int64_t cardinality() const;  // number of elements, kInfinite or kUnknownCardinality
 
-  // For range-for: begin() starts an iteration.
+  // Support for range-based for loops. begin() starts an iteration; end() is a sentinel.
   class RangeIterator {
    public:
     explicit RangeIterator(std::unique_ptr<Iterator> it);
@@ -91,7 +109,7 @@ class Dataset {
   RangeIterator begin() const { return RangeIterator(iterator()); }
   std::nullptr_t end() const { return nullptr; }
 
-  // A stage of the recipe; defined in stage.h.
+  // A stage of the description; defined in stage.h.
   class Stage;
 
  private:

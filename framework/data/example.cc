@@ -12,8 +12,8 @@ proto::Feature feature_of(const std::string& name, const Tensor& values) {
   proto::Feature out;
   if (!values) return out;
   if (values.is_symbolic()) {
-    throw ValueError("serialize_example: feature '", name, "' needs values, received a symbolic ",
-                     "tensor");
+    throw ValueError("serialize_example: feature '", name,
+                     "' must have values, received a symbolic ", "tensor");
   }
   if (values.dtype() == DType::kString) {
     for (const std::string& value : values.data<std::string>()) {
@@ -43,7 +43,7 @@ std::string serialize_example(const std::map<std::string, Tensor>& features) {
   {
     google::protobuf::io::StringOutputStream stream(&out);
     google::protobuf::io::CodedOutputStream coded(&stream);
-    coded.SetSerializationDeterministic(true);  // maps by key
+    coded.SetSerializationDeterministic(true);  // sorts maps by key
     example.SerializeToCodedStream(&coded);
   }
   return out;

@@ -14,44 +14,43 @@ namespace {
 constexpr const char* kCaller = "parse_example";
 constexpr int64_t kExamplesOfBlock = 64;
 
-// One feature as parsing needs it.
-struct Wanted {
+// A feature with everything that parsing needs.
+struct ParsedFeature {
   std::string name;
   DType dtype = DType::kFloat32;
   ListKind kind = ListKind::kMissing;
   Layout layout = Layout::kDense;
-  Shape shape = {};            // of a dense one
-  int64_t count = 0;           // its values
-  Tensor default_values = {};  // of that shape, or empty
+  Shape shape = {};            // of a dense feature
+  int64_t count = 0;           // number of values of a dense feature
+  Tensor default_values = {};  // tensor of shape `shape`, or empty
 };
 
 Tensor default_values_of(const std::string& caller, const FixedLenFeature& spec) {
   const Tensor& given = spec.default_value;
   if (!given) return {};
   if (given.dtype() != spec.dtype) {
-    throw TypeError(caller, ": needs a default value of its dtype ", spec.dtype, ", received ",
+    throw TypeError(caller, ": the default value must have dtype ", spec.dtype, ", received ",
                     given.dtype());
   }
   if (given.shape() == spec.shape) return given;
   if (given.rank() != 0) {
-    throw ValueError(caller, ": needs a default value that is a scalar or of shape ", spec.shape,
+    throw ValueError(caller, ": the default value must be a scalar or have shape ", spec.shape,
                      ", received ", given.shape());
   }
   return visit_any(spec.dtype,
                    [&]<class T>(const T&) { return Tensor::full<T>(spec.shape, given.item<T>()); });
 }
 
-Wanted wanted(const std::string& name, const FeatureSpec& spec) {
+ParsedFeature parsed_feature(const std::string& name, const FeatureSpec& spec) {
   const std::string caller = str(kCaller, ": feature '", name, "'");
-  Wanted out{.name = name, .dtype = dtype_of(spec), .kind = list_kind_of(dtype_of(spec))};
+  ParsedFeature out{.name = name, .dtype = dtype_of(spec), .kind = list_kind_of(dtype_of(spec))};
   if (out.kind == ListKind::kMissing) {
-    throw TypeError(caller, ": needs float32, int64 or string, received ", out.dtype);
+    throw TypeError(caller, ": dtype must be float32, int64 or string, received ", out.dtype);
   }
   out.layout = parsed_spec(spec).layout;
   if (const auto* fixed = std::get_if<FixedLenFeature>(&spec)) {
     if (!fixed->shape.fully_defined()) {
-      throw ValueError(caller, ": needs a shape whose dimensions are all known, received ",
-                       fixed->shape);
+      throw ValueError(caller, ": the shape must be fully defined, received ", fixed->shape);
     }
     out.shape = fixed->shape;
     out.count = fixed->shape.size();
@@ -60,13 +59,14 @@ Wanted wanted(const std::string& name, const FeatureSpec& spec) {
   return out;
 }
 
-// Features of consecutive examples mostly come in the same order: what stood at a position last
-// time is a good guess of what stands there now.
+// Finds features by name. Consecutive examples mostly list their features in the same order, so the
+// feature found at the same position of the previous example is tried first.
 class NameFinder {
  public:
-  explicit NameFinder(const std::vector<Wanted>& features) : features_(features) {}
+  explicit NameFinder(const std::vector<ParsedFeature>& features) : features_(features) {}
 
-  // Position among the features, -1 for none. `entry`: its place in the example.
+  // Returns the index of the feature, or -1 if there is none. `entry` is its position in the
+  // example.
   int64_t find(std::string_view name, size_t entry) {
     if (entry >= kMostGuesses) return search(name);
     if (entry >= guesses_.size()) guesses_.resize(entry + 1);
@@ -87,21 +87,22 @@ class NameFinder {
   int64_t search(std::string_view name) const {
     const auto at = std::ranges::lower_bound(
         features_, name, {},
-        [](const Wanted& feature) -> std::string_view { return feature.name; });
+        [](const ParsedFeature& feature) -> std::string_view { return feature.name; });
     return at != features_.end() && at->name == name ? at - features_.begin() : -1;
   }
 
-  const std::vector<Wanted>& features_;
-  std::vector<Guess> guesses_;  // names lie in the examples of the block
+  const std::vector<ParsedFeature>& features_;
+  std::vector<Guess> guesses_;  // names refer to the examples of the block
 };
 
-// What one feature becomes, for all examples of the batch.
+// The result of one feature for all examples of the batch.
 struct Column {
   Tensor dense;
   void* elements = nullptr;      // of `dense`
-  std::vector<ValueList> lists;  // of each example, if it is not dense
+  std::vector<ValueList> lists;  // the list of each example, unless the feature is dense
   Tensor row_splits;
-  int64_t* splits = nullptr;  // its elements: row_splits[i + 1] has the count of i at first
+  // The elements of row_splits; at first row_splits[i + 1] is the count of example i.
+  int64_t* splits = nullptr;
 };
 
 template <class Fn>
@@ -113,7 +114,7 @@ void visit_listed(DType dtype, Fn&& fn) {
 
 class Batch {
  public:
-  Batch(const std::vector<Wanted>& features, std::span<const std::string> examples)
+  Batch(const std::vector<ParsedFeature>& features, std::span<const std::string> examples)
       : features_(features), examples_(examples), columns_(features.size()) {
     for (size_t f = 0; f < features.size(); ++f) start(features[f], columns_[f]);
   }
@@ -133,7 +134,7 @@ class Batch {
   }
 
  private:
-  void start(const Wanted& feature, Column& column) const {
+  void start(const ParsedFeature& feature, Column& column) const {
     const auto n = static_cast<int64_t>(examples_.size());
     if (feature.layout == Layout::kDense) {
       column.dense = Tensor::uninitialized(Shape({n}) + feature.shape, feature.dtype);
@@ -149,25 +150,26 @@ class Batch {
   }
 
   template <class... Args>
-  [[noreturn]] static void fail(int64_t example, const Wanted& feature, const Args&... what) {
+  [[noreturn]] static void fail(int64_t example, const ParsedFeature& feature,
+                                const Args&... what) {
     throw ValueError(kCaller, ": example ", example, ", feature '", feature.name, "': ", what...);
   }
 
   void read_example(int64_t i, NameFinder& finder, std::vector<ValueList>& lists) {
     std::ranges::fill(lists, ValueList());
-    const Wanted* broken = nullptr;
+    const ParsedFeature* broken = nullptr;
     size_t entry = 0;
     const bool whole =
         for_each_feature(examples_[i], [&](std::string_view name, std::string_view feature) {
           const int64_t f = finder.find(name, entry++);
           if (f >= 0 && !find_list(feature, lists[f])) broken = &features_[f];
         });
-    if (broken != nullptr) fail(i, *broken, "its bytes are malformed");
-    if (!whole) throw ValueError(kCaller, ": example ", i, ": its bytes are no tf.Example");
+    if (broken != nullptr) fail(i, *broken, "the bytes are malformed");
+    if (!whole) throw ValueError(kCaller, ": example ", i, ": the bytes are not a tf.Example");
     for (size_t f = 0; f < features_.size(); ++f) read_feature(i, features_[f], lists[f], f);
   }
 
-  void read_feature(int64_t i, const Wanted& feature, const ValueList& list, size_t f) {
+  void read_feature(int64_t i, const ParsedFeature& feature, const ValueList& list, size_t f) {
     Column& column = columns_[f];
     const bool missing = list.kind == ListKind::kMissing;
     if (!missing && list.kind != feature.kind) {
@@ -175,14 +177,14 @@ class Batch {
                       feature.dtype, ", received ", dtype_of_list(list.kind));
     }
     const int64_t count = missing ? 0 : count_values(list);
-    if (count < 0) fail(i, feature, "its bytes are malformed");
+    if (count < 0) fail(i, feature, "the bytes are malformed");
     if (feature.layout != Layout::kDense) {
       column.lists[i] = list;
       column.splits[i + 1] = count;
       return;
     }
     if (missing && !feature.default_values) {
-      fail(i, feature, "is missing, and has no default value");
+      fail(i, feature, "is missing and has no default value");
     }
     if (!missing && count != feature.count) {
       fail(i, feature, "expected ", feature.count, " values for shape ", feature.shape,
@@ -193,12 +195,12 @@ class Batch {
       if (missing) {
         std::ranges::copy(feature.default_values.data<T>(), out);
       } else if (!read_values(list, out)) {
-        fail(i, feature, "its bytes are malformed");
+        fail(i, feature, "the bytes are malformed");
       }
     });
   }
 
-  TensorLike finished(const Wanted& feature, Column& column) const {
+  TensorLike finished(const ParsedFeature& feature, Column& column) const {
     if (feature.layout == Layout::kDense) return std::move(column.dense);
     const auto n = static_cast<int64_t>(examples_.size());
     int64_t longest = 0;
@@ -212,7 +214,7 @@ class Batch {
       parallel_for(n, kExamplesOfBlock, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           if (!read_values(column.lists[i], out + column.splits[i])) {
-            fail(i, feature, "its bytes are malformed");
+            fail(i, feature, "the bytes are malformed");
           }
         }
       });
@@ -237,7 +239,7 @@ class Batch {
     return out;
   }
 
-  const std::vector<Wanted>& features_;
+  const std::vector<ParsedFeature>& features_;
   const std::span<const std::string> examples_;
   std::vector<Column> columns_;
 };
@@ -266,13 +268,13 @@ TensorSpec parsed_spec(const FeatureSpec& spec) {
 
 struct ExampleParser::Plan {
   FeatureSpecs specs;
-  std::vector<Wanted> features;  // ascending by name
+  std::vector<ParsedFeature> features;  // sorted by name
 };
 
 ExampleParser::ExampleParser(FeatureSpecs specs) {
-  if (specs.empty()) throw ValueError(kCaller, ": needs a feature to parse, received none");
+  if (specs.empty()) throw ValueError(kCaller, ": no features; pass at least one spec");
   auto plan = std::make_shared<Plan>();
-  for (const auto& [name, spec] : specs) plan->features.push_back(wanted(name, spec));
+  for (const auto& [name, spec] : specs) plan->features.push_back(parsed_feature(name, spec));
   plan->specs = std::move(specs);
   plan_ = std::move(plan);
 }
@@ -282,10 +284,11 @@ const FeatureSpecs& ExampleParser::specs() const { return plan_->specs; }
 Tensors ExampleParser::operator()(const Tensors& serialized) const {
   const Tensor examples = serialized.tensor();
   if (examples.dtype() != DType::kString) {
-    throw TypeError(kCaller, ": needs serialized examples, strings, received ", examples.dtype());
+    throw TypeError(kCaller, ": the serialized examples must be strings, received ",
+                    examples.dtype());
   }
   if (examples.rank() != 1) {
-    throw ValueError(kCaller, ": needs serialized examples of shape [batch], received ",
+    throw ValueError(kCaller, ": the serialized examples must have shape [batch], received ",
                      examples.shape());
   }
   return Batch(plan_->features, examples.data<std::string>()).parse();

@@ -1,4 +1,4 @@
-// ExampleParser, parse_example: batches of tf.Example into tensors (tf.io.parse_example).
+// ExampleParser and parse_example: parse batches of tf.Example into tensors (tf.io.parse_example).
 //
 //   const data::ExampleParser parse({{"age", data::FixedLenFeature{.dtype = DType::kInt64}},
 //                                    {"watched", data::RaggedFeature{.dtype = DType::kInt64}}});
@@ -14,52 +14,65 @@
 
 namespace keel::data {
 
-// Dtypes are float32, int64 and string, which are what examples hold.
+// The dtype of a feature must be float32, int64 or string, the types that examples can hold.
 
-// As many values as `shape` has, in each example: dense [batch, shape...].
+// A feature with the same number of values in every example. Parsed to a dense tensor [batch,
+// shape...].
 struct FixedLenFeature {
   Shape shape = {};
   DType dtype = DType::kFloat32;
-  // What examples without a value get: a scalar, or of `shape`. Empty: they are an error.
+  // The value for examples in which the feature is missing: a scalar or a tensor of `shape`. If
+  // empty, a missing feature is an error.
   Tensor default_value = {};
 };
 
-// Any number of values: sparse [batch, longest of the batch].
+// A feature with any number of values. Parsed to a sparse tensor [batch, maximum number in the
+// batch].
 struct VarLenFeature {
   DType dtype = DType::kInt64;
 };
 
-// Any number of values: ragged [batch, (values)].
+// A feature with any number of values. Parsed to a ragged tensor [batch, (values)].
 struct RaggedFeature {
   DType dtype = DType::kInt64;
 };
 
+// The specification of one feature.
 using FeatureSpec = std::variant<FixedLenFeature, VarLenFeature, RaggedFeature>;
+// The specifications of all features by name.
 using FeatureSpecs = std::map<std::string, FeatureSpec>;
 
-// "FixedLenFeature", ...
+// Returns "FixedLenFeature", "VarLenFeature" or "RaggedFeature".
 const char* name_of(const FeatureSpec& spec);
+// Returns the dtype of the feature.
 DType dtype_of(const FeatureSpec& spec);
-// Of what parsing makes, with a batch of any size.
+// Returns the spec of the parsed tensor; its batch dimension is unknown.
 TensorSpec parsed_spec(const FeatureSpec& spec);
 
-// Parses with specs that were checked once. Copies share them; thread safe.
+// Parses batches of examples with specs that are validated once. Copies share the specs. Thread
+// safe.
 class ExampleParser {
  public:
-  // TypeError for a dtype that examples do not have and for a default value of another dtype;
-  // ValueError for no features, for a shape with unknown dimensions and for a default value of
-  // another shape.
+  // Throws TypeError for a dtype that examples cannot hold and for a default value of another
+  // dtype. Throws ValueError if there are no features, if a shape has unknown dimensions and if a
+  // default value has another shape.
   explicit ExampleParser(FeatureSpecs specs);
 
-  // Serialized examples, strings [batch], into {feature name: values}. Features that no spec names
-  // are left out, unread. Of a name that an example has twice the last one counts. A feature
-  // without a list of values counts as one that is missing.
-  // TypeError unless given strings, and for values of another dtype; ValueError unless they are
-  // [batch], for bytes that are no example, for a missing feature without a default value and for
-  // another number of values than a shape has. Errors say the example's position, the feature, and
-  // what was expected and received.
+  // Parses serialized examples, strings of shape [batch], into {feature name: values}. Features
+  // without a spec are skipped. If an example contains a name twice, the last one applies. A
+  // feature without a list of values counts as missing.
+  //
+  // Throws TypeError unless `serialized` is a string tensor, and for values of another dtype.
+  // Throws ValueError in these cases:
+  // - `serialized` does not have shape [batch];
+  // - an example is not a valid tf.Example;
+  // - a feature without a default value is missing;
+  // - the number of values does not match the shape.
+  // Messages contain the position of the example, the feature, and the expected and received
+  // values.
   Tensors operator()(const Tensors& serialized) const;
 
+  // Returns the specs.
   const FeatureSpecs& specs() const;
 
  private:
@@ -67,7 +80,7 @@ class ExampleParser {
   std::shared_ptr<const Plan> plan_;
 };
 
-// ExampleParser(specs)(serialized).
+// Returns ExampleParser(specs)(serialized).
 Tensors parse_example(const Tensor& serialized, const FeatureSpecs& specs);
 
 }  // namespace keel::data

@@ -20,7 +20,8 @@ class PrefetchIterator : public BlockIterator {
     input_ = input.iterate(inner);
     thread_ = std::jthread([this] { produce(); });
   }
-  // Sources and waits end at the request; members end with the thread, which is joined first.
+  // The stop request ends sources and waits. The members are destroyed after thread_, which joins
+  // the thread first.
   ~PrefetchIterator() override { stop_.request_stop(); }
 
   std::optional<Block> next(int64_t most) override {
@@ -59,14 +60,14 @@ class PrefetchIterator : public BlockIterator {
     filled_.notify_one();
   }
 
-  // Elements that may be made now; 0 to stop.
+  // Returns the number of elements that may be produced now, or 0 to stop.
   int64_t wait_for_room() {
     std::unique_lock lock(mutex_);
     emptied_.wait(lock, stop_.get_token(), [this] { return queued_ < buffer_size_; });
     return stop_.stop_requested() ? 0 : buffer_size_ - queued_;
   }
 
-  // Rows are gathered here: this copying is the work to be done ahead.
+  // Gathers rows here, because this copying is the work to be done ahead of time.
   static Block prepared(Block block) {
     if (block.is_whole()) return block;
     const int64_t count = block.count();
@@ -83,17 +84,17 @@ class PrefetchIterator : public BlockIterator {
   const std::stop_token outer_stop_;
   const int64_t buffer_size_;
   std::stop_source stop_;
-  std::unique_ptr<BlockIterator> input_;  // the thread's alone
+  std::unique_ptr<BlockIterator> input_;  // used only by the thread
 
-  std::mutex mutex_;  // guards the five below
+  std::mutex mutex_;  // guards the next six members
   std::condition_variable_any filled_;
   std::condition_variable_any emptied_;
   std::deque<Block> queue_;
   int64_t queued_ = 0;  // elements in the queue
   std::exception_ptr error_;
-  bool ended_ = false;  // the thread will add no more
+  bool ended_ = false;  // the thread will add no more elements
 
-  std::jthread thread_;  // last: joined before what it uses goes away
+  std::jthread thread_;  // last, so that it is joined before the members that it uses are destroyed
 };
 
 class PrefetchStage : public Stage {
@@ -113,8 +114,7 @@ class PrefetchStage : public Stage {
 
 StagePtr prefetch_stage(StagePtr input, int64_t buffer_size) {
   if (buffer_size < 1) {
-    throw ValueError("Dataset.prefetch: needs a buffer of at least 1 element, received ",
-                     buffer_size);
+    throw ValueError("Dataset.prefetch: buffer_size must be at least 1, received ", buffer_size);
   }
   return std::make_shared<PrefetchStage>(std::move(input), buffer_size);
 }

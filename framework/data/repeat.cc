@@ -6,7 +6,7 @@
 namespace keel::data {
 namespace {
 
-// Iteration numbers set aside for an endless repeat: more than any run will need.
+// The iteration numbers reserved for an infinite repeat: more than any run will need.
 constexpr uint64_t kManyEpochs = uint64_t{1} << 32;
 
 class RepeatIterator : public BlockIterator {
@@ -24,7 +24,7 @@ class RepeatIterator : public BlockIterator {
         return block;
       }
       input_.reset();
-      if (empty_) return std::nullopt;  // an epoch without elements: so will be the others
+      if (empty_) return std::nullopt;  // an epoch without elements, so the others have none either
       if (++done_ != count_) start_epoch();
     }
     return std::nullopt;
@@ -39,7 +39,7 @@ class RepeatIterator : public BlockIterator {
 
   const Stage& stage_;
   Run run_;
-  const int64_t count_;  // never reached if kInfinite
+  const int64_t count_;  // kInfinite is never reached
   int64_t done_ = 0;
   bool empty_ = true;
   std::unique_ptr<BlockIterator> input_;
@@ -80,7 +80,7 @@ class RepeatStage : public Stage {
 
 StagePtr repeat_stage(StagePtr input, int64_t count) {
   if (count < kInfinite) {
-    throw ValueError("Dataset.repeat: needs a count of at least 0 or kInfinite, received ", count);
+    throw ValueError("Dataset.repeat: count must be at least 0 or kInfinite, received ", count);
   }
   return std::make_shared<RepeatStage>(std::move(input), count);
 }

@@ -1,8 +1,9 @@
-// The order of a shuffle: the buffer holds the first `buffer_size` elements of the input. For
-// each output t = 0, 1, ... a place of the buffer is drawn uniformly; its element goes out and
-// the next one of the input takes the place. When the input has ended, the last element of the
-// buffer takes it and the buffer shrinks; so a buffer that holds the whole input gives a
-// uniformly random permutation. Place t of iteration k is number t of uniform_int on lane k.
+// The order of a shuffle is defined as follows. The buffer holds the first `buffer_size` elements
+// of the input. For each output t = 0, 1, ... a slot of the buffer is drawn uniformly; its element
+// is returned and the next input element takes the slot. When the input has ended, the last element
+// of the buffer takes the slot and the buffer shrinks. A buffer that holds the whole input
+// therefore gives a uniformly random permutation. The slot of output t in iteration k is number t
+// of uniform_int on lane k.
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -15,7 +16,7 @@
 namespace keel::data {
 namespace {
 
-// uniform_int with another bound for each number.
+// Draws the numbers of RandomStream::uniform_int one at a time, each with its own bound.
 class RandomDraws {
  public:
   RandomDraws(RandomStream stream, uint64_t lane) : stream_(stream), lane_(lane) {}
@@ -35,18 +36,18 @@ class RandomDraws {
   std::array<uint32_t, 4> words_ = {};
 };
 
-// What the buffer holds.
+// The contents of the buffer.
 class Slots {
  public:
   virtual ~Slots() = default;
   virtual void append(const Block& block) = 0;
-  // For each i in turn takes out what is at places[i] and puts element i of `in` there.
+  // For each i in order, takes out the element at places[i] and stores element i of `in` there.
   virtual Block exchange(std::span<const int64_t> places, const Block& in) = 0;
-  // For each place in turn takes out what is there and moves the last there.
+  // For each place in order, takes out its element and moves the last element there.
   virtual Block remove(std::span<const int64_t> places) = 0;
 };
 
-// Rows of one source, by position.
+// Rows of one source, stored as positions.
 class PositionSlots : public Slots {
  public:
   explicit PositionSlots(Element source) : source_(std::move(source)) {}
@@ -78,7 +79,7 @@ class PositionSlots : public Slots {
   std::vector<int64_t> slots_;
 };
 
-// Whole elements, which come and go one at a time.
+// Whole elements, which are added and removed one at a time.
 class ElementSlots : public Slots {
  public:
   void append(const Block& block) override { slots_.push_back(block); }
@@ -96,7 +97,7 @@ class ElementSlots : public Slots {
   std::vector<Block> slots_;
 };
 
-// One leaf of buffered rows.
+// One leaf of the buffered rows.
 class Column {
  public:
   virtual ~Column() = default;
@@ -105,7 +106,7 @@ class Column {
   virtual TensorLike remove(std::span<const int64_t> places) = 0;
 };
 
-// Dense rows of `width` units each: strings, or the bytes of everything else.
+// Dense rows of `width` units each. A unit is a string, or a byte for all other dtypes.
 template <class Unit>
 class DenseColumn : public Column {
  public:
@@ -141,8 +142,9 @@ class DenseColumn : public Column {
   std::span<const Unit> units(const TensorLike& rows) const {
     const Tensor& t = rows.tensor();
     if (t.dtype() != dtype_ || t.shape().without(0) != row_shape_) {
-      throw ValueError("Dataset.shuffle: needs elements of one shape and dtype, received ",
-                       row_shape_, " ", dtype_, " and ", t.shape().without(0), " ", t.dtype());
+      throw ValueError(
+          "Dataset.shuffle: all elements must have the same shape and dtype, received ", row_shape_,
+          " ", dtype_, " and ", t.shape().without(0), " ", t.dtype());
     }
     if constexpr (kStrings) {
       return t.data<std::string>();
@@ -160,8 +162,8 @@ class DenseColumn : public Column {
     }
   }
 
-  // Copies each place out and calls refill(slot, width) on it. The usual widths are constants, so
-  // that their copies are single moves.
+  // Copies the row of each place to the result and then calls refill(slot, width). The most common
+  // widths are compile-time constants, so that each copy is a single move instruction.
   template <class Refill>
   Tensor take(std::span<const int64_t> places, Refill refill) {
     Tensor out =
@@ -201,7 +203,7 @@ class DenseColumn : public Column {
   std::vector<Unit> slots_;
 };
 
-// Ragged and sparse rows, which differ in size: one by one.
+// Ragged and sparse rows, which differ in size, stored one by one.
 class RowsColumn : public Column {
  public:
   void append(const TensorLike& rows) override {
@@ -227,10 +229,10 @@ class RowsColumn : public Column {
   }
 
  private:
-  std::vector<Tensors> slots_;  // of one row each
+  std::vector<Tensors> slots_;  // each of one row
 };
 
-// Rows from several sources, by value: the buffer keeps no source alive.
+// Rows from several sources, stored by value so that the buffer does not keep the sources alive.
 class RowSlots : public Slots {
  public:
   void append(const Block& block) override {
@@ -329,7 +331,7 @@ class ShuffleIterator : public BlockIterator {
     }
   }
 
-  // `count` places, of a buffer that loses `shrink` elements with each.
+  // Draws `count` places from a buffer that shrinks by `shrink` elements with each.
   std::span<const int64_t> draw(int64_t count, int64_t shrink) {
     places_.clear();
     for (int64_t i = 0; i < count; ++i) places_.push_back(draws_.next(size_ - i * shrink));
@@ -337,7 +339,7 @@ class ShuffleIterator : public BlockIterator {
   }
 
   const std::unique_ptr<BlockIterator> input_;
-  const Element source_;  // of all blocks of the input, or null
+  const Element source_;  // source of all blocks of the input, or null
   const int64_t buffer_size_;
   RandomDraws draws_;
   std::unique_ptr<Slots> slots_;
@@ -378,8 +380,7 @@ class ShuffleStage : public Stage {
 
 StagePtr shuffle_stage(StagePtr input, int64_t buffer_size, const ShuffleOptions& options) {
   if (buffer_size < 1) {
-    throw ValueError("Dataset.shuffle: needs a buffer of at least 1 element, received ",
-                     buffer_size);
+    throw ValueError("Dataset.shuffle: buffer_size must be at least 1, received ", buffer_size);
   }
   return std::make_shared<ShuffleStage>(std::move(input), buffer_size, options);
 }

@@ -1,4 +1,4 @@
-// Where elements come from: tensors in memory and the user's generators.
+// The source stages: tensors in memory and the user's generators.
 #include <algorithm>
 
 #include <keel/framework/data/internal/stage.h>
@@ -6,7 +6,7 @@
 namespace keel::data {
 namespace {
 
-// Elements of one source in order: a whole one, or its rows.
+// Iterates over a whole element or the rows of a source, in order.
 class SourceIterator : public BlockIterator {
  public:
   SourceIterator(Block all, std::stop_token stop) : all_(std::move(all)), stop_(std::move(stop)) {}
@@ -106,7 +106,7 @@ void check_row(const std::string& path, const TensorLike& leaf) {
       break;
   }
   if (rank < 1) {
-    throw ValueError(kCaller, ": needs leaves with rows, received ",
+    throw ValueError(kCaller, ": every leaf must have rows, received ",
                      leaf.layout() == Layout::kDense ? "a scalar" : "a sparse vector",
                      path.empty() ? "" : " at '" + path + "'");
   }
@@ -126,14 +126,14 @@ StagePtr slices_stage(Tensors rows) {
     check_row(path, leaf);
     ++leaves;
   });
-  if (leaves == 0) throw ValueError("Dataset.from_tensor_slices: needs a tensor, received none");
+  if (leaves == 0) throw ValueError("Dataset.from_tensor_slices: the structure has no tensors");
   return std::make_shared<SlicesStage>(std::move(rows));
 }
 
 StagePtr generator_stage(std::function<Dataset::Generator()> make, int64_t cardinality) {
-  if (!make) throw ValueError("Dataset.from_generator: needs a function, received none");
+  if (!make) throw ValueError("Dataset.from_generator: `make` is empty; pass a function");
   if (cardinality < kUnknownCardinality) {
-    throw ValueError("Dataset.from_generator: needs a cardinality of at least 0, kInfinite or ",
+    throw ValueError("Dataset.from_generator: cardinality must be at least 0, kInfinite or ",
                      "kUnknownCardinality, received ", cardinality);
   }
   return std::make_shared<GeneratorStage>(std::move(make), cardinality);

@@ -22,8 +22,8 @@ constexpr const char* kWriter = "TFRecordWriter";
 constexpr size_t kLengthBytes = sizeof(uint64_t);
 constexpr size_t kHeaderBytes = kLengthBytes + sizeof(uint32_t);
 constexpr size_t kChecksumBytes = sizeof(uint32_t);
-// Records up to here are worth no look at the file's size; longer ones are given memory piece by
-// piece, as their bytes arrive.
+// For records up to this length the file's size is not checked. For longer ones memory is allocated
+// piece by piece, as their bytes arrive, because the length is not trusted.
 constexpr uint64_t kShortRecord = uint64_t{1} << 16;
 
 template <class T>
@@ -55,18 +55,20 @@ bool TFRecordReader::next(std::string& record) {
   std::array<char, kHeaderBytes> header;
   const size_t received = bytes_->read(header.data(), header.size());
   if (received == 0) return false;
-  if (received < header.size()) fail("a record is cut off in its header");
+  if (received < header.size()) fail("the header of a record is truncated");
   const auto length = load<uint64_t>(header.data());
   if (masked_crc32c({header.data(), kLengthBytes}) != load<uint32_t>(&header[kLengthBytes])) {
-    fail("the length of a record does not fit its checksum: damaged, or no TFRecord file",
-         start == 0 && bytes_->looks_gzipped() ? " (compression_type 'GZIP' would read it)" : "");
+    fail("the length of a record does not match its checksum: damaged, or not a TFRecord file",
+         start == 0 && bytes_->looks_gzipped()
+             ? " (the file is gzip-compressed; pass compression_type 'GZIP')"
+             : "");
   }
-  const auto cut_off = [&] { fail("a record of ", length, " bytes is cut off"); };
+  const auto cut_off = [&] { fail("a record of ", length, " bytes is truncated"); };
   if (length > kShortRecord) {
     const uint64_t most = bytes_->most_remaining();
     const bool fits = most >= kChecksumBytes && length <= most - kChecksumBytes;
     if (!fits && bytes_->is_compressed()) {
-      fail("a record of ", length, " bytes is cut off, or grows by more than a factor of ",
+      fail("a record of ", length, " bytes is truncated, or expands by more than a factor of ",
            kMaxUnpackRatio, " (and to more than ", kAlwaysUnpacked,
            " bytes); if the file is trusted, decompress it first");
     }
@@ -82,7 +84,7 @@ bool TFRecordReader::next(std::string& record) {
   std::array<char, kChecksumBytes> checksum;
   if (bytes_->read(checksum.data(), checksum.size()) < checksum.size()) cut_off();
   if (masked_crc32c(record) != load<uint32_t>(checksum.data())) {
-    fail("a record of ", length, " bytes does not fit its checksum");
+    fail("a record of ", length, " bytes does not match its checksum");
   }
   return true;
 }
@@ -110,14 +112,14 @@ void TFRecordWriter::close() { bytes_->close(); }
 
 namespace {
 
-// Records of several files, some at a time.
+// Reads the records of several files in batches.
 class RecordBatches {
  public:
   RecordBatches(std::vector<std::filesystem::path> files, TFRecordOptions options)
       : files_(std::move(files)), options_(std::move(options)) {}
 
-  // Some more records, [n]; nothing at the end. An error waits until the records before it have
-  // been given.
+  // Returns the next records as strings of shape [n], or nullopt at the end. An error is deferred
+  // until the records before it have been returned.
   std::optional<Tensors> next() {
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
     std::vector<std::string> records;
@@ -163,14 +165,14 @@ class RecordBatches {
 };
 
 Dataset records_of(std::vector<std::filesystem::path> files, const TFRecordOptions& options) {
-  if (files.empty()) throw ValueError(kReader, ": needs a file, received none");
+  if (files.empty()) throw ValueError(kReader, ": there are no files to read; pass at least one");
   compression_from_name(kReader, options.compression_type);
   if (options.buffer_size < 1) {
-    throw ValueError(kReader, ": needs a buffer of at least 1 byte, received ",
+    throw ValueError(kReader, ": buffer_size must be at least 1 byte, received ",
                      options.buffer_size);
   }
   return Dataset::from_generator([files = std::move(files), options]() -> Dataset::Generator {
-           // Shared, because functions are copied.
+           // Shared, because std::function copies its target.
            auto batches = std::make_shared<RecordBatches>(files, options);
            return [batches] { return batches->next(); };
          })

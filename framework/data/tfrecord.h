@@ -1,12 +1,13 @@
-// TFRecord files: a run of records, strings of any bytes, each with its length and checksums.
+// TFRecord files: sequences of records, which are arbitrary byte strings, each with its length and
+// checksums.
 //
-//   auto clicks = data::TFRecordDataset({"clicks-0.gz", "clicks-1.gz"}, {.compression_type =
-//   "GZIP"})
+//   auto clicks = data::TFRecordDataset({"clicks-0.gz", "clicks-1.gz"},
+//                                       {.compression_type = "GZIP"})
 //                     .batch(256)
 //                     .map(data::ExampleParser(features));  // example_parser.h
 //
-// Files are not trusted: no length is believed that the file cannot hold or whose checksum is
-// wrong, and memory is bounded by the longest record and a buffer.
+// Files are not trusted: a length is used only if its checksum is correct and if the file can hold
+// that many bytes. Memory is bounded by the longest record and a buffer.
 #pragma once
 
 #include <filesystem>
@@ -22,49 +23,57 @@ namespace keel::data {
 class CompressedReader;
 class CompressedWriter;
 
+// Options for reading.
 struct TFRecordOptions {
-  std::string compression_type = {};  // of all files: "", "GZIP" or "ZLIB"
+  std::string compression_type = {};  // compression of all files: "", "GZIP" or "ZLIB"
   int64_t buffer_size = 256 * 1024;   // bytes read at once
 };
 
-// The records of one file in order.
+// Reads the records of one file in order.
 class TFRecordReader {
  public:
-  // IoError if the file cannot be opened; ValueError for options that are none.
+  // Throws IoError if the file cannot be opened and ValueError for invalid options.
   explicit TFRecordReader(const std::filesystem::path& file, const TFRecordOptions& options = {});
   ~TFRecordReader();
 
-  // The next record, in place of what `record` held. False at the end. IoError, naming the file and
-  // the offset (of bytes not compressed), for one that is damaged or cut off; there is no next one
-  // after it.
+  // Reads the next record into `record` and returns true, or returns false at the end. Throws
+  // IoError, with the file and the (uncompressed) offset, if the record is damaged or truncated.
+  // Reading cannot continue after an error.
   bool next(std::string& record);
 
  private:
   const std::unique_ptr<CompressedReader> bytes_;
 };
 
+// Options for writing.
 struct TFRecordWriterOptions {
   std::string compression_type = {};  // "", "GZIP" or "ZLIB"
 };
 
+// Writes records to one file.
 class TFRecordWriter {
  public:
-  // Makes the file, or empties one that is there. IoError if that cannot be, and if the disk
-  // refuses later; ValueError for options that are none.
+  // Creates the file or truncates an existing one. Throws ValueError for invalid options. The
+  // constructor and all members throw IoError if writing fails.
   explicit TFRecordWriter(const std::filesystem::path& file,
                           const TFRecordWriterOptions& options = {});
-  ~TFRecordWriter();  // closes the file; what goes wrong is not told
+  // Closes the file and ignores errors; call close() to detect them.
+  ~TFRecordWriter();
 
-  void write(std::string_view record);  // RuntimeError once closed
-  void flush();                         // others can read what was written so far
+  // Appends a record. Throws RuntimeError if the file is closed.
+  void write(std::string_view record);
+  // Makes all records written so far readable by other processes.
+  void flush();
+  // Writes all records to the disk and closes the file.
   void close();
 
  private:
   const std::unique_ptr<CompressedWriter> bytes_;
 };
 
-// String scalars: the records of the files, one file after the other. Each is opened when it is
-// its turn; errors as of TFRecordReader, at their place in the order. ValueError for no files.
+// A dataset of string scalars: the records of the files, one file after another. A file is opened
+// when its first record is needed. Errors are those of TFRecordReader, thrown at their position in
+// the order. Throws ValueError if `files` is empty.
 class TFRecordDataset : public Dataset {
  public:
   explicit TFRecordDataset(std::vector<std::filesystem::path> files,

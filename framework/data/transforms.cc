@@ -1,4 +1,4 @@
-// Stages that change elements or choose among them, one after the other.
+// Stages that transform or select single elements.
 #include <algorithm>
 #include <exception>
 #include <utility>
@@ -40,7 +40,7 @@ class MapStage : public Stage {
   const std::function<Tensors(const Tensors&)> fn_;
 };
 
-// A stage whose elements are elements of its input.
+// The base of stages that select elements of their input without changing them.
 class ChoosingStage : public Stage {
  public:
   using Stage::Stage;
@@ -63,7 +63,7 @@ class FilterIterator : public BlockIterator {
   }
 
  private:
-  // An error waits until what was kept before it has been handed on.
+  // An error is deferred until the elements kept before it have been returned.
   std::vector<int64_t> choose(const Block& block) {
     std::vector<int64_t> kept;
     try {
@@ -165,23 +165,23 @@ class ShardIterator : public BlockIterator {
 
   std::optional<Block> next(int64_t most) override {
     while (true) {
-      // From here to the last one wanted, and not beyond.
+      // Reads no further than the last element that can be returned.
       const int64_t further = (std::min(most, kBlockRows) - 1) * std::min(num_shards_, kBlockRows);
       const std::optional<Block> block =
           input_->next(std::min(until_next_ + 1 + further, kBlockRows));
       if (!block) return std::nullopt;
-      std::vector<int64_t> ours;
+      std::vector<int64_t> selected;
       int64_t i = until_next_;
-      for (; i < block->count(); i += num_shards_) ours.push_back(i);
+      for (; i < block->count(); i += num_shards_) selected.push_back(i);
       until_next_ = i - block->count();
-      if (!ours.empty()) return block->select(ours);
+      if (!selected.empty()) return block->select(selected);
     }
   }
 
  private:
   const BlockIteratorPtr input_;
   const int64_t num_shards_;
-  int64_t until_next_;  // elements of other shards before our next one
+  int64_t until_next_;  // elements to skip before the next element of this shard
 };
 
 class ShardStage : public ChoosingStage {
@@ -202,18 +202,18 @@ class ShardStage : public ChoosingStage {
 };
 
 void check_count(int64_t count, const char* caller) {
-  if (count < 0) throw ValueError(caller, ": needs a count of at least 0, received ", count);
+  if (count < 0) throw ValueError(caller, ": count must be at least 0, received ", count);
 }
 
 }  // namespace
 
 StagePtr map_stage(StagePtr input, std::function<Tensors(const Tensors&)> fn) {
-  if (!fn) throw ValueError("Dataset.map: needs a function, received none");
+  if (!fn) throw ValueError("Dataset.map: `fn` is empty; pass a function");
   return std::make_shared<MapStage>(std::move(input), std::move(fn));
 }
 
 StagePtr filter_stage(StagePtr input, std::function<bool(const Tensors&)> keep) {
-  if (!keep) throw ValueError("Dataset.filter: needs a function, received none");
+  if (!keep) throw ValueError("Dataset.filter: `keep` is empty; pass a function");
   return std::make_shared<FilterStage>(std::move(input), std::move(keep));
 }
 
@@ -229,8 +229,8 @@ StagePtr skip_stage(StagePtr input, int64_t count) {
 
 StagePtr shard_stage(StagePtr input, int64_t num_shards, int64_t index) {
   if (num_shards < 1 || index < 0 || index >= num_shards) {
-    throw ValueError("Dataset.shard: needs 0 <= index < num_shards, received index ", index, " of ",
-                     num_shards);
+    throw ValueError("Dataset.shard: index must satisfy 0 <= index < num_shards, received index ",
+                     index, " of ", num_shards);
   }
   return std::make_shared<ShardStage>(std::move(input), num_shards, index);
 }

@@ -1,15 +1,15 @@
-// Elementary functions with the same bits on every machine.
+// Elementary functions that give the same bits on every machine.
 //
 // The C library selects its exp(), log() and tanh() by processor and changes them between releases,
-// so they must not appear where a result depends on them. The functions here are a fixed sequence
+// so they must not be used where a result depends on them. The functions here are fixed sequences
 // of IEEE 754 operations: x86-64 with fused multiply-add (x86-64-v3 and later) and 64-bit ARM give
-// the same bits with any compiler and any vector width. They have no branches except where noted,
-// so a loop over them is vectorized.
+// the same bits with any compiler and any vector width. The functions have no branches except where
+// noted, so that compilers vectorize loops over them.
 //
 // Errors are below 1 unit in the last place for exp and log, 2 for expm1, log1p, erf, exp2, log2,
-// sin and cos, and 3 for pow, tanh, sigmoid and softplus. The float overloads compute in double
-// and round once, so that almost all of their results are the nearest float. NaN, infinite, zero
-// and subnormal arguments and results are those of C's Annex F.
+// sin and cos, and 3 for pow, tanh, sigmoid and softplus. The float overloads compute in double and
+// round once, so that almost all of their results are the nearest float. NaN, infinite, zero and
+// subnormal arguments and results follow Annex F of the C standard.
 #pragma once
 
 #include <bit>
@@ -20,8 +20,8 @@
 
 namespace keel::math {
 
-// x y + z, rounded once. Without a fused instruction it rounds twice: the C library's fma() would
-// be a hundred times slower than the rest of a function.
+// Returns x y + z, rounded once. On machines without a fused instruction it rounds twice, because
+// the C library's fma() would be a hundred times slower than the rest of a function.
 [[gnu::always_inline]] inline double multiply_add(double x, double y, double z) {
 #if defined(__FMA__) || defined(__aarch64__)
   return __builtin_fma(x, y, z);
@@ -35,21 +35,21 @@ namespace internal {
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// The leading 42 bits of log(2), so that products with exponents are exact, and what follows them.
+// log(2) in two parts. The high part has 42 bits, so that its products with exponents are exact.
 inline constexpr double kLog2High = 0x1.62e42fefa38p-1;
 inline constexpr double kLog2Low = 0x1.ef35793c7673p-45;
 inline constexpr double kLog2E = 0x1.71547652b82fep+0;
 
-// Adding it rounds a number below 2^51 to an integer, which then stands in the lowest bits.
+// Adding kRounder rounds a number below 2^51 to an integer, which is then in the lowest bits.
 inline constexpr double kRounder = 0x1.8p52;
 [[gnu::always_inline]] inline double nearest_integer(double x) { return (x + kRounder) - kRounder; }
 
-// 2^n for an integer n in [-1022, 1023].
+// Returns 2^n for an integer n in [-1022, 1023].
 [[gnu::always_inline]] inline double power_of_two(double n) {
   return std::bit_cast<double>(std::bit_cast<uint64_t>(n + (kRounder + 1023)) << 52U);
 }
 
-// c + rest[0] x + rest[1] x^2 + ...
+// Returns c + rest[0] x + rest[1] x^2 + ...
 template <class... Rest>
 [[gnu::always_inline]] inline double polynomial(double x, double c, Rest... rest) {
   if constexpr (sizeof...(rest) == 0) {
@@ -59,8 +59,8 @@ template <class... Rest>
   }
 }
 
-// x = exponent log(2) + rest, |rest| <= log(2) / 2; 2^exponent is first * second, in two factors
-// because it may be beyond the range of a double where the result is not.
+// The decomposition x = exponent log(2) + rest with |rest| <= log(2) / 2. The exponent is split
+// into two parts, because 2^exponent may be outside the range of a double while the result is not.
 struct ExpArgument {
   double rest, first_exponent, second_exponent;
 };
@@ -71,19 +71,20 @@ struct ExpArgument {
           .first_exponent = first,
           .second_exponent = exponent - first};
 }
-// Beyond these limits exp() is infinite or zero. NaN stays NaN.
+// Clamps x to the range outside of which exp() is infinite or zero. NaN stays NaN.
 [[gnu::always_inline]] inline double limit_exp_argument(double x) {
   return x < -746 ? -746 : x > 710 ? 710 : x;
 }
 
-// (exp(r) - 1 - r) / r^2 for |r| <= log(2) / 2.
+// Returns (exp(r) - 1 - r) / r^2 for |r| <= log(2) / 2.
 [[gnu::always_inline]] inline double exp_tail(double r) {
   return polynomial(r, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
                     1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600,
                     1.0 / 6227020800.0);
 }
 
-// x = 2^exponent significand, sqrt(1/2) <= significand < sqrt(2), for a positive finite x.
+// The decomposition x = 2^exponent significand with sqrt(1/2) <= significand < sqrt(2), for a
+// positive finite x.
 struct Parts {
   double exponent, significand;
 };
@@ -93,19 +94,20 @@ struct Parts {
   const bool is_subnormal = x < std::numeric_limits<double>::min();
   const auto bits = std::bit_cast<uint64_t>(is_subnormal ? x * 0x1p54 : x);
   const uint64_t biased = (bits + (kOne - kRootHalf)) >> 52U;
-  // AVX2 has no conversion of 64-bit integers: the exponent becomes the low bits of 2^52.
+  // AVX2 cannot convert 64-bit integers to double, so the exponent is placed in the low bits of
+  // 2^52.
   const double exponent = std::bit_cast<double>(biased | std::bit_cast<uint64_t>(0x1p52));
   return {.exponent = exponent - (0x1p52 + 1023) - (is_subnormal ? 54 : 0),
           .significand = std::bit_cast<double>(bits - ((biased - 1023) << 52U))};
 }
 
-// log((1 + s) / (1 - s)) / s - 2 for z = s^2, |s| <= 0.1716.
+// Returns log((1 + s) / (1 - s)) / s - 2 for z = s^2, |s| <= 0.1716.
 [[gnu::always_inline]] inline double log_tail(double z) {
   return z * polynomial(z, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15,
                         2.0 / 17, 2.0 / 19, 2.0 / 21);
 }
 
-// The sine and the cosine of an angle of at most pi / 4.
+// Return the sine and the cosine of an angle of at most pi / 4.
 [[gnu::always_inline]] inline double short_sin(double x) {
   const double z = x * x;
   return multiply_add(
@@ -122,10 +124,10 @@ struct Parts {
                  -1.0 / 87178291200.0, 1.0 / 20922789888000.0, -1.0 / 6402373705728000.0);
   return leading + multiply_add(z * z, rest, (1 - leading) - half);
 }
-// sin(x + quarters pi / 2).
+// Returns sin(x + quarters pi / 2).
 [[gnu::always_inline]] inline double shifted_sin(double x, uint64_t quarters) {
   const double turns = nearest_integer(x * 0x1.45f306dc9c883p-1);
-  // pi / 2 in three parts, 160 bits.
+  // Subtracts pi / 2 in three parts, 160 bits in total.
   double rest = multiply_add(-turns, 0x1.921fb54442d18p+0, x);
   rest = multiply_add(-turns, 0x1.1a62633145c07p-54, rest);
   rest = multiply_add(-turns, -0x1.f1976b7ed8fbcp-110, rest);
@@ -136,28 +138,30 @@ struct Parts {
 
 }  // namespace internal
 
+// Returns e^x.
 [[gnu::always_inline]] inline double exp(double x) {
   const auto [rest, first, second] = internal::reduce_exp_argument(internal::limit_exp_argument(x));
   const double value = multiply_add(rest * rest, internal::exp_tail(rest), rest) + 1;
   return value * internal::power_of_two(first) * internal::power_of_two(second);
 }
 
-// exp(x) - 1, with all digits where x is small.
+// Returns exp(x) - 1 with full precision for small x.
 [[gnu::always_inline]] inline double expm1(double x) {
   const auto [rest, first, second] = internal::reduce_exp_argument(internal::limit_exp_argument(x));
   const double value = multiply_add(rest * rest, internal::exp_tail(rest), rest);
-  // 2^(first + second) (value + 1) - 1.
+  // Computes 2^(first + second) (value + 1) - 1.
   const double scale = internal::power_of_two(first), one = internal::power_of_two(-second);
   const double result = multiply_add(value, scale, scale - one) * internal::power_of_two(second);
   return x == 0 ? x : result;
 }
 
+// Returns the natural logarithm.
 [[gnu::always_inline]] inline double log(double x) {
   const auto [exponent, significand] = internal::split(x);
   const double f = significand - 1;
   const double s = f / (2 + f);
   const double half = 0.5 * f * f;
-  // log(1 + f) = f - (f^2 / 2 - s (f^2 / 2 + tail)): f, the largest term, is exact.
+  // log(1 + f) = f - (f^2 / 2 - s (f^2 / 2 + tail)), where the largest term f is exact.
   const double correction =
       multiply_add(s, half + internal::log_tail(s * s), exponent * internal::kLog2Low);
   const double result = exponent * internal::kLog2High - ((half - correction) - f);
@@ -165,33 +169,34 @@ struct Parts {
   return x > 0 ? (x < internal::kInfinity ? result : x) : special;
 }
 
-// log(1 + x), with all digits where x is small.
+// Returns log(1 + x) with full precision for small x.
 [[gnu::always_inline]] inline double log1p(double x) {
   const double sum = 1 + x;
   const double part = sum - 1;
-  const double lost = (1 - (sum - part)) + (x - part);  // of 1 + x, exactly
+  const double lost = (1 - (sum - part)) + (x - part);  // exact rounding error of 1 + x
   const double result = log(sum);
   const double corrected = result + lost / sum;
   const bool is_regular = sum > 0 && sum < internal::kInfinity && x != 0;
   return is_regular ? corrected : x == 0 ? x : result;
 }
 
+// Returns the hyperbolic tangent.
 [[gnu::always_inline]] inline double tanh(double x) {
   const double magnitude = std::abs(x);
   const double power = expm1(2 * (magnitude > 22 ? 22 : magnitude));
   return std::copysign(power / (power + 2), x);
 }
 
-// 1 / (1 + exp(-x)).
+// Returns 1 / (1 + exp(-x)).
 [[gnu::always_inline]] inline double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
-// log(1 + exp(x)).
+// Returns log(1 + exp(x)).
 [[gnu::always_inline]] inline double softplus(double x) {
   return (x < 0 ? 0 : x) + log1p(exp(-std::abs(x)));
 }
 
-// The polynomials are Chebyshev fits: of erf(x) / x in x^2 below 1, and above it of
-// exp(x^2) (1 - erf(x)) in (x - 3) / (x + 3).
+// Returns the error function. Its polynomials are Chebyshev fits: for |x| < 1 of erf(x) / x in x^2,
+// otherwise of exp(x^2) (1 - erf(x)) in (x - 3) / (x + 3).
 [[gnu::always_inline]] inline double erf(double x) {
   const double magnitude = std::abs(x);
   const double square = x * x;
@@ -212,12 +217,12 @@ struct Parts {
   return magnitude < 1 ? small : x != x ? x : rest;
 }
 
-// x^y, as C's pow() has it for special arguments.
+// Returns x^y, with C's results for special arguments. Has branches.
 [[gnu::always_inline]] inline double pow(double x, double y) {
   if (x == 1 || y == 0) return 1;
   if (x != x || y != y) return internal::kNaN;
   const double magnitude = std::abs(x);
-  // Doubles from 2^53 on are even.
+  // All doubles of 2^53 or more are even integers.
   const bool is_integer = std::abs(y) >= 0x1p53 || std::floor(y) == y;
   const bool is_odd = is_integer && std::abs(y) < 0x1p53 && std::floor(y / 2) != y / 2;
   const bool is_negative = std::signbit(x) && is_odd;
@@ -230,7 +235,8 @@ struct Parts {
     return is_negative ? -result : result;
   }
   if (x < 0 && !is_integer) return internal::kNaN;
-  // log(magnitude) as the sum of two doubles, of some 60 bits: the product with y magnifies errors.
+  // Computes log(magnitude) as the sum of two doubles, some 60 bits, because the product with y
+  // magnifies its error.
   const auto [exponent, significand] = internal::split(magnitude);
   const double f = significand - 1;
   const double divisor = f + 2;
@@ -258,7 +264,7 @@ struct Parts {
   return is_negative ? -result : result;
 }
 
-// Exact for integers x whose power of two is a double.
+// Returns 2^x. Exact for integers x for which 2^x is a double.
 [[gnu::always_inline]] inline double exp2(double x) {
   const double limited = x < -1080 ? -1080 : x > 1030 ? 1030 : x;
   const double exponent = internal::nearest_integer(limited);
@@ -268,7 +274,7 @@ struct Parts {
   return value * internal::power_of_two(first) * internal::power_of_two(exponent - first);
 }
 
-// Exact for powers of two.
+// Returns the base-2 logarithm. Exact for powers of two.
 [[gnu::always_inline]] inline double log2(double x) {
   const auto [exponent, significand] = internal::split(x);
   const double result = multiply_add(log(significand), internal::kLog2E, exponent);
@@ -276,7 +282,7 @@ struct Parts {
   return x > 0 ? (x < internal::kInfinity ? result : x) : special;
 }
 
-// Of an angle in radians below 2^45.
+// Return the sine and the cosine of an angle in radians of magnitude below 2^45.
 [[gnu::always_inline]] inline double sin(double x) {
   return x == 0 ? x : internal::shifted_sin(x, 0);
 }

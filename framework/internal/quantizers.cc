@@ -10,7 +10,7 @@ namespace keel {
 QuantizedTable abs_max_quantize(const Tensor& table, const std::string& caller) {
   constexpr int64_t kRowsPerBlock = 1024;
   if (!table || table.dtype() != DType::kFloat32 || table.rank() != 2) {
-    throw ValueError(caller, ": only float32 tables [rows, dim] become int8 ones");
+    throw ValueError(caller, ": only float32 tables of shape [rows, dim] can be quantized to int8");
   }
   const int64_t rows = table.dim(0), dim = table.dim(1);
   QuantizedTable out{.codes = Tensor::uninitialized({rows, dim}, DType::kInt8),
@@ -18,16 +18,18 @@ QuantizedTable abs_max_quantize(const Tensor& table, const std::string& caller) 
   const float* const from = table.data<float>().data();
   int8_t* const codes = out.codes.mutable_data<int8_t>().data();
   float* const scales = out.scales.mutable_data<float>().data();
-  std::vector<int64_t> odd((rows + kRowsPerBlock - 1) / kRowsPerBlock, -1);  // by block
+  // The first invalid row of each block, or -1. The lowest one is reported, whatever the number of
+  // workers.
+  std::vector<int64_t> invalid_rows((rows + kRowsPerBlock - 1) / kRowsPerBlock, -1);
   parallel_for(rows, kRowsPerBlock, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       if (kernels::quantize_row_abs_max(from + r * dim, dim, codes + r * dim, scales + r)) continue;
-      odd[begin / kRowsPerBlock] = r;
+      invalid_rows[begin / kRowsPerBlock] = r;
       return;
     }
   });
-  for (const int64_t r : odd) {
-    if (r >= 0) throw ValueError(caller, ": row ", r, " is not finite, which 8 bits do not hold");
+  for (const int64_t r : invalid_rows) {
+    if (r >= 0) throw ValueError(caller, ": row ", r, " is not finite; cannot quantize it");
   }
   return out;
 }

@@ -1,4 +1,5 @@
-// Tables in 8 bits as Keras keeps them (keras.quantizers.abs_max_quantize over the last axis).
+// Quantization of tables to 8 bits as in Keras (keras.quantizers.abs_max_quantize over the last
+// axis).
 #pragma once
 
 #include <string>
@@ -7,14 +8,16 @@
 
 namespace keel {
 
+// An int8 table with one scale per row.
 struct QuantizedTable {
-  Tensor codes;   // int8 [rows, dim], -127 ... 127
+  Tensor codes;   // int8 [rows, dim], -127 to 127
   Tensor scales;  // float32 [rows]; an element is code / scale
 };
 
-// Of float32 [rows, dim] (kernels/abs_max_rows.h): no element is off by more than half of its row's
-// largest |x| / 127, and the rounding of floats. ValueError, naming `caller`, for another tensor
-// and a row that is not finite.
+// Quantizes a float32 tensor of shape [rows, dim] (kernels/abs_max_rows.h). Apart from the rounding
+// of floats, the error of an element is at most half of its row's largest |x| / 127. Throws
+// ValueError, with `caller` in the message, for another dtype or rank and for a row that is not
+// finite.
 QuantizedTable abs_max_quantize(const Tensor& table, const std::string& caller);
 
 }  // namespace keel

@@ -28,7 +28,7 @@ Initializer from_json(const std::string& json) {
   return out;
 }
 
-// Standard deviations and bounds by Keras's documented formulas.
+// The standard deviations and bounds of Keras's documented formulas.
 struct ScaledCase {
   std::string name;
   Shape shape;
@@ -116,7 +116,7 @@ TEST(InitializersTest, IdentityIsTheUnitMatrix) {
   EXPECT_EQ(doubled({2, 2}).to_vector<float>(), (std::vector<float>{2, 0, 0, 2}));
 }
 
-// The products of the shorter side's vectors of a matrix.
+// Returns the inner product of vectors i and j along the matrix's longer side.
 double product(const Tensor& matrix, int64_t i, int64_t j) {
   const int64_t rows = matrix.dim(0), columns = matrix.dim(1);
   const auto values = matrix.data<float>();
@@ -137,7 +137,7 @@ TEST(InitializersTest, OrthogonalVectorsHaveTheLengthOfTheGain) {
       }
     }
   }
-  // Of more dimensions, the last against the rest.
+  // With more than two dimensions, the matrix is [all but the last dimension, last dimension].
   const Tensor kernel = initializers::orthogonal(1, 3)({5, 4, 6});
   EXPECT_NEAR(product(kernel.reshaped({20, 6}), 2, 2), 1, 1e-6);
   EXPECT_NEAR(product(kernel.reshaped({20, 6}), 2, 5), 0, 1e-6);

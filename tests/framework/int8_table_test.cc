@@ -49,7 +49,7 @@ TEST(Int8TableTest, RowsOfOneValueAndRowsOf256EvenValuesAreExact) {
 TEST(Int8TableTest, OnlyFiniteFloatTablesAreTaken) {
   EXPECT_THROW(Int8Table(Tensor::zeros({3}), "test"), ValueError);
   EXPECT_THROW(Int8Table(Tensor::zeros({3, 2}, DType::kFloat64), "test"), ValueError);
-  // The last is as wide as no float goes.
+  // The range of the last row exceeds the largest float.
   const float most = std::numeric_limits<float>::max();
   for (const float odd : {std::nanf(""), std::numeric_limits<float>::infinity(), most}) {
     try {

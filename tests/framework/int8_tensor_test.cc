@@ -1,4 +1,4 @@
-// Tensors of int8: kept, cast and moved about, and nothing more.
+// Tensors of int8 can be stored, cast and moved, but support no arithmetic.
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>

@@ -98,7 +98,8 @@ TEST(RandomTest, NormalNumbersHaveTheirMoments) {
   EXPECT_NEAR(static_cast<double>(beyond_three) / kMany, 0.0026998, 0.0003);
 }
 
-// The normal distribution function brings each number back to the probability its word stands for.
+// Applying the normal distribution function to a number gives the probability that its word
+// encodes.
 TEST(RandomTest, ANormalNumberIsTheQuantileOfItsWord) {
   std::vector<float> values(4000);
   kStream.normal(values, 0, 0.0F, 1.0F);
@@ -133,7 +134,7 @@ TEST(RandomTest, IntegersAreUniform) {
     const double expected = kMany / 7.0;
     chi_square += (count - expected) * (count - expected) / expected;
   }
-  EXPECT_LT(chi_square, 22.5);  // 0.1 % of honest draws exceed it
+  EXPECT_LT(chi_square, 22.5);  // 0.1 % of correct draws exceed it
 }
 
 TEST(RandomTest, IntegersReachAcrossTheWholeRange) {

@@ -148,7 +148,7 @@ TEST(TensorTest, AViewHasNoArrayOfItsElements) {
   EXPECT_THROW(view.columns(0, {2, 1}), RuntimeError);
   EXPECT_THROW(view.repeated(2), RuntimeError);
   EXPECT_EQ(str(view), "Tensor(shape=(2, 3), dtype=float32, view)");
-  // Not even alone.
+  // Even a view that is the only owner of its buffer is not writable.
   Tensor alone = Tensor::zeros({2, 4}).columns(0, {2, 4});
   EXPECT_EQ(alone.owners(), 1);
   EXPECT_FALSE(alone.unique());

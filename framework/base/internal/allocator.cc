@@ -25,23 +25,26 @@ constexpr int kClassesPerDoubling = 4;
 constexpr int kClasses = (26 - 6) * kClassesPerDoubling + 1;
 
 constexpr size_t kUnlimited = ~size_t{0};
-thread_local size_t left_to_thread = kUnlimited;
+thread_local size_t thread_bytes_left = kUnlimited;
 
-// The sanitizers must see each tensor as a block of its own.
+// Caching is off under AddressSanitizer, which must see each tensor as a separate block.
 #if defined(KEEL_ADDRESS_SANITIZER)
 constexpr bool kCaching = false;
 #else
 constexpr bool kCaching = true;
 #endif
 
-// Allocations between two trims of the cache: some hundred steps of small tensors. Each MiB counts
-// as one more, so that large tensors do not wait for as many.
+// The number of allocations between two trims of the cache: some hundred steps of small tensors.
+// Each MiB counts as one more, so that large tensors trigger a trim after fewer allocations.
 constexpr size_t kTrimInterval = size_t{1} << 16;
-constexpr size_t kCountedAtOnce = 64;  // by a thread
-// The heap keeps what it is given back, so the system is asked to take it where that is much.
-constexpr size_t kMuchReleased = size_t{64} << 20;
+// A thread updates the shared counter of allocations in batches of this size.
+constexpr size_t kCountedAtOnce = 64;
+// free() may keep memory in the heap. Releases of at least this many bytes call malloc_trim(),
+// which returns it to the system.
+constexpr size_t kHeapTrimBytes = size_t{64} << 20;
 
-// A free block holds the address of the next one: to keep a block needs no memory.
+// A free block stores the address of the next one in its own memory, so that caching a block never
+// allocates.
 struct FreeBlock {
   FreeBlock* next;
 };
@@ -50,7 +53,8 @@ struct SizeClass {
   std::mutex mutex;  // guards the rest
   FreeBlock* free = nullptr;
   size_t count = 0;
-  size_t least = 0;  // the count at its lowest since the last trim: blocks that nobody needed
+  // The lowest count since the last trim: the number of blocks that were never needed.
+  size_t least = 0;
 };
 
 struct Cache {
@@ -60,18 +64,21 @@ struct Cache {
   std::atomic<size_t> allocations = 0;  // since the last trim
 };
 
-// Never destroyed: tensors in static storage are freed after it would be.
+// Never destroyed, because tensors in static storage may be freed after static destructors have
+// run.
 Cache& cache() {
   static Cache* const kInstance = new Cache;
   return *kInstance;
 }
 
+// Returns the block size of a class in bytes.
 size_t class_size(int index) {
   const int exponent = index / kClassesPerDoubling;
   const int quarter = index % kClassesPerDoubling;
   return (kSmallest / kClassesPerDoubling * (kClassesPerDoubling + quarter)) << exponent;
 }
 
+// Returns the smallest class whose blocks hold `bytes` bytes.
 int class_of(size_t bytes) {
   if (bytes <= kSmallest) return 0;
   const int exponent = std::bit_width(bytes - 1) - 1;  // 2^exponent < bytes <= 2^(exponent + 1)
@@ -80,8 +87,9 @@ int class_of(size_t bytes) {
   return (exponent - 6) * kClassesPerDoubling + static_cast<int>(above);
 }
 
-// Gives `count(size_class)` blocks of each class, at most those that it has, back to the system.
-// Returns their bytes.
+// Returns `count(size_class)` blocks of each class to the system; count must not exceed the class's
+// free blocks. Blocks are unlinked under the lock and freed outside it. Returns the number of bytes
+// released.
 template <class Count>
 size_t release(const Count& count) noexcept {
   size_t released = 0;
@@ -105,12 +113,13 @@ size_t release(const Count& count) noexcept {
     cache().cached_bytes.fetch_sub(bytes, std::memory_order_relaxed);
     released += bytes;
   }
-  if (released >= kMuchReleased) malloc_trim(0);
+  if (released >= kHeapTrimBytes) malloc_trim(0);
   return released;
 }
 
-// Releases half of the blocks that have not been needed since the last trim: what a phase of a
-// program leaves behind goes soon, and a size that comes up now and then stays a while.
+// Releases half of the blocks that have not been needed since the last trim. Halving frees the
+// memory of a finished phase within a few trims, while blocks of a size that recurs occasionally
+// survive for a while.
 void trim() noexcept {
   release([](const SizeClass& size_class) { return (size_class.least + 1) / 2; });
 }
@@ -125,6 +134,8 @@ void count_allocation(size_t bytes) noexcept {
 }
 
 void* from_system(size_t bytes) {
+  // Blocks of at least a huge page are aligned to one, so that the kernel can back them entirely
+  // with huge pages.
   const bool huge = bytes >= kHugePage;
   const size_t alignment = huge ? kHugePage : kAlignment;
   if (bytes > kUnlimited - alignment) throw std::bad_alloc();
@@ -137,7 +148,7 @@ void* from_system(size_t bytes) {
   return block;
 }
 
-void* taken(size_t bytes) {
+void* allocate_block(size_t bytes) {
   if (!kCaching || bytes > kLargestCached) return from_system(bytes);
   count_allocation(bytes);
   const int index = class_of(bytes);
@@ -158,30 +169,31 @@ void* taken(size_t bytes) {
 }  // namespace
 
 MemoryLimit::MemoryLimit(size_t bytes)
-    : before_(left_to_thread), granted_(std::min(bytes, before_)) {
-  left_to_thread = granted_;
+    : before_(thread_bytes_left), granted_(std::min(bytes, before_)) {
+  thread_bytes_left = granted_;
 }
 
 MemoryLimit::~MemoryLimit() {
-  const size_t used = granted_ - std::min(left_to_thread, granted_);
-  left_to_thread = before_ == kUnlimited ? kUnlimited : before_ - used;
+  const size_t used = granted_ - std::min(thread_bytes_left, granted_);
+  thread_bytes_left = before_ == kUnlimited ? kUnlimited : before_ - used;
 }
 
 void* allocate(size_t bytes) {
-  if (left_to_thread == kUnlimited) return taken(bytes);
-  if (bytes > left_to_thread) {
-    throw ValueError("tensors: at most ", left_to_thread, " more bytes are granted, received ",
-                     bytes);
+  if (thread_bytes_left == kUnlimited) return allocate_block(bytes);
+  if (bytes > thread_bytes_left) {
+    throw ValueError("allocate: at most ", thread_bytes_left,
+                     " more bytes are allowed by MemoryLimit, received ", bytes);
   }
-  void* const block = taken(bytes);
-  left_to_thread -= bytes;
+  void* const block = allocate_block(bytes);
+  thread_bytes_left -= bytes;
   return block;
 }
 
 void deallocate(void* block, size_t bytes) noexcept {
   if (block == nullptr) return;
-  if (left_to_thread != kUnlimited) {
-    left_to_thread += std::min(bytes, kUnlimited - 1 - left_to_thread);
+  if (thread_bytes_left != kUnlimited) {
+    // Saturates below kUnlimited: blocks allocated before the limit may be freed under it.
+    thread_bytes_left += std::min(bytes, kUnlimited - 1 - thread_bytes_left);
   }
   if (!kCaching || bytes > kLargestCached) {
     std::free(block);

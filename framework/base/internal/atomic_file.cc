@@ -23,10 +23,12 @@ using internal::system_message;
 
 namespace {
 
+// An open file that the destructor closes. All member functions throw IoError if a system call
+// fails.
 class FileDescriptor {
  public:
   FileDescriptor(const std::string& path, int flags) : FileDescriptor(path, flags, path) {}
-  // Errors call the file `name`.
+  // Error messages use `name` instead of `path`.
   FileDescriptor(const std::string& path, int flags, std::string name)
       : path_(std::move(name)), fd_(::open(path.c_str(), flags | O_CLOEXEC)) {
     if (fd_ < 0) throw IoError(path, ": cannot be opened: ", system_message());
@@ -45,7 +47,7 @@ class FileDescriptor {
       bytes.remove_prefix(n);
     }
   }
-  // Fewer than asked for only at the end of the file.
+  // Returns the number of bytes read, which is less than `count` only at the end of the file.
   size_t read(char* to, size_t count) const {
     size_t done = 0;
     while (done < count) {
@@ -98,7 +100,7 @@ Seal compute_seal(const std::string& path, const FileDescriptor& file, int64_t l
   std::vector<char> block(std::min(kBlock, length));
   for (int64_t at = 0; at < length; at += kBlock) {
     const auto count = static_cast<size_t>(std::min(kBlock, length - at));
-    if (file.read(block.data(), count) != count) throw IoError(path, ": ends while being read");
+    if (file.read(block.data(), count) != count) throw IoError(path, ": shrank while being read");
     checksum.add(block.data(), count);
   }
   Seal seal = {.magic = {},
@@ -108,7 +110,8 @@ Seal compute_seal(const std::string& path, const FileDescriptor& file, int64_t l
   return seal;
 }
 
-// IoError unless the file ends in a seal of its length.
+// Throws IoError unless the file ends in a seal with the right magic and length. Does not verify
+// the checksum.
 Seal read_seal(const std::string& path, const FileDescriptor& file) {
   const int64_t length = file.size() - static_cast<int64_t>(sizeof(Seal));
   Seal found = {};
@@ -117,7 +120,9 @@ Seal read_seal(const std::string& path, const FileDescriptor& file) {
     file.read(reinterpret_cast<char*>(&found), sizeof(found));
   }
   if (!std::ranges::equal(found.magic, kMagic) || found.length != static_cast<uint64_t>(length)) {
-    throw IoError(path, ": truncated, or not sealed by this library");
+    throw IoError(
+        path,
+        ": truncated or not written by this library (no valid seal); restore the file from a copy");
   }
   return found;
 }
@@ -133,8 +138,9 @@ AtomicFile::AtomicFile(std::string path) : file_((check_no_folder(path), std::mo
 AtomicFile::~AtomicFile() = default;
 
 void AtomicFile::commit() {
-  // A descriptor that is older than the writes sees every error of theirs. The name may lead to
-  // another file by now, if its writer has replaced it.
+  // fsync() reports write errors only to descriptors opened before the writes, so the original
+  // descriptor is synced too. The second open syncs the file that the name refers to now: another
+  // writer may have replaced it.
   file_.sync();
   FileDescriptor(file_.path(), O_RDWR, path()).sync();
   file_.rename_to_target();
@@ -146,7 +152,7 @@ void write_file_atomically(const std::string& path, const std::string& text) {
   file.file().write(0, text);
   std::string back(text.size() + 1, '\0');
   back.resize(file.file().read(0, back.data(), back.size()));
-  if (back != text) throw IoError(path, ": reads back other bytes than were written");
+  if (back != text) throw IoError(path, ": the bytes read back differ from those written");
   file.commit();
 }
 
@@ -157,7 +163,7 @@ void write_text_file(const std::string& path, const std::string& text) {
                        !std::filesystem::is_regular_file(status) &&
                        !std::filesystem::is_directory(status);
   if (!special) {
-    // A link stays a link: the file that it leads to is replaced.
+    // Keeps a symbolic link and replaces the file that it points to.
     const bool link = std::filesystem::is_symlink(path, error);
     const std::string file = link ? std::filesystem::canonical(path, error).string() : path;
     return write_file_atomically(error || file.empty() ? path : file, text);
@@ -170,7 +176,7 @@ void write_text_file(const std::string& path, const std::string& text) {
 std::string read_text_file(const std::string& path, int64_t limit) {
   const FileDescriptor file(path, O_RDONLY);
   const int64_t size = file.size();
-  if (size > limit) throw IoError(path, ": ", size, " bytes long, at most ", limit, " are read");
+  if (size > limit) throw IoError(path, ": ", size, " bytes exceed the limit of ", limit);
   std::string text(size, '\0');
   text.resize(file.read(text.data(), text.size()));
   return text;
@@ -191,7 +197,7 @@ void seal_file(const std::string& path) {
   file.seek(length);
   file.write({reinterpret_cast<const char*>(&seal), sizeof(seal)});
   const Seal found = read_seal(path, file);
-  if (found.sum != seal.sum) throw IoError(path, ": reads back another seal than was written");
+  if (found.sum != seal.sum) throw IoError(path, ": the seal was not written correctly");
 }
 
 void check_seal(const std::string& path) {
@@ -199,7 +205,9 @@ void check_seal(const std::string& path) {
   const Seal found = read_seal(path, file);
   file.seek(0);
   if (compute_seal(path, file, static_cast<int64_t>(found.length)).sum != found.sum) {
-    throw IoError(path, ": damaged, its bytes do not fit their checksum");
+    throw IoError(
+        path,
+        ": damaged, the checksum of its contents does not match; restore the file from a copy");
   }
 }
 

@@ -1,4 +1,4 @@
-// A fast 64-bit checksum against accidental damage; it is no protection against forgery.
+// A fast 64-bit checksum that detects accidental damage. It does not protect against forgery.
 #pragma once
 
 #include <algorithm>
@@ -9,11 +9,13 @@
 
 namespace keel {
 
-// Four chains of x -> (x ^ word) * odd, one for each word of 32 bytes in turn: each step is
-// one-to-one, so a difference in one word cannot get lost.
+// Computes the checksum of a byte sequence that is added in pieces. It runs four chains of x -> (x
+// ^ word) * odd; each chain takes one 8-byte word of every 32-byte block. Every step is a
+// bijection, so a difference in a single word always changes the result.
 class Checksum {
  public:
-  // Every call but the last must add a multiple of 32 bytes.
+  // Adds `count` bytes. Every call except the last must add a multiple of 32 bytes; the last block
+  // is padded with zeros.
   void add(const void* bytes, size_t count) {
     const auto* from = static_cast<const char*>(bytes);
     size_t i = 0;
@@ -23,6 +25,7 @@ class Checksum {
     std::memcpy(last.data(), from + i, count - i);
     add_block(last.data());
   }
+  // Returns the checksum of all added bytes. `length` is their total number.
   uint64_t sum(uint64_t length) const {
     uint64_t out = length * kOdd;
     for (uint64_t chain : chains_) {
@@ -48,6 +51,7 @@ class Checksum {
   std::array<uint64_t, 4> chains_ = {1, 2, 3, 4};
 };
 
+// Returns the checksum of `count` bytes.
 inline uint64_t checksum_of(const void* bytes, size_t count) {
   Checksum checksum;
   checksum.add(bytes, count);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kGroups[] = "/sys/fs/cgroup";
 
-// A file's first words; empty if there is no such file.
+// Returns a stream over the file's first line; the stream is empty if the file does not exist.
 std::istringstream words_of(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -18,17 +18,18 @@ std::istringstream words_of(const std::string& path) {
   return std::istringstream(line);
 }
 
+// Lowers `least` to quota / period if that is a limit.
 void lower(std::optional<double>& least, double quota, double period) {
   if (quota > 0 && period > 0) least = std::min(least.value_or(quota / period), quota / period);
 }
 
-// Of v2: "quota period" in microseconds, the quota "max" if there is no limit.
+// Reads a v2 limit, "quota period" in microseconds. The quota is "max" if there is no limit.
 void read_v2(const std::string& folder, std::optional<double>& least) {
   double quota = 0, period = 0;
   if (words_of(folder + "/cpu.max") >> quota >> period) lower(least, quota, period);
 }
 
-// Of v1, where a quota of -1 is no limit.
+// Reads a v1 limit. A quota of -1 means no limit.
 void read_v1(const std::string& folder, std::optional<double>& least) {
   double quota = 0, period = 0;
   if (words_of(folder + "/cpu.cfs_quota_us") >> quota &&
@@ -37,7 +38,7 @@ void read_v1(const std::string& folder, std::optional<double>& least) {
   }
 }
 
-// Calls fn(group) for the group and those above it, "" last.
+// Calls fn(group) for the group and all its parents; "" is last.
 template <class Fn>
 void for_each_above(std::string group, const Fn& fn) {
   if (group == "/") group.clear();
@@ -49,8 +50,9 @@ void for_each_above(std::string group, const Fn& fn) {
 
 std::optional<int> cpu_quota(const std::string& root) {
   std::optional<double> least;
-  // Lines like "0::/user.slice" (v2) and "4:cpu,cpuacct:/docker/1f" (v1). In a container the group
-  // may be named as the host sees it and stand at the top all the same.
+  // Parses lines like "0::/user.slice" (v2) and "4:cpu,cpuacct:/docker/1f" (v1). In a container the
+  // path may be the host's name of the group even though the group is mounted at the root, so all
+  // parents up to the root are read.
   std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     const size_t first = line.find(':');

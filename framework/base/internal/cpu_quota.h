@@ -1,4 +1,4 @@
-// How much of the machine's processors a control group leaves to this process.
+// The processor limit that the process's control group imposes.
 #pragma once
 
 #include <optional>
@@ -6,10 +6,12 @@
 
 namespace keel {
 
-// As many processors' time as Linux control groups (v2's cpu.max, v1's cpu.cfs_quota_us) give the
-// group of this process and those above it, rounded up; nothing without a limit, or where it cannot
-// be read. Containers with a limit of processors have one: `docker run --cpus 2`.
-// `root`: where the file system of the groups and /proc are, for tests.
+// Returns the number of processors, rounded up, whose time Linux control groups grant to this
+// process: the tightest limit of its group and all parent groups (v2: cpu.max, v1:
+// cpu.cfs_quota_us). Returns nullopt if there is no limit or if it cannot be read. Containers with
+// a processor limit have one, for example `docker run --cpus 2`.
+//
+// `root` is a path prefix of the control group file system and /proc; tests set it.
 std::optional<int> cpu_quota(const std::string& root = "");
 
 }  // namespace keel

@@ -16,7 +16,7 @@ constexpr uint32_t kMaskDelta = 0xA282EAD8;
 
 using Table = std::array<uint32_t, 256>;
 
-// tables[k][b]: the checksum's change by a byte b that is followed by k zero bytes.
+// tables[k][b] is the change of the checksum caused by a byte b followed by k zero bytes.
 constexpr std::array<Table, 8> make_tables() {
   std::array<Table, 8> tables = {};
   for (uint32_t byte = 0; byte < 256; ++byte) {
@@ -36,10 +36,12 @@ constexpr std::array<Table, 8> make_tables() {
 constexpr std::array<Table, 8> kTables = make_tables();
 
 #if defined(__x86_64__)
-// One instruction's result is the next one's operand and takes three cycles: three lanes at once.
+// The instruction has a latency of three cycles and each depends on the one before, so three
+// independent lanes are computed at once.
 constexpr size_t kLane = 128;  // bytes
 
-// shift[k][b]: the checksum's change by a lane of zero bytes behind it, of its byte k being b.
+// shift[k][b] is the checksum after a lane of zero bytes that follows a checksum whose byte k is b
+// and whose other bytes are zero.
 constexpr std::array<Table, 4> make_shift() {
   std::array<Table, 4> shift = {};
   for (uint32_t bit = 0; bit < 32; ++bit) {
@@ -54,6 +56,8 @@ constexpr std::array<Table, 4> make_shift() {
 
 constexpr std::array<Table, 4> kShift = make_shift();
 
+// Returns the checksum after kLane more zero bytes. The checksum is linear over XOR, which lets the
+// results of the lanes be combined.
 uint32_t behind_zeros(uint64_t crc) {
   return kShift[0][crc & 0xFF] ^ kShift[1][crc >> 8 & 0xFF] ^ kShift[2][crc >> 16 & 0xFF] ^
          kShift[3][crc >> 24 & 0xFF];

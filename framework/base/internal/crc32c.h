@@ -1,4 +1,4 @@
-// CRC32C: the checksum of the records in TFRecord and event files (Castagnoli's polynomial).
+// CRC32C (Castagnoli's polynomial): the checksum of the records in TFRecord and event files.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,15 @@
 
 namespace keel {
 
+// Returns the CRC32C of `bytes`. Uses the processor's instruction (SSE 4.2) if it has one.
 uint32_t crc32c(std::string_view bytes);
 
-// As record files store it, so that a checksum of bytes that hold checksums is still a good one:
-// rotated, plus a constant.
+// Returns the masked CRC32C that record files store: the checksum rotated right by 15 bits, plus a
+// constant. Masking keeps the checksum strong for data that itself contains checksums.
 uint32_t masked_crc32c(std::string_view bytes);
 
 namespace crc32c_internal {
-// What crc32c() does on processors without an instruction for it.
+// Computes crc32c() in portable code, for processors without the instruction and for tests.
 uint32_t portable_crc32c(std::string_view bytes);
 }  // namespace crc32c_internal
 

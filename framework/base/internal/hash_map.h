@@ -1,8 +1,8 @@
-// HashMap, HashSet: hash tables that stay as they are when memory for an element is not to be had.
+// HashMap and HashSet: hash tables that stay valid when an allocation fails.
 //
-// The tables of Abseil are in no usable state after a failed allocation, and end the program when
-// they are destroyed. Elements stand in a vector, in the order in which they were inserted; the
-// table holds their positions.
+// Abseil's tables are left unusable by a failed allocation and terminate the program when they are
+// destroyed. Here the elements are stored in a vector in insertion order, and the table holds their
+// positions.
 #pragma once
 
 #include <algorithm>
@@ -16,18 +16,22 @@
 
 namespace keel {
 
+// A hash map that iterates over its entries in insertion order. Elements cannot be erased one by
+// one. An insertion that throws std::bad_alloc leaves the map unchanged.
 template <class Key, class Value>
 class HashMap {
  public:
   using Entry = std::pair<Key, Value>;
 
+  // Number of entries, and iteration over them in insertion order.
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
   auto begin() const { return entries_.begin(); }
   auto end() const { return entries_.end(); }
 
+  // Returns true if the map contains the key.
   bool contains(const Key& key) const { return find(key) != nullptr; }
-  // Null if there is no such key.
+  // Returns the value of the key, or null if the map does not contain it.
   const Value* find(const Key& key) const {
     if (slots_.empty()) return nullptr;
     const Slot& slot = slots_[slot_of(key, hash_of(key))];
@@ -37,8 +41,8 @@ class HashMap {
     return const_cast<Value*>(static_cast<const HashMap&>(*this).find(key));
   }
 
-  // The value of the key, made of `value` if there was none; and whether it was made. Pointers to
-  // values last until the next one is made.
+  // Returns the value of the key and whether it was inserted; inserts `value` if the key is new.
+  // The next insertion of a new key may invalidate pointers to values.
   std::pair<Value*, bool> insert(const Key& key, Value value = {}) {
     reserve(size() + 1);
     const uint64_t hash = hash_of(key);
@@ -48,8 +52,10 @@ class HashMap {
     slot = {.tag = tag_of(hash), .entry = static_cast<uint32_t>(entries_.size() - 1)};
     return {&entries_.back().second, true};
   }
+  // Returns the value of the key; inserts a default value if the key is new.
   Value& operator[](const Key& key) { return *insert(key).first; }
 
+  // Makes room in the table for `count` elements. Throws std::length_error for 2^32 - 1 or more.
   void reserve(size_t count) {
     if (count * 3 <= slots_.size() * 2) return;
     if (count >= kNone) throw std::length_error("HashMap: too many elements");
@@ -63,6 +69,7 @@ class HashMap {
     }
     slots_.swap(larger.slots_);
   }
+  // Removes all entries.
   void clear() {
     entries_.clear();
     slots_.clear();
@@ -71,7 +78,7 @@ class HashMap {
  private:
   static constexpr uint32_t kNone = 0xffffffff;
   struct Slot {
-    uint32_t tag = 0;  // of the hash, so that most other keys are not looked at
+    uint32_t tag = 0;  // upper bits of the hash, which reject most other keys
     uint32_t entry = kNone;
   };
 
@@ -82,7 +89,7 @@ class HashMap {
   static uint32_t tag_of(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
   size_t mask() const { return slots_.size() - 1; }
 
-  // Where the key is, or else where it goes.
+  // Returns the slot of the key, or the empty slot where it would be inserted (linear probing).
   size_t slot_of(const Key& key, uint64_t hash) const {
     size_t at = hash & mask();
     while (slots_[at].entry != kNone &&
@@ -93,14 +100,15 @@ class HashMap {
   }
 
   std::vector<Entry> entries_;
-  std::vector<Slot> slots_;  // a power of two, at most two thirds of them taken
+  std::vector<Slot> slots_;  // size is a power of two; at most two thirds are occupied
 };
 
+// A hash set with the guarantees of HashMap.
 template <class Key>
 class HashSet {
  public:
   bool contains(const Key& key) const { return map_.contains(key); }
-  // Whether it was not there before.
+  // Inserts the key and returns true if it was not in the set.
   bool insert(const Key& key) { return map_.insert(key).second; }
   void clear() { map_.clear(); }
 

@@ -41,18 +41,19 @@ std::string hex(uint64_t value, size_t digits) {
   return out;
 }
 
-// Part of the names of this host's temporary files: locks of other hosts may be invisible here.
+// Returns the host part of temporary names. Files of other hosts must be recognizable, because
+// their locks may be invisible here.
 std::string host_tag() {
   std::array<char, 256> name = {};
   ::gethostname(name.data(), name.size() - 1);
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: the same in every build, unlike std::hash
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: stable across builds, unlike std::hash
   for (const char* c = name.data(); *c != 0; ++c) {
     hash = (hash ^ static_cast<unsigned char>(*c)) * 0x100000001b3;
   }
   return hex(hash ^ hash >> 32, kHostDigits);
 }
 
-// Never repeated, so that a name is never taken over by another process.
+// Returns a random token, so that no two processes ever use the same name.
 std::string new_token() {
   std::random_device device;
   return hex(uint64_t{device()} << 32 | device(), kTokenDigits);
@@ -88,7 +89,7 @@ void for_each_temporary(const std::string& folder,
   }
 }
 
-// Calls `use` while holding the file's lock; returns false if a running process may hold it.
+// Calls `use` while holding the file's lock. Returns false if a running process may hold the file.
 bool with_stale_file(const std::string& path, bool this_host, const std::function<void()>& use) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return errno == ENOENT;
@@ -110,10 +111,11 @@ TemporaryFile::TemporaryFile(std::string target, unsigned mode) : target_(std::m
     fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd_ < 0 && errno == EEXIST) continue;
     if (fd_ < 0) throw IoError(target_, ": cannot be created: ", system_message());
-    // Shared, because HDF5 takes a shared lock of its own on a file that it reads.
+    // The lock is shared, because HDF5 takes a shared lock on a file that it reads.
     while (::flock(fd_, LOCK_SH) != 0 && errno == EINTR) {
     }
-    // Another process may have taken the file for a stale one before it was locked.
+    // Another process may have removed the file as stale before it was locked; then create a new
+    // one.
     struct stat status = {};
     if (::fstat(fd_, &status) == 0 && status.st_nlink == 0) close();
   }
@@ -161,7 +163,7 @@ void TemporaryFile::resize(int64_t size) const {
   }
 }
 
-// A hint: sync() reports whatever goes wrong.
+// Only a hint, so errors are ignored; sync() reports them.
 void TemporaryFile::start_sync() const {
   [[maybe_unused]] const int ignored = ::sync_file_range(fd_, 0, 0, SYNC_FILE_RANGE_WRITE);
 }
@@ -172,7 +174,7 @@ void TemporaryFile::sync() const {
 
 void TemporaryFile::rename_to_target() {
   if (::rename(path_.c_str(), target_.c_str()) != 0) {
-    throw IoError(target_, ": cannot be put in place: ", system_message());
+    throw IoError(target_, ": cannot be renamed from its temporary file: ", system_message());
   }
   close();
 }

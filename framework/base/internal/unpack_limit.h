@@ -1,4 +1,4 @@
-// How much a compressed file may unpack to.
+// The maximum size to which a compressed file may expand.
 #pragma once
 
 #include <algorithm>
@@ -6,13 +6,14 @@
 
 namespace keel {
 
-// Deflate shrinks runs of one byte by up to 1032, so that a file of megabytes can ask for
-// gigabytes. Weights, vocabularies and examples shrink by less than 10; a file that shrinks by more
-// than this is refused before its bytes take memory or disk.
+// Deflate compresses runs of one byte by a factor of up to 1032, so that a file of megabytes can
+// expand to gigabytes. Weights, vocabularies and examples compress by a factor of less than 10. A
+// file that exceeds these limits is rejected before its contents take memory or disk: it may expand
+// to 64 times its size, or to 64 MiB if that is more.
 inline constexpr uint64_t kMaxUnpackRatio = 64;
 inline constexpr uint64_t kAlwaysUnpacked = uint64_t{64} << 20;
 
-// The most bytes that `stored` bytes of a compressed file may become.
+// Returns the maximum number of bytes that a compressed file of `stored` bytes may expand to.
 constexpr uint64_t most_unpacked_bytes(uint64_t stored) {
   return std::max(kAlwaysUnpacked,
                   std::min(stored, UINT64_MAX / kMaxUnpackRatio) * kMaxUnpackRatio);

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kCaller = "csv_dataset";
 constexpr size_t kShownColumns = 20;
 constexpr int64_t kRowsOfBlock = 256;
-constexpr int64_t kRowsAtFirst = int64_t{1} << 12;  // what a batch that may be short gets room for
+constexpr int64_t kRowsAtFirst = int64_t{1} << 12;  // initial room of a batch that may be short
 
 std::string listed(const std::vector<std::string>& names) {
   std::string out;
@@ -25,7 +25,7 @@ std::string listed(const std::vector<std::string>& names) {
   return out;
 }
 
-// The columns asked for, of a file that is open at its first row.
+// Reads the requested columns of an open file.
 class TableReader {
  public:
   TableReader(const std::filesystem::path& file, const CsvOptions& options,
@@ -34,7 +34,7 @@ class TableReader {
         reader_(file, options.delimiter, caller),
         splitter_(reader_.place(), options.delimiter) {
     if (options.columns.empty())
-      throw ValueError(caller, ": needs a column to read, received none");
+      throw ValueError(caller, ": there are no columns to read; pass at least one");
     const std::vector<std::string> header = names(options, file, caller);
     splitter_.expect_fields(header.size());
     for (const CsvColumn& column : options.columns) {
@@ -44,16 +44,18 @@ class TableReader {
                          "'; it has ", listed(header));
       }
       if (std::find(found + 1, header.end(), column.name) != header.end()) {
-        throw ValueError(caller, ": '", file.string(), "' has several columns '", column.name, "'");
+        throw ValueError(caller, ": '", file.string(), "' has more than one column '", column.name,
+                         "'");
       }
       if (std::ranges::any_of(columns_, [&](auto& c) { return c.name() == column.name; })) {
-        throw ValueError(caller, ": needs each column once, received '", column.name, "' twice");
+        throw ValueError(caller, ": each column may be requested once, received '", column.name,
+                         "' twice");
       }
       columns_.emplace_back(column, static_cast<size_t>(found - header.begin()), caller);
     }
   }
 
-  // Up to `most` rows. Returns how many.
+  // Reads up to `most` rows and returns their number.
   int64_t read(int64_t most) {
     int64_t rows = 0;
     while (rows < most) {
@@ -74,7 +76,7 @@ class TableReader {
   }
 
  private:
-  // Of all columns. Moves behind the header, if there is one.
+  // Returns the names of all columns and moves past the header, if there is one.
   std::vector<std::string> names(const CsvOptions& options, const std::filesystem::path& file,
                                  const std::string& caller) {
     if (!options.has_header) {
@@ -88,14 +90,14 @@ class TableReader {
     if (options.column_names.empty()) return header;
     if (options.column_names.size() != header.size()) {
       throw ValueError(caller, ": '", file.string(), "' has ", header.size(),
-                       " columns, column_names ", options.column_names.size(),
+                       " columns, but column_names has ", options.column_names.size(),
                        "; pass one name for each column");
     }
     return options.column_names;
   }
 
-  // Room for rows behind `rows`; for `more` of them, if that is not too much to begin with. Returns
-  // for how many.
+  // Makes room for rows after `rows`: for `more` of them, but at first for at most kRowsAtFirst
+  // and then doubling. Returns the number of rows for which there is room.
   int64_t reserve(int64_t rows, int64_t more) {
     const int64_t room = columns_.front().room();
     if (rows == room) {
@@ -105,14 +107,15 @@ class TableReader {
     return std::min(more, columns_.front().room() - rows);
   }
 
-  // Reads `records` records, if there are so many, from `text` on into rows from `at` on.
+  // Parses up to `records` records from `text` into the rows from `at` on. `first` is the row
+  // number of the first record. Returns the number of records.
   int64_t parse(CsvSplitter& splitter, CsvText& text, int64_t records, int64_t at,
                 int64_t first) const {
     int64_t done = 0;
     while (done < records) {
       const int64_t some = splitter.split(text, first + done, records - done);
       if (some == 0) break;
-      // The first record that is no good is the one to tell of, whichever column is.
+      // The first invalid record is reported, whichever column it is in.
       int64_t good = some;
       const CsvColumnReader* failed = nullptr;
       for (const CsvColumnReader& column : columns_) {
@@ -128,7 +131,7 @@ class TableReader {
     return done;
   }
 
-  // One after the other.
+  // Parses the text in the buffer on this thread.
   int64_t read_on(int64_t rows, int64_t most) {
     CsvText text = reader_.text();
     const int64_t done = parse(splitter_, text, reserve(rows, most), rows, reader_.row());
@@ -136,7 +139,8 @@ class TableReader {
     return done;
   }
 
-  // Blocks of rows at once, of what is in the buffer.
+  // Parses the text in the buffer in parallel: finds the boundaries of blocks of rows first, then
+  // splits and parses the blocks.
   int64_t read_blocks(int64_t rows, int64_t most) {
     CsvText text = reader_.text();
     most = reserve(rows, most);
@@ -169,11 +173,11 @@ class TableReader {
 
 Dataset csv_dataset(const std::filesystem::path& file, CsvOptions options) {
   if (options.batch_size < 1) {
-    throw ValueError(kCaller, ": needs a batch size of at least 1, received ", options.batch_size);
+    throw ValueError(kCaller, ": batch_size must be at least 1, received ", options.batch_size);
   }
   const TableReader checks_the_header(file, options, kCaller);
   return Dataset::from_generator([file, options = std::move(options)]() -> Dataset::Generator {
-    // Shared, because functions are copied.
+    // Shared, because std::function copies its target.
     auto table = std::make_shared<TableReader>(file, options, kCaller);
     return [table, options]() -> std::optional<Tensors> {
       const int64_t rows = table->read(options.batch_size);

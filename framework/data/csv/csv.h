@@ -1,10 +1,10 @@
-// Reading CSV (RFC 4180: commas, quotes doubled inside quotes, line breaks inside quotes; LF or
-// CRLF) into batches of columns.
+// Reads CSV files into batches of columns. The format is RFC 4180: fields separated by commas,
+// quotes doubled inside quotes, line breaks allowed inside quotes, lines ending in LF or CRLF.
 //
-// Other delimiters and files without a header line, such as Criteo's click logs:
+// Other delimiters and files without a header line, such as Criteo's click logs, are supported:
 //
-//   csv_dataset("train.txt", {.columns = {{.name = "label"}, {.name = "c1", .dtype =
-//   DType::kString}},
+//   csv_dataset("train.txt", {.columns = {{.name = "label"},
+//                                         {.name = "c1", .dtype = DType::kString}},
 //                             .batch_size = 4096, .delimiter = '\t', .has_header = false,
 //                             .column_names = {"label", "i1", "c1"}});
 #pragma once
@@ -18,42 +18,53 @@
 
 namespace keel::data {
 
+// A column to read.
 struct CsvColumn {
   std::string name;               // as in the header or CsvOptions::column_names
   DType dtype = DType::kFloat32;  // float32, float64, int32, int64 or string
-  // The value of an empty field. Unset: an empty field of a numeric column is an error; of a
-  // string column it is the empty string.
+  // The value of an empty field. Without it, an empty field of a numeric column is an error, and an
+  // empty field of a string column is the empty string.
   std::optional<double> default_value = {};
 };
 
+// Options for reading.
 struct CsvOptions {
-  std::vector<CsvColumn> columns;  // those to read, in any order; the others are skipped
+  std::vector<CsvColumn> columns;  // columns to read, in any order; others are skipped
   int64_t batch_size = 1;
   char delimiter = ',';
   bool drop_remainder = false;
-  bool has_header = true;  // the first record holds names; false: needs column_names
-  // Names of all columns of the file, in order, in place of those in the header.
+  // True if the first record contains the names; if false, column_names is required.
+  bool has_header = true;
+  // The names of all columns of the file, in order. They replace the names of the header.
   std::vector<std::string> column_names = {};
 };
 
-// Batches {column name: [batch]} of the file's rows in order, read as they are asked for: memory
-// is bounded by the batch and a read buffer, not by the file. The file is opened when iteration
-// starts, and its header checked when the dataset is made. All workers parse at once; rows and
-// errors are the same for any number of them, and the first row that is wrong is the one named.
-// IoError for a file that cannot be read, a quote that is not closed, or a row with another number
-// of fields than there are columns. ValueError for a column that the file does not have, for
-// column_names of another number than the header's, for text that is no finite number (or out of
-// range) in a numeric column, and for text that is not UTF-8 in a string column. Errors carry the
-// file, the row (the first record after the header, if there is one, is row 1), the column and the
-// text.
+// Returns a dataset of batches {column name: [batch]} of the file's rows in order. Rows are read on
+// demand, so memory is bounded by the batch and a read buffer, not by the file. The header is
+// checked when the dataset is created; the file is opened again when an iteration starts. All
+// workers parse in parallel. Rows and errors do not depend on the number of workers, and an error
+// always names the first invalid row.
+//
+// Throws IoError in these cases:
+// - the file cannot be read;
+// - a quote is not closed or is followed by text;
+// - the number of fields of a row differs from the number of columns.
+// Throws ValueError in these cases:
+// - the file does not have a requested column;
+// - the number of column_names differs from that of the header;
+// - text of a numeric column is not a finite number or is out of range;
+// - text of a string column is not UTF-8.
+// Messages contain the file, the row (row 1 is the first record after the header, if there is one),
+// the column and the text.
 Dataset csv_dataset(const std::filesystem::path& file, CsvOptions options);
 
-// The whole file as {column name: [rows]}. Errors as above. Options for batches have no effect.
+// Returns the whole file as {column name: [rows]}. Throws the same errors as csv_dataset().
+// `batch_size` and `drop_remainder` are ignored.
 Tensors read_csv_table(const std::filesystem::path& file, const CsvOptions& options);
 Tensors read_csv(const std::filesystem::path& file, std::vector<CsvColumn> columns,
                  char delimiter = ',');
 
-// Names in the header line. IoError if the file cannot be read or is empty.
+// Returns the names in the header line. Throws IoError if the file cannot be read or is empty.
 std::vector<std::string> csv_header(const std::filesystem::path& file, char delimiter = ',');
 
 }  // namespace keel::data

@@ -1,4 +1,4 @@
-// Which of 64 bytes are a certain one, as bits. Private to framework/data.
+// Finds a byte among 64 bytes with SIMD instructions. Private to framework/data.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace keel::data {
 
-// Bit i is set if p[i] == c.
+// Returns a mask whose bit i is set if p[i] == c, for 64 bytes.
 inline uint64_t bits_of(const char* p, char c) {
 #if defined(__AVX512BW__)
   return _mm512_cmpeq_epi8_mask(_mm512_loadu_si512(p), _mm512_set1_epi8(c));

@@ -20,7 +20,7 @@ constexpr std::string_view kGzipMagic = "\x1F\x8B";
 
 std::string reason() { return std::generic_category().message(errno); }
 
-// How zlib is told the format.
+// Returns zlib's windowBits, which also selects the format.
 int window_bits(Compression compression) {
   return compression == Compression::kGzip ? MAX_WBITS + 16 : MAX_WBITS;
 }
@@ -50,14 +50,14 @@ struct CompressedReader::Inflater {
   const Compression compression;
   std::vector<char> input;
   z_stream stream = {};
-  bool inside = false;  // of a compressed stream: its end is still to come
+  bool inside = false;  // true within a compressed stream, whose end has not been reached
 };
 
 CompressedReader::CompressedReader(const std::filesystem::path& file, Compression compression,
                                    int64_t buffer_size, std::string caller)
     : name_(file.string()), caller_(std::move(caller)), file_(opened(name_, "rb", caller_)) {
   if (buffer_size < 1) {
-    throw ValueError(caller_, ": needs a buffer of at least 1 byte, received ", buffer_size);
+    throw ValueError(caller_, ": buffer_size must be at least 1 byte, received ", buffer_size);
   }
   std::setvbuf(file_.get(), nullptr, _IONBF, 0);
   buffer_.resize(static_cast<size_t>(buffer_size));
@@ -140,14 +140,14 @@ size_t CompressedReader::inflate_some(char* out, size_t size) {
   const size_t produced = room - stream.avail_out;
   if (status == Z_MEM_ERROR) throw std::bad_alloc();
   if (status == Z_STREAM_END) {
-    // A gzip file may be several, one after the other.
+    // A gzip file may consist of several concatenated streams.
     inflater_->inside = false;
     inflateReset(&stream);
   } else if (status != Z_OK && status != Z_BUF_ERROR) {
     throw IoError(place(offset_), ": the compressed data is damaged (",
-                  stream.msg == nullptr ? "no reason given" : stream.msg, ")");
+                  stream.msg == nullptr ? "unknown reason" : stream.msg, ")");
   } else if (file_ended && produced == 0) {
-    throw IoError(place(offset_), ": the compressed data is cut off");
+    throw IoError(place(offset_), ": the compressed data is truncated");
   }
   return produced;
 }
@@ -175,7 +175,7 @@ CompressedWriter::CompressedWriter(const std::filesystem::path& file, Compressio
 CompressedWriter::~CompressedWriter() {
   try {
     close();
-  } catch (const Error&) {  // whoever wants to know calls close()
+  } catch (const Error&) {  // errors are ignored; call close() to detect them
   }
 }
 
@@ -220,7 +220,8 @@ void CompressedWriter::close() {
   if (closed()) return;
   if (deflater_ != nullptr) deflate_all({}, Z_FINISH);
   deflater_ = nullptr;
-  // Some file systems report a failed write here and nowhere else. Pipes cannot be synced.
+  // Some file systems report a failed write only on close. fsync() fails with EINVAL for pipes,
+  // which cannot be synced.
   const bool flushed = std::fflush(file_.get()) == 0;
   const bool synced = flushed && (::fsync(::fileno(file_.get())) == 0 || errno == EINVAL);
   const int error = errno;

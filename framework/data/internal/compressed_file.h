@@ -1,7 +1,7 @@
-// CompressedReader, CompressedWriter: the bytes of a file that may be compressed, one after the
-// other. Private to framework/data.
+// CompressedReader and CompressedWriter: sequential access to the bytes of a file that may be
+// compressed. Private to framework/data.
 //
-// Files are not trusted: memory is a buffer of fixed size, whatever they hold.
+// Files are not trusted: memory is limited to a buffer of fixed size, whatever they contain.
 #pragma once
 
 #include <cstdint>
@@ -14,29 +14,36 @@
 
 namespace keel::data {
 
+// The compression of a file.
 enum class Compression { kNone, kGzip, kZlib };
 
-// "", "GZIP" or "ZLIB", as TensorFlow names them. ValueError, naming `caller`, for others.
+// Returns the compression that TensorFlow calls "", "GZIP" or "ZLIB". Throws ValueError, with
+// `caller` in the message, for other names.
 Compression compression_from_name(const std::string& caller, const std::string& name);
 
+// Reads a file from start to end.
 class CompressedReader {
  public:
-  // IoError, naming `caller`, if the file cannot be opened. Errors of read() name it too.
+  // Opens the file. Throws IoError if it cannot be opened and ValueError unless buffer_size > 0.
+  // All messages, including those of read(), contain `caller`.
   CompressedReader(const std::filesystem::path& file, Compression compression, int64_t buffer_size,
                    std::string caller);
   ~CompressedReader();
 
-  // Copies the next `size` bytes; fewer only at the end. Returns how many. IoError for a file that
-  // cannot be read, or whose compressed form is damaged or cut off.
+  // Copies the next `size` bytes to `out` and returns the number of bytes copied, which is smaller
+  // only at the end. Throws IoError if the file cannot be read or if its compressed data is damaged
+  // or truncated.
   size_t read(char* out, size_t size);
-  uint64_t offset() const { return offset_; }  // bytes read so far
-  // No more bytes than these may follow, given the length of the file and, if it is compressed, the
-  // limit of unpack_limit.h. UINT64_MAX if the length is not known.
+  uint64_t offset() const { return offset_; }  // number of (uncompressed) bytes read so far
+  // Returns an upper bound of the bytes that may follow. It is derived from the length of the file
+  // and, if the file is compressed, the limit of unpack_limit.h. Returns UINT64_MAX if the length
+  // is unknown.
   uint64_t most_remaining() const;
+  // Returns true unless the compression is kNone.
   bool is_compressed() const { return inflater_ != nullptr; }
-  // Whether the file, read as it is, starts as a gzip file does.
+  // Returns true if an uncompressed file starts like a gzip file.
   bool looks_gzipped() const { return looks_gzipped_; }
-  // "who: file 'f', offset 12"
+  // Returns "caller: file 'f', offset 12", the prefix of messages.
   std::string place(uint64_t offset) const;
 
  private:
@@ -53,25 +60,31 @@ class CompressedReader {
   const std::string caller_;
   std::unique_ptr<std::FILE, Close> file_;
   std::unique_ptr<Inflater> inflater_;  // null if not compressed
-  std::vector<char> buffer_;            // of bytes to give
-  size_t begin_ = 0, end_ = 0;          // what is left of them
+  std::vector<char> buffer_;            // (uncompressed) bytes to return
+  size_t begin_ = 0, end_ = 0;          // unread part of buffer_
   bool ended_ = false;
   bool looks_gzipped_ = false;
   uint64_t offset_ = 0;
-  uint64_t file_bytes_ = 0;  // read from the file
+  uint64_t file_bytes_ = 0;  // bytes read from the file
 };
 
+// Writes a file from start to end.
 class CompressedWriter {
  public:
-  // Makes the file, or empties one that is there. IoError, naming `caller`, if that cannot be.
+  // Creates the file or truncates an existing one. Throws IoError, with `caller` in the message, if
+  // that fails.
   CompressedWriter(const std::filesystem::path& file, Compression compression, std::string caller);
-  ~CompressedWriter();  // closes, without a word of errors
+  // Closes the file and ignores errors; call close() to detect them.
+  ~CompressedWriter();
 
-  // IoError if the disk refuses, as in the members below.
+  // Appends bytes. This and the following members throw IoError if writing fails. Throws
+  // RuntimeError if the file is closed.
   void write(std::string_view bytes);
-  // What was written so far can be read by others.
+  // Makes everything written so far readable by other processes.
   void flush();
+  // Writes everything to the disk and closes the file.
   void close();
+  // Returns true after close().
   bool closed() const { return file_ == nullptr; }
 
  private:

@@ -12,6 +12,8 @@ constexpr uint32_t kPacked = WireReader::tag(1, WireType::kBytes);
 constexpr uint32_t kOneFloat = WireReader::tag(1, WireType::kFixed32);
 constexpr uint32_t kOneInteger = WireReader::tag(1, WireType::kVarint);
 
+// Returns the number of varints, or -1 if the last one is incomplete. Each varint ends with the
+// only byte whose high bit is clear.
 int64_t count_varints(std::string_view bytes) {
   if (!bytes.empty() && static_cast<signed char>(bytes.back()) < 0) return -1;
   int64_t count = 0;
@@ -19,7 +21,7 @@ int64_t count_varints(std::string_view bytes) {
   return count;
 }
 
-// Where the values of a list go. Each member returns false for bytes that are malformed.
+// Sinks receive the values of a list. Each member returns false if the bytes are malformed.
 struct Counter {
   int64_t count = 0;
 
@@ -79,7 +81,7 @@ struct TextSink {
   }
 };
 
-// The values of one list's message, of field 1.
+// Passes the values of one list message (its field 1, packed or not) to the sink.
 template <ListKind kKind, class Sink>
 bool visit_values(std::string_view message, Sink& sink) {
   WireReader reader(message);
@@ -108,7 +110,7 @@ bool visit_values(std::string_view message, Sink& sink) {
   return true;
 }
 
-// The same of the run of lists that `list` is.
+// Passes the values of all list messages of `list` to the sink.
 template <ListKind kKind, class Sink>
 bool visit_list(const ValueList& list, Sink& sink) {
   constexpr uint32_t kTag = WireReader::tag(static_cast<uint32_t>(kKind), WireType::kBytes);

@@ -1,4 +1,4 @@
-// Where the values of features lie in the bytes of a tf.Example. Private to framework/data.
+// Locates and reads the values of features in the bytes of a tf.Example. Private to framework/data.
 #pragma once
 
 #include <cstdint>
@@ -10,30 +10,36 @@
 
 namespace keel::data {
 
-// The list of values of a feature: a run of fields of one kind in the feature's message. The kinds
-// are the numbers of these fields.
+// The kind of a feature's list of values; the numbers are those of the fields in the Feature
+// message.
 enum class ListKind : uint8_t { kMissing = 0, kBytes = 1, kFloat = 2, kInt64 = 3 };
 
+// The list of values of a feature: consecutive fields of one kind in the Feature message.
 struct ValueList {
   ListKind kind = ListKind::kMissing;
   std::string_view bytes;
 };
 
-ListKind list_kind_of(DType dtype);  // kMissing for a dtype that no list has
-DType dtype_of_list(ListKind kind);  // not of kMissing
+// Returns the list kind of a dtype, or kMissing if no list has this dtype.
+ListKind list_kind_of(DType dtype);
+// Returns the dtype of a list kind, which must not be kMissing.
+DType dtype_of_list(ListKind kind);
 
-// False if the bytes of a feature's message are malformed. Of several kinds the last one counts.
+// Finds the list of values of a feature. If the message has several kinds, the last one applies.
+// Returns false if the bytes of the message are malformed.
 bool find_list(std::string_view feature, ValueList& out);
 
-// How many values; -1 if the bytes are malformed.
+// Returns the number of values, or -1 if the bytes are malformed.
 int64_t count_values(const ValueList& list);
 
-// Writes them, count_values() many, of the list's own dtype. False if the bytes are malformed.
+// Writes the values to `out`, which must have room for count_values() elements. The type of `out`
+// must match the list's kind. Returns false if the bytes are malformed.
 bool read_values(const ValueList& list, float* out);
 bool read_values(const ValueList& list, int64_t* out);
 bool read_values(const ValueList& list, std::string* out);
 
-// Calls take(name, feature's message) for each entry, in order. False if the bytes are malformed.
+// Calls take(name, feature message) for each entry, in order. Returns false if the bytes are
+// malformed.
 template <class Take>
 bool for_each_feature(std::string_view example, Take&& take) {
   constexpr uint32_t kFirst = WireReader::tag(1, WireType::kBytes);

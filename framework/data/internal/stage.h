@@ -1,9 +1,9 @@
-// Stages: how a Dataset runs. Private to framework/data.
+// Stages: the implementation of Dataset. Private to framework/data.
 //
-// Stages hand each other blocks: several consecutive elements at once, as rows of one structure
-// wherever elements are rows of something. A block of rows refers to its source and copies
-// nothing until batch() or prefetch() gathers it, so choosing, skipping and shuffling elements
-// move positions, not values.
+// Stages exchange blocks of several consecutive elements, stored as rows of one structure whenever
+// elements are rows of a source. A block of rows refers to its source, and nothing is copied until
+// batch() or prefetch() gathers it, so selecting, skipping and shuffling elements moves positions,
+// not values.
 #pragma once
 
 #include <map>
@@ -17,58 +17,65 @@ namespace keel::data {
 
 using Element = std::shared_ptr<const Tensors>;
 
-inline constexpr int64_t kBlockRows = 4096;  // elements asked for at once where any number will do
+inline constexpr int64_t kBlockRows = 4096;  // elements requested at once where any number will do
 
-// One whole element, or rows of a source each of which is an element.
+// One whole element, or several elements that are rows of a source.
 class Block {
  public:
+  // Make a block of one whole element, of rows [begin, end) of a source, or of the rows of a source
+  // at the given positions.
   static Block whole(Element element);
   static Block rows(Element source, int64_t begin, int64_t end);
   static Block rows(Element source, std::vector<int64_t> positions);
 
   bool is_whole() const { return whole_; }
+  // Number of elements.
   int64_t count() const;
   const Element& source() const { return source_; }
-  int64_t position(int64_t i) const;  // of element i in the source
+  int64_t position(int64_t i) const;  // position of element i in the source
 
+  // Returns elements [begin, end).
   Block slice(int64_t begin, int64_t end) const;
-  Block select(std::span<const int64_t> elements) const;  // ascending, none twice
-  // Element i as the user sees it: row r of a dense leaf [n, ..] is a tensor [..], of a ragged
-  // leaf a dense [k, ..], of a sparse leaf [n, w] a sparse [w].
+  // Returns the elements at the given indices, which must be ascending and distinct.
+  Block select(std::span<const int64_t> elements) const;
+  // Returns element i as users see it. Row r of a dense leaf [n, ..] is a tensor [..], of a ragged
+  // leaf a dense [k, ..], and of a sparse leaf [n, w] a sparse [w].
   Tensors element(int64_t i) const;
-  // The elements of a block of rows side by side: leaves [count(), ..]. Shares the source if the
-  // block is all of it.
+  // Returns the elements of a block of rows as leaves [count(), ..]. Returns the source itself if
+  // the block is all of it.
   Tensors gathered() const;
 
  private:
   Element source_;
   bool whole_ = false;
-  int64_t begin_ = 0;  // a range [begin_, end_), unless there are positions
+  int64_t begin_ = 0;  // the range [begin_, end_), used if positions_ is empty
   int64_t end_ = 0;
   std::vector<int64_t> positions_;
 };
 
-// The elements of several blocks side by side. Whole elements are stacked: dense leaves of one
-// shape get a dimension in front, sparse ones likewise, ragged ones must have one row each and
-// are joined. ValueError, with the path, for elements that do not fit each other.
+// Concatenates the elements of several blocks. Whole elements are stacked: dense leaves of equal
+// shape and sparse leaves get a new first dimension; ragged leaves must have one row each and are
+// concatenated. Throws ValueError, with the path of the leaf, if elements do not match.
 Tensors stacked(const std::vector<Block>& blocks);
 
+// Iterates over the blocks of a stage.
 class BlockIterator {
  public:
   virtual ~BlockIterator() = default;
-  // Between 1 and `most` further elements; nothing at the end. A stage gives whole elements or
-  // rows, always the same kind.
+  // Returns a block of 1 to `most` further elements, or nullopt at the end. A stage returns either
+  // whole elements or rows, always the same kind.
   virtual std::optional<Block> next(int64_t most) = 0;
 };
 
-// One iteration of a whole recipe, as its stages see it.
+// The state of one iteration of a whole dataset.
 struct Run {
-  std::stop_token stop = {};  // sources end early once it asks them to
-  uint64_t epoch = 0;         // how often repeats have started this stage anew
+  std::stop_token stop = {};  // sources end early once a stop is requested
+  uint64_t epoch = 0;         // number of times that repeats have restarted this stage
   // The iteration number of each shuffle at epoch 0.
   std::shared_ptr<const std::map<const Dataset::Stage*, uint64_t>> numbers = nullptr;
 };
 
+// A step of a dataset's description: a source or a transformation of its input.
 class Dataset::Stage {
  public:
   explicit Stage(std::shared_ptr<const Stage> input = nullptr) : input_(std::move(input)) {}
@@ -76,15 +83,17 @@ class Dataset::Stage {
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
-  // The stage outlives its iterators.
+  // Starts an iteration. The stage must outlive its iterators.
   virtual std::unique_ptr<BlockIterator> iterate(const Run& run) const = 0;
+  // Number of elements, kInfinite or kUnknownCardinality.
   virtual int64_t cardinality() const { return input_->cardinality(); }
-  // Rows of all elements together, where that is known without running.
+  // Returns the total number of rows of all elements, if it is known without running the stage.
   virtual int64_t unbatched_cardinality() const;
-  // What all blocks are rows of; null if there is no such thing.
+  // Returns the source of which all blocks are rows, or null if there is no single one.
   virtual Element source() const { return nullptr; }
-  // Sets aside iteration numbers for `epochs` runs of this stage and those before it. Done when
-  // an iterator is made: how far a prefetching thread ran ahead must not show in later orders.
+  // Reserves iteration numbers for `epochs` runs of this stage and its inputs. This happens when an
+  // iterator is created, so that later orders do not depend on how far a prefetching thread ran
+  // ahead.
   virtual void reserve(uint64_t epochs, std::map<const Stage*, uint64_t>& numbers) const {
     if (input_ != nullptr) input_->reserve(epochs, numbers);
   }
@@ -99,6 +108,7 @@ class Dataset::Stage {
 using Stage = Dataset::Stage;
 using StagePtr = std::shared_ptr<const Stage>;
 
+// Each function makes the stage of the Dataset method of its name and validates the arguments.
 StagePtr tensors_stage(Tensors element);
 StagePtr slices_stage(Tensors rows);
 StagePtr generator_stage(std::function<Dataset::Generator()> make, int64_t cardinality);
@@ -113,7 +123,8 @@ StagePtr skip_stage(StagePtr input, int64_t count);
 StagePtr shard_stage(StagePtr input, int64_t num_shards, int64_t index);
 StagePtr prefetch_stage(StagePtr input, int64_t buffer_size);
 
-// ValueError, naming `caller`, if the structure holds an empty or symbolic tensor.
+// Throws ValueError, with `caller` in the message, if the structure contains an empty or symbolic
+// tensor.
 void check_values(const Tensors& tensors, const char* caller);
 
 }  // namespace keel::data

@@ -15,7 +15,7 @@
 
 namespace keel::parallel_test {
 
-// Puts the number of workers back at the end of a test.
+// Restores the number of workers at the end of a test.
 class ParallelTest : public testing::Test {
  protected:
   void TearDown() override { set_num_workers(before_); }
@@ -28,7 +28,7 @@ using Blocks = std::set<std::pair<int64_t, int64_t>>;
 
 Blocks blocks_of(int64_t n, int64_t grain) {
   Blocks blocks;
-  std::mutex mutex;  // guards blocks
+  std::mutex mutex;  // guards `blocks`
   parallel_for(n, grain, [&](int64_t begin, int64_t end) {
     const std::lock_guard lock(mutex);
     EXPECT_TRUE(blocks.emplace(begin, end).second);

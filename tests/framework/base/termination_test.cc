@@ -18,7 +18,7 @@ TEST(TerminationTest, TheFirstSignalIsRecorded) {
     }
     EXPECT_EQ(TerminationSignals::received(), SIGTERM);
   }
-  EXPECT_EQ(TerminationSignals::received(), SIGTERM);  // stays for the exit status
+  EXPECT_EQ(TerminationSignals::received(), SIGTERM);  // still available for the exit status
   const TerminationSignals again;
   EXPECT_FALSE(TerminationSignals::received());
 }
@@ -34,7 +34,7 @@ TEST(TerminationTest, HandlersAreRestored) {
   EXPECT_EQ(before.sa_handler, after.sa_handler);
 }
 
-// How a child ends in which `body` runs.
+// Runs `body` in a child process and returns its wait status.
 template <class Body>
 int status_of_child(Body body) {
   const pid_t child = fork();
@@ -72,7 +72,7 @@ TEST(TerminationTest, ASignalThatIsIgnoredStaysIgnored) {
 TEST(TerminationTest, NamesAndStatusAreThoseOfShells) {
   EXPECT_EQ(signal_name(SIGINT), "SIGINT");
   EXPECT_EQ(signal_name(SIGTERM), "SIGTERM");
-  EXPECT_EQ(exit_status(SIGTERM), 143);  // POSIX numbers SIGTERM 15
+  EXPECT_EQ(exit_status(SIGTERM), 143);  // POSIX assigns SIGTERM the number 15
 }
 
 }  // namespace keel::termination_test

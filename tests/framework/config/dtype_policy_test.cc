@@ -4,7 +4,7 @@
 
 namespace keel::dtype_policy_test {
 
-// Leaves the global policy as it was.
+// Restores the global policy after each test.
 class DTypePolicyTest : public testing::Test {
  protected:
   ~DTypePolicyTest() override { set_dtype_policy(before_); }
@@ -66,7 +66,8 @@ TEST_F(DTypePolicyTest, ConfigsOfWeightsInInt8AreKerass) {
   EXPECT_EQ(to_json(encode(DTypePolicy("int8_from_float32"))),
             R"({"module": "keras.dtype_policies", "class_name": "QuantizedDTypePolicy", )"
             R"("config": {"mode": "int8", "source_name": "float32"}, "registered_name": null})");
-  // Without a source it is the global policy; before Keras 3.4 the config was the name.
+  // Without a source name, the global policy applies. Before Keras 3.4 the config was only the
+  // name.
   for (const char* config : {R"({"mode": "int8", "source_name": null})", R"({"mode": "int8"})",
                              R"({"name": "int8_from_float32"})"}) {
     DTypePolicy read = DType::kFloat64;

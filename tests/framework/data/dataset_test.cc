@@ -21,7 +21,7 @@ Tensor range_tensor(int64_t n) {
 
 Dataset range(int64_t n) { return Dataset::from_tensor_slices(range_tensor(n)); }
 
-// The numbers 0, 1, ... as elements that are no rows of anything.
+// The numbers 0, 1, ... as elements that are not rows of a source.
 Dataset counting(int64_t n, int64_t cardinality = kUnknownCardinality) {
   return Dataset::from_generator(
       [n]() -> Dataset::Generator {
@@ -33,7 +33,7 @@ Dataset counting(int64_t n, int64_t cardinality = kUnknownCardinality) {
       cardinality);
 }
 
-// All numbers of all elements, one after the other.
+// Concatenates the numbers of all elements.
 std::vector<int64_t> numbers(const Dataset& dataset) {
   std::vector<int64_t> out;
   for (const Tensors& element : dataset) {
@@ -66,7 +66,7 @@ void expect_contains(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
 }
 
-// The definition of shuffle, element by element.
+// A reference implementation of shuffle, one element at a time.
 Numbers naive_shuffle(int64_t n, int64_t buffer_size, uint64_t seed, uint64_t iteration) {
   const RandomStream stream = {.seed = seed, .purpose = 0};
   Numbers buffer;
@@ -250,7 +250,7 @@ TEST(ShuffleTest, ABufferOfEverythingPutsEachElementAnywhereWithEqualChance) {
     const Numbers order = numbers(dataset.batch(3));
     for (size_t place = 0; place < 3; ++place) ++seen[static_cast<size_t>(order[place])][place];
   }
-  // Six standard deviations of a binomial with chance 1/3.
+  // Six standard deviations of a binomial distribution with probability 1/3.
   for (const auto& places : seen) {
     for (const int count : places) EXPECT_NEAR(count, kRuns / 3.0, 6 * 36.5);
   }
@@ -327,7 +327,7 @@ TEST(ShuffleTest, ShufflesRowsOfAllKinds) {
                                       {4, 3}}},
               {"text", Tensor::from<std::string>({"0", "1", "2", "3"}, {4})}};
   const Dataset plain = Dataset::from_tensor_slices(rows);
-  const Dataset buffered = plain.batch(3).unbatch();  // blocks of several sources
+  const Dataset buffered = plain.batch(3).unbatch();  // blocks from several sources
   for (const Dataset& dataset : {plain, buffered}) {
     std::set<int64_t> seen;
     for (const Tensors& batch : dataset.shuffle(2, {.seed = 1}).batch(2)) {
@@ -392,7 +392,7 @@ TEST(PrefetchTest, AnErrorOfAFilterComesAfterWhatItKept) {
   }
 }
 
-// Elements without end, counted; waiting for a count is no matter of time.
+// An infinite generator that counts its elements. Tests wait for a count instead of a time.
 class Counted {
  public:
   Dataset dataset() {

@@ -28,7 +28,7 @@ Tensor strings(const Strings& values) {
   return Tensor::from(values, {static_cast<int64_t>(values.size())});
 }
 
-// The wire format by hand. All lengths here are below 128.
+// Builds wire format by hand. All lengths here are below 128.
 std::string field(int number, const std::string& bytes) {
   return std::string(1, static_cast<char>(number << 3 | 2)) + static_cast<char>(bytes.size()) +
          bytes;
@@ -116,7 +116,8 @@ TEST(ExampleParserTest, TheLastOfANameThatComesTwiceCounts) {
             Int64s({6, 7}));
   EXPECT_EQ(parsed_ints(example(first) + example(entry("x", packed_ints("\6")))), Int64s({6}));
   EXPECT_EQ(parsed_ints(example(first + entry("x", ""))), Int64s());
-  // Within a feature: of several kinds the last, of which all lists belong together.
+  // If a feature has several kinds of lists, the last kind applies, and all lists of that kind are
+  // concatenated.
   EXPECT_EQ(parsed_ints(example(entry("x", packed_ints("\1") + field(1, field(1, "a")) +
                                                packed_ints("\2") + packed_ints("\3")))),
             Int64s({2, 3}));
@@ -152,7 +153,7 @@ TEST(ExampleParserTest, FieldsOfLaterVersionsAreSkipped) {
 TEST(ExampleParserTest, ErrorsNameExampleFeatureExpectedAndReceived) {
   const std::string good = serialize_example({{"x", ints({1, 2})}});
   EXPECT_EQ(error<ValueError>({good, serialize_example({})}, fixed_int({2})),
-            "parse_example: example 1, feature 'x': is missing, and has no default value");
+            "parse_example: example 1, feature 'x': is missing and has no default value");
   EXPECT_EQ(error<ValueError>({good, serialize_example({{"x", ints({1, 2, 3})}})}, fixed_int({2})),
             "parse_example: example 1, feature 'x': expected 2 values for shape (2,), received 3");
   EXPECT_EQ(error<ValueError>({good, serialize_example({{"x", ints({})}})}, fixed_int({2})),
@@ -175,12 +176,13 @@ TEST(ExampleParserTest, TheFirstBadExampleIsTheOneThatIsNamed) {
 TEST(ExampleParserTest, MalformedBytesAreErrors) {
   const std::string good = example(entry("x", packed_ints("\5")));
   EXPECT_EQ(error<ValueError>({good, "\x0A\x05"}, fixed_int()),
-            "parse_example: example 1: its bytes are no tf.Example");
+            "parse_example: example 1: the bytes are not a tf.Example");
   const std::string too_long(11, '\x80');
   for (const std::string& bytes :
        {std::string("x"), std::string("\x08\x01"), std::string("\x0A"), std::string("\x00", 1),
         std::string("\x0B"), too_long, field(1, "\x08\x01"), field(1, field(1, "\x08\x01"))}) {
-    EXPECT_NE(error<ValueError>({bytes}, fixed_int()).find("are no tf.Example"), std::string::npos);
+    EXPECT_NE(error<ValueError>({bytes}, fixed_int()).find("are not a tf.Example"),
+              std::string::npos);
   }
   const std::string long_varint = std::string(10, '\x80') + "\x01";
   for (const std::string& feature :
@@ -189,7 +191,7 @@ TEST(ExampleParserTest, MalformedBytesAreErrors) {
     for (const FeatureSpec& spec : {FeatureSpec(FixedLenFeature{.dtype = DType::kInt64}),
                                     FeatureSpec(VarLenFeature{DType::kInt64})}) {
       EXPECT_EQ(error<ValueError>({example(entry("x", feature))}, one(spec)),
-                "parse_example: example 0, feature 'x': its bytes are malformed");
+                "parse_example: example 0, feature 'x': the bytes are malformed");
     }
   }
   EXPECT_NE(
@@ -198,7 +200,7 @@ TEST(ExampleParserTest, MalformedBytesAreErrors) {
       std::string::npos);
 }
 
-// Whatever the bytes are, parsing ends in tensors that are well formed or in an error.
+// Parsing arbitrary bytes either gives well-formed tensors or throws.
 TEST(ExampleParserTest, BytesThatAreChangedAtRandomDoNoHarm) {
   const std::string good = serialize_example({{"a", ints({1, 300, -1})},
                                               {"b", floats({1, 2})},

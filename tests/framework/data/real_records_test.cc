@@ -1,5 +1,5 @@
-// Files that other programs wrote, where they are at hand: $KEEL_DATA_DIR has the tables, and
-// ../interop beside it the record files.
+// Reads files written by other programs, if they are available: tables in $KEEL_DATA_DIR and record
+// files in ../interop beside it.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -41,7 +41,7 @@ const std::vector<std::string> kStrings = {"company", "payment_type"};
 constexpr float kNoFloat = -1e30F;
 constexpr int64_t kNoInteger = std::numeric_limits<int64_t>::min() / 2;
 
-// A batch's rows as texts, each with how often it comes.
+// Returns the rows of a batch as texts, with the number of occurrences of each.
 using Rows = std::map<std::string, int>;
 
 void add_rows(const Tensors& batch, Rows& rows) {
@@ -89,7 +89,7 @@ Rows taxi_table() {
   std::vector<CsvColumn> columns;
   for (const std::string& name : kFloats) columns.push_back({name, DType::kFloat32, kNoFloat});
   for (const std::string& name : kIntegers) {
-    // Some columns of integers are written as "3480.0".
+    // Some integer columns are written like "3480.0".
     columns.push_back({name, DType::kFloat64, static_cast<double>(kNoInteger)});
   }
   for (const std::string& name : kStrings) columns.push_back({name, DType::kString});
@@ -121,7 +121,7 @@ TEST(RealRecordsTest, TaxiRidesAreThoseOfTheTable) {
   int count = 0;
   for (const auto& [row, times] : records) count += times;
   EXPECT_EQ(count, 9909 + 5091);
-  // The table's source has one ride that the records have otherwise.
+  // One ride differs between the source of the table and the records.
   EXPECT_EQ(left_over(records, table), 1);
   EXPECT_EQ(left_over(table, records), 1);
 }

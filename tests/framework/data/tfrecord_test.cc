@@ -41,7 +41,7 @@ Strings elements(const Dataset& dataset) {
   return out;
 }
 
-// The error of reading the file, and how many records came before it.
+// Returns the message of the error of reading the file and the number of records before it.
 std::pair<std::string, int> error_of(const std::string& file, const std::string& type = "") {
   TFRecordReader reader(file, {.compression_type = type});
   std::string record;
@@ -56,7 +56,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Header and checksum written by hand.
+// The header and the checksum, written by hand.
 std::string framed(const std::string& record, uint64_t claimed_length) {
   const auto bytes_of = [](auto value) {
     return std::string(reinterpret_cast<const char*>(&value), sizeof(value));
@@ -128,7 +128,7 @@ TEST(TFRecordTest, AFileThatIsCutOffIsAnErrorThatNamesFileAndOffset) {
     EXPECT_EQ(before, size < kSecond ? 0 : 1);
     EXPECT_TRUE(contains(message, folder / "cut")) << message;
     EXPECT_TRUE(contains(message, size < kSecond ? "offset 0:" : "offset 26:")) << message;
-    EXPECT_TRUE(contains(message, "is cut off")) << message;
+    EXPECT_TRUE(contains(message, "is truncated")) << message;
   }
 }
 
@@ -142,7 +142,7 @@ TEST(TFRecordTest, ACompressedFileThatIsCutOffIsAnErrorToo) {
       EXPECT_TRUE(contains(error_of(folder / "cut", type).first, folder / "cut"));
     }
     write_bytes(folder / "cut", whole.substr(0, whole.size() - 1));
-    EXPECT_TRUE(contains(error_of(folder / "cut", type).first, "is cut off"));
+    EXPECT_TRUE(contains(error_of(folder / "cut", type).first, "is truncated"));
   }
 }
 
@@ -154,7 +154,7 @@ TEST(TFRecordTest, AnyByteThatChangedIsNoticed) {
     std::string damaged = whole;
     damaged[i] ^= 4;
     write_bytes(folder / "damaged", damaged);
-    EXPECT_TRUE(contains(error_of(folder / "damaged").first, "does not fit its checksum")) << i;
+    EXPECT_TRUE(contains(error_of(folder / "damaged").first, "does not match its checksum")) << i;
   }
 }
 
@@ -166,7 +166,7 @@ TEST(TFRecordTest, DamagedCompressedDataIsAnError) {
     std::string damaged = whole;
     damaged[i] ^= 0x10;
     write_bytes(folder / "damaged", damaged);
-    try {  // bits of the gzip header, such as the time, mean nothing
+    try {  // some bits of the gzip header, such as the time, have no effect
       EXPECT_EQ(read_records(folder / "damaged", {.compression_type = "GZIP"}), some_records());
     } catch (const IoError& error) {
       EXPECT_TRUE(contains(error.what(), folder / "damaged"));
@@ -174,16 +174,16 @@ TEST(TFRecordTest, DamagedCompressedDataIsAnError) {
   }
 }
 
-// With a good checksum, as only somebody who means harm would write it.
+// The length has a valid checksum, so only a malicious file contains it.
 TEST(TFRecordTest, ALengthThatTheFileCannotHoldIsRefusedBeforeMemoryIsTaken) {
   const TempFolder folder;
   for (const uint64_t length : {uint64_t{1} << 20, uint64_t{1} << 50, ~uint64_t{0}}) {
     write_bytes(folder / "plain", framed("abc", length));
-    EXPECT_TRUE(contains(error_of(folder / "plain").first, "bytes is cut off"));
+    EXPECT_TRUE(contains(error_of(folder / "plain").first, "bytes is truncated"));
     CompressedWriter gzip(folder / "gzip", Compression::kGzip, "test");
     gzip.write(framed("abc", length));
     gzip.close();
-    EXPECT_TRUE(contains(error_of(folder / "gzip", "GZIP").first, "bytes is cut off"));
+    EXPECT_TRUE(contains(error_of(folder / "gzip", "GZIP").first, "bytes is truncated"));
   }
 }
 
@@ -192,7 +192,7 @@ TEST(TFRecordTest, AFileOfAnotherKindIsAnErrorWithAHint) {
   write_records(folder / "gzip", {"a"}, "GZIP");
   EXPECT_TRUE(contains(error_of(folder / "gzip").first, "compression_type 'GZIP'"));
   write_bytes(folder / "text", "no records, but a text\n");
-  EXPECT_TRUE(contains(error_of(folder / "text").first, "no TFRecord file"));
+  EXPECT_TRUE(contains(error_of(folder / "text").first, "not a TFRecord file"));
   EXPECT_TRUE(contains(error_of(folder / "text", "GZIP").first, "is damaged"));
 }
 
@@ -250,7 +250,7 @@ TEST(TFRecordDatasetTest, FilesAreOpenedWhenItIsTheirTurn) {
   EXPECT_THROW(iterator->next(), IoError);
 }
 
-// 2 MB of gzip would take 2 GB of memory.
+// 2 MB of gzip data would expand to 2 GB.
 TEST(TFRecordTest, ARecordThatUnpacksOutOfProportionIsRefusedBeforeItTakesMemory) {
   const TempFolder folder;
   {

@@ -16,15 +16,15 @@ namespace keel::math_test {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// A function beside the C library's of long double, which has 11 more bits or 60, and the arguments
-// that it is tried with.
+// A function, the C library's long double version of it, which has 11 or 60 more bits, and the
+// arguments to test.
 struct Case {
   const char* name;
   double (*function)(double);
   long double (*reference)(long double);
-  double low, high;  // of the arguments, or of their binary logarithms
+  double low, high;  // range of the arguments or of their binary logarithms
   bool logarithmic;
-  double most;  // error, in units of the last place
+  double most;  // maximum error in units in the last place
 };
 
 double unit_in_last_place(double x) {
@@ -78,7 +78,7 @@ TEST_P(MathTest, IsAsNearAsTheHeaderPromises) {
   }
 }
 
-// NaN, infinities, signed zeros and the ends of the range, as C's Annex F has them.
+// NaN, infinities, signed zeros and the ends of the range follow C's Annex F.
 TEST_P(MathTest, SpecialArgumentsGiveWhatTheStandardSays) {
   const Case& c = GetParam();
   const std::string name = c.name;
@@ -89,7 +89,8 @@ TEST_P(MathTest, SpecialArgumentsGiveWhatTheStandardSays) {
   }
   for (const double x : {0.0, -0.0, 1.0, -1.0, 2.0, -2.0, kInfinity, -kInfinity, kNaN, 1e308,
                          -1e308, 5e-324, 1e-310, -1e-310, 1e4, -1e4}) {
-    if (std::abs(x) >= 1e4 && x < 0 && name == "Softplus") continue;  // the reference is no number
+    if (std::abs(x) >= 1e4 && x < 0 && name == "Softplus")
+      continue;  // not compared with the reference
     const double expected = static_cast<double>(c.reference(x)), found = c.function(x);
     if (std::isnan(expected)) {
       EXPECT_TRUE(std::isnan(found)) << x;
@@ -115,7 +116,7 @@ TEST(PowTest, IsAsNearAsTheHeaderPromises) {
       ASSERT_LE(error, 3 * unit_in_last_place(static_cast<double>(expected))) << x << "^" << y;
     }
   }
-  EXPECT_EQ(math::pow(0.999, 1.0), 0.999);  // Adam's first step
+  EXPECT_EQ(math::pow(0.999, 1.0), 0.999);  // the first step of Adam
 }
 
 TEST(PowTest, SpecialArgumentsGiveWhatTheStandardSays) {
@@ -147,7 +148,7 @@ TEST(MathExactnessTest, PowersOfTwoAreExact) {
   }
 }
 
-// 64-bit FNV-1a of the results' bits.
+// Returns the 64-bit FNV-1a hash of the bits of the results.
 template <class T, class Fn>
 uint64_t hash_of(const Fn& function, double low, double high) {
   using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
@@ -159,7 +160,8 @@ uint64_t hash_of(const Fn& function, double low, double high) {
   return hash;
 }
 
-// The bits that a processor of 2022 gave with GCC 12. The promise is that all others give the same.
+// The hashes were computed on a processor of 2022 with GCC 12. All other machines must give the
+// same bits.
 #if defined(__FMA__) || defined(__aarch64__)
 TEST(MathExactnessTest, BitsAreTheSameOnEveryMachine) {
   struct Hashes {

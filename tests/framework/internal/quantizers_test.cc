@@ -11,7 +11,7 @@
 
 namespace keel::quantizers_test {
 
-// What Keras 3.15.1 stores of an Embedding of 5 rows and 4 columns with these elements.
+// The values that Keras 3.15.1 stores for an Embedding of 5 rows and 4 columns with these elements.
 TEST(QuantizersTest, CodesAndScalesAreThoseOfKeras) {
   std::vector<float> values(20);
   for (int i = 0; i < 20; ++i) values[i] = static_cast<float>(0.5 * std::sin(1.7 * i + 0.3));
@@ -26,7 +26,7 @@ TEST(QuantizersTest, CodesAndScalesAreThoseOfKeras) {
 }
 
 TEST(QuantizersTest, HalvesGoToTheEvenCodeAndNoCodeIsBelowMinus127) {
-  // The scale is 1, to the last bit: 127 + 1e-7 is 127 in floats.
+  // The scale is exactly 1, because 127 + 1e-7 rounds to 127 in float32.
   const QuantizedTable table =
       abs_max_quantize(Tensor::from<float>({-127, 0.5F, 1.5F, 2.5F, -0.5F, -1.5F}, {1, 6}), "test");
   EXPECT_EQ(table.scales.item<float>(), 1);

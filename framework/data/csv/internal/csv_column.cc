@@ -34,7 +34,7 @@ bool holds(double value) {
   if constexpr (std::is_floating_point_v<T>) {
     return !std::isfinite(value) || std::abs(value) <= std::numeric_limits<T>::max();
   } else {
-    // As doubles: min() is exact, and max() + 1 is a power of two.
+    // The limits as doubles: min() is exact, and max() + 1 = -min() is a power of two.
     return value == std::trunc(value) &&
            value >= static_cast<double>(std::numeric_limits<T>::min()) &&
            value < -static_cast<double>(std::numeric_limits<T>::min());
@@ -45,29 +45,33 @@ void check(const CsvColumn& column, const std::string& caller) {
   const bool is_text = column.dtype == DType::kString;
   if (!is_text && size_of(column.dtype) == 1) {
     throw TypeError(caller, ": column '", column.name,
-                    "' needs float32, float64, int32, int64 or string, received ", column.dtype);
+                    "': dtype must be float32, float64, int32, int64 or string, received ",
+                    column.dtype);
   }
   if (!column.default_value) return;
   if (is_text) {
-    throw ValueError(caller, ": string column '", column.name, "' takes no default value");
+    throw ValueError(caller, ": string column '", column.name,
+                     "' does not support a default value");
   }
   visit_column(column.dtype, [&]<class T>(const T&) {
     if constexpr (std::is_arithmetic_v<T>) {
       if (holds<T>(*column.default_value)) return;
-      throw ValueError(caller, ": column '", column.name, "' needs a default value of its dtype ",
-                       column.dtype, ", received ", *column.default_value);
+      throw ValueError(caller, ": column '", column.name,
+                       "': the default value must be representable as ", column.dtype,
+                       ", received ", *column.default_value);
     }
   });
 }
 
-// Makes `out`, an empty string, the text at p, of which more may be read than its `size`.
+// Sets `out`, which must be empty, to the `size` bytes at p. May read 15 bytes even if `size` is
+// smaller.
 void assign_text(const char* p, uint32_t size, std::string& out) {
-  constexpr uint32_t kInside = 15;  // what the standard library keeps without memory of its own
+  constexpr uint32_t kInside = 15;  // capacity of the inline buffer of libstdc++'s string
   if (size > kInside) {
     out.assign(p, size);
     return;
   }
-  // A copy of fixed length costs a third of one whose length only the text tells.
+  // A copy of fixed length costs a third of a copy of variable length.
   std::destroy_at(&out);
   std::construct_at(&out, p, kInside)->resize(size);
 }
@@ -161,7 +165,8 @@ void CsvColumnReader::fail(const std::string& place, const CsvSplitter& split,
   std::string text = split.field(record, field_).unescaped();
   if (column_.dtype == DType::kString) {
     const size_t valid = utf8_prefix(text);
-    // All that stands before it is valid, so only the first character shown may be cut.
+    // All bytes before `valid` are valid UTF-8, so only the first character shown can be
+    // incomplete.
     size_t from = valid - std::min(valid, kShown);
     while (from < valid && (text[from] & 0xC0) == 0x80) ++from;
     throw ValueError(place, ", column '", column_.name, "': needs UTF-8, received byte ",

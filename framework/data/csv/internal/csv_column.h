@@ -1,4 +1,4 @@
-// CsvColumnReader: one column on its way from fields to a tensor. Private to framework/data.
+// CsvColumnReader: converts the fields of one column to a tensor. Private to framework/data.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,27 @@
 
 namespace keel::data {
 
+// Converts the fields of one column to tensors.
 class CsvColumnReader {
  public:
-  // `field`: its position in a record. ValueError or TypeError, naming `caller`, for a column that
-  // cannot be.
+  // `field` is the position of the column in a record. Throws ValueError or TypeError, with
+  // `caller` in the message, for an invalid dtype or default value.
   CsvColumnReader(const CsvColumn& column, size_t field, const std::string& caller);
 
+  // Returns the name of the column.
   const std::string& name() const { return column_.name; }
 
-  // Makes room for rows [0, rows) of the tensor to be; those that were read stay.
+  // Makes room for rows [0, rows) of the next tensor. Rows that have been read are kept.
   void reserve(int64_t rows);
+  // Returns the number of rows for which there is room.
   int64_t room() const { return room_; }
-  // Reads the records that were split last into rows [row, row + records), by any thread, rows of
-  // which no other reads at the time. Returns the first record whose field is no value of this
-  // column, or `records`.
+  // Reads the records that were split last into rows [row, row + records). Several threads may read
+  // into disjoint rows at the same time. Returns the first record whose field is not a valid value
+  // of this column, or `records`.
   int64_t read(const CsvSplitter& split, int64_t records, int64_t row) const;
-  // Says that the column's field of a record is no value. `place` names the row.
+  // Throws ValueError because the column's field of a record is invalid. `place` names the row.
   [[noreturn]] void fail(const std::string& place, const CsvSplitter& split, int64_t record) const;
-  // Rows [0, rows), which were read. The next ones go to another tensor.
+  // Returns rows [0, rows), which have been read. Later rows go to a new tensor.
   Tensor finish(int64_t rows);
 
  private:
@@ -41,7 +44,7 @@ class CsvColumnReader {
   const size_t field_;
   int64_t room_ = 0;
   Tensor values_;             // [room]
-  void* elements_ = nullptr;  // of it
+  void* elements_ = nullptr;  // elements of values_
 };
 
 }  // namespace keel::data

@@ -11,8 +11,8 @@
 namespace keel::data {
 namespace {
 
-// So much stays in a core's cache from the moment it is read to the moment it is parsed, and is
-// enough for many blocks of rows.
+// This much text stays in a core's cache between reading and parsing, and is enough for many blocks
+// of rows.
 constexpr size_t kBufferBytes = size_t{1} << 19;
 constexpr size_t kMaxRecordBytes = size_t{64} << 20;
 constexpr size_t kBehindText = 1 + kCsvPadding;
@@ -29,7 +29,8 @@ CsvReader::CsvReader(const std::filesystem::path& file, char delimiter, std::str
     throw IoError(place_.caller, ": cannot open '", place_.file, "': ", reason());
   }
   std::setvbuf(file_.get(), nullptr, _IONBF, 0);
-  // A small file needs no more than itself and room to see that it ends.
+  // For a small file the buffer holds the file and one more byte, which lets fread() detect the
+  // end.
   std::error_code unknown;
   const uintmax_t bytes = std::filesystem::file_size(file, unknown);
   buffer_.resize((unknown ? kBufferBytes : std::min<uintmax_t>(bytes + 1, kBufferBytes)) +
@@ -46,7 +47,8 @@ std::vector<std::string> CsvReader::header() {
   CsvText rest = text();
   while (!splitter.next(rest, row_, fields)) {
     if (rest.last) {
-      throw IoError(place_.of_row(row_), ": needs names, received an empty file");
+      throw IoError(place_.of_row(row_),
+                    ": the file is empty; a header with the column names is required");
     }
     take(rest.begin, 0);
     refill();
@@ -73,8 +75,8 @@ void CsvReader::refill() {
   begin_ = 0;
   if (end_ + kBehindText == buffer_.size()) {
     if (end_ >= kMaxRecordBytes) {
-      throw IoError(place_.of_row(row_), ": longer than ", kMaxRecordBytes,
-                    " bytes (is a quote not closed?)");
+      throw IoError(place_.of_row(row_), ": the record is longer than ", kMaxRecordBytes,
+                    " bytes; check for a quote that is not closed");
     }
     buffer_.resize(2 * end_ + kBehindText);
   }

@@ -1,7 +1,7 @@
-// CsvReader: the text of a CSV file, through a buffer of fixed size. Private to framework/data.
+// CsvReader: reads the text of a CSV file through a buffer. Private to framework/data.
 //
-// It is read, not mapped: a file that another program cuts short meanwhile is an error of ours and
-// not a signal, and copying within the cache costs a tenth of parsing.
+// The file is read, not memory-mapped. If another program truncates a mapped file, the process gets
+// a signal; here it gets an error. Copying within the cache costs a tenth of parsing.
 #pragma once
 
 #include <cstdio>
@@ -14,24 +14,29 @@
 
 namespace keel::data {
 
+// Reads the text of a CSV file and counts its records. The buffer grows only for records that do
+// not fit.
 class CsvReader {
  public:
-  // IoError, naming `caller`, if the file cannot be read. Errors of the members name it too.
+  // Throws IoError if the file cannot be read. All messages contain `caller`.
   CsvReader(const std::filesystem::path& file, char delimiter, std::string caller);
 
-  // The names in the header line, which comes first. IoError if the file is empty.
+  // Reads the header line, which must come first, and returns its names. Throws IoError if the file
+  // is empty.
   std::vector<std::string> header();
-  // For files without one: the text begins with row 1.
+  // Must be called instead of header() for files without a header: the text begins with row 1.
   void begin_without_header() { row_ = 1; }
 
+  // Returns the file and the caller for messages.
   const CsvPlace& place() const { return place_; }
-  // What was read and not taken, from the start of a record.
+  // Returns the text that has been read but not consumed. It starts at the start of a record.
   CsvText text() const;
-  // Takes `records` records, up to `end`.
+  // Consumes `records` records, which end at `end`.
   void take(const char* end, int64_t records);
-  // Reads more behind the text, which moves. IoError for a record longer than 64 MiB.
+  // Reads more text and appends it. Moves the text, so pointers into it become invalid. Throws
+  // IoError for a record longer than 64 MiB.
   void refill();
-  int64_t row() const { return row_; }  // the number of the record that the text begins with
+  int64_t row() const { return row_; }  // the number of the record at the start of the text
 
  private:
   struct Close {
@@ -41,9 +46,9 @@ class CsvReader {
   const CsvPlace place_;
   const char delimiter_;
   std::unique_ptr<std::FILE, Close> file_;
-  std::vector<char> buffer_;  // the text, then a line break and padding
-  size_t begin_ = 0;          // of the next record
-  size_t end_ = 0;            // of the text
+  std::vector<char> buffer_;  // the text, followed by a line break and padding
+  size_t begin_ = 0;          // start of the next record
+  size_t end_ = 0;            // end of the text
   bool file_ended_ = false;
   int64_t row_ = 0;
 };

@@ -10,11 +10,12 @@
 namespace keel::data {
 namespace {
 
-// Records split at once: their text and fields stay in the first cache until they are parsed.
+// The maximum number of records that are split at once. Their text and fields stay in the L1 cache
+// until they are parsed.
 constexpr int64_t kMostRecords = 64;
 constexpr size_t kFieldsAtOnce = 4096;
 
-// p, or behind the lines without a character that stand there.
+// Returns p advanced past any empty lines.
 const char* behind_empty_lines(const char* p, const char* end) {
   while (p < end) {
     if (*p == '\n') {
@@ -28,18 +29,19 @@ const char* behind_empty_lines(const char* p, const char* end) {
   return p;
 }
 
-// The bits below bit i, which may be 64.
+// Returns a mask of the bits below bit i, where i may be 64.
 uint64_t below(int64_t i) { return i >= 64 ? ~uint64_t{0} : (uint64_t{1} << i) - 1; }
 
-// `bits` up to its k-th set one, k > 0.
+// Returns the lowest k set bits of `bits`, k > 0.
 uint64_t first_set(uint64_t bits, int64_t k) {
   uint64_t rest = bits;
   for (int64_t i = 0; i < k; ++i) rest &= rest - 1;
   return bits & ~rest;
 }
 
-// Positions of the set bits, after `at`; `begins` gets those of what follows them. May write
-// beyond them, up to 64 places in all.
+// Appends the positions of the set bits, offset by `at`, to `ends`, and the positions that follow
+// them to `begins`. Writes in groups of eight, so up to 64 entries in total may be written even if
+// fewer bits are set.
 void append_positions(uint64_t bits, uint32_t at, uint32_t* ends, uint32_t* begins) {
   for (int left = std::popcount(bits); left > 0; left -= 8) {
     for (int i = 0; i < 8; ++i, bits &= bits - 1) {
@@ -69,13 +71,13 @@ std::string CsvField::unescaped() const {
 CsvSplitter::CsvSplitter(const CsvPlace& place, char delimiter)
     : place_(place), delimiter_(delimiter) {
   if (delimiter == '"' || delimiter == '\n' || delimiter == '\r') {
-    throw ValueError(place.caller, ": needs a delimiter that is no quote or line break");
+    throw ValueError(place.caller, ": the delimiter must not be a quote or a line break");
   }
   stops_[static_cast<unsigned char>(delimiter)] = true;
   stops_[static_cast<unsigned char>('\n')] = true;
 }
 
-// The record at p, which is not empty; p moves behind it.
+// Splits the record at p, which must not be empty, and moves p past it.
 template <class OnField>
 CsvSplitter::Found CsvSplitter::scan(const char*& p, const CsvText& text, Stop& stop,
                                      OnField&& on_field) const {
@@ -156,11 +158,12 @@ CsvField CsvSplitter::field(int64_t record, size_t i) const {
           .doubled = (ends_[j] & kDoubled) != 0};
 }
 
-// How many of `lines` records, whose separators are given, have the right number of fields each,
-// before the first that has not.
+// Returns the number of records, out of `lines` with the given separators, that have the right
+// number of fields, before the first one that does not.
 int64_t CsvSplitter::regular_records(const uint32_t* ends, size_t separators, int64_t lines) const {
   if (separators >= static_cast<size_t>(lines) * fields_) {
-    // There are so many line breaks: if each stands where a record should end, none does not.
+    // The number of line breaks is `lines`. If there is one at every position where a record should
+    // end, there are none anywhere else.
     bool regular = true;
     for (int64_t r = 1; r <= lines; ++r) {
       regular &= base_[ends[static_cast<size_t>(r) * fields_ - 1]] == '\n';
@@ -177,13 +180,13 @@ int64_t CsvSplitter::regular_records(const uint32_t* ends, size_t separators, in
   return whole;
 }
 
-// Records from the text's begin up to the first that has a quote, is empty or has another number
-// of fields.
+// Splits records until the first one that has a quote, is empty or has another number of fields.
+// Returns their number.
 int64_t CsvSplitter::split_plain(CsvText& text, int64_t done, int64_t most) {
   uint32_t* const begins = begins_.get() + static_cast<size_t>(done) * fields_;
   uint32_t* const ends = ends_.get() + static_cast<size_t>(done) * fields_;
   const size_t most_separators = static_cast<size_t>(most) * fields_;
-  // The line break behind the text ends the last record, if no other does.
+  // If the last record of the file has no line break, the one stored after the text ends it.
   const char* const end = text.end + (text.last && text.end[-1] != '\n' ? 1 : 0);
   begins[0] = static_cast<uint32_t>(text.begin - base_);
   size_t separators = 0;
@@ -244,9 +247,9 @@ int64_t CsvSplitter::split(CsvText& text, int64_t row, int64_t most) {
       text.begin = p;
       ++done;
     } else if (done > 0) {
-      return done;  // the next call says what is wrong
+      return done;  // the next call throws for the malformed record
     } else if (found == Found::kRecord) {
-      throw IoError(place_.of_row(row), ": needs ", fields_,
+      throw IoError(place_.of_row(row), ": expected ", fields_,
                     " fields, one for each column, received ", count);
     } else {
       fail(row, text, found, stop);
@@ -258,8 +261,8 @@ int64_t CsvSplitter::skip(CsvText& text, int64_t most) const {
   int64_t done = 0;
   while (done < most) {
     text.begin = behind_empty_lines(text.begin, text.end);
-    // Lines without quotes and not empty.
-    uint64_t before = uint64_t{1} << 63;  // line breaks in the 64 bytes before
+    // Counts non-empty lines without quotes.
+    uint64_t before = uint64_t{1} << 63;  // mask of line breaks in the previous 64 bytes
     uint64_t returns_before = 0;
     bool stopped = false;
     for (const char* p = text.begin; p < text.end && done < most && !stopped; p += 64) {
@@ -268,6 +271,8 @@ int64_t CsvSplitter::skip(CsvText& text, int64_t most) const {
       const uint64_t valid = below(std::min<int64_t>(text.end - p, std::countr_zero(quotes)));
       const uint64_t returns = bits_of(p, '\r');
       uint64_t breaks = bits_of(p, '\n') & valid;
+      // A line break ends an empty line if it follows a line break directly or with a carriage
+      // return between them.
       const uint64_t empty = (breaks << 1 | before >> 63) |
                              ((returns << 1 | returns_before >> 63) & (breaks << 2 | before >> 62));
       before = breaks;

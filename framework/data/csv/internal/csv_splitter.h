@@ -1,7 +1,7 @@
-// CsvSplitter: where the fields of CSV records lie in their text. Private to framework/data.
+// CsvSplitter: locates the fields of CSV records in their text. Private to framework/data.
 //
-// Records without quotes, of the number of fields that the file has, are split by the bits of 64
-// bytes at a time; others character by character.
+// Records without quotes that have the expected number of fields are split 64 bytes at a time with
+// bit masks; other records are split character by character.
 #pragma once
 
 #include <cstdint>
@@ -12,65 +12,69 @@
 
 namespace keel::data {
 
-inline constexpr size_t kCsvPadding = 128;  // bytes behind a text that may be read
+inline constexpr size_t kCsvPadding = 128;  // bytes after a text that may be read
 
-// Text that begins with a record. A line break stands behind its end, then kCsvPadding bytes.
+// Text that begins with a record. It is followed by a line break and kCsvPadding readable bytes.
 struct CsvText {
   const char* begin = nullptr;
   const char* end = nullptr;
-  bool last = false;  // the file ends here; else a record may be cut off
+  bool last = false;  // true if the file ends here; otherwise the last record may be incomplete
 };
 
-// How errors name a place.
+// The file and the caller, for error messages.
 struct CsvPlace {
   std::string file;
   std::string caller;
-  std::string of_row(int64_t row) const;  // "who: file 'f.csv', row 3"; 0 is the header
+  std::string of_row(int64_t row) const;  // "caller: file 'f.csv', row 3"; row 0 is the header
 };
 
-// A field as it stands in the text, without its outer quotes.
+// A field as it appears in the text, without its outer quotes.
 struct CsvField {
   const char* begin = nullptr;
   const char* end = nullptr;
-  bool doubled = false;  // has quotes written twice
+  bool doubled = false;  // contains doubled quotes
 
+  // Returns the field as it appears in the text.
   std::string_view text() const { return {begin, static_cast<size_t>(end - begin)}; }
-  std::string unescaped() const;  // quotes written once
+  std::string unescaped() const;  // with doubled quotes replaced by single ones
 };
 
+// Splits text into records and fields.
 class CsvSplitter {
  public:
-  // ValueError, naming the place's `caller`, for a delimiter that is a quote or a line break.
+  // Throws ValueError, with the caller of `place` in the message, if the delimiter is a quote or a
+  // line break. `place` must outlive the splitter.
   CsvSplitter(const CsvPlace& place, char delimiter);
 
-  // The fields of the next record, moving text.begin behind it; lines without a character are
-  // skipped. False if no whole record is left. Errors as of split().
+  // Splits the next record into `fields` and moves text.begin past it. Empty lines are skipped.
+  // Returns false if no complete record is left. Throws like split().
   bool next(CsvText& text, int64_t row, std::vector<CsvField>& fields) const;
 
-  // Of the next records, that many each.
+  // Sets the number of fields that split() requires of each record.
   void expect_fields(size_t count);
-  // Splits the next records, `most` at most and as many as it likes, and moves text.begin behind
-  // them. Returns how many; 0 if no whole record is left. `row` is the number of the first one.
-  // IoError if that one is malformed: a quote that is not closed or is followed by anything but
-  // the end of its field, or another number of fields.
+  // Splits the next records and moves text.begin past them. Returns their number, which is at
+  // most `most` but may be smaller at any time; 0 means that no complete record is left. `row` is
+  // the number of the first record. Throws IoError if the first record is malformed: a quote is not
+  // closed or is followed by anything but the end of its field, or the number of fields is wrong.
   int64_t split(CsvText& text, int64_t row, int64_t most);
-  // Of what was split last.
+  // Returns a field of the records that were split last.
   CsvField field(int64_t record, size_t i) const;
-  // The same for those that look at one field of all records, bytes [begins[j], ends[j]) of base,
-  // j = record * stride + i. Of a doubled one the size is at least kDoubled / 2.
+  // Direct access for reading one field of all records: field i of a record consists of the bytes
+  // [begins[j], ends[j]) of base, where j = record * stride + i. For a field with doubled quotes,
+  // ends[j] has the additional bit kDoubled.
   static constexpr uint32_t kDoubled = uint32_t{1} << 31;
   const char* base() const { return base_; }
   const uint32_t* begins() const { return begins_.get(); }
   const uint32_t* ends() const { return ends_.get(); }
   size_t stride() const { return fields_; }
 
-  // Moves text.begin behind the next `most` records, or as many as there are; returns how many. A
-  // malformed one takes all that follows with it.
+  // Moves text.begin past the next `most` records, or as many as there are, and returns their
+  // number. A malformed record consumes all text that follows it.
   int64_t skip(CsvText& text, int64_t most) const;
 
  private:
   enum class Found { kRecord, kCutOff, kOpenQuote, kTextAfterQuote };
-  struct Stop {  // where a record that is malformed is so
+  struct Stop {  // position of the error in a malformed record
     const char* field = nullptr;
     const char* at = nullptr;
   };
@@ -82,7 +86,7 @@ class CsvSplitter {
 
   const CsvPlace& place_;
   const char delimiter_;
-  bool stops_[256] = {};  // characters that may end a field without quotes
+  bool stops_[256] = {};  // characters that may end an unquoted field
   size_t fields_ = 0;
   int64_t most_records_ = 0;
   const char* base_ = nullptr;

@@ -1,4 +1,4 @@
-// Numbers from text. Private to framework/data.
+// Parses numbers. Private to framework/data.
 #pragma once
 
 #include <algorithm>
@@ -18,25 +18,28 @@
 
 namespace keel::data {
 
+// Returns the text without leading and trailing spaces and tabs.
 inline std::string_view trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
+// Parses a number that must be all of `text`.
 template <class T>
 std::errc parse_all(std::string_view text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return end == text.data() + text.size() ? error : std::errc::invalid_argument;
 }
 
-// Whether a decimal number that is out of every type's range is so because it is small.
+// Given a decimal number that is outside the range of every type, returns true if its magnitude is
+// too small and false if it is too large.
 inline bool is_below_one(std::string_view text) {
   const size_t e = std::min(text.find_first_of("eE"), text.size());
   const std::string_view digits = text.substr(0, e);
   const size_t first = digits.find_first_of("123456789");
   if (first == std::string_view::npos) return true;
-  // Of the first digit that is not 0: it stands for so many times a power of ten.
+  // The power of ten of the first digit that is not 0.
   const size_t point = std::min(digits.find('.'), digits.size());
   const int64_t power = static_cast<int64_t>(point) - static_cast<int64_t>(first) -
                         static_cast<int64_t>(first < point);
@@ -49,8 +52,8 @@ inline bool is_below_one(std::string_view text) {
   return scale < -power;
 }
 
-// The number that is all of `text`, spaces around it aside; nothing if there is none, or one that
-// T cannot hold or that is not finite.
+// Parses `text`, which must consist of one number and optional surrounding spaces. Returns nullopt
+// if it does not, if T cannot hold the number or if it is not finite.
 template <class T>
 std::optional<T> parse_number(std::string_view text) {
   text = trimmed(text);
@@ -59,7 +62,7 @@ std::optional<T> parse_number(std::string_view text) {
   const std::errc error = parse_all(text, value);
   if constexpr (std::is_floating_point_v<T>) {
     if (error == std::errc::result_out_of_range) {
-      // What is merely too small is rounded to 0, not refused.
+      // Numbers that are too small are rounded to 0 instead of rejected.
       if (!is_below_one(text)) return std::nullopt;
       return text.starts_with('-') ? -T{0} : T{0};
     }
@@ -69,16 +72,16 @@ std::optional<T> parse_number(std::string_view text) {
   return value;
 }
 
-// Up to 15 digits with at most one point among them.
+// Up to 15 digits with at most one decimal point.
 struct PlainDigits {
-  int64_t value = 0;      // without the point
-  uint32_t decimals = 0;  // digits behind it
+  int64_t value = 0;      // the digits without the point
+  uint32_t decimals = 0;  // number of digits after the point
   bool has_point = false;
-  bool plain = false;  // else the others mean nothing
+  bool plain = false;  // if false, the other members are undefined
 };
 
-// The `count` bytes at p. Reads 16, without a branch that depends on them: lengths and points are
-// as good as random.
+// Parses the `count` bytes at p. Always reads 16 bytes. It has no data-dependent branches, which
+// would be mispredicted because lengths and decimal points are practically random.
 inline PlainDigits plain_digits(const char* p, uint32_t count) {
   PlainDigits out;
   const bool fits = count <= 16;
@@ -90,7 +93,7 @@ inline PlainDigits plain_digits(const char* p, uint32_t count) {
   const uint32_t point = static_cast<uint32_t>(std::countr_zero(points | 1U << count));
   const uint32_t has_point = point < count ? 1 : 0;
   const uint32_t digits = count - has_point;
-  // The digits go to the end, the point goes out, zeros come before them.
+  // Moves the digits to the end, removes the point and puts zeros in front.
   const __m128i place =
       _mm_add_epi8(_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
                    _mm_set1_epi8(static_cast<char>(static_cast<int>(digits) - 16)));
@@ -134,20 +137,22 @@ inline PlainDigits plain_digits(const char* p, uint32_t count) {
 inline constexpr double kPowersOfTen[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                           1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
 
-// The number that the `size` bytes at p are, if they are short and plain: what parse_number gives,
-// bit for bit. False: ask that. Reads up to 17 bytes, whatever `size` is.
+// Parses the `size` bytes at p if they are a short number without an exponent. The result equals
+// that of parse_number bit for bit. Returns false for all other text, for which the caller must use
+// parse_number. Reads up to 17 bytes, whatever `size` is.
 template <class T>
 bool parse_plain(const char* p, uint32_t size, T& out) {
   const uint32_t sign = *p == '-' ? 1 : 0;
   const PlainDigits digits = plain_digits(p + sign, size - sign);
   if constexpr (std::is_floating_point_v<T>) {
-    // 15 digits and these powers of ten are exact in double, so their quotient is the nearest one.
-    // The sign is set without a branch: it is as good as random too.
+    // A number of 15 digits and these powers of ten are exact in double, so their quotient is
+    // correctly rounded. The sign is set without a branch, because it is practically random too.
     const auto magnitude =
         std::bit_cast<uint64_t>(static_cast<double>(digits.value) / kPowersOfTen[digits.decimals]);
     out = static_cast<T>(std::bit_cast<double>(magnitude | static_cast<uint64_t>(sign) << 63));
     if constexpr (std::is_same_v<T, double>) return digits.plain;
-    // Rounded once more it is the nearest float too, unless it lies halfway between two.
+    // Rounding the double once more gives the nearest float, unless the double lies halfway between
+    // two floats.
     constexpr uint64_t kDropped = (uint64_t{1} << 29) - 1;
     const bool halfway = (magnitude & kDropped) == (kDropped + 1) / 2;
     return digits.plain && !halfway;

@@ -8,13 +8,14 @@
 
 namespace keel::data {
 
-// The length of the longest prefix that is whole, valid UTF-8: neither overlong forms, surrogates,
-// nor code points beyond U+10FFFF.
+// Returns the length of the longest prefix that is complete, valid UTF-8. Overlong forms,
+// surrogates and code points beyond U+10FFFF are invalid.
 size_t utf8_prefix(std::string_view text);
 
-inline constexpr size_t kUtf8Padding = 8;  // bytes behind a text that is_padded_ascii may read
+inline constexpr size_t kUtf8Padding = 8;  // bytes after a text that is_padded_ascii() may read
 
-// Whether all of the `size` bytes are below 0x80. For most fields, one comparison.
+// Returns true if all `size` bytes are below 0x80. Reads up to kUtf8Padding bytes after the text.
+// Most fields are shorter than 8 bytes and take a single comparison.
 inline bool is_padded_ascii(const char* text, size_t size) {
   constexpr uint64_t kHighBits = 0x8080808080808080;
   uint64_t word = 0;

@@ -48,7 +48,7 @@ TEST(AllocatorTest, BlocksHeldAtOnceDoNotOverlap) {
 }
 
 TEST(AllocatorTest, ASteadyStateMakesNoSystemCalls) {
-  if (!kCaching) {  // the sanitizer sees every block
+  if (!kCaching) {  // caching is off under AddressSanitizer
     Tensor::zeros({1000});
     EXPECT_EQ(allocator_stats().cached_bytes, 0U);
     return;
@@ -57,7 +57,7 @@ TEST(AllocatorTest, ASteadyStateMakesNoSystemCalls) {
     std::vector<Tensor> alive;
     for (int i = 1; i < 40; ++i) alive.push_back(Tensor::zeros({i, 1000}));
   };
-  release_cached_memory();  // what other tests have left is not needed, and may go any time
+  release_cached_memory();  // blocks cached by other tests may be trimmed at any time
   step();
   const AllocatorStats before = allocator_stats();
   for (int i = 0; i < 20; ++i) step();
@@ -94,7 +94,7 @@ TEST(AllocatorTest, ReleasesWhatIsNotNeededAgainAndKeepsWhatIs) {
   for (int i = 0; i < 50; ++i) blocks.push_back(allocate(kLarge));
   for (void* block : blocks) deallocate(block, kLarge);
   EXPECT_GE(allocator_stats().cached_bytes, 50 * kLarge);
-  // Half of what is left every 2^16 allocations.
+  // Each trim, after 2^16 allocations, releases half of the remaining blocks.
   for (int i = 0; i < 8 << 16; ++i) deallocate(allocate(kSmall), kSmall);
   EXPECT_LE(allocator_stats().cached_bytes, 2 * kLarge);
   const AllocatorStats before = allocator_stats();
@@ -130,7 +130,7 @@ TEST(AllocatorTest, ALimitHoldsForItsThreadWhileItLives) {
       const MemoryLimit inner(size_t{1} << 30);
       EXPECT_THROW(Tensor::zeros({200}), ValueError);
       std::jthread([] { EXPECT_NO_THROW(Tensor::zeros({200})); });
-      for (int i = 0; i < 10; ++i) Tensor::zeros({100});  // freed, hence not counted
+      for (int i = 0; i < 10; ++i) Tensor::zeros({100});  // freed, so not counted
     }
     const Tensor more = Tensor::zeros({100});
     EXPECT_THROW(Tensor::zeros({100}), ValueError);

@@ -7,7 +7,7 @@
 
 namespace keel::cpu_quota_test {
 
-// A machine's files, as far as groups are concerned.
+// Writes the control group and /proc files of a simulated machine.
 class CpuQuotaTest : public testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove_all(root_); }

@@ -13,7 +13,7 @@ TEST(HashMapTest, HoldsWhatAnOrderedMapHolds) {
   std::map<int64_t, int64_t> expected;
   std::mt19937_64 random(7);
   for (int i = 0; i < 20'000; ++i) {
-    // Neighbours, multiples of a power of two, and any numbers.
+    // Adjacent keys, multiples of a power of two and random keys.
     const auto draw = static_cast<int64_t>(random());
     const int64_t key = i % 3 == 0 ? draw % 5000 : i % 3 == 1 ? draw << 20 : draw;
     map[key] += i;
@@ -44,7 +44,7 @@ TEST(HashMapTest, InsertsAKeyOnceAndKeepsTheOrder) {
   EXPECT_TRUE(map.insert("b", 4).second);
 }
 
-// Throws at the copy that is asked for.
+// A value whose copy constructor throws at a chosen copy.
 struct Fragile {
   static inline int copies_left = -1;
   int value = 0;

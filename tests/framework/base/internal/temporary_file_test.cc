@@ -17,7 +17,7 @@ size_t file_count(const TempFolder& folder) {
   return std::distance(std::filesystem::directory_iterator(folder.path()), {});
 }
 
-// Runs `body` in another process, which ends without destructors. Returns its id.
+// Runs `body` in another process, which exits without running destructors. Returns its process id.
 template <class Fn>
 pid_t in_other_process(Fn body) {
   const pid_t child = ::fork();

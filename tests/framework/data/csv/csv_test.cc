@@ -16,7 +16,7 @@ namespace keel::data::csv_test {
 using Ints = std::vector<int64_t>;
 using Texts = std::vector<std::string>;
 
-// A file of the running test's own.
+// Writes a file that only the running test uses.
 std::filesystem::path write(const std::string& content) {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
   const std::filesystem::path file =
@@ -99,7 +99,8 @@ TEST(CsvTest, QuotedFieldsMayHoldDelimitersLineBreaksAndQuotes) {
           "t,u\n\"a,b\",1\n\"line\r\nbreak\n\n\",2\n\"say \"\"hi\"\"\",3\n\"\",4\n\"\"\"\",5\n"),
       Texts({"a,b", "line\r\nbreak\n\n", "say \"hi\"", "", "\""}));
   EXPECT_EQ(ints_of("u,i\nx,\"12\"\n"), Ints({12}));
-  EXPECT_EQ(texts_of("\"t\"\n5\" disk\n"), Texts({"5\" disk"}));  // a quote inside is itself
+  EXPECT_EQ(texts_of("\"t\"\n5\" disk\n"),
+            Texts({"5\" disk"}));  // a quote inside an unquoted field is literal
 }
 
 TEST(CsvTest, LinesMayEndInCarriageReturnsAndTheLastWithout) {
@@ -158,7 +159,7 @@ TEST(CsvTest, RowsOfFilesWithoutAHeaderCountFrom1) {
   CsvOptions options = {.columns = {ints("a")}, .has_header = false, .column_names = {"a", "b"}};
   expect_contains(message_of([&] { read_csv_table(file, options); }), "row 2, column 'a'");
   options.columns = {texts("a")};
-  expect_contains(message_of([&] { read_csv_table(file, options); }), "row 3: needs 2 fields");
+  expect_contains(message_of([&] { read_csv_table(file, options); }), "row 3: expected 2 fields");
 }
 
 TEST(CsvTest, ColumnNamesReplaceThoseOfTheHeader) {
@@ -167,7 +168,7 @@ TEST(CsvTest, ColumnNamesReplaceThoseOfTheHeader) {
   EXPECT_EQ(read_csv_table(file, options)["b"].tensor().to_vector<int64_t>(), Ints({2}));
   options.column_names = {"a", "b", "c"};
   expect_contains(message_of([&] { read_csv_table(file, options); }),
-                  "has 2 columns, column_names 3; pass one name for each column");
+                  "has 2 columns, but column_names has 3; pass one name for each column");
 }
 
 TEST(CsvTest, WithoutAHeaderNamesAreNeeded) {
@@ -338,7 +339,7 @@ TEST(CsvTest, RecordsThatStraddleTheReadBufferAreWhole) {
   EXPECT_EQ(row, kRows);
 }
 
-// A table with all that can stand in a field, by a fixed rule.
+// A deterministic table with every kind of field.
 std::string mixed_table(int rows) {
   std::ostringstream content;
   content << "i,t,f,u\n";
@@ -447,9 +448,9 @@ TEST(CsvTest, RowsCanBeShuffledAndBatchedAnew) {
   EXPECT_EQ(std::count(seen.begin(), seen.end(), true), 100);
 }
 
-#if !defined(KEEL_ADDRESS_SANITIZER)  // it keeps freed memory
+#if !defined(KEEL_ADDRESS_SANITIZER)  // AddressSanitizer keeps freed memory
 
-// Kilobytes of this process that are in memory.
+// Returns the resident memory of this process in KiB.
 int64_t resident_kilobytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {

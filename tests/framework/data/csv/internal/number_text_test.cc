@@ -7,7 +7,7 @@
 
 namespace keel::data::number_text_test {
 
-// What parse_plain takes, it takes as parse_number does.
+// Checks that parse_plain either declines the text or gives the result of parse_number.
 template <class T>
 void expect_same(const std::string& text, int& taken) {
   const std::string padded = text + std::string(32, '7');
@@ -63,7 +63,8 @@ TEST(NumberTextTest, FastAndExactWaysAgreeBitForBit) {
 }
 
 TEST(NumberTextTest, NumbersHalfwayBetweenFloatsAreRoundedOnce) {
-  // 2^24 + 1 lies between two floats; so do these, and numbers a little beside it.
+  // 2^24 + 1 lies halfway between two floats. The list also has other halfway numbers and numbers
+  // slightly beside them.
   for (const char* text : {"16777217", "16777217.0000001", "16777216.9999999", "33554434.00001",
                            "0.500000029802322", "1.00000005960464"}) {
     taken_of(text);

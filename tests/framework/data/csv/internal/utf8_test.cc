@@ -19,12 +19,12 @@ TEST(Utf8Test, AcceptsTheFirstAndLastCharacterOfEachLength) {
 
 TEST(Utf8Test, StopsAtTheFirstByteThatIsNotValid) {
   for (const char* const bytes : {
-           "\x80", "\xBF",                          // no first byte
+           "\x80", "\xBF",                          // no lead byte
            "\xC0\x80", "\xC1\xBF",                  // overlong
            "\xE0\x9F\xBF", "\xF0\x8F\xBF\xBF",      // overlong
            "\xED\xA0\x80", "\xED\xBF\xBF",          // surrogates
            "\xF4\x90\x80\x80", "\xF5\x80\x80\x80",  // beyond U+10FFFF
-           "\xC3", "\xE2\x82", "\xF0\x9D\x84",      // cut off
+           "\xC3", "\xE2\x82", "\xF0\x9D\x84",      // truncated
            "\xE9t\xE9",                             // latin-1
        }) {
     const std::string text = bytes;
@@ -35,7 +35,7 @@ TEST(Utf8Test, StopsAtTheFirstByteThatIsNotValid) {
 
 TEST(Utf8Test, AsciiOfAnyLengthIsFound) {
   for (size_t size = 0; size < 40; ++size) {
-    // Bytes behind the text do not count.
+    // Bytes after the text are ignored.
     std::string text = std::string(size, 'a') + std::string(kUtf8Padding, '\xFF');
     EXPECT_TRUE(is_padded_ascii(text.data(), size)) << size;
     for (size_t i = 0; i < size; ++i) {
