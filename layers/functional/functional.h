@@ -23,8 +23,8 @@ struct FunctionalOptions {
 // tensor, a list or a tuple, the model also accepts a dict by input name. Further keys of a dict
 // are ignored.
 //
-// Throws ValueError if the outputs depend on anything but the inputs, if an input is not a result
-// of layers::input, or if two layers have the same name.
+// Throws ValueError if the outputs depend on anything but the inputs, if an input is listed twice
+// or is not a result of layers::input, or if two layers have the same name.
 class FunctionalModel final : public Model {
  public:
   static constexpr char kClassName[] = "Functional";

@@ -43,7 +43,7 @@ struct CompileOptions {
   // (Layer::add_loss).
   LossesArgument loss = {};
   LossWeights loss_weights = {};          // factor of each loss in the sum; default 1
-  MetricsArgument metrics = {};           // ignore sample weights
+  MetricsArgument metrics = {};           // computed without sample weights
   MetricsArgument weighted_metrics = {};  // computed with sample weights
   // The next three options have no effect: each step runs on its own and is never compiled. They
   // are stored in model files so that a model loaded from a Keras file is saved with the same
