@@ -4,8 +4,8 @@
 namespace keel {
 namespace {
 
-// The tables with the optimizers whose slots the layer has to keep: a Keras optimizer keeps its
-// own.
+// Returns the tables without their Keras optimizers: the layer creates and saves the slots of
+// embedding optimizers, and a Keras optimizer creates and saves its own.
 TableSet with_own_slots(const TableSet& tables) {
   TableSet out = tables;
   for (TableSet::Entry& entry : out.tables) {

@@ -211,7 +211,7 @@ TEST(TPUEmbeddingForServingTest, ALengthWithoutEffectIsSaidOnce) {
   testing::internal::CaptureStderr();
   for (int i = 0; i < 2; ++i) EXPECT_EQ(embedding(input)["f"].tensor().shape(), Shape({1, 2}));
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "TPUEmbedding: feature 'f': max_sequence_length 3 has no effect beside output_shape\n");
+            "TPUEmbedding: feature 'f': max_sequence_length 3 has no effect together with output_shape\n");
 }
 
 TEST(TPUEmbeddingForServingTest, ItTrainsOnTheHost) {
