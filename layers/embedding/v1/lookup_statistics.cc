@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 constexpr char kFormat[] = "keel-embedding-profile";
 constexpr int64_t kVersion = 1;
 constexpr char kSuffix[] = ".profile.json";
-constexpr uint64_t kSampling = 0x70726f66;  // the purpose of the random stream
+constexpr uint64_t kSampling =
+    0x70726f66;  // "prof": separates this random stream from others with the same seed
 
 class Fnv1a {
  public:
@@ -79,12 +80,12 @@ void check_numbers(const TableProfile& p) {
   require(p.examples >= 0 && p.examples <= p.examples_seen, "examples are out of range");
   require(p.ids >= 0 && p.distinct_ids >= 0 && p.distinct_ids <= p.ids, "ids are out of range");
   require(!p.div_load.empty() && p.div_load.size() == p.mod_load.size(),
-          "loads are of different numbers of shards");
+          "loads have different numbers of shards");
   require(total(p.div_load) == p.ids && total(p.mod_load) == p.ids, "loads do not add up to ids");
 }
 
 TableProfile decode_profile(const Config& config) {
-  require(config.is_dict(), "is no object");
+  require(config.is_dict(), "is not a JSON object");
   require(config["format"] == Config(kFormat), "has another format");
   require(config["version"] == Config(kVersion), "has another version");
   TableProfile out;
@@ -109,7 +110,7 @@ TableProfile read_file(const std::string& path) {
   try {
     out = decode_profile(parse_json(text));
   } catch (const Error& error) {
-    throw IoError(path, ": is no file of lookup statistics: ", error.what());
+    throw IoError(path, ": is not a file of lookup statistics: ", error.what());
   }
   if (fs::path(path).filename() != profile_file_name(out.key)) {
     throw IoError(path, ": has the statistics of another table, '", out.key.table_name, "'");
@@ -144,7 +145,7 @@ double TableProfile::mod_imbalance() const { return imbalance(mod_load); }
 void write_profile(const std::string& directory, const TableProfile& profile) {
   std::error_code failed;
   fs::create_directories(directory, failed);
-  if (failed) throw IoError(directory, ": cannot be made: ", failed.message());
+  if (failed) throw IoError(directory, ": cannot be created: ", failed.message());
   write_file_atomically(path_in(directory, profile_file_name(profile.key)),
                         to_json(encode_profile(profile)) + "\n");
 }
