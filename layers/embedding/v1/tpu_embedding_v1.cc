@@ -55,7 +55,7 @@ void check_dicts(const Options& options) {
 void check_optimizers(const Options& options) {
   const EmbeddingOptimizer& global = options.optimization_parameters;
   if (options.mode == Mode::kInference) {
-    if (global) throw ValueError(kCaller, ": inference takes no optimization_parameters");
+    if (global) throw ValueError(kCaller, ": optimization_parameters must be unset for inference");
     return;
   }
   if (global && !is_v1_parameters(global)) {

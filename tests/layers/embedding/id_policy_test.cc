@@ -203,7 +203,7 @@ std::string shown_by_fit(const IdPolicy& policy, Verbose verbose) {
 
 TEST(IdPolicyNotesTest, FitSaysHowManyIdsWereLeftOut) {
   const std::string line =
-      "TPUEmbedding users: feature 'user': 4 ids outside the table were left out\n";
+      "TPUEmbedding users: feature 'user': 4 ids outside the table were dropped\n";
   const std::string text = shown_by_fit(IdPolicy::ignore(), Verbose::kOneLine);
   EXPECT_EQ(text.find(line), text.size() - line.size()) << text;
 }

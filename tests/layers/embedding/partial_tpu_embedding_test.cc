@@ -121,7 +121,7 @@ TEST(PartialTPUEmbeddingTest, SmallTablesObeyTheIdPolicy) {
   const PartialTPUEmbedding ignoring = t.layer(10, IdPolicy::ignore());
   expect_rows(ignoring(batch(10))["b"].tensor(), {{3}, {0}});
   ASSERT_EQ(ignoring->training_notices().size(), 1U);
-  EXPECT_NE(ignoring->training_notices()[0].find("'b': 1 id outside the table was left out"),
+  EXPECT_NE(ignoring->training_notices()[0].find("'b': 1 id outside the table was dropped"),
             std::string::npos);
   expect_rows(t.layer(10, IdPolicy::use_row(7))(batch(-1))["b"].tensor(), {{3}, {7}});
 }
