@@ -36,7 +36,7 @@ Rows rows_of(const Config& list) {
   return out;
 }
 
-// Returns the innermost lists of a nested list.
+// Appends the innermost lists of a nested list.
 void append_rows(const Config& nested, Rows& out) {
   if (nested.items().empty() || !nested.items()[0].is_list()) {
     out.push_back(list_of<double>(nested));

@@ -1,4 +1,4 @@
-// FeatureConfig::id_policy on every path: host, engine and V0, for every kind of input.
+// FeatureConfig::id_policy on every path (host, engine and V0) for every kind of input.
 #include <gtest/gtest.h>
 
 #include <keel/distribute/tpu/tpu_strategy.h>
@@ -26,7 +26,7 @@ enum class Input { kDense, kSparse, kRagged, kSparseSteps, kRaggedSteps };
 constexpr Input kInputs[] = {Input::kDense, Input::kSparse, Input::kRagged, Input::kSparseSteps,
                              Input::kRaggedSteps};
 constexpr int64_t kFar = int64_t{1} << 40;
-// The last one is row 1 in 32 bits.
+// The last id is 1 in its low 32 bits.
 constexpr int64_t kOddIds[] = {-1, 4, kFar, -kFar, (int64_t{1} << 32) + 1};
 
 struct Found {
@@ -48,7 +48,7 @@ TensorLike input_of(Input kind, int64_t odd) {
   return ragged(IdRows{{1, odd}, {2}});
 }
 
-// In a table of the rows 1, 2, 3, 4.
+// Looks up ids in a table of the rows 1, 2, 3, 4.
 Found look_up(Path path, Input kind, int64_t odd, const IdPolicy& policy,
               const std::string& combiner = "sum") {
   CPUStrategy cpu;
@@ -116,7 +116,7 @@ TEST_P(IdPolicyTest, IgnoredIdsAreAsIfTheyHadNotBeenThere) {
       for (const char* combiner : {"sum", "mean", "sqrtn"}) {
         const Found found = look_up(GetParam(), kind, odd, IdPolicy::ignore(), combiner);
         EXPECT_EQ(found.values, values) << odd;
-        // Both replicas look the same rows up.
+        // Both replicas look up the same rows.
         EXPECT_EQ(found.counts.dropped, GetParam() == Path::kHost ? 1 : 2);
         EXPECT_EQ(found.counts.replaced, 0);
       }
@@ -181,7 +181,7 @@ TEST(IdPolicyConfigTest, FilesKeepEveryPolicy) {
   EXPECT_THROW(decode(Config("drop"), policy), ValueError);
 }
 
-// Two epochs of fit on four rows, two of whose ids are odd.
+// Runs fit for two epochs on four rows, two of whose ids are invalid. Returns the output on stdout.
 std::string shown_by_fit(const IdPolicy& policy, Verbose verbose) {
   TPUStrategy strategy({.num_cores = 2});
   const auto scope = strategy.scope();

@@ -22,7 +22,7 @@ using layers::PartialTPUEmbedding;
 struct Tables {
   Table large = make_table({.vocabulary_size = 20, .dim = 1, .initializer = "row_id"});
   Table small = make_table({.vocabulary_size = 10, .dim = 1, .initializer = "row_id"});
-  // Two features on the small table.
+  // The small table has two features.
   Nest<FeatureConfig> features(const IdPolicy& policy = {}) const {
     return {{"a", FeatureConfig{.table = large}},
             {"b", FeatureConfig{.table = small, .id_policy = policy}},

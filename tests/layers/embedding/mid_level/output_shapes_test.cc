@@ -35,7 +35,7 @@ TensorLike empty_sparse(const Shape& shape) {
                       .dense_shape = shape};
 }
 
-// The shape after build is told this much.
+// Returns the output shape after build with these arguments.
 PartialShape settled(const FeatureConfig& config, const Shape& candidate) {
   OutputShapes shapes = one(config);
   shapes.check({candidate});
