@@ -34,10 +34,12 @@ class TPUEmbeddingLayer::Backend {
 
   // Returns true if prefetch() starts any work.
   virtual bool supports_prefetch() const { return false; }
+  // Starts the lookup of a batch that this replica will look up next.
   virtual void prefetch(const Tensors&, const FeatureWeights&) {}
 
   // Returns the table as a tensor. The result is differentiable if the table is a variable.
   virtual Tensor read(int table) const = 0;
+  // Replaces the values of a table.
   virtual void write(int table, const Tensor& values) = 0;
   // Returns the state that files and checkpoints keep and that no variable holds.
   virtual std::vector<StateEntry> state_entries() const { return {}; }

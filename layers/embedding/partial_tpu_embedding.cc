@@ -59,6 +59,7 @@ bool PartialTPUEmbeddingLayer::is_large(const FeatureConfig& feature) const {
 
 void PartialTPUEmbeddingLayer::add_small(const std::string& name, const FeatureConfig& feature) {
   const TableConfig& table = *feature.table;
+  // Features that share a table share one Embedding layer.
   const auto known = std::ranges::find_if(small_features_, [&](const auto& entry) {
     return entry.second.leaf().table == feature.table;
   });

@@ -53,6 +53,7 @@ class PartialTPUEmbeddingLayer final : public Layer {
   // tables.
   std::vector<std::string> training_notices() const override;
   Config get_config() const override;
+  // Creates a layer from get_config().
   static std::shared_ptr<PartialTPUEmbeddingLayer> from_config(const Config& config);
 
  private:

@@ -138,6 +138,7 @@ class TPUEmbeddingLayer final : public Layer {
   // with an engine.
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override;
+  // Creates a layer from get_config().
   static std::shared_ptr<TPUEmbeddingLayer> from_config(const Config& config);
 
  private:

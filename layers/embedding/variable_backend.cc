@@ -61,6 +61,7 @@ std::vector<StateEntry> TPUEmbeddingLayer::VariableBackend::state_entries() cons
   std::vector<StateEntry> out;
   if (!held_->built()) return out;
   for (StateEntry& entry : held_->state_entries()) {
+    // The tables themselves are weights of the layer, which lists them.
     if (entry.kind == StateEntry::Kind::kSlot) out.push_back(std::move(entry));
   }
   return out;

@@ -29,6 +29,7 @@ class FeatureColumn {
   // Returns the name, which identifies the column. Layers concatenate columns in ascending order of
   // names.
   const std::string& name() const { return name_; }
+  // Returns the class name for files.
   virtual const char* class_name() const = 0;
   // Returns the config from which an equal column can be created; see
   // layers/feature_columns/column_config.h.
@@ -44,8 +45,8 @@ using Column = std::shared_ptr<const FeatureColumn>;
 
 // Options of numeric_column.
 struct NumericOptions {
-  Shape shape = {1};  // shape of one example
-  std::function<Tensor(const Tensor&)> normalizer_fn = {};
+  Shape shape = {1};                                        // shape of one example
+  std::function<Tensor(const Tensor&)> normalizer_fn = {};  // applied to the float32 values
 };
 
 // Passes the numbers of a dense feature through, optionally normalized.
@@ -55,6 +56,7 @@ class NumericColumn final : public FeatureColumn {
       : FeatureColumn(key), options_(std::move(options)) {}
   const char* class_name() const override { return "NumericColumn"; }
   Config get_config() const override;  // throws NotImplementedError with a normalizer_fn
+  // Returns the key of the feature.
   const std::string& key() const { return name(); }
   // Returns the feature as float32 [batch, size of shape]. A symbolic feature gives a symbolic
   // tensor. Throws ValueError for a feature of another shape, and TypeError for a feature that is
@@ -68,6 +70,7 @@ class NumericColumn final : public FeatureColumn {
 // Converts a feature to ids in [0, num_buckets).
 class CategoricalColumn final : public FeatureColumn {
  public:
+  // How words and numbers become ids.
   enum class Kind { kIdentity, kVocabularyList, kVocabularyFile, kHashBucket };
   struct Parts;
 

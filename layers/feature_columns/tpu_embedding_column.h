@@ -58,6 +58,7 @@ class TPUEmbeddingColumn final : public feature_column::FeatureColumn {
   bool is_sequence() const { return categorical_->is_sequence(); }
   bool on_tensor_core() const { return options_.embedding_lookup_device == "tpu_tensor_core"; }
 
+  // Accessors that describe the table and the features.
   int64_t vocabulary_size() const { return categorical_->num_buckets(); }
   const std::string& feature_key() const { return categorical_->key(); }
   const std::string& weight_key() const { return categorical_->weight_key(); }  // empty: none

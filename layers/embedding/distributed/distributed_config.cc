@@ -160,7 +160,7 @@ Nest<FeatureConfig> decode_structure(const Config& config, const std::vector<Tab
     const auto f = from_config<FeatureFields>(config, "keras_rs FeatureConfig");
     if (f.table < 0 || f.table >= std::ssize(tables)) {
       throw ValueError("DistributedEmbedding: feature '", f.name, "' refers to table ", f.table,
-                       ", but there are only ", tables.size());
+                       ", but there are only ", tables.size(), " tables");
     }
     return FeatureConfig{.name = f.name,
                          .table = tables[f.table],

@@ -45,6 +45,7 @@ struct TableConfig {
 // The identity of a table is its TableConfig object: features that hold the same Table share its
 // rows.
 using Table = std::shared_ptr<TableConfig>;
+// Creates a table without checking it.
 inline Table make_table(TableConfig config) {
   return std::make_shared<TableConfig>(std::move(config));
 }

@@ -400,6 +400,7 @@ void DistributedEmbeddingLayer::set_embedding_tables(const std::map<std::string,
     throw RuntimeError("DistributedEmbedding ", name(), ": not built yet; call it once");
   }
   const std::vector<StateEntry> entries = state_entries();
+  // Check all tables before changing any.
   std::vector<std::pair<const StateEntry*, const Tensor*>> assignments;
   for (const auto& [table, values] : tables) {
     const auto it = std::ranges::find(entries, table + "/embeddings", &StateEntry::name);

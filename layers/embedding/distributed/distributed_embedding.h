@@ -111,6 +111,7 @@ class DistributedEmbeddingLayer final : public Layer, public WeightAttributes {
   // first feature that uses the table.
   std::vector<std::string> weight_attributes() const override;
   Config get_config() const override;
+  // Creates a layer from get_config().
   static std::shared_ptr<DistributedEmbeddingLayer> from_config(const Config& config);
 
  private:

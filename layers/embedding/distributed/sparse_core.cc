@@ -50,6 +50,8 @@ struct MemberRows {
     whole.read(first, last, rows.data());
     stack.unstack(member(), begin, end, rows.data(), out);
   }
+  // The range consists of whole groups of `shards` rows. Reads it first, so that the other ids and
+  // the padding in the range keep their values.
   void write(const StateEntry::Rows& whole, int64_t begin, int64_t end, const float* values) const {
     const auto [first, last] = stack.rows_of(member(), begin, end);
     std::vector<float> rows((last - first) * stack.dim);

@@ -48,7 +48,9 @@ class SparseCore {
   // Returns the weights and then the slots of one table, "<table>/embeddings" and
   // "<table>/embeddings/<slot>", without padding. Empty before build().
   std::vector<StateEntry> state_entries(int table) const;
+  // Returns the stacks.
   const std::vector<TableStack>& stacks() const { return stacks_; }
+  // Returns the id statistics of one table.
   IdStatistics statistics(int table) const { return limiters_[table].statistics(); }
 
  private:

@@ -160,6 +160,8 @@ int64_t padded_vocabulary_size(int64_t vocabulary_size, int shards) {
 
 std::optional<TableStack::Place> TableStack::find(int64_t row) const {
   const int64_t local = row / shards;
+  // Members are in ascending order of shard_row: the last one that starts at or before `local`
+  // holds the row.
   for (auto it = members.rbegin(); it != members.rend(); ++it) {
     if (local < it->shard_row) continue;
     const int64_t turn = (row % shards - it->rotation + shards) % shards;

@@ -21,7 +21,9 @@ class TableStacking {
   TableStacking(std::vector<std::vector<std::string>> lists)  // NOLINT: implicit
       : lists_(std::move(lists)) {}
 
+  // Returns true for "auto".
   bool is_auto() const { return auto_; }
+  // Returns the lists of table names; empty for "auto" and for none.
   const std::vector<std::vector<std::string>>& lists() const { return lists_; }
 
   friend Config encode(const TableStacking& stacking);  // "auto", null, or lists

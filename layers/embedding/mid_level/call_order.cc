@@ -40,7 +40,8 @@ CallOrder::Taken CallOrder::dequeue(StepNumber step, const Name& name) {
   const auto waiting = std::ranges::find_if(
       batches_, [&](const Batch& batch) { return !batch.dequeued && batch.name == name; });
   if (waiting == batches_.end()) {
-    throw RuntimeError("TPUEmbedding.dequeue: no batch is enqueued", under(name));
+    throw RuntimeError("TPUEmbedding.dequeue: no batch is enqueued", under(name),
+                       "; call enqueue first");
   }
   Taken taken = {.batch = waiting->serial, .training = waiting->training};
   drop(step, Ends::kUnnamed, taken);

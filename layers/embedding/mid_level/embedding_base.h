@@ -21,6 +21,7 @@ class EmbeddingBase {
   EmbeddingBase(const EmbeddingBase&) = delete;
   EmbeddingBase& operator=(const EmbeddingBase&) = delete;
 
+  // Accessors: the features, their tables, and whether the tables exist.
   const Nest<FeatureConfig>& feature_config() const { return feature_config_; }
   const TableSet& table_set() const { return host_tables_->tables(); }
   virtual bool built() const { return host_tables_->built(); }

@@ -18,6 +18,7 @@ class EngineTables final : public TrackedTables, public std::enable_shared_from_
  public:
   explicit EngineTables(const EngineSession& driver) : driver_(driver) {}
 
+  // Returns the session of the engine.
   EngineSession& driver() { return driver_; }
   // Creates the engine; see EngineSession::build. Tables start with the values restored before.
   // Later calls do nothing.

@@ -354,6 +354,7 @@ void TPUEmbedding::enqueue(const distribute::PerReplica<Tensors>& features,
   };
   check_size(features.size());
   if (options.weights) check_size(options.weights->size());
+  // Encode the batches of all replicas before enqueuing any, so that an error enqueues nothing.
   std::vector<EngineSession::Batch> batches;
   for (int r = 0; r < replicas; ++r) {
     const FeatureWeights weights =

@@ -112,6 +112,7 @@ std::optional<FeatureBags> unchanged(const Collector& c, const Tensor& ids,
 }
 
 FeatureBags dense_bags(const Collector& c, const Shape& output_shape) {
+  // Dense ids keep their positions: no rule prunes them.
   Collector strict = c;
   strict.rule = IdRule::kStrict;
   return collect(strict, output_shape, false, [](size_t i) { return static_cast<int64_t>(i); });
@@ -141,6 +142,7 @@ FeatureBags ragged_bags(const Collector& c, const RaggedTensor& input, const Sha
   size_t row = 0;
   return collect(c, output_shape, sequence, [&](size_t i) -> int64_t {
     const auto position = static_cast<int64_t>(i);
+    // Positions ascend, so `row` only moves forward. The loop also skips empty rows.
     while (splits[row + 1] <= position) ++row;
     if (!sequence) return static_cast<int64_t>(row);
     const int64_t step = position - splits[row];

@@ -256,6 +256,7 @@ std::vector<TableStep> EngineSession::State::steps(distribute::Communicator& com
       numbers.push_back(found != known.end()
                             ? found->second
                             : tables.tables[t].own->optimizer.current_learning_rate());
+      // A rate shared by several tables is evaluated once per step.
       if (tag) known.emplace(*tag, numbers.back());
       for (const LearningRate& h : optimizer(t).hyperparameters) numbers.push_back(h(0));
     }
@@ -307,7 +308,7 @@ std::pair<std::shared_ptr<EmbeddingEngine>, int> EngineSession::State::drained(i
     if (has_same_part(there[t], engine->tables()[table], part)) return {live, static_cast<int>(t)};
   }
   throw RuntimeError(kCaller, ": the accelerator's engine has no '", entry_name(table, part),
-                     "' with this name and shape");
+                     "' of the same shape");
 }
 
 StateEntry::Rows EngineSession::State::row_access(const EngineSession& self, int table,
@@ -355,6 +356,8 @@ void EngineSession::build(const std::vector<Shape>& output_shapes,
   distribute::require_no_live_engine(s.strategy, kCaller);
   const auto slots = s.slot_initializers();
   s.record = distribute::serialize(s.configuration(output_shapes));
+  // Create the engine from the parsed record, so that it only depends on the record. A record
+  // cannot hold a custom rule, which is therefore set afterwards.
   EngineConfiguration configuration = distribute::parse_engine_configuration(s.record);
   for (size_t t = 0; t < s.tables.tables.size(); ++t) {
     if (s.optimizer(t).custom) configuration.tables[t].update.rule = s.optimizer(t).rule;
@@ -485,6 +488,7 @@ EngineSession::Lookup EngineSession::look_up(const Batch& batch, bool training) 
   for (size_t f = 0; f < batch.shapes.size(); ++f) {
     found.values[f] = found.values[f].reshaped(batch.shapes[f]);
   }
+  // Count only after the lookup has succeeded.
   s.tally.add(batch.invalid_ids);
   auto ticket = std::make_shared<Ticket>(
       Ticket{.of_engine = std::move(found.ticket), .shapes = batch.shapes});
@@ -494,8 +498,8 @@ EngineSession::Lookup EngineSession::look_up(const Batch& batch, bool training) 
 void EngineSession::apply(const std::shared_ptr<Ticket>& ticket, std::vector<Tensor> gradients) {
   State& s = *state_;
   if (gradients.size() != ticket->shapes.size()) {
-    throw ValueError(kCaller, ": ", gradients.size(), " gradients for ", ticket->shapes.size(),
-                     " features");
+    throw ValueError(kCaller, ": received ", gradients.size(), " gradients for ",
+                     ticket->shapes.size(), " features; pass one for each feature");
   }
   for (size_t f = 0; f < gradients.size(); ++f) {
     if (gradients[f]) check_gradient(s.paths[f], gradients[f], ticket->shapes[f]);

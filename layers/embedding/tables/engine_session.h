@@ -61,6 +61,7 @@ class EngineSession {
   // created.
   void build(const std::vector<Shape>& output_shapes,
              const std::map<std::string, Tensor>& restored = {});
+  // Returns true once build() has succeeded. Replicas may call it concurrently with build().
   bool built() const;
   const std::string& record() const;  // the serialized TPUEmbeddingConfiguration, once built
   // Throws RuntimeError unless the current strategy is the one that the engine belongs to and still
@@ -100,6 +101,7 @@ class EngineSession {
   void write(int table, int part, const Tensor& values) const;
   std::vector<StateEntry> state_entries() const;
 
+  // Accessors for the constructor's arguments.
   const TableSet& tables() const;
   const Nest<FeatureConfig>& features() const;
   const std::vector<std::string>& paths() const;  // by feature

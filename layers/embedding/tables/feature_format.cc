@@ -56,7 +56,7 @@ Nest<FeatureConfig> decode_structure(const Config& config, const std::vector<Tab
     const auto f = from_config<FeatureFields>(*feature, "TPUEmbedding feature_config");
     if (f.table < 0 || f.table >= static_cast<int64_t>(tables.size())) {
       throw ValueError("TPUEmbedding: feature_config refers to table ", f.table,
-                       ", but the number of tables is ", tables.size());
+                       ", but there are only ", tables.size(), " tables");
     }
     return FeatureConfig{.table = tables[f.table],
                          .max_sequence_length = f.max_sequence_length,

@@ -29,6 +29,7 @@ class HostTables final : public TrackedTables, public std::enable_shared_from_th
   std::vector<StateEntry> state_entries() override;
   std::vector<Variable> trainable_variables() const override;
 
+  // Returns the tables' configs.
   const TableSet& tables() const { return tables_; }
   // Return the tables and their slots, by table. Valid after build().
   const std::vector<Variable>& parameters() const { return parameters_; }

@@ -30,6 +30,7 @@ struct QuantizationConfig {
 // How lookups treat an invalid id, which is negative or not below the table's number of rows.
 // Applies to all lookups: engine, host and V0.
 struct IdPolicy {
+  // The treatment of an invalid id.
   enum class Kind {
     kDefault,     // kError, but sparse host lookups that validate drop negative ids
     kError,       // throws ValueError
@@ -39,6 +40,7 @@ struct IdPolicy {
   Kind kind = Kind::kDefault;
   int64_t default_row = 0;
 
+  // Create a policy of each kind.
   static IdPolicy error() { return {.kind = Kind::kError}; }
   static IdPolicy ignore() { return {.kind = Kind::kIgnore}; }
   static IdPolicy use_row(int64_t row) { return {.kind = Kind::kDefaultRow, .default_row = row}; }

@@ -37,6 +37,7 @@ class EmbeddingFeaturesLayer final : public Layer {
   const std::map<std::string, Variable>& tables();
   // Omits the options that only training uses: learning rates and optimization parameters.
   Config get_config() const override;
+  // Creates a layer from get_config().
   static std::shared_ptr<EmbeddingFeaturesLayer> from_config(const Config& config);
 
  private:

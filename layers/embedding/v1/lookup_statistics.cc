@@ -122,6 +122,7 @@ TableProfile read_file(const std::string& path) {
 
 std::string profile_file_name(const ProfileKey& key) {
   Fnv1a hash;
+  // The lengths separate the strings, so that different keys do not give the same bytes.
   hash.add(static_cast<int64_t>(key.table_name.size()));
   hash.add(key.table_name);
   hash.add(key.num_features);
@@ -229,6 +230,7 @@ void LookupProfiler::count(size_t table, int64_t id) {
   };
   ++profile.div_load[shard(counter.div)];
   ++profile.mod_load[shard(counter.mod)];
+  // Bounds the memory: once full, only ids that are tracked already are counted.
   const bool full = static_cast<int64_t>(counter.counts.size()) >= TableProfile::kMaxTrackedIds;
   if (full && !counter.counts.contains(id)) return;
   ++counter.counts[id];
@@ -237,6 +239,7 @@ void LookupProfiler::count(size_t table, int64_t id) {
 void LookupProfiler::record(const std::vector<std::vector<TensorLike>>& features_by_table,
                             int64_t batch_size) {
   const RandomStream stream = {.seed = options_.seed, .purpose = kSampling};
+  // An example is sampled if its 32 random bits are below this fraction of 2^32.
   const auto threshold = static_cast<uint64_t>(options_.sample_fraction * 4294967296.0);
   std::vector<bool> sampled(batch_size);
   for (int64_t row = 0; row < batch_size; ++row) {
@@ -274,6 +277,7 @@ TableProfile LookupProfiler::finished(size_t table) const {
   out.distinct_ids = static_cast<int64_t>(counts.size());
   std::vector<HotRow> rows;
   for (const auto& [id, count] : counts) rows.push_back({.id = id, .count = count});
+  // Breaks ties by id, so that the order is deterministic.
   const auto hotter = [](const HotRow& a, const HotRow& b) {
     return a.count != b.count ? a.count > b.count : a.id < b.id;
   };

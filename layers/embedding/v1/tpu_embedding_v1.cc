@@ -364,6 +364,7 @@ void TPUEmbedding::generate_enqueue(const std::vector<CoreEnqueueData>& cores) {
     throw ValueError(kCaller, ".generate_enqueue: needs data for each of ", s.cores.size(),
                      " cores, received ", cores.size());
   }
+  // Encode the data of all cores before enqueuing any, so that an error enqueues nothing.
   const auto n = static_cast<int64_t>(cores.size());
   std::vector<EngineSession::Batch> batches(cores.size());
   parallel_for(n, 1, [&](int64_t begin, int64_t end) {
@@ -414,7 +415,7 @@ void TPUEmbedding::generate_send_gradients(const Activations& gradients,
   if (s.options.mode != Mode::kTraining)
     throw RuntimeError(kSend, ": is for training only; construct the object with Mode::kTraining");
   if (!s.rate_fns.empty() && !step) {
-    throw ValueError(kSend, ": learning rates that are functions need a step");
+    throw ValueError(kSend, ": learning rates that are functions need a step; pass `step`");
   }
   State::Core& core = s.core();
   std::vector<Tensor> flat;

@@ -67,6 +67,7 @@ class TPUEmbedding {
   int num_hosts() const;
   int num_cores() const;  // over all hosts
   int64_t batch_size_per_core() const;
+  // Returns the names of the tables, sorted.
   const std::vector<std::string>& tables() const;
   // The position of a feature in the activations of its table, [batch per core, num_features,
   // dimension]. A pooled feature has one position, a sequence feature max_sequence_length.
@@ -85,6 +86,7 @@ class TPUEmbedding {
     int64_t rows = 0;
     bool dummy = false;
   };
+  // Returns the parts of a table's variable. Throws ValueError for an unknown table.
   std::vector<VariablePart> variable_parts(const std::string& table) const;
   // Returns how rows are sharded over hosts. It does not change results.
   const std::string& partition_strategy() const;
@@ -120,6 +122,7 @@ class TPUEmbedding {
   // hook_dummy_table_variables depend on them: computing their gradients with a tape captures the
   // gradients of the activations.
   const std::vector<Variable>& dummy_table_variables() const;
+  // Returns the activations, made dependent on the dummy variables.
   Activations hook_dummy_table_variables(const Activations& activations);
   // Returns the captured gradients of the activations. Throws ValueError, naming the feature, if a
   // feature had no gradient.

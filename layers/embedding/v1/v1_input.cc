@@ -39,6 +39,7 @@ TensorLike select(const TensorLike& t, const std::vector<int64_t>& kept) {
   if (t.layout() == Layout::kRagged) {
     std::vector<int64_t> splits;
     for (const int64_t split : t.ragged().row_splits.template data<int64_t>()) {
+      // The new split is the number of kept positions before the old split.
       splits.push_back(std::ranges::lower_bound(kept, split) - kept.begin());
     }
     return RaggedTensor{values, Tensor::from(splits, t.ragged().row_splits.shape())};
