@@ -90,6 +90,10 @@ class EngineSession {
 
   // Looks up one batch. Collective. If `training` is true, apply() may update the lookup once.
   Lookup look_up(const Batch& batch, bool training);
+  // Updates the tables of a lookup. Collective. gradients[f] must have the shape (else ValueError)
+  // and the dtype float32 (else TypeError) of activation f. An empty gradient counts as zeros, with
+  // one warning per feature on stderr. Learning rates are read at this call. Throws RuntimeError if
+  // the ticket was used before.
   void apply(const std::shared_ptr<Ticket>& ticket, std::vector<Tensor> gradients);
 
   // Read and write the values that training has reached, after pending updates. Call them outside

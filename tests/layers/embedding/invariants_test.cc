@@ -204,8 +204,8 @@ Trained train(const TPUStrategyOptions& options, const EmbeddingOptimizer& optim
       const Tensor y =
           layer(Tensors(slice_rows(ragged(problem.ids(step)), first, first + share))).tensor();
       if (first == 0) out.activations.push_back(y.to_vector<float>());
-      const TensorLike mine = slice_rows(TensorLike(coefficients), first, first + share);
-      tape.gradient(ops::sum(y * mine.tensor()), layer->trainable_variables());
+      const TensorLike local = slice_rows(TensorLike(coefficients), first, first + share);
+      tape.gradient(ops::sum(y * local.tensor()), layer->trainable_variables());
     });
   }
   for (const StateEntry& entry : layer->state_entries()) {
