@@ -18,15 +18,16 @@ Parts parts_of(const std::string& caller, const Tensors& inputs) {
   if (inputs.is_sequence() && inputs.items().size() == 2) {
     return {.ids = inputs[0].leaf(), .weights = inputs[1].leaf()};
   }
-  throw ValueError(caller, ": needs ids, or ids and weights, received ", inputs.structure());
+  throw ValueError(caller, ": inputs must be ids or the pair (ids, weights), received ",
+                   inputs.structure());
 }
 
-// Dense weights: a beginning of the embedded shape.
+// Throws unless the shape of dense weights is a prefix of the embedded shape.
 void check_weight_shape(const std::string& caller, const Shape& weights, const Shape& embedded) {
   const int rank = weights.rank();
   if (rank <= embedded.rank() && compatible(weights, embedded.slice(0, rank))) return;
-  throw ValueError(caller, ": the shape of weights, ", weights, ", must be a beginning of ",
-                   embedded, ", that of the embedded ids");
+  throw ValueError(caller, ": weights have shape ", weights, ", which must be a prefix of ",
+                   embedded, ", the shape of the embedded ids");
 }
 
 Tensor ids64(const Tensor& ids) {
@@ -50,7 +51,7 @@ EmbedReduceLayer::EmbedReduceLayer(Options options)
   }
   if (options_.mask_zero) {
     throw NotImplementedError("EmbedReduce ", name(),
-                              ": mask_zero is not offered; give lists as ragged tensors");
+                              ": mask_zero is not supported; pass lists of ids as ragged tensors");
   }
   set_activity_regularizer(options_.activity_regularizer);
 }
@@ -94,7 +95,7 @@ Tensors EmbedReduceLayer::call(const Tensors& inputs, const CallContext&) {
   const IdRowsOptions rows_options = {.vocabulary_size = options_.input_dim,
                                       .combiner = options_.combiner};
   if (ids.layout() == Layout::kDense && (dense_weights || single)) {
-    to_id_rows(caller, ids, {}, rows_options);  // ids are checked under the layer's name
+    to_id_rows(caller, ids, {}, rows_options);  // checks the ids and names the layer in errors
     if (dense_weights) check_weights_are_finite(caller, weights->tensor().cast(DType::kFloat32));
     if (dense_weights && !(single && options_.combiner != "sum")) {
       return reduce_weighted(ids64(ids.tensor()), weights->tensor());
@@ -107,7 +108,7 @@ Tensors EmbedReduceLayer::call(const Tensors& inputs, const CallContext&) {
                              rows.weights, combiner_from_name(options_.combiner));
 }
 
-// In differentiable steps, so that weights can be learned.
+// Uses differentiable ops, so that weights can be trained.
 Tensor EmbedReduceLayer::reduce_weighted(const Tensor& ids, const Tensor& weights) const {
   const Tensor embedded = ops::gather(embeddings_.read_rows(ids), ids);
   Tensor w = ops::cast(weights, dtype());
@@ -116,10 +117,11 @@ Tensor EmbedReduceLayer::reduce_weighted(const Tensor& ids, const Tensor& weight
   if (ids.rank() == 1) return weighted;
   Tensor sum = ops::sum(weighted, {1});
   if (options_.combiner == "sum") return sum;
-  // A weight of a row counts for each of its ids.
+  // The weight of a row applies to each of its ids, so the divisor sums it once per id.
   w = ops::broadcast_to(w, Shape{ids.dim(0), ids.dim(1), w.dim(2)});
   if (options_.combiner == "mean") return ops::divide_no_nan(sum, ops::sum(w, {1}));
-  // The root has no derivative at 0, where its gradient must be 0 and not NaN.
+  // The square root has no finite derivative at 0. Shifting a zero argument to 1 keeps its gradient
+  // 0 instead of NaN.
   const Tensor squares = ops::sum(ops::square(w), {1});
   const Tensor absent = ops::cast(ops::equal(squares, Tensor::zeros({}, dtype())), dtype());
   return ops::divide_no_nan(sum, ops::sqrt(squares + absent) - absent);

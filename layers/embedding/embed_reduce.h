@@ -1,4 +1,4 @@
-// EmbedReduce: rows of a table by id, the rows of one sample combined
+// EmbedReduce: looks up table rows by id and combines the rows of each sample
 // (keras_rs.layers.EmbedReduce).
 #pragma once
 
@@ -9,12 +9,13 @@
 
 namespace keel {
 
+// Options of EmbedReduceLayer.
 struct EmbedReduceOptions {
-  int64_t input_dim = 0;                           // required: rows, > 0
-  int64_t output_dim = 0;                          // required: columns, > 0
+  int64_t input_dim = 0;                           // required: number of rows, > 0
+  int64_t output_dim = 0;                          // required: number of columns, > 0
   Initializer embeddings_initializer = "uniform";  // in [-0.05, 0.05)
   Regularizer embeddings_regularizer = {};
-  Regularizer activity_regularizer = {};  // of the result
+  Regularizer activity_regularizer = {};  // of the output
   Constraint embeddings_constraint = {};
   bool mask_zero = false;
   std::string combiner = "mean";  // "mean", "sum" or "sqrtn"
@@ -35,41 +36,50 @@ struct EmbedReduceOptions {
   }
 };
 
+// Options of one call of EmbedReduceLayer.
 struct EmbedReduceCallOptions {
   std::optional<bool> training = {};
   std::optional<TensorLike> weights = {};  // unset: ones
 };
 
-// Ids, int32 or int64 or floats that hold such, give [rows, output_dim]:
-//   dense [rows]                          the row of each id
-//   dense [rows, n], sparse, ragged       with e the rows of a sample's ids and w their weights:
-//                                         sum  sum of w e
-//                                         mean  sum of w e / sum of w
-//                                         sqrtn  sum of w e / sqrt(sum of w^2)
-//                                         and zeros where there is nothing or the divisor is 0
-// For ids [rows] weights count only for sum; mean and sqrtn give the row.
-// The shape of weights is the beginning of [ids..., output_dim]: one weight for each element, id
-// or row, or one for all; weights of sparse and ragged ids stand at the ids' positions, or are
-// dense [rows]. Without options a call takes the pair (ids, weights) too.
-// Gradients reach the table, as IndexedSlices, and weights of dense ids; those of a sample whose
-// divisor is 0 are 0. A regularizer or constraint of the table reads all of it.
-// ValueError for an id outside [0, input_dim), weights of another shape, and ids of rank 3 or more;
-// TypeError for weights of another layout.
+// Looks up ids and combines the rows of each sample. Ids are int32, int64 or floats with integral
+// values. The output has shape [rows, output_dim]:
+//   dense [rows]                    the row of each id
+//   dense [rows, n], sparse, ragged the combined rows of each sample
+// With e the embedding rows of a sample's ids and w their weights, the combiners are:
+//   sum    sum of w e
+//   mean   sum of w e / sum of w
+//   sqrtn  sum of w e / sqrt(sum of w^2)
+// A sample without ids, or with a divisor of 0, gives zeros. For ids of shape [rows], weights only
+// affect sum; mean and sqrtn return the row unchanged.
+//
+// The shape of dense weights must be a prefix of [ids..., output_dim]: one weight for each element,
+// id or row, or one scalar weight. Weights of sparse and ragged ids have the ids' positions, or are
+// dense with shape [rows]. A call without options also accepts the pair (ids, weights).
+//
+// Gradients flow to the table, as IndexedSlices, and to the weights of dense ids. The gradients of
+// a sample whose divisor is 0 are 0. A regularizer or constraint of the table reads the whole
+// table.
+//
+// Throws ValueError for an id outside [0, input_dim), for weights of another shape, and for ids of
+// rank 3 or more. Throws TypeError for weights of another layout than the ids.
 class EmbedReduceLayer : public Layer {
  public:
   static constexpr char kClassName[] = "EmbedReduce";
   using Options = EmbedReduceOptions;
   using CallOptions = EmbedReduceCallOptions;
-  // ValueError unless both dimensions are positive, and for another combiner; NotImplementedError
-  // for mask_zero: give lists as ragged tensors instead.
+  // Throws ValueError unless both dimensions are positive and the combiner is "mean", "sum" or
+  // "sqrtn". Throws NotImplementedError for mask_zero: pass lists of ids as ragged tensors instead.
   explicit EmbedReduceLayer(Options options);
 
+  // Looks up `ids`, weighted by options.weights if set.
   Tensors operator()(const Tensors& ids, const CallOptions& options = {});
   Tensor operator()(const Tensor& ids, const CallOptions& options = {});
+  // Repeats a recorded call; `inputs` may be the pair (ids, weights).
   Tensors replay(const Tensors& inputs, const keel::CallOptions& options) override;
 
   const Options& options() const { return options_; }
-  const Variable& embeddings() const { return embeddings_; }  // empty until built
+  const Variable& embeddings() const { return embeddings_; }  // empty before the layer is built
   Config get_config() const override { return to_config(options_); }
 
  private:

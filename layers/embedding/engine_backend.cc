@@ -42,7 +42,7 @@ Tensors TPUEmbeddingLayer::EngineBackend::look_up(const Tensors& features,
           {.shape = shape + Shape{configs[i].table->dim}, .dtype = DType::kFloat32});
     });
   }
-  // An update can only follow where a tape sees the lookup.
+  // Only a lookup that a tape records can be followed by an update.
   const bool training = GradientTape::any_active();
   const EngineSession::Batch batch = driver_.encode_or_take(features, weights, training);
   const std::vector<Tensor> values = custom_gradient({virtual_variable_.read()}, [&] {
@@ -54,6 +54,8 @@ Tensors TPUEmbeddingLayer::EngineBackend::look_up(const Tensors& features,
           for (const Gradient& g : dy) {
             gradients.push_back(g ? g.dense() : Tensor());
           }
+          // The engine updates the tables here. The gradient of the virtual variable itself is a
+          // placeholder.
           driver.apply(ticket, std::move(gradients));
           return std::vector<Gradient>{Tensor::zeros({1})};
         }};

@@ -23,7 +23,7 @@ const Nest<FeatureConfig>& checked(const PartialTPUEmbeddingOptions& options) {
   return options.feature_config;
 }
 
-// Those of `inputs` that `features` name.
+// Returns the entries of `inputs` that `features` names.
 Tensors part_of(const Tensors& inputs, const auto& features) {
   Tensors::Dict out;
   for (const auto& [name, feature] : features) out.emplace(name, inputs[name]);
@@ -59,6 +59,7 @@ bool PartialTPUEmbeddingLayer::is_large(const FeatureConfig& feature) const {
 
 void PartialTPUEmbeddingLayer::add_small(const std::string& name, const FeatureConfig& feature) {
   const TableConfig& table = *feature.table;
+  // Features that share a table share one Embedding layer.
   const auto known = std::ranges::find_if(small_features_, [&](const auto& entry) {
     return entry.second.leaf().table == feature.table;
   });
@@ -70,7 +71,8 @@ void PartialTPUEmbeddingLayer::add_small(const std::string& name, const FeatureC
                  .output_dim = table.dim,
                  .embeddings_initializer = table.initializer.value_or(Initializer("uniform"))}));
   keras_embedding_layers_.emplace(name, layer);
-  // A plain gather: dense ids have no sequences and keep their shape.
+  // A lookup of dense ids is a plain gather that keeps their shape: max_sequence_length and
+  // output_shape do not apply.
   small_features_.emplace(
       name,
       FeatureConfig{.table = feature.table, .name = feature.name, .id_policy = feature.id_policy});
@@ -88,7 +90,8 @@ Tensors PartialTPUEmbeddingLayer::call(const Tensors& inputs, const CallContext&
   for (const auto& [name, feature] : small_features_) {
     if (inputs[name].leaf().layout() != Layout::kDense) {
       throw ValueError(kCaller, ": feature '", name,
-                       "' has a small table, which takes dense ids only");
+                       "' has a small table, which needs dense ids; pass dense ids or lower "
+                       "size_threshold");
     }
   }
   const auto table_of = [&](const Table& table, const Tensor& rows) {
@@ -147,7 +150,7 @@ std::shared_ptr<PartialTPUEmbeddingLayer> PartialTPUEmbeddingLayer::from_config(
   read("dtype", options.dtype);
   read("pipeline_execution_with_tensor_core", options.pipeline_execution_with_tensor_core);
   read("batch_size", options.batch_size);
-  // Null is a value of its own here: no table is small.
+  // Null is a valid value here: no table is large.
   if (const Config* const found = config.find("size_threshold")) {
     decode(*found, options.size_threshold);
   }

@@ -10,7 +10,8 @@
 namespace keel {
 namespace {
 
-// In the layer's inputs an absent weight is a dense tensor, which no real weight is.
+// The layer's inputs represent an absent weight as a dense tensor, because real weights are never
+// dense.
 TensorLike absent_weight() { return Tensor::zeros({0}); }
 
 Tensors pack_weights(const Nest<std::optional<TensorLike>>& weights) {
@@ -41,17 +42,17 @@ void check_options(const TPUEmbeddingOptions& options, const TableSet& tables) {
   }
 }
 
-// Of an activation, without dim, for `rows` rows.
+// Returns the shape of an activation, without dim, for `rows` rows.
 Shape shape_of_batch(const std::string& path, const FeatureConfig& feature, int64_t rows) {
   Shape out = {rows};
   if (!feature.output_shape) {
     if (feature.max_sequence_length > 0) out = {rows, feature.max_sequence_length};
     return out;
   }
-  // A higher rank is that of ragged ids and can only be checked against them.
+  // An output_shape of higher rank applies to ragged ids and is only checked against them.
   if (feature.output_shape->rank() <= 1 && !compatible(*feature.output_shape, out)) {
     throw ValueError("TPUEmbedding: feature '", path, "': output_shape is ", *feature.output_shape,
-                     ", a replica's share of batch_size gives ", out);
+                     ", but a replica's share of batch_size gives ", out);
   }
   return *feature.output_shape;
 }
@@ -85,12 +86,13 @@ std::unique_ptr<TPUEmbeddingLayer::Backend> TPUEmbeddingLayer::make_backend(
       break;
     case EmbeddingFeature::kV2:
       throw ValueError(
-          "TPUEmbedding: embedding_feature must be kV1, what the accelerator has, or kUnsupported; "
-          "received kV2: use layers::DistributedEmbedding for it");
+          "TPUEmbedding: embedding_feature must be kV1 or kUnsupported, received kV2; use "
+          "layers::DistributedEmbedding for kV2");
   }
   if (options.batch_size && *options.batch_size % now.num_replicas_in_sync() != 0) {
-    throw ValueError("TPUEmbedding: batch_size, of the global batch, must be a multiple of the ",
-                     now.num_replicas_in_sync(), " replicas, received ", *options.batch_size);
+    throw ValueError(
+        "TPUEmbedding: batch_size is that of the global batch and must be a multiple of the ",
+        now.num_replicas_in_sync(), " replicas, received ", *options.batch_size);
   }
   return std::make_unique<EngineBackend>(
       tables, features,
@@ -107,8 +109,8 @@ TPUEmbeddingLayer::TPUEmbeddingLayer(Options options)
 
 TPUEmbeddingLayer::~TPUEmbeddingLayer() = default;
 
-// With weights the inputs are the pair of both structures; a finite structure is never a pair of
-// itself.
+// With weights, the inputs are a pair of two structures. The structure of the features is finite
+// and so never equal to a pair that contains itself.
 template <class T>
 bool TPUEmbeddingLayer::has_weights(const Nest<T>& inputs) const {
   return inputs.kind() == NestKind::kTuple && inputs.items().size() == 2 &&
@@ -143,7 +145,7 @@ Tensors TPUEmbeddingLayer::operator()(const Tensors& features, const CallOptions
     if (!built()) throw RuntimeError("TPUEmbedding ", name(), ": not built yet; call it once");
     if (any_symbolic(features)) {
       throw RuntimeError("TPUEmbedding ", name(),
-                         ": serving_config looks values up; it cannot be part of a graph");
+                         ": serving_config needs concrete values; it cannot be part of a graph");
     }
     return host_embedding_lookup(
         features, options.weights,
@@ -226,7 +228,7 @@ std::vector<StateEntry> TPUEmbeddingLayer::state_entries() const {
 
 namespace {
 
-// Whether plans can look a feature up; else they call the layer.
+// Returns true if a plan can look up the feature. Otherwise the plan calls the layer.
 bool can_plan(const FeatureConfig& feature, Layout layout) {
   const bool is_dense = layout == Layout::kDense;
   const bool sparse_error =
@@ -245,7 +247,7 @@ std::optional<PlanValues> TPUEmbeddingLayer::plan(Planner& planner,
   if (!rules) {
     throw RuntimeError("ServingPlan: the tables of TPUEmbedding ", name(),
                        " belong to the engine of a TPUStrategy; save the model and make the plan "
-                       "from what load_model returns outside of the strategy");
+                       "from the model that load_model returns outside the strategy");
   }
   const bool weighted = has_weights(inputs);
   const PlanValues& features = weighted ? inputs[0] : inputs;
@@ -258,7 +260,7 @@ std::optional<PlanValues> TPUEmbeddingLayer::plan(Planner& planner,
     const size_t f = out.size();
     const FeatureConfig& feature = configs[f];
     const Layout layout = planner.spec(ids).layout;
-    // An absent weight is a dense tensor.
+    // An absent weight is represented by a dense tensor.
     const bool has_weight =
         weighted && planner.spec(weights[f]).layout != Layout::kDense && layout != Layout::kDense;
     if (!can_plan(feature, layout)) return {};

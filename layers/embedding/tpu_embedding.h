@@ -1,18 +1,18 @@
 // TPUEmbedding: pooled lookups in large embedding tables.
 //
-// Three ways to live, chosen by the strategy current when the layer is made:
-//   under a TPUStrategy  the tables are split over the cores and belong to an
-//                        engine. They are not trainable variables. One *virtual*
-//                        trainable variable stands for them all: asking a tape
-//                        for its gradient updates the tables with the tables'
-//                        own optimizers.
-//   the same, with embedding_feature kUnsupported, "V0"
-//                        the tables are ordinary trainable variables that all
-//                        cores read, updated by whatever optimizer the caller
-//                        applies. For small tables.
-//   elsewhere            the same on the host.
-// One training step written with tape.gradient(loss, model->trainable_variables())
-// and optimizer->apply_gradients(...) is right in all.
+// The strategy that is current when the layer is constructed selects how it stores its tables:
+//   under a TPUStrategy  The tables are sharded over the cores and belong to an
+//                        engine. They are not trainable variables. One *virtual
+//                        variable*, which is trainable, represents all of them:
+//                        computing its gradient with a tape updates the tables
+//                        with the tables' own optimizers.
+//   under a TPUStrategy with embedding_feature kUnsupported ("V0")
+//                        The tables are ordinary trainable variables that all
+//                        cores read. The optimizer that the caller applies
+//                        updates them. Meant for small tables.
+//   otherwise            The tables are ordinary trainable variables on the host.
+// A training step written with tape.gradient(loss, model->trainable_variables()) and
+// optimizer->apply_gradients(...) works in all three modes.
 #pragma once
 
 #include <memory>
@@ -26,106 +26,123 @@
 
 namespace keel {
 
-// What the accelerator has for embeddings: nothing, the engine of this layer, or that of
-// layers::DistributedEmbedding.
+// The embedding hardware of the accelerator: none, the engine of this layer (kV1), or that of
+// layers::DistributedEmbedding (kV2).
 enum class EmbeddingFeature { kUnsupported, kV1, kV2 };
 
+// Options of TPUEmbeddingLayer.
 struct TPUEmbeddingOptions {
   Nest<FeatureConfig> feature_config;
-  // For tables without their own. Where the tables are variables it only decides which slots are
-  // made and kept in checkpoints: "<table>/<slot>", or those of the Keras optimizer that is given.
-  // Unset: none; with an engine every table needs one.
+  // The optimizer of tables without their own. If the tables are variables, it only selects which
+  // slots are created and kept in checkpoints: "<table>/<slot>", or the slots of the given Keras
+  // optimizer. Unset: no optimizer; with an engine, every table needs one.
   EmbeddingOptimizer optimizer = {};
-  // Under a TPUStrategy: the tables' updates run one step late, after the lookup of the next
-  // training step, which therefore does not see them. Evaluation and files do.
+  // Under a TPUStrategy, delays the tables' updates by one step: an update runs after the lookup of
+  // the next training step, which therefore does not see it. Evaluation and files do see it.
   bool pipeline_execution_with_tensor_core = false;
-  // Under a TPUStrategy, with more than one worker (num_workers): fit prefetches each batch for
-  // this layer while the step before it runs, if the features are inputs of the model as they are.
-  // No bit of any result changes.
+  // Lets fit prefetch each batch for this layer while the step before it runs. Applies under a
+  // TPUStrategy with more than one worker (num_workers), if the features are inputs of the model
+  // and no other layer transforms them. Results are bit-identical with and without.
   bool pipeline_lookups = false;
-  // With an engine: rows of the global batch that its record speaks of, in place of those of the
-  // inputs that the layer is built from, for inputs that do not tell. A multiple of the number of
-  // replicas.
+  // With an engine: the number of rows of the global batch. The engine's record then describes this
+  // batch instead of the inputs that the layer is built from. Set it if the batch dimension of
+  // those inputs is unknown. Must be a multiple of the number of replicas.
   std::optional<int64_t> batch_size = {};
-  // Under a TPUStrategy; unset: kV1, what it has.
+  // Used under a TPUStrategy. Unset: kV1, which the accelerator provides.
   std::optional<EmbeddingFeature> embedding_feature = {};
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
 };
 
+// Options of one call of TPUEmbeddingLayer.
 struct TPUEmbeddingCallOptions {
   std::optional<bool> training = {};
-  // Per id; same structure and layouts as the features; an empty leaf means ones.
+  // One weight for each id, with the structure and layouts of the features. An empty leaf means
+  // ones.
   std::optional<Nest<std::optional<TensorLike>>> weights = {};
-  // Look up these features in the current tables on the host, as for serving. May differ in
-  // structure from feature_config; must use its Tables (ValueError).
+  // Looks up these features in the current tables on the host, as serving does. The structure may
+  // differ from feature_config. Every table must be one of feature_config's (else ValueError).
   std::optional<Nest<FeatureConfig>> serving_config = {};
 };
 
-// Call with features of feature_config's structure; the result has it too.
-// Per feature, int32 or int64 ids:
+// Looks up features packed like feature_config; the result has the same structure. The ids of each
+// feature are int32 or int64:
 //   Tensor            [batch] or [..., 1] -> [batch, dim] or [..., dim] with an engine;
-//                     elsewhere a plain gather, [...] -> [..., dim]
+//                     otherwise a plain gather, [...] -> [..., dim]
 //   SparseTensor, RaggedTensor of rank 2  -> [batch, dim], pooled by the table's combiner; or
-//                     [batch, length, dim] unpooled when max_sequence_length is set
-// Kinds may be mixed in one call. An empty or zero-weight row pools to zeros.
-// ValueError   an id outside its table, found before anything is computed; shapes
-//              against output_shape; weights for a dense feature, or of another
-//              kind than the ids; a structure with other keys or lengths
-// TypeError    a structure of other kinds
-// RuntimeError called under another kind of strategy than it was made under; the gradient of one
-//              lookup asked for twice
-// Errors about one feature carry its path ("group/history").
+//                     [batch, length, dim] without pooling if max_sequence_length is set
+// One call may mix these layouts. A row without ids, or with weights that sum to 0, pools to zeros.
+// Errors:
+// ValueError   for an id outside its table, found before anything is computed; for a shape that
+// does not fit output_shape; for
+//              weights of a dense feature, or of another layout than the ids; for a structure
+//              with other keys or lengths
+// TypeError    for a structure with other container types
+// RuntimeError if called under another kind of strategy than the layer was constructed under,
+//              or if the gradient of one lookup is computed twice
+// An error about one feature contains its path ("group/history").
 class TPUEmbeddingLayer final : public Layer {
  public:
   static constexpr char kClassName[] = "TPUEmbedding";
   using Options = TPUEmbeddingOptions;
   using CallOptions = TPUEmbeddingCallOptions;
 
-  // ValueError as collect_tables says, for optimizers of the V1 engine, under a TPUStrategy for
-  // embedding_feature kV2 and for pipeline_lookups with kUnsupported, and with an engine for a
-  // table without optimizer or a batch_size that the replicas do not divide. Keeps copies of the
-  // tables' configs: the user's objects are not written to.
+  // Throws ValueError under the conditions of collect_tables and for optimizers of the V1 engine.
+  // Under a TPUStrategy it also throws ValueError for embedding_feature kV2, and for
+  // pipeline_lookups with kUnsupported. With an engine it also throws ValueError for a table
+  // without an optimizer and for a batch_size that is not a multiple of the number of replicas. The
+  // layer copies the tables' configs and does not modify the user's objects.
   explicit TPUEmbeddingLayer(Options options);
   ~TPUEmbeddingLayer() override;
 
+  // Looks up one batch.
   Tensors operator()(const Tensors& features, const CallOptions& options = {});
-  // With one feature and no structure around it.
+  // Looks up a feature_config that is a single feature without a container.
   Tensor operator()(const Tensor& feature, const CallOptions& options = {});
+  // Repeats a recorded call; `inputs` may be the pair (features, weights).
   Tensors replay(const Tensors& inputs, const keel::CallOptions& options) override;
 
-  // For training loops of one's own, in a replica: says what it will look up next in training, by
-  // the same tensors. Their ids are sorted and their rows pooled on a thread of the replica beside
-  // the step that runs; rows that its update moves are pooled anew, so that the lookup gives the
-  // same bits with and without. Announce a batch once, in the order of the lookups, at most one
-  // ahead of the next. What is wrong with it is said by its lookup, and a batch may stay without
-  // one. Nothing happens where tables are variables, before the layer is built, and with one
-  // worker (num_workers). RuntimeError as for calls, and outside of replicas.
+  // Starts the lookup of a batch that this replica will look up in a later training step. For
+  // custom training loops; call it in a replica, with the same tensor objects that the lookup will
+  // receive. A worker thread sorts the ids and pools the rows while the current step runs. Rows
+  // that the current update changes are pooled again, so that the lookup gives the same bits with
+  // and without prefetching.
+  // Prefetch each batch once, in the order of the lookups, and at most one batch ahead of the next
+  // lookup. A prefetched batch need not be looked up. Errors in a batch are reported by its lookup.
+  // Does nothing if the tables are variables, before the layer is built, or with one worker
+  // (num_workers). Throws RuntimeError outside replicas and under the conditions of calls.
+  void prefetch(const Tensors& features,
+                const std::optional<Nest<std::optional<TensorLike>>>& weights = {});
+  // Returns true if options.pipeline_lookups is set and prefetch() starts work in this layer.
+  bool supports_prefetch() const override;
   void prefetch(const Tensors& inputs) override;
   void prefetch(const Tensors& features,
                 const std::optional<Nest<std::optional<TensorLike>>>& weights);
   // True with TPUEmbeddingOptions::pipeline_lookups: then fit() calls prefetch().
   bool supports_prefetch() const override;
 
-  // Current values, [rows, dim], in order of first use by a feature. Copies of what the engine
-  // holds: not for use inside a training step. Where tables are variables, those are
-  // trainable_variables(), in this order.
+  // Returns the current tables, [rows, dim], in order of first use by a feature. With an engine
+  // these are copies; do not call it inside a training step. If the tables are variables, they are
+  // also the trainable_variables(), in this order.
   std::vector<std::pair<Table, Tensor>> embedding_tables() const;
-  // Nothing happens if the table is not this layer's, so that one loop over many tables can serve
-  // several layers. ValueError if the shape is not the table's.
+  // Replaces the values of a table. Does nothing if the table does not belong to this layer, so
+  // that one loop over many tables can serve several layers. Throws ValueError if the shape is not
+  // the table's.
   void update_embedding_table(const Table& table, const Tensor& values);
 
-  // Odd ids that lookups have left out or replaced so far (FeatureConfig::id_policy), by the
-  // feature's path.
+  // Returns how many invalid ids the lookups have dropped or replaced (FeatureConfig::id_policy),
+  // by feature path.
   std::vector<std::pair<std::string, IdCounts>> id_counts() const;
-  std::vector<std::string> training_notices() const override;  // says them
+  std::vector<std::string> training_notices() const override;  // reports id_counts()
 
   const Nest<FeatureConfig>& feature_config() const { return options_.feature_config; }
   std::vector<StateEntry> state_entries() const override;
-  // RuntimeError with an engine.
+  // Adds the lookups to a serving plan; unset if a plan cannot express them. Throws RuntimeError
+  // with an engine.
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;
   Config get_config() const override;
+  // Creates a layer from get_config().
   static std::shared_ptr<TPUEmbeddingLayer> from_config(const Config& config);
 
  private:
@@ -135,16 +152,16 @@ class TPUEmbeddingLayer final : public Layer {
   bool has_weights(const Nest<T>& inputs) const;
   std::vector<Shape> output_shapes(const Specs& inputs) const;
 
-  class Backend;          // how tables are held: lookup, read, write
+  class Backend;          // table storage: lookup, read, write
   class EngineBackend;    // engine and virtual variable
   class VariableBackend;  // one Variable per table
-  class V0Backend;        // the same under a TPUStrategy
+  class V0Backend;        // VariableBackend under a TPUStrategy
   static std::unique_ptr<Backend> make_backend(const Options& options, const TableSet& tables,
                                                const Nest<FeatureConfig>& features);
 
   const Options options_;
   const TableSet tables_;
-  const Nest<FeatureConfig> features_;  // feature_config on the layer's own tables
+  const Nest<FeatureConfig> features_;  // feature_config with the layer's copies of the tables
   std::unique_ptr<Backend> backend_;
 };
 

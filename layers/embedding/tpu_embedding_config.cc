@@ -1,4 +1,4 @@
-// How a TPUEmbedding layer is written to and read from files.
+// Serialization of the TPUEmbedding layer.
 #include <algorithm>
 #include <array>
 
@@ -37,7 +37,7 @@ Config TPUEmbeddingLayer::get_config() const {
       {"pipeline_execution_with_tensor_core", options_.pipeline_execution_with_tensor_core},
       {"batch_size", encode(options_.batch_size)},
       {"embedding_feature", encode_feature(options_.embedding_feature)}};
-  // Nobody else has it.
+  // TensorFlow does not have this key, so it is only written if set.
   if (options_.pipeline_lookups) out.emplace_back("pipeline_lookups", true);
   return Config(std::move(out));
 }

@@ -7,7 +7,7 @@ void TPUEmbeddingLayer::V0Backend::check_strategy() const {
   const distribute::Strategy& now = distribute::Strategy::current();
   if (!now.is_tpu()) {
     throw RuntimeError("TPUEmbedding: the layer was made under a TPUStrategy and is called under ",
-                       now.name(), "; to look up outside its own, pass serving_config");
+                       now.name(), "; pass serving_config to look up outside its own strategy");
   }
 }
 

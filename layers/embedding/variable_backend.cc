@@ -4,8 +4,8 @@
 namespace keel {
 namespace {
 
-// The tables with the optimizers whose slots the layer has to keep: a Keras optimizer keeps its
-// own.
+// Returns the tables without their Keras optimizers: the layer creates and saves the slots of
+// embedding optimizers, and a Keras optimizer creates and saves its own.
 TableSet with_own_slots(const TableSet& tables) {
   TableSet out = tables;
   for (TableSet::Entry& entry : out.tables) {
@@ -61,6 +61,7 @@ std::vector<StateEntry> TPUEmbeddingLayer::VariableBackend::state_entries() cons
   std::vector<StateEntry> out;
   if (!held_->built()) return out;
   for (StateEntry& entry : held_->state_entries()) {
+    // The tables themselves are weights of the layer, which lists them.
     if (entry.kind == StateEntry::Kind::kSlot) out.push_back(std::move(entry));
   }
   return out;

@@ -137,7 +137,7 @@ void decode(const Config& config, Column& column) {
     decode(parts, categorical);
     column = categorical;
   } else {
-    throw ValueError("a feature column is of the unknown class '", name, "'");
+    throw ValueError("feature column: unknown class '", name, "'");
   }
 }
 

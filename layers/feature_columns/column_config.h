@@ -1,14 +1,15 @@
-// Feature columns as configs, for files of models whose layers take them.
+// Serialization of feature columns, for the configs of layers that use them.
 #pragma once
 
 #include <keel/layers/feature_columns/feature_column.h>
 
 namespace keel::feature_column {
 
-// {"class_name": ..., "config": ...}, as FeatureColumn::get_config says.
+// Returns {"class_name": ..., "config": ...}; see FeatureColumn::get_config.
 Config encode(const Column& column);
-// ValueError for an unknown class or key, and as the functions that make columns say.
+// Creates the column of a config. Throws ValueError for an unknown class or key, and under the
+// conditions of the functions that create columns.
 void decode(const Config& config, Column& column);
-void decode(const Config& config, Categorical& column);  // the inner config of a categorical one
+void decode(const Config& config, Categorical& column);  // from its get_config()
 
 }  // namespace keel::feature_column

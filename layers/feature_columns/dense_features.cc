@@ -37,18 +37,19 @@ const TensorLike& feature(const Tensors::Dict& features, const std::string& key,
   return it->second.leaf();
 }
 
-// What the estimator has put under the column's key.
+// Returns the activations that the estimator stored under the column's key.
 const Tensor& activation(const TPUEmbeddingColumn& column, const Tensors::Dict& features,
                          const std::string& caller) {
   const TensorLike& found = feature(features, column.feature_key(), caller);
   if (found.layout() != Layout::kDense || !is_floating(found.tensor().dtype())) {
-    throw TypeError(caller, ": feature '", column.feature_key(), "' of column '", column.name(),
-                    "' must hold activations; the estimator makes them of ids");
+    throw TypeError(
+        caller, ": feature '", column.feature_key(), "' of column '", column.name(),
+        "' must hold activations, received ids; the estimator converts ids to activations");
   }
   return found.tensor();
 }
 
-// A table whose rows this layer holds.
+// A table that is a variable of this layer.
 struct OwnTable {
   int64_t rows, dim;
   std::string combiner;
@@ -66,7 +67,7 @@ std::optional<OwnTable> own_table(const FeatureColumn& column) {
                   c->options().initializer};
 }
 
-// Ids of an ordinary column, pooled on the host.
+// Looks up the ids of an ordinary column, pooled on the host.
 Tensor look_up(const EmbeddingColumn& column, const Variable& table, const Tensors::Dict& features,
                const std::string& caller) {
   const feature_column::CategoricalColumn& categorical = *column.categorical_column();
@@ -79,7 +80,7 @@ Tensor look_up(const EmbeddingColumn& column, const Variable& table, const Tenso
   const Table table_config = make_table({.vocabulary_size = categorical.num_buckets(),
                                          .dim = column.dimension(),
                                          .combiner = column.combiner()});
-  // Words that the column does not know have the id -1.
+  // Unknown words have the id -1.
   const FeatureConfig config = {.table = table_config, .id_policy = IdPolicy::ignore()};
   return host_embedding_lookup(
              Tensors(ids), weights, config,
@@ -103,7 +104,7 @@ DenseFeaturesLayer::DenseFeaturesLayer(Options options)
     if ((embedding != nullptr && embedding->categorical_column()->is_sequence()) ||
         (tpu_embedding != nullptr && tpu_embedding->is_sequence())) {
       throw ValueError(kClassName, " ", name(), ": '", column->name(),
-                       "' is a sequence column; SequenceFeatures takes those");
+                       "' is a sequence column; use SequenceFeatures for it");
     }
   }
 }
@@ -162,12 +163,13 @@ SequenceFeaturesLayer::SequenceFeaturesLayer(Options options)
     const auto* sequence = as<TPUEmbeddingColumn>(*column);
     if (sequence == nullptr || !sequence->is_sequence()) {
       throw ValueError(kClassName, " ", name(), ": '", column->name(),
-                       "' is no sequence column of tpu::embedding_column");
+                       "' is not a sequence column of tpu::embedding_column");
     }
     if (length == 0) length = sequence->options().max_sequence_length;
     if (sequence->options().max_sequence_length != length) {
-      throw ValueError(kClassName, " ", name(), ": columns must have one max_sequence_length, '",
-                       column->name(), "' has not ", length);
+      throw ValueError(kClassName, " ", name(),
+                       ": columns must have the same max_sequence_length, but '", column->name(),
+                       "' does not have ", length);
     }
   }
 }

@@ -1,5 +1,5 @@
-// DenseFeatures and SequenceFeatures: what a model takes of a batch's features by its columns
-// (tf.keras.layers.DenseFeatures, tf.keras.experimental.SequenceFeatures).
+// DenseFeatures and SequenceFeatures: convert the features of a batch to model inputs, as described
+// by feature columns (tf.keras.layers.DenseFeatures, tf.keras.experimental.SequenceFeatures).
 #pragma once
 
 #include <map>
@@ -11,6 +11,7 @@
 
 namespace keel {
 
+// Options of DenseFeaturesLayer and SequenceFeaturesLayer.
 struct DenseFeaturesOptions {
   std::vector<feature_column::Column> feature_columns = {};
   std::string name = {};
@@ -23,17 +24,16 @@ struct DenseFeaturesOptions {
   }
 };
 
-// Takes a dict of features; further keys are left out. Gives one tensor [batch, width], the columns
-// side by side in ascending order of their names:
+// Converts a dict of features to one tensor [batch, width], the concatenated columns in ascending
+// order of their names. Other keys of the dict are ignored. Each column contributes:
 //   numeric column           its numbers
-//   tpu::embedding_column    the activations, float [batch, dimension], that the estimator puts
-//   under
-//                            the feature's key
-//   the same on a tensor core, and an ordinary embedding column
+//   tpu::embedding_column    the activations, float [batch, dimension], that the estimator stores
+//                            under the feature's key
+//   tpu::embedding_column on a tensor core, or an ordinary embedding column
 //                            rows of a variable of this layer, "<column>/embedding_weights", looked
 //                            up by the ids under the feature's key
-// ValueError for a feature that is not there, a sequence column, and no columns; TypeError for a
-// categorical column, and for ids where the estimator should have put activations.
+// Throws ValueError for a missing feature, for a sequence column, and without columns. Throws
+// TypeError for a categorical column, and for ids where the estimator must store activations.
 class DenseFeaturesLayer final : public Layer {
  public:
   static constexpr char kClassName[] = "DenseFeatures";
@@ -49,15 +49,16 @@ class DenseFeaturesLayer final : public Layer {
   Tensor part_of(const feature_column::FeatureColumn& column, const Tensors::Dict& features) const;
 
   const Options options_;
-  const std::vector<feature_column::Column> columns_;  // by name
+  const std::vector<feature_column::Column> columns_;  // sorted by name
   std::map<std::string, Variable> tables_;             // by column
 };
 
-// Takes a dict of features with the activations of sequence columns of tpu::embedding_column, float
-// [batch, max_sequence_length, dimension]. Gives the tuple
-//   [batch, max_sequence_length, width], the columns side by side as above
-//   int64 [batch], the steps of each row that are there: those of the first column
-// ValueError for columns of different lengths, another column, and a feature that is not there.
+// Converts a dict with the activations of sequence columns of tpu::embedding_column, float [batch,
+// max_sequence_length, dimension], to the tuple
+//   [batch, max_sequence_length, width]  the concatenated columns in ascending order of names
+//   int64 [batch]                        the number of steps of each row in the first column
+// Throws ValueError for columns with different max_sequence_length, for another kind of column, and
+// for a missing feature.
 class SequenceFeaturesLayer final : public Layer {
  public:
   static constexpr char kClassName[] = "SequenceFeatures";
@@ -71,7 +72,7 @@ class SequenceFeaturesLayer final : public Layer {
   Tensors call(const Tensors& inputs, const CallContext& context) override;
 
   const Options options_;
-  const std::vector<feature_column::Column> columns_;  // by name
+  const std::vector<feature_column::Column> columns_;  // sorted by name
 };
 
 namespace layers {

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = CategoricalColumn::Kind;
 
-// Ids of words; numbers are kept as their decimal digits.
+// The ids of words. Numbers are stored as their decimal digits.
 struct Vocabulary {
   std::unordered_map<std::string, int64_t> ids;
   bool numbers = false;
@@ -39,7 +39,8 @@ struct CategoricalColumn::Parts {
     if (number >= 0 && number < num_buckets) return number;
     if (default_value) return *default_value;
     throw ValueError("categorical_column_with_identity: feature '", key, "': ", number,
-                     " is none of its ", num_buckets, " buckets");
+                     " is not one of its ", num_buckets,
+                     " buckets; set default_value to accept it");
   }
   int64_t id_of_word(const std::string& word) const {
     if (kind == Kind::kHashBucket) return hash_bucket(word, num_buckets);
@@ -55,7 +56,7 @@ struct CategoricalColumn::Parts {
     return kind == Kind::kHashBucket || kind == Kind::kIdentity || vocabulary->numbers;
   }
 
-  // int64, of the same shape.
+  // Returns the int64 ids of all values, in the same shape.
   Tensor ids_of(const Tensor& values) const {
     Tensor out = Tensor::uninitialized(values.shape(), DType::kInt64);
     const std::span<int64_t> ids = out.mutable_data<int64_t>();
@@ -76,7 +77,7 @@ struct CategoricalColumn::Parts {
 
 namespace {
 
-// What is there of a dense tensor of rank 1 or 2, as [batch, n].
+// Returns the present values of a dense tensor of rank 1 or 2 as sparse [batch, n].
 SparseTensor without_missing(const std::string& key, const Tensor& values) {
   if (values.rank() < 1 || values.rank() > 2) {
     throw ValueError("categorical column '", key, "': dense values must have rank 1 or 2, ",
@@ -123,7 +124,7 @@ void check_vocabulary(const char* caller, const std::string& key, const Vocabula
                      options.num_oov_buckets);
   }
   if (options.num_oov_buckets > 0 && options.default_value != -1) {
-    throw ValueError(caller, ": '", key, "' may have num_oov_buckets or default_value, not both");
+    throw ValueError(caller, ": '", key, "': set num_oov_buckets or default_value, received both");
   }
   if (options.default_value < -1 || options.default_value >= words) {
     throw ValueError(caller, ": '", key, "': default_value must be an id below ", words,
@@ -167,7 +168,7 @@ std::vector<std::string> read_lines(const std::string& path, std::optional<int64
   }
   if (file.bad()) throw IoError(path, ": cannot be read to its end");
   if (count && static_cast<int64_t>(out.size()) < *count) {
-    throw ValueError(kCaller, ": ", path, " needs ", *count, " lines, has ", out.size());
+    throw ValueError(kCaller, ": ", path, " must have ", *count, " lines, received ", out.size());
   }
   return out;
 }
@@ -191,7 +192,8 @@ Tensor NumericColumn::dense_tensor(const TensorLike& feature) const {
 
 Config NumericColumn::get_config() const {
   if (options_.normalizer_fn) {
-    throw NotImplementedError("numeric_column '", key(), "': a file cannot hold its normalizer_fn");
+    throw NotImplementedError("numeric_column '", key(),
+                              "': normalizer_fn cannot be saved; normalize in the model instead");
   }
   return Config::dict({{"key", key()}, {"shape", encode(options_.shape)}});
 }
@@ -215,7 +217,7 @@ const char* CategoricalColumn::class_name() const {
   return "HashedCategoricalColumn";
 }
 
-// A vocabulary is written as the words themselves, so that a file stands alone.
+// Writes the words of a vocabulary, so that the config does not depend on a vocabulary file.
 Config CategoricalColumn::get_config() const {
   Config vocabulary;
   if (parts_->vocabulary != nullptr) {
@@ -341,7 +343,7 @@ Categorical weighted_categorical_column(const Column& categorical_column,
   const Categorical column = require_categorical(categorical_column, "weighted_categorical_column");
   if (weight_feature_key.empty() || !column->weight_key().empty()) {
     throw ValueError("weighted_categorical_column: '", column->name(),
-                     weight_feature_key.empty() ? "' needs the key of a feature with weights"
+                     weight_feature_key.empty() ? "' needs a nonempty weight_feature_key"
                                                 : "' has weights already");
   }
   return column->weighted_by(weight_feature_key);

@@ -1,12 +1,12 @@
-// Feature columns: which of a batch's features a model takes, and in which form
+// Feature columns: describe the features that a model uses and their conversion
 // (tf.feature_column).
 //
-//   numeric column      passes numbers on
-//   categorical column  turns a feature's words or numbers into ids in [0, num_buckets)
-//   embedding column    stands for rows of a table, looked up by a categorical column's ids
+//   numeric column      passes numbers through
+//   categorical column  converts the words or numbers of a feature to ids in [0, num_buckets)
+//   embedding column    looks up the ids of a categorical column in a table
 //
-// Columns are immutable and say what is wanted; they hold no weights. The kinds of
-// layers/feature_columns/tpu_embedding_column.h put tables on an embedding engine.
+// Columns are immutable descriptions without weights. The columns of
+// layers/feature_columns/tpu_embedding_column.h place their tables in an embedding engine.
 #pragma once
 
 #include <functional>
@@ -20,15 +20,19 @@
 
 namespace keel::feature_column {
 
+// The base of all columns.
 class FeatureColumn {
  public:
   virtual ~FeatureColumn() = default;
   FeatureColumn(const FeatureColumn&) = delete;
   FeatureColumn& operator=(const FeatureColumn&) = delete;
-  // Tells columns apart; layers concatenate columns in ascending order of it.
+  // Returns the name, which identifies the column. Layers concatenate columns in ascending order of
+  // names.
   const std::string& name() const { return name_; }
+  // Returns the class name for files.
   virtual const char* class_name() const = 0;
-  // What makes an equal column, for files; see layers/feature_columns/column_config.h.
+  // Returns the config from which an equal column can be created; see
+  // layers/feature_columns/column_config.h.
   virtual Config get_config() const = 0;
 
  protected:
@@ -39,28 +43,34 @@ class FeatureColumn {
 };
 using Column = std::shared_ptr<const FeatureColumn>;
 
+// Options of numeric_column.
 struct NumericOptions {
-  Shape shape = {1};  // of one example
-  std::function<Tensor(const Tensor&)> normalizer_fn = {};
+  Shape shape = {1};                                        // shape of one example
+  std::function<Tensor(const Tensor&)> normalizer_fn = {};  // applied to the float32 values
 };
 
+// Passes the numbers of a dense feature through, optionally normalized.
 class NumericColumn final : public FeatureColumn {
  public:
   NumericColumn(const std::string& key, NumericOptions options)
       : FeatureColumn(key), options_(std::move(options)) {}
   const char* class_name() const override { return "NumericColumn"; }
-  Config get_config() const override;  // NotImplementedError with a normalizer_fn
+  Config get_config() const override;  // throws NotImplementedError with a normalizer_fn
+  // Returns the key of the feature.
   const std::string& key() const { return name(); }
-  // [batch, size of shape], float32. Symbolic where the feature is. ValueError for a feature of
-  // another shape; TypeError for one that is no dense tensor of numbers.
+  // Returns the feature as float32 [batch, size of shape]. A symbolic feature gives a symbolic
+  // tensor. Throws ValueError for a feature of another shape, and TypeError for a feature that is
+  // not a dense tensor of numbers.
   Tensor dense_tensor(const TensorLike& feature) const;
 
  private:
   const NumericOptions options_;
 };
 
+// Converts a feature to ids in [0, num_buckets).
 class CategoricalColumn final : public FeatureColumn {
  public:
+  // How words and numbers become ids.
   enum class Kind { kIdentity, kVocabularyList, kVocabularyFile, kHashBucket };
   struct Parts;
 
@@ -68,19 +78,19 @@ class CategoricalColumn final : public FeatureColumn {
   const char* class_name() const override;
   Config get_config() const override;
   Kind kind() const;
-  const std::string& key() const;         // of the feature with the words or numbers
-  const std::string& weight_key() const;  // of the feature with the weights; empty: none
+  const std::string& key() const;         // key of the feature with the words or numbers
+  const std::string& weight_key() const;  // key of the feature with the weights; empty: none
   int64_t num_buckets() const;
   bool is_sequence() const;
 
-  // The ids of a feature, int64: sparse and ragged ones keep their positions, dense ones of rank 1
-  // and 2 become sparse [batch, n] without what is missing: "" and -1. A word that the column does
-  // not know gets its default_value, or -1, which lookups of the estimator leave out.
-  // ValueError for an identity column's number outside its buckets and without default_value;
-  // TypeError for words of another dtype than the column's.
+  // Returns the int64 ids of a feature. Sparse and ragged features keep their positions. Dense
+  // features of rank 1 and 2 become sparse [batch, n] without missing values, which are "" and -1.
+  // An unknown word gets the default_value, or -1, which the estimator's lookups drop.
+  // Throws ValueError if a number of an identity column is outside its buckets and there is no
+  // default_value. Throws TypeError for words of another dtype than the column's.
   TensorLike transform_feature(const TensorLike& feature) const;
 
-  // This column with weights, and for sequences.
+  // Return this column with weights, or for sequences.
   std::shared_ptr<const CategoricalColumn> weighted_by(const std::string& weight_key) const;
   std::shared_ptr<const CategoricalColumn> as_sequence() const;
 
@@ -89,8 +99,8 @@ class CategoricalColumn final : public FeatureColumn {
 };
 using Categorical = std::shared_ptr<const CategoricalColumn>;
 
-// An ordinary embedding column: its table is a variable of the model, trained by the model's
-// optimizer, on the host.
+// An ordinary embedding column. Its table is a variable of the model on the host, trained by the
+// model's optimizer.
 class EmbeddingColumn final : public FeatureColumn {
  public:
   EmbeddingColumn(Categorical categorical, int64_t dimension, std::string combiner,
@@ -109,43 +119,49 @@ class EmbeddingColumn final : public FeatureColumn {
   const std::optional<Initializer> initializer_;
 };
 
-// ValueError unless the shape is fully defined and not empty.
+// Creates a numeric column. Throws ValueError unless the shape is fully defined and not empty.
 std::shared_ptr<const NumericColumn> numeric_column(const std::string& key,
                                                     NumericOptions options = {});
 
-// ValueError unless num_buckets is positive and default_value, if there is one, a bucket.
+// Creates a column whose numbers are the ids. A number outside [0, num_buckets) becomes
+// default_value. Throws ValueError unless num_buckets is positive and default_value, if set, is a
+// bucket.
 Categorical categorical_column_with_identity(const std::string& key, int64_t num_buckets,
                                              std::optional<int64_t> default_value = {});
 
+// Options of columns with a vocabulary.
 struct VocabularyOptions {
-  int64_t default_value = -1;   // of unknown words; -1: they are left out
-  int64_t num_oov_buckets = 0;  // ids after the vocabulary, which unknown words share by hash
+  int64_t default_value = -1;  // id of unknown words; -1: lookups drop them
+  int64_t num_oov_buckets =
+      0;  // number of ids after the vocabulary; unknown words are hashed to them
 };
-// Word i of the list has id i. ValueError for an empty list, a word that stands there twice, a
-// negative num_oov_buckets, and one together with default_value.
+// Creates a column in which word i of the list has id i. Throws ValueError for an empty list, a
+// duplicate word, a negative num_oov_buckets, and num_oov_buckets together with default_value.
 Categorical categorical_column_with_vocabulary_list(const std::string& key,
                                                     const std::vector<std::string>& words,
                                                     const VocabularyOptions& options = {});
 Categorical categorical_column_with_vocabulary_list(const std::string& key,
                                                     const std::vector<int64_t>& numbers,
                                                     const VocabularyOptions& options = {});
-// Word i of the list is line i of the file, of which the first vocabulary_size are taken if that is
-// set. IoError if the file cannot be read; ValueError if it is shorter.
+// Creates a column in which line i of the file has id i. If vocabulary_size is set, only the first
+// vocabulary_size lines are used. Throws IoError if the file cannot be read, and ValueError if it
+// is shorter.
 Categorical categorical_column_with_vocabulary_file(const std::string& key,
                                                     const std::string& vocabulary_file,
                                                     std::optional<int64_t> vocabulary_size = {},
                                                     const VocabularyOptions& options = {});
 
-// Id = FarmHash64 of the word (integers: of their decimal digits) modulo hash_bucket_size, which is
-// the id that TensorFlow gives it.
+// Creates a column whose ids are FarmHash64 of the word modulo hash_bucket_size, as in TensorFlow.
+// Integers are hashed as their decimal digits.
 Categorical categorical_column_with_hash_bucket(const std::string& key, int64_t hash_bucket_size);
 
-// The same ids, each with the weight that stands at its place in feature `weight_feature_key`.
-// TypeError for a column that is not categorical, ValueError for one that has weights already.
+// Returns the column with weights: each id has the weight at the same position of feature
+// `weight_feature_key`. Throws TypeError for a column that is not categorical, and ValueError for
+// one that already has weights.
 Categorical weighted_categorical_column(const Column& categorical_column,
                                         const std::string& weight_feature_key);
 
-// The same kinds for sequences: an id at position t of an example is step t.
+// Create columns of the same kinds for sequences: an id at position t of an example is step t.
 Categorical sequence_categorical_column_with_identity(const std::string& key, int64_t num_buckets,
                                                       std::optional<int64_t> default_value = {});
 Categorical sequence_categorical_column_with_vocabulary_list(const std::string& key,
@@ -155,18 +171,21 @@ Categorical sequence_categorical_column_with_vocabulary_file(
     const std::string& key, const std::string& vocabulary_file,
     std::optional<int64_t> vocabulary_size = {}, const VocabularyOptions& options = {});
 
+// Options of embedding_column.
 struct EmbeddingColumnOptions {
   std::string combiner = "mean";  // "mean", "sum" or "sqrtn"
   // Unset: truncated normal, mean 0, stddev 1 / sqrt(dimension).
   std::optional<Initializer> initializer = {};
 };
-// Named "<categorical column's name>_embedding". TypeError for a column that is not categorical;
-// ValueError unless dimension is positive and the combiner is known.
+// Creates an ordinary embedding column with the name "<name of the categorical column>_embedding".
+// Throws TypeError for a column that is not categorical, and ValueError unless dimension is
+// positive and the combiner is known.
 std::shared_ptr<const EmbeddingColumn> embedding_column(const Column& categorical_column,
                                                         int64_t dimension,
                                                         EmbeddingColumnOptions options = {});
 
-// `column` as a categorical one. TypeError, naming `caller`, for another or none.
+// Returns `column` as a categorical column. Throws TypeError, naming `caller`, for another column
+// or null.
 Categorical require_categorical(const Column& column, const char* caller);
 
 }  // namespace keel::feature_column

@@ -22,7 +22,7 @@ void check_device(const std::string& caller, const EmbeddingColumnOptions& optio
   if (!options.tensor_core_width || *options.tensor_core_width < 1) {
     throw ValueError(caller, ": a lookup on a tensor core needs a positive tensor_core_width");
   }
-  if (sequence) throw ValueError(caller, ": a tensor core looks up no sequences");
+  if (sequence) throw ValueError(caller, ": a tensor core does not support sequence columns");
 }
 
 TPUColumn make_column(const char* function, const Column& column, int64_t dimension,
@@ -31,7 +31,7 @@ TPUColumn make_column(const char* function, const Column& column, int64_t dimens
   const std::string caller = str(function, ": '", categorical->name(), "'");
   if (categorical->kind() == feature_column::CategoricalColumn::Kind::kHashBucket) {
     throw TypeError(caller,
-                    ": an embedding engine takes identity and vocabulary columns, received ",
+                    ": an embedding engine supports identity and vocabulary columns, received ",
                     categorical->class_name());
   }
   if (dimension < 1) throw ValueError(caller, ": dimension must be positive, received ", dimension);
@@ -57,7 +57,7 @@ std::string default_collection_name(const std::vector<Column>& columns) {
   return out + "shared_embedding";
 }
 
-// The first `width` ids of each row without unknown ones, zeros after its last, and where ids are.
+// The first `width` known ids of each row, padded with zeros, and the mask of the ids.
 struct Padded {
   Tensor ids;   // int64 [batch * width]
   Tensor mask;  // float32 [batch, width, 1]
@@ -139,7 +139,7 @@ std::vector<TPUColumn> shared_embedding_columns(const std::vector<Column>& categ
     if (buckets == 0) buckets = categorical->num_buckets();
     if (categorical->num_buckets() != buckets) {
       throw ValueError(kCaller, ": columns of one table must have the same num_buckets, '",
-                       categorical->name(), "' has ", categorical->num_buckets(), " and not ",
+                       categorical->name(), "' has ", categorical->num_buckets(), " instead of ",
                        buckets);
     }
   }
@@ -184,7 +184,7 @@ void check_lookup_device(const TPUEmbeddingColumn& column, bool training) {
   const std::string& device = column.options().embedding_lookup_device;
   if (device == (training ? "cpu" : "tpu_embedding_core")) {
     throw ValueError("tpu.embedding_column: '", column.name(), "': embedding_lookup_device '",
-                     device, "' does not serve ", training ? "training" : "inference",
+                     device, "' does not support ", training ? "training" : "inference",
                      " on an accelerator");
   }
 }

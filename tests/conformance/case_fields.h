@@ -1,5 +1,5 @@
-// Fields of a reference case: what was asked for is known, all else is unknown; and the comparison
-// of nested lists of numbers with what the library computed.
+// Access to the fields of a reference case, which detects unknown fields, and comparison of nested
+// lists of numbers with the library's results.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace keel::conformance {
 
-// A dict that remembers which of its keys were asked for.
+// A dict that records which of its keys were read.
 class Fields {
  public:
-  // ValueError, naming `caller`, if `dict` is no dict.
+  // Throws ValueError, naming `caller`, if `dict` is not a dict.
   Fields(const Config& dict, std::string caller);
 
-  const Config& need(const std::string& key);  // ValueError, naming the key, if absent or null
+  const Config& need(const std::string& key);  // throws ValueError if absent or null
   const Config* find(const std::string& key);  // null if absent or null
   double number(const std::string& key, double otherwise);
   bool boolean(const std::string& key, bool otherwise);
@@ -26,7 +26,7 @@ class Fields {
   std::string string(const std::string& key, const std::string& otherwise);
 
   std::vector<std::string> keys() const;
-  void finish() const;  // ValueError naming the keys that nobody has asked for
+  void finish() const;  // throws ValueError, naming the keys that were not read
 
  private:
   const Config& dict_;
@@ -34,18 +34,18 @@ class Fields {
   std::set<std::string> asked_;
 };
 
-// A list of numbers, or of lists of equal lengths, to any depth.
+// A nested list of numbers with equal lengths at each depth.
 struct Array {
   std::vector<int64_t> shape = {};
   std::vector<double> values = {};
 };
-Array array_of(const Config& nested);  // ValueError for other things
+Array array_of(const Config& nested);  // throws ValueError for other values
 Array array_of(const Tensor& tensor);  // float32 or int64
 Tensor float_tensor(const Array& array);
 std::vector<int64_t> integers_of(const Config& list);
 
-// Collects where expected and got differ: |got - expected| must be at most
-// rtol |expected| + atol + of_largest max |expected|, the largest of its array.
+// Collects differences. |got - expected| must be at most rtol |expected| + atol + of_largest max
+// |expected|, where the maximum is over the array.
 class Comparison {
  public:
   Comparison(double rtol, double atol, double of_largest = 0)
@@ -53,7 +53,7 @@ class Comparison {
   void compare(const std::string& what, const Array& expected, const Array& got);
   void compare(const std::string& what, int64_t expected, int64_t got);
   void compare(const std::string& what, double expected, double got);
-  // A difference of another kind.
+  // Adds a difference of another kind.
   void report(const std::string& what, const std::string& expected, const std::string& got);
   const std::string& differences() const { return differences_; }  // empty: none
 

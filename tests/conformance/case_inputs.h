@@ -1,5 +1,5 @@
-// What reference cases of embeddings have in common: ids, tables, features and modes, read from
-// their fields.
+// Reads the inputs that reference cases of embeddings share from their fields: ids, tables,
+// features and modes.
 #pragma once
 
 #include <functional>
@@ -18,25 +18,26 @@ struct FeatureInput {
   TensorLike ids;
   std::optional<TensorLike> weights;
 };
-// From "dense_shape", "indices", "values", "weights".
+// Reads "dense_shape", "indices", "values", "weights".
 FeatureInput sparse_input(Fields& fields);
-// From "row_lengths", "values", "weights". Rows beyond the case's, up to `rows`, are empty.
+// Reads "row_lengths", "values", "weights". Appends empty rows up to `rows`.
 FeatureInput ragged_input(Fields& fields, int64_t rows = 0);
-// The same input without any id, for replicas that have no part in a case.
+// Returns the input without ids, for replicas that do not take part in a case.
 TensorLike without_ids(const TensorLike& input);
 
-// From "combiner" and "quantization"; named "table".
+// Reads "combiner" and "quantization". The table is named "table".
 TableConfig table_of(Fields& fields, int64_t rows, int64_t dim);
-// From "max_sequence_length", "output_shape" and "validate".
+// Reads "max_sequence_length", "output_shape" and "validate".
 FeatureConfig feature_of(Fields& fields, const Table& table);
 
+// The modes in which a case runs.
 struct Modes {
   bool host = false, engine = false;
 };
 Modes modes_of(Fields& fields, const std::string& otherwise);
 
-// Runs `body` under a CPUStrategy for the host, and under TPUStrategies of several numbers of cores
-// and hosts for the engine, with a name for messages, until results differ.
+// Runs `body` under a CPUStrategy for the host, and under TPUStrategies with several numbers of
+// cores and hosts for the engine. Passes a name for messages. Stops at the first difference.
 void under_strategies(const Modes& modes, const Comparison& result,
                       const std::function<void(distribute::Strategy&, const std::string&)>& body);
 

@@ -7,7 +7,7 @@
 namespace keel::conformance {
 namespace {
 
-// The parameters that are given, without the type.
+// Returns the parameters that are set, without the type.
 Config parameters_of(const Config& optimizer) {
   if (!optimizer.is_dict()) throw ValueError("optimizer: must be an object with a 'type'");
   Config out = Config::dict();
@@ -17,7 +17,7 @@ Config parameters_of(const Config& optimizer) {
   return out;
 }
 
-// Bounds of gradients as TensorFlow's second version has them.
+// Converts the gradient bounds to TensorFlow 2's clipvalue.
 Config with_clipvalue(Config parameters) {
   const Config* min = parameters.find("clip_gradient_min");
   const Config* max = parameters.find("clip_gradient_max");

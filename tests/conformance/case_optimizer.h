@@ -1,4 +1,4 @@
-// The optimizer of a reference case as the library's own.
+// Converts the optimizer of a reference case to the library's.
 #pragma once
 
 #include <functional>
@@ -9,14 +9,14 @@
 
 namespace keel::conformance {
 
-// True for the types that only the V1 engine takes.
+// Returns true for the types that only the V1 engine supports.
 bool is_v1_type(const std::string& type);
 
-// `optimizer`: {"type", parameters under their public names, "clip_gradient_min" and
-// "clip_gradient_max" for clipvalue}. ValueError naming an unknown type or parameter.
+// Converts an optimizer: {"type", parameters under their public names, "clip_gradient_min" and
+// "clip_gradient_max" for clipvalue}. Throws ValueError, naming an unknown type or parameter.
 EmbeddingOptimizer table_optimizer_of(const Config& optimizer,
                                       std::function<double()> learning_rate);
-// Of a V1 type, whose rate is the table's.
+// Converts an optimizer of a V1 type. The learning rate is that of the table.
 EmbeddingOptimizer v1_parameters_of(const Config& optimizer);
 
 }  // namespace keel::conformance

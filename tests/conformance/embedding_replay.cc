@@ -48,7 +48,7 @@ Array integers(const std::vector<int64_t>& values) {
   return {.shape = {static_cast<int64_t>(values.size())}, .values = {values.begin(), values.end()}};
 }
 
-// Rows of a host in the order in which it keeps them, but no more than `most`.
+// Returns the rows of a host in storage order, at most `most`.
 Array rows_of_host(const distribute::Partition& partition, int host, int64_t most) {
   std::vector<int64_t> out;
   for (int64_t k = 0; k < std::min(partition.rows_of_host(host), most); ++k) {

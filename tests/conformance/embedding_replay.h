@@ -1,9 +1,9 @@
-// Replays reference cases of embeddings through the public API: every case is an object
-// {"name", "inputs", "expected"} whose inputs say in which mode ("host", "engine" or
-// "host_and_engine") what is looked up or trained.
+// Replays reference cases of embeddings through the public API. Every case is an object {"name",
+// "inputs", "expected"}. Its inputs specify the mode ("host", "engine" or "host_and_engine") and
+// what is looked up or trained.
 //
-// Host cases run under a CPUStrategy; engine cases under TPUStrategies of several numbers of cores
-// and hosts, all of which must give what is expected.
+// Host cases run under a CPUStrategy. Engine cases run under TPUStrategies with several numbers of
+// cores and hosts, all of which must give the expected results.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace keel::conformance {
 
-// What went wrong, line by line: expected and got, an error of the library, or a kind, optimizer
-// or field that is unknown. Empty if the case passes. Never throws.
+// Returns the failures of a case, one per line: expected and actual values, an error of the
+// library, or an unknown kind, optimizer or field. Empty if the case passes. Never throws.
 std::string replay_embedding_case(const Config& test_case);
 
 }  // namespace keel::conformance

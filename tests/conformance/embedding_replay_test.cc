@@ -22,7 +22,7 @@ Config case_named(const std::string& name) {
   throw ValueError("no case '", name, "'");
 }
 
-// The case with one of its inputs replaced, or without it if the value is null.
+// Returns the case with one input replaced, or removed if the value is null.
 Config with_input(Config item, const std::string& key, const Config& value) {
   Config inputs = item["inputs"];
   if (value.is_null()) {

@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::string_view kTextOfArray = "tensor(";
 
-// A field that every array has.
+// Returns a required field of an array.
 const Config& part(const Config& array, const char* key) {
   const Config* found = array.is_dict() ? array.find(key) : nullptr;
   if (found == nullptr || !found->is_list()) {

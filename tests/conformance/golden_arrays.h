@@ -1,5 +1,5 @@
-// What files of golden numbers hold: arrays {"shape", "data", "dtype"}, row-major, float32 unless
-// the dtype says otherwise.
+// Reads the arrays of files of golden numbers: {"shape", "data", "dtype"}, row-major, float32
+// unless the dtype differs.
 #pragma once
 
 #include <vector>
@@ -11,14 +11,14 @@
 
 namespace keel::conformance {
 
-// ValueError for anything but such an array, and for a dtype that is no number.
+// Throws ValueError for other values and for a dtype that is not numeric.
 Array golden_array(const Config& array);
-// Of its dtype, strings too. An empty tensor for null.
+// Returns a tensor of the array's dtype, including strings; an empty tensor for null.
 Tensor golden_tensor(const Config& array);
 std::vector<Tensor> golden_tensors(const Config& list);
 
-// A config as a class reads it: where the program that wrote the file had an array among the
-// parameters there is its text, "tensor([0.5000, 0.2000])", which becomes a list.
+// Returns a config in the form that classes read. The program that wrote the files wrote array
+// parameters as text, "tensor([0.5000, 0.2000])"; they become lists.
 Config golden_config(const Config& config);
 
 }  // namespace keel::conformance

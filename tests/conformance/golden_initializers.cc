@@ -37,8 +37,8 @@ void expect_within(const std::string& what, double low, double high, double got,
   result.report(what, str(low, " to ", high), str(got));
 }
 
-// Mean and standard deviation within six standard errors. No distribution here has longer tails
-// than the normal one, whose standard deviation has the error stddev / sqrt(2 n).
+// Compares mean and standard deviation within six standard errors. The normal distribution has the
+// longest tails of all distributions here; its standard deviation has the error stddev / sqrt(2 n).
 void compare_moments(double mean, double stddev, const Moments& got, Comparison& result) {
   const double error = 6 * stddev / std::sqrt(got.count);
   expect_within("mean", mean - error, mean + error, got.mean, result);
@@ -46,8 +46,8 @@ void compare_moments(double mean, double stddev, const Moments& got, Comparison&
   expect_within("standard deviation", stddev - spread, stddev + spread, got.stddev, result);
 }
 
-// Numbers fill [low, high], in float32, up to a hundredth of its width that thousands of draws may
-// leave.
+// Expects the numbers to fill [low, high], in float32, up to one hundredth of its width, because
+// thousands of draws may leave gaps.
 void compare_range(double low, double high, const Moments& got, Comparison& result) {
   const double rounding = 1e-6 * std::max(std::abs(low), std::abs(high));
   const double part = 0.01 * (high - low);
@@ -55,13 +55,13 @@ void compare_range(double low, double high, const Moments& got, Comparison& resu
   expect_within("largest", high - part, high + rounding, got.max, result);
 }
 
-// The largest |W W^T - scale I| (or W^T W) of the draw as a matrix.
+// Returns the largest |W W^T - scale I| (or W^T W) of the draw as a matrix.
 double gram_error(const Array& draw, Fields& theory) {
   const std::vector<int64_t> shape = integers_of(theory.need("flatten_to"));
   const bool of_rows = theory.need("gram_identity_of").string() == "W W^T";
   const double scale = theory.need("gram_scale").number();
   if (shape.size() != 2 || shape[0] * shape[1] != static_cast<int64_t>(draw.values.size())) {
-    throw ValueError("flatten_to: is no shape of a matrix of the draw");
+    throw ValueError("flatten_to: is not a matrix shape with the size of the draw");
   }
   const int64_t vectors = of_rows ? shape[0] : shape[1], length = of_rows ? shape[1] : shape[0];
   const int64_t next_vector = of_rows ? shape[1] : 1, next_element = of_rows ? 1 : shape[1];
@@ -127,7 +127,7 @@ void replay_initializer(Fields& fields, Comparison& result) {
     theory.finish();
     return;
   }
-  // Constants: every draw is what Keras drew.
+  // Constant initializers: every draw equals Keras's.
   const Moments got = moments_of(draw.values);
   Array expected = {.shape = {4}};
   for (const char* key : {"mean", "min", "max", "stddev"}) {

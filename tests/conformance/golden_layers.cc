@@ -11,15 +11,15 @@
 namespace keel::conformance {
 namespace {
 
-// What a record calls its layer with: its inputs, a list if there are several.
+// The call arguments of a record: its inputs (a list if there are several) and options.
 struct Call {
   std::vector<Tensor> watched;  // the inputs, in the record's order
   Tensors inputs = {};
   bool training = false;
-  std::optional<bool> use_causal_mask = {}, return_attention_scores = {};  // of attention alone
+  std::optional<bool> use_causal_mask = {}, return_attention_scores = {};  // attention layers only
 };
 
-// null, an array, or a list of them: one for each input, from the first.
+// Reads null, an array, or a list with one array for each input, starting with the first.
 std::vector<Tensor> one_or_more(const Config* found) {
   if (found == nullptr) return {};
   return found->is_list() ? golden_tensors(*found) : std::vector<Tensor>{golden_tensor(*found)};
@@ -55,14 +55,15 @@ Tensors run(const LayerHandle<Layer>& layer, const Call& call) {
     return layer(call.inputs, {.training = call.training});
   }
   auto* attention = dynamic_cast<AttentionBase*>(&*layer);
-  if (attention == nullptr) throw ValueError("call_kwargs: the layer is not of attention");
+  if (attention == nullptr) throw ValueError("call_kwargs: the layer is not an attention layer");
   return (*attention)(call.inputs,
                       {.training = call.training,
                        .return_attention_scores = call.return_attention_scores.value_or(false),
                        .use_causal_mask = call.use_causal_mask.value_or(false)});
 }
 
-// Keras's order: what the layer itself holds, trainable ones first, then layer by layer.
+// Returns the weights in Keras's order: the layer's own weights, trainable ones first, then those
+// of each sublayer.
 std::vector<Variable> weights_of(const Layer& layer) {
   std::vector<Variable> inside;
   for (const auto& part : layer.sublayers()) {
@@ -78,7 +79,7 @@ std::vector<Variable> weights_of(const Layer& layer) {
   return out;
 }
 
-// False, and says why, if the record's arrays are no weights of the layer.
+// Sets the layer's weights. Returns false and reports why if the record's arrays do not match them.
 bool set_weights(const Config& expected, const std::vector<Variable>& weights, Comparison& result) {
   const std::vector<Tensor> values = golden_tensors(expected);
   if (values.size() != weights.size()) {
@@ -101,7 +102,7 @@ std::vector<Config> list_of(const Config& one_or_more) {
   return one_or_more.is_list() ? one_or_more.items() : std::vector<Config>{one_or_more};
 }
 
-// Gradients, none as zeros, where the record has them.
+// Compares gradients if the record has them. An absent gradient counts as zeros.
 void compare_gradients(const std::string& what, const Config& expected,
                        const std::vector<Gradient>& gradients, Comparison& result) {
   result.compare("number of " + what, static_cast<int64_t>(expected.items().size()),
@@ -127,7 +128,7 @@ void compare_outputs(const Config& expected, const std::vector<TensorLike>& outp
   }
 }
 
-// sum(output coef) over the outputs.
+// Returns the sum over all outputs of sum(output * coef).
 Tensor weighted_sum(const std::vector<TensorLike>& outputs, const Config& coefficients) {
   const std::vector<Config> coefs = list_of(coefficients);
   if (coefs.size() != outputs.size()) throw ValueError("coef must be one for each output");

@@ -9,7 +9,7 @@
 namespace keel::conformance {
 namespace {
 
-// One result of a loss: of a reduction, with or without the weights.
+// Computes the loss with one reduction, with or without sample weights.
 void compare_loss(const Config& named, const Config& item, const Tensor& y_true,
                   const Tensor& y_pred, const Tensor& weights, Comparison& result) {
   Fields fields(item, "results");
@@ -27,7 +27,7 @@ void compare_loss(const Config& named, const Config& item, const Tensor& y_true,
   result.compare(where + "value", golden_array(fields.need("value")), array_of(value));
   if (const Config* expected = fields.find("grad_y_pred")) {
     const Gradient gradient = tape.input_gradient(value, {y_pred})[0];
-    // Files have it flat.
+    // The files contain the gradient as a flat array.
     Array flat = array_of(gradient ? gradient.dense() : ops::zeros_like(y_pred));
     flat.shape = {static_cast<int64_t>(flat.values.size())};
     result.compare(where + "gradient of y_pred", array_of(*expected), flat);
@@ -46,7 +46,7 @@ void compare_metric(const Config& named, const Config& updates, const Config& re
     const Config* labels = update.find("y_true");
     const Config* weights = update.find("sample_weight");
     if (weighted && weights == nullptr) throw ValueError("an update has no sample_weight");
-    // Metrics of values alone take no labels.
+    // Metrics of values do not take labels.
     metric->update_state(labels == nullptr ? values : golden_tensor(*labels), values,
                          weighted ? golden_tensor(*weights) : Tensor());
     result.compare(std::string(weighted ? "weighted" : "unweighted") + " result after update " +

@@ -39,18 +39,18 @@ void compare_values(const std::string& what, const Config& expected,
   }
 }
 
-// Keras names "variable", "variable_1", ... what was given no name, counting over the process: its
-// place alone tells what it is.
+// Keras names unnamed variables "variable", "variable_1", ..., with a counter per process. Such
+// variables are identified by position.
 bool is_unnamed(const std::string& name) {
   return name == "variable" || name.starts_with("variable_");
 }
 
 struct State {
-  std::string name;  // Keras's
+  std::string name;  // the name in Keras
   Array value;
 };
 
-// In Keras's order.
+// Returns the optimizer's state in Keras's order.
 std::vector<State> state_of(Optimizer& optimizer, const std::vector<Variable>& variables) {
   std::vector<State> out;
   for (const Variable& v : optimizer.variables(variables)) {

@@ -25,8 +25,8 @@ const std::map<std::string, Replay>& replays() {
   return kReplays;
 }
 
-// The tolerances that replay_golden --help states. Keras computes in float32: its numbers are good
-// to some 1e-7 of the largest that went into them, which in gradients may cancel.
+// Returns the tolerances documented by replay_golden --help. Keras computes in float32: results are
+// accurate to about 1e-7 of the largest operand, and gradients may cancel.
 Comparison comparison_of(const std::string& section) {
   if (section == "schedules") return {1e-6, 1e-9, 1e-7};
   const bool may_cancel = section == "layers" || section == "losses" || section == "metrics";
@@ -70,13 +70,13 @@ std::string GoldenRecord::name() const {
 }
 
 std::vector<GoldenRecord> golden_records(const Config& file) {
-  if (!file.is_dict()) throw ValueError("is no object of sections");
+  if (!file.is_dict()) throw ValueError("is not an object of sections");
   std::vector<GoldenRecord> out;
   const Config* problem = file.find("optimizer_problem");
   for (const auto& [section, records] : file.entries()) {
     const bool known = section == kOptimizers || replays().contains(section);
     if (!records.is_list()) {
-      if (known) throw ValueError("section '", section, "' is no list of records");
+      if (known) throw ValueError("section '", section, "' is not a list of records");
       continue;
     }
     for (const Config& record : records.items()) {

@@ -1,5 +1,5 @@
-// Replays what Keras computed through the public API: a file is an object of sections, lists of
-// records, each of which names a class and its config. Objects are made by the registries.
+// Replays results of Keras through the public API. A file is an object of sections. A section is a
+// list of records, each of which names a class and its config. The registries create the objects.
 #pragma once
 
 #include <string>
@@ -11,20 +11,21 @@ namespace keel::conformance {
 
 struct GoldenRecord {
   std::string section;  // "layers"
-  size_t index = 0;     // in its section
+  size_t index = 0;     // position in its section
   Config fields = {};
-  Config optimizer_problem = {};  // of the file
+  Config optimizer_problem = {};  // shared by all optimizer records of the file
 
   std::string class_name() const;  // or the function's name; empty if it has none
   std::string name() const;        // "layers[3] Dense [tag] {config}"
 };
 
-// All records of a file, section by section. ValueError if it is no object, a section is no list,
-// or there are no records. Other things at the top, "meta" for one, say nothing to replay.
+// Returns all records of a file, section by section. Throws ValueError if the file is not an
+// object, a section is not a list, or there are no records. Other top-level entries, for example
+// "meta", are ignored.
 std::vector<GoldenRecord> golden_records(const Config& file);
 
-// What went wrong, line by line: expected and got, an error of the library, or a class, section or
-// field that is unknown. Empty if the record passes. Never throws.
+// Returns the failures of a record, one per line: expected and actual values, an error of the
+// library, or an unknown class, section or field. Empty if the record passes. Never throws.
 std::string replay_golden_record(const GoldenRecord& record);
 
 }  // namespace keel::conformance

@@ -37,7 +37,8 @@ std::vector<std::string> sections() {
 INSTANTIATE_TEST_SUITE_P(AllSections, GoldenSectionTest, testing::ValuesIn(sections()),
                          [](const auto& one) { return one.param; });
 
-// The text of all tests but the one that makes every layer from a config and asks no numbers.
+// Returns the text of all tests except the one that creates every layer from a config without
+// checking numbers.
 std::string all_tests() {
   std::ostringstream out;
   for (const auto& entry :
@@ -64,7 +65,7 @@ Words words_of(const std::string& text) {
   return out;
 }
 
-// Whether a name is among words, or that of its implementation or its options.
+// Returns true if the words contain the name, or the name of its implementation or options.
 bool uses(const Words& words, const std::string& name) {
   return words.contains(name) || words.contains(name + "Layer") || words.contains(name + "Options");
 }
@@ -124,7 +125,7 @@ TEST(GoldenReplayTest, MissingFieldsAreFailuresThatNameThem) {
   expect_failure(record, "optimizer_problem");
 }
 
-// The record with 1 added to the first number of an array.
+// Returns the record with 1 added to the first number of an array.
 GoldenRecord shifted(GoldenRecord record, const std::string& key) {
   Config array = record.fields[key];
   Config::List data = array["data"].items();

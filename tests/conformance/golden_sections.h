@@ -1,5 +1,5 @@
-// The replay of one record of each section. They ask `fields` for all they know, and throw what
-// the library throws.
+// Replays one record of each section. Each function reads all fields that it supports from
+// `fields`, and passes on the library's errors.
 #pragma once
 
 #include "tests/conformance/case_fields.h"
@@ -7,7 +7,7 @@
 namespace keel::conformance {
 
 void replay_schedule(Fields& fields, Comparison& result);
-// Steps from the problem's variables by its gradients.
+// Applies the problem's gradients to its variables.
 void replay_optimizer(Fields& fields, const Config& problem, Comparison& result);
 void replay_loss(Fields& fields, Comparison& result);
 void replay_metric(Fields& fields, Comparison& result);
@@ -17,7 +17,7 @@ void replay_regularizer(Fields& fields, Comparison& result);
 void replay_constraint(Fields& fields, Comparison& result);
 void replay_initializer(Fields& fields, Comparison& result);
 
-// {"class_name", "config"} of a record.
+// Returns {"class_name", "config"} of a record.
 Config class_and_config(Fields& fields);
 
 }  // namespace keel::conformance

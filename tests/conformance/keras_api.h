@@ -1,4 +1,4 @@
-// The public names of Keras 3, to say which of them there are here.
+// The public names of Keras 3, from which the coverage page is generated.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace keel::conformance {
 
-// Names of one section that are there for one reason, or missing for one.
+// Names of one section. Those that Keel does not offer share one reason.
 struct KerasNames {
-  std::string why_missing;  // said of those that are missing; empty: "not yet"
+  std::string why_missing;  // the reason for missing names; empty: "not yet"
   std::vector<std::string> names;
 };
 
@@ -18,8 +18,8 @@ struct KerasSection {
   std::vector<KerasNames> groups;
 };
 
-// Classes and activations of Keras 3.16. Aliases, base classes and what makes or reads objects
-// ("get", "serialize") are left out.
+// Returns the classes and activations of Keras 3.16, without aliases, base classes and functions
+// that create or read objects ("get", "serialize").
 const std::vector<KerasSection>& keras_api();
 
 }  // namespace keel::conformance

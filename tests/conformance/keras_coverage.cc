@@ -10,20 +10,22 @@ namespace keel::conformance {
 namespace {
 
 constexpr char kIntroduction[] =
-    R"(# What of Keras 3 there is here
+    R"(# Coverage of the Keras 3 API
 
-The names of Keras 3's public API, and which of them are offered under the same names. `replay_golden` compares what
-many of them compute with numbers that Keras computed; no test compares the names and defaults of all arguments. Aliases, base classes and
-what makes or reads objects (`get`, `serialize`) are not listed. Files of Keras 1 and 2 are read with the names and
-functions of those versions: ThresholdedReLU becomes a ReLU with a threshold, and `hard_sigmoid` is 0.2 x + 0.5,
-which is written as a Sequential of Rescaling and ReLU, because Keras 3 has another slope.
+This page lists the names of Keras 3's public API and whether Keel offers them under the same names. `replay_golden`
+compares the results of many of them with those of Keras. No test compares the names and defaults of all arguments.
+Aliases, base classes and functions that create or read objects (`get`, `serialize`) are not listed.
 
-This page is written by a program, from the registries: `keras_coverage --write docs/keras_coverage.md`.
+Files of Keras 1 and 2 are read with the names and functions of those versions. ThresholdedReLU becomes a ReLU with a
+threshold. `hard_sigmoid` is 0.2 x + 0.5 and is saved as a Sequential of Rescaling and ReLU, because its slope differs
+in Keras 3.
+
+The page is generated from the registries: `keras_coverage --write docs/keras_coverage.md`.
 )";
 
 using Names = std::vector<std::string>;
 
-// What there is of a section.
+// Returns the names of a section that Keel offers.
 Names names_here(const KerasSection& section) {
   const auto classes = known_classes();
   const std::string key = section.where.substr(section.where.rfind('.') + 1);
@@ -35,7 +37,7 @@ bool contains(const Names& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// A row of names in the order of the alphabet, letters alike.
+// Writes a row of names in alphabetical order.
 void add_row(std::ostream& out, const std::string& what, Names names) {
   if (names.empty()) return;
   std::ranges::sort(names);
@@ -46,13 +48,13 @@ void add_row(std::ostream& out, const std::string& what, Names names) {
   out << " |\n";
 }
 
-// Classes of a registry that no section of Keras's that reads it lists.
+// Returns the classes of a registry that no Keras section lists.
 Names beyond_keras(const KerasSection& section) {
   Names out;
   for (const std::string& name : names_here(section)) {
     bool listed = false;
     for (const KerasSection& other : keras_api()) {
-      // Models are among the layers.
+      // The layer registry also contains models.
       if (other.where != section.where && other.where != "keras") continue;
       for (const KerasNames& group : other.groups) listed = listed || contains(group.names, name);
     }
@@ -84,7 +86,7 @@ void add_section(std::ostream& out, const KerasSection& section) {
 
 }  // namespace
 
-// History is what fit returns.
+// fit() returns the History.
 std::vector<std::string> callback_names() {
   return {"BackupAndRestore", "CSVLogger",      "EarlyStopping",
           "History",          "LambdaCallback", "LearningRateScheduler",

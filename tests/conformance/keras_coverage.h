@@ -1,4 +1,4 @@
-// The page that says what of Keras 3's public API there is here.
+// Generates the page that lists which part of Keras 3's public API Keel offers.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace keel::conformance {
 
-// Markdown, made from the registries and keras_api().
+// Returns the page as Markdown, generated from the registries and keras_api().
 std::string keras_coverage_page();
 
-// Keras's names of the callbacks that there are, which have no registry.
+// Returns Keras's names of the callbacks that Keel offers. Callbacks have no registry.
 std::vector<std::string> callback_names();
 
 }  // namespace keel::conformance

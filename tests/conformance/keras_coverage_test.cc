@@ -21,10 +21,10 @@ std::string text_of(const std::filesystem::path& path) {
 
 TEST(KerasCoverageTest, ThePageOfTheDocumentationIsUpToDate) {
   EXPECT_TRUE(text_of(KEEL_SOURCE_DIR "/docs/keras_coverage.md") == keras_coverage_page())
-      << "write it anew: build/release/bin/keras_coverage --write docs/keras_coverage.md";
+      << "regenerate it: build/release/bin/keras_coverage --write docs/keras_coverage.md";
 }
 
-// The classes of callbacks that headers declare, by Keras's names.
+// Returns the callback classes that headers declare, with Keras's names.
 std::set<std::string> declared_callbacks() {
   std::set<std::string> out = {"History"};
   const std::regex declaration(R"(class (\w+) final : public Callback)");
@@ -40,7 +40,7 @@ std::set<std::string> declared_callbacks() {
       }
     }
   }
-  out.erase("TerminateOnSignal");  // not one of Keras
+  out.erase("TerminateOnSignal");  // Keras does not have it
   return out;
 }
 

@@ -1,4 +1,4 @@
-// The classes that files may name, by section of files of golden numbers.
+// The registered classes, by section of files of golden numbers.
 #pragma once
 
 #include <map>
@@ -7,7 +7,7 @@
 
 namespace keel::conformance {
 
-// "layers" -> {"Activation", "Add", ...}, from the registries.
+// Returns "layers" -> {"Activation", "Add", ...}, from the registries.
 std::map<std::string, std::vector<std::string>> known_classes();
 
 }  // namespace keel::conformance

@@ -1,4 +1,4 @@
-// replay_cases FILE.json...: replays files of reference cases and says which fail.
+// replay_cases FILE.json...: replays files of reference cases and reports the failing ones.
 #include "tests/conformance/embedding_replay.h"
 #include "tests/conformance/replay_program.h"
 
@@ -8,22 +8,24 @@ constexpr char kHelp[] =
     R"(usage: replay_cases FILE.json...
 
 Replays reference cases of embeddings through the library's public API. A file is a list of
-{"name", "description", "inputs", "expected"}. Prints the failing cases with what was expected and
-what came, then "N passed, N failed" over all files.
+{"name", "description", "inputs", "expected"}. Prints the failing cases with the expected and the
+actual values, then "N passed, N failed" over all files.
 
-Exit status: 0 if all passed, 1 if a case failed, 2 if a file cannot be read or is no list of cases.
+Exit status: 0 if all passed, 1 if a case failed, 2 if a file cannot be read or is not a list of
+cases.
 )";
 
-// ValueError if the file is not what kHelp says.
+// Throws ValueError unless the file has the form described in kHelp.
 void check_cases(const keel::Config& cases) {
-  if (!cases.is_list()) throw keel::ValueError("is no list of cases");
+  if (!cases.is_list()) throw keel::ValueError("is not a list of cases");
   for (size_t i = 0; i < cases.items().size(); ++i) {
     const keel::Config& item = cases.items()[i];
     for (const char* key : {"name", "inputs", "expected"}) {
       const keel::Config* found = item.is_dict() ? item.find(key) : nullptr;
       if (found == nullptr ||
           (std::string(key) == "name" ? !found->is_string() : !found->is_dict())) {
-        throw keel::ValueError("entry ", i, " is no case, it has no proper '", key, "'");
+        throw keel::ValueError("entry ", i, " is not a case: its '", key,
+                               "' is missing or has the wrong type");
       }
     }
   }

@@ -1,11 +1,11 @@
-# replay_cases.sh PROGRAM ROOT WORK: what replay_cases says of good files, failing cases and files
-# that are none.
+# replay_cases.sh PROGRAM ROOT WORK: tests the output and exit status of replay_cases for valid
+# files, failing cases and invalid files.
 set -eu
 program=$1 root=$2 work=$3
 mkdir -p "$work"
 cd "$work"
 
-# expect STATUS TEXT ARGUMENTS...: the exit status, and that the output has the text.
+# expect STATUS TEXT ARGUMENTS...: expects the exit status and that the output contains the text.
 expect() {
   local status=$1 text=$2 got=0
   shift 2
@@ -26,9 +26,9 @@ expect 2 "cannot be read" .
 printf '[{"name": ' >cut.json
 expect 2 "cut.json" cut.json
 printf '{"name": "x"}' >dict.json
-expect 2 "no list of cases" dict.json
+expect 2 "is not a list of cases" dict.json
 printf '[{"name": "x", "inputs": {}}]' >no_case.json
-expect 2 "entry 0 is no case, it has no proper 'expected'" no_case.json
+expect 2 "entry 0 is not a case: its 'expected' is missing or has the wrong type" no_case.json
 printf '[{"name": "odd", "inputs": {"kind": "quantum"}, "expected": {}}]' >odd.json
 expect 1 "FAILED odd" odd.json
 expect 1 "unknown kind 'quantum'" odd.json

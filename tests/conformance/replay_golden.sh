@@ -1,11 +1,11 @@
-# replay_golden.sh PROGRAM ROOT WORK: what replay_golden says of good files, failing records and
-# files that are none.
+# replay_golden.sh PROGRAM ROOT WORK: tests the output and exit status of replay_golden for valid
+# files, failing records and invalid files.
 set -eu
 program=$1 root=$2 work=$3
 mkdir -p "$work"
 cd "$work"
 
-# expect STATUS TEXT ARGUMENTS...: the exit status, and that the output has the text.
+# expect STATUS TEXT ARGUMENTS...: expects the exit status and that the output contains the text.
 expect() {
   local status=$1 text=$2 got=0
   shift 2
@@ -26,11 +26,11 @@ expect 2 "cannot be read" .
 printf '{"layers": ' >cut.json
 expect 2 "cut.json" cut.json
 printf '[]' >list.json
-expect 2 "is no object of sections" list.json
+expect 2 "is not an object of sections" list.json
 printf '{"meta": {}}' >empty.json
 expect 2 "has no records" empty.json
 printf '{"layers": {}}' >no_list.json
-expect 2 "section 'layers' is no list of records" no_list.json
+expect 2 "section 'layers' is not a list of records" no_list.json
 printf '{"layers": [{"class": "Dens", "config": {}}], "constraints": [{"class": "NonNeg", "config": {},
   "w": {"shape": [2], "data": [-1, 1]}, "result": {"shape": [2], "data": [0, 2]}}]}' >odd.json
 expect 1 "FAILED layers[0] Dens {}" odd.json

@@ -7,7 +7,7 @@
 namespace keel::conformance {
 namespace {
 
-// The status to exit with at once, if there is one.
+// Returns the exit status if the program must exit immediately.
 std::optional<int> check_arguments(const ReplayProgram& program,
                                    const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) {

@@ -1,5 +1,5 @@
-// What the programs that replay files of reference cases share: their arguments, the reading of
-// files, the counts and the exit status.
+// The common part of the programs that replay files of reference cases: arguments, file reading,
+// counts and exit status.
 #pragma once
 
 #include <functional>
@@ -9,19 +9,20 @@
 
 namespace keel::conformance {
 
-Config read_json_file(const std::string& path);  // IoError if it cannot be read, else ValueError
+Config read_json_file(const std::string& path);  // throws IoError or ValueError
 
+// Describes one program.
 struct ReplayProgram {
   std::string name;  // "replay_cases"
-  std::string help;  // what --help prints
-  // Called with the name of each case, and with what went wrong, line by line; empty if it passed.
+  std::string help;  // the output of --help
+  // Receives the name of each case and its failures, one per line; empty if it passed.
   using Report = std::function<void(const std::string& name, const std::string& failure)>;
-  // Replays the cases of a file. ValueError if it is no file of cases.
+  // Replays the cases of a file. Throws ValueError if the file does not contain cases.
   std::function<void(const Config& file, const Report& report)> replay;
 };
 
-// The program's main(): prints the failing cases of all files and "N passed, N failed". Returns 0
-// if all passed, 1 if a case failed, 2 for a bad file or other arguments than files.
+// Implements main(): prints the failing cases of all files and "N passed, N failed". Returns 0 if
+// all passed, 1 if a case failed, and 2 for an invalid file or invalid arguments.
 int run_replay_program(const ReplayProgram& program, int argc, char** argv);
 
 }  // namespace keel::conformance

@@ -41,14 +41,14 @@ Tensor slot_of(const std::vector<StateEntry>& entries, const std::string& slot) 
   throw ValueError("unknown slot '", slot, "'");
 }
 
-// What trainers have in common: the strategy, and the step that rates are asked for.
+// The common part of the trainers: the strategy, and the step for learning rates.
 class TrainerBase : public Trainer {
  public:
   TrainerBase(Strategy& strategy, const Training& training)
       : strategy_(strategy), training_(training), table_(make_table(training.table)) {}
 
  protected:
-  // On a table of its own: objects of the library write into those that they are given.
+  // Uses a separate table, because the library's objects modify their tables.
   Nest<FeatureConfig> feature_config() const {
     FeatureConfig feature = training_.feature;
     feature.table = table_;
@@ -202,7 +202,7 @@ class V1Trainer final : public TrainerBase {
   }
 
   Tensor table() override { return state_[0].get(); }
-  // Variables have other names there; slots follow the table in the order of the rule.
+  // The V1 engine uses other slot names. Slots follow the table in the order of the rule.
   Tensor slot(const std::string& name) override {
     const std::vector<std::string>& names = parameters_->rule->slot_names;
     const auto found = std::ranges::find(names, name);
@@ -227,7 +227,7 @@ class V1Trainer final : public TrainerBase {
 
   const EmbeddingOptimizer parameters_;
   EngineV1 engine_;
-  std::vector<StateEntry> state_;  // of the table, then of its slots
+  std::vector<StateEntry> state_;  // the table, then its slots
 };
 
 template <class T>

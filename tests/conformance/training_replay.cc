@@ -9,7 +9,7 @@ namespace {
 
 using distribute::Strategy;
 
-// Runs `body` with each way to train, on each engine, until results differ.
+// Runs `body` with each trainer on each engine. Stops at the first difference.
 void with_trainers(const Training& training, const Comparison& result,
                    const std::function<void(Trainer&, const std::string&)>& body) {
   for (const NamedTrainer& way : trainers_for(training)) {
@@ -35,7 +35,7 @@ int64_t most_rows(const Config& steps) {
   return rows;
 }
 
-// `rows`: those of the largest batch; others get empty rows more.
+// Reads a gradient and appends empty rows up to `rows`, the number of rows of the largest batch.
 Tensor gradient_of(const Config& gradient, int64_t rows_here, int64_t rows) {
   Array values = array_of(gradient);
   if (values.shape.size() < 2 || values.shape[0] != rows_here) {
@@ -80,7 +80,7 @@ Training training_of(Fields& fields) {
   return out;
 }
 
-// Of one step on a table whose elements are all `initial`.
+// Returns the training case of one step on a table whose elements are all `initial`.
 Training one_step(const TableConfig& table, const StepInput& step, double initial,
                   const Config& optimizer, double rate) {
   Training out;
@@ -108,7 +108,8 @@ void compare_step(Trainer& trainer, const Config& expected, const std::string& w
 
 }  // namespace
 
-// The row gradient is what SGD at rate 1 takes from zeros; a row is touched if decay moves it.
+// The row gradient is the negative change that SGD at rate 1 makes to zeros. A row is touched if
+// weight decay changes it.
 void replay_gradient(Fields& fields, Fields& expected, Comparison& result) {
   require_engine(fields, "sparse_gradient");
   const Array gradient = array_of(fields.need("activation_gradient"));

@@ -1,17 +1,18 @@
-// Replays reference cases in which a table is trained, its values compared after each step.
+// Replays reference cases that train a table and compare its values after each step.
 #pragma once
 
 #include "tests/conformance/case_fields.h"
 
 namespace keel::conformance {
 
-// All throw for fields, optimizers and slots that are unknown, and what the library throws.
+// All functions throw for unknown fields, optimizers and slots, and pass on the library's errors.
 
-// Kind "sparse_gradient": one step, the gradient of each row.
+// Replays the kind "sparse_gradient": one step; compares the gradient of each row.
 void replay_gradient(Fields& fields, Fields& expected, Comparison& result);
-// Kind "training": several steps with given gradients of activations; the table and its slots.
+// Replays the kind "training": several steps with given activation gradients; compares the table
+// and its slots.
 void replay_training(Fields& fields, Fields& expected, Comparison& result);
-// Kind "pipeline": one row that is looked up in every step; the activations that are seen.
+// Replays the kind "pipeline": every step looks up one row; compares the activations.
 void replay_pipeline(Fields& fields, Fields& expected, Comparison& result);
 
 }  // namespace keel::conformance

@@ -1,8 +1,9 @@
-// Small embedding tables and batches for tests, and ways to look one feature up on the host and on
-// the engine.
+// Small embedding tables and batches for tests, and lookups of one feature on the host and on the
+// engine.
 //
-// The standard fixture: table video, 8 x 4, sum; table user, 16 x 2, mean; both hold 0, 1, 2, ...
-// row by row. Features watched and favorited look up video, friends looks up user; four rows.
+// The standard fixture has the tables video, 8 x 4, sum, and user, 16 x 2, mean. Both hold 0, 1, 2,
+// ... row by row. The features watched and favorited look up video, and friends looks up user. A
+// batch has four rows.
 #pragma once
 
 #include <optional>
@@ -21,21 +22,21 @@ Tensor counting(int64_t rows, int64_t dim);  // 0, 1, 2, ... row by row
 Tensor matrix(const FloatRows& rows);
 TensorLike ragged(const IdRows& rows);
 TensorLike ragged(const FloatRows& rows);
-// Row r's entries stand in its first columns.
+// Sparse rows whose entries fill the first columns.
 TensorLike sparse(const IdRows& rows, int64_t width);
 TensorLike sparse(const FloatRows& rows, int64_t width);
 TensorLike sparse_at(const IdRows& indices, const std::vector<int64_t>& values, const Shape& shape);
 TensorLike sparse_at(const IdRows& indices, const std::vector<float>& values, const Shape& shape);
 Tensor ids(const std::vector<int64_t>& values, const Shape& shape);
 
-// `values` in flat order, compared with |a - b| <= atol + rtol |b|.
+// Expects the shape and the `values`, in row-major order, with |a - b| <= atol + rtol |b|.
 void expect_tensor(const Tensor& tensor, const Shape& shape, const std::vector<double>& values,
                    double rtol = 2e-5, double atol = 2e-6);
-// Of a [rows, columns] tensor.
+// Expects the rows of a [rows, columns] tensor.
 void expect_rows(const Tensor& tensor, const std::vector<std::vector<double>>& rows,
                  double rtol = 2e-5, double atol = 2e-6);
 
-// One feature on a table of its own, called "f".
+// One feature, named "f", with its own table.
 struct OneFeature {
   Tensor table_values;
   TensorLike input;
@@ -44,27 +45,28 @@ struct OneFeature {
   FeatureConfig feature = {};  // its table is the one above
 };
 Tensor look_up_on_host(const OneFeature& one);
-// Each core looks the same batch up; the last one's activations.
+// Every core looks up the same batch. Returns the activations of the last core.
 Tensor look_up_on_engine(const OneFeature& one, int cores = 3);
-// The same on cores without engine.
+// Looks up the batch under a TPUStrategy without an engine.
 Tensor look_up_on_v0(const OneFeature& one, int cores = 3);
 
+// The standard fixture.
 struct Standard {
   Table video = make_table({.vocabulary_size = 8, .dim = 4, .combiner = "sum", .name = "video"});
   Table user = make_table({.vocabulary_size = 16, .dim = 2, .name = "user"});
 
-  // Sequences of so many steps on video and on user; 0: pooled.
+  // Features with sequences of this many steps on video and on user; 0: pooled.
   Nest<FeatureConfig> features(int64_t video_steps = 0, int64_t user_steps = 0) const;
-  // Rows [begin, end).
+  // Rows [begin, end) of the batch.
   static Tensors sparse_batch(int64_t begin = 0, int64_t end = 4);
   static Tensors ragged_batch(int64_t begin = 0, int64_t end = 4);
-  // Built for batches like this, tables filled.
+  // Returns a layer built for batches like `like`, with filled tables.
   layers::TPUEmbedding layer(const EmbeddingOptimizer& optimizer, const Tensors& like,
                              int64_t video_steps = 0, int64_t user_steps = 0) const;
 };
-// Sum over features of sums of squares, divided by `rows`.
+// Returns the sum over all features of the sums of squares, divided by `rows`.
 Tensor squares_loss(const Tensors& activations, double rows);
-// Values of an entry of the layer's state: "video", "video/accumulators".
+// Returns the values of a state entry of the layer: "video", "video/accumulators".
 Tensor state_of(const layers::TPUEmbedding& layer, const std::string& name);
 
 }  // namespace keel::fixture

@@ -58,7 +58,7 @@ std::string take(const std::string& bytes, size_t& at, uint64_t count) {
   return bytes.substr(at - count, count);
 }
 
-// Calls fn(number, bytes of the value) for each field; varints as 8 bytes.
+// Calls fn(number, bytes of the value) for each field. Varints are passed as 8 bytes.
 void for_each_field(const std::string& message,
                     const std::function<void(uint64_t, const std::string&)>& fn) {
   for (size_t at = 0; at < message.size();) {

@@ -1,4 +1,5 @@
-// Reads event files as the format is described, and shares no code with what writes them.
+// Reads TensorBoard event files. Implements the format independently of the writer and shares no
+// code with it.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@ struct ReadHistogram {
 struct ReadEvent {
   double wall_time = 0;
   int64_t step = 0;
-  std::string file_version;  // if it has one
-  // Of the summary's values: tag and what it has, of those that have a scalar or a histogram.
+  std::string file_version;  // empty if absent
+  // The summary values that have a scalar or a histogram.
   struct Value {
     std::string tag;
     bool is_scalar = false, is_histogram = false;
@@ -27,8 +28,8 @@ struct ReadEvent {
   std::vector<Value> values;
 };
 
-// Throws std::runtime_error for a file that is no event file: framing, checksums and wire format
-// are checked.
+// Returns the events of a file. Throws std::runtime_error if the file is not an event file; checks
+// framing, checksums and wire format.
 std::vector<ReadEvent> read_events(const std::filesystem::path& file);
 
 }  // namespace keel

@@ -18,7 +18,7 @@ struct Entry {
   double weight;
 };
 
-// Without combiner: every row counts once.
+// No combiner: every row has the factor 1.
 void gather(Batch& batch, const std::vector<Entry>& entries) {
   for (const Entry& e : entries) batch.occurrences.push_back({e.sample, e.id, 1});
 }
@@ -131,7 +131,7 @@ double soft_threshold(double x, double l1, double l2, double rate) {
   return x / (1 + rate * l2);
 }
 
-// N / Q of FTRL; `linear` moves.
+// Returns N / Q of FTRL and updates `linear`.
 double ftrl(const Optimizer& o, double w, double g, double* accumulator, double* linear,
             double rate) {
   const double p = -o.power;

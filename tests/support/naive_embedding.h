@@ -1,8 +1,8 @@
-// A naive reference of embedding tables in float64: plain loops written from the formulas, which
-// share no code with the library. Tests hold the library's lookups, row gradients and updates
-// against it.
+// A naive reference implementation of embedding tables in float64: plain loops written from the
+// formulas, which share no code with the library. Tests compare the library's lookups, row
+// gradients and updates with it.
 //
-//   Batch batch = encode(feature, ids, Rules::kEngine);    who looks up what
+//   Batch batch = encode(feature, ids, Rules::kEngine);    the occurrences of ids in samples
 //   look_up(table.rows(), batch)                           [samples][dim]
 //   table.step(contributions of its batches, rate)         one update
 #pragma once
@@ -42,18 +42,19 @@ struct Ids {
   std::optional<std::vector<double>> weights = {};
 };
 
-// kHost: lookups in ordinary variables; kV0: the accelerator without engine; kEngine.
+// The lookup rules: kHost for ordinary variables, kV0 for an accelerator without an engine, kEngine
+// for an engine.
 enum class Rules { kHost, kV0, kEngine };
 
 struct Occurrence {
   int64_t sample = 0;
   int64_t id = 0;
-  double gain = 1;  // factor of the row in its sample, weight and combiner in one
+  double gain = 1;  // factor of the row in its sample: weight and combiner
 };
 
 // The occurrences of a feature, by sample and then by position.
 struct Batch {
-  std::vector<int64_t> shape;  // of the result without dim; its product is the number of samples
+  std::vector<int64_t> shape;  // of the output without dim; its product is the number of samples
   std::vector<Occurrence> occurrences;
   std::optional<Quantization> quantization;
 };
@@ -61,18 +62,18 @@ struct Batch {
 Batch encode(const Feature& feature, const Ids& ids, Rules rules);
 Rows look_up(const Rows& table, const Batch& batch);
 
-// What one occurrence sends to its row.
+// The gradient that one occurrence contributes to its row.
 struct Contribution {
   int64_t id = 0;
   Row gradient;
 };
-// gradient[s] is that of sample s.
+// Returns one contribution for each occurrence. gradient[s] is the gradient of sample s.
 std::vector<Contribution> row_contributions(const Batch& batch, const Rows& gradient);
-// Summed by row; only rows with an occurrence are in it.
+// Sums contributions by row. The result only has rows with an occurrence.
 std::map<int64_t, Row> sum_by_row(const std::vector<Contribution>& contributions);
 
-// `type`: "sgd", "adagrad", "adagrad_momentum", "ftrl", "adam", "momentum", "rmsprop",
-// "proximal_adagrad", "proximal_yogi". A parameter is used by the types that have it.
+// An update rule. `type` is "sgd", "adagrad", "adagrad_momentum", "ftrl", "adam", "momentum",
+// "rmsprop", "proximal_adagrad" or "proximal_yogi". Each type uses only its own parameters.
 struct Optimizer {
   std::string type = "sgd";
   bool accumulate = true;
@@ -91,15 +92,16 @@ struct Optimizer {
     double initial;
   };
   std::vector<Slot> slots() const;
-  // One step of an element, its gradient already clipped and summed.
+  // Updates one element. The gradient is already clipped and summed.
   void update(double* w, double gradient, double* const* slots, double rate) const;
 };
 
+// A table with its slots.
 class NaiveTable {
  public:
   NaiveTable(Rows rows, Optimizer optimizer);
 
-  // Contributions in the order replica, feature, sample, position.
+  // Updates the table. Contributions are in the order replica, feature, sample, position.
   void step(const std::vector<Contribution>& contributions, double rate);
 
   const Rows& rows() const { return rows_; }

@@ -1,4 +1,4 @@
-// The naive reference against cases that were computed elsewhere.
+// Compares the naive reference with cases that were computed independently.
 #include "tests/support/naive_embedding.h"
 
 #include <cmath>
@@ -36,7 +36,7 @@ Rows rows_of(const Config& list) {
   return out;
 }
 
-// The innermost lists of a nested one.
+// Appends the innermost lists of a nested list.
 void append_rows(const Config& nested, Rows& out) {
   if (nested.items().empty() || !nested.items()[0].is_list()) {
     out.push_back(list_of<double>(nested));

@@ -70,7 +70,8 @@ RandomTable random_table(Dice& dice, Rules rules) {
   for (int64_t row = 0; row < rows; ++row) {
     Row& values = table.values.emplace_back();
     for (int64_t d = 0; d < dim; ++d) {
-      // Quantized tables hold values that stand well between two borders of buckets.
+      // Quantized tables hold values well inside a bucket, so that rounding errors do not change
+      // the bucket.
       values.push_back(table.quantization
                            ? static_cast<double>(dice.between(-96, 96)) / 64 + 1.0 / 256
                            : dice.real(-2, 2));
@@ -190,7 +191,7 @@ Nest<int> random_structure(Dice& dice, int leaves) {
   return entries;
 }
 
-// Tables that no feature uses go, and the others are numbered by first use.
+// Removes tables that no feature uses and numbers the others by first use.
 void settle_tables(RandomCase& random) {
   std::vector<RandomTable> used;
   std::map<int, int> position;
@@ -252,7 +253,7 @@ void describe(std::ostream& out, const Optimizer& o) {
 
 }  // namespace
 
-// Seeds are scrambled: the sequences of neighbours would be one, a place apart.
+// Scrambles the seed. Without it, consecutive seeds would give the same sequence shifted by one.
 Dice::Dice(uint64_t seed) : state_(scrambled(seed + 1)) {}
 
 uint64_t Dice::next() { return scrambled(state_ += kGolden); }

@@ -1,5 +1,5 @@
-// Random configurations of embedding tables, features, batches and gradients, each from its seed
-// alone, as values for the naive reference and as tensors for the library.
+// Random configurations of embedding tables, features, batches and gradients. A case depends only
+// on its seed, and is available as values for the naive reference and as tensors for the library.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace keel::naive {
 
-// A sequence of draws that is the same on every machine.
+// A random generator with the same sequence on every machine.
 class Dice {
  public:
   explicit Dice(uint64_t seed);
   uint64_t next();
-  int64_t between(int64_t low, int64_t high);  // both included
+  int64_t between(int64_t low, int64_t high);  // in [low, high]
   bool chance(double probability);
-  double real(double low, double high);  // a value of float32
+  double real(double low, double high);  // representable as float32
   template <class T>
   T one_of(const std::vector<T>& values) {
     return values[between(0, static_cast<int64_t>(values.size()) - 1)];
@@ -48,8 +48,8 @@ struct RandomFeature {
   bool int32_ids = false;
 };
 
-// What one replica does in one step; by feature. A feature without gradient has no part in the
-// loss.
+// The batch of one replica in one step, by feature. The loss does not depend on a feature without a
+// gradient.
 struct RandomBatch {
   std::vector<Ids> ids;
   std::vector<Rows> gradients;
@@ -68,15 +68,15 @@ struct RandomCase {
   int replicas() const { return hosts * cores; }
   std::string describe() const;
 };
-// One step for kHost and kV0, up to four for kEngine.
+// Returns the case of a seed. It has one step for kHost and kV0, and up to four for kEngine.
 RandomCase random_case(uint64_t seed, Rules rules);
 
-// The library's side.
+// Conversions to the library's types.
 EmbeddingOptimizer optimizer_of(const Optimizer& optimizer, double rate);
 Tensor tensor_of(const Rows& rows, const Shape& shape);
 TensorLike ids_of(const RandomFeature& feature, const Ids& ids);
 std::optional<TensorLike> weights_of(const Ids& ids);
-// Tables are named "t0", "t1", ... and `tables[t]` is the object of table t.
+// `tables[t]` is the object of table t, which is named "t<t>".
 Nest<FeatureConfig> feature_config_of(const RandomCase& random, const std::vector<Table>& tables);
 std::vector<Table> tables_of(const RandomCase& random);
 

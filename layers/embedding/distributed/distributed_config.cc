@@ -10,7 +10,7 @@
 namespace keel::keras_rs {
 namespace {
 
-constexpr int kMostLevels = 64;
+constexpr int kMaxDepth = 64;
 
 struct FeatureFields {
   std::string name = {};
@@ -27,7 +27,8 @@ struct FeatureFields {
 
 void check_table(const std::string& caller, const TableConfig& table) {
   if (table.name.empty() || table.name.find('/') != std::string::npos) {
-    throw ValueError(caller, ": a table needs a name without '/', received '", table.name, "'");
+    throw ValueError(caller, ": a table needs a nonempty name without '/', received '", table.name,
+                     "'");
   }
   if (table.vocabulary_size <= 0 || table.embedding_dim <= 0) {
     throw ValueError(caller, ": vocabulary_size and embedding_dim of table '", table.name,
@@ -43,8 +44,8 @@ void check_table(const std::string& caller, const TableConfig& table) {
   }
 }
 
-// Beside the class and config of an optimizer, where Keras's readers pass over it: what it was made
-// from.
+// The key of Keel's own optimizer config, next to the class and config that Keras reads. Keras
+// ignores this key.
 constexpr char kOwnOptimizer[] = "embedding_optimizer";
 
 Config keras_object(const char* module, const Config& class_name, Config config) {
@@ -54,7 +55,8 @@ Config keras_object(const char* module, const Config& class_name, Config config)
                        {"registered_name", Config()}});
 }
 
-// As keras_rs reads one: an optimizer of Keras. Those that Keras has no class for stay as they are.
+// Encodes the optimizer as a Keras optimizer, which keras_rs can read. Optimizers without a Keras
+// class keep Keel's encoding.
 Config keras_optimizer(const EmbeddingOptimizer& optimizer) {
   const Config own = encode(optimizer);
   if (own.is_null()) return own;
@@ -92,7 +94,7 @@ Config keras_table(const TableConfig& table) {
   return out;
 }
 
-// Keras's ways to write an optimizer, as ours.
+// Converts Keras's encodings of an optimizer to Keel's.
 Config with_our_optimizer(Config table) {
   const Config* optimizer = table.find("optimizer");
   if (optimizer == nullptr) return table;
@@ -143,7 +145,7 @@ class Encoder {
 Nest<FeatureConfig> decode_structure(const Config& config, const std::vector<Table>& tables,
                                      int level) {
   using Items = Nest<FeatureConfig>::Items;
-  if (level > kMostLevels) {
+  if (level > kMaxDepth) {
     throw ValueError("DistributedEmbedding: feature_configs are nested too deeply");
   }
   const auto children = [&](const Config& list) {
@@ -157,8 +159,8 @@ Nest<FeatureConfig> decode_structure(const Config& config, const std::vector<Tab
   if (const Config* name = config.find("name"); name != nullptr && name->is_string()) {
     const auto f = from_config<FeatureFields>(config, "keras_rs FeatureConfig");
     if (f.table < 0 || f.table >= std::ssize(tables)) {
-      throw ValueError("DistributedEmbedding: feature '", f.name, "' has table ", f.table, " of ",
-                       tables.size());
+      throw ValueError("DistributedEmbedding: feature '", f.name, "' refers to table ", f.table,
+                       ", but there are only ", tables.size(), " tables");
     }
     return FeatureConfig{.name = f.name,
                          .table = tables[f.table],
@@ -168,7 +170,7 @@ Nest<FeatureConfig> decode_structure(const Config& config, const std::vector<Tab
   if (const Config* kind = config.find("class_name"); kind != nullptr && kind->is_string()) {
     if (kind->string() != "__tuple__") {
       throw ValueError(
-          "DistributedEmbedding: feature_configs have features and containers, received ",
+          "DistributedEmbedding: feature_configs may contain features and containers, received ",
           kind->string());
     }
     return Nest<FeatureConfig>::tuple(children(config["items"]));

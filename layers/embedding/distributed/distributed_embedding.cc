@@ -16,7 +16,8 @@ constexpr const char* kPreprocessed = "preprocessed_inputs_per_placement";
 constexpr const char* kSparsecore = "sparsecore";
 constexpr const char* kDefaultDevice = "default_device";
 
-// A table on the default device. Its owner lists its state, under the table's name.
+// A table on the default device. It lists no state itself: the DistributedEmbedding lists it under
+// the table's name.
 class DeviceTable final : public EmbedReduceLayer {
  public:
   using EmbedReduceLayer::EmbedReduceLayer;
@@ -27,7 +28,7 @@ bool is_preprocessed(const NestKind kind, const auto& inputs) {
   return kind == NestKind::kDict && inputs.entries().contains(kPreprocessed);
 }
 
-// Errors of fn() with the path of the feature they are about.
+// Calls fn() and adds the feature's path to the errors it throws.
 template <class Fn>
 auto at_feature(const std::string& path, const Fn& fn) {
   const auto message = [&](const Error& error) {
@@ -42,8 +43,8 @@ auto at_feature(const std::string& path, const Fn& fn) {
   }
 }
 
-// What of `shape` must be the same in every batch: all of dense ids; the lengths of sparse and
-// ragged rows differ.
+// Checks the dimensions that must be the same in every batch: all dimensions of dense ids; the row
+// lengths of sparse and ragged ids may differ.
 void check_shape(const keras_rs::FeatureConfig& config, const Shape& shape, bool dense,
                  bool check_batch) {
   const Shape& expected = config.input_shape;
@@ -63,11 +64,11 @@ void check_shape(const keras_rs::FeatureConfig& config, const Shape& shape, bool
 }  // namespace
 
 struct DistributedEmbeddingLayer::Table {
-  keras_rs::Table original;                             // what the user's FeatureConfigs hold
+  keras_rs::Table original;                             // the object in the user's FeatureConfigs
   std::shared_ptr<const keras_rs::TableConfig> config;  // a copy
   bool sparsecore = false;
   std::shared_ptr<EmbedReduceLayer> layer = nullptr;  // on the default device
-  int position = 0;                                   // among those on sparse cores
+  int position = 0;                                   // position among the tables on sparse cores
 };
 
 struct DistributedEmbeddingLayer::Feature {
@@ -88,9 +89,10 @@ struct DistributedEmbeddingLayer::Input {
 DistributedEmbeddingLayer::DistributedEmbeddingLayer(Options options)
     : Layer(kClassName, options), options_(std::move(options)) {
   if (options_.update_stats) {
-    throw ValueError("DistributedEmbedding ", name(),
-                     ": update_stats is not offered, received true; buffers here have no limits "
-                     "unless id_limit_policy says so, and id_statistics() has the observed ones");
+    throw ValueError(
+        "DistributedEmbedding ", name(),
+        ": update_stats is not supported; buffers have no limits unless id_limit_policy "
+        "sets them, and id_statistics() returns the observed sizes");
   }
   collect_features();
   make_tables();
@@ -164,7 +166,8 @@ void DistributedEmbeddingLayer::make_tables() {
 
 void DistributedEmbeddingLayer::build_weights(const Specs& inputs) {
   if (!is_preprocessed(inputs.kind(), inputs)) check_specs(inputs);
-  // In the order of tables wherever they are, so that all placements begin with the same values.
+  // Draws the streams in table order, regardless of placement, so that all placements start with
+  // the same values.
   std::vector<RandomStream> streams;
   for (const Table& table : tables_) {
     if (table.layer != nullptr) {
@@ -209,7 +212,7 @@ Tensors DistributedEmbeddingLayer::operator()(const Tensors& inputs, const CallO
   if (is_preprocessed(inputs.kind(), inputs)) {
     throw ValueError(
         "DistributedEmbedding ", name(),
-        ": weights belong into preprocess(), received preprocessed inputs and weights");
+        ": received preprocessed inputs and weights; pass the weights to preprocess()");
   }
   return Layer::operator()(preprocess(inputs, options), base);
 }
@@ -262,8 +265,9 @@ std::vector<DistributedEmbeddingLayer::Input> DistributedEmbeddingLayer::inputs_
     const Tensors* group = find(placements, placement);
     const Tensors* ids = group == nullptr ? nullptr : find((*group)["inputs"], feature.path);
     if (ids == nullptr) {
-      throw ValueError("DistributedEmbedding ", name(), ": feature '", feature.path, "' is on ",
-                       placement, ", and the preprocessed inputs have it not there");
+      throw ValueError("DistributedEmbedding ", name(), ": feature '", feature.path,
+                       "' is missing from the preprocessed inputs of placement ", placement,
+                       "; pass the output of this layer's preprocess()");
     }
     Input input = {.ids = ids->leaf()};
     if (const Tensors* weights = find(*group, "weights")) {
@@ -396,11 +400,12 @@ void DistributedEmbeddingLayer::set_embedding_tables(const std::map<std::string,
     throw RuntimeError("DistributedEmbedding ", name(), ": not built yet; call it once");
   }
   const std::vector<StateEntry> entries = state_entries();
+  // Check all tables before changing any.
   std::vector<std::pair<const StateEntry*, const Tensor*>> assignments;
   for (const auto& [table, values] : tables) {
     const auto it = std::ranges::find(entries, table + "/embeddings", &StateEntry::name);
     if (it == entries.end()) {
-      throw ValueError("DistributedEmbedding ", name(), ": no table is named '", table, "'");
+      throw ValueError("DistributedEmbedding ", name(), ": there is no table '", table, "'");
     }
     if (values.spec() != it->spec) {
       throw ValueError("DistributedEmbedding ", name(), ": table '", table, "' is ", it->spec.dtype,
@@ -435,7 +440,7 @@ std::vector<std::string> DistributedEmbeddingLayer::training_notices() const {
 }
 
 Config DistributedEmbeddingLayer::get_config() const {
-  // As they were given: the user's objects may have changed since.
+  // Encodes the copies: the user may have changed the original objects.
   const Nest<keras_rs::FeatureConfig> features =
       map_structure(options_.feature_configs, [&](keras_rs::FeatureConfig config) {
         const auto it = std::ranges::find(tables_, config.table, &Table::original);
@@ -449,7 +454,7 @@ Config DistributedEmbeddingLayer::get_config() const {
                              {"feature_configs", encoded["feature_configs"]},
                              {"tables", encoded["tables"]},
                              {"table_stacking", encode(options_.table_stacking)}});
-  // A key that Keras's layer does not know.
+  // keras_rs does not have this key, so it is only written if set.
   if (options_.id_limit_policy != IdLimitPolicy::kUnlimited) {
     out.set("id_limit_policy", encode(options_.id_limit_policy));
   }

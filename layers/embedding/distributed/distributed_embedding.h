@@ -1,14 +1,16 @@
 // DistributedEmbedding: pooled lookups in embedding tables, each placed on the sparse cores of an
 // accelerator or on the default device (keras_rs.layers.DistributedEmbedding).
 //
-// The embedding engine of a TPUStrategy is its sparse cores, one for each replica:
-//   sparsecore      tables are stacked (table_stacking.h), split over the replicas and trained by
-//                   their own optimizers; one virtual variable stands for them all, as in
+// The embedding engine of a TPUStrategy provides the sparse cores, one for each replica.
+// Placements:
+//   sparsecore      Tables are stacked (table_stacking.h), sharded over the replicas and trained
+//                   by their own optimizers. One virtual variable represents all of them, as in
 //                   TPUEmbedding (tpu_embedding.h).
-//   default_device  each table is an EmbedReduce sublayer, trained by the model's optimizer.
-//   auto            sparsecore where the layer is made under a TPUStrategy, else default_device.
-// Files know a table by its name only, "<table>/embeddings": what was trained on one placement or
-// under one stacking loads on another.
+//   default_device  Each table is an EmbedReduce sublayer, trained by the model's optimizer.
+//   auto            sparsecore if the layer is constructed under a TPUStrategy, else
+//                   default_device.
+// Files identify a table by its name only, "<table>/embeddings". Values trained with one placement
+// or stacking can be loaded with another.
 #pragma once
 
 #include <map>
@@ -28,85 +30,93 @@ namespace keel {
 
 class SparseCore;
 
+// Options of DistributedEmbeddingLayer.
 struct DistributedEmbeddingOptions {
   Nest<keras_rs::FeatureConfig> feature_configs;
   TableStacking table_stacking = "auto";  // of the tables on sparse cores
-  bool update_stats = false;              // not offered (ValueError): see id_limit_policy
-  // What max_ids_per_partition and max_unique_ids_per_partition of tables on sparse cores mean.
+  bool update_stats = false;              // not supported (ValueError); see id_limit_policy
+  // How max_ids_per_partition and max_unique_ids_per_partition apply to tables on sparse cores.
   IdLimitPolicy id_limit_policy = IdLimitPolicy::kUnlimited;
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};  // of tables on the default device
 };
 
+// Options of one call of DistributedEmbeddingLayer.
 struct DistributedEmbeddingCallOptions {
   std::optional<bool> training = {};
-  // Same structure as the features; an empty leaf means ones. Layouts and shapes as EmbedReduce
-  // takes them, but for one weight for each element, which sparse cores do not have.
+  // The weights, with the structure of the features. An empty leaf means ones. Layouts and shapes
+  // are those of EmbedReduce, except that sparse cores do not support one weight for each element.
   std::optional<Nest<std::optional<TensorLike>>> weights = {};
 };
 
-// Call with ids in the structure of feature_configs, or with what preprocess() returned; the
-// result has that structure too. Each feature, of any layout that its input_shape allows, gives
-// [rows, embedding_dim], pooled as EmbedReduce says. In replicas, rows are the replica's.
-// ValueError for another structure (TypeError for other containers), for ids outside their table
-// and shapes that do not fit, with the feature's path ("group/watched"). Of a layer with tables on
-// sparse cores: RuntimeError if it is called under another strategy than it was made under, or
-// built while the strategy holds the tables of another layer.
+// Looks up ids packed like feature_configs, or the output of preprocess(); the result is packed
+// like feature_configs. Each feature, of any layout that its input_shape allows, gives [rows,
+// embedding_dim], pooled like in EmbedReduce. In replicas, rows are those of the replica.
+// Throws ValueError for another structure (TypeError for other containers). Throws ValueError,
+// naming the feature's path ("group/watched"), for ids outside their table and for shapes that do
+// not fit. A layer with tables on sparse cores throws RuntimeError if it is called under another
+// strategy than it was constructed under, or built while the strategy holds the tables of another
+// layer.
 class DistributedEmbeddingLayer final : public Layer, public WeightAttributes {
  public:
   static constexpr char kClassName[] = "DistributedEmbedding";
   using Options = DistributedEmbeddingOptions;
   using CallOptions = DistributedEmbeddingCallOptions;
 
-  // ValueError as keras_rs::check_feature and stack_tables say, for tables of one name, for two
-  // features of one path, for placement sparsecore without sparse cores, and for update_stats.
-  // Keeps copies of the tables' configs.
+  // Throws ValueError under the conditions of keras_rs::check_feature and stack_tables; for two
+  // tables with the same name; for two features with the same path; for placement sparsecore
+  // without sparse cores; and for update_stats. The layer copies the tables' configs.
   explicit DistributedEmbeddingLayer(Options options);
   ~DistributedEmbeddingLayer() override;
 
-  // Whether a layer made now would find sparse cores.
+  // Returns true if a layer constructed under the current strategy has sparse cores.
   static bool has_sparsecores();
 
+  // Looks up one batch.
   Tensors operator()(const Tensors& inputs, const CallOptions& options = {});
-  // With one feature and no structure around it.
+  // Looks up a feature_configs that is a single feature without a container.
   Tensor operator()(const Tensor& input, const CallOptions& options = {});
+  // Repeats a recorded call.
   Tensors replay(const Tensors& inputs, const keel::CallOptions& options) override;
 
-  // Builds the layer, and sorts features and weights by placement and path:
+  // Builds the layer, and groups ids and weights by placement and path:
   //   {"preprocessed_inputs_per_placement": {placement: {"inputs": {path: ids},
   //                                                      "weights": {path: weights}}}}
-  // Symbolic inputs too.
+  // Accepts symbolic inputs.
   Tensors preprocess(const Tensors& inputs, const CallOptions& options = {});
-  // The configured output shapes. ValueError for input shapes that do not fit feature_configs; the
-  // batch may be the global one or a replica's.
+  // Returns the configured output shapes. Throws ValueError for input shapes that do not fit
+  // feature_configs. The batch dimension may be that of the global batch or of one replica.
   Nest<Shape> compute_output_shape(const Nest<Shape>& input_shapes) const;
 
-  // Copies of the tables by name, [vocabulary_size, embedding_dim]. RuntimeError before the layer
-  // is built. Not while replicas run.
+  // Returns copies of the tables by name, [vocabulary_size, embedding_dim]. Throws RuntimeError
+  // before the layer is built. Do not call it while replicas run.
   std::map<std::string, Tensor> get_embedding_tables() const;
-  // Replaces the tables named. ValueError for an unknown name or another shape, and then no table
-  // is changed; RuntimeError before the layer is built.
+  // Replaces the given tables. Throws ValueError for an unknown name or another shape, without
+  // changing any table. Throws RuntimeError before the layer is built.
   void set_embedding_tables(const std::map<std::string, Tensor>& tables);
 
   const Nest<keras_rs::FeatureConfig>& feature_configs() const { return options_.feature_configs; }
-  // How tables on sparse cores are stacked; empty without any.
+  // Returns the stacks of the tables on sparse cores; empty without such tables.
   std::vector<TableStack> table_stacks() const;
-  // Of the tables on sparse cores, by name; zeros under IdLimitPolicy::kUnlimited.
+  // Returns the statistics of the tables on sparse cores, by name; zeros under
+  // IdLimitPolicy::kUnlimited.
   std::map<std::string, IdStatistics> id_statistics() const;
 
-  std::vector<std::string> training_notices() const override;  // says how many ids were dropped
+  std::vector<std::string> training_notices() const override;  // reports dropped ids
 
   std::vector<StateEntry> state_entries() const override;
-  // The EmbedReduce layers that keras_rs makes on the default device, one for each table, numbered
-  // by the features that it has met.
+  // Returns, for each weight, the name of the EmbedReduce layer that keras_rs creates for its table
+  // on the default device. keras_rs creates one per table and numbers them by the index of the
+  // first feature that uses the table.
   std::vector<std::string> weight_attributes() const override;
   Config get_config() const override;
+  // Creates a layer from get_config().
   static std::shared_ptr<DistributedEmbeddingLayer> from_config(const Config& config);
 
  private:
   using Weights = std::optional<Nest<std::optional<TensorLike>>>;
-  struct Table;    // a table, where it is placed and what holds it
+  struct Table;    // a table, its placement and its storage
   struct Feature;  // a leaf of feature_configs
   struct Input;    // the ids and weights of a feature
 
@@ -124,7 +134,7 @@ class DistributedEmbeddingLayer final : public Layer, public WeightAttributes {
   const Options options_;
   std::vector<Table> tables_;                // in order of first use
   std::vector<Feature> features_;            // in flattening order
-  std::unique_ptr<SparseCore> sparse_core_;  // null without tables there
+  std::unique_ptr<SparseCore> sparse_core_;  // null without tables on sparse cores
 };
 
 namespace layers {

@@ -8,7 +8,7 @@
 namespace keel {
 namespace {
 
-// The rows without the positions that `keep` refuses.
+// Returns the rows without the positions whose ids `keep` rejects.
 template <class Keep>
 IdRows filtered(const IdRows& rows, const Keep& keep) {
   const auto ids = rows.ids.data<int64_t>();
@@ -52,10 +52,10 @@ void decode(const Config& config, IdLimitPolicy& policy) {
       return;
     }
   }
-  throw ValueError("id_limit_policy: needs unlimited, error or drop, received ", to_json(config));
+  throw ValueError("id_limit_policy: must be unlimited, error or drop, received ", to_json(config));
 }
 
-// By partition.
+// The ids and distinct ids of one batch, by partition.
 struct IdLimiter::Demand {
   std::vector<int64_t> ids, unique_ids;
 };
@@ -124,7 +124,8 @@ void IdLimiter::apply(std::span<IdRows* const> features) {
           "DistributedEmbedding: table '", table_,
           "': ", too_many ? "max_ids_per_partition" : "max_unique_ids_per_partition", " is ",
           too_many ? limits_.max_ids_per_partition : limits_.max_unique_ids_per_partition,
-          ", a batch has ", too_many ? *most : *most_unique, " for partition ", at);
+          ", a batch has ", too_many ? *most : *most_unique, " for partition ", at,
+          "; raise the limit or use IdLimitPolicy::kDrop");
     }
     dropped = drop(features);
   }

@@ -1,6 +1,6 @@
-// Limits on the ids that one replica's batch sends to one partition (sparse core), and what happens
-// beyond them. Hardware has buffers of such sizes; the engine here does not need them, so limits
-// hold only if asked for, and nothing is ever left out without being counted.
+// Limits on the ids that one replica's batch sends to one partition (sparse core), and the policy
+// for ids beyond them. Hardware has buffers of these sizes. This engine does not need them, so
+// limits only apply on request, and every dropped id is counted.
 #pragma once
 
 #include <mutex>
@@ -12,37 +12,42 @@
 
 namespace keel {
 
+// The policy for ids beyond a limit.
 enum class IdLimitPolicy {
-  kUnlimited,  // limits are not looked at, ids are not counted
-  kError,      // ids beyond a limit are a ValueError, before anything is looked up
-  kDrop,       // they are left out, as if they had not been there, and counted
+  kUnlimited,  // ignores the limits and counts nothing
+  kError,      // throws ValueError before anything is looked up
+  kDrop,       // drops the ids and counts them
 };
 Config encode(IdLimitPolicy policy);                       // "unlimited", "error", "drop"
-void decode(const Config& config, IdLimitPolicy& policy);  // ValueError for another word
+void decode(const Config& config, IdLimitPolicy& policy);  // throws ValueError for another value
 
+// The limits of one table.
 struct IdLimits {
   int64_t max_ids_per_partition = 256;
   int64_t max_unique_ids_per_partition = 256;
 };
 
-// What the lookups of one table have met so far.
+// Statistics of the lookups of one table.
 struct IdStatistics {
-  // The most that one batch asked for, dropped ids included: limits that would have done.
+  // The largest demand of one batch, including dropped ids. Limits of this size would have dropped
+  // nothing.
   int64_t max_ids_per_partition = 0;
   int64_t max_unique_ids_per_partition = 0;
   int64_t dropped_ids = 0;
 };
 
-// The limits of one table. Any number of replicas may apply them at once.
+// Applies the limits of one table. Thread-safe: replicas may call apply() concurrently.
 class IdLimiter {
  public:
-  // Id i belongs to partition i mod partitions. ValueError unless limits that hold are positive.
+  // Id i belongs to partition i mod partitions. Throws ValueError unless limits that apply are
+  // positive.
   IdLimiter(std::string table, const IdLimits& limits, IdLimitPolicy policy, int partitions);
 
-  // `features` are one replica's batch: all features of the table, in feature order. Where ids are
-  // dropped, the first ones stay; of distinct ids, those that come first.
-  // ValueError, naming the table, under kError.
+  // Applies the limits to one replica's batch: all features of the table, in feature order. kDrop
+  // keeps the first ids of a partition, and the first distinct ids.
+  // Throws ValueError, naming the table, under kError.
   void apply(std::span<IdRows* const> features);
+  // Returns the statistics of all batches so far.
   IdStatistics statistics() const;
 
  private:

@@ -6,19 +6,20 @@
 namespace keel {
 namespace {
 
-constexpr int64_t kTile = 8;  // rows and columns come in multiples of it
+constexpr int64_t kTile = 8;  // rows and columns are padded to multiples of it
 
 int64_t round_up(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// False for rules that may look at a row as a whole, and slots made for one table.
+// Returns false for update rules that may depend on a whole row, and for slots created for one
+// table.
 bool is_elementwise(const EmbeddingOptimizer& optimizer) {
   return !optimizer ||
          (!optimizer->custom && !optimizer->required_dim && !optimizer->slot_variable_creation_fn);
 }
 
-// Null if both may lie in one stack, else what keeps them apart.
+// Returns null if both tables may share a stack, else the property in which they differ.
 const char* difference(const StackableTable& a, const StackableTable& b) {
   if (padded_dim(a.dim) != padded_dim(b.dim)) return "padded dim";
   if (a.combiner != b.combiner) return "combiner";
@@ -58,7 +59,7 @@ std::vector<Group> group_by_name(const std::vector<StackableTable>& tables,
 int find_table(const std::vector<StackableTable>& tables, const std::string& name) {
   const auto it = std::ranges::find(tables, name, &StackableTable::name);
   if (it != tables.end()) return static_cast<int>(it - tables.begin());
-  throw ValueError("table_stacking: no table to stack is named '", name, "'");
+  throw ValueError("table_stacking: there is no table '", name, "' on sparse cores");
 }
 
 std::vector<Group> group_by_lists(const std::vector<StackableTable>& tables,
@@ -70,18 +71,18 @@ std::vector<Group> group_by_lists(const std::vector<StackableTable>& tables,
     for (const std::string& name : list) {
       const int t = find_table(tables, name);
       if (std::ranges::find(group, t) != group.end()) {
-        throw ValueError("table_stacking: a list must name a table once, received '", name,
+        throw ValueError("table_stacking: a list must name a table only once, received '", name,
                          "' twice");
       }
       if (!stacked.insert(t).second) {
-        throw ValueError("table_stacking: a table can be in one stack, received '", name,
+        throw ValueError("table_stacking: a table can be in only one stack, received '", name,
                          "' in two lists");
       }
       if (!group.empty()) {
         const StackableTable& first = tables[group[0]];
         if (const char* what = difference(first, tables[t])) {
-          throw ValueError("table_stacking: tables of one stack must have one ", what,
-                           ", those of '", first.name, "' and '", name, "' differ");
+          throw ValueError("table_stacking: tables of one stack must have the same ", what,
+                           ", but those of '", first.name, "' and '", name, "' differ");
         }
       }
       group.push_back(t);
@@ -123,8 +124,9 @@ TableStack make_stack(const std::vector<StackableTable>& tables, const Group& gr
 
 TableStacking::TableStacking(const char* text) : auto_(true) {
   if (std::string(text) != "auto") {
-    throw ValueError("table_stacking: needs \"auto\", nothing or lists of table names, received '",
-                     text, "'");
+    throw ValueError(
+        "table_stacking: must be \"auto\", std::nullopt or lists of table names, received '", text,
+        "'");
   }
 }
 
@@ -158,6 +160,8 @@ int64_t padded_vocabulary_size(int64_t vocabulary_size, int shards) {
 
 std::optional<TableStack::Place> TableStack::find(int64_t row) const {
   const int64_t local = row / shards;
+  // Members are in ascending order of shard_row: the last one that starts at or before `local`
+  // holds the row.
   for (auto it = members.rbegin(); it != members.rend(); ++it) {
     if (local < it->shard_row) continue;
     const int64_t turn = (row % shards - it->rotation + shards) % shards;
@@ -198,7 +202,7 @@ std::vector<TableStack> stack_tables(const std::vector<StackableTable>& tables,
   std::set<std::string> names;
   for (const Group& group : groups) {
     TableStack stack = make_stack(tables, group, options);
-    // A table may be called as a stack of others would be.
+    // The joined name of a stack may equal the name of another table.
     while (!names.insert(stack.name).second) stack.name += "_";
     out.push_back(std::move(stack));
   }

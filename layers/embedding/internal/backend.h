@@ -1,4 +1,4 @@
-// How a TPUEmbedding layer holds its tables. Private to the layer.
+// Storage backends of the TPUEmbedding layer. Private to the layer.
 #pragma once
 
 #include <memory>
@@ -12,6 +12,7 @@
 
 namespace keel {
 
+// Owns the tables of one layer: builds, looks up, reads and writes them.
 class TPUEmbeddingLayer::Backend {
  public:
   explicit Backend(const TableSet& tables) : tables_(tables) {}
@@ -19,33 +20,39 @@ class TPUEmbeddingLayer::Backend {
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
 
-  // Makes the tables. Returns the variables that stand for them in the layer: the tables
-  // themselves, or the virtual one. `output_shapes`: of the activations without dim, by feature.
+  // Creates the tables. Returns the variables that represent them in the layer: the tables
+  // themselves, or the virtual variable. `output_shapes` are the activations' shapes without dim,
+  // by feature.
   virtual std::vector<Variable> build(const std::vector<Shape>& output_shapes) = 0;
-  // True if a dense input's last dimension of 1 goes away.
+  // Returns true if the last dimension of a dense input must be 1 and is dropped.
   virtual bool pools_dense() const = 0;
-  // RuntimeError if the strategy of now is not of the kind this backend is for.
+  // Throws RuntimeError unless the current strategy is of the kind that this backend supports.
   virtual void check_strategy() const = 0;
+  // Looks up one batch of features packed like `config`. The result has the same structure.
   virtual Tensors look_up(const Tensors& features, const FeatureWeights& weights,
                           const Nest<FeatureConfig>& config) = 0;
 
-  // Whether prefetch() does anything.
+  // Returns true if prefetch() starts any work.
   virtual bool supports_prefetch() const { return false; }
+  // Starts the lookup of a batch that this replica will look up next.
   virtual void prefetch(const Tensors&, const FeatureWeights&) {}
 
-  // The table as a tensor; differentiable where it is a variable.
+  // Returns the table as a tensor. The result is differentiable if the table is a variable.
   virtual Tensor read(int table) const = 0;
+  // Replaces the values of a table.
   virtual void write(int table, const Tensor& values) = 0;
-  // What files and checkpoints keep that is not in a variable.
+  // Returns the state that files and checkpoints keep and that no variable holds.
   virtual std::vector<StateEntry> state_entries() const { return {}; }
+  // Returns the invalid ids that lookups of this feature have dropped or replaced.
   virtual IdCounts invalid_ids(size_t feature) const = 0;
-  // How the tables are looked up where they are variables; none with an engine.
+  // Returns the lookup rules if the tables are variables; unset with an engine.
   virtual std::optional<LookupRules> host_rules() const { return {}; }
 
  protected:
   const TableSet& tables_;
 };
 
+// Holds each table in one trainable variable on the host.
 class TPUEmbeddingLayer::VariableBackend : public TPUEmbeddingLayer::Backend {
  public:
   VariableBackend(const TableSet& tables, const Nest<FeatureConfig>& config,
@@ -67,6 +74,7 @@ class TPUEmbeddingLayer::VariableBackend : public TPUEmbeddingLayer::Backend {
   const std::shared_ptr<HostTables> held_;
 };
 
+// Holds each table in one trainable variable that all cores of a TPUStrategy read.
 class TPUEmbeddingLayer::V0Backend final : public TPUEmbeddingLayer::VariableBackend {
  public:
   V0Backend(const TableSet& tables, const Nest<FeatureConfig>& config)
@@ -74,9 +82,10 @@ class TPUEmbeddingLayer::V0Backend final : public TPUEmbeddingLayer::VariableBac
   void check_strategy() const override;
 };
 
+// Holds the tables in the embedding engine of a TPUStrategy, behind one virtual variable.
 class TPUEmbeddingLayer::EngineBackend final : public TPUEmbeddingLayer::Backend {
  public:
-  // ValueError if a table has no optimizer.
+  // Throws ValueError if a table has no optimizer.
   EngineBackend(const TableSet& tables, const Nest<FeatureConfig>& config,
                 EngineSessionOptions options);
   std::vector<Variable> build(const std::vector<Shape>& output_shapes) override;

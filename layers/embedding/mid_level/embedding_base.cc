@@ -3,7 +3,7 @@
 namespace keel::tpu {
 namespace {
 
-// The class a user gave, where it is no embedding optimizer.
+// Throws, naming the class that the user passed, unless every table has an embedding optimizer.
 void check_optimizers(const char* caller, const TableSet& tables, bool may_be_unset) {
   for (const TableSet::Entry& entry : tables.tables) {
     const EmbeddingOptimizer& optimizer = entry.own->optimizer;

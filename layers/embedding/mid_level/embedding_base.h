@@ -1,6 +1,5 @@
-// EmbeddingBase: what TPUEmbedding, TPUEmbeddingForServing and TPUEmbeddingV0 have in common:
-// features, the tables that they name, these as variables of the host, and their place in
-// checkpoints.
+// EmbeddingBase: common base of TPUEmbedding, TPUEmbeddingForServing and TPUEmbeddingV0. Holds the
+// features, their tables, the host variables of the tables, and their checkpoint entries.
 #pragma once
 
 #include <memory>
@@ -12,30 +11,32 @@
 
 namespace keel::tpu {
 
-// A table's variable for each table, in table order.
+// Each table with its variable, in table order.
 using EmbeddingTables = std::vector<std::pair<Table, Variable>>;
 
+// A feature_config with its tables as host variables.
 class EmbeddingBase {
  public:
   virtual ~EmbeddingBase() = default;
   EmbeddingBase(const EmbeddingBase&) = delete;
   EmbeddingBase& operator=(const EmbeddingBase&) = delete;
 
+  // Accessors: the features, their tables, and whether the tables exist.
   const Nest<FeatureConfig>& feature_config() const { return feature_config_; }
   const TableSet& table_set() const { return host_tables_->tables(); }
   virtual bool built() const { return host_tables_->built(); }
 
-  // Makes the tables' variables if that has not been done.
+  // Returns the tables' variables. Creates them at the first call.
   virtual EmbeddingTables embedding_tables();
 
-  // For CheckpointItems::embeddings.
+  // Returns the tables for CheckpointItems::embeddings.
   virtual std::shared_ptr<TrackedTables> tracked() const { return host_tables_; }
   operator std::shared_ptr<TrackedTables>() const { return tracked(); }  // NOLINT: implicit
 
  protected:
-  // Writes optimizers and names into the user's tables; see adopt_tables. ValueError, naming
-  // `caller`, unless each table has an embedding optimizer, its own or `optimizer`; or none, where
-  // `optimizer_may_be_unset`. Nothing has been written then.
+  // Writes optimizers and names to the user's tables; see adopt_tables. Throws ValueError, naming
+  // `caller`, unless each table has an embedding optimizer, its own or `optimizer`. If
+  // `optimizer_may_be_unset`, a table may have none. After an error nothing has been written.
   EmbeddingBase(const char* caller, const Nest<FeatureConfig>& feature_config,
                 const EmbeddingOptimizer& optimizer, bool optimizer_may_be_unset);
 

@@ -110,7 +110,7 @@ void OutputShapes::check(const std::vector<Shape>& candidates) const {
     const bool may_fold = candidate.rank() == 1 || candidate.rank() == 2;
     if (may_fold && known.rank() > candidate.rank()) continue;
     if (disagree(known, candidate)) {
-      throw ValueError(feature(paths_[f]), ": the output shape is ", known, ", received one of ",
+      throw ValueError(feature(paths_[f]), ": the output shape is ", known, ", received ",
                        candidate);
     }
   }

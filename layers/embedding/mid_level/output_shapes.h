@@ -1,6 +1,7 @@
-// OutputShapes: the shapes, without dim, of what a mid-level embedding object gives for each
-// feature. What a FeatureConfig says stands above what build() is told, that above what the first
-// inputs show; the lower ones may only repeat it or fill in what is missing.
+// OutputShapes: the output shapes, without dim, of the features of a mid-level embedding object. A
+// FeatureConfig takes precedence over the arguments of build(), and those take precedence over the
+// first inputs. A source of lower precedence may only repeat known dimensions or fill in unknown
+// ones.
 #pragma once
 
 #include <optional>
@@ -12,44 +13,46 @@
 
 namespace keel {
 
-// Unset: not even the rank is known.
-using OptionalShape = std::optional<Shape>;
-using InputShapes = Nest<OptionalShape>;
+// A shape; unset if even the rank is unknown.
+using PartialShape = std::optional<Shape>;
+using InputShapes = Nest<PartialShape>;
 
-// All by feature, in flattening order. Errors carry the feature's path.
+// All shapes are by feature, in flattening order. Errors name the feature's path.
 class OutputShapes {
  public:
+  // Starts with the output shapes that `features` define.
   explicit OutputShapes(const Nest<FeatureConfig>& features);
 
-  // What inputs of these shapes give. One [n] is taken as it is; [n, k], k not 1, of a sequence
-  // feature without output_shape gives [n, max_sequence_length]; all others lose the last
-  // dimension. The structure is not looked at, only the leaves.
-  // ValueError for another number of leaves, and a rank that is unknown or 0.
+  // Returns the output shapes for inputs of these shapes. [n] is unchanged. [n, k] with k != 1 of a
+  // sequence feature without output_shape gives [n, max_sequence_length]. All other shapes lose the
+  // last dimension. Only the leaves are used; the structure is not checked.
+  // Throws ValueError for another number of leaves and for a rank that is unknown or 0.
   std::vector<Shape> of_input_shapes(const InputShapes& shapes) const;
-  // [n], or [n, max_sequence_length] for a sequence feature without output_shape. ValueError for
-  // a negative n.
+  // Returns [n], or [n, max_sequence_length] for a sequence feature without output_shape. Throws
+  // ValueError if n is negative.
   std::vector<Shape> of_batch_size(int64_t n) const;
-  // Dense [n] as it is, [..., 1] without the 1; sparse without the last dimension, ragged [n];
-  // [n, max_sequence_length] for sparse and ragged inputs of rank 2 of a sequence feature without
-  // output_shape.
-  // ValueError for a dense input of rank 0 or with another last dimension, a sparse one of rank
-  // below 2 and a ragged one of another rank.
+  // Returns the output shapes for these inputs. Dense [n] is unchanged and dense [..., 1] loses the
+  // 1. Sparse inputs lose the last dimension, and ragged inputs give [n]. Sparse and ragged inputs
+  // of rank 2 of a sequence feature without output_shape give [n, max_sequence_length].
+  // Throws ValueError for a dense input of rank 0 or with another last dimension, for a sparse
+  // input of rank below 2, and for a ragged input of rank other than 2.
   std::vector<Shape> of_inputs(const std::vector<TensorLike>& inputs) const;
 
-  // ValueError, with both shapes, if one disagrees with what is known: another rank, or another
-  // dimension where both are known and not 0. Of rank 1 or 2 where the known rank is larger, it is
-  // not compared: rows of ragged ids may fold into more dimensions.
+  // Throws ValueError, naming both shapes, if a candidate disagrees with the known shape: the ranks
+  // differ, or two dimensions differ that are both known and not 0. A candidate of rank 1 or 2 is
+  // not compared with a known shape of larger rank, because rows of ragged ids may fold into more
+  // dimensions.
   void check(const std::vector<Shape>& candidates) const;
-  // Takes the shapes of features of which nothing is known. Says on stderr which features'
+  // Sets the shapes of features without a known shape. Warns on stderr about features whose
   // max_sequence_length has no effect.
   void update(const std::vector<Shape>& candidates);
-  // The shapes. ValueError unless every dimension of every feature is known.
+  // Returns all shapes. Throws ValueError unless every dimension is known.
   std::vector<Shape> fully_defined() const;
 
  private:
   Shape of_input(size_t feature, const TensorLike& input) const;
   bool is_sequence(size_t feature) const;
-  // [n, k] as a sequence of max_sequence_length steps.
+  // Returns [n, max_sequence_length] for [n, k].
   Shape with_length(size_t feature, const Shape& shape) const;
 
   const std::vector<FeatureConfig> configs_;

@@ -19,7 +19,7 @@ namespace {
 constexpr char kCaller[] = "TPUEmbedding";
 using Weights = Nest<std::optional<TensorLike>>;
 
-// Where a component of an input is, if that is a core.
+// Returns the core that holds a component of the input; unset if the host holds all of them.
 std::optional<Device> core_of(const TensorLike& input) {
   std::vector<Tensor> parts = {input.values()};
   if (input.layout() == Layout::kSparse) parts.push_back(input.sparse().indices);
@@ -30,8 +30,8 @@ std::optional<Device> core_of(const TensorLike& input) {
   return {};
 }
 
-// What was made in a replica was computed on its core: it is no argument of the step, and no
-// input of hosts.
+// A tensor created in a replica was computed on its core. It is neither an argument of the step nor
+// a host input.
 void check_devices(const std::vector<std::string>& paths, const std::vector<TensorLike>& inputs,
                    bool in_step) {
   for (size_t f = 0; f < inputs.size(); ++f) {
@@ -48,8 +48,9 @@ void check_devices(const std::vector<std::string>& paths, const std::vector<Tens
   }
 }
 
-// What fails in one replica would leave the others waiting in the engine; the label makes
-// differing calls an error in all of them.
+// Synchronizes the replicas before they enter the engine, because a replica that failed or made
+// another call would leave the others blocked there. The label includes the batch, so calls that
+// differ throw in all replicas.
 void agree(distribute::Communicator& communicator, const char* call, const CallOrder::Taken& taken,
            const CallName& name) {
   communicator.barrier(str(kCaller, ".", call, " of batch ", taken.batch, " for ",
@@ -70,24 +71,25 @@ std::vector<Tensor> checked_gradients(const Nest<Gradient>& gradients,
     }
     if (gradient.is_slices()) {
       throw ValueError(kCaller, ".apply_gradients: feature '", path,
-                       "' needs a dense tensor or none, received slices of a table");
+                       "' needs a dense gradient or none, received IndexedSlices");
     }
     out.push_back(gradient.dense());
     if (out.back().shape() != shape || out.back().dtype() != DType::kFloat32) {
-      throw ValueError(kCaller, ".apply_gradients: feature '", path, "' needs a gradient float32 ",
-                       shape, ", received ", out.back().dtype(), " ", out.back().shape());
+      throw ValueError(kCaller, ".apply_gradients: feature '", path,
+                       "' needs a float32 gradient of shape ", shape, ", received ",
+                       out.back().dtype(), " ", out.back().shape());
     }
   }
   return out;
 }
 
-// What waits in one replica.
+// The batches in flight of one replica.
 struct ReplicaBatches {
   struct InFlight {
     EngineSession::Batch batch;                     // until dequeued
     std::shared_ptr<EngineSession::Ticket> ticket;  // from then on
   };
-  std::mutex mutex;  // guards all below: a host thread may enqueue while a step runs
+  std::mutex mutex;  // guards the members below: a host thread may enqueue while a step runs
   CallOrder order;
   std::map<CallOrder::Serial, InFlight> in_flight;
   uint64_t failed_runs = 0;  // of the strategy, when last called
@@ -102,7 +104,7 @@ struct ReplicaBatches {
     for (const CallOrder::Serial batch : taken.dropped) in_flight.erase(batch);
     if (taken.unused_training && says_so) {
       std::cerr << kCaller
-                << ".dequeue: the batch before was enqueued for training, and "
+                << ".dequeue: the previous batch was enqueued for training, and "
                    "apply_gradients was not called; it counts as inference\n";
     }
   }
@@ -124,12 +126,15 @@ class TPUEmbedding::Accelerator {
   const std::vector<Shape>& activation_shapes() const { return activation_shapes_; }
   distribute::Strategy& strategy() { return strategy_; }
 
-  // Returns the replica that calls. RuntimeError, naming `call`, outside replicas of the strategy.
+  // Returns the calling replica. Throws RuntimeError, naming `call`, outside the strategy's
+  // replicas.
   const ReplicaContext& replica(const char* call);
 
-  // Asks for the candidates unless the object is built: replicas may build at once.
+  // Calls `candidates_of_call` and builds, unless the object is built. Replicas may call it
+  // concurrently.
   void build(const std::function<std::optional<std::vector<Shape>>()>& candidates_of_call);
-  // Checks in the documented order, builds if need be, and encodes. `in_step`: a replica calls.
+  // Checks in the documented order, builds if necessary, and encodes. `in_step`: a replica calls
+  // it.
   EngineSession::Batch prepare(const Tensors& features, const FeatureWeights& weights,
                                bool in_step);
   void enqueue(int local_replica, EngineSession::Batch batch, bool training, const CallName& name);
@@ -144,7 +149,7 @@ class TPUEmbedding::Accelerator {
   const std::shared_ptr<EngineTables> tables_;
   std::mutex build_mutex_;  // held while building
   const OutputShapes candidates_;
-  std::optional<OutputShapes> settled_;                   // once built, as the next two
+  std::optional<OutputShapes> settled_;                   // set by build, like the next two
   std::vector<Shape> output_shapes_, activation_shapes_;  // by feature
   std::atomic<bool> verify_shapes_ = true;
   std::deque<ReplicaBatches> batches_;  // by local replica
@@ -191,7 +196,7 @@ EngineSession::Batch TPUEmbedding::Accelerator::prepare(const Tensors& features,
     build([&] { return shapes; });
     settled_->check(shapes);
   } else if (!tables_->built()) {
-    throw ValueError(kCaller, ".enqueue: does not verify shapes, so build must be called first");
+    throw ValueError(kCaller, ".enqueue: shapes are not verified, so build must be called first");
   }
   if (weights) assert_same_structure(driver().features(), *weights);
   check_devices(driver().paths(), inputs, in_step);
@@ -201,32 +206,32 @@ EngineSession::Batch TPUEmbedding::Accelerator::prepare(const Tensors& features,
 void TPUEmbedding::Accelerator::enqueue(int local_replica, EngineSession::Batch batch,
                                         bool training, const CallName& name) {
   const ReplicaContext* context = current_replica_context();
-  ReplicaBatches& mine = batches_.at(local_replica);
-  const std::lock_guard lock(mine.mutex);
-  mine.forget_failed(strategy_);
+  ReplicaBatches& batches = batches_.at(local_replica);
+  const std::lock_guard lock(batches.mutex);
+  batches.forget_failed(strategy_);
   const CallOrder::Taken taken =
-      mine.order.enqueue(context == nullptr ? 0 : context->run, training, name);
-  mine.drop(taken, false);
-  mine.in_flight[taken.batch].batch = std::move(batch);
+      batches.order.enqueue(context == nullptr ? 0 : context->run, training, name);
+  batches.drop(taken, false);
+  batches.in_flight[taken.batch].batch = std::move(batch);
 }
 
 std::vector<Tensor> TPUEmbedding::Accelerator::dequeue(const ReplicaContext& replica,
                                                        const CallName& name) {
-  ReplicaBatches& mine = batches_.at(replica.local_replica);
+  ReplicaBatches& batches = batches_.at(replica.local_replica);
   CallOrder::Taken taken;
   EngineSession::Batch batch;
   {
-    const std::lock_guard lock(mine.mutex);
-    mine.forget_failed(strategy_);
-    taken = mine.order.dequeue(replica.run, name);
-    mine.drop(taken, replica.replica == 0);
-    std::swap(batch, mine.in_flight.at(taken.batch).batch);
+    const std::lock_guard lock(batches.mutex);
+    batches.forget_failed(strategy_);
+    taken = batches.order.dequeue(replica.run, name);
+    batches.drop(taken, replica.replica == 0);
+    std::swap(batch, batches.in_flight.at(taken.batch).batch);
   }
   agree(strategy_.communicator(), "dequeue", taken, name);
   EngineSession::Lookup found = driver().look_up(batch, taken.training);
   if (taken.training || name) {
-    const std::lock_guard lock(mine.mutex);
-    mine.in_flight.at(taken.batch).ticket = std::move(found.ticket);
+    const std::lock_guard lock(batches.mutex);
+    batches.in_flight.at(taken.batch).ticket = std::move(found.ticket);
   }
   return std::move(found.activations);
 }
@@ -234,15 +239,15 @@ std::vector<Tensor> TPUEmbedding::Accelerator::dequeue(const ReplicaContext& rep
 void TPUEmbedding::Accelerator::apply_gradients(const ReplicaContext& replica,
                                                 std::vector<Tensor> gradients,
                                                 const CallName& name) {
-  ReplicaBatches& mine = batches_.at(replica.local_replica);
+  ReplicaBatches& batches = batches_.at(replica.local_replica);
   CallOrder::Taken taken;
   std::shared_ptr<EngineSession::Ticket> ticket;
   {
-    const std::lock_guard lock(mine.mutex);
-    mine.forget_failed(strategy_);
-    taken = mine.order.apply_gradients(replica.run, name);
-    ticket = mine.in_flight.extract(taken.batch).mapped().ticket;
-    mine.drop(taken, false);
+    const std::lock_guard lock(batches.mutex);
+    batches.forget_failed(strategy_);
+    taken = batches.order.apply_gradients(replica.run, name);
+    ticket = batches.in_flight.extract(taken.batch).mapped().ticket;
+    batches.drop(taken, false);
   }
   agree(strategy_.communicator(), "apply_gradients", taken, name);
   driver().apply(ticket, std::move(gradients));
@@ -254,7 +259,8 @@ int TPUEmbedding::Accelerator::local_replica_of(const std::string& device) const
       device, {.hosts = hosts, .cores_of_each = strategy_.num_replicas_in_sync() / hosts});
   const int local = core - strategy_.first_local_replica();
   if (local < 0 || local >= strategy_.num_local_replicas()) {
-    throw ValueError(kCaller, ".enqueue: ", device, " belongs to another process");
+    throw ValueError(kCaller, ".enqueue: ", device,
+                     " belongs to another process; enqueue for the cores of this process");
   }
   return local;
 }
@@ -295,7 +301,7 @@ void TPUEmbedding::build(const std::optional<InputShapes>& per_replica_input_sha
     if (per_replica_input_shapes) return known.of_input_shapes(*per_replica_input_shapes);
     if (!per_replica_batch_size) return {};
     std::cerr << kCaller
-              << ".build: a batch size is an older form; give the shapes of the inputs\n";
+              << ".build: a batch size is an older form; pass the shapes of the inputs\n";
     return known.of_batch_size(*per_replica_batch_size);
   });
 }
@@ -335,7 +341,9 @@ void TPUEmbedding::enqueue(const distribute::PerReplica<Tensors>& features,
   Accelerator& a = accelerator("enqueue");
   a.driver().check_live();
   if (current_replica_context() != nullptr) {
-    throw RuntimeError(kCaller, ".enqueue: per-replica values in a replica; enqueue its own part");
+    throw RuntimeError(
+        kCaller,
+        ".enqueue: received per-replica values in a replica; enqueue the replica's own part");
   }
   const int replicas = a.strategy().num_local_replicas();
   const auto check_size = [&](int size) {
@@ -346,6 +354,7 @@ void TPUEmbedding::enqueue(const distribute::PerReplica<Tensors>& features,
   };
   check_size(features.size());
   if (options.weights) check_size(options.weights->size());
+  // Encode the batches of all replicas before enqueuing any, so that an error enqueues nothing.
   std::vector<EngineSession::Batch> batches;
   for (int r = 0; r < replicas; ++r) {
     const FeatureWeights weights =
@@ -392,7 +401,8 @@ EmbeddingTables TPUEmbedding::embedding_tables() {
 
 const std::string& TPUEmbedding::record() const {
   Accelerator& a = accelerator("record");
-  if (!built()) throw RuntimeError(kCaller, ".record: the object is not built");
+  if (!built())
+    throw RuntimeError(kCaller, ".record: the object is not built; call enqueue or build first");
   return a.driver().record();
 }
 

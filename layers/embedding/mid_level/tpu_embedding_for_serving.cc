@@ -19,7 +19,7 @@ Nest<FeatureConfig> outside_tpu(const Nest<FeatureConfig>& features) {
 Tensor rows_of(const Variable& table, const Tensor& rows) { return table.read_rows(rows); }
 Tensor rows_of(const Tensor& table, const Tensor&) { return table; }
 
-// `Values` pairs each table with a variable or a tensor.
+// Looks up in `tables`, which pairs each table with a variable or a tensor.
 template <class Values>
 Tensors look_up(const Tensors& inputs, const FeatureWeights& weights, const Values& tables,
                 const Nest<FeatureConfig>& features) {

@@ -1,5 +1,5 @@
-// VariableEmbedding: what TPUEmbeddingForServing and TPUEmbeddingV0 have in common: tables that are
-// ordinary trainable variables, looked up without an engine.
+// VariableEmbedding: common base of TPUEmbeddingForServing and TPUEmbeddingV0, whose tables are
+// ordinary trainable variables that are looked up without an engine.
 #pragma once
 
 #include <atomic>
@@ -13,24 +13,26 @@
 
 namespace keel::tpu {
 
+// Looks up features in host variables.
 class VariableEmbedding : public EmbeddingBase {
  public:
-  // Makes the tables, trainable, and the slots of their optimizers, which are not. Does nothing the
-  // second time.
+  // Creates the tables, which are trainable, and the slots of their optimizers, which are not.
+  // Later calls do nothing.
   void build();
 
-  // Builds if that has not been done. Packed like feature_config; differentiable with respect to
-  // the tables. Errors as host_embedding_lookup says.
+  // Looks up one batch; builds the object if necessary. The result is packed like feature_config
+  // and differentiable with respect to the tables. Throws under the conditions of
+  // host_embedding_lookup.
   Tensors embedding_lookup(const Tensors& features, const FeatureWeights& weights = {});
   Tensors operator()(const Tensors& features, const FeatureWeights& weights = {}) {
     return embedding_lookup(features, weights);
   }
 
-  // Once built: the variables of a table's slots, by name. ValueError for a table that is not
-  // among these.
+  // Returns the variables of a table's slots by name. Throws ValueError for a table that is not one
+  // of this object's, and RuntimeError before build.
   const std::map<std::string, Variable>& slots(const Table& table) const;
-  // Odd ids that lookups have left out or replaced so far (FeatureConfig::id_policy), by the
-  // feature's path.
+  // Returns the counts of dropped and replaced invalid ids, by feature path
+  // (FeatureConfig::id_policy).
   std::vector<std::pair<std::string, IdCounts>> id_counts() const;
 
  protected:

@@ -10,7 +10,7 @@
 namespace keel {
 namespace {
 
-// Samples and positions while they are collected.
+// The inputs of collect().
 struct Collector {
   const std::string& path;
   const FeatureConfig& feature;
@@ -18,7 +18,7 @@ struct Collector {
   std::span<const float> weights;  // empty: ones
   IdRule rule;
 
-  // The row to look up for position i; empty to leave it out.
+  // Returns the row to look up for position i; unset to drop the position.
   std::optional<int64_t> row_of(size_t i, IdCounts& counts) const {
     const int64_t id = ids[i];
     const int64_t rows = feature.table->vocabulary_size;
@@ -52,8 +52,9 @@ Tensor int64_values(const std::string& path, const Tensor& values) {
   return values.cast(DType::kInt64);
 }
 
-// Builds the bags from sample_of(i), the sample of position i or -1 to drop it. Positions of one
-// sample keep their order.
+// Builds the bags from sample_of(i), the sample of position i, or -1 to drop it. This is a counting
+// sort by sample. It is stable: the positions of one sample keep their order, which fixes the order
+// of the floating-point sums.
 template <class SampleOf>
 FeatureBags collect(const Collector& c, Shape output_shape, bool sequence,
                     const SampleOf& sample_of) {
@@ -96,8 +97,9 @@ FeatureBags collect(const Collector& c, Shape output_shape, bool sequence,
   return out;
 }
 
-// What collect() gives where every position keeps its place and its id, without looking at them one
-// by one; nothing if some may not.
+// Returns the result of collect() for the case that keeps every position and every id, without
+// visiting them one by one; unset if a position may be dropped or replaced. The bags share the
+// inputs' tensors.
 std::optional<FeatureBags> unchanged(const Collector& c, const Tensor& ids,
                                      const Tensor& row_splits, const Tensor& weights,
                                      const Shape& output_shape) {
@@ -110,6 +112,7 @@ std::optional<FeatureBags> unchanged(const Collector& c, const Tensor& ids,
 }
 
 FeatureBags dense_bags(const Collector& c, const Shape& output_shape) {
+  // Dense ids keep their positions: no rule prunes them.
   Collector strict = c;
   strict.rule = IdRule::kStrict;
   return collect(strict, output_shape, false, [](size_t i) { return static_cast<int64_t>(i); });
@@ -134,11 +137,12 @@ FeatureBags sparse_bags(const Collector& c, const SparseTensor& input, const Sha
 FeatureBags ragged_bags(const Collector& c, const RaggedTensor& input, const Shape& output_shape,
                         bool sequence) {
   const auto splits = input.row_splits.data<int64_t>();
-  // Steps of a sequence; 0 if rows are pooled.
+  // Number of sequence steps; 0 if rows are pooled.
   const int64_t steps = sequence && input.rows() > 0 ? output_shape.size() / input.rows() : 0;
   size_t row = 0;
   return collect(c, output_shape, sequence, [&](size_t i) -> int64_t {
     const auto position = static_cast<int64_t>(i);
+    // Positions ascend, so `row` only moves forward. The loop also skips empty rows.
     while (splits[row + 1] <= position) ++row;
     if (!sequence) return static_cast<int64_t>(row);
     const int64_t step = position - splits[row];
@@ -146,7 +150,8 @@ FeatureBags ragged_bags(const Collector& c, const RaggedTensor& input, const Sha
   });
 }
 
-// The weights as float32, once their kind and positions are found to be those of the ids.
+// Checks that the layout and positions of the weights match those of the ids. Returns the weights
+// as float32.
 Tensor matching_weights(const std::string& path, const TensorLike& input,
                         const TensorLike& weights) {
   if (input.layout() == Layout::kDense) {
@@ -156,7 +161,7 @@ Tensor matching_weights(const std::string& path, const TensorLike& input,
   }
   if (weights.layout() != input.layout()) {
     throw ValueError("TPUEmbedding: feature '", path,
-                     "': weights and ids must be of one kind, both sparse or both ragged");
+                     "': weights and ids must have the same layout, both sparse or both ragged");
   }
   const auto same = [](const Tensor& a, const Tensor& b) {
     return a.shape() == b.shape() && a.dtype() == b.dtype() && std::ranges::equal(a.raw(), b.raw());
@@ -166,7 +171,7 @@ Tensor matching_weights(const std::string& path, const TensorLike& input,
                         : same(input.ragged().row_splits, weights.ragged().row_splits);
   if (!fits || weights.values().size() != input.values().size()) {
     throw ValueError("TPUEmbedding: feature '", path,
-                     "': weights must stand at the same positions as the ids");
+                     "': weights must have the same positions as the ids");
   }
   const Tensor out = weights.values().cast(DType::kFloat32);
   check_weights_are_finite("TPUEmbedding: feature '" + path + "'", out);
@@ -179,7 +184,7 @@ Shape ragged_output_shape(const std::string& path, const FeatureConfig& feature,
   }
   const Shape& shape = *feature.output_shape;
   if (!shape.fully_defined()) {
-    // What is not known can only be the rows.
+    // The only unknown dimension that is supported is the number of rows.
     if (compatible(shape, {rows})) return {rows};
     throw ValueError("TPUEmbedding: feature '", path, "': output_shape ", shape,
                      " of ragged ids must be fully defined, or [batch]");
@@ -194,7 +199,8 @@ Shape ragged_output_shape(const std::string& path, const FeatureConfig& feature,
   return *feature.output_shape;
 }
 
-// True if samples of a shape of rank 1 or 2 are those of a larger rank, in the same order.
+// Returns true if samples of rank 1 or 2 can be folded into `shape`, which has a larger rank, in
+// the same order.
 bool folds_into(const Shape& shape, const Shape& samples) {
   return samples.rank() <= 2 && samples.rank() < shape.rank() && shape.fully_defined() &&
          (!samples.fully_defined() || samples.size() == shape.size());
@@ -213,7 +219,8 @@ void warn_of_unused_length(const std::string& path, const FeatureConfig& feature
   if (is_sequence(feature, input)) return;
   std::cerr << str("TPUEmbedding: feature '", path, "': max_sequence_length ",
                    feature.max_sequence_length, " has no effect ",
-                   feature.output_shape ? "beside output_shape" : "on ids of rank above 2", "\n");
+                   feature.output_shape ? "together with output_shape" : "on ids of rank above 2",
+                   "\n");
 }
 
 Shape bags_output_shape(const std::string& path, const FeatureConfig& feature,
@@ -241,13 +248,13 @@ Shape bags_output_shape(const std::string& path, const FeatureConfig& feature,
     }
     if (shape.rank() > 1) out = shape.drop_last();
   }
-  // Without an engine the ids alone tell the shape.
+  // Without an engine, the ids alone determine the shape.
   if (!feature.output_shape || !pooled_dense) return out;
   const Shape& given = *feature.output_shape;
   if (folds_into(given, out)) return given;
   if (!compatible(given, out)) {
     throw ValueError("TPUEmbedding: feature '", path, "': output_shape is ", given,
-                     ", the ids give ", out);
+                     ", but the ids give ", out);
   }
   return out;
 }
@@ -294,7 +301,7 @@ FeatureBags to_bags(const std::string& path, const FeatureConfig& feature, const
   }
   const bool steps = is_sequence(feature, spec) ||
                      (feature.output_shape && output_shape.size() != input.ragged().rows());
-  // Steps that output_shape alone asks for are the rows themselves.
+  // Sequence steps that only output_shape requests are unweighted rows of the table.
   if (steps && feature.output_shape) collector.weights = {};
   if (!steps) {
     const Tensor splits = input.ragged().row_splits;

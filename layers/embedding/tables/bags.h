@@ -1,5 +1,6 @@
-// One feature of any kind (dense, sparse, ragged; pooled or sequence; weighted or not) as bags of
-// ids: the one form in which tables are looked up, on the engine and on the host.
+// Converts the ids of one feature of any layout (dense, sparse or ragged; pooled or sequence;
+// weighted or not) to bags of ids. Bags are the form in which the engine and the host look up
+// tables.
 #pragma once
 
 #include <optional>
@@ -11,58 +12,60 @@
 
 namespace keel {
 
-// Weights by id, packed like the features; unset, and an empty leaf: ones.
+// Weights of the ids, packed like the features. If unset, or for an empty leaf, all weights are 1.
 using FeatureWeights = std::optional<Nest<std::optional<TensorLike>>>;
 
-// Odd ids that did not become errors.
+// Counts of the invalid ids that were dropped or replaced instead of raising an error.
 struct IdCounts {
   int64_t dropped = 0;
-  int64_t replaced = 0;  // by the default row
+  int64_t replaced = 0;  // with the default row
 };
 
-// Sample s pools the ids at positions [row_splits[s], row_splits[s + 1]); without row_splits, as of
-// dense ids that are all in their table, it is the row of the id at position s.
+// The ids of one feature, grouped by sample. Sample s pools the ids at positions [row_splits[s],
+// row_splits[s + 1]). Without row_splits, sample s is the table row of the id at position s; this
+// form holds dense ids that are all valid.
 struct FeatureBags {
   Tensor ids;          // int64 [n]
   Tensor row_splits;   // int64 [samples + 1], or empty
   Tensor weights;      // float32 [n], or empty for ones
-  Shape output_shape;  // of the result without dim; its size is the number of samples
+  Shape output_shape;  // of the output, without dim; its size is the number of samples
   bool sequence = false;
   IdCounts invalid_ids = {};
 };
 
-// What is let through where the feature's IdPolicy is the default one.
+// The ids that are accepted under the default IdPolicy.
 enum class IdRule {
-  kStrict,  // every id must lie in the table
-  kPrune,   // negative ids are left out; and, under any policy, weights <= 0 unless the combiner
+  kStrict,  // every id must be in [0, rows)
+  kPrune,   // drops negative ids and, under every IdPolicy, weights <= 0 unless the combiner
             // is sum
 };
 
-// True if the feature's rows become sequence steps for inputs of this layout.
+// Returns true if inputs with this spec become sequence steps instead of being pooled.
 bool is_sequence(const FeatureConfig& feature, const TensorSpec& input);
 
-// Says on stderr that max_sequence_length has no effect, where it is set and inputs of this layout
-// have none of it: output_shape is set, or a sparse input has a rank above 2.
+// Warns on stderr if max_sequence_length is set but has no effect: output_shape is set, or a sparse
+// input has a rank above 2.
 void warn_of_unused_length(const std::string& path, const FeatureConfig& feature,
                            const TensorSpec& input);
 
-// ValueError, with `path`: an id that is no integer or outside the table; weights for dense
-// input, of another kind than the ids, with other positions, or NaN or infinite; ragged input whose
-// rank is not 2; a row count that does not fit output_shape. `pooled_dense`: as on an engine, a
-// dense input's last dimension must be 1 and goes away, and dense and sparse inputs must fit
-// output_shape (else every id keeps its place in the shape, and output_shape is for ragged ids).
+// Converts the ids of one feature to bags. If `pooled_dense` is true, as on an engine, the last
+// dimension of dense inputs must be 1 and is dropped, and dense and sparse inputs must fit
+// output_shape. Otherwise dense ids keep their shape, and output_shape applies to ragged ids only.
+// Throws ValueError, naming `path`, for an id that is not an integer or is outside the table; for
+// weights of dense ids; for weights with another layout or other positions than the ids; for
+// weights that are NaN or infinite; for ragged ids whose rank is not 2; and for a number of rows
+// that does not fit output_shape.
 FeatureBags to_bags(const std::string& path, const FeatureConfig& feature, const TensorLike& input,
                     const std::optional<TensorLike>& weights, IdRule rule, bool pooled_dense);
 
-// ValueError, with the paths of two features, unless the features of one call have the same number
-// of rows: the first dimension of their results. Those with an output_shape of their own are left
-// out.
+// Throws ValueError, naming two features, unless all features of one call have the same number of
+// rows, the first dimension of their outputs. Features with their own output_shape are ignored.
 void check_equal_rows(const std::vector<std::string>& paths,
                       const std::vector<FeatureConfig>& features,
                       const std::vector<Shape>& output_shapes);
 
-// Shape of the result without dim for an input of this spec; unknown dimensions stay unknown.
-// ValueError as above.
+// Returns the shape of the output without dim for an input with this spec. Unknown dimensions stay
+// unknown. Throws ValueError under the shape conditions of to_bags.
 Shape bags_output_shape(const std::string& path, const FeatureConfig& feature,
                         const TensorSpec& input, bool pooled_dense);
 

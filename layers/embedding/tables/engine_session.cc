@@ -32,13 +32,15 @@ bool calls_user_code(const TableOptimizerState& optimizer) {
   return rate_source(optimizer).callable() != nullptr;
 }
 
-// True for rates that change as one: by the same function, or by the schedule of one optimizer.
+// Returns true if both tables share a learning rate: the same function, or the schedule of one
+// optimizer object.
 bool is_same_rate(const TableOptimizerState& a, const TableOptimizerState& b) {
   if (calls_user_code(a) || calls_user_code(b)) return rate_source(a) == rate_source(b);
   return a.source != nullptr && a.source == b.source;
 }
 
-// True if this part of both tables, weights or a slot, is the same by name and shape.
+// Returns true if this part of both tables (0: the weights, else a slot) has the same name and
+// shape.
 bool has_same_part(const EngineTable& a, const EngineTable& b, int part) {
   if (a.name != b.name || a.rows != b.rows || a.dim != b.dim) return false;
   const auto slot = [part](const EngineTable& table) {
@@ -52,17 +54,18 @@ bool has_same_part(const EngineTable& a, const EngineTable& b, int part) {
 
 void check_gradient(const std::string& path, const Tensor& gradient, const Shape& shape) {
   if (gradient.dtype() != DType::kFloat32) {
-    throw TypeError(kCaller, ": feature '", path, "': its gradient must be float32, received ",
+    throw TypeError(kCaller, ": feature '", path, "': the gradient must be float32, received ",
                     gradient.dtype());
   }
   if (gradient.shape() != shape) {
-    throw ValueError(kCaller, ": feature '", path, "': its gradient must have shape ", shape,
+    throw ValueError(kCaller, ": feature '", path, "': the gradient must have shape ", shape,
                      ", received ", gradient.shape());
   }
 }
 
-// Every activation row of every sample, per example of the tensor core's batch. An unknown
-// dimension leaves both out.
+// Sets the batch size per tensor core to the greatest common divisor of the features' activation
+// rows, and the num_features of each table to its activation rows per example of that batch. Leaves
+// both unset if a dimension is unknown.
 void count_features(EngineConfiguration& configuration) {
   int64_t batch = 0;
   for (const distribute::EngineFeature& f : configuration.features) {
@@ -87,11 +90,11 @@ struct EngineSession::State {
   const std::vector<FeatureConfig> configs;  // by feature
   const std::vector<std::string> paths;      // by feature
   InvalidIdCounter tally;
-  std::vector<std::atomic<bool>> warned;             // by feature: of a missing gradient
+  std::vector<std::atomic<bool>> warned;             // by feature: a missing gradient was reported
   std::vector<PrefetchQueue<Batch>> announced = {};  // by local replica
   std::string record = {};
   std::shared_ptr<EmbeddingEngine> engine = nullptr;
-  // Set last: a replica may ask while another builds.
+  // Set last, because replicas may read it while another one builds.
   std::atomic<bool> built = false;
 
   const TableOptimizerState& optimizer(size_t table) const {
@@ -99,20 +102,22 @@ struct EngineSession::State {
   }
   int64_t rows(int table) const { return tables.tables[table].own->vocabulary_size; }
   EngineConfiguration configuration(const std::vector<Shape>& output_shapes) const;
-  // By table: the first table whose rate changes as one with it; empty for numbers.
+  // By table: the first table with which it shares a learning rate; unset for constant rates.
   std::vector<std::optional<size_t>> first_of_same_rate() const;
-  // By table; empty where the optimizer's own initial values are right.
+  // By table: the initializers of the slots; empty if the optimizer's own initial values apply.
   std::vector<std::vector<Initializer>> slot_initializers() const;
   void initialize(EmbeddingEngine& made, const std::vector<std::vector<Initializer>>& slots,
                   const std::map<std::string, Tensor>& restored) const;
   std::string entry_name(size_t table, size_t part) const;
   std::vector<TableStep> steps(distribute::Communicator& communicator) const;
-  // The live engine, whoever built it, once no update waits in it; null if there is none.
+  // Returns the strategy's live engine, which another object may have built, after it has run its
+  // pending updates; null if there is none.
   std::shared_ptr<EmbeddingEngine> live_without_pending() const;
-  // The same, and the position there of a table of this driver that has this part too.
-  // RuntimeError if there is none.
+  // Returns that engine and the position in it of the table that matches this session's table and
+  // has this part. Throws RuntimeError if there is none.
   std::pair<std::shared_ptr<EmbeddingEngine>, int> drained(int table, int part) const;
-  // Of the first `rows` rows of a table, those that this process holds.
+  // Returns the range of rows that this process holds, limited to the first `rows` rows: the engine
+  // may have padded the table.
   std::pair<int64_t, int64_t> local_rows(const EmbeddingEngine& made, int table,
                                          int64_t rows) const {
     const auto [first, end] = made.local_rows(table);
@@ -137,7 +142,7 @@ EngineConfiguration EngineSession::State::configuration(
   int tags = 0;
   for (size_t t = 0; t < tables.tables.size(); ++t) {
     const TableConfig& config = *tables.tables[t].own;
-    // A small table is padded so that each host owns a row.
+    // A small table is padded so that every host owns at least one row.
     EngineTable& table = out.tables.emplace_back(
         EngineTable{.name = config.name,
                     .rows = std::max<int64_t>(config.vocabulary_size, out.num_hosts),
@@ -189,8 +194,8 @@ std::vector<std::vector<Initializer>> EngineSession::State::slot_initializers() 
       const auto* initializer = std::get_if<Initializer>(&starts.at(slot.name));
       if (initializer == nullptr) {
         throw ValueError(kCaller, ": slot '", slot.name, "' of table '", table.name,
-                         "' needs an initializer, from which each shard makes its own rows; "
-                         "slot_variable_creation_fn gave a tensor");
+                         "' needs an initializer, from which each shard computes its own rows; "
+                         "slot_variable_creation_fn returned a tensor");
       }
       of_table.push_back(*initializer);
     }
@@ -201,14 +206,16 @@ std::vector<std::vector<Initializer>> EngineSession::State::slot_initializers() 
 std::string EngineSession::State::entry_name(size_t table, size_t part) const {
   const std::string& name = tables.tables[table].own->name;
   if (part == 0) return name;
-  // Under the Keras optimizer's names, so that either life of the table finds them.
+  // Uses the Keras optimizer's slot names, so that files are the same whether an engine or
+  // variables hold the table.
   const TableOptimizerState& o = optimizer(table);
   return name + "/" +
          (o.source_slot_names.empty() ? o.rule->slots()[part - 1].name
                                       : o.source_slot_names[part - 1]);
 }
 
-// Draws from the streams that variables of these tables would draw from: both lives begin alike.
+// Draws from the same random streams as variables of these tables, so that both kinds of storage
+// start with the same values.
 void EngineSession::State::initialize(EmbeddingEngine& made,
                                       const std::vector<std::vector<Initializer>>& slots,
                                       const std::map<std::string, Tensor>& restored) const {
@@ -231,16 +238,17 @@ void EngineSession::State::initialize(EmbeddingEngine& made,
   }
 }
 
-// The rates of this step. A function is the user's own code: it runs once for each step, in the
-// first replica, and the others are told.
+// Returns the learning rates and hyperparameters of this step. A rate function is user code and may
+// not be pure: only rank 0 calls it, once per step, and broadcasts the result.
 std::vector<TableStep> EngineSession::State::steps(distribute::Communicator& communicator) const {
   const size_t count = tables.tables.size();
   std::vector<double> numbers;
-  bool ask_first = false;
+  bool broadcasts = false;
   for (size_t t = 0; t < count; ++t) {
-    ask_first = ask_first || calls_user_code(optimizer(t)) || !optimizer(t).hyperparameters.empty();
+    broadcasts =
+        broadcasts || calls_user_code(optimizer(t)) || !optimizer(t).hyperparameters.empty();
   }
-  if (!ask_first || communicator.rank() == 0) {
+  if (!broadcasts || communicator.rank() == 0) {
     std::map<int, double> known;  // by tag
     for (size_t t = 0; t < count; ++t) {
       const std::optional<int> tag = engine->tables()[t].learning_rate_tag;
@@ -248,18 +256,20 @@ std::vector<TableStep> EngineSession::State::steps(distribute::Communicator& com
       numbers.push_back(found != known.end()
                             ? found->second
                             : tables.tables[t].own->optimizer.current_learning_rate());
+      // A rate shared by several tables is evaluated once per step.
       if (tag) known.emplace(*tag, numbers.back());
       for (const LearningRate& h : optimizer(t).hyperparameters) numbers.push_back(h(0));
     }
   }
-  if (ask_first) {
+  if (broadcasts) {
     const std::vector<distribute::Bytes> send(communicator.size(),
                                               distribute::as_bytes_of<double>(numbers));
     const auto first =
         distribute::as_elements<double>(communicator.all_to_all(send, "learning rates")[0]);
-    const std::vector<double> told(first.begin(), first.end());
+    const std::vector<double> received(first.begin(), first.end());
+    // Every replica must copy the numbers before rank 0 overwrites the buffer that it sent.
     communicator.local_barrier("learning rates read");
-    numbers = told;
+    numbers = received;
   }
   std::vector<TableStep> out;
   auto next = numbers.begin();
@@ -289,7 +299,7 @@ std::pair<std::shared_ptr<EmbeddingEngine>, int> EngineSession::State::drained(i
   std::shared_ptr<EmbeddingEngine> live = live_without_pending();
   if (live == nullptr) {
     throw RuntimeError(kCaller, ": table '", name,
-                       "' is in no engine: its strategy is gone, or the accelerator was "
+                       "' is in no engine: its strategy has been destroyed, or the accelerator was "
                        "initialized again");
   }
   if (live == engine) return {live, table};
@@ -298,7 +308,7 @@ std::pair<std::shared_ptr<EmbeddingEngine>, int> EngineSession::State::drained(i
     if (has_same_part(there[t], engine->tables()[table], part)) return {live, static_cast<int>(t)};
   }
   throw RuntimeError(kCaller, ": the accelerator's engine has no '", entry_name(table, part),
-                     "' of this shape");
+                     "' of the same shape");
 }
 
 StateEntry::Rows EngineSession::State::row_access(const EngineSession& self, int table,
@@ -346,6 +356,8 @@ void EngineSession::build(const std::vector<Shape>& output_shapes,
   distribute::require_no_live_engine(s.strategy, kCaller);
   const auto slots = s.slot_initializers();
   s.record = distribute::serialize(s.configuration(output_shapes));
+  // Create the engine from the parsed record, so that it only depends on the record. A record
+  // cannot hold a custom rule, which is therefore set afterwards.
   EngineConfiguration configuration = distribute::parse_engine_configuration(s.record);
   for (size_t t = 0; t < s.tables.tables.size(); ++t) {
     if (s.optimizer(t).custom) configuration.tables[t].update.rule = s.optimizer(t).rule;
@@ -366,11 +378,11 @@ void EngineSession::check_strategy() const {
   const distribute::Strategy& now = distribute::Strategy::current();
   const State& s = *state_;
   if (s.strategy_lifetime.expired() || &now != &s.strategy) {
-    throw RuntimeError(kCaller,
-                       ": it was made under a TPUStrategy and is called under another strategy, ",
-                       now.name(), " of ", now.num_replicas_in_sync(),
-                       " replicas; to look up outside its own, pass serving_config or load a "
-                       "saved model");
+    throw RuntimeError(
+        kCaller, ": the object was made under a TPUStrategy and is called under another strategy, ",
+        now.name(), " of ", now.num_replicas_in_sync(),
+        " replicas; to look up outside its own strategy, pass serving_config or "
+        "load a saved model");
   }
   check_live();
 }
@@ -378,14 +390,17 @@ void EngineSession::check_strategy() const {
 void EngineSession::check_live() const {
   const State& s = *state_;
   if (s.strategy_lifetime.expired()) {
-    throw RuntimeError(kCaller, ": the strategy that it was made under is gone");
+    throw RuntimeError(kCaller, ": the strategy that the object was made under has been destroyed");
   }
   if (s.built && distribute::live_engine(s.strategy) != s.engine) {
-    throw RuntimeError(kCaller, ": its tables are gone: the accelerator was initialized again");
+    throw RuntimeError(
+        kCaller,
+        ": the tables no longer exist, because the accelerator was initialized again; "
+        "create the object after initializing the accelerator");
   }
 }
 
-// fn(feature, ids, weights) gives the bags.
+// Encodes all features; fn(feature, ids, weights) returns the bags of one.
 template <class BagsOf>
 EngineSession::Batch EngineSession::State::encode(const Tensors& inputs,
                                                   const FeatureWeights& weights, const BagsOf& fn) {
@@ -432,7 +447,7 @@ EngineSession::Batch EngineSession::encode(const Tensors& features, const Featur
         FeatureBags bags = to_bags(s.paths[f], config, ids, of_ids, IdRule::kStrict, true);
         if (bags.output_shape.size() != output_shapes[f].size()) {
           throw ValueError(kCaller, ": feature '", s.paths[f], "': the output shape is ",
-                           output_shapes[f], ", the ids give ", bags.output_shape);
+                           output_shapes[f], ", but the ids give ", bags.output_shape);
         }
         bags.output_shape = output_shapes[f];
         return bags;
@@ -442,13 +457,15 @@ EngineSession::Batch EngineSession::encode(const Tensors& features, const Featur
 void EngineSession::prefetch(const Tensors& features, const FeatureWeights& weights) {
   State& s = *state_;
   const ReplicaContext* const replica = current_replica_context();
-  if (replica == nullptr) throw RuntimeError(kCaller, ".prefetch: called outside of a replica");
+  if (replica == nullptr)
+    throw RuntimeError(kCaller,
+                       ".prefetch: called outside a replica; call it inside Strategy::run");
   if (!s.built || num_workers() == 1) return;
   try {
     Batch batch = encode(features, weights);
     s.engine->prefetch(s.strategy.communicator(), batch.features);
     s.announced[replica->local_replica].add(BatchKey(features, weights), std::move(batch));
-  } catch (const Error&) {  // its lookup throws it again
+  } catch (const Error&) {  // the lookup of this batch reports the error
   }
 }
 
@@ -471,6 +488,7 @@ EngineSession::Lookup EngineSession::look_up(const Batch& batch, bool training) 
   for (size_t f = 0; f < batch.shapes.size(); ++f) {
     found.values[f] = found.values[f].reshaped(batch.shapes[f]);
   }
+  // Count only after the lookup has succeeded.
   s.tally.add(batch.invalid_ids);
   auto ticket = std::make_shared<Ticket>(
       Ticket{.of_engine = std::move(found.ticket), .shapes = batch.shapes});
@@ -480,8 +498,8 @@ EngineSession::Lookup EngineSession::look_up(const Batch& batch, bool training) 
 void EngineSession::apply(const std::shared_ptr<Ticket>& ticket, std::vector<Tensor> gradients) {
   State& s = *state_;
   if (gradients.size() != ticket->shapes.size()) {
-    throw ValueError(kCaller, ": ", gradients.size(), " gradients for ", ticket->shapes.size(),
-                     " features");
+    throw ValueError(kCaller, ": received ", gradients.size(), " gradients for ",
+                     ticket->shapes.size(), " features; pass one for each feature");
   }
   for (size_t f = 0; f < gradients.size(); ++f) {
     if (gradients[f]) check_gradient(s.paths[f], gradients[f], ticket->shapes[f]);
@@ -509,13 +527,14 @@ Tensor EngineSession::read(int table, int part) const {
   engine->read_rows(index, part, first, end, values.data() + first * dim);
   distribute::ProcessGroup& group = state_->strategy.process_group();
   if (group.size() == 1) return out;
-  const std::span<const float> mine = values.subspan(first * dim, (end - first) * dim);
-  // In the order of the processes, whose rows follow each other.
+  const std::span<const float> local = values.subspan(first * dim, (end - first) * dim);
+  // Copies the parts in rank order: the row ranges of the processes are consecutive. The part of
+  // this process is empty in the result and is in place already.
   auto to = values.begin();
   for (const auto& parts :
-       distribute::all_gather(group, "TPUEmbedding.retrieve", {std::as_bytes(mine)})) {
+       distribute::all_gather(group, "TPUEmbedding.retrieve", {std::as_bytes(local)})) {
     if (parts.empty()) {
-      to += static_cast<std::ptrdiff_t>(mine.size());
+      to += static_cast<std::ptrdiff_t>(local.size());
     } else {
       to = std::ranges::copy(distribute::as_elements<float>(parts[0]), to).out;
     }
@@ -537,8 +556,8 @@ void EngineSession::write(int table, int part, const Tensor& values) const {
 std::vector<StateEntry> EngineSession::state_entries() const {
   std::vector<StateEntry> out;
   if (!built()) return out;  // build() would overwrite what is set before it
-  // Processes without rows of some table read none of it, and yet an update that waits is run by
-  // all of them together.
+  // A process without rows of some table reads none of them, but running a pending update is
+  // collective. Drain here, where all processes take part.
   if (current_replica_context() == nullptr) state_->live_without_pending();
   for (size_t t = 0; t < state_->tables.tables.size(); ++t) {
     const TableConfig& table = *state_->tables.tables[t].own;
@@ -566,9 +585,9 @@ const std::vector<std::string>& EngineSession::paths() const { return state_->pa
 
 IdCounts EngineSession::invalid_ids(size_t feature) const {
   const State& s = *state_;
-  const IdCounts mine = s.tally.counts(feature);
-  if (s.strategy_lifetime.expired() || s.strategy.process_group().size() == 1) return mine;
-  const Tensor counts = Tensor::from<int64_t>({mine.dropped, mine.replaced}, {2});
+  const IdCounts local = s.tally.counts(feature);
+  if (s.strategy_lifetime.expired() || s.strategy.process_group().size() == 1) return local;
+  const Tensor counts = Tensor::from<int64_t>({local.dropped, local.replaced}, {2});
   IdCounts all;
   for (const Tensor& t : distribute::gather_tensors(s.strategy.process_group(),
                                                     "TPUEmbedding.id_counts", {&counts, 1})) {

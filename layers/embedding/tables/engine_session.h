@@ -1,7 +1,7 @@
-// EngineSession: the tables of one set of features in the embedding engine of a TPUStrategy. What
-// the Keras layer, the mid-level object and the estimator's engine have in common: settled configs
-// become the engine's record, features become ids, rates are read, updates wait or run, and state
-// is read and written.
+// EngineSession: the tables of one set of features in the embedding engine of a TPUStrategy. Shared
+// by the Keras layer, the mid-level object and the V1 engine. It converts configs to the engine's
+// record and features to ids, reads learning rates, runs or delays updates, and reads and writes
+// state.
 #pragma once
 
 #include <map>
@@ -18,84 +18,94 @@
 
 namespace keel {
 
+// Options of an EngineSession.
 struct EngineSessionOptions {
-  // Updates run one step late; see distribute::EmbeddingEngine.
+  // Delays updates by one step; see distribute::EmbeddingEngine.
   bool pipeline_execution_with_tensor_core = false;
   distribute::ShardingStrategy sharding_strategy = distribute::ShardingStrategy::kDiv;
   std::string profile_data_directory = {};
 };
 
-// A handle: copies share one driver, which lives as long as any of them.
+// A handle. Copies share one state, which is destroyed with the last of them.
 class EngineSession {
  public:
-  // A lookup that may be updated.
+  // Identifies a lookup that apply() may update.
   struct Ticket {
     std::shared_ptr<distribute::EmbeddingEngine::Ticket> of_engine;
     std::vector<Shape> shapes;  // of the activations
   };
+  // One replica's features in the engine's form.
   struct Batch {
     std::vector<distribute::FeatureBatch> features;
     std::vector<Shape> shapes;          // of the activations
-    std::vector<IdCounts> invalid_ids;  // by feature; counted once they are looked up
+    std::vector<IdCounts> invalid_ids;  // by feature; added to invalid_ids() by the lookup
   };
+  // The result of look_up().
   struct Lookup {
-    std::vector<Tensor> activations;  // per feature, of the batch's shapes
+    std::vector<Tensor> activations;  // by feature, with the batch's shapes
     std::shared_ptr<Ticket> ticket;
   };
 
-  // Takes the strategy of now, which must be a TPUStrategy. ValueError for a table without
-  // optimizer.
+  // Binds to the current strategy, which must be a TPUStrategy. Throws ValueError for a table
+  // without an optimizer.
   EngineSession(const TableSet& tables, const Nest<FeatureConfig>& features,
                 EngineSessionOptions options = {});
   ~EngineSession();
 
-  // Makes the engine, from a serialized record, and the first values of its tables.
-  // `output_shapes` are the activations' without dim, per replica; an unknown dimension is written
-  // as -1. `restored` has whole values by name ("<table>", "<table>/<slot>"), which tables start
-  // from instead of what their initializers give.
-  // RuntimeError if the strategy has a live engine; ValueError for a slot factory that gives values
-  // where shards need an initializer. Nothing has been made then.
+  // Creates the engine from a serialized record and initializes its tables. `output_shapes` are the
+  // per-replica shapes of the activations without dim; an unknown dimension is recorded as -1.
+  // `restored` holds whole tensors by name ("<table>", "<table>/<slot>"), which replace the
+  // initializers' values.
+  // Throws RuntimeError if the strategy has a live engine. Throws ValueError for a slot factory
+  // that returns a tensor where shards need an initializer. After an error nothing has been
+  // created.
   void build(const std::vector<Shape>& output_shapes,
              const std::map<std::string, Tensor>& restored = {});
+  // Returns true once build() has succeeded. Replicas may call it concurrently with build().
   bool built() const;
   const std::string& record() const;  // the serialized TPUEmbeddingConfiguration, once built
-  // RuntimeError unless the strategy of now is the one the engine belongs to, and still holds it.
+  // Throws RuntimeError unless the current strategy is the one that the engine belongs to and still
+  // holds the engine.
   void check_strategy() const;
-  // RuntimeError if the strategy has gone or no longer holds the engine.
+  // Throws RuntimeError if the strategy has been destroyed or no longer holds the engine.
   void check_live() const;
 
-  // Features of one replica as the engine takes them. ValueError, with the feature's path, as
-  // to_bags says; TypeError and ValueError for other structures.
+  // Converts the features of one replica to the engine's form. Throws ValueError, naming the
+  // feature, under the conditions of to_bags. Throws TypeError or ValueError for another structure.
   Batch encode(const Tensors& features, const FeatureWeights& weights);
 
-  // The same for activations of exactly these shapes without dim: sparse ids and dense ones must be
-  // as many samples as that, ragged rows as many or a divisor of it: then they become steps of
-  // sequences. ValueError, with the feature's path, where they are not.
+  // Converts features for activations of exactly these shapes without dim. Sparse and dense ids
+  // must give that number of samples. The number of ragged rows must equal it, or divide it: then
+  // the rows become sequence steps. Throws ValueError, naming the feature, otherwise.
   Batch encode(const Tensors& features, const FeatureWeights& weights,
                const std::vector<Shape>& output_shapes);
 
-  // Says what this replica will look up in training, by look_up of a batch from `encode_or_take` of
-  // the same tensors: see distribute::EmbeddingEngine. What is wrong with it is said then. With one
-  // worker (num_workers), which has no time to spare, nothing happens.
+  // Starts the lookup of a batch that this replica will look up in training. The lookup must use
+  // the batch that `encode_or_take` returns for the same tensors; see distribute::EmbeddingEngine.
+  // Errors in the batch are reported by that lookup. Does nothing with one worker (num_workers),
+  // which cannot overlap the work with the step.
   void prefetch(const Tensors& features, const FeatureWeights& weights);
-  // What prefetch has encoded, or encode() now.
+  // Returns the batch that prefetch() encoded from these tensors, or encodes them now.
   Batch encode_or_take(const Tensors& features, const FeatureWeights& weights, bool training);
 
-  // Both are collective. A lookup that is for training may be updated, once.
+  // Looks up one batch. Collective. If `training` is true, apply() may update the lookup once.
   Lookup look_up(const Batch& batch, bool training);
-  // gradients[f] has the shape (ValueError) and the dtype float32 (TypeError) of activation f, or
-  // is empty: zeros, which is said once on stderr. Rates are read now. RuntimeError if the ticket
-  // was used before.
+  // Updates the tables of a lookup. Collective. gradients[f] must have the shape (else ValueError)
+  // and the dtype float32 (else TypeError) of activation f. An empty gradient counts as zeros, with
+  // one warning per feature on stderr. Learning rates are read at this call. Throws RuntimeError if
+  // the ticket was used before.
   void apply(const std::shared_ptr<Ticket>& ticket, std::vector<Tensor> gradients);
 
-  // Outside replicas: the values that training has reached, with no update waiting. They are those
-  // of the strategy's live engine, whoever built it. RuntimeError if that has no such table or
-  // slot. Whole tables, also where a process holds a part of their rows: collective over the
-  // processes, all of which read the whole table or write the same values.
+  // Read and write the values that training has reached, after pending updates. Call them outside
+  // replicas. They access the strategy's live engine, even if another object built it, and throw
+  // RuntimeError if that engine has no such table or slot. They work on whole tables even if a
+  // process holds only some of the rows: they are collective over the processes, and every process
+  // reads the whole table or writes the same values.
   Tensor read(int table, int part) const;
   void write(int table, int part, const Tensor& values) const;
   std::vector<StateEntry> state_entries() const;
 
+  // Accessors for the constructor's arguments.
   const TableSet& tables() const;
   const Nest<FeatureConfig>& features() const;
   const std::vector<std::string>& paths() const;  // by feature

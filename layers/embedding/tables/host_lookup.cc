@@ -6,6 +6,7 @@
 namespace keel {
 namespace {
 
+// The arguments of the lookup of one feature.
 struct Lookup {
   const std::string& path;
   const FeatureConfig& feature;
@@ -22,7 +23,7 @@ void check(const Lookup& lookup, LookupRules rules) {
   if (weights) {
     if (dense) refuse("weights are given for dense ids; only sparse and ragged ids take weights");
     if (weights->layout() != input.layout()) {
-      refuse("weights and ids must be of one kind, both sparse or both ragged");
+      refuse("weights and ids must have the same layout, both sparse or both ragged");
     }
     if (feature.max_sequence_length > 0) refuse("weights are given for a sequence feature");
   }
@@ -60,6 +61,7 @@ Tensor look_up(const Lookup& lookup, const TableLookup& table_of, LookupRules ru
   if (dense && bags.invalid_ids.dropped == 0) {
     return ops::reshape(ops::gather(table, bags.ids), shape);
   }
+  // Each sample of dense ids or of a sequence has at most one id, so its sum is the row, or zeros.
   const kernels::Combiner combiner = dense || bags.sequence
                                          ? kernels::Combiner::kSum
                                          : combiner_from_name(feature.table->combiner);
@@ -88,6 +90,7 @@ Tensors host_embedding_lookup(const Tensors& features, const FeatureWeights& wei
     return found;
   });
   check_equal_rows(paths, configs, shapes);
+  // Count only after all checks have passed, so that a failed lookup counts nothing.
   if (options.tally != nullptr) options.tally->add(invalid_ids);
   return out;
 }

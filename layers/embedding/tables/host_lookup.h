@@ -1,5 +1,5 @@
-// Lookups in tables that are ordinary tensors: training under a CPUStrategy, serving, and tables
-// that a TPUStrategy holds without an embedding engine.
+// Lookups in tables that are ordinary tensors: for training under a CPUStrategy, for serving, and
+// for tables of a TPUStrategy without an embedding engine.
 #pragma once
 
 #include <functional>
@@ -8,28 +8,32 @@
 
 namespace keel {
 
-// Value of a table, [vocabulary_size, dim], of which the rows `ids`, int64, are looked at.
+// Returns the value of a table, [vocabulary_size, dim]. The lookup reads only the rows `ids`
+// (int64) of it.
 using TableLookup = std::function<Tensor(const Table& table, const Tensor& ids)>;
 
+// How a lookup treats invalid ids and sparse inputs.
 enum class LookupRules {
-  kHost,  // sparse ids are validated as FeatureConfig says
-  kV0,    // nothing is left out, as on an engine; a sparse sequence must have rank 2
+  kHost,  // sparse ids follow FeatureConfig::validate_weights_and_indices
+  kV0,    // drops nothing, like an engine; a sparse sequence must have rank 2
 };
 
+// Options of host_embedding_lookup.
 struct HostLookupOptions {
   LookupRules rules = LookupRules::kHost;
-  InvalidIdCounter* tally = nullptr;  // odd ids that are dropped or replaced are added, if given
+  InvalidIdCounter* tally = nullptr;  // if set, counts dropped and replaced ids
 };
 
-// Per feature, packed like feature_config:
-//   dense ids [shape...]  -> [shape..., dim], no pooling; zeros for an id that is dropped
-//   sparse, ragged rows   -> pooled by the table's combiner; zeros for an empty row and where the
-//                            divisor is 0; or sequence steps, see FeatureConfig
-// Differentiable with respect to the tables; gradients are IndexedSlices. Symbolic inputs give
-// symbolic results.
-// TypeError and ValueError for other structures; ValueError, with the feature's path, for ids
-// outside the table, weights for dense ids, of another kind than the ids or for sequences, and
-// dense ids for a sequence feature.
+// Looks up `features` in tables given by `table_of`. The output is packed like feature_config. For
+// each feature:
+//   dense ids [shape...]  -> [shape..., dim], not pooled; zeros for an id that is dropped
+//   sparse, ragged rows   -> pooled by the table's combiner; zeros for an empty row and for a
+//                            divisor of 0; or sequence steps, see FeatureConfig
+// The lookup is differentiable with respect to the tables; gradients are IndexedSlices. Symbolic
+// inputs give symbolic outputs.
+// Throws TypeError or ValueError for another structure. Throws ValueError, naming the feature, for
+// ids outside the table; for weights of dense ids or of sequences; for weights of another layout
+// than the ids; and for dense ids of a sequence feature.
 Tensors host_embedding_lookup(const Tensors& features, const FeatureWeights& weights,
                               const Nest<FeatureConfig>& feature_config,
                               const TableLookup& table_of, const HostLookupOptions& options = {});

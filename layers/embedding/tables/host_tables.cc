@@ -63,6 +63,7 @@ void HostTables::build() {
       of_table.emplace(slot, made(table, entry_name(table, slot), false, starts.at(slot)));
     }
   }
+  // Assign only after every variable exists: a build that throws leaves the object unbuilt.
   parameters_ = std::move(parameters);
   slots_ = std::move(slots);
   restored_.clear();
@@ -82,13 +83,15 @@ StateEntry HostTables::entry(const Table& table, size_t index, const std::string
           .trainable = slot.empty(),
           .get =
               [self, index, slot, name] {
-                if (!self->built()) throw RuntimeError("Embedding table '", name, "': not built");
+                if (!self->built())
+                  throw RuntimeError("Embedding table '", name,
+                                     "': not built; build the embedding before reading it");
                 return self->variable(index, slot).read();
               },
           .set =
               [self, index, slot, name, shape = shape_of(table)](const Tensor& value) {
                 if (value.shape() != shape || value.dtype() != DType::kFloat32) {
-                  throw ValueError("Embedding table '", name, "': is float32 ", shape,
+                  throw ValueError("Embedding table '", name, "': must be float32 ", shape,
                                    ", received ", value.dtype(), " ", value.shape());
                 }
                 const std::lock_guard lock(self->mutex_);

@@ -1,4 +1,4 @@
-// HostTables: embedding tables and their slots as variables on the host.
+// HostTables: embedding tables and their slot variables on the host.
 #pragma once
 
 #include <map>
@@ -14,22 +14,24 @@
 
 namespace keel {
 
-// Any thread may build; the first does.
+// Owns the variables of a TableSet. build() is thread-safe: the first call creates the variables.
 class HostTables final : public TrackedTables, public std::enable_shared_from_this<HostTables> {
  public:
   explicit HostTables(TableSet tables) : tables_(std::move(tables)) {}
 
-  // Makes one trainable variable "<table>" of [vocabulary_size, dim] for each table, and those of
-  // its optimizer's slots, "<table>/<slot>", never trainable; a table without optimizer has none.
-  // What was restored before takes the place of initial values. Does nothing the second time.
-  // ValueError as create_slots says (optimizers/embedding/slot_variables.h).
+  // Creates one trainable variable "<table>" of shape [vocabulary_size, dim] for each table, and
+  // the non-trainable variables "<table>/<slot>" of its optimizer's slots. A table without an
+  // optimizer has no slots. Values that were restored before replace the initial values. Later
+  // calls do nothing.
+  // Throws ValueError under the conditions of create_slots (optimizers/embedding/slot_variables.h).
   void build();
   bool built() const override;
   std::vector<StateEntry> state_entries() override;
   std::vector<Variable> trainable_variables() const override;
 
+  // Returns the tables' configs.
   const TableSet& tables() const { return tables_; }
-  // Once built; by table.
+  // Return the tables and their slots, by table. Valid after build().
   const std::vector<Variable>& parameters() const { return parameters_; }
   const std::vector<std::map<std::string, Variable>>& slots() const { return slots_; }
 
@@ -40,9 +42,10 @@ class HostTables final : public TrackedTables, public std::enable_shared_from_th
   const Variable& variable(size_t table, const std::string& slot) const;
 
   const TableSet tables_;
-  mutable std::mutex mutex_;  // guards all below until built_, after which nothing changes
+  mutable std::mutex
+      mutex_;  // guards the members below until built_; they do not change afterwards
   bool built_ = false;
-  std::map<std::string, Tensor> restored_;  // by entry name, before the tables are made
+  std::map<std::string, Tensor> restored_;  // by entry name, before build()
   std::vector<Variable> parameters_;
   std::vector<std::map<std::string, Variable>> slots_;
 };

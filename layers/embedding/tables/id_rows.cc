@@ -29,7 +29,7 @@ void check_ids(const std::string& caller, const Tensor& ids, int64_t vocabulary_
   }
 }
 
-// One weight for each position, from one for each row or one for all.
+// Returns one weight for each position, given one for each row or one for all.
 Tensor spread_weights(const std::string& caller, const Tensor& weights, const Tensor& row_splits) {
   const auto splits = row_splits.data<int64_t>();
   const Tensor values = weights.cast(DType::kFloat32);
@@ -47,7 +47,8 @@ Tensor spread_weights(const std::string& caller, const Tensor& weights, const Te
   return out;
 }
 
-// The weights by position in `ids`, once their layout and positions are found to fit.
+// Checks that the layout and positions of the weights match those of the ids. Returns one weight
+// for each position.
 Tensor weights_of(const std::string& caller, const TensorLike& ids, const TensorLike& weights,
                   const Tensor& row_splits) {
   if (!is_floating(weights.values().dtype()) && weights.values().dtype() != DType::kInt64 &&
@@ -58,7 +59,8 @@ Tensor weights_of(const std::string& caller, const TensorLike& ids, const Tensor
     return spread_weights(caller, weights.tensor(), row_splits);
   }
   if (weights.layout() != ids.layout()) {
-    throw TypeError(caller, ": weights and ids must be of one kind: both dense, sparse or ragged");
+    throw TypeError(caller,
+                    ": weights and ids must have the same layout: both dense, sparse or ragged");
   }
   const bool fits = ids.layout() == Layout::kDense
                         ? weights.tensor().shape() == ids.tensor().shape()
@@ -67,14 +69,14 @@ Tensor weights_of(const std::string& caller, const TensorLike& ids, const Tensor
                         : same_values(weights.sparse().indices, ids.sparse().indices);
   if (!fits || weights.values().size() != ids.values().size()) {
     throw ValueError(caller, ": weights of shape ", weights.spec().shape,
-                     " do not stand where the ", "ids of shape ", ids.spec().shape, " do");
+                     " do not have the positions of the ids of shape ", ids.spec().shape);
   }
   Tensor out = weights.values().cast(DType::kFloat32).reshaped({weights.values().size()});
   check_weights_are_finite(caller, out);
   return out;
 }
 
-// Of sparse entries, which stand in row-major order.
+// Returns the row splits of sparse entries, which are in row-major order.
 Tensor sparse_splits(const SparseTensor& sparse) {
   const auto indices = sparse.indices.data<int64_t>();
   Tensor out = Tensor::zeros({sparse.dense_shape[0] + 1}, DType::kInt64);
@@ -91,7 +93,7 @@ Tensor splits_of(const TensorLike& ids) {
   return even_splits(shape[0], shape.rank() == 1 ? 1 : shape[1]);
 }
 
-// The first max_row_length positions of each row.
+// Truncates each row to its first max_row_length positions.
 void cut_rows(IdRows& rows, int64_t max_row_length) {
   const auto splits = rows.row_splits.data<int64_t>();
   const auto too_long = [&](size_t r) { return splits[r + 1] - splits[r] > max_row_length; };

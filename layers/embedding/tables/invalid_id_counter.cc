@@ -10,7 +10,7 @@ std::vector<std::string> notes_of(const std::string& caller, const std::string& 
     out.push_back(str(caller, ": feature '", feature, "': ", count, count == 1 ? " id" : " ids",
                       " outside the table ", count == 1 ? "was " : "were ", what));
   };
-  add(counts.dropped, "left out");
+  add(counts.dropped, "dropped");
   add(counts.replaced, "replaced by the default row");
   return out;
 }

@@ -1,4 +1,4 @@
-// InvalidIdCounter: how many odd ids the lookups of each feature have met.
+// InvalidIdCounter: counts the invalid ids that the lookups of each feature dropped or replaced.
 #pragma once
 
 #include <atomic>
@@ -10,18 +10,19 @@
 
 namespace keel {
 
-// Any number of replicas may add at once.
+// Thread-safe: replicas may call add() concurrently.
 class InvalidIdCounter {
  public:
   explicit InvalidIdCounter(size_t features) : counts_(features) {}
 
-  // What one lookup has met, by feature; once nothing can fail any more.
+  // Adds the counts of one lookup, by feature. Call it after everything that can fail.
   void add(const std::vector<IdCounts>& counts) {
     for (size_t f = 0; f < counts.size(); ++f) {
       if (counts[f].dropped != 0) counts_[f].dropped += counts[f].dropped;
       if (counts[f].replaced != 0) counts_[f].replaced += counts[f].replaced;
     }
   }
+  // Returns the counts of one feature so far.
   IdCounts counts(size_t feature) const {
     return {.dropped = counts_[feature].dropped, .replaced = counts_[feature].replaced};
   }
@@ -33,7 +34,7 @@ class InvalidIdCounter {
   std::deque<Atomic> counts_;  // by feature
 };
 
-// What to tell the user of the layer `caller`: a line for each kind of odd id that was met.
+// Returns the notices for the user of the layer `caller`: one line for each nonzero count.
 std::vector<std::string> notes_of(const std::string& caller, const std::string& feature,
                                   const IdCounts& counts);
 

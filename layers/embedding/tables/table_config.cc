@@ -28,7 +28,7 @@ void check(const std::string& path, const FeatureConfig& feature) {
   const IdPolicy& policy = feature.id_policy;
   if (policy.kind == IdPolicy::Kind::kDefaultRow &&
       (policy.default_row < 0 || policy.default_row >= feature.table->vocabulary_size)) {
-    throw ValueError("FeatureConfig '", path, "': the default row of odd ids must be one of ",
+    throw ValueError("FeatureConfig '", path, "': the default row of invalid ids must be one of ",
                      feature.table->vocabulary_size, " rows, received ", policy.default_row);
   }
 }
@@ -73,7 +73,8 @@ void decode(const Config& config, IdPolicy& policy) {
   } else if (name == "ignore") {
     policy = IdPolicy::ignore();
   } else {
-    throw ValueError("IdPolicy: must be default, error, ignore or a row, received '", name, "'");
+    throw ValueError("IdPolicy: must be default, error, ignore or a row number, received '", name,
+                     "'");
   }
 }
 
@@ -133,7 +134,7 @@ Nest<FeatureConfig> TableSet::on_own_tables(const Nest<FeatureConfig>& features,
     if (found < 0) {
       throw ValueError(caller, ": feature '", path, "' uses table '",
                        feature.table == nullptr ? "" : feature.table->name,
-                       "', which is not one of the layer's");
+                       "', which is not one of the layer's tables");
     }
     feature.table = tables[found].own;
     return feature;
@@ -156,7 +157,8 @@ TableSet collect_tables(const Nest<FeatureConfig>& features, const EmbeddingOpti
     if (!config.optimizer) config.optimizer = optimizer;
     if (config.name.empty()) config.name = "table_" + std::to_string(i);
     if (!names.insert(config.name).second) {
-      throw ValueError("TPUEmbedding: two tables are named '", config.name, "'");
+      throw ValueError("TPUEmbedding: two tables are named '", config.name,
+                       "'; rename one of them");
     }
   }
   return out;

@@ -1,5 +1,5 @@
-// TableConfig and FeatureConfig: which embedding tables there are, and which features look ids up
-// in them (tf.tpu.experimental.embedding).
+// TableConfig and FeatureConfig: describe the embedding tables and the features that look up ids in
+// them (tf.tpu.experimental.embedding).
 #pragma once
 
 #include <memory>
@@ -14,68 +14,73 @@
 
 namespace keel {
 
-// Simulated quantization of the engine's lookups: each element x of a looked-up row becomes
-//   floor((clip(x, lower, upper) - lower) / q + 0.5) q + lower,  q = (upper - lower) / (buckets -
-//   1)
-// before rows are combined. Stored values stay exact, gradients pass straight through, and lookups
-// on the host do not quantize.
+// Simulated quantization of the engine's lookups. Before rows are combined, each element x of a
+// looked-up row becomes
+//   floor((clip(x, lower, upper) - lower) / q + 0.5) q + lower,
+//   q = (upper - lower) / (buckets - 1)
+// Stored values stay exact, gradients pass straight through, and lookups on the host do not
+// quantize.
 struct QuantizationConfig {
-  // ValueError for fewer than 2 buckets, or a lower bound that is not below the upper.
+  // Throws ValueError for fewer than 2 buckets, or if `lower` is not below `upper`.
   QuantizationConfig(int64_t num_buckets, double lower, double upper);
   int64_t num_buckets;
   double lower, upper;
 };
 
-// What becomes of an odd id, one below 0 or beyond its table, on every path: engine, host, V0.
+// How lookups treat an invalid id, which is negative or not below the table's number of rows.
+// Applies to all lookups: engine, host and V0.
 struct IdPolicy {
+  // The treatment of an invalid id.
   enum class Kind {
-    kDefault,     // an error; but sparse lookups on the host that validate drop negative ids
-    kError,       // an error, always
-    kIgnore,      // it is left out as if it had not been there, and counted
-    kDefaultRow,  // it is looked up as `default_row`, and counted
+    kDefault,     // kError, but sparse host lookups that validate drop negative ids
+    kError,       // throws ValueError
+    kIgnore,      // drops the id and counts it
+    kDefaultRow,  // looks up `default_row` instead and counts the id
   };
   Kind kind = Kind::kDefault;
   int64_t default_row = 0;
 
+  // Create a policy of each kind.
   static IdPolicy error() { return {.kind = Kind::kError}; }
   static IdPolicy ignore() { return {.kind = Kind::kIgnore}; }
   static IdPolicy use_row(int64_t row) { return {.kind = Kind::kDefaultRow, .default_row = row}; }
   friend bool operator==(const IdPolicy&, const IdPolicy&) = default;
 };
 
-// One table of vocabulary_size rows and dim columns.
+// Describes one table of vocabulary_size rows and dim columns.
 struct TableConfig {
   int64_t vocabulary_size = 0;  // > 0
   int64_t dim = 0;              // > 0
   // Unset: truncated normal, mean 0, stddev 1 / sqrt(dim).
   std::optional<Initializer> initializer = {};
-  EmbeddingOptimizer optimizer = {};  // unset: the layer's
+  EmbeddingOptimizer optimizer = {};  // unset: the optimizer of the layer
   std::string combiner = "mean";      // "mean", "sum" or "sqrtn"
-  std::string name = {};              // unset: "table_<i>", i in order of first use
+  std::string name = {};              // unset: "table_<i>", numbered in order of first use
   std::optional<QuantizationConfig> quantization_config = {};
-  // What an engine keeps the weights as: "float32", or "bfloat16" or "float16" for half the memory
-  // and traffic. Sums, rules and slots are float32; a step rounds what it leaves stochastically,
-  // anything else that is written to the nearest value. Bounds of the optimizer hold up to that
-  // rounding. Tables that are variables are float32 whatever stands here, and so is what files and
-  // exports hold: a program runs under every strategy, and reads what another has written.
+  // The type in which an engine stores the weights: "float32", or "bfloat16" or "float16" for half
+  // the memory and traffic. Sums, update rules and slots are float32. An update rounds the new
+  // weights stochastically; any other write rounds to nearest. Bounds of the optimizer hold up to
+  // that rounding. Tables that are variables ignore this field and are float32, and so are files
+  // and exports, so that one program runs under every strategy and reads the files of every other.
   std::string storage_dtype = "float32";
 };
 
-// A table *is* a TableConfig object: features that hold the same Table share its rows, and two
-// objects with equal fields are two tables.
+// The identity of a table is its TableConfig object. Features that hold the same Table share its
+// rows; two objects with equal fields are two tables.
 using Table = std::shared_ptr<TableConfig>;
-// ValueError unless vocabulary_size and dim are positive and combiner and storage_dtype are known.
+// Creates a table. Throws ValueError unless vocabulary_size and dim are positive and combiner and
+// storage_dtype are known.
 Table make_table(TableConfig config);
 
-// One feature.
+// Describes one feature.
 struct FeatureConfig {
   Table table = nullptr;
-  // > 0: ids of a row are not pooled; the result is [batch, max_sequence_length, dim], longer rows
-  // cut, shorter ones followed by zeros.
+  // If > 0, the ids of a row are not pooled: the output has shape [batch, max_sequence_length,
+  // dim]. Longer rows are truncated, shorter rows are padded with zeros.
   int64_t max_sequence_length = 0;
-  // Shape of the result without dim; unset: from the input.
+  // Shape of the output without dim. Unset: derived from the input.
   std::optional<Shape> output_shape = {};
-  // Lookups of sparse ids on the host leave out negative ids, and weights that are not positive
+  // If true, host lookups of sparse ids drop negative ids, and drop weights that are not positive
   // unless the combiner is sum.
   bool validate_weights_and_indices = true;
   std::string name = {};
@@ -83,43 +88,47 @@ struct FeatureConfig {
 };
 
 namespace tpu {
-// Row i of a table starts as offset + i (tf.tpu.experimental.embedding.RowIdInitializer), on
-// whichever shard it is.
+// Initializes row i of a table with offset + i, regardless of its shard
+// (tf.tpu.experimental.embedding.RowIdInitializer).
 inline Initializer RowIdInitializer(int64_t offset = 0) { return initializers::row_id(offset); }
 }  // namespace tpu
 
-// As files keep them: "default", "error", "ignore" or the default row; {"num_buckets", "lower",
-// "upper"}.
+// Encode and decode the fields of configs. An IdPolicy is "default", "error", "ignore" or the
+// default row. A QuantizationConfig is {"num_buckets", "lower", "upper"} or null.
 Config encode(const IdPolicy& policy);
 void decode(const Config& config, IdPolicy& policy);
 Config encode(const QuantizationConfig& quantization);
 void decode(const Config& config, std::optional<QuantizationConfig>& quantization);
 
-kernels::Combiner combiner_from_name(const std::string& name);    // ValueError if unknown
-kernels::StorageType storage_from_name(const std::string& name);  // likewise
+kernels::Combiner combiner_from_name(const std::string& name);    // throws ValueError if unknown
+kernels::StorageType storage_from_name(const std::string& name);  // throws ValueError if unknown
+// Returns the table's initializer, or the default one if it is unset.
 Initializer table_initializer(const TableConfig& table);
 
-// The tables of a feature_config, with the names and optimizers in force.
+// The tables of a feature_config, with their effective names and optimizers.
 struct TableSet {
+  // One table: the user's object and the one that the layer uses.
   struct Entry {
-    Table original;  // what the user's FeatureConfigs hold
-    Table own;       // the table in force: a copy, or the original itself
+    Table original;  // the object in the user's FeatureConfigs
+    Table own;       // the effective table: a copy, or `original` itself
   };
   std::vector<Entry> tables;  // in order of first use
-  // Position of a user's table or of a copy; -1 if it is not among them.
+  // Returns the position of a table, given by its original or its copy; -1 if the set does not
+  // contain it.
   int find(const Table& table) const;
-  // The same features on the layer's copies. ValueError, with the feature's path and `caller`, for
-  // a table that is not among them.
+  // Returns `features` with each table replaced by the effective one. Throws ValueError, naming
+  // `caller` and the feature, for a table that the set does not contain.
   Nest<FeatureConfig> on_own_tables(const Nest<FeatureConfig>& features,
                                     const std::string& caller) const;
 };
 
-// Tables of `features` in order of first use, with names and optimizers settled in copies, so that
-// the user's objects are never written to.
-// ValueError for a FeatureConfig without table, with a negative max_sequence_length or a default
-// row outside its table, and for two tables of one name.
+// Collects the tables of `features` in order of first use. Names and optimizers are resolved in
+// copies; the user's objects are not modified.
+// Throws ValueError for a FeatureConfig without a table, with a negative max_sequence_length or
+// with a default row outside its table, and for two tables with the same name.
 TableSet collect_tables(const Nest<FeatureConfig>& features, const EmbeddingOptimizer& optimizer);
-// The same, with names and optimizers written into the user's objects, once all checks are passed.
+// Collects tables like collect_tables, and writes names and optimizers to the user's objects after
+// all checks have passed.
 TableSet adopt_tables(const Nest<FeatureConfig>& features, const EmbeddingOptimizer& optimizer);
 
 }  // namespace keel

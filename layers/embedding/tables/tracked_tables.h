@@ -1,5 +1,5 @@
-// TrackedTables: embedding tables as checkpoints see them (savedmodel/checkpoint/checkpoint.h),
-// whoever holds them.
+// TrackedTables: the interface through which checkpoints access embedding tables
+// (savedmodel/checkpoint/checkpoint.h), whether variables or an engine hold them.
 #pragma once
 
 #include <vector>
@@ -8,15 +8,18 @@
 
 namespace keel {
 
+// Embedding tables with named state entries.
 class TrackedTables {
  public:
   virtual ~TrackedTables() = default;
+  // Returns true once the tables exist.
   virtual bool built() const = 0;
-  // "<table>" and, per slot, "<table>/<slot>", in table order: the same whether tables are host
-  // variables or in an engine. Before the tables are made, `get` is a RuntimeError, and `set` keeps
-  // the value: the table starts from it then, and its initializer is not run.
+  // Returns the entries "<table>" and "<table>/<slot>" in table order. The names do not depend on
+  // whether host variables or an engine hold the tables. Before the tables are built, `get` throws
+  // RuntimeError, and `set` stores the value: the table starts from it, and its initializer is not
+  // run.
   virtual std::vector<StateEntry> state_entries() = 0;
-  // Tables that a Keras optimizer may train and keep slots for. None before they are made.
+  // Returns the tables that a Keras optimizer may train and keep slots for. Empty before build().
   virtual std::vector<Variable> trainable_variables() const { return {}; }
 };
 

@@ -1,7 +1,7 @@
-// EmbeddingConfigSpec: which embeddings an estimator's model has and how their tables are trained
-// (tf.estimator.tpu.experimental.EmbeddingConfigSpec).
+// EmbeddingConfigSpec: describes the embeddings of an estimator's model and how their tables are
+// trained (tf.estimator.tpu.experimental.EmbeddingConfigSpec).
 //
-// The optimizer of the model does not touch embedding tables; optimization_parameters does.
+// optimization_parameters updates the embedding tables; the model's optimizer does not.
 #pragma once
 
 #include <functional>
@@ -15,49 +15,53 @@ namespace keel::estimator {
 
 using feature_column::Column;
 
+// Options of an EmbeddingConfigSpec. Set either feature_columns or both feature_to_config_dict and
+// table_to_config_dict.
 struct EmbeddingConfigSpecOptions {
-  // All columns that the model takes: of tpu::embedding_column and tpu::shared_embedding_columns,
-  // numeric ones, and ordinary embedding columns for runs without an accelerator. Either these ...
+  // All columns of the model: those of tpu::embedding_column and tpu::shared_embedding_columns,
+  // numeric columns, and ordinary embedding columns for runs without an accelerator.
   std::vector<Column> feature_columns = {};
-  // How all tables are stepped: one of tpu::AdagradParameters, AdamParameters,
+  // The update rule of all tables: one of tpu::AdagradParameters, AdamParameters,
   // StochasticGradientDescentParameters, FtrlParameters, ProximalAdagradParameters,
   // MomentumParameters, RMSPropParameters.
   EmbeddingOptimizer optimization_parameters = {};
-  // Stored, and without effect: no part of the system reads it.
+  // Stored without effect.
   std::optional<double> clipping_limit = {};
-  // Faster: lookups and dense layers overlap, and a step's updates are seen one step late.
+  // Overlaps lookups with dense layers. Faster, but lookups see the updates of a step one step
+  // late.
   bool pipeline_execution_with_tensor_core = false;
-  // What gradients of all activations are multiplied by, given the global step.
+  // Returns the factor by which the gradients of all activations are multiplied, given the global
+  // step.
   std::function<double(int64_t global_step)> experimental_gradient_multiplier_fn = {};
-  // ... or both of these.
+  // The features and tables, as an alternative to feature_columns.
   tpu::v1::FeatureConfigs feature_to_config_dict = {};
   tpu::v1::TableConfigs table_to_config_dict = {};
-  // How rows are dealt to hosts: "div", contiguous blocks, or "mod", row r to host r modulo hosts.
-  // "mod" is for training and evaluation on the accelerator only.
+  // How rows are sharded over hosts: "div", contiguous blocks, or "mod", row r on host r modulo
+  // hosts. "mod" only supports training and evaluation on the accelerator.
   std::string partition_strategy = "div";
-  // Where statistics of lookups are kept; see layers/embedding/v1/lookup_statistics.h. Empty:
-  // nowhere.
+  // The directory for lookup statistics; see layers/embedding/v1/lookup_statistics.h. Empty:
+  // statistics are not kept.
   std::string profile_data_directory = {};
 };
 
-// Immutable.
+// A validated, immutable spec.
 class EmbeddingConfigSpec {
  public:
-  // In this order:
-  // ValueError  not exactly one of feature_columns and both dicts
-  // ValueError  another partition_strategy
-  // TypeError   a column that is neither numeric nor an embedding column
-  // ValueError  with columns: optimization_parameters of another class
-  // ValueError  a feature whose table is not in table_to_config_dict
+  // Checks in this order and throws:
+  // ValueError  unless exactly one of feature_columns and the pair of dicts is set
+  // ValueError  for an unknown partition_strategy
+  // TypeError   for a column that is neither numeric nor an embedding column
+  // ValueError  with columns: for optimization_parameters of another class
+  // ValueError  for a feature whose table is not in table_to_config_dict
   explicit EmbeddingConfigSpec(EmbeddingConfigSpecOptions options);
 
   const EmbeddingConfigSpecOptions* operator->() const { return &options_; }
   const EmbeddingConfigSpecOptions& operator*() const { return options_; }
-  // Those of feature_columns that a tensor core looks up, and which no engine holds.
+  // Returns the columns that a tensor core looks up. No engine holds their tables.
   const std::vector<tpu::TPUColumn>& tensor_core_feature_columns() const { return tensor_core_; }
 
-  // Of the columns, or the dicts as given. TypeError if a column is an ordinary embedding column;
-  // ValueError if two columns take one feature.
+  // Returns the configs of the columns, or the dicts. Throws TypeError if a column is an ordinary
+  // embedding column, and ValueError if two columns use the same feature.
   tpu::v1::Configs configs() const;
 
  private:

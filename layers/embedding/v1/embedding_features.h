@@ -1,4 +1,5 @@
-// EmbeddingFeatures: the lookups that an embedding engine does for the estimator, on the host.
+// EmbeddingFeatures: the lookups of the estimator on the host, where an embedding engine does them
+// on an accelerator.
 #pragma once
 
 #include <map>
@@ -11,18 +12,19 @@
 
 namespace keel {
 
+// Options of EmbeddingFeaturesLayer.
 struct EmbeddingFeaturesOptions {
   tpu::v1::Configs configs = {};
-  // Features whose lookups leave nothing out: see TPUEmbeddingColumn's use_safe_embedding_lookup.
+  // Features whose lookups drop nothing; see use_safe_embedding_lookup of TPUEmbeddingColumn.
   std::vector<std::string> unsafe_features = {};
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};
 };
 
-// Takes a batch of raw features, a dict; gives what the model gets of it: see
-// tpu::v1::split_inputs, with the activations of ids under the features' keys. Pooled ids leave out
-// negative ones, and weights that are not positive unless the combiner is sum. Errors as
+// Converts a dict of raw features to the features of the model (see tpu::v1::split_inputs), with
+// the activations of ids under the features' keys. Lookups of pooled ids drop negative ids, and
+// weights that are not positive unless the combiner is sum. Throws under the conditions of
 // split_inputs and host_embedding_lookup.
 class EmbeddingFeaturesLayer final : public Layer {
  public:
@@ -30,11 +32,12 @@ class EmbeddingFeaturesLayer final : public Layer {
   using Options = EmbeddingFeaturesOptions;
   explicit EmbeddingFeaturesLayer(Options options);
 
-  // The tables' variables, by table, each of its table's name. Made when the layer is built, or by
-  // the first call of this.
+  // Returns the tables' variables by table; each has the name of its table. Creates them if the
+  // layer is not built.
   const std::map<std::string, Variable>& tables();
-  // Without what only training asks for: rates and optimization parameters.
+  // Omits the options that only training uses: learning rates and optimization parameters.
   Config get_config() const override;
+  // Creates a layer from get_config().
   static std::shared_ptr<EmbeddingFeaturesLayer> from_config(const Config& config);
 
  private:

@@ -22,7 +22,7 @@ void check_ids(const std::string& caller, const Tensor& ids, const Tensor& weigh
   }
 }
 
-// [n, 2]: each id's sample, and how many of its sample stand before it.
+// Returns [n, 2]: the sample of each id, and the number of ids before it in the same sample.
 Tensor with_places(const Tensor& samples) {
   const auto from = samples.data<int64_t>();
   Tensor out = Tensor::uninitialized({samples.size(), 2}, DType::kInt64);
@@ -112,7 +112,8 @@ EmbeddingInput embedding_input_of(const std::string& caller, const RaggedEnqueue
   const RaggedTensor rows = {ids, data.row_splits};
   rows.validate(caller);
   if (rows.rows() != batch) {
-    throw ValueError(caller, ": row_splits must be of ", batch, " samples, received ", rows.rows());
+    throw ValueError(caller, ": row_splits must describe ", batch, " samples, received ",
+                     rows.rows());
   }
   EmbeddingInput out = {.ids = rows};
   if (weights) out.weights = RaggedTensor{weights, data.row_splits};

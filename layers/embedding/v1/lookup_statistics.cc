@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 constexpr char kFormat[] = "keel-embedding-profile";
 constexpr int64_t kVersion = 1;
 constexpr char kSuffix[] = ".profile.json";
-constexpr uint64_t kSampling = 0x70726f66;  // the purpose of the random stream
+constexpr uint64_t kSampling =
+    0x70726f66;  // "prof": separates this random stream from others with the same seed
 
 class Fnv1a {
  public:
@@ -79,12 +80,12 @@ void check_numbers(const TableProfile& p) {
   require(p.examples >= 0 && p.examples <= p.examples_seen, "examples are out of range");
   require(p.ids >= 0 && p.distinct_ids >= 0 && p.distinct_ids <= p.ids, "ids are out of range");
   require(!p.div_load.empty() && p.div_load.size() == p.mod_load.size(),
-          "loads are of different numbers of shards");
+          "loads have different numbers of shards");
   require(total(p.div_load) == p.ids && total(p.mod_load) == p.ids, "loads do not add up to ids");
 }
 
 TableProfile decode_profile(const Config& config) {
-  require(config.is_dict(), "is no object");
+  require(config.is_dict(), "is not a JSON object");
   require(config["format"] == Config(kFormat), "has another format");
   require(config["version"] == Config(kVersion), "has another version");
   TableProfile out;
@@ -109,7 +110,7 @@ TableProfile read_file(const std::string& path) {
   try {
     out = decode_profile(parse_json(text));
   } catch (const Error& error) {
-    throw IoError(path, ": is no file of lookup statistics: ", error.what());
+    throw IoError(path, ": is not a file of lookup statistics: ", error.what());
   }
   if (fs::path(path).filename() != profile_file_name(out.key)) {
     throw IoError(path, ": has the statistics of another table, '", out.key.table_name, "'");
@@ -121,6 +122,7 @@ TableProfile read_file(const std::string& path) {
 
 std::string profile_file_name(const ProfileKey& key) {
   Fnv1a hash;
+  // The lengths separate the strings, so that different keys do not give the same bytes.
   hash.add(static_cast<int64_t>(key.table_name.size()));
   hash.add(key.table_name);
   hash.add(key.num_features);
@@ -144,7 +146,7 @@ double TableProfile::mod_imbalance() const { return imbalance(mod_load); }
 void write_profile(const std::string& directory, const TableProfile& profile) {
   std::error_code failed;
   fs::create_directories(directory, failed);
-  if (failed) throw IoError(directory, ": cannot be made: ", failed.message());
+  if (failed) throw IoError(directory, ": cannot be created: ", failed.message());
   write_file_atomically(path_in(directory, profile_file_name(profile.key)),
                         to_json(encode_profile(profile)) + "\n");
 }
@@ -228,6 +230,7 @@ void LookupProfiler::count(size_t table, int64_t id) {
   };
   ++profile.div_load[shard(counter.div)];
   ++profile.mod_load[shard(counter.mod)];
+  // Bounds the memory: once full, only ids that are tracked already are counted.
   const bool full = static_cast<int64_t>(counter.counts.size()) >= TableProfile::kMaxTrackedIds;
   if (full && !counter.counts.contains(id)) return;
   ++counter.counts[id];
@@ -236,6 +239,7 @@ void LookupProfiler::count(size_t table, int64_t id) {
 void LookupProfiler::record(const std::vector<std::vector<TensorLike>>& features_by_table,
                             int64_t batch_size) {
   const RandomStream stream = {.seed = options_.seed, .purpose = kSampling};
+  // An example is sampled if its 32 random bits are below this fraction of 2^32.
   const auto threshold = static_cast<uint64_t>(options_.sample_fraction * 4294967296.0);
   std::vector<bool> sampled(batch_size);
   for (int64_t row = 0; row < batch_size; ++row) {
@@ -273,6 +277,7 @@ TableProfile LookupProfiler::finished(size_t table) const {
   out.distinct_ids = static_cast<int64_t>(counts.size());
   std::vector<HotRow> rows;
   for (const auto& [id, count] : counts) rows.push_back({.id = id, .count = count});
+  // Breaks ties by id, so that the order is deterministic.
   const auto hotter = [](const HotRow& a, const HotRow& b) {
     return a.count != b.count ? a.count > b.count : a.id < b.id;
   };

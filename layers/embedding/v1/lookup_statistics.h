@@ -1,9 +1,9 @@
-// Statistics of lookups in embedding tables, kept in a directory between runs: how many ids an
-// example has, which are frequent, and how evenly either way of sharding deals them out. An engine
-// reads them to choose how its tables are split; they never change a value.
+// Statistics of lookups in embedding tables, kept in a directory between runs: the number of ids
+// per example, the most frequent ids, and the load balance of both sharding strategies. An engine
+// reads them to choose the sharding strategy of its tables. They never change a result.
 //
-// There is one JSON file for each table. Its name is a hash of what the statistics depend on
-// (ProfileKey) and nothing else, so that several models share a directory.
+// There is one JSON file for each table. Its name is a hash of the properties that the statistics
+// depend on (ProfileKey) and nothing else, so that several models can share a directory.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@
 
 namespace keel::tpu {
 
+// Identifies the statistics of a table.
 struct ProfileKey {
   std::string table_name;
   int64_t num_features = 1;  // activation rows per example
@@ -37,10 +38,12 @@ struct ProfileKey {
   friend bool operator==(const ProfileKey&, const ProfileKey&) = default;
 };
 
-// "<16 hexadecimal digits>.profile.json", of the 64-bit FNV-1a hash of the key's fields: strings by
-// length and bytes, numbers by 8 bytes, little-endian. The same on every machine and in every run.
+// Returns "<16 hexadecimal digits>.profile.json", the 64-bit FNV-1a hash of the key's fields.
+// Strings are hashed as length and bytes, numbers as 8 bytes, little-endian. The name does not
+// depend on the machine or the run.
 std::string profile_file_name(const ProfileKey& key);
 
+// A frequent row and the number of its lookups.
 struct HotRow {
   int64_t id = 0;
   int64_t count = 0;
@@ -50,59 +53,64 @@ struct HotRow {
   }
 };
 
-// Of the examples that were sampled.
+// The statistics of one table, over the sampled examples.
 struct TableProfile {
   ProfileKey key;
-  int64_t examples_seen = 0;  // sampled or not
+  int64_t examples_seen = 0;  // including examples that were not sampled
   int64_t examples = 0;
   int64_t ids = 0;
-  int64_t distinct_ids = 0;                 // a lower bound once kMaxTrackedIds are tracked
-  std::vector<int64_t> div_load, mod_load;  // ids by shard that owns them
+  int64_t distinct_ids = 0;                 // a lower bound once kMaxTrackedIds ids are tracked
+  std::vector<int64_t> div_load, mod_load;  // number of ids by owning shard
   std::vector<HotRow> hot_rows;             // most frequent first, at most kHotRows
 
   static constexpr int kHotRows = 10;
   static constexpr int64_t kMaxTrackedIds = 1 << 20;
 
   double mean_ids_per_example() const;  // 0 without examples
-  // Ids of the fullest shard over the mean of all: 1 is even, the number of shards is worst.
+  // Return the number of ids of the fullest shard divided by the mean over all shards: 1 is even,
+  // the number of shards is the maximum.
   double div_imbalance() const;
   double mod_imbalance() const;
 };
 
-// IoError, with the path: the directory or the file cannot be written, or the file is none of these
-// or of another key. A file that is not there is nothing.
+// Write and read the file of one table. A missing file reads as unset. Throw IoError, naming the
+// path, if the directory or the file cannot be written, or if the file has another format or
+// another key.
 void write_profile(const std::string& directory, const TableProfile& profile);
 std::optional<TableProfile> read_profile(const std::string& directory, const ProfileKey& key);
-// All of a directory's files of this kind, by table name. IoError as above.
+// Returns the statistics of all such files in a directory, sorted by table name. Throws IoError
+// under the same conditions.
 std::vector<TableProfile> read_profiles(const std::string& directory);
 
-// "div" or "mod": whichever leaves the fullest shards of the tables with less to do, after the
-// statistics kept under either strategy; `strategy` itself where they do not tell or there are
-// none. The keys' own strategies do not count. IoError as above.
+// Returns "div" or "mod", whichever gives the fullest shards of the tables less load according to
+// the kept statistics; returns `strategy` if both are equal or there are no statistics. Statistics
+// recorded under either strategy are used; the sharding_strategy of the keys is ignored. Throws
+// IoError under the same conditions.
 std::string choose_sharding_strategy(const std::string& directory,
                                      const std::vector<ProfileKey>& tables,
                                      const std::string& strategy);
 
+// Options of a LookupProfiler.
 struct ProfilerOptions {
   double sample_fraction = 0.03;
   uint64_t seed = 0;
-  int64_t min_examples = 100;  // sampled ones that make statistics worth keeping
+  int64_t min_examples = 100;  // save() skips tables with fewer sampled examples
 };
 
-// Collects the statistics of several tables. Which examples are sampled depends on the seed and
-// their place in the stream of examples alone. Not thread safe: the host that feeds the engine
-// collects.
+// Collects the statistics of several tables. Sampling depends only on the seed and on an example's
+// position in the stream of examples. Not thread-safe: the host thread that feeds the engine calls
+// it.
 class LookupProfiler {
  public:
-  // ValueError unless the fraction is in (0, 1].
+  // Throws ValueError unless sample_fraction is in (0, 1].
   LookupProfiler(std::vector<ProfileKey> tables, int cores_per_host, ProfilerOptions options = {});
 
-  // The lookups of one batch: by table, the features that look up in it. Examples are numbered on
-  // from batch to batch.
+  // Records the lookups of one batch: for each table, the features that look up in it. The
+  // numbering of examples continues from batch to batch.
   void record(const std::vector<std::vector<TensorLike>>& features_by_table, int64_t batch_size);
 
-  std::vector<TableProfile> profiles() const;  // of what was recorded up to now, by table
-  // Writes the file of each table that enough examples were sampled of; returns how many.
+  std::vector<TableProfile> profiles() const;  // of all batches so far, by table
+  // Writes the files of the tables with enough sampled examples. Returns their number.
   int save(const std::string& directory) const;
 
  private:
@@ -114,7 +122,7 @@ class LookupProfiler {
   TableProfile finished(size_t table) const;
 
   const ProfilerOptions options_;
-  const int cores_per_host_;  // which take the rows of a host in turn
+  const int cores_per_host_;  // the rows of a host are assigned to them round-robin
   int64_t examples_seen_ = 0;
   std::vector<TableProfile> profiles_;
   std::vector<Counter> counters_;

@@ -23,7 +23,8 @@ using Options = TPUEmbeddingOptions;
 
 void check_strategy(const Options& options, const distribute::Strategy& strategy) {
   if (!strategy.is_tpu()) {
-    throw ValueError(kCaller, ": needs the scope of a TPUStrategy, received ", strategy.name());
+    throw ValueError(kCaller, ": must be constructed in the scope of a TPUStrategy, received ",
+                     strategy.name());
   }
   const int cores = strategy.num_replicas_in_sync();
   if (options.batch_size < 1 || options.batch_size % cores != 0) {
@@ -54,7 +55,7 @@ void check_dicts(const Options& options) {
 void check_optimizers(const Options& options) {
   const EmbeddingOptimizer& global = options.optimization_parameters;
   if (options.mode == Mode::kInference) {
-    if (global) throw ValueError(kCaller, ": inference takes no optimization_parameters");
+    if (global) throw ValueError(kCaller, ": optimization_parameters must be unset for inference");
     return;
   }
   if (global && !is_v1_parameters(global)) {
@@ -71,7 +72,7 @@ void check_optimizers(const Options& options) {
     const std::optional<int64_t> dim = (own ? own : global)->required_dim;
     if (dim && *dim != table->dimension) {
       throw ValueError(kCaller, ": table '", name, "' must have dimension ", *dim, " for ",
-                       (own ? own : global)->class_name, ", has ", table->dimension);
+                       (own ? own : global)->class_name, ", received ", table->dimension);
     }
   }
 }
@@ -79,7 +80,7 @@ void check_optimizers(const Options& options) {
 }  // namespace
 
 struct TPUEmbedding::State {
-  // What one core of this process has in flight.
+  // The batches in flight of one core of this process.
   struct Core {
     std::deque<EngineSession::Batch> enqueued = {};
     std::deque<std::shared_ptr<EngineSession::Ticket>> looked_up = {};
@@ -96,7 +97,7 @@ struct TPUEmbedding::State {
   std::vector<ProfileKey> profile_keys() const;
   EngineSession::Batch encode(const CoreEnqueueData& data);
   void profile(const std::vector<EngineSession::Batch>& batches);
-  Core& core();  // of the replica that calls
+  Core& core();  // returns that of the calling replica
   EngineSession::Batch take_batch(Core& core);
   std::map<std::string, Tensor> by_feature(std::vector<Tensor> values) const;
   const TableConfig& table_of(const std::string& feature) const {
@@ -111,11 +112,11 @@ struct TPUEmbedding::State {
   std::map<std::string, std::vector<Place>> places = {};
   std::vector<std::string> features = {};  // sorted: the driver's order
   std::vector<LearningRateFn> rate_fns = {};
-  std::vector<LearningRate> rates = {};  // of rate_fns, at the step that is set
+  std::vector<LearningRate> rates = {};  // rate_fns evaluated at `step`
   std::shared_ptr<std::atomic<int64_t>> step = std::make_shared<std::atomic<int64_t>>(0);
   std::optional<EngineSession> driver = {};
   std::mutex mutex;          // guards `enqueued` of all cores
-  uint64_t failed_runs = 0;  // of the strategy, when data was enqueued last
+  uint64_t failed_runs = 0;  // of the strategy, at the last enqueue
   std::vector<Core> cores = {};
   std::vector<Variable> dummies = {};  // by table
   std::optional<LookupProfiler> profiler = {};
@@ -153,7 +154,7 @@ void TPUEmbedding::State::choose_partition() {
   const std::string& directory = options.profile_data_directory;
   if (directory.empty()) return;
   const std::vector<ProfileKey> keys = profile_keys();
-  // The first process chooses for all: what others find may be older, while it writes.
+  // The first process chooses for all. Other processes could read older statistics while it writes.
   distribute::ProcessGroup& group = strategy.process_group();
   constexpr const char* kLabel = "partition strategy of statistics";
   distribute::run_collectively(group, kLabel, [&] {
@@ -167,7 +168,7 @@ void TPUEmbedding::State::choose_partition() {
   }
 }
 
-// The parameters in force, with the rate in force.
+// Returns the effective parameters of a table with its effective learning rate.
 EmbeddingOptimizer TPUEmbedding::State::optimizer_of(const TableConfig& table) {
   if (options.mode == Mode::kInference) {
     return StochasticGradientDescentParameters{.learning_rate = 1.0};
@@ -249,7 +250,7 @@ EngineSession::Batch TPUEmbedding::State::encode(const CoreEnqueueData& data) {
   return driver->encode(ids, Nest<std::optional<TensorLike>>(std::move(weights)));
 }
 
-// The ids that are looked up, as rows of samples.
+// Records the looked-up ids of the batches, as rows of examples.
 void TPUEmbedding::State::profile(const std::vector<EngineSession::Batch>& batches) {
   if (!profiler) return;
   const int64_t batch_size = options.batch_size / strategy.num_replicas_in_sync();
@@ -257,7 +258,7 @@ void TPUEmbedding::State::profile(const std::vector<EngineSession::Batch>& batch
     std::map<std::string, std::vector<TensorLike>> by_table;
     for (size_t f = 0; f < features.size(); ++f) {
       const distribute::FeatureBatch& found = batch.features[f];
-      // A sequence has several samples for each example; without splits each sample is one id.
+      // A sequence has several samples for each example. Without splits, each sample is one id.
       const bool split = static_cast<bool>(found.row_splits);
       const int64_t samples = split ? found.row_splits.size() - 1 : found.ids.size();
       const int64_t steps = samples / batch_size;
@@ -278,7 +279,7 @@ void TPUEmbedding::State::profile(const std::vector<EngineSession::Batch>& batch
 TPUEmbedding::State::Core& TPUEmbedding::State::core() {
   const ReplicaContext* replica = current_replica_context();
   if (replica == nullptr || &distribute::Strategy::current() != &strategy) {
-    throw RuntimeError(kCaller, ": must be called in the cores of its strategy");
+    throw RuntimeError(kCaller, ": must be called in a core of its strategy, inside Strategy::run");
   }
   return cores.at(replica->local_replica);
 }
@@ -286,7 +287,8 @@ TPUEmbedding::State::Core& TPUEmbedding::State::core() {
 EngineSession::Batch TPUEmbedding::State::take_batch(Core& core) {
   const std::lock_guard lock(mutex);
   if (core.enqueued.empty()) {
-    throw RuntimeError(kCaller, ".get_activations: no batch waits; call generate_enqueue first");
+    throw RuntimeError(kCaller,
+                       ".get_activations: no batch is enqueued; call generate_enqueue first");
   }
   EngineSession::Batch out = std::move(core.enqueued.front());
   core.enqueued.pop_front();
@@ -318,7 +320,7 @@ int64_t TPUEmbedding::batch_size_per_core() const {
 const std::vector<std::string>& TPUEmbedding::tables() const { return state_->tables; }
 const std::vector<TPUEmbedding::Place>& TPUEmbedding::features_of(const std::string& table) const {
   const auto it = state_->places.find(table);
-  if (it == state_->places.end()) throw ValueError(kCaller, ": has no table '", table, "'");
+  if (it == state_->places.end()) throw ValueError(kCaller, ": there is no table '", table, "'");
   return it->second;
 }
 int64_t TPUEmbedding::num_features(const std::string& table) const {
@@ -362,6 +364,7 @@ void TPUEmbedding::generate_enqueue(const std::vector<CoreEnqueueData>& cores) {
     throw ValueError(kCaller, ".generate_enqueue: needs data for each of ", s.cores.size(),
                      " cores, received ", cores.size());
   }
+  // Encode the data of all cores before enqueuing any, so that an error enqueues nothing.
   const auto n = static_cast<int64_t>(cores.size());
   std::vector<EngineSession::Batch> batches(cores.size());
   parallel_for(n, 1, [&](int64_t begin, int64_t end) {
@@ -370,7 +373,7 @@ void TPUEmbedding::generate_enqueue(const std::vector<CoreEnqueueData>& cores) {
   s.profile(batches);
   const std::lock_guard lock(s.mutex);
   if (s.failed_runs != s.strategy.failed_runs()) {
-    // Some cores may have taken of a batch what others have not.
+    // In the failed run, some cores may have dequeued a batch that others have not.
     for (State::Core& core : s.cores) core = {};
     s.failed_runs = s.strategy.failed_runs();
   }
@@ -409,9 +412,10 @@ void TPUEmbedding::generate_send_gradients(const Activations& gradients,
                                            std::optional<int64_t> step) {
   State& s = *state_;
   constexpr const char* kSend = "tpu.v1.TPUEmbedding.generate_send_gradients";
-  if (s.options.mode != Mode::kTraining) throw RuntimeError(kSend, ": is for training only");
+  if (s.options.mode != Mode::kTraining)
+    throw RuntimeError(kSend, ": is for training only; construct the object with Mode::kTraining");
   if (!s.rate_fns.empty() && !step) {
-    throw ValueError(kSend, ": learning rates that are functions need a step");
+    throw ValueError(kSend, ": learning rates that are functions need a step; pass `step`");
   }
   State::Core& core = s.core();
   std::vector<Tensor> flat;
@@ -433,10 +437,11 @@ void TPUEmbedding::generate_send_gradients(const Activations& gradients,
   if (gradients.size() != flat.size()) {
     throw ValueError(kSend, ": received gradients of unknown features");
   }
-  if (core.looked_up.empty()) throw RuntimeError(kSend, ": no batch was looked up before");
+  if (core.looked_up.empty())
+    throw RuntimeError(kSend, ": no batch was looked up; call get_activations first");
   const std::shared_ptr<EngineSession::Ticket> ticket = std::move(core.looked_up.front());
   core.looked_up.pop_front();
-  // The engine asks for rates in its first core.
+  // Only the first core evaluates the learning rate functions, so only it sets the step.
   if (step && current_replica_context()->replica == 0) *s.step = *step;
   s.driver->apply(ticket, std::move(flat));
 }
@@ -473,7 +478,7 @@ TPUEmbedding::Activations TPUEmbedding::get_gradients_through_dummies() {
     if (!out.contains(key)) {
       throw ValueError(kCaller,
                        ".get_gradients_through_dummies: the loss does not depend on feature '", key,
-                       "', or no tape was asked for the dummies' gradients");
+                       "', or no tape computed the gradients of dummy_table_variables()");
     }
   }
   return out;
@@ -493,7 +498,7 @@ std::vector<StateEntry> TPUEmbedding::state_entries(
 }
 
 int TPUEmbedding::save_profiles() const {
-  // Of several processes the first one's examples are sample enough.
+  // The examples of the first process are a sufficient sample.
   if (!state_->profiler || state_->strategy.first_local_replica() != 0) return 0;
   return state_->profiler->save(state_->options.profile_data_directory);
 }

@@ -1,9 +1,9 @@
-// The embedding engine by names (tf.compat.v1 tpu_embedding.TPUEmbedding): what the estimator puts
-// its tables in.
+// TPUEmbedding: the V1 interface of the embedding engine, with tables and features by name
+// (tf.compat.v1 tpu_embedding.TPUEmbedding). The estimator holds its tables in it.
 //
 //   tpu::v1::TPUEmbedding embedding({.table_to_config_dict = ..., .feature_to_config_dict = ...,
 //                                    .batch_size = 64, .optimization_parameters = ...});
-//   embedding.build();                              // under a TPUStrategy, as all of this
+//   embedding.build();                              // all calls are under a TPUStrategy
 //   embedding.generate_enqueue(data_of_each_core);  // on the host
 //   strategy.run([&] {                              // in each core
 //     auto activations = embedding.hook_dummy_table_variables(embedding.get_activations());
@@ -12,7 +12,7 @@
 //     embedding.generate_send_gradients(embedding.get_gradients_through_dummies(), step);
 //   });
 //
-// Copies share one engine. Tables are sorted by name, features by name inside their table.
+// Copies share one engine. Tables are sorted by name, and the features of a table by name.
 #pragma once
 
 #include <map>
@@ -28,93 +28,112 @@
 
 namespace keel::tpu::v1 {
 
+// Whether the engine updates its tables.
 enum class Mode { kTraining, kInference };
 
+// Options of a TPUEmbedding.
 struct TPUEmbeddingOptions {
   TableConfigs table_to_config_dict = {};
   FeatureConfigs feature_to_config_dict = {};
   int64_t batch_size = 0;  // over all cores
   Mode mode = Mode::kTraining;
-  // For tables without their own; needed for training then. None for inference.
+  // The update rule of tables without their own. Required for training if a table has none; must be
+  // unset for inference.
   EmbeddingOptimizer optimization_parameters = {};
   std::string partition_strategy = "div";  // or "mod"
   bool pipeline_execution_with_tensor_core = false;
-  // If it has statistics of these tables, they choose how tables are split instead of
-  // partition_strategy; training adds to them.
+  // A directory with lookup statistics. Statistics of these tables override partition_strategy;
+  // training adds to them.
   std::string profile_data_directory = {};
   ProfilerOptions profiler = {};
 };
 
+// The tables and the pending batches of one engine.
 class TPUEmbedding {
  public:
   using Activations = std::map<std::string, Tensor>;  // by feature
 
-  // Takes the strategy of now. ValueError if that is no TPUStrategy, for another
-  // partition_strategy, a table that no feature uses, a feature with an unknown table, a batch_size
-  // that is no multiple of the number of cores, optimization parameters of another class, none for
-  // training with a table that has none, any for inference, and a table whose width its
-  // optimization parameters do not take. IoError for damaged statistics.
+  // Binds to the current strategy. Throws ValueError
+  // - if the strategy is not a TPUStrategy,
+  // - for an unknown partition_strategy,
+  // - for a table that no feature uses and a feature with an unknown table,
+  // - for a batch_size that is not a multiple of the number of cores,
+  // - for optimization parameters of another class,
+  // - in training for a table without optimization parameters, in inference for any,
+  // - for a table whose dimension its optimization parameters do not support.
+  // Throws IoError for damaged statistics.
   explicit TPUEmbedding(TPUEmbeddingOptions options);
 
   int num_hosts() const;
   int num_cores() const;  // over all hosts
   int64_t batch_size_per_core() const;
+  // Returns the names of the tables, sorted.
   const std::vector<std::string>& tables() const;
-  // Where a table's features stand in its activations [batch per core, num_features, dimension]: a
-  // pooled feature has one place, a sequence max_sequence_length.
+  // The position of a feature in the activations of its table, [batch per core, num_features,
+  // dimension]. A pooled feature has one position, a sequence feature max_sequence_length.
   struct Place {
     std::string feature;
     int64_t begin = 0, count = 1;
   };
+  // Return the features of a table and their number of positions. Throw ValueError for an unknown
+  // table.
   const std::vector<Place>& features_of(const std::string& table) const;
   int64_t num_features(const std::string& table) const;
-  // The contiguous parts of a table's variable, one for each host; those beyond the table's rows
-  // are dummies of one row, which no checkpoint has.
+  // The contiguous parts of a table's variable, one for each host. If there are more hosts than
+  // rows, the remaining parts are dummies of one row, which checkpoints do not contain.
   struct VariablePart {
     std::string name;
     int64_t rows = 0;
     bool dummy = false;
   };
+  // Returns the parts of a table's variable. Throws ValueError for an unknown table.
   std::vector<VariablePart> variable_parts(const std::string& table) const;
-  // Which way rows are dealt to hosts; it changes no value.
+  // Returns how rows are sharded over hosts. It does not change results.
   const std::string& partition_strategy() const;
-  // The distinct functions among the tables' learning rates, in table order: the position of a
-  // table's function is its tag in the engine's record.
+  // Returns the distinct functions among the tables' learning rates, in table order. The position
+  // of a table's function is its tag in the engine's record.
   const std::vector<LearningRateFn>& learning_rate_fns() const;
 
-  // Makes the engine and the first values of its tables. RuntimeError if the strategy has an
+  // Creates the engine and initializes its tables. Throws RuntimeError if the strategy has an
   // engine.
   void build();
 
-  // On the host: a batch, for each core of this process in order. ValueError for another number of
-  // cores, for features missing or too many, and as embedding_input_of says; nothing more waits
-  // then. What waited when a run of the strategy failed is forgotten.
+  // Enqueues a batch; `cores` holds the data of each core of this process, in order. Call it on the
+  // host. Throws ValueError for another number of cores, for missing or unknown features, and under
+  // the conditions of embedding_input_of; then nothing is enqueued. After a failed run of the
+  // strategy, the batches enqueued before it are dropped.
   void generate_enqueue(const std::vector<CoreEnqueueData>& cores);
 
-  // All below: in each core.
-  // Of the oldest batch that waits: pooled features [batch per core, dimension], sequences [batch
-  // per core, max_sequence_length, dimension]. RuntimeError if there is none.
+  // Looks up the oldest enqueued batch. Returns pooled features [batch per core, dimension] and
+  // sequences [batch per core, max_sequence_length, dimension]. Throws RuntimeError if no batch is
+  // enqueued. Call it, and the functions below up to get_gradients_through_dummies, in each core.
   Activations get_activations();
-  // The same by table, as [batch per core, num_features, dimension].
+  // Looks up the oldest enqueued batch and returns the activations by table, [batch per core,
+  // num_features, dimension].
   std::map<std::string, Tensor> get_activation_blocks();
-  // Updates the tables by the gradients of the oldest batch that was looked up and not updated.
-  // `step` is what functions of learning rates are asked for. RuntimeError in inference or without
-  // such a batch; ValueError for a missing or unknown feature, another shape than its activation's,
-  // and functions without step.
+  // Updates the tables with the gradients of the oldest batch that was looked up and not updated.
+  // `step` is the argument of learning rate functions. Throws RuntimeError in inference or without
+  // such a batch. Throws ValueError for a missing or unknown feature, for a gradient of another
+  // shape than the activation, and for learning rate functions without `step`. Throws TypeError for
+  // a gradient that is not float32.
   void generate_send_gradients(const Activations& gradients, std::optional<int64_t> step = {});
 
-  // One variable for each table, which stands for it: activations passed through the hook depend on
-  // them, and asking a tape for their gradients keeps those of the activations.
+  // Returns one virtual variable for each table. Activations passed through
+  // hook_dummy_table_variables depend on them: computing their gradients with a tape captures the
+  // gradients of the activations.
   const std::vector<Variable>& dummy_table_variables() const;
+  // Returns the activations, made dependent on the dummy variables.
   Activations hook_dummy_table_variables(const Activations& activations);
-  // ValueError, naming it, if a feature had no gradient.
+  // Returns the captured gradients of the activations. Throws ValueError, naming the feature, if a
+  // feature had no gradient.
   Activations get_gradients_through_dummies();
 
-  // Outside replicas. Tables and their slots, as checkpoints name them: `variable_names` by table;
-  // slots follow slot_names().
+  // Returns the entries of the tables and their slots with their checkpoint names: `variable_names`
+  // by table, and slot_names() for slots. Call it outside replicas.
   std::vector<StateEntry> state_entries(
       const std::map<std::string, std::string>& variable_names) const;
-  // Writes what was sampled in training to profile_data_directory; how many files.
+  // Writes the statistics sampled in training to profile_data_directory. Returns the number of
+  // files.
   int save_profiles() const;
 
  private:

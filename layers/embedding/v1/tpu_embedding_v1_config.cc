@@ -26,7 +26,7 @@ TableConfig::TableConfig(TableOptions options) : options_(std::move(options)) {
   }
   if (options_.combiner) combiner_from_name(*options_.combiner);
   if (options_.learning_rate && options_.learning_rate_fn) {
-    throw ValueError(kCaller, ": takes learning_rate or learning_rate_fn, received both");
+    throw ValueError(kCaller, ": set learning_rate or learning_rate_fn, received both");
   }
   if (options_.optimization_parameters && !is_v1_parameters(options_.optimization_parameters)) {
     throw ValueError(kCaller,

@@ -1,5 +1,5 @@
 // Tables and features of the estimator's embedding engine (tf.compat.v1.tpu: TableConfig and
-// FeatureConfig by name), and how columns become them.
+// FeatureConfig by name), and their derivation from feature columns.
 #pragma once
 
 #include <map>
@@ -13,27 +13,28 @@
 
 namespace keel::tpu::v1 {
 
+// Options of a TableConfig.
 struct TableOptions {
   int64_t vocabulary_size = 0;  // > 0
   int64_t dimension = 0;        // > 0
   // Unset: truncated normal, mean 0, stddev 1 / sqrt(dimension).
   std::optional<Initializer> initializer = {};
-  // "mean", "sum", "sqrtn"; or none: dense ids are looked up one by one.
+  // "mean", "sum" or "sqrtn". Unset: dense ids are looked up one by one.
   std::optional<std::string> combiner = "mean";
-  bool hot_id_replication = false;  // a hint of placement; changes no value
-  // What steps the table's rows by: learning_rate if it is there and not 0, else learning_rate_fn,
+  bool hot_id_replication = false;  // a placement hint; does not change results
+  // The learning rate of the table: learning_rate if it is set and not 0, else learning_rate_fn,
   // else the rate of the optimization parameters.
   std::optional<double> learning_rate = {};
   LearningRateFn learning_rate_fn = {};
-  EmbeddingOptimizer optimization_parameters = {};  // unset: those of the engine
+  EmbeddingOptimizer optimization_parameters = {};  // unset: the engine's
 };
 
-// Checked when made, immutable after.
+// The validated, immutable config of a table.
 class TableConfig {
  public:
-  // ValueError unless vocabulary_size and dimension are positive and the combiner is known; for
-  // both a learning_rate and a learning_rate_fn; for optimization parameters that are none of the
-  // classes of optimizers/embedding/tpu_parameters.h.
+  // Throws ValueError unless vocabulary_size and dimension are positive and the combiner is known;
+  // if both learning_rate and learning_rate_fn are set; and for optimization parameters that are
+  // not of a class in optimizers/embedding/tpu_parameters.h.
   TableConfig(TableOptions options);  // NOLINT: implicit
   const TableOptions* operator->() const { return &options_; }
   const TableOptions& operator*() const { return options_; }
@@ -42,15 +43,17 @@ class TableConfig {
   TableOptions options_;
 };
 
+// Options of a FeatureConfig.
 struct FeatureOptions {
-  std::string table_id = {};        // the table's key among the tables
+  std::string table_id = {};        // the key of the table in TableConfigs
   int64_t max_sequence_length = 0;  // 0: rows are pooled
-  std::string weight_key = {};      // of the feature with the weights; empty: ones
+  std::string weight_key = {};      // key of the feature with the weights; empty: ones
 };
 
+// The validated, immutable config of a feature.
 class FeatureConfig {
  public:
-  // ValueError for a negative max_sequence_length.
+  // Throws ValueError for a negative max_sequence_length.
   FeatureConfig(FeatureOptions options);  // NOLINT: implicit
   const FeatureOptions* operator->() const { return &options_; }
   const FeatureOptions& operator*() const { return options_; }
@@ -61,22 +64,24 @@ class FeatureConfig {
 
 using TableConfigs = std::map<std::string, TableConfig>;      // by table_id
 using FeatureConfigs = std::map<std::string, FeatureConfig>;  // by feature key
+// The configs of an engine.
 struct Configs {
   TableConfigs table_to_config_dict = {};
   FeatureConfigs feature_to_config_dict = {};
 };
 
-// What TPU embedding columns ask of an engine. Numeric columns and those of a tensor core ask
-// nothing; the last column on a shared table supplies its config.
-// TypeError for a column of another kind, ordinary embedding columns among them; ValueError for a
-// feature key that two columns have.
+// Returns the configs of the tables and features of TPU embedding columns. Numeric columns and
+// those looked up by a tensor core are ignored. If columns share a table, the last one supplies its
+// config.
+// Throws TypeError for a column of another kind, including ordinary embedding columns. Throws
+// ValueError for a feature key that two columns use.
 Configs get_configs_from_feature_columns(const std::vector<Column>& columns);
 
-// True for the classes of optimizers/embedding/tpu_parameters.h.
+// Returns true for the classes of optimizers/embedding/tpu_parameters.h.
 bool is_v1_parameters(const EmbeddingOptimizer& optimizer);
 
-// Names of a table's slots in a checkpoint, in the order of the rule's slots: those that a run on
-// the host gives them, "<variable>/Adagrad" or "<variable>/Adam/m".
+// Returns the checkpoint names of a table's slots, in the order of the rule's slots. They are the
+// names of a run on the host, "<variable>/Adagrad" or "<variable>/Adam/m".
 std::vector<std::string> slot_names(const EmbeddingOptimizer& optimizer,
                                     const std::string& variable);
 

@@ -5,13 +5,13 @@
 namespace keel::tpu::v1 {
 namespace {
 
-// What the batch has under `key`, taken out of it.
+// Removes the feature `key` from the batch and returns it.
 template <class T>
 T take(std::map<std::string, Nest<T>>& batch, const std::string& key, const std::string& what) {
   const auto it = batch.find(key);
   if (it == batch.end()) {
     throw ValueError("split_inputs: ", what, ": the batch has no feature '", key,
-                     "', or another feature's weights have taken it");
+                     "', or another feature has already used it");
   }
   if (!it->second.is_leaf()) {
     throw ValueError("split_inputs: ", what, ": '", key, "' must be one tensor, received ",
@@ -28,7 +28,7 @@ TensorLike with_values(const TensorLike& t, Tensor values) {
   return SparseTensor{t.sparse().indices, std::move(values), t.sparse().dense_shape};
 }
 
-// The elements at `kept` positions of a sparse or ragged tensor.
+// Returns the elements at the positions `kept` of a sparse or ragged tensor.
 template <class T>
 TensorLike select(const TensorLike& t, const std::vector<int64_t>& kept) {
   const auto n = static_cast<int64_t>(kept.size());
@@ -39,6 +39,7 @@ TensorLike select(const TensorLike& t, const std::vector<int64_t>& kept) {
   if (t.layout() == Layout::kRagged) {
     std::vector<int64_t> splits;
     for (const int64_t split : t.ragged().row_splits.template data<int64_t>()) {
+      // The new split is the number of kept positions before the old split.
       splits.push_back(std::ranges::lower_bound(kept, split) - kept.begin());
     }
     return RaggedTensor{values, Tensor::from(splits, t.ragged().row_splits.shape())};
@@ -62,7 +63,7 @@ std::vector<int64_t> positions_without(const Tensor& ids, int64_t left_out) {
   return out;
 }
 
-// The same rows, in which places can be left out.
+// Converts ragged rows to sparse rows, in which positions can be empty.
 SparseTensor as_sparse(const RaggedTensor& t) {
   const auto splits = t.row_splits.data<int64_t>();
   Tensor indices = Tensor::uninitialized({t.values.size(), 2}, DType::kInt64);
@@ -92,11 +93,11 @@ SparseTensor non_zero(const Tensor& ids) {
           .dense_shape = {ids.dim(0), columns}};
 }
 
-// The ids as int64, of a form that tables take.
+// Checks the ids and converts them to int64.
 TensorLike checked_ids(const std::string& caller, const TensorLike& ids) {
   if (!is_integer(ids.values().dtype())) {
     throw ValueError(caller, ": ids must be integers, received ", ids.values().dtype(),
-                     "; let transform_feature() of the column turn words into ids");
+                     "; convert words to ids with the column's transform_feature()");
   }
   if (ids.layout() == Layout::kSparse) ids.sparse().validate(caller);
   if (ids.layout() == Layout::kRagged) ids.ragged().validate(caller);
@@ -111,7 +112,7 @@ TensorLike checked_ids(const std::string& caller, const TensorLike& ids) {
 TensorLike checked_weights(const std::string& caller, const TensorLike& ids,
                            const TensorLike& weights) {
   if (weights.layout() == Layout::kDense || weights.layout() != ids.layout()) {
-    throw ValueError(caller, ": weights must be sparse or ragged, as the ids are");
+    throw ValueError(caller, ": weights must be sparse or ragged, like the ids");
   }
   const auto same = [](const Tensor& a, const Tensor& b) {
     return a.shape() == b.shape() && std::ranges::equal(a.raw(), b.raw());
@@ -126,7 +127,7 @@ TensorLike checked_weights(const std::string& caller, const TensorLike& ids,
   return with_values(weights, weights.values().cast(DType::kFloat32));
 }
 
-// Steps of each row up to its last id, at most `length`.
+// Returns the number of steps of each row up to its last id, at most `length`.
 Tensor sequence_lengths(const TensorLike& ids, int64_t length) {
   const int64_t batch = ids.spec().shape[0];
   Tensor out = Tensor::zeros({batch}, DType::kInt64);
@@ -146,7 +147,7 @@ Tensor sequence_lengths(const TensorLike& ids, int64_t length) {
   return out;
 }
 
-// [batch, 1] as [batch].
+// Reshapes [batch, 1] to [batch].
 Tensor one_per_row(const Tensor& ids) {
   return ids.rank() == 2 && ids.dim(1) == 1 ? ids.reshaped({ids.dim(0)}) : ids;
 }
@@ -157,7 +158,8 @@ EmbeddingInput input_of(const std::string& key, TensorLike ids, std::optional<Te
   ids = checked_ids(caller, ids);
   if (ids.layout() == Layout::kDense) {
     if (!combines && weights) {
-      throw ValueError(caller, ": weights are given for a table without combiner");
+      throw ValueError(caller,
+                       ": weights are given for a table without a combiner; set its combiner");
     }
     if (!combines) return {.ids = one_per_row(ids.tensor())};
     ids = non_zero(ids.tensor());
@@ -168,7 +170,7 @@ EmbeddingInput input_of(const std::string& key, TensorLike ids, std::optional<Te
     return {.ids = std::move(ids), .weights = std::move(weights)};
   }
   if (sequence && ids.layout() == Layout::kRagged) {
-    // Later steps keep their places.
+    // Sparse ids let later steps keep their positions.
     ids = as_sparse(ids.ragged());
     if (weights) weights = as_sparse(weights->ragged());
   }

@@ -1,5 +1,5 @@
-// The input side of the estimator: which of a batch's features are looked up in tables, and in
-// which form.
+// The input side of the estimator: separates the features of a batch that are looked up in tables,
+// and converts them.
 #pragma once
 
 #include <map>
@@ -11,36 +11,41 @@
 
 namespace keel::tpu::v1 {
 
-// What one feature looks up. Ids are int64, [batch] or [batch, 1] for a table without combiner,
-// else sparse [batch, n] or ragged. Weights are float32, of the same layout and positions.
+// The lookup of one feature. Ids are int64: [batch] or [batch, 1] for a table without a combiner,
+// else sparse [batch, n] or ragged. Weights are float32 with the layout and positions of the ids.
 struct EmbeddingInput {
   TensorLike ids;
   std::optional<TensorLike> weights = {};
 };
 
+// The result of split_inputs.
 struct SplitInputs {
   std::map<std::string, EmbeddingInput> embedding_inputs = {};  // by feature key
-  // The other features of the batch, without those that weights came from; and of each sequence
-  // feature "<key>_seq_length_", int64 [batch]: how many steps of a row are looked up.
+  // The other features of the batch, without those used as weights. For each sequence feature it
+  // also has "<key>_seq_length_", int64 [batch], the number of steps of each row that are looked
+  // up.
   Tensors::Dict features = {};
 };
 
-// Takes the features of feature_to_config_dict, and their weights, out of a batch.
-//   dense ids of rank 1 or 2, table with a combiner   become sparse: those that are not zero.
-//                                                     So id 0 is lost; give it in sparse ids
-//   dense ids, table without a combiner               stay as they are
-//   sparse ids of rank 2, ragged ids                  stay as they are
-// An id of -1, which columns give words they do not know, is left out with its weight; but not from
-// dense ids that stay dense. The steps of a sequence keep their places: ragged ones become sparse.
-// ValueError, with the feature's key, for: a feature or its weights that the batch does not have
-// (a key of weights serves one feature); ids that are no integers, strings among them (use
-// CategoricalColumn::transform_feature before); other ranks; weights for dense ids of a table
-// without combiner, dense weights, and weights that do not stand where ids do.
+// Separates the features of feature_to_config_dict, and their weights, from a batch.
+//   dense ids of rank 1 or 2, table with a combiner   become sparse without zeros. This drops
+//                                                     id 0; pass sparse ids to keep it
+//   dense ids, table without a combiner               are unchanged
+//   sparse ids of rank 2, ragged ids                  are unchanged
+// An id of -1, which columns assign to unknown words, is dropped with its weight, except from dense
+// ids that stay dense. The steps of a sequence keep their positions, so ragged sequences with an id
+// of -1 become sparse.
+// Throws ValueError, naming the feature's key, for a feature or weights that the batch does not
+// contain (the weights of one key serve one feature); for ids that are not integers, for example
+// strings (use CategoricalColumn::transform_feature first); for other ranks; for weights of dense
+// ids of a table without a combiner; for dense weights; and for weights with other positions than
+// the ids.
 SplitInputs split_inputs(const Tensors::Dict& batch, const Configs& configs);
 
-// Specs of what a model gets of a batch of these specs: SplitInputs::features, and under the
-// features' keys their activations, float32 [batch, dimension], or [batch, max_sequence_length,
-// dimension] of sequences. ValueError for a feature or weights that the batch does not have.
+// Returns the specs of a model's features for a batch of these specs: those of
+// SplitInputs::features and, under the features' keys, those of the activations, float32 [batch,
+// dimension] or [batch, max_sequence_length, dimension] for sequences. Throws ValueError for a
+// feature or weights that the batch does not contain.
 Specs::Dict model_feature_specs(const Specs::Dict& batch, const Configs& configs);
 
 }  // namespace keel::tpu::v1

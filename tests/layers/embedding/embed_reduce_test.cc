@@ -94,7 +94,7 @@ void expect_near(const Values& received, const Values& expected) {
   }
 }
 
-// Ragged and sparse rows, without weights and with.
+// Expects the outputs for ragged and sparse rows, without and with weights.
 void expect_rows(const std::string& combiner, const Values& plain, const Values& weighted) {
   const EmbedReduce layer = counting(combiner);
   expect_near(look_up(layer, RaggedTensor::from_rows(kRows)), plain);
@@ -227,7 +227,8 @@ TEST(EmbedReduceTest, WeightsOfASampleWithoutDivisorHaveGradientZero) {
     const Values g = tape.gradient(ops::sum(y), {weights})[0].dense().to_vector<float>();
     EXPECT_EQ(g[0], 0) << combiner;
     EXPECT_EQ(g[1], 0) << combiner;
-    // Of (3 e0 + 4 e1) / r for e = (22, 66): e / r - y w / r^2 with r = 5, or (e - y) / 7.
+    // The gradient of (3 e0 + 4 e1) / r for e = (22, 66) is e / r - y w / r^2 with r = 5, or (e -
+    // y) / 7.
     const bool mean = std::string(combiner) == "mean";
     const float sum = 3 * 22 + 4 * 66;
     EXPECT_NEAR(g[2], mean ? (22 - sum / 7) / 7 : 22.0F / 5 - sum / 5 * 3 / 25, 1e-4) << combiner;

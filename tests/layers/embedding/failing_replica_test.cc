@@ -1,5 +1,5 @@
-// Whatever goes wrong in one replica is an error in all of them at once, and the strategy and the
-// layer are of use afterwards.
+// A failure in one replica raises an error in all replicas at once. The strategy and the layer
+// remain usable.
 #include <chrono>
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace keel::failing_replica_test {
 
-// What the last replica does that the others do not.
+// The fault of the last replica.
 enum class Fault {
   kThrowsBeforeTheLookup,
   kThrowsBetweenLookupAndGradient,
@@ -110,7 +110,7 @@ std::vector<Case> cases() {
   return out;
 }
 
-// Passes its input on, and gives it gradients of any kind.
+// An op that returns its input, and a given gradient of any shape and dtype.
 class Careless final : public Op {
  public:
   explicit Careless(Tensor gradient) : Op("Careless"), gradient_(std::move(gradient)) {}

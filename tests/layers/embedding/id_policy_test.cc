@@ -1,4 +1,4 @@
-// FeatureConfig::id_policy on every path: host, engine and V0, for every kind of input.
+// FeatureConfig::id_policy on every path (host, engine and V0) for every kind of input.
 #include <gtest/gtest.h>
 
 #include <keel/distribute/tpu/tpu_strategy.h>
@@ -26,30 +26,30 @@ enum class Input { kDense, kSparse, kRagged, kSparseSteps, kRaggedSteps };
 constexpr Input kInputs[] = {Input::kDense, Input::kSparse, Input::kRagged, Input::kSparseSteps,
                              Input::kRaggedSteps};
 constexpr int64_t kFar = int64_t{1} << 40;
-// The last one is row 1 in 32 bits.
-constexpr int64_t kOddIds[] = {-1, 4, kFar, -kFar, (int64_t{1} << 32) + 1};
+// The last id is 1 in its low 32 bits.
+constexpr int64_t kInvalidIds[] = {-1, 4, kFar, -kFar, (int64_t{1} << 32) + 1};
 
 struct Found {
   Values values;
   IdCounts counts;
 };
 
-TensorLike input_of(Input kind, int64_t odd) {
+TensorLike input_of(Input kind, int64_t invalid_id) {
   switch (kind) {
     case Input::kDense:
-      return ids({1, odd, 2}, {3});
+      return ids({1, invalid_id, 2}, {3});
     case Input::kSparse:
     case Input::kSparseSteps:
-      return sparse(IdRows{{1, odd}, {2}}, 2);
+      return sparse(IdRows{{1, invalid_id}, {2}}, 2);
     case Input::kRagged:
     case Input::kRaggedSteps:
       break;
   }
-  return ragged(IdRows{{1, odd}, {2}});
+  return ragged(IdRows{{1, invalid_id}, {2}});
 }
 
-// In a table of the rows 1, 2, 3, 4.
-Found look_up(Path path, Input kind, int64_t odd, const IdPolicy& policy,
+// Looks up ids in a table of the rows 1, 2, 3, 4.
+Found look_up(Path path, Input kind, int64_t invalid_id, const IdPolicy& policy,
               const std::string& combiner = "sum") {
   CPUStrategy cpu;
   TPUStrategy tpu({.num_cores = 2});
@@ -66,20 +66,20 @@ Found look_up(Path path, Input kind, int64_t odd, const IdPolicy& policy,
                             .optimizer = "sgd",
                             .embedding_feature = path == Path::kV0 ? EmbeddingFeature::kUnsupported
                                                                    : EmbeddingFeature::kV1});
-  const Tensors input = {{"f", input_of(kind, odd)}};
+  const Tensors input = {{"f", input_of(kind, invalid_id)}};
   layer->build(specs_of(input));
   const auto found = strategy.run([&] { return layer(input)["f"].tensor(); });
   return {found[0].to_vector<float>(), layer->id_counts()[0].second};
 }
 
-void expect_error(Path path, Input kind, int64_t odd, const IdPolicy& policy) {
+void expect_error(Path path, Input kind, int64_t invalid_id, const IdPolicy& policy) {
   try {
-    look_up(path, kind, odd, policy);
-    ADD_FAILURE() << "no error for " << odd;
+    look_up(path, kind, invalid_id, policy);
+    ADD_FAILURE() << "no error for " << invalid_id;
   } catch (const ValueError& error) {
     const std::string text = error.what();
     EXPECT_NE(text.find("'f'"), std::string::npos) << text;
-    EXPECT_NE(text.find(std::to_string(odd)), std::string::npos) << text;
+    EXPECT_NE(text.find(std::to_string(invalid_id)), std::string::npos) << text;
   }
 }
 
@@ -87,21 +87,22 @@ class IdPolicyTest : public testing::TestWithParam<Path> {};
 
 TEST_P(IdPolicyTest, OddIdsAreErrorsByDefault) {
   for (const Input kind : kInputs) {
-    for (const int64_t odd : kOddIds) {
-      if (GetParam() == Path::kHost && kind == Input::kSparse && odd < 0) {
-        const Found found = look_up(GetParam(), kind, odd, {});
+    for (const int64_t invalid_id : kInvalidIds) {
+      if (GetParam() == Path::kHost && kind == Input::kSparse && invalid_id < 0) {
+        const Found found = look_up(GetParam(), kind, invalid_id, {});
         EXPECT_EQ(found.values, (Values{2, 3}));
         EXPECT_EQ(found.counts.dropped, 1);
         continue;
       }
-      expect_error(GetParam(), kind, odd, {});
+      expect_error(GetParam(), kind, invalid_id, {});
     }
   }
 }
 
 TEST_P(IdPolicyTest, OddIdsAreAlwaysErrorsOnRequest) {
   for (const Input kind : kInputs) {
-    for (const int64_t odd : kOddIds) expect_error(GetParam(), kind, odd, IdPolicy::error());
+    for (const int64_t invalid_id : kInvalidIds)
+      expect_error(GetParam(), kind, invalid_id, IdPolicy::error());
   }
 }
 
@@ -112,11 +113,11 @@ TEST_P(IdPolicyTest, IgnoredIdsAreAsIfTheyHadNotBeenThere) {
                                             {Input::kSparseSteps, {2, 0, 3, 0}},
                                             {Input::kRaggedSteps, {2, 0, 3, 0}}};
   for (const auto& [kind, values] : expected) {
-    for (const int64_t odd : kOddIds) {
+    for (const int64_t invalid_id : kInvalidIds) {
       for (const char* combiner : {"sum", "mean", "sqrtn"}) {
-        const Found found = look_up(GetParam(), kind, odd, IdPolicy::ignore(), combiner);
-        EXPECT_EQ(found.values, values) << odd;
-        // Both replicas look the same rows up.
+        const Found found = look_up(GetParam(), kind, invalid_id, IdPolicy::ignore(), combiner);
+        EXPECT_EQ(found.values, values) << invalid_id;
+        // Both replicas look up the same rows.
         EXPECT_EQ(found.counts.dropped, GetParam() == Path::kHost ? 1 : 2);
         EXPECT_EQ(found.counts.replaced, 0);
       }
@@ -131,9 +132,9 @@ TEST_P(IdPolicyTest, ReplacedIdsAreTheDefaultRow) {
                                             {Input::kSparseSteps, {2, 4, 3, 0}},
                                             {Input::kRaggedSteps, {2, 4, 3, 0}}};
   for (const auto& [kind, values] : expected) {
-    for (const int64_t odd : kOddIds) {
-      const Found found = look_up(GetParam(), kind, odd, IdPolicy::use_row(3));
-      EXPECT_EQ(found.values, values) << odd;
+    for (const int64_t invalid_id : kInvalidIds) {
+      const Found found = look_up(GetParam(), kind, invalid_id, IdPolicy::use_row(3));
+      EXPECT_EQ(found.values, values) << invalid_id;
       EXPECT_EQ(found.counts.replaced, GetParam() == Path::kHost ? 1 : 2);
       EXPECT_EQ(found.counts.dropped, 0);
     }
@@ -181,7 +182,7 @@ TEST(IdPolicyConfigTest, FilesKeepEveryPolicy) {
   EXPECT_THROW(decode(Config("drop"), policy), ValueError);
 }
 
-// Two epochs of fit on four rows, two of whose ids are odd.
+// Runs fit for two epochs on four rows, two of whose ids are invalid. Returns the output on stdout.
 std::string shown_by_fit(const IdPolicy& policy, Verbose verbose) {
   TPUStrategy strategy({.num_cores = 2});
   const auto scope = strategy.scope();
@@ -203,7 +204,7 @@ std::string shown_by_fit(const IdPolicy& policy, Verbose verbose) {
 
 TEST(IdPolicyNotesTest, FitSaysHowManyIdsWereLeftOut) {
   const std::string line =
-      "TPUEmbedding users: feature 'user': 4 ids outside the table were left out\n";
+      "TPUEmbedding users: feature 'user': 4 ids outside the table were dropped\n";
   const std::string text = shown_by_fit(IdPolicy::ignore(), Verbose::kOneLine);
   EXPECT_EQ(text.find(line), text.size() - line.size()) << text;
 }

@@ -1,4 +1,4 @@
-// Laws of embedding tables that hold whatever the numbers are.
+// Invariants of embedding tables that hold for all values.
 #include <cmath>
 #include <numeric>
 
@@ -50,7 +50,7 @@ void expect_near(const Values& got, const Values& expected, double tolerance = 2
 
 const char* const kCombiners[] = {"mean", "sum", "sqrtn"};
 
-// Weighted rows on a random table, looked up both on the host and on an engine.
+// Weighted rows of a random table, looked up both on the host and on an engine.
 struct Lookup {
   std::string combiner;
   IdRows ids;
@@ -133,7 +133,7 @@ TEST(EmbeddingInvariantsTest, RowGradientsAreFiniteDifferences) {
     const Values gradient =
         tape.gradient(loss, layer->trainable_variables())[0].dense().to_vector<float>();
     for (size_t i = 0; i < start.size(); ++i) {
-      // The loss is linear in the table, so a large step has no error of its own.
+      // The loss is linear in the table, so a large step has no truncation error.
       Values moved = start;
       moved[i] += 8;
       EXPECT_NEAR(gradient[i], (loss_at(moved) - loss).item<float>() / 8, 1e-5) << i;
@@ -141,12 +141,12 @@ TEST(EmbeddingInvariantsTest, RowGradientsAreFiniteDifferences) {
   }
 }
 
-// Batches of 12 rows, each of which the replicas of a strategy share out in order.
+// Batches of 12 rows, which the replicas of a strategy divide in order.
 struct Problem {
   std::string combiner = "sqrtn";
   bool all_rows = false;  // every batch touches every row of the table
   bool repeating = true;  // a row of the table may occur twice in a batch
-  bool disjoint = false;  // neighbouring steps touch other rows
+  bool disjoint = false;  // consecutive steps touch different rows
   int steps = 3;
   bool pipelined = false;
 
@@ -178,8 +178,8 @@ IdRows Problem::ids(int step) const {
 }
 
 struct Trained {
-  std::map<std::string, Values> state;  // of the layer
-  std::vector<Values> activations;      // by step, of replica 0
+  std::map<std::string, Values> state;  // the layer's state
+  std::vector<Values> activations;      // by step, replica 0 only
 };
 
 Trained train(const TPUStrategyOptions& options, const EmbeddingOptimizer& optimizer,
@@ -204,8 +204,8 @@ Trained train(const TPUStrategyOptions& options, const EmbeddingOptimizer& optim
       const Tensor y =
           layer(Tensors(slice_rows(ragged(problem.ids(step)), first, first + share))).tensor();
       if (first == 0) out.activations.push_back(y.to_vector<float>());
-      const TensorLike mine = slice_rows(TensorLike(coefficients), first, first + share);
-      tape.gradient(ops::sum(y * mine.tensor()), layer->trainable_variables());
+      const TensorLike local = slice_rows(TensorLike(coefficients), first, first + share);
+      tape.gradient(ops::sum(y * local.tensor()), layer->trainable_variables());
     });
   }
   for (const StateEntry& entry : layer->state_entries()) {
@@ -260,8 +260,8 @@ TEST(EmbeddingInvariantsTest, MoreHostsThanRowsChangeNothing) {
   expect_near(activations(7), activations(1), 1e-6);
 }
 
-// Trains with a Keras optimizer, so that both modes mean the same; saved in one mode and restored
-// in another half-way if `then` is given.
+// Trains with a Keras optimizer, so that both modes have the same update rule. If `then` is given,
+// saves a checkpoint half-way in one mode and restores it in the other.
 template <class Make>
 Values train_across(Strategy& first, Strategy* then, const Make& make_optimizer,
                     const std::string& path) {
@@ -375,8 +375,8 @@ TEST(EmbeddingInvariantsTest, APipelineSeesAllUpdatesButTheLastOnes) {
   const Trained late = train({.num_cores = 2}, adagrad, problem);
   EXPECT_EQ(late.activations[0], plain.activations[0]);
   EXPECT_NE(late.activations[1], plain.activations[1]);
-  // Gradients here do not depend on the activations, so once the last update has run, both have
-  // made the same updates.
+  // The gradients do not depend on the activations, so both runs have made the same updates once
+  // the last update has run.
   EXPECT_EQ(late.state, plain.state);
 }
 
@@ -409,7 +409,7 @@ TEST(EmbeddingInvariantsTest, RowsThatWereNotLookedUpKeepTheirBits) {
   for (const EmbeddingOptimizer& optimizer : lazy) {
     problem.steps = 1;
     const Trained one = train({.num_cores = 3}, optimizer, problem);
-    problem.steps = 2;  // touches rows of odd number only
+    problem.steps = 2;  // touches odd rows only
     const Trained two = train({.num_cores = 3}, optimizer, problem);
     for (const auto& [name, before] : one.state) {
       const Values& after = two.state.at(name);

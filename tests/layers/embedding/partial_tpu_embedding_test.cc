@@ -22,7 +22,7 @@ using layers::PartialTPUEmbedding;
 struct Tables {
   Table large = make_table({.vocabulary_size = 20, .dim = 1, .initializer = "row_id"});
   Table small = make_table({.vocabulary_size = 10, .dim = 1, .initializer = "row_id"});
-  // Two features on the small table.
+  // The small table has two features.
   Nest<FeatureConfig> features(const IdPolicy& policy = {}) const {
     return {{"a", FeatureConfig{.table = large}},
             {"b", FeatureConfig{.table = small, .id_policy = policy}},
@@ -121,7 +121,7 @@ TEST(PartialTPUEmbeddingTest, SmallTablesObeyTheIdPolicy) {
   const PartialTPUEmbedding ignoring = t.layer(10, IdPolicy::ignore());
   expect_rows(ignoring(batch(10))["b"].tensor(), {{3}, {0}});
   ASSERT_EQ(ignoring->training_notices().size(), 1U);
-  EXPECT_NE(ignoring->training_notices()[0].find("'b': 1 id outside the table was left out"),
+  EXPECT_NE(ignoring->training_notices()[0].find("'b': 1 id outside the table was dropped"),
             std::string::npos);
   expect_rows(t.layer(10, IdPolicy::use_row(7))(batch(-1))["b"].tensor(), {{3}, {7}});
 }

@@ -1,4 +1,4 @@
-// Lookups that a training loop announces.
+// Prefetching of lookups by a training loop.
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/replica_context.h>
@@ -34,8 +34,7 @@ class PipelineLookupsTest : public testing::Test {
   const int before_ = num_workers();
 };
 
-// Ids that differ by step and replica, int32 or sparse, which are encoded into other tensors; and
-// weights.
+// Sparse int32 ids, which depend on step and replica and are encoded into new tensors, and weights.
 struct Step {
   Tensors ids;
   Nest<std::optional<TensorLike>> weights;
@@ -55,7 +54,7 @@ Step step_of(int number, int replica) {
       .weights = std::optional<TensorLike>(SparseTensor{at, Tensor::from(weights, {12}), {4, 3}})};
 }
 
-std::vector<float> train(TPUStrategy& strategy, const TPUEmbedding& layer, bool announce) {
+std::vector<float> train(TPUStrategy& strategy, const TPUEmbedding& layer, bool prefetch) {
   constexpr int kSteps = 12;
   std::vector<std::vector<Step>> steps(kSteps + 1);
   for (int s = 0; s <= kSteps; ++s) {
@@ -66,7 +65,7 @@ std::vector<float> train(TPUStrategy& strategy, const TPUEmbedding& layer, bool 
     strategy.run([&] {
       const int r = current_replica_context()->replica;
       const Step& next = steps[s + 1][r];
-      if (announce) layer->prefetch(next.ids, next.weights);
+      if (prefetch) layer->prefetch(next.ids, next.weights);
       GradientTape tape;
       const Tensors found = layer(steps[s][r].ids, {.weights = steps[s][r].weights});
       tape.gradient(fixture::squares_loss(found, 4), layer->trainable_variables());
@@ -90,7 +89,7 @@ TEST_F(PipelineLookupsTest, ALoopOfOnesOwnTrainsTheSameBitsWithPrefetch) {
   for (const profile::Row& row : profile::stop().rows) {
     if (row.name == "finish what is ahead") grouped_in_steps = row.calls;
   }
-  EXPECT_EQ(grouped_in_steps, 2 * 11) << "announced batches that lookups knew";
+  EXPECT_EQ(grouped_in_steps, 2 * 11) << "prefetched batches that lookups used";
 }
 
 TEST_F(PipelineLookupsTest, WhatIsWrongWithABatchIsSaidByItsLookup) {
@@ -99,7 +98,7 @@ TEST_F(PipelineLookupsTest, WhatIsWrongWithABatchIsSaidByItsLookup) {
   const TPUEmbedding embedding = layer();
   strategy.run([&] {
     const Tensors first = fixture::ids({1}, {1}), bad = fixture::ids({50}, {1});
-    embedding->prefetch(first);  // not built: nothing happens
+    embedding->prefetch(first);  // not built: does nothing
     embedding(first);
     embedding->prefetch(bad);
     embedding->prefetch(Tensors::dict({{"other", first}}));
@@ -131,7 +130,7 @@ TEST_F(PipelineLookupsTest, TablesThatAreVariablesHaveNoneOfIt) {
   EXPECT_FALSE(with_engine->supports_prefetch());
 }
 
-#if !defined(KEEL_ADDRESS_SANITIZER)  // under it every tensor is a block of its own
+#if !defined(KEEL_ADDRESS_SANITIZER)  // it allocates every tensor separately
 
 TEST_F(PipelineLookupsTest, ASteadyStepTakesNoTensorMemoryFromTheSystem) {
   TPUStrategy strategy({.num_cores = 2});

@@ -1,7 +1,7 @@
-// Random configurations of TPUEmbedding against the naive reference: on the host, under a
-// TPUStrategy without engine (V0), and on engines of 1 to 7 cores of 1 to 3 hosts.
-// KEEL_PROPERTY_SEED=<n> runs the case of that seed alone, as a failure names it;
-// KEEL_PROPERTY_CASES=<n> runs the first n, for builds that are slow.
+// Compares random configurations of TPUEmbedding with the naive reference: on the host, under a
+// TPUStrategy without an engine (V0), and on engines of 1 to 7 cores on 1 to 3 hosts.
+// KEEL_PROPERTY_SEED=<n> runs only the case of that seed, which a failure reports.
+// KEEL_PROPERTY_CASES=<n> runs only the first n cases, for slow builds.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -39,7 +39,7 @@ constexpr uint64_t kDefaultCases = 20000;
 constexpr int kParts = 10;
 constexpr int kFailuresShown = 3;
 
-// What the library gives. Activations by [step][replica * features + feature].
+// The library's results. Activations are indexed by [step][replica * features + feature].
 struct Outcome {
   std::vector<std::vector<Tensor>> activations;
   std::map<std::string, Tensor> state;                       // engine: tables and slots
@@ -51,7 +51,7 @@ struct Run {
   layers::TPUEmbedding layer;
 };
 
-// One replica's step: lookup, and the gradient of sum(activation * coefficient).
+// Runs one replica's step: the lookup, and the gradient of sum(activation * coefficient).
 void replica_step(const Run& run, size_t step, Outcome& out) {
   const RandomCase& random = run.random;
   const ReplicaContext* context = current_replica_context();
@@ -115,8 +115,8 @@ Outcome run_library(const RandomCase& random) {
   return run_library(random, strategy);
 }
 
-// The library computes in float32. Where a formula blows small errors up, references with gradients
-// a little higher and a little lower say how far results may be from exact ones.
+// The library computes in float32. Some formulas amplify rounding errors. References with slightly
+// higher and slightly lower gradients bound the error that is acceptable.
 constexpr double kNudge = 3e-7;
 
 std::vector<Contribution> nudged(std::vector<Contribution> contributions, double nudge) {
@@ -128,7 +128,7 @@ std::vector<Contribution> nudged(std::vector<Contribution> contributions, double
 
 class Checker {
  public:
-  // Empty if `got` is what the reference says.
+  // Returns the first difference between `got` and the reference; empty if there is none.
   std::string check(const RandomCase& random, const Outcome& got);
 
  private:
@@ -144,7 +144,7 @@ class Checker {
   }
 
   std::vector<NaiveTable> exact_, higher_, lower_;
-  std::deque<std::vector<std::vector<Contribution>>> waiting_;  // by step, by table
+  std::deque<std::vector<std::vector<Contribution>>> pending_;  // by step, by table
   std::string text_;                                            // the first difference
 };
 
@@ -226,18 +226,18 @@ void Checker::check_step(const RandomCase& random, size_t step, const Outcome& g
     }
   }
   if (random.rules != Rules::kEngine) return;
-  waiting_.push_back(std::move(of_step));
-  if (!random.pipelined || waiting_.size() > 1) update(random);
+  pending_.push_back(std::move(of_step));
+  if (!random.pipelined || pending_.size() > 1) update(random);
 }
 
-// The oldest update that waits.
+// Applies the oldest pending update.
 void Checker::update(const RandomCase& random) {
   for (size_t t = 0; t < random.tables.size(); ++t) {
-    exact_[t].step(waiting_.front()[t], random.tables[t].rate);
-    higher_[t].step(nudged(waiting_.front()[t], kNudge), random.tables[t].rate);
-    lower_[t].step(nudged(waiting_.front()[t], -kNudge), random.tables[t].rate);
+    exact_[t].step(pending_.front()[t], random.tables[t].rate);
+    higher_[t].step(nudged(pending_.front()[t], kNudge), random.tables[t].rate);
+    lower_[t].step(nudged(pending_.front()[t], -kNudge), random.tables[t].rate);
   }
-  waiting_.pop_front();
+  pending_.pop_front();
 }
 
 void Checker::check_state(const RandomCase& random, const Outcome& got) {
@@ -263,7 +263,7 @@ std::string Checker::check(const RandomCase& random, const Outcome& got) {
     lower_.emplace_back(table.values, table.optimizer);
   }
   for (size_t step = 0; step < random.steps.size(); ++step) check_step(random, step, got);
-  while (!waiting_.empty()) update(random);
+  while (!pending_.empty()) update(random);
   if (random.rules == Rules::kEngine) check_state(random, got);
   return text_;
 }
@@ -285,7 +285,7 @@ Rules rules_of(uint64_t seed) {
   return kind < 3 ? Rules::kHost : kind < 5 ? Rules::kV0 : Rules::kEngine;
 }
 
-// What is wrong with the case of a seed; empty if nothing is.
+// Returns the failure of the case of a seed; empty if it passes.
 std::string failure_of(uint64_t seed) {
   const RandomCase random = random_case(seed, rules_of(seed));
   std::string text;

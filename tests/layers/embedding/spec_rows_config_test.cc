@@ -1,4 +1,4 @@
-// Rows A01-A07: what configs refuse and what they start from.
+// Rows A01-A07: validation and defaults of configs.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(SpecRowsA, A03_CombinersAreMeanSumAndSqrtN) {
 }
 
 TEST(SpecRowsA, A04_AnInitializerMustBeOne) {
-  // A number is none for the compiler; a name may still be wrong.
+  // A number does not compile. A name may be unknown at run time.
   EXPECT_THROW(make_table({.vocabulary_size = 4, .dim = 4, .initializer = Initializer("3.0")}),
                ValueError);
 }
@@ -50,7 +50,7 @@ TEST(SpecRowsA, A05_TheDefaultInitializerIsATruncatedNormal) {
 }
 
 TEST(SpecRowsA, A06_FeaturesNeedATableAndALengthThatIsNotNegative) {
-  // A flag that is no bool does not compile.
+  // A flag that is not a bool does not compile.
   const auto use = [](const FeatureConfig& feature) {
     layers::TPUEmbedding({.feature_config = feature});
   };

@@ -39,7 +39,7 @@ Tensor table_of(const TPUEmbedding& layer, int position = 0) {
   return layer->embedding_tables()[position].second;
 }
 
-// A 4 x 2 table of zeros after one step of SGD at rate 1: minus the row gradients.
+// Expects the row gradients: a 4 x 2 table of zeros holds their negative after SGD at rate 1.
 void expect_row_gradients(const char* combiner, const Expected& expected) {
   const Tensors features = ragged(IdRows{{0, 2, 2}, {1, 0}});
   const Nest<std::optional<TensorLike>> weights =
@@ -109,8 +109,8 @@ TEST(SpecRowsC, C05_ReplicasAreSummedNotAveraged) {
   expect_rows(table_of(layer), {{-1, -1}, {0, 0}, {0, 0}, {0, 0}});
 }
 
-// One step of SGD 0.1 on the first two rows of the fixture, each activation named with a gradient
-// of ones; the activations before and after.
+// The activations before and after one step of SGD with rate 0.1 on the first two rows of the
+// fixture. Each named activation has a gradient of ones.
 struct Activations {
   Tensors before, after;
 };
@@ -148,7 +148,7 @@ TEST(SpecRowsC, C06_AFeatureWithoutGradientCountsAsZeros) {
   }
 }
 
-// `mask` times `drop`, for each of `dim` columns.
+// Returns `mask` times `drop`, for each of `dim` columns.
 std::vector<double> masked(const std::vector<int>& mask, double drop, int dim) {
   std::vector<double> out;
   for (int step : mask) out.insert(out.end(), dim, step * drop);
@@ -181,7 +181,7 @@ TEST(SpecRowsC, C08_SumsOfAllOnesGradients) {
 
 constexpr float kLoss = 335;
 
-// One step on all four rows of the fixture on one replica; the layer after it.
+// Runs one step on all four rows of the fixture on one replica. Returns the layer.
 TPUEmbedding train_full(Strategy& strategy, const EmbeddingOptimizer& optimizer,
                         const Tensors& batch) {
   TPUEmbedding layer = Standard().layer(optimizer, batch);
@@ -194,7 +194,7 @@ TPUEmbedding train_full(Strategy& strategy, const EmbeddingOptimizer& optimizer,
   return layer;
 }
 
-// Rows [0, n) of an entry of the layer's state, and that all later rows are what they were.
+// Expects rows [0, n) of an entry of the layer's state, and that all later rows are unchanged.
 void expect_first_rows(const TPUEmbedding& layer, const std::string& entry,
                        const Expected& expected, const std::vector<double>& rest,
                        double rtol = 2e-5, double atol = 2e-6) {
@@ -209,9 +209,9 @@ void expect_first_rows(const TPUEmbedding& layer, const std::string& entry,
   }
   expect_rows(values, rows, rtol, atol);
 }
-const std::vector<double> kUntouched = {};  // of a table: 0, 1, 2, ... row by row
+const std::vector<double> kUntouched = {};  // an unchanged table: 0, 1, 2, ... row by row
 
-// What `check` says of the layer after a full step, from sparse and from ragged rows.
+// Runs `check` on the layer after a full step, with sparse and with ragged rows.
 template <class Check>
 void after_full_step(const EmbeddingOptimizer& optimizer, Check&& check) {
   for (const Tensors& batch : {Standard::sparse_batch(), Standard::ragged_batch()}) {

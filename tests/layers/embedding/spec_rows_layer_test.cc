@@ -29,7 +29,7 @@ Specs dense_spec(int64_t batch) {
   return Specs(TensorSpec{.shape = {batch}, .dtype = DType::kInt64});
 }
 
-// One table of zeros, 4 x 2.
+// A layer with one 4 x 2 table of zeros.
 struct OneTable {
   Table table = make_table({.vocabulary_size = 4, .dim = 2, .initializer = "zeros", .name = "t"});
   TPUEmbedding layer;
@@ -105,7 +105,8 @@ TEST(SpecRowsF, F05_OptimizersCountStepsAndLeaveTheVirtualVariableZero) {
   }
 }
 
-// One step of Adagrad on ids {1}; the layer, its optimizer and what a checkpoint holds of them.
+// A layer after one step of Adagrad on ids {1}, its optimizer and the state that a checkpoint
+// holds.
 struct Trained {
   optimizers::Adagrad optimizer{{.learning_rate = 0.5}};
   OneTable one{optimizer};
@@ -207,7 +208,8 @@ TEST(SpecRowsF, F13_AScheduleCountsTheStepsOfItsOptimizer) {
   }
 }
 
-// Three steps with variables parted by identity; the table, then the kernel.
+// Runs three steps with separate optimizers for the tables and the kernel. Returns the table, then
+// the kernel.
 Values trained_apart(Strategy& strategy) {
   const auto scope = strategy.scope();
   const optimizers::SGD of_tables({.learning_rate = 1.0});
@@ -288,7 +290,7 @@ TEST(SpecRowsF, F16_EveryOptimizerTrainsAndEvaluatesEveryKindOfInput) {
           EXPECT_EQ(loss.item<float>(), 335);
           if (training) tape.gradient(loss, layer->trainable_variables());
         });
-        // Adagrad and Adam move the first rows too, by steps of the size of their rates.
+        // Adagrad and Adam also change the first rows, by about their learning rates.
         const Values video = layer->embedding_tables()[0].second.to_vector<float>();
         EXPECT_EQ(video == counting(8, 4).to_vector<float>(), !training) << optimizer;
       }

@@ -51,7 +51,8 @@ void in_both_modes(Body&& body) {
   body(strategy);
 }
 
-// The standard fixture, every replica with the same batch; the last one's result.
+// Looks up the standard fixture; every replica has the same batch. Returns the last replica's
+// result.
 Tensors standard_lookup(Strategy& strategy, const Tensors& batch,
                         const TPUEmbeddingCallOptions& options = {}, int64_t length = 0) {
   const auto layer = Standard().layer("sgd", batch, length, length);
@@ -86,7 +87,7 @@ TEST(SpecRowsB, B03_DenseIdsAreAPlainGather) {
               {{0, 1, 2, 3}, {0, 1, 2, 3}, {4, 5, 6, 7}, {0, 1, 2, 3}, {4, 5, 6, 7}, {4, 5, 6, 7}});
 }
 
-// Weights, the empty row 2 and the repeated id of row 1, as sparse rows.
+// Sparse rows with weights, the empty row 2 and a repeated id in row 1.
 void expect_sparse_pooling(const char* combiner, const Expected& unweighted,
                            const Expected& weighted) {
   const IdRows indices = {{0, 0}, {0, 1}, {1, 0}, {1, 2}, {3, 0}};
@@ -228,7 +229,7 @@ TEST(SpecRowsB, B19_AnOutputShapeOfAMultipleOfTheRowsHoldsSteps) {
               {2, 4, 2}, {6, 7, 0, 0, 0, 1, 2, 3, 6, 7, 0, 0, 0, 1, 2, 3});
 }
 
-// The message of the ValueError that a call throws.
+// Returns the message of the ValueError that a call throws.
 template <class Call>
 std::string value_error(Call&& call) {
   try {

@@ -16,11 +16,11 @@ using layers::TPUEmbedding;
 constexpr int64_t kRows = 30, kDim = 8;
 
 struct Trained {
-  std::vector<float> losses;  // of each step, in the first replica
+  std::vector<float> losses;  // by step, in the first replica
   std::vector<float> table;
 };
 
-// Fits each row to a target of its own; every replica sees all rows.
+// Fits each row to a separate target. Every replica has all rows.
 template <class Optimizer>
 Trained fit(distribute::Strategy& strategy, const std::string& storage, int steps,
             const Optimizer& optimizer) {
@@ -66,20 +66,21 @@ TEST(StorageDTypeTest, TrainingInSixteenBitsFindsWhatTrainingInFloatsFinds) {
   for (const std::string storage : {"bfloat16", "float16"}) {
     const Trained halves = train(storage);
     EXPECT_NE(halves.table, floats.table);
-    // A weight near its target jumps between the two values beside it, steps of up to 2^-7 of it
-    // apart (the targets' mean square is 1).
+    // A weight near its target alternates between the two adjacent values, which are up to 2^-7 of
+    // it apart (the targets' mean square is 1).
     const double noise = kDim * (storage == "bfloat16" ? 0x1p-14 : 0x1p-20);
     EXPECT_LT(halves.losses.back(), floats.losses.back() + noise) << storage;
   }
 }
 
 TEST(StorageDTypeTest, StepsTooSmallForTheStorageStillMoveTheTable) {
-  // Each step moves a weight by 1/1000 of its distance to the target, which is less than half of
-  // what bfloat16 can tell apart for most of the way: rounding to nearest would stand still.
+  // Each step moves a weight by 1/1000 of its distance to the target. For most of the way, that is
+  // less than half the spacing of bfloat16 values, so rounding to nearest would not change the
+  // weight.
   distribute::TPUStrategy strategy({.num_cores = 1});
   const optimizers::SGD slow({.learning_rate = 1e-3 * kRows / 2});
   const Trained trained = fit(strategy, "bfloat16", 1500, slow);
-  // (1 - 1/1000)^1500 of the distance is left: its square is 0.0497.
+  // (1 - 1/1000)^1500 of the distance remains. Its square is 0.0497.
   EXPECT_NEAR(trained.losses.back() / trained.losses.front(), 0.0497, 0.01);
 }
 

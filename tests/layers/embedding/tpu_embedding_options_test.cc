@@ -1,4 +1,4 @@
-// What the layer's options choose: the way its tables are held, batch shapes, slots, files.
+// The options of the layer: storage of the tables, batch shapes, slots, files.
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
@@ -218,7 +218,7 @@ TEST(LayerSlotsTest, AnEmbeddingOptimizerOnTheHostDecidesWhichSlotsTheLayerKeeps
   };
   EXPECT_EQ(slot_names_of(built("adam")), (Names{"t/momenta", "t/velocities"}));
   EXPECT_TRUE(slot_names_of(built({})).empty());
-  // A Keras optimizer keeps its own.
+  // A Keras optimizer keeps its own slots.
   EXPECT_TRUE(slot_names_of(built(optimizers::Adagrad({}))).empty());
   EXPECT_EQ(fixture::state_of(built("adagrad"), "t/accumulators").data<float>()[0], 0.1F);
 }

@@ -34,7 +34,7 @@ Tensor ids(std::vector<int64_t> values) {
 
 Values of(const Tensors& t) { return t.tensor().to_vector<float>(); }
 
-// The tables that upstream's own tests use: video 8 x 4, sum; user 16 x 2, mean.
+// The tables of TensorFlow's own tests: video 8 x 4, sum; user 16 x 2, mean.
 struct Fixture {
   Table video = make_table({.vocabulary_size = 8, .dim = 4, .combiner = "sum", .name = "video"});
   Table user = make_table({.vocabulary_size = 16, .dim = 2, .name = "user"});
@@ -148,7 +148,7 @@ TEST(TPUEmbeddingTest, OnTheHostTheTablesAreTrainableInOrderOfFirstUse) {
   EXPECT_EQ(variables[1].shape(), Shape({16, 2}));
 }
 
-// One table of zeros, id 1 looked up, loss = sum: the row's gradient is 1.
+// One table of zeros. The tests look up id 1 with a sum as the loss: the gradient of the row is 1.
 struct OneRow {
   Table table = make_table({.vocabulary_size = 4, .dim = 2, .initializer = "zeros"});
   TPUEmbedding layer;
@@ -261,7 +261,7 @@ TEST(TPUEmbeddingTest, AScheduleFollowsTheIterationsOfItsOptimizer) {
         if (apply) sgd->apply_gradients(gradients, variables);
       });
     }
-    // 1 + 1/2 + 1/3, or three steps at the first rate.
+    // Rates of 1, 1/2 and 1/3 if the iterations advance, else three steps at the first rate.
     EXPECT_NEAR(one.values()[2], apply ? -1.8333333 : -3.0, 1e-6);
   }
 }
@@ -596,7 +596,7 @@ TEST(TPUEmbeddingTest, UpdatingATableOfAnotherLayerDoesNothing) {
   }
 }
 
-// What a call throws under both strategies, which is the same.
+// Returns the error of a call, which must be the same under both strategies.
 std::string error_of_call(const Tensors& features, const TPUEmbeddingCallOptions& options = {}) {
   distribute::CPUStrategy cpu;
   TPUStrategy tpu({.num_cores = 1});
@@ -657,7 +657,7 @@ TEST(TPUEmbeddingTest, ATableThatIsTooLargeSaysItsNameItsShapeAndItsBytes) {
   };
   distribute::CPUStrategy cpu;
   TPUStrategy tpu({.num_cores = 1});
-  // Rows of four floats and, on cores, as many of Adagrad's accumulators: 2^54 and 2^55 bytes.
+  // Rows have four floats and, on cores, four of Adagrad's accumulators: 2^54 and 2^55 bytes.
   EXPECT_NE(error_under(cpu).find("users"), std::string::npos) << error_under(cpu);
   EXPECT_NE(error_under(cpu).find("(1125899906842624, 4) needs 18014398509481984 bytes"),
             std::string::npos)

@@ -63,7 +63,7 @@ TEST(DenseFeatures, LooksOrdinaryColumnsUpInItsOwnTables) {
                             {"iw", RaggedTensor::from_rows<float>({{2, 0.5}, {}})}};
   layer(features);
   ASSERT_EQ(layer->weights().size(), 2U);
-  // By the columns' names: i_weighted_by_iw_embedding, w_embedding.
+  // Sorted by column name: i_weighted_by_iw_embedding, w_embedding.
   EXPECT_EQ(layer->weights()[1].path(), "inputs/w_embedding/embedding_weights");
   layer->weights()[0].assign(Tensor::from<float>({1, 2, 3, 4}, {4, 1}));
   layer->weights()[1].assign(Tensor::from<float>({10, 20}, {2, 1}));
@@ -105,7 +105,7 @@ TEST(SequenceFeatures, RefusesOtherColumnsAndDifferentLengths) {
   EXPECT_THROW(layer(Tensors({{"a", Tensor::zeros({1, 2, 1})}})), ValueError);
 }
 
-// Every kind of column, through a config and back.
+// Encodes and decodes every kind of column.
 TEST(DenseFeatures, IsMadeAgainFromItsConfig) {
   const auto words = std::vector<std::string>{"x", "y", "z"};
   const std::vector<Column> columns = {

@@ -27,7 +27,7 @@ std::vector<TableStack> stacks_of(const SparseCoreOptions& options, int shards) 
   return stack_tables(tables, options.table_stacking, {.shards = shards});
 }
 
-// The ids as rows of the stack.
+// Converts ids of a member to rows of the stack.
 Tensor shifted(const TableStack& stack, const StackMember& member, const Tensor& ids) {
   if (stack.members.size() == 1) return ids;
   Tensor out = Tensor::uninitialized(ids.shape(), DType::kInt64);
@@ -36,7 +36,7 @@ Tensor shifted(const TableStack& stack, const StackMember& member, const Tensor&
   return out;
 }
 
-// One member's rows of a part of its stack.
+// Reads and writes the rows of one member in one part (weights or a slot) of its stack.
 struct MemberRows {
   TableStack stack;
   int position = 0;  // among the members
@@ -50,6 +50,8 @@ struct MemberRows {
     whole.read(first, last, rows.data());
     stack.unstack(member(), begin, end, rows.data(), out);
   }
+  // The range consists of whole groups of `shards` rows. Reads it first, so that the other ids and
+  // the padding in the range keep their values.
   void write(const StateEntry::Rows& whole, int64_t begin, int64_t end, const float* values) const {
     const auto [first, last] = stack.rows_of(member(), begin, end);
     std::vector<float> rows((last - first) * stack.dim);
@@ -59,7 +61,8 @@ struct MemberRows {
   }
 };
 
-// The stack's rows as one tensor, of which each process may hold a part.
+// Accesses the rows of a stack through whole tensors, because this process may hold only some of
+// the rows.
 StateEntry::Rows rows_of_whole(const StateEntry& stack) {
   return {.first = 0,
           .end = stack.spec.shape[0],
@@ -79,7 +82,7 @@ StateEntry::Rows rows_of_whole(const StateEntry& stack) {
               }};
 }
 
-// The entry of a stack cut to one member.
+// Restricts the state entry of a stack to one member.
 StateEntry member_entry(const MemberRows& rows, StateEntry entry) {
   const bool here = entry.rows && entry.rows->first == 0 && entry.rows->end == entry.spec.shape[0];
   const StateEntry::Rows whole = here ? *entry.rows : rows_of_whole(entry);
@@ -111,7 +114,7 @@ StateEntry member_entry(const MemberRows& rows, StateEntry entry) {
 
 }  // namespace
 
-// Draws for each table of a stack what it would hold alone; padding is zero.
+// Initializes each table of a stack with the values that it has without stacking. Padding is zero.
 class SparseCore::StackInitializer final : public InitializerFunction {
  public:
   StackInitializer(const TableStack& stack, const SparseCoreOptions& options) : stack_(stack) {
@@ -119,7 +122,7 @@ class SparseCore::StackInitializer final : public InitializerFunction {
       initializers_.push_back(table_initializer(*options.tables[m.table]));
     }
   }
-  // Before the tables are made.
+  // Must be called before the tables are initialized.
   void set_streams(std::vector<RandomStream> streams) { streams_ = std::move(streams); }
 
   void fill(std::span<float> out, int64_t first, const Shape& shape,
@@ -136,7 +139,8 @@ class SparseCore::StackInitializer final : public InitializerFunction {
   }
   std::string class_name() const override { return "StackInitializer"; }
   Config get_config() const override { return Config::dict(); }
-  // The tables' streams are drawn by the layer, in the same order however they are stacked.
+  // Has a fixed seed, so that it does not consume a random stream: the layer draws the tables'
+  // streams, in an order that does not depend on stacking.
   std::optional<int64_t> seed() const override { return 0; }
 
  private:

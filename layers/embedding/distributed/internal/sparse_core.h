@@ -1,5 +1,5 @@
-// SparseCore: the tables of a DistributedEmbedding that live in the embedding engine of a
-// TPUStrategy, stacked. Private to that layer.
+// SparseCore: the stacked tables of a DistributedEmbedding in the embedding engine of a
+// TPUStrategy. Private to that layer.
 #pragma once
 
 #include <deque>
@@ -15,12 +15,14 @@
 
 namespace keel {
 
+// A feature of a table on sparse cores.
 struct SparseCoreFeature {
   std::string path = {};
   int table = 0;        // position among the tables
-  int64_t samples = 0;  // of a global batch; 0 if not known
+  int64_t samples = 0;  // of a global batch; 0 if unknown
 };
 
+// Options of a SparseCore.
 struct SparseCoreOptions {
   std::string name = {};
   std::vector<std::shared_ptr<const keras_rs::TableConfig>> tables = {};
@@ -29,28 +31,31 @@ struct SparseCoreOptions {
   IdLimitPolicy id_limit_policy = IdLimitPolicy::kUnlimited;
 };
 
+// Converts lookups in tables to lookups in stacks, and state of stacks to state of tables.
 class SparseCore {
  public:
-  // Under a TPUStrategy, which the tables belong to from then on. ValueError for a table without
-  // optimizer, and as stack_tables and IdLimiter say.
+  // Binds the tables to the current strategy, which must be a TPUStrategy. Throws ValueError for a
+  // table without an optimizer and under the conditions of stack_tables and IdLimiter.
   explicit SparseCore(SparseCoreOptions options);
 
-  // Makes the tables, the values of each drawn from its stream. Returns the virtual variable that
-  // stands for them all.
+  // Creates the tables and initializes each from its random stream. Returns the virtual variable
+  // that represents all of them.
   Variable build(const std::vector<RandomStream>& streams);
-  // One replica's rows of ids, by feature -> [rows, embedding_dim]. Collective. The gradient with
-  // respect to the virtual variable updates the tables.
+  // Looks up one replica's rows of ids, by feature; each gives [rows, embedding_dim]. Collective.
+  // Computing the gradient of the virtual variable updates the tables.
   std::vector<Tensor> look_up(std::vector<IdRows> features);
 
-  // Weights, then slots, of one table: "<table>/embeddings", "<table>/embeddings/<slot>", without
-  // padding. Empty until built.
+  // Returns the weights and then the slots of one table, "<table>/embeddings" and
+  // "<table>/embeddings/<slot>", without padding. Empty before build().
   std::vector<StateEntry> state_entries(int table) const;
+  // Returns the stacks.
   const std::vector<TableStack>& stacks() const { return stacks_; }
+  // Returns the id statistics of one table.
   IdStatistics statistics(int table) const { return limiters_[table].statistics(); }
 
  private:
   class StackInitializer;
-  struct Home {  // where a table is
+  struct Home {  // position of a table
     int stack = 0;
     int member = 0;
   };

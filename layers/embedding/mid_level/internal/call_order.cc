@@ -13,6 +13,7 @@ std::string under(const CallOrder::Name& name) {
 
 }  // namespace
 
+// A named batch ends with the step that dequeued it. An unnamed batch ends with the next dequeue.
 bool CallOrder::has_ended(const Batch& batch, StepNumber step, Ends ends) const {
   if (!batch.dequeued) return false;
   if (batch.name) return step != 0 && batch.dequeued_in != step;
@@ -39,7 +40,8 @@ CallOrder::Taken CallOrder::dequeue(StepNumber step, const Name& name) {
   const auto waiting = std::ranges::find_if(
       batches_, [&](const Batch& batch) { return !batch.dequeued && batch.name == name; });
   if (waiting == batches_.end()) {
-    throw RuntimeError("TPUEmbedding.dequeue: no batch is enqueued", under(name));
+    throw RuntimeError("TPUEmbedding.dequeue: no batch is enqueued", under(name),
+                       "; call enqueue first");
   }
   Taken taken = {.batch = waiting->serial, .training = waiting->training};
   drop(step, Ends::kUnnamed, taken);
@@ -52,9 +54,9 @@ CallOrder::Taken CallOrder::dequeue(StepNumber step, const Name& name) {
 void CallOrder::refuse_apply(const Name& name) const {
   const bool inference = std::ranges::any_of(
       batches_, [&](const Batch& b) { return b.dequeued && b.name == name && !b.training; });
-  throw RuntimeError("TPUEmbedding.apply_gradients: no dequeued batch", under(name),
-                     " waits for gradients",
-                     inference ? "; the last one was enqueued with training = false" : "");
+  throw RuntimeError(
+      "TPUEmbedding.apply_gradients: no dequeued batch", under(name), " needs gradients",
+      inference ? "; the last one was enqueued with training = false" : "; call dequeue first");
 }
 
 CallOrder::Taken CallOrder::apply_gradients(StepNumber step, const Name& name) {

@@ -1,15 +1,16 @@
-// CallOrder: which calls of a mid-level embedding object one replica may make next, and which batch
-// each is about. Pure bookkeeping: it knows no engine and no threads, and never waits. A call that
-// may not be made now is a RuntimeError, and nothing has changed.
+// CallOrder: tracks which calls of a mid-level embedding object one replica may make next, and
+// which batch each call refers to. It is pure bookkeeping: it uses no engine and no threads and
+// never blocks. A call that is not allowed throws RuntimeError and changes nothing.
 //
-//   enqueue          a batch waits to be dequeued
-//   dequeue          takes the oldest batch that waits under the same name, or without one
-//   apply_gradients  takes the oldest dequeued batch under the same name that has not been updated;
+//   enqueue          adds a batch
+//   dequeue          takes the oldest batch that was enqueued with the same name, or without one,
+//                    and not dequeued
+//   apply_gradients  takes the oldest dequeued batch of the same name that has not been updated;
 //                    without a name, the oldest such training batch
 //
 // A batch without a name that was enqueued for training and is not updated is dropped when the next
-// batch is dequeued. A named batch is a training batch if and only if apply_gradients with its name
-// follows in the step that dequeued it: it stays until a later step makes a call.
+// batch is dequeued. A named batch is a training batch if and only if apply_gradients is called
+// with its name in the step that dequeued it. It is kept until the first call of a later step.
 #pragma once
 
 #include <cstdint>
@@ -20,29 +21,33 @@
 
 namespace keel {
 
+// The call state of one replica. Not thread-safe.
 class CallOrder {
  public:
-  // Batches are numbered in the order they are enqueued, from 0: the same in all replicas that make
-  // the same calls.
+  // Batches are numbered from 0 in the order of their enqueue calls. Replicas that make the same
+  // calls use the same numbers.
   using Serial = int64_t;
   using Name = std::optional<std::string>;
-  // Steps are numbered by their caller, in any ascending way. 0: outside steps.
+  // The caller numbers its steps in ascending order. 0 means outside steps.
   using StepNumber = uint64_t;
 
+  // The batch that a call refers to, and the batches that the call dropped.
   struct Taken {
     Serial batch = 0;
     bool training = true;              // as enqueued
-    std::vector<Serial> dropped = {};  // these batches are gone
-    bool unused_training = false;      // one of them was enqueued for training
+    std::vector<Serial> dropped = {};  // batches that no longer exist
+    bool unused_training = false;      // a dropped, unnamed batch was enqueued for training
   };
 
-  // What is gone is in `dropped` there too.
+  // Record one call each and return its batch. The caller must discard the batches in
+  // Taken::dropped.
   Taken enqueue(StepNumber step, bool training, const Name& name);
   Taken dequeue(StepNumber step, const Name& name);
   Taken apply_gradients(StepNumber step, const Name& name);
-  // Forgets all batches, and counts anew.
+  // Forgets all batches and restarts the numbering at 0.
   void forget();
 
+  // Returns the number of batches that are neither done nor dropped.
   int64_t in_flight() const { return static_cast<int64_t>(batches_.size()); }
 
  private:
@@ -58,7 +63,7 @@ class CallOrder {
   void drop(StepNumber step, Ends ends, Taken& taken);
   [[noreturn]] void refuse_apply(const Name& name) const;
 
-  std::deque<Batch> batches_;  // oldest first; done ones are not kept
+  std::deque<Batch> batches_;  // oldest first; completed batches are removed
   Serial next_ = 0;
 };
 

@@ -28,7 +28,7 @@ std::string upper(std::string text) {
   return text;
 }
 
-// The parts "/key:value". An older form of the last is "/tpu:2".
+// Splits "/key:value/..." into its parts. An older form of the device part is "/tpu:2".
 std::map<std::string, std::string> parts_of(const std::string& device) {
   std::map<std::string, std::string> parts;
   size_t at = 0;
@@ -58,7 +58,7 @@ int core_of_device(const std::string& device, const CoresOfHosts& cores) {
   if (kind == parts.end()) refuse(device, "");
   const size_t colon = kind->second.find(':');
   if (colon == std::string::npos || upper(kind->second.substr(0, colon)) != "TPU") {
-    refuse(device, ", which is no TPU");
+    refuse(device, ", which is not a TPU");
   }
   const int core = number(device, kind->second.substr(colon + 1));
   const auto task = parts.find("task");

@@ -1,18 +1,20 @@
-// Which core of a strategy a device string names.
+// Maps device strings to the cores of a strategy.
 #pragma once
 
 #include <string>
 
 namespace keel {
 
+// The hosts of a strategy and the number of cores of each.
 struct CoresOfHosts {
   int hosts = 1;
   int cores_of_each = 1;
 };
 
-// "/device:TPU:3", or with parts before it, "/job:worker/replica:0/task:1/device:TPU:0": the core
-// of that number among those of the task's host, or among all where there is no task.
-// ValueError for a string that is no device, another kind of device, and one that is not there.
+// Returns the core that a device string names: "/device:TPU:3", or with further parts,
+// "/job:worker/replica:0/task:1/device:TPU:0". The number counts the cores of the task's host, or
+// all cores if there is no task. Throws ValueError for a string that is not a device, for a device
+// that is not a TPU, and for a core that does not exist.
 int core_of_device(const std::string& device, const CoresOfHosts& cores);
 
 }  // namespace keel

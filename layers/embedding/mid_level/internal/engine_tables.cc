@@ -26,7 +26,8 @@ StateEntry EngineTables::entry_before_build(int table, int part, const std::stri
           .get =
               [self, table, part, name] {
                 if (self->built()) return self->driver_.read(table, part);
-                throw RuntimeError("TPUEmbedding: '", name, "' has no values before build");
+                throw RuntimeError("TPUEmbedding: '", name,
+                                   "' has no values before build; call enqueue or build first");
               },
           .set =
               [self, table, part, name, shape](const Tensor& value) {

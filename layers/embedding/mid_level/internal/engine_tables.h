@@ -1,4 +1,5 @@
-// EngineTables: the tables of a mid-level object in the embedding engine, as checkpoints see them.
+// EngineTables: gives checkpoints access to the tables that a mid-level object holds in the
+// embedding engine.
 #pragma once
 
 #include <map>
@@ -11,13 +12,16 @@
 
 namespace keel {
 
-// Entries read and write the strategy's live engine, whoever built it; see EngineSession::read.
+// Entries read and write the strategy's live engine, even if another object built it; see
+// EngineSession::read.
 class EngineTables final : public TrackedTables, public std::enable_shared_from_this<EngineTables> {
  public:
   explicit EngineTables(const EngineSession& driver) : driver_(driver) {}
 
+  // Returns the session of the engine.
   EngineSession& driver() { return driver_; }
-  // Makes the engine; see EngineSession::build. Tables start from what was restored before.
+  // Creates the engine; see EngineSession::build. Tables start with the values restored before.
+  // Later calls do nothing.
   void build(const std::vector<Shape>& output_shapes);
 
   bool built() const override;
@@ -27,7 +31,7 @@ class EngineTables final : public TrackedTables, public std::enable_shared_from_
   StateEntry entry_before_build(int table, int part, const std::string& name);
 
   EngineSession driver_;
-  mutable std::mutex mutex_;  // guards the two below, and building
+  mutable std::mutex mutex_;  // guards the two members below; held while building
   bool built_ = false;
   std::map<std::string, Tensor> restored_;  // by entry name
 };

@@ -5,7 +5,7 @@
 namespace keel {
 namespace {
 
-// A table, by its position in the list of tables.
+// The serialized fields of a TableConfig.
 struct TableFields {
   int64_t vocabulary_size = 0;
   int64_t dim = 0;
@@ -28,6 +28,7 @@ struct TableFields {
   }
 };
 
+// The serialized fields of a FeatureConfig. `table` is a position in the list of tables.
 struct FeatureFields {
   int64_t table = 0;
   int64_t max_sequence_length = 0;
@@ -46,15 +47,16 @@ struct FeatureFields {
   }
 };
 
-constexpr int kMostLevels = 64;
+constexpr int kMaxDepth = 64;
 
 Nest<FeatureConfig> decode_structure(const Config& config, const std::vector<Table>& tables,
                                      int level) {
-  if (level > kMostLevels) throw ValueError("TPUEmbedding: feature_config is nested too deeply");
+  if (level > kMaxDepth) throw ValueError("TPUEmbedding: feature_config is nested too deeply");
   if (const Config* feature = config.find("feature")) {
     const auto f = from_config<FeatureFields>(*feature, "TPUEmbedding feature_config");
     if (f.table < 0 || f.table >= static_cast<int64_t>(tables.size())) {
-      throw ValueError("TPUEmbedding: feature_config names table ", f.table, " of ", tables.size());
+      throw ValueError("TPUEmbedding: feature_config refers to table ", f.table,
+                       ", but there are only ", tables.size(), " tables");
     }
     return FeatureConfig{.table = tables[f.table],
                          .max_sequence_length = f.max_sequence_length,
@@ -102,6 +104,8 @@ std::vector<Table> decode_tables(const Config& config) {
   std::map<std::string, EmbeddingOptimizer> optimizers;
   for (const Config& item : config.items()) {
     auto t = from_config<TableFields>(item, "TPUEmbedding table");
+    // Equal optimizers become one object: tables that share an optimizer must share its step
+    // counter.
     t.optimizer = optimizers.emplace(to_json(encode(t.optimizer)), t.optimizer).first->second;
     out.push_back(make_table({.vocabulary_size = t.vocabulary_size,
                               .dim = t.dim,

@@ -1,4 +1,4 @@
-// Tables and features as files keep them: what the configs of embedding layers have in common.
+// Serialization of tables and features, shared by the configs of the embedding layers.
 #pragma once
 
 #include <vector>
@@ -8,16 +8,19 @@
 
 namespace keel {
 
-// A list of tables, with the names and optimizers in force.
+// Encodes the tables as a list, with their effective names and optimizers.
 Config encode_tables(const TableSet& tables);
-// Tables that shared an optimizer share one again, so that one step counter drives its schedule.
-// ValueError as make_table says, and for keys that are not known.
+// Decodes a list of tables. Tables that shared an optimizer share one again, so that one step
+// counter drives its schedule. Throws ValueError under the conditions of make_table and for unknown
+// keys.
 std::vector<Table> decode_tables(const Config& config);
 
-// A structure as {"feature": ...}, {"list": [...]}, {"tuple": [...]} or {"dict": {...}}: JSON alone
-// knows no tuples and could not tell a leaf from a dict. Features name tables by position.
+// Encodes a structure as {"feature": ...}, {"list": [...]}, {"tuple": [...]} or {"dict": {...}}.
+// The explicit tags are needed because JSON has no tuples and cannot distinguish a leaf from a
+// dict. Features refer to tables by position.
 Config encode_features(const Nest<FeatureConfig>& features, const TableSet& tables);
-// ValueError for a table that is not there, and for keys that are not known.
+// Decodes a structure of features. Throws ValueError for a table position that is out of range and
+// for unknown keys.
 Nest<FeatureConfig> decode_features(const Config& config, const std::vector<Table>& tables);
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// PrefetchQueue: encoded batches that one replica will look up, known by their tensors.
+// PrefetchQueue: the encoded batches that one replica has prefetched, keyed by their tensors.
 #pragma once
 
 #include <optional>
@@ -8,25 +8,28 @@
 
 namespace keel {
 
-// The tensors that features and weights are made of. Kept, so that no others take their memory.
+// The tensors of the features and weights of one batch. Keeps them alive, so that no other tensor
+// can reuse their memory while the key is compared by address.
 struct BatchKey {
   std::vector<TensorSpec> specs;
   std::vector<Tensor> parts;
 
   BatchKey(const Tensors& features, const std::optional<Nest<std::optional<TensorLike>>>& weights);
-  // By identity, not by contents.
+  // Compares tensors by identity, not by contents.
   bool operator==(const BatchKey& other) const;
 };
 
+// A queue of at most two batches. Not thread-safe.
 template <class Batch>
 class PrefetchQueue {
  public:
-  // Keeps the last two.
+  // Appends a batch. Drops the oldest if there are two already.
   void add(BatchKey key, Batch batch) {
     if (entries_.size() == 2) entries_.erase(entries_.begin());
     entries_.push_back({std::move(key), std::move(batch)});
   }
-  // Those announced before it are not asked for any more.
+  // Removes and returns the batch with this key; unset if there is none. Also drops the batches
+  // added before it, because lookups follow the order of prefetches.
   std::optional<Batch> take(const BatchKey& key) {
     for (auto it = entries_.begin(); it != entries_.end(); ++it) {
       if (!(it->key == key)) continue;

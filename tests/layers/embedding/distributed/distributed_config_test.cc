@@ -37,8 +37,8 @@ TEST(DistributedConfigTest, ReadsWhatKerasWrites) {
   EXPECT_EQ(layers::serialize(*layers::deserialize(config)), config);
 }
 
-// keras_rs calls deserialize_keras_object on the initializer and the optimizer of a table, which
-// finds a class by its module, and hands all keys of the table to its constructor.
+// keras_rs calls deserialize_keras_object on the initializer and the optimizer of a table. That
+// function finds a class by its module and passes all keys of the table to its constructor.
 TEST(DistributedConfigTest, TablesAreWrittenAsKerasRsReadsThem) {
   using keras_rs::FeatureConfig;
   const auto table = keras_rs::make_table({.name = "t",
@@ -74,13 +74,14 @@ TEST(DistributedConfigTest, TablesAreWrittenAsKerasRsReadsThem) {
             R"({"learning_rate": 0.25, "initial_accumulator_value": 0.1})");
   EXPECT_EQ(to_json(tables[1]["optimizer"]["config"]),
             R"({"learning_rate": 0.001, "beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-07})");
-  // What the table was made with comes back, not what Keras makes of it.
+  // Decoding returns the original optimizer, not its Keras form.
   const auto read = DistributedEmbeddingLayer::from_config(config);
   EXPECT_EQ(read->feature_configs()["a"].leaf().table->optimizer, table->optimizer);
   EXPECT_EQ(read->get_config(), config);
 }
 
-// keras_rs makes an EmbedReduce for each table and numbers them by the features that it has met.
+// keras_rs creates an EmbedReduce for each table and numbers them by the index of the first feature
+// that uses the table.
 TEST(DistributedConfigTest, TablesLieWhereKerasRsHasThem) {
   const auto table = [](const char* name) {
     return keras_rs::make_table({.name = name, .vocabulary_size = 9, .embedding_dim = 2});

@@ -76,7 +76,7 @@ SparseTensor sparse(const std::vector<std::vector<T>>& rows, int64_t width) {
           .dense_shape = {std::ssize(rows), width}};
 }
 
-// Looks ids up in counting() on the current placement, in the one replica of `strategy`.
+// Looks up ids in counting() with the current placement, in the only replica of `strategy`.
 Values look_up(distribute::Strategy& strategy, const std::string& combiner, const Shape& input,
                const TensorLike& ids, const std::optional<TensorLike>& weights = {}) {
   const auto scope = strategy.scope();

@@ -1,5 +1,5 @@
-// Training, saving and loading of models with a DistributedEmbedding: tables give the same bits
-// however they are stacked, and files fit every placement and stacking.
+// Training, saving and loading of models with a DistributedEmbedding. Stacking does not change the
+// bits of the tables, and files can be loaded with every placement and stacking.
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
@@ -98,7 +98,7 @@ State state_of(const Layer& layer) {
   return out;
 }
 
-// Activations of the first replica in each of some steps, and tables and slots at the end.
+// The activations of the first replica in several steps, and the final tables and slots.
 struct Training {
   std::vector<Values> activations = {};
   State state = {};
@@ -187,7 +187,7 @@ TEST(DistributedEmbeddingTrainingTest, StateGoesByTheNamesOfTables) {
   EXPECT_EQ(run.state.at("shops/embeddings/accumulators").size(), 3U * 16);
 }
 
-// A ranker on whatever the strategy of now has.
+// A ranker with the placement of the current strategy.
 struct Ranker {
   optimizers::Adagrad adagrad{optimizers::Adagrad({.learning_rate = 0.1, .epsilon = 1e-7})};
   DistributedEmbedding embedding;
@@ -247,7 +247,7 @@ TEST(DistributedEmbeddingTrainingTest, FitTrainsSparseCoresAsTheDefaultDevice) {
     set_random_seed(3);
     const auto scope = strategy.scope();
     const Ranker ranker;
-    ranker.fit(21);  // last batch of five rows
+    ranker.fit(21);  // the last batch has five rows
     return std::pair(ranker.predict(), ranker.embedding->get_embedding_tables());
   };
   distribute::CPUStrategy cpu;

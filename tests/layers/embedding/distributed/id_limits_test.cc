@@ -25,7 +25,7 @@ TEST(IdLimitsTest, DefaultsAreThoseOfKeras) {
 
 TEST(IdLimitsTest, DropsTheIdsBeyondALimitAndCountsThem) {
   IdLimiter limits = limiter(IdLimitPolicy::kDrop, 3, 256);
-  // Of even ids three stay: 2 4 2; of odd ones all.
+  // Three even ids are kept, 2 4 2, and all odd ids.
   IdRows rows = rows_of({{2, 1, 4}, {2, 6, 3}, {8}});
   rows.weights = Tensor::from<float>({1, 2, 3, 4, 5, 6, 7}, {7});
   limits.apply(std::vector<IdRows*>{&rows});

@@ -1,4 +1,4 @@
-// What the tests of the mid-level embedding objects share.
+// Helpers shared by the tests of the mid-level embedding objects.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ using Values = std::vector<float>;
 
 inline FeatureConfig on(const Table& table) { return {.table = table}; }
 
-// Value of a table or slot, "video" or "video/accumulators", as a checkpoint would hold it.
+// Returns the value of a table or slot, "video" or "video/accumulators", as a checkpoint holds it.
 inline Tensor state_of(const tpu::EmbeddingBase& embedding, const std::string& name) {
   for (const StateEntry& entry : embedding.tracked()->state_entries()) {
     if (entry.name == name) return entry.get();
@@ -45,7 +45,7 @@ inline Values flat(const Tensors& activations) {
   return out;
 }
 
-// The same features for every replica.
+// Returns the same features for every replica.
 inline distribute::PerReplica<Tensors> for_all(const Tensors& features,
                                                const distribute::Strategy& strategy) {
   return distribute::PerReplica<Tensors>(
@@ -54,14 +54,14 @@ inline distribute::PerReplica<Tensors> for_all(const Tensors& features,
 
 inline int this_replica() { return current_replica_context()->replica; }
 
-// Gradients of this value everywhere, for activations of these shapes.
+// Returns gradients that are `value` everywhere, for activations of these shapes.
 inline Nest<Gradient> filled_like(const Tensors& activations, float value) {
   return map_structure(activations, [&](const TensorLike& a) -> Gradient {
     return Tensor::full<float>(a.tensor().shape(), value);
   });
 }
 
-// True if fn throws E and all of `parts` stand in its message.
+// Succeeds if fn throws E and its message contains all `parts`.
 template <class E, class Fn>
 testing::AssertionResult throws(Fn&& fn, const std::vector<std::string>& parts = {}) {
   try {
@@ -92,7 +92,8 @@ inline Tensors f(const TensorLike& input) { return {{"f", input}}; }
 inline InputShapes f_shape(const OptionalShape& shape) { return {{"f", shape}}; }
 inline Tensor id(int64_t value) { return fixture::ids({value}, {1, 1}); }
 
-// A table of zeros, 4 wide, looked up by one feature: the object, its strategy and its scope.
+// A table of zeros with 4 columns, looked up by one feature: the object, its strategy and its
+// scope.
 struct Small {
   explicit Small(int cores = 2,
                  const EmbeddingOptimizer& optimizer = tpu::SGD{.learning_rate = 0.1},
@@ -102,8 +103,8 @@ struct Small {
           return std::make_unique<tpu::TPUEmbedding>(one_feature(on(table)), optimizer, pipelined);
         }()) {}
 
-  // Looks id 0 up in every replica, and updates it by gradients that sum to 1. Returns what replica
-  // 0 saw in the first column.
+  // Looks up id 0 in every replica and, in training, updates it with gradients that sum to 1.
+  // Returns the first column of replica 0's activations.
   float step(bool training = true) {
     embedding->enqueue(for_all(f(id(0)), strategy), {.training = training});
     const float share = 1.0F / static_cast<float>(strategy.num_replicas_in_sync());

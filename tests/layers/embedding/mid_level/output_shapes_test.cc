@@ -35,8 +35,8 @@ TensorLike empty_sparse(const Shape& shape) {
                       .dense_shape = shape};
 }
 
-// The shape after build is told this much.
-OptionalShape settled(const FeatureConfig& config, const Shape& candidate) {
+// Returns the output shape after build with these arguments.
+PartialShape settled(const FeatureConfig& config, const Shape& candidate) {
   OutputShapes shapes = one(config);
   shapes.check({candidate});
   shapes.update({candidate});

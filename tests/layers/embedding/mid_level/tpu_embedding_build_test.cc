@@ -1,4 +1,4 @@
-// Making the object: tables, optimizers, shapes and the record.
+// Construction of the object: tables, optimizers, shapes and the record.
 #include <gtest/gtest.h>
 
 #include <keel/distribute/tpu/tpu_system.h>
@@ -22,7 +22,7 @@ std::vector<Shape> shapes_in(const TPUEmbedding& embedding) {
   return out;
 }
 
-// The output shapes that build leaves.
+// Returns the output shapes after build.
 std::vector<Shape> built_shapes(const Nest<FeatureConfig>& features,
                                 const std::optional<InputShapes>& shapes,
                                 std::optional<int64_t> batch = {}) {

@@ -15,7 +15,7 @@ namespace keel::mid_level::tpu_embedding_checkpoint_test {
 using distribute::TPUStrategy;
 using tpu::TPUEmbedding;
 
-// A table of 8 x 4, made anew by each call.
+// Returns a new 8 x 4 table.
 Nest<FeatureConfig> features(const Initializer& initializer) {
   return {{"f", on(make_table({.vocabulary_size = 8,
                                .dim = 4,
@@ -99,7 +99,7 @@ TEST(SpecRowsE, E28_RestoringWritesTheAccelerator) {
   EXPECT_EQ(values_of(*b, "t/accumulators"), Values(32, 0.75F));
 }
 
-// Fails the test if it is asked for values.
+// Fails the test if it runs.
 class NeverAsked final : public InitializerFunction {
  public:
   void fill(std::span<float>, int64_t, const Shape&, const RandomStream&) const override {
@@ -142,7 +142,7 @@ Names names_of(const tpu::EmbeddingBase& embedding) {
   return out;
 }
 
-// What a checkpoint of the object holds.
+// Returns the contents of a checkpoint of the object.
 Names names_in_file(const tpu::EmbeddingBase& embedding, const char* file) {
   const std::string path = new_path(file);
   of(embedding).write(path, 0);
@@ -254,7 +254,7 @@ TEST(TPUEmbeddingCheckpointTest, SlotsOfAKerasOptimizerAreSavedBesideTheTablesIt
   const auto b = make(2, second);
   checkpoint(*b, second).restore(path).assert_consumed();
   const auto accumulator = [](const TPUEmbedding& embedding, const OptimizerHandle& keras) {
-    // embedding_tables() is no const call; the entry's variable is the same.
+    // embedding_tables() is not const. The variable of the entry is the same.
     return keras->slots(embedding.tracked()->trainable_variables()[0])[0].read().to_vector<float>();
   };
   EXPECT_EQ(accumulator(*a, first), accumulator(*b, second));

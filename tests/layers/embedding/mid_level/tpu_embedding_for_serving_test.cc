@@ -29,7 +29,7 @@ struct Lookup {
   FeatureConfig feature = {};
 };
 
-// In a table of 16 x 2 that holds 0, 1, 2, ... row by row.
+// Looks up ids in a 16 x 2 table that holds 0, 1, 2, ... row by row.
 Tensor look_up(const Lookup& lookup) {
   FeatureConfig feature = lookup.feature;
   feature.table = make_table({.vocabulary_size = 16, .dim = 2, .combiner = lookup.combiner});
@@ -211,7 +211,8 @@ TEST(TPUEmbeddingForServingTest, ALengthWithoutEffectIsSaidOnce) {
   testing::internal::CaptureStderr();
   for (int i = 0; i < 2; ++i) EXPECT_EQ(embedding(input)["f"].tensor().shape(), Shape({1, 2}));
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "TPUEmbedding: feature 'f': max_sequence_length 3 has no effect beside output_shape\n");
+            "TPUEmbedding: feature 'f': max_sequence_length 3 has no effect together with "
+            "output_shape\n");
 }
 
 TEST(TPUEmbeddingForServingTest, ItTrainsOnTheHost) {

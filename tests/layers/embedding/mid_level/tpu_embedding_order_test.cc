@@ -1,6 +1,6 @@
-// Every order of calls of two replicas, against a model of what should come of it: a legal one
-// gives the model's numbers, an illegal one is a RuntimeError and never a wait, and the object can
-// be used afterwards.
+// Tests every order of calls of two replicas against a model of the expected results. A legal order
+// gives the model's numbers. An illegal one throws RuntimeError and never blocks, and the object
+// remains usable.
 #include <iostream>
 #include <stdexcept>
 #include <thread>
@@ -17,11 +17,11 @@ using distribute::TPUStrategy;
 // Calls of one replica: T and I enqueue for training and for inference, D dequeues, A applies.
 using Calls = std::string;
 
-constexpr float kGradients[] = {1, 2};  // of the replicas; the rate is 1
+constexpr float kGradients[] = {1, 2};  // by replica; the rate is 1
 
 Tensors feature() { return {{"f", Tensor::zeros({1, 1}, DType::kInt64)}}; }
 
-// Keeps warnings about batches that are not updated off the screen.
+// Suppresses warnings about batches that are not updated.
 class Quiet {
  public:
   Quiet() : buffer_(std::cerr.rdbuf(nullptr)) {}
@@ -60,7 +60,8 @@ struct Pair {
             {{"f", Gradient(Tensor::full<float>({1, 1}, kGradients[this_replica()]))}});
     }
   }
-  // What the replicas see in one step of these calls. The features are the step's own arguments.
+  // Returns the activations of the replicas in one step of these calls. The features are the step's
+  // own arguments.
   std::vector<Values> step(const PerReplica<Calls>& calls) {
     const PerReplica<Tensors> features = for_all(feature(), strategy);
     return strategy
@@ -86,7 +87,8 @@ struct Pair {
   std::unique_ptr<tpu::TPUEmbedding> embedding;
 };
 
-// One replica's calls as the collectives they come to: "D0T", "A0"; or none if one is illegal.
+// Returns the collectives of one replica's calls, for example "D0T", "A0"; unset if a call is
+// illegal.
 std::optional<std::vector<std::string>> collectives(const Calls& calls) {
   std::vector<std::string> out;
   std::vector<std::string> waiting;  // serial and kind
@@ -109,7 +111,7 @@ std::optional<std::vector<std::string>> collectives(const Calls& calls) {
   return out;
 }
 
-// What each dequeue sees and, last, what the weight is in the end; none if the step is illegal.
+// Returns the activation of each dequeue and the final weight; unset if the step is illegal.
 std::optional<Values> expected(const Calls& first, const Calls& second) {
   const auto a = collectives(first);
   const auto b = collectives(second);
@@ -149,7 +151,7 @@ void explore(Pair& pair, const Calls& first, const Calls& second) {
   seen[1].push_back(pair.weight());
   ASSERT_EQ(seen[0], *good) << what;
   ASSERT_EQ(seen[1], *good) << what;
-  // Batches that nobody dequeued would be the next step's.
+  // A failed run drops the batches that were not dequeued. Otherwise the next step would use them.
   EXPECT_THROW(pair.strategy.run([] { throw std::logic_error("forget them"); }), std::logic_error);
 }
 
@@ -170,7 +172,7 @@ TEST_P(TPUEmbeddingOrderTest, EveryOrderOfCallsGivesTheModelsNumbersOrAnError) {
       if (HasFatalFailure()) return;
     }
   }
-  // Whatever failed, a good step is as good as ever.
+  // After any failure, a legal step gives the right results.
   pair.reset();
   EXPECT_EQ(pair.step(PerReplica<Calls>({"TDATD", "TDATD"}))[1], (Values{0, -3}));
 }
@@ -186,7 +188,7 @@ std::vector<Lengths> lengths_up_to(int total) {
 INSTANTIATE_TEST_SUITE_P(UpToSixCalls, TPUEmbeddingOrderTest, testing::ValuesIn(lengths_up_to(6)),
                          testing::PrintToStringParamName());
 
-// The object after a failure: what was in flight is gone, and a step is as good as ever.
+// After a failure, batches in flight are dropped, and a legal step gives the right results.
 void expect_usable(Pair& pair) {
   EXPECT_TRUE(throws<RuntimeError>([&] { pair.strategy.run([&] { pair.embedding->dequeue(); }); }));
   EXPECT_TRUE(throws<RuntimeError>(

@@ -79,7 +79,7 @@ TEST(SpecRowsE, E17_GradientsAreChecked) {
   const auto apply = [&](const Nest<Gradient>& gradients) {
     strategy.run([&] { embedding.apply_gradients(gradients); });
   };
-  // Numbers are no gradients in C++; what is no tensor are slices.
+  // Numbers do not compile as gradients in C++. IndexedSlices are gradients that are not tensors.
   const Gradient slices = IndexedSlices{.ids = Tensor::zeros({1}, DType::kInt64),
                                         .values = Tensor::zeros({1, 4}),
                                         .dense_shape = {2, 4}};
@@ -173,7 +173,7 @@ TEST(SpecRowsE, E20_ADeviceNamesACoreOfTheStrategy) {
       throws<ValueError>([&] { s.embedding->enqueue(f(id(0)), {.device = "/device:TPU:2"}); }));
   EXPECT_TRUE(throws<ValueError>([&] { s.embedding->enqueue(f(id(0))); }));
   s.embedding->enqueue(f(id(0)), {.device = "/device:TPU:1"});
-  // The other core has nothing.
+  // The other core has no batch.
   EXPECT_TRUE(
       throws<RuntimeError>([&] { s.strategy.run([&] { s.embedding->dequeue(); }); }, {"dequeue"}));
 }
@@ -194,7 +194,7 @@ TEST(TPUEmbeddingTest, WithOneReplicaItsFeaturesAreForIt) {
   EXPECT_EQ(flat(s.strategy.run([&] { return s.embedding->dequeue(); })[0]), Values(4, 0));
 }
 
-// Upstream's fixture in two replicas of two rows, filled.
+// TensorFlow's fixture in two replicas of two rows, with filled tables.
 struct Filled {
   Filled() {
     const auto scope = strategy.scope();
@@ -287,7 +287,7 @@ TEST(SpecRowsE, E23_AStepEnqueuesItsArgumentsAtItsTop) {
       },
       {"'f'", "direct argument"}));
   EXPECT_NO_THROW(in_step(enqueue));
-  // Outside steps loops are the program's own.
+  // Outside steps, loops are not restricted.
   ops::while_loop([](int i) { return i < 2; },
                   [&](int i) { return s.embedding->enqueue(for_all(f(id(1)), s.strategy)), i + 1; },
                   0);

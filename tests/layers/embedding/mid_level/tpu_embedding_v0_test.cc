@@ -35,7 +35,8 @@ struct Lookup {
   FeatureConfig feature = {};
 };
 
-// In table user: 16 x 2, 0, 1, 2, ... row by row. In each of two replicas; the last one's.
+// Looks up ids in table user (16 x 2; 0, 1, 2, ... row by row) in each of two replicas. Returns the
+// last replica's activations.
 Tensor look_up(const Lookup& lookup) {
   TPUStrategy strategy({.num_cores = 2});
   const auto scope = strategy.scope();

@@ -62,7 +62,7 @@ TEST(SpecRowsH, H06_OptimizersTablesAndColumnsMustBeOfTheKindsOfV1) {
 
 TEST(EmbeddingConfigSpec, ChecksInAFixedOrder) {
   const Column categorical = fc::categorical_column_with_identity("a", 4);
-  // A bad strategy is found before a bad column, and that before bad parameters.
+  // An invalid strategy is reported before an invalid column, and that before invalid parameters.
   EXPECT_THROW(
       EmbeddingConfigSpec({.feature_columns = {categorical}, .partition_strategy = "invalid"}),
       ValueError);
@@ -101,7 +101,7 @@ TEST(EmbeddingConfigSpec, CarriesAnUnknownPartitionStrategyInItsMessage) {
 }
 
 TEST(EmbeddingConfigSpec, GivesTheDictsAsTheyAre) {
-  // Optimization parameters of dicts are the engine's to check.
+  // The engine checks the optimization parameters of dicts.
   const EmbeddingConfigSpec spec(
       {.feature_to_config_dict = features("t"), .table_to_config_dict = tables()});
   EXPECT_EQ(spec.configs().feature_to_config_dict.at("x")->table_id, "t");

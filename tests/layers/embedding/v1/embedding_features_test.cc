@@ -15,7 +15,7 @@ using tpu::v1::FeatureOptions;
 using tpu::v1::TableOptions;
 using Values = std::vector<float>;
 
-// Table "t" of rows 0, 1, 2, 3; pooled feature "x" with weights, sequence "s".
+// Table "t" with rows 0, 1, 2, 3, pooled feature "x" with weights, sequence feature "s".
 Configs configs() {
   return {
       .table_to_config_dict = {{"t", TableOptions{.vocabulary_size = 4, .dimension = 1}}},

@@ -26,7 +26,7 @@ ProfileKey key() {
           .task_count = 4};
 }
 
-// All examples are sampled; each looks up ids 0, 1 and 2: frequent ids are the first ones.
+// All examples are sampled. Each looks up ids 0, 1 and 2, so the first ids are the frequent ones.
 LookupProfiler profiler_of_low_ids(int64_t batches = 1) {
   LookupProfiler out({key()}, 1, {.sample_fraction = 1, .min_examples = 1});
   const std::vector<std::vector<int64_t>> rows(50, {0, 1, 2});
@@ -35,7 +35,7 @@ LookupProfiler profiler_of_low_ids(int64_t batches = 1) {
 }
 
 TEST(ProfileFileName, IsAStableHashOfTheKeyAlone) {
-  // FNV-1a over the fields, computed outside.
+  // FNV-1a over the fields, computed with another program.
   EXPECT_EQ(profile_file_name(key()), "ab3fb0cb2979dea2.profile.json");
   EXPECT_EQ(profile_file_name(key()), profile_file_name(key()));
 }
@@ -122,7 +122,7 @@ TEST(ProfileFiles, ReadBackWhatWasWritten) {
   EXPECT_EQ(p.mod_load, std::vector<int64_t>({50, 50, 50, 0}));
   EXPECT_EQ(p.hot_rows.size(), 3U);
   EXPECT_EQ(read_profiles(folder).size(), 1U);
-  // Nothing temporary is left.
+  // No temporary file remains.
   EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1);
 }
 

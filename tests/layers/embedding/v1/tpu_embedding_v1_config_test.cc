@@ -18,7 +18,7 @@ void append(std::vector<Column>& to, const std::vector<TPUColumn>& columns) {
   to.insert(to.end(), columns.begin(), columns.end());
 }
 
-// The string as table id of a wrong type, and 5 as optimization parameters, do not compile.
+// A table id of a wrong type, and 5 as optimization parameters, do not compile.
 TEST(SpecRowsA, A21_V1ConfigsCheckTheirFields) {
   const LearningRateFn f = [](int64_t) { return 0.1; };
   EXPECT_THROW(

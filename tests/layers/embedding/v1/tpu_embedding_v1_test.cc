@@ -31,7 +31,7 @@ FeatureConfig feature(const std::string& table, int64_t length = 0) {
   return FeatureOptions{.table_id = table, .max_sequence_length = length};
 }
 
-// One table "t" of 5 rows, feature "x".
+// Options with one table "t" of 5 rows and the feature "x".
 TPUEmbeddingOptions one_table(int64_t batch_size, int64_t dim = 1) {
   return {.table_to_config_dict = {{"t", table(5, dim)}},
           .feature_to_config_dict = {{"x", feature("t")}},
@@ -52,7 +52,7 @@ Values read(const TPUEmbedding& embedding, const std::string& table) {
   throw ValueError("no table ", table);
 }
 
-// One training step in which every activation has gradient 1.
+// Runs one training step in which every activation has gradient 1.
 void step(TPUStrategy& strategy, TPUEmbedding& embedding, std::optional<int64_t> number = {}) {
   strategy.run([&] {
     TPUEmbedding::Activations gradients = embedding.get_activations();
@@ -311,7 +311,8 @@ TEST(V1TPUEmbedding, BothPartitionsGiveTheSameValues) {
   EXPECT_EQ(found[0], found[1]);
 }
 
-// Sparse data by [sample] and by [sample, place], ragged data, and dense ids give the same.
+// Sparse data by [sample] and by [sample, position], ragged data, and dense ids give the same
+// results.
 TEST(V1TPUEmbedding, TakesEveryFormOfEnqueueData) {
   TPUStrategy strategy({.num_cores = 1});
   const auto scope = strategy.scope();
@@ -454,7 +455,7 @@ TEST(V1TPUEmbedding, DummyVariablesCatchTheGradientsOfActivations) {
   };
   train(3);
   EXPECT_EQ(read(embedding, "t"), Values({1, 1 - 2 * 2, 1 - 2 * 3, 1, 1}));
-  // Unlike the engine of TF2, every feature must have a gradient.
+  // Unlike in the TF2 engine, every feature must have a gradient.
   EXPECT_THROW(train(0), ValueError);
 }
 
@@ -533,7 +534,7 @@ TEST(V1TPUEmbedding, ProfilesDenseIds) {
   EXPECT_EQ(found.hot_rows.at(0).count, 2);
 }
 
-// Frequent ids are the first ones, which "mod" deals out more evenly.
+// The first ids are the frequent ones, which "mod" distributes more evenly.
 void write_profile_for_mod(const std::string& folder) {
   LookupProfiler profiler({{.table_name = "t", .vocabulary_size = 5, .task_count = 2}}, 1,
                           {.sample_fraction = 1, .min_examples = 1});
@@ -551,7 +552,7 @@ TEST(V1TPUEmbedding, ProcessesTakeThePartitionThatTheFirstChooses) {
     TPUStrategy strategy({.num_hosts = 2, .num_cores = 1}, group);
     const auto scope = strategy.scope();
     TPUEmbeddingOptions options = one_table(2);
-    // The second has not seen the file yet.
+    // The second process does not see the file yet.
     options.profile_data_directory = folder + "/" + std::to_string(group.rank());
     chosen[group.rank()] = TPUEmbedding(options).partition_strategy();
   });

@@ -146,20 +146,20 @@ TEST(CallOrderTest, ForgettingBeginsAnew) {
   EXPECT_EQ(order.enqueue(2, true, kUnnamed).batch, 0);
 }
 
-// The rules again, in other words: which batches wait, and the one that may be updated.
+// An independent model of the rules: the enqueued batches, and the batch that may be updated.
 class Model {
  public:
-  // The batch, or -1 for an error.
+  // Returns the batch, or -1 for an error.
   int64_t call(char c) {
     switch (c) {
       case 'T':
       case 'I':
-        waiting_.emplace_back(next_, c == 'T');
+        enqueued_.emplace_back(next_, c == 'T');
         return next_++;
       case 'D': {
-        if (waiting_.empty()) return -1;
-        const auto [batch, training] = waiting_.front();
-        waiting_.erase(waiting_.begin());
+        if (enqueued_.empty()) return -1;
+        const auto [batch, training] = enqueued_.front();
+        enqueued_.erase(enqueued_.begin());
         updatable_ = training ? batch : -1;
         return batch;
       }
@@ -169,7 +169,7 @@ class Model {
   }
 
  private:
-  std::vector<std::pair<int64_t, bool>> waiting_;
+  std::vector<std::pair<int64_t, bool>> enqueued_;
   int64_t next_ = 0, updatable_ = -1;
 };
 
@@ -190,7 +190,7 @@ int64_t make_call(CallOrder& order, CallOrder::StepNumber step, char c) {
   }
 }
 
-// Calls beyond an error too: an error changes nothing.
+// Continues after errors, because an error changes nothing.
 TEST(CallOrderTest, AllSequencesOfEightCallsGoByTheRules) {
   constexpr char kCalls[] = "TIDA";
   constexpr int kLength = 8;
@@ -206,7 +206,7 @@ TEST(CallOrderTest, AllSequencesOfEightCallsGoByTheRules) {
   }
 }
 
-// Whatever the order in which two replicas are served, each sees its own calls alone.
+// For every interleaving of two replicas, each depends on its own calls only.
 TEST(CallOrderTest, InterleavingsOfTwoReplicasDoNotMatter) {
   constexpr char kCalls[] = "TIDA";
   constexpr int kEach = 3;
