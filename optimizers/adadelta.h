@@ -1,15 +1,16 @@
-// Adadelta (Zeiler 2012).
+// The Adadelta optimizer (Zeiler 2012).
 #pragma once
 
 #include <keel/optimizers/optimizer.h>
 
 namespace keel {
 
+// Options of Adadelta.
 struct AdadeltaOptions {
   LearningRate learning_rate = 0.001;
-  double rho = 0.95;      // in [0, 1] (ValueError)
-  double epsilon = 1e-7;  // >= 0 (ValueError)
-  // As in OptimizerOptions.
+  double rho = 0.95;      // must be in [0, 1]
+  double epsilon = 1e-7;  // must be >= 0
+  // Common options; see OptimizerOptions.
   std::optional<double> weight_decay = {};
   std::optional<double> clipnorm = {}, clipvalue = {}, global_clipnorm = {};
   bool use_ema = false;
@@ -27,9 +28,15 @@ struct AdadeltaOptions {
   }
 };
 
-// a = rho a + (1 - rho) g^2; u = g sqrt(d + epsilon) / sqrt(a + epsilon);
-// d = rho d + (1 - rho) u^2; w -= lr u. The paper's lr is 1. Slots "accumulated_grad" (a),
-// "accumulated_delta_var" (d).
+// Updates a weight w with gradient g as follows; a and d are the slots:
+//   a = rho a + (1 - rho) g^2
+//   u = g sqrt(d + epsilon) / sqrt(a + epsilon)
+//   d = rho d + (1 - rho) u^2
+//   w -= lr u
+// The paper uses lr = 1. The slots are named "accumulated_grad" (a) and "accumulated_delta_var"
+// (d).
+//
+// The constructor throws ValueError if an option is out of range.
 class AdadeltaOptimizer final : public Optimizer {
  public:
   static constexpr char kClassName[] = "Adadelta";

@@ -1,15 +1,16 @@
-// Adagrad (Duchi et al. 2011).
+// The Adagrad optimizer (Duchi et al. 2011).
 #pragma once
 
 #include <keel/optimizers/optimizer.h>
 
 namespace keel {
 
+// Options of Adagrad.
 struct AdagradOptions {
   LearningRate learning_rate = 0.001;
-  double initial_accumulator_value = 0.1;  // >= 0 (ValueError)
-  double epsilon = 1e-7;                   // >= 0 (ValueError)
-  // As in OptimizerOptions.
+  double initial_accumulator_value = 0.1;  // must be >= 0
+  double epsilon = 1e-7;                   // must be >= 0
+  // Common options; see OptimizerOptions.
   std::optional<double> weight_decay = {};
   std::optional<double> clipnorm = {}, clipvalue = {}, global_clipnorm = {};
   bool use_ema = false;
@@ -27,7 +28,11 @@ struct AdagradOptions {
   }
 };
 
-// a += g^2; w -= lr g / sqrt(a + epsilon). Slot "accumulator".
+// Updates a weight w with gradient g as follows; the slot "accumulator" holds a:
+//   a += g^2
+//   w -= lr g / sqrt(a + epsilon)
+//
+// The constructor throws ValueError if an option is out of range.
 class AdagradOptimizer final : public Optimizer {
  public:
   static constexpr char kClassName[] = "Adagrad";

@@ -1,17 +1,18 @@
-// Adam (Kingma and Ba 2015), with bias correction.
+// The Adam optimizer with bias correction (Kingma and Ba 2015).
 #pragma once
 
 #include <keel/optimizers/optimizer.h>
 
 namespace keel {
 
+// Options of Adam.
 struct AdamOptions {
   LearningRate learning_rate = 0.001;
-  double beta_1 = 0.9;    // in [0, 1) (ValueError)
-  double beta_2 = 0.999;  // in [0, 1) (ValueError)
-  double epsilon = 1e-7;  // >= 0 (ValueError)
+  double beta_1 = 0.9;    // must be in [0, 1)
+  double beta_2 = 0.999;  // must be in [0, 1)
+  double epsilon = 1e-7;  // must be >= 0
   bool amsgrad = false;
-  // As in OptimizerOptions.
+  // Common options; see OptimizerOptions.
   std::optional<double> weight_decay = {};
   std::optional<double> clipnorm = {}, clipvalue = {}, global_clipnorm = {};
   bool use_ema = false;
@@ -31,9 +32,15 @@ struct AdamOptions {
   }
 };
 
-// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= alpha m / (sqrt(v) + epsilon) with
-// alpha = lr sqrt(1 - b2^t) / (1 - b1^t) in step t, from 1; amsgrad takes the root of the largest v
-// so far. Slots "momentum" (m), "velocity" (v), with amsgrad "velocity_hat".
+// Updates a weight w with gradient g in step t, counted from 1, as follows:
+//   m = beta_1 m + (1 - beta_1) g
+//   v = beta_2 v + (1 - beta_2) g^2
+//   alpha = lr sqrt(1 - beta_2^t) / (1 - beta_1^t)
+//   w -= alpha m / (sqrt(v) + epsilon)
+// With amsgrad, the square root is taken of the largest v so far. The slots are named "momentum"
+// (m), "velocity" (v) and, with amsgrad, "velocity_hat".
+//
+// The constructor throws ValueError if an option is out of range.
 class AdamOptimizer final : public Optimizer {
  public:
   static constexpr char kClassName[] = "Adam";

@@ -10,7 +10,8 @@ AdamWOptimizer::AdamWOptimizer(Options options)
                                                            .amsgrad = options.amsgrad}),
                 options),
       options_(std::move(options)) {
-  if (!options_.weight_decay) throw ValueError("AdamW: needs weight_decay, received none");
+  if (!options_.weight_decay)
+    throw ValueError("AdamW: weight_decay is required, received none; use Adam for no decay");
   check_beta(kClassName, "beta_1", options_.beta_1);
   check_beta(kClassName, "beta_2", options_.beta_2);
   check_not_negative(kClassName, "epsilon", options_.epsilon);

@@ -1,18 +1,19 @@
-// AdamW: Adam with decoupled weight decay (Loshchilov and Hutter 2019).
+// The AdamW optimizer: Adam with decoupled weight decay (Loshchilov and Hutter 2019).
 #pragma once
 
 #include <keel/optimizers/optimizer.h>
 
 namespace keel {
 
+// Options of AdamW.
 struct AdamWOptions {
   LearningRate learning_rate = 0.001;
-  std::optional<double> weight_decay = 0.004;  // required (ValueError)
-  double beta_1 = 0.9;                         // in [0, 1) (ValueError)
-  double beta_2 = 0.999;                       // in [0, 1) (ValueError)
-  double epsilon = 1e-7;                       // >= 0 (ValueError)
+  std::optional<double> weight_decay = 0.004;  // must be set
+  double beta_1 = 0.9;                         // must be in [0, 1)
+  double beta_2 = 0.999;                       // must be in [0, 1)
+  double epsilon = 1e-7;                       // must be >= 0
   bool amsgrad = false;
-  // As in OptimizerOptions.
+  // Common options; see OptimizerOptions.
   std::optional<double> clipnorm = {}, clipvalue = {}, global_clipnorm = {};
   bool use_ema = false;
   double ema_momentum = 0.99;
@@ -31,7 +32,10 @@ struct AdamWOptions {
   }
 };
 
-// AdamOptimizer's steps, each after w -= lr weight_decay w. The same slots.
+// Applies w -= lr weight_decay w and then the update of AdamOptimizer. The slots are those of
+// AdamOptimizer.
+//
+// The constructor throws ValueError if an option is out of range.
 class AdamWOptimizer final : public Optimizer {
  public:
   static constexpr char kClassName[] = "AdamW";

@@ -1,16 +1,17 @@
-// Adamax: Adam by the maximum norm (Kingma and Ba 2015, section 7).
+// The Adamax optimizer: Adam based on the infinity norm (Kingma and Ba 2015, section 7).
 #pragma once
 
 #include <keel/optimizers/optimizer.h>
 
 namespace keel {
 
+// Options of Adamax.
 struct AdamaxOptions {
   LearningRate learning_rate = 0.001;
-  double beta_1 = 0.9;    // in [0, 1) (ValueError)
-  double beta_2 = 0.999;  // in [0, 1) (ValueError)
-  double epsilon = 1e-7;  // >= 0 (ValueError)
-  // As in OptimizerOptions.
+  double beta_1 = 0.9;    // must be in [0, 1)
+  double beta_2 = 0.999;  // must be in [0, 1)
+  double epsilon = 1e-7;  // must be >= 0
+  // Common options; see OptimizerOptions.
   std::optional<double> weight_decay = {};
   std::optional<double> clipnorm = {}, clipvalue = {}, global_clipnorm = {};
   bool use_ema = false;
@@ -29,8 +30,13 @@ struct AdamaxOptions {
   }
 };
 
-// m = b1 m + (1 - b1) g; u = max(b2 u, |g|); w -= lr m / ((1 - b1^t) (u + epsilon)) in step t, from
-// 1. Slots "momentum" (m), "norm" (u).
+// Updates a weight w with gradient g in step t, counted from 1, as follows:
+//   m = beta_1 m + (1 - beta_1) g
+//   u = max(beta_2 u, |g|)
+//   w -= lr m / ((1 - beta_1^t) (u + epsilon))
+// The slots are named "momentum" (m) and "norm" (u).
+//
+// The constructor throws ValueError if an option is out of range.
 class AdamaxOptimizer final : public Optimizer {
  public:
   static constexpr char kClassName[] = "Adamax";

@@ -1,19 +1,20 @@
-// Follow the regularized leader, proximal (McMahan et al. 2013).
+// The FTRL-Proximal optimizer: follow the regularized leader (McMahan et al. 2013).
 #pragma once
 
 #include <keel/optimizers/optimizer.h>
 
 namespace keel {
 
+// Options of Ftrl.
 struct FtrlOptions {
   LearningRate learning_rate = 0.001;
-  double learning_rate_power = -0.5;                // <= 0 (ValueError)
-  double initial_accumulator_value = 0.1;           // >= 0 (ValueError)
-  double l1_regularization_strength = 0;            // >= 0 (ValueError)
-  double l2_regularization_strength = 0;            // >= 0 (ValueError)
-  double l2_shrinkage_regularization_strength = 0;  // >= 0 (ValueError)
-  double beta = 0;                                  // >= 0 (ValueError)
-  // As in OptimizerOptions.
+  double learning_rate_power = -0.5;                // must be <= 0
+  double initial_accumulator_value = 0.1;           // must be >= 0
+  double l1_regularization_strength = 0;            // must be >= 0
+  double l2_regularization_strength = 0;            // must be >= 0
+  double l2_shrinkage_regularization_strength = 0;  // must be >= 0
+  double beta = 0;                                  // must be >= 0
+  // Common options; see OptimizerOptions.
   std::optional<double> weight_decay = {};
   std::optional<double> clipnorm = {}, clipvalue = {}, global_clipnorm = {};
   bool use_ema = false;
@@ -35,9 +36,12 @@ struct FtrlOptions {
   }
 };
 
-// The formula is FtrlRule's (framework/kernels/update_rules/update_rule.h), with l1, l2 and
-// l2_shrinkage as named above. Slots "accumulator", "linear". A weight comes from its slots alone:
-// a fresh one becomes 0 in its first step if its gradient is 0.
+// Applies the formula of FtrlRule (framework/kernels/update_rules/update_rule.h), where l1, l2 and
+// l2_shrinkage stand for the options with these prefixes. The slots are named "accumulator" and
+// "linear". A new weight depends on its slots only, not on its old value: a weight whose gradient
+// is 0 in its first step becomes 0.
+//
+// The constructor throws ValueError if an option is out of range.
 class FtrlOptimizer final : public Optimizer {
  public:
   static constexpr char kClassName[] = "Ftrl";

@@ -1,16 +1,18 @@
-// Lamb: Adam with steps in proportion to the norm of each variable (You et al. 2020).
+// The LAMB optimizer: Adam with step sizes proportional to the norm of each variable
+// (You et al. 2020).
 #pragma once
 
 #include <keel/optimizers/optimizer.h>
 
 namespace keel {
 
+// Options of Lamb.
 struct LambOptions {
   LearningRate learning_rate = 0.001;
-  double beta_1 = 0.9;    // in [0, 1) (ValueError)
-  double beta_2 = 0.999;  // in [0, 1) (ValueError)
-  double epsilon = 1e-7;  // >= 0 (ValueError)
-  // As in OptimizerOptions.
+  double beta_1 = 0.9;    // must be in [0, 1)
+  double beta_2 = 0.999;  // must be in [0, 1)
+  double epsilon = 1e-7;  // must be >= 0
+  // Common options; see OptimizerOptions.
   std::optional<double> weight_decay = {};
   std::optional<double> clipnorm = {}, clipvalue = {}, global_clipnorm = {};
   bool use_ema = false;
@@ -29,9 +31,14 @@ struct LambOptions {
   }
 };
 
-// m and v as Adam's; u = m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) in step t, from 1;
-// w -= lr u |w| / |u|, norms over the whole variable (the quotient is 1 if one is 0). Slots
-// "momentum" (m), "velocity" (v).
+// Updates a weight w in step t, counted from 1, as follows; m and v are computed as in
+// AdamOptimizer:
+//   u = m / (1 - beta_1^t) / (sqrt(v / (1 - beta_2^t)) + epsilon)
+//   w -= lr u |w| / |u|
+// The norms are taken over the whole variable; the quotient |w| / |u| is 1 if one of them is 0. The
+// slots are named "momentum" (m) and "velocity" (v).
+//
+// The constructor throws ValueError if an option is out of range.
 class LambOptimizer final : public Optimizer {
  public:
   static constexpr char kClassName[] = "Lamb";

@@ -1,15 +1,16 @@
-// Lion (Chen et al. 2023).
+// The Lion optimizer (Chen et al. 2023).
 #pragma once
 
 #include <keel/optimizers/optimizer.h>
 
 namespace keel {
 
+// Options of Lion.
 struct LionOptions {
   LearningRate learning_rate = 0.001;
-  double beta_1 = 0.9;   // in (0, 1] (ValueError)
-  double beta_2 = 0.99;  // in [0, 1] (ValueError)
-  // As in OptimizerOptions.
+  double beta_1 = 0.9;   // must be in (0, 1]
+  double beta_2 = 0.99;  // must be in [0, 1]
+  // Common options; see OptimizerOptions.
   std::optional<double> weight_decay = {};
   std::optional<double> clipnorm = {}, clipvalue = {}, global_clipnorm = {};
   bool use_ema = false;
@@ -27,7 +28,11 @@ struct LionOptions {
   }
 };
 
-// w -= lr sign(b1 m + (1 - b1) g); m = b2 m + (1 - b2) g. Slot "momentum" (m).
+// Updates a weight w with gradient g as follows; the slot "momentum" holds m:
+//   w -= lr sign(beta_1 m + (1 - beta_1) g)
+//   m = beta_2 m + (1 - beta_2) g
+//
+// The constructor throws ValueError if an option is out of range.
 class LionOptimizer final : public Optimizer {
  public:
   static constexpr char kClassName[] = "Lion";

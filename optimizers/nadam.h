@@ -1,16 +1,17 @@
-// Nadam: Adam with Nesterov's momentum (Dozat 2016).
+// The Nadam optimizer: Adam with Nesterov momentum (Dozat 2016).
 #pragma once
 
 #include <keel/optimizers/optimizer.h>
 
 namespace keel {
 
+// Options of Nadam.
 struct NadamOptions {
   LearningRate learning_rate = 0.001;
-  double beta_1 = 0.9;    // in [0, 1) (ValueError)
-  double beta_2 = 0.999;  // in [0, 1) (ValueError)
-  double epsilon = 1e-7;  // >= 0 (ValueError)
-  // As in OptimizerOptions.
+  double beta_1 = 0.9;    // must be in [0, 1)
+  double beta_2 = 0.999;  // must be in [0, 1)
+  double epsilon = 1e-7;  // must be >= 0
+  // Common options; see OptimizerOptions.
   std::optional<double> weight_decay = {};
   std::optional<double> clipnorm = {}, clipvalue = {}, global_clipnorm = {};
   bool use_ema = false;
@@ -29,8 +30,11 @@ struct NadamOptions {
   }
 };
 
-// The formula is NadamRule's (framework/kernels/update_rules/dense_update_rules.h). Slots
-// "momentum", "velocity" as Adam's; the scalar "u_product" among shared_slots().
+// Applies the formula of NadamRule (framework/kernels/update_rules/dense_update_rules.h). The slots
+// "momentum" and "velocity" are those of AdamOptimizer; shared_slots() holds the scalar
+// "u_product".
+//
+// The constructor throws ValueError if an option is out of range.
 class NadamOptimizer final : public Optimizer {
  public:
   static constexpr char kClassName[] = "Nadam";

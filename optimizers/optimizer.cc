@@ -24,7 +24,7 @@ using distribute::Bytes;
 using distribute::Communicator;
 using distribute::Strategy;
 
-// As Keras makes "rm_sprop" of "RMSprop".
+// Converts a class name as Keras does: "RMSprop" becomes "rm_sprop".
 std::string snake_case(const std::string& name) {
   const auto upper = [&](size_t i) { return std::isupper(static_cast<unsigned char>(name[i])); };
   const auto lower = [&](size_t i) {
@@ -38,7 +38,8 @@ std::string snake_case(const std::string& name) {
   return out;
 }
 
-// Keras's files hold averages, then accumulators, then what the rule has.
+// The negative groups place averages, then accumulators, before the slots of the rule, which is
+// their order in Keras's files.
 std::vector<Slot> specs_of(const UpdateRule& rule, const OptimizerOptions& options) {
   std::vector<Slot> out = rule.slots();
   if (options.use_ema) out.push_back({.name = "average", .group = -2});
@@ -57,14 +58,16 @@ void check_any_gradient(const std::string& caller, const std::vector<GradientKin
   if (any_gradient(forms)) return;
   std::string paths;
   for (const Variable& v : variables) paths += (paths.empty() ? "" : ", ") + v.path();
-  throw ValueError(caller, ": needs a gradient for at least one variable, received none for ",
-                   paths);
+  throw ValueError(
+      caller,
+      ": none of the variables has a gradient; check that the loss depends on them: ", paths);
 }
 
-// What a step does to the variables of a call, but for virtual ones; nothing without gradients.
+// The variables of a call, grouped by what the step does to them. Virtual variables are left out;
+// all groups are empty if no variable has a gradient.
 struct Sorted {
   std::vector<StepVariable> updated;
-  std::vector<Variable> averaged;  // without gradient
+  std::vector<Variable> averaged;  // without a gradient: only their averages change
   std::vector<Variable> dense;     // those updated by dense gradients
   std::vector<Variable> touched;   // all whose value or slots change
 };
@@ -134,7 +137,8 @@ int64_t Optimizer::iterations() const {
 
 void Optimizer::set_iterations(int64_t calls) {
   if (calls < 0) {
-    throw ValueError(class_name_, ".set_iterations: must not be negative, received ", calls);
+    throw ValueError(class_name_,
+                     ".set_iterations: the number of calls must not be negative, received ", calls);
   }
   iterations_.assign(Tensor::scalar(calls));
 }
@@ -144,8 +148,8 @@ double Optimizer::learning_rate() const { return learning_rate_(calls()); }
 void Optimizer::set_learning_rate(double rate) {
   if (!learning_rate_.number()) {
     throw RuntimeError(class_name_,
-                       ".set_learning_rate: the rate is a schedule or a function, which alone "
-                       "decides it");
+                       ".set_learning_rate: the learning rate is a schedule or a function and "
+                       "cannot be replaced; create the optimizer with a number");
   }
   learning_rate_ = rate;
 }
@@ -205,7 +209,7 @@ void Optimizer::apply_gradients(const std::vector<Gradient>& gradients,
   if (VariableSnapshot::any_in_use()) {
     throw RuntimeError(class_name_,
                        ".apply_gradients: must not be called in a VariableSnapshot::Scope, where "
-                       "copies stand in for variables");
+                       "copies replace the variables; leave the scope first");
   }
   check_gradients(class_name_ + ".apply_gradients", gradients, variables);
   check_variables(variables);
@@ -222,8 +226,9 @@ void Optimizer::check_variables(const std::vector<Variable>& variables) const {
   const auto found = std::ranges::find_if(variables, &Variable::is_virtual);
   if (found == variables.end()) return;
   throw NotImplementedError(
-      class_name_, ".apply_gradients: loss_scale_factor must be 1 beside ", found->path(),
-      ", which stands for parameters kept elsewhere; received ", *options_.loss_scale_factor);
+      class_name_, ".apply_gradients: loss_scale_factor must be 1 with the virtual variable ",
+      found->path(), ", whose parameters are trained elsewhere; received ",
+      *options_.loss_scale_factor);
 }
 
 bool Optimizer::updates_after(int64_t calls) const {
@@ -251,14 +256,15 @@ bool Optimizer::decays(const Variable& variable) const {
   return options_.weight_decay.value_or(0) != 0 && !decay_exceptions_->contains(variable);
 }
 
-// Rather than the rows that a sparse gradient names.
+// Returns false if the step updates only the rows that a sparse gradient names.
 bool Optimizer::steps_whole_table(const Variable& variable) const {
   if (lazy_ != nullptr) return false;
   return rule_->moves_without_gradient() || options_.use_ema ||
          options_.gradient_accumulation_steps || decays(variable);
 }
 
-// Whether a step of this form moves rows that it does not touch.
+// Returns true if a step with this kind of gradient defers the rows that the gradient does not
+// name.
 bool Optimizer::may_wait(const Variable& variable, GradientKind form) const {
   return lazy_ != nullptr && form == GradientKind::kRows &&
          (rule_->moves_without_gradient() || decays(variable));
@@ -271,17 +277,16 @@ void Optimizer::check_lazy_rows(const std::vector<Gradient>& gradients,
   for (size_t i = 0; i < variables.size(); ++i) {
     if (!may_wait(variables[i], form_of(gradients[i], false))) continue;
     if (several_processes && options_.lazy_rows == LazyRows::kClosedForm) {
-      throw NotImplementedError(class_name_,
-                                ".apply_gradients: lazy_rows closed_form rounds by when a process "
-                                "looks at a row, so processes would not have the same values; "
-                                "with several processes use replay");
+      throw NotImplementedError(
+          class_name_,
+          ".apply_gradients: with lazy_rows closed_form, rounding depends on when a process reads "
+          "a row, so the values of several processes would differ; use replay");
     }
     if (!variables[i].constraint()) continue;
-    throw ValueError(class_name_,
-                     ".apply_gradients: lazy_rows and a constraint may not be set "
-                     "together: the second looks at all rows in every step of ",
-                     variables[i].path(), "; received lazy_rows ",
-                     to_json(encode(options_.lazy_rows)));
+    throw ValueError(class_name_, ".apply_gradients: lazy_rows ",
+                     to_json(encode(options_.lazy_rows)),
+                     " cannot be combined with the constraint of ", variables[i].path(),
+                     ", which needs all rows in every step; remove one of them");
   }
 }
 
@@ -327,7 +332,8 @@ class TogetherStep {
   }
 
  private:
-  // What is done once: by whichever replica comes last, as if it was the first of its process.
+  // Runs `fn` once per process, in the last replica to arrive, under the context of the first
+  // replica of the process. The result does not depend on which replica arrives last.
   template <class Fn>
   void as_leader(const Fn& fn) const {
     ReplicaContext first = context_;
@@ -343,7 +349,8 @@ class TogetherStep {
     if (!agreement.refused.empty()) throw RuntimeError(caller_, ": ", agreement.refused);
   }
 
-  // All are here, so nobody reads the variables any more; and see the new slots when they go on.
+  // Runs while all replicas of the process are in a barrier, so none of them reads the variables,
+  // and all of them see the new slots after it.
   void begin(const StepAgreement& agreed) const {
     if (!agreed.refused.empty() || !any_gradient(agreed.forms)) return;
     StepPlan plan = optimizer_.plan_after(agreed.calls, agreed.learning_rate);
@@ -361,7 +368,7 @@ class TogetherStep {
     optimizer_.finish(plan, all.updated, all.averaged);
   }
 
-  // False if the attachment is not accepted.
+  // Returns false if the attachment is not accepted.
   bool step(const StepAgreement& agreement, const Communicator::Attachment* attachment) const {
     check_any_gradient(caller_, agreement.forms, variables_);
     StepPlan plan = optimizer_.plan_after(agreement.calls, agreement.learning_rate);
@@ -376,13 +383,14 @@ class TogetherStep {
         attachment);
   }
 
-  // The replicas of each process agree first. If they foresee what all processes will agree on, the
-  // proposals go with the sums, and the step is made if all have foreseen the same.
+  // The replicas of each process agree first. If they predict what all processes will agree on, the
+  // proposals are sent along with the sums, and the step is made if all processes have predicted
+  // the same. Otherwise the step is repeated by the agreement.
   void run_in_processes() const {
     StepMemory& memory = *optimizer_.step_memory_;
-    StepProposal mine = optimizer_.proposal(gradients_, variables_);
+    StepProposal own = optimizer_.proposal(gradients_, variables_);
     const bool only_virtual = std::ranges::all_of(variables_, &Variable::is_virtual);
-    communicator_.local_gather(encode_proposal(mine, variables_), kLabel,
+    communicator_.local_gather(encode_proposal(own, variables_), kLabel,
                                [&](std::span<const Bytes> local) {
                                  as_leader([&] { begin_in_process(local, only_virtual); });
                                });
@@ -391,8 +399,8 @@ class TogetherStep {
       if (!variables_.empty()) check_any_gradient(caller_, memory.agreement.forms, variables_);
       return;
     }
-    mine.foreseen = memory.foreseen;
-    const std::vector<std::byte> proposal = encode_proposal(mine, variables_);
+    own.foreseen = memory.foreseen;
+    const std::vector<std::byte> proposal = encode_proposal(own, variables_);
     const Communicator::Attachment attachment = {
         .mine = proposal, .accept = [&](std::span<const Bytes> all) {
           return memory.settle(communicator_.placement(), all, variables_);
@@ -410,6 +418,7 @@ class TogetherStep {
 
   void begin_in_process(std::span<const Bytes> local, bool only_virtual) const {
     StepMemory& memory = *optimizer_.step_memory_;
+    // Errors of an earlier step of virtual variables are reported here.
     settle_posted();
     memory.foresee(local, variables_);
     if (only_virtual) {
@@ -446,8 +455,9 @@ void Optimizer::apply_together(const std::vector<Gradient>& gradients,
                                const std::vector<Variable>& variables) {
   const ReplicaContext* context = current_replica_context();
   if (context == nullptr) {
-    throw RuntimeError(class_name_, ".apply_gradients: needs to be called in the replicas of ",
-                       Strategy::current().name(), ", received a call outside Strategy::run");
+    throw RuntimeError(class_name_, ".apply_gradients: must be called in the replicas of ",
+                       Strategy::current().name(),
+                       "; call it in the function given to Strategy::run");
   }
   TogetherStep(*this, *context, gradients, variables).run();
 }
@@ -462,12 +472,12 @@ StepProposal Optimizer::proposal(const std::vector<Gradient>& gradients,
     const Variable& v = variables[i];
     if (v.dtype() == DType::kFloat64) {
       throw NotImplementedError(class_name_, ".apply_gradients: several replicas train float32 ",
-                                "variables only, ", v.path(), " is float64");
+                                "variables only; ", v.path(), " is float64");
     }
     out.forms.push_back(form_of(gradients[i], steps_whole_table(v)));
     out.starts.push_back(starts ? checksum_of_start(v) : 0);
   }
-  // One replica of each process asks for the rate: a callable may count its calls.
+  // Only one replica of each process evaluates the rate, because a callable may count its calls.
   if (current_replica_context()->local_replica == 0) {
     out.calls = calls();
     if (updates_after(out.calls)) out.learning_rate = learning_rate_(out.calls);
@@ -484,22 +494,22 @@ void Optimizer::complete(std::vector<StepVariable>& variables) const {
   }
 }
 
-// Makes missing slots, and sees to it that writing to all that a step writes changes no tensor
-// that somebody holds.
+// Creates missing slots, and makes all values that the step writes unique, so that writing in place
+// changes no tensor that another handle holds.
 void Optimizer::prepare(const std::vector<StepVariable>& updated,
                         const std::vector<Variable>& touched) {
   build(touched);
-  std::vector<uint64_t> waiting;
+  std::vector<uint64_t> deferred;
   for (const StepVariable& v : updated) {
-    if (may_wait(v.variable, v.form)) waiting.push_back(v.variable.id());
+    if (may_wait(v.variable, v.form)) deferred.push_back(v.variable.id());
   }
   for (const Variable& variable : touched) {
     const std::vector<Variable> slots = this->slots(variable);
-    const bool waits = std::ranges::find(waiting, variable.id()) != waiting.end();
-    // Rows may wait on, but not for the steps of another optimizer: it knows the values where they
-    // stand now.
-    if (!waits || !lazy_->are_waited_for(variable)) variable.bring_up_all();
-    if (waits) continue;  // pack_lazy_rows sees to it
+    const bool defers = std::ranges::find(deferred, variable.id()) != deferred.end();
+    // Rows may stay deferred to this optimizer, but not to another one, which would later apply its
+    // steps to values that this step has changed.
+    if (!defers || !lazy_->are_waited_for(variable)) variable.bring_up_all();
+    if (defers) continue;  // pack_lazy_rows makes these values unique
     variable.make_value_unique();
     for (const Variable& slot : slots) slot.make_value_unique();
   }
@@ -515,12 +525,12 @@ std::vector<SteppedTable> Optimizer::lazy_tables(const std::vector<StepVariable>
   return out;
 }
 
-// What prepare is to the others.
+// Does for the tables with deferred rows what prepare() does for the other variables.
 void Optimizer::pack_lazy_rows(const std::vector<StepVariable>& updated) {
   if (lazy_ != nullptr) lazy_->pack(lazy_tables(updated));
 }
 
-// Of the shared slots, in and after the step.
+// Returns the values of the shared slots in the step, which are those after it too.
 std::vector<double> Optimizer::shared_values(const StepPlan& plan) const {
   std::vector<double> out;
   for (const Variable& slot : shared_slots_) out.push_back(slot.read().item<double>());
@@ -528,7 +538,7 @@ std::vector<double> Optimizer::shared_values(const StepPlan& plan) const {
   return out;
 }
 
-// What is left once all updated variables have had the step.
+// Performs the stages that follow the updates of all variables.
 void Optimizer::finish(const StepPlan& plan, const std::vector<StepVariable>& updated,
                        const std::vector<Variable>& averaged) {
   for (const Variable& v : averaged) average_unchanged(plan, *rule_, v, slots_.slots(v));
@@ -536,13 +546,14 @@ void Optimizer::finish(const StepPlan& plan, const std::vector<StepVariable>& up
   count_call(plan, updated);
 }
 
-// What it takes to tell that processes start alike: 0 for a variable that has its state.
+// Returns what the processes compare to check that a variable starts with equal values everywhere;
+// 0 for a variable that has slots, because it was compared in its first step.
 uint64_t Optimizer::checksum_of_start(const Variable& variable) const {
   if (variable.is_virtual() || slots_.has(variable)) return 0;
   return checksum(variable.read());
 }
 
-// The last thing that a step does: what fails before leaves no count behind that others lack.
+// The last stage of a step: a stage that fails earlier leaves no count that other processes lack.
 void Optimizer::count_call(const StepPlan& plan, const std::vector<StepVariable>& updated) {
   if (lazy_ != nullptr) {
     lazy_->end_step(plan.step, plan.weight_decay * plan.step.learning_rate, lazy_tables(updated));

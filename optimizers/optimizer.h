@@ -1,8 +1,10 @@
-// Optimizer: an update rule, a learning rate, and the state of each variable (keras.optimizers).
+// Optimizer: an update rule, a learning rate and the slot variables of each trained variable
+// (keras.optimizers).
 //
-// apply_gradients may be called in a strategy's replicas: gradients are then summed over the
-// replicas (divide the loss by their number), each replica updates its share of the elements,
-// and the variables are the same for all when it returns, in all processes of the job.
+// apply_gradients() may be called in the replicas of a strategy. Gradients are then summed over the
+// replicas (divide the loss by the number of replicas), and each replica updates its shard of the
+// elements. When the call returns, the variables are equal in all replicas and in all processes of
+// the job.
 #pragma once
 
 #include <memory>
@@ -28,65 +30,90 @@ struct StepProposal;
 enum class GradientKind : int64_t;
 struct StepVariable;
 
+// Base class of all optimizers.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  // One step. In this order: unscales the gradients and accumulates them (which may be all), clips
-  // them, decays the variables, updates them, averages them, applies their constraints
-  // (Variable::constraint), and counts the call. See OptimizerOptions for what of it is on.
-  // IndexedSlices update the rows they name, summed by id first, where that is what the step does
-  // to a dense gradient; steps that move every row (Adam, Ftrl, momentum, weight decay, averages,
-  // accumulation) update the whole table, which costs time in proportion to it, unless
-  // OptimizerOptions::lazy_rows is on. Constraints look at all of it.
-  // A variable without a gradient keeps its value (all without: ValueError), which its average
-  // counts; a virtual one is left alone. Empty lists do nothing. A variable with a gradient in some
-  // replicas only has zeros in the others.
-  // ValueError if the lists differ in length, a variable stands there twice, a gradient has
-  // another shape or ids out of range, a constraint gives another shape, or a variable with one has
-  // IndexedSlices that lazy_rows is for; TypeError if a variable
-  // or gradient is not floating or their dtypes differ; RuntimeError outside the replicas of a
-  // strategy that has several, and in a VariableSnapshot::Scope; NotImplementedError for float64 in
-  // several replicas, and for loss_scale_factor with a virtual variable. Collective inside them:
-  // RuntimeError in all if their lists of variables do not agree or, of several processes, if the
-  // variables differ when they are trained for the first time, or the rates or numbers of calls do.
-  // Where all variables are virtual, other processes are not waited for: the next call tells.
-  // A step that fails later, for want of memory say, does not count, but some of the variables may
-  // have had it.
+  // Performs one step:
+  //   1. divides the gradients by the loss scale and accumulates them (if gradients are
+  //      accumulated, most calls end here),
+  //   2. clips the gradients,
+  //   3. applies weight decay to the variables,
+  //   4. updates the variables,
+  //   5. updates their averages,
+  //   6. applies their constraints (Variable::constraint),
+  //   7. counts the call.
+  // OptimizerOptions selects which of these stages are enabled.
+  //
+  // IndexedSlices are first summed by id and then update only the rows that they name, if the step
+  // would not change the other rows for a dense gradient either. Steps that move every row (Adam,
+  // Ftrl, momentum, weight decay, averages, accumulation) update the whole table, in time
+  // proportional to its size, unless OptimizerOptions::lazy_rows is set. Constraints are applied to
+  // the whole variable.
+  //
+  // A variable without a gradient keeps its value, and its average is updated with that value. A
+  // virtual variable is not changed. Empty lists have no effect. A variable with a gradient in some
+  // replicas only has a zero gradient in the others.
+  //
+  // Throws:
+  //   - ValueError if the lists differ in length, a variable is listed twice, no variable has a
+  //     gradient, a gradient has another shape than its variable or ids out of range, a constraint
+  //     returns another shape, or a variable with a constraint receives IndexedSlices that
+  //     lazy_rows would defer;
+  //   - TypeError if a variable or gradient is not floating point or their dtypes differ;
+  //   - RuntimeError if the current strategy has several replicas and the call is outside of them,
+  //     and in a VariableSnapshot::Scope;
+  //   - NotImplementedError for float64 variables in several replicas, for loss_scale_factor with a
+  //     virtual variable, and for LazyRows::kClosedForm in several processes.
+  //
+  // In replicas the call is collective. It throws RuntimeError in all replicas if their lists of
+  // variables do not agree or, with several processes, if the variables differ when they are
+  // trained for the first time, or if the learning rates or the numbers of calls differ. If all
+  // variables are virtual, the call does not wait for other processes; the next call reports their
+  // errors.
+  //
+  // A step that fails after these checks, for example because memory is exhausted, is not counted,
+  // but some of the variables may already have been updated.
   void apply_gradients(const std::vector<Gradient>& gradients,
                        const std::vector<Variable>& variables);
 
-  // Makes the slots of these variables now; apply_gradients makes those that are missing.
+  // Creates the slots of `variables` now. Otherwise apply_gradients() creates missing slots.
   void build(const std::vector<Variable>& variables);
 
-  // The loss whose gradients apply_gradients expects: times loss_scale_factor.
+  // Returns the loss that apply_gradients() expects gradients of: `loss` times loss_scale_factor.
   Tensor scale_loss(const Tensor& loss) const;
-  // NotImplementedError for a loss_scale_factor beside a virtual variable: its gradients do not
-  // come to apply_gradients, which refuses it too, but after the tape has trained what it stands
-  // for.
+  // Throws NotImplementedError if loss_scale_factor is set and one of the variables is virtual. The
+  // gradients of the parameters behind a virtual variable do not pass through apply_gradients(), so
+  // they cannot be unscaled. apply_gradients() makes the same check, but only after the tape has
+  // trained those parameters.
   void check_variables(const std::vector<Variable>& variables) const;
 
-  // Variables that weight_decay leaves alone from now on: these, and those in whose name
-  // (Variable::name) one of the patterns, regular expressions, is found. Replaces what was
-  // excluded. ValueError for a malformed pattern.
+  // Excludes variables from weight decay: those in `var_list`, and those whose name
+  // (Variable::name) contains a match of one of the regular expressions in `var_names`. Replaces
+  // earlier exclusions. Throws ValueError if a pattern is malformed.
   void exclude_from_weight_decay(const std::vector<Variable>& var_list,
                                  const std::vector<std::string>& var_names = {});
-  bool excludes_from_weight_decay() const;  // anything
+  bool excludes_from_weight_decay() const;  // true if anything is excluded
 
-  // With use_ema, gives each variable its average; does nothing for those without, and before the
-  // first step. For the end of training, outside of replicas (RuntimeError); collective if slots()
-  // is.
+  // With use_ema, assigns its average to each variable that has one. Has no effect without use_ema
+  // and before the first step. Call it at the end of training. Throws RuntimeError in replicas;
+  // collective if slots() is.
   void finalize_variable_values(const std::vector<Variable>& variables);
 
-  // Completed updates: calls of apply_gradients, divided by gradient_accumulation_steps.
+  // Returns the number of completed updates: calls of apply_gradients() divided by
+  // gradient_accumulation_steps.
   int64_t iterations() const;
-  void set_iterations(int64_t calls);  // ValueError if negative
-  // The int64 scalar that holds the number of calls, "<name>/iteration"; files keep it.
+  // Sets the number of calls of apply_gradients(). Throws ValueError if it is negative.
+  void set_iterations(int64_t calls);
+  // Returns the int64 scalar that holds the number of calls, "<name>/iteration". It is saved in
+  // files.
   const Variable& iterations_variable() const { return iterations_; }
-  double learning_rate() const;  // of the next step; schedules count calls
-  // RuntimeError if the rate is a schedule or a callable.
+  // Returns the learning rate of the next step. Schedules are evaluated at the number of calls.
+  double learning_rate() const;
+  // Replaces the learning rate. Throws RuntimeError if it is a schedule or a callable.
   void set_learning_rate(double rate);
   const LearningRate& learning_rate_source() const { return learning_rate_; }
 
@@ -94,39 +121,41 @@ class Optimizer {
   const std::string& name() const { return name_; }
   const UpdateRule& rule() const { return *rule_; }
   std::shared_ptr<const UpdateRule> shared_rule() const { return rule_; }
-  // Keras's config, the learning rate of now included.
+  // Returns the Keras config, with the current learning rate.
   virtual Config get_config() const = 0;
 
-  // The slots that variables have: those of the rule, then "average" with use_ema and
+  // Returns the slots that each variable has: those of the rule, then "average" with use_ema, then
   // "gradient_accumulator" with gradient_accumulation_steps.
   const std::vector<Slot>& slot_specs() const { return slots_.specs(); }
-  // State of `variable`, in the order of slot_specs(); empty if it has none yet. Named
-  // "<variable path>/<slot>". After steps of replicas in several processes the call outside the
-  // replicas makes them whole, which is collective: all processes make it before they read.
+  // Returns the slot variables of `variable`, named "<variable path>/<slot>", in the order of
+  // slot_specs(); empty if they have not been created yet. After steps in the replicas of several
+  // processes, a call outside the replicas gathers the shards of the slots. That call is
+  // collective: every process must make it.
   std::vector<Variable> slots(const Variable& variable) const;
-  // Of the rule (UpdateRule::shared_slots): float64 scalars "<name>/<slot>".
+  // Returns the slots of the rule itself (UpdateRule::shared_slots): float64 scalars
+  // "<name>/<slot>".
   const std::vector<Variable>& shared_slots() const { return shared_slots_; }
-  // All state for training these variables, in the order of Keras's files, where a learning rate
-  // that is a number stands behind the first one: iterations_variable(), slots, shared_slots().
-  // Makes slots that are missing; collective if slots() is.
+  // Returns all state needed to continue training these variables, in the order of Keras's files:
+  // iterations_variable(), slots, shared_slots(). Keras's files also hold a learning rate that is a
+  // number, after the first of them. Creates missing slots; collective if slots() is.
   std::vector<Variable> variables(const std::vector<Variable>& trained);
 
  protected:
-  // ValueError for options that do not fit (check_optimizer_options), and for lazy_rows with a rule
-  // that cannot have it (StepHistory).
+  // Throws ValueError if the options are invalid (check_optimizer_options), and if lazy_rows is set
+  // for a rule that does not support it (StepHistory).
   Optimizer(std::string class_name, std::shared_ptr<const UpdateRule> rule,
             OptimizerOptions options);
-  // With the common ones among the options of a class.
+  // Takes the common options from the options of an optimizer class.
   template <class Options>
   Optimizer(std::string class_name, std::shared_ptr<const UpdateRule> rule, const Options& options)
       : Optimizer(std::move(class_name), std::move(rule), optimizer_options(options)) {}
-  // Keras's config of `options`, with the name and the rate of now.
+  // Returns the Keras config of `options`, with the current name and learning rate.
   template <class Options>
   Config config_of(Options options) const {
     options.name = name_;
     options.learning_rate = learning_rate_;
     Config out = to_config(options);
-    // Keras does not know it.
+    // Keras has no such option, so the key is omitted while the option has its default.
     const Config* lazy = out.find("lazy_rows");
     if (lazy != nullptr && *lazy == encode(LazyRows::kOff)) out.erase("lazy_rows");
     return out;
@@ -141,7 +170,7 @@ class Optimizer {
                         const std::vector<Variable>& variables);
   void complete(std::vector<StepVariable>& variables) const;
   int64_t calls() const;
-  bool updates_after(int64_t calls) const;  // rather than accumulates
+  bool updates_after(int64_t calls) const;  // false: the call only accumulates
   StepPlan plan_after(int64_t calls, double learning_rate) const;
   bool decays(const Variable& variable) const;
   bool steps_whole_table(const Variable& variable) const;
@@ -174,10 +203,12 @@ using OptimizerHandle = Handle<Optimizer>;
 
 namespace optimizers {
 
-// By name ("adam", "Adam") with default options, or {"class_name", "config"}. ValueError if
-// unknown.
+// Creates an optimizer by name ("adam", "Adam") with default options, or from {"class_name",
+// "config"}. Throws ValueError if the class is unknown.
 OptimizerHandle get(const std::string& name);
 OptimizerHandle deserialize(const Config& config);
+// Returns {"class_name", "config"} of `optimizer`, with Keras's "module" and "registered_name" for
+// built-in classes.
 Config serialize(const Optimizer& optimizer);
 
 }  // namespace optimizers

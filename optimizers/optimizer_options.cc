@@ -45,7 +45,8 @@ void decode(const Config& config, LazyRows& rows) {
       return;
     }
   }
-  throw ValueError("lazy_rows: needs off, replay or closed_form, received ", to_json(config));
+  throw ValueError("lazy_rows: must be " off ", " replay " or " closed_form ", received ",
+                   to_json(config));
 }
 
 void check_optimizer_options(const std::string& class_name, const OptimizerOptions& o) {
@@ -65,11 +66,10 @@ void check_optimizer_options(const std::string& class_name, const OptimizerOptio
   const int64_t steps = o.gradient_accumulation_steps.value_or(2);
   check(steps >= 2, class_name, "gradient_accumulation_steps", "must be at least 2", steps);
   if (o.lazy_rows != LazyRows::kOff && (o.use_ema || o.gradient_accumulation_steps)) {
-    throw ValueError(class_name, ": lazy_rows and ",
+    throw ValueError(class_name, ": lazy_rows ", to_json(encode(o.lazy_rows)),
+                     " cannot be combined with ",
                      o.use_ema ? "use_ema" : "gradient_accumulation_steps",
-                     " may not be set together: the second needs all rows in every step; received "
-                     "lazy_rows ",
-                     to_json(encode(o.lazy_rows)));
+                     ", which needs all rows in every step; set lazy_rows to kOff");
   }
   if (!o.use_ema) return;
   check(o.ema_momentum >= 0 && o.ema_momentum <= 1, class_name, "ema_momentum", "must be in [0, 1]",

@@ -1,7 +1,8 @@
-// OptimizerOptions: what all of Keras's optimizers take.
+// OptimizerOptions: the options that all Keras optimizers have in common.
 //
-// The options of a class are an aggregate of its own, so that a call names them in one list. They
-// repeat these members, after those that are the class's alone, and `name` last, as in Keras.
+// Each optimizer class has its own options aggregate so that a call can name all options in one
+// list. These aggregates repeat the members of OptimizerOptions after the options of the class,
+// with `name` last, as in Keras.
 #pragma once
 
 #include <cstdint>
@@ -12,51 +13,60 @@
 
 namespace keel {
 
-// What becomes of the rows of a table that a sparse gradient does not name, in steps that move
-// every row (OptimizerOptions::lazy_rows).
+// How a step that moves every row treats the rows of a table that a sparse gradient does not name
+// (OptimizerOptions::lazy_rows).
 enum class LazyRows {
   kOff,         // each step updates the whole table
-  kReplay,      // they wait; the steps that they missed are then made, one by one
-  kClosedForm,  // they wait; the steps that they missed are then made in one
+  kReplay,      // rows are deferred; missed steps are later applied one by one
+  kClosedForm,  // rows are deferred; missed steps are later applied by one formula
 };
-Config encode(LazyRows rows);                       // "off", "replay", "closed_form"
-void decode(const Config& config, LazyRows& rows);  // ValueError for other values
+Config encode(LazyRows rows);                       // returns "off", "replay" or "closed_form"
+void decode(const Config& config, LazyRows& rows);  // throws ValueError for other values
 
+// Options of every optimizer.
 struct OptimizerOptions {
   LearningRate learning_rate = 0.001;
-  // Before each update w -= rate * weight_decay * w, but see Optimizer::exclude_from_weight_decay.
+  // Decays w -= rate * weight_decay * w before each update, except for variables that
+  // Optimizer::exclude_from_weight_decay names.
   std::optional<double> weight_decay = {};
-  // Of these at most one. Gradients with a norm above clipnorm are scaled down to it, each variable
-  // on its own; all together by one factor if their common norm is above global_clipnorm; and each
-  // element is kept in [-clipvalue, clipvalue]. 0: off.
+  // At most one of these may be set; 0 turns it off. clipnorm scales each gradient whose norm
+  // exceeds it down to that norm, each variable on its own. global_clipnorm scales all gradients by
+  // one factor if their common norm exceeds it. clipvalue clips each element to [-clipvalue,
+  // clipvalue].
   std::optional<double> clipnorm = {}, clipvalue = {}, global_clipnorm = {};
-  // Keep the average of each variable, average = ema_momentum * average + (1 - ema_momentum) * w
-  // after each step (the first takes w itself), and write it into the variable after every
-  // ema_overwrite_frequency steps, or in Optimizer::finalize_variable_values alone.
+  // Keeps the moving average of each variable, average = ema_momentum * average + (1 -
+  // ema_momentum) * w after each step; the first step takes w itself. The average is written into
+  // the variable after every ema_overwrite_frequency steps, or, if that is unset, only by
+  // Optimizer::finalize_variable_values.
   bool use_ema = false;
   double ema_momentum = 0.99;
   std::optional<int64_t> ema_overwrite_frequency = {};
-  // Gradients are divided by it: they come from Optimizer::scale_loss.
+  // Gradients are divided by this factor; compute them from Optimizer::scale_loss.
   std::optional<double> loss_scale_factor = {};
-  // Of so many calls only the last one updates, by the mean of their gradients.
+  // Only every n-th call updates the variables, by the mean of the last n gradients.
   std::optional<int64_t> gradient_accumulation_steps = {};
   // Adam, momentum, Ftrl, weight decay and others move every row of a table in every step. With
-  // this, steps by IndexedSlices cost time in proportion to the rows that they name, and the
-  // table is the same to everyone who looks: rows that were left out are brought up to date
-  // before somebody looks them up, reads or assigns the table or its slots, or saves them.
-  // kReplay gives the bits of kOff (with clipnorm or global_clipnorm up to the rounding of norms).
-  // kClosedForm takes a time that does not depend on how many steps a row has missed. In float64 it
-  // is within 1e-8 of kOff after 10,000 steps; in float32 mostly nearer to that than the steps of
-  // kOff, each of which rounds: its last bits depend on when somebody looks, so that several
-  // processes refuse it (NotImplementedError). Costs 4 bytes a row, and 50 (kReplay) to 300 bytes a
-  // step since all rows were last up to date. The rows of a table and of its slots are kept side by
-  // side: reading all of one copies it. Keras has no such option; its configs have the key if it is
+  // lazy_rows, a step by IndexedSlices takes time proportional to the number of rows that they
+  // name. The other rows are deferred, and the missed steps are applied before a row is looked up,
+  // before the table or its slots are read or assigned, and before they are saved. Readers
+  // therefore never see a stale row.
+  //
+  // kReplay gives the same bits as kOff; with clipnorm or global_clipnorm, the same up to the
+  // rounding of the norms. kClosedForm takes time independent of the number of steps that a row has
+  // missed. In float64 it is within 1e-8 of kOff after 10,000 steps. In float32 it is mostly closer
+  // to that float64 result than kOff, whose every step rounds; its last bits depend on when a row
+  // is read, so it throws NotImplementedError with several processes.
+  //
+  // The memory cost is 4 bytes per row, and 50 (kReplay) to 300 bytes per step since all rows were
+  // last up to date. The rows of a table and of its slots are stored interleaved, so reading a
+  // whole table or slot copies it. Keras has no such option; its key is in a config only if it is
   // set.
   LazyRows lazy_rows = LazyRows::kOff;
-  std::string name = {};  // empty: the class name in snake case
+  std::string name = {};  // if empty, the class name in snake case
 };
 
-// These, in the order of Keras's configs; first in the `fields` of a class.
+// Visits the common options in the order of Keras's configs. The `fields` of an optimizer class
+// call it first.
 template <class Self>
 void optimizer_fields(Self& self, auto&& field) {
   field("name", self.name);
@@ -73,7 +83,7 @@ void optimizer_fields(Self& self, auto&& field) {
   field("lazy_rows", self.lazy_rows);
 }
 
-// Those of a class.
+// Returns the common options among the options of an optimizer class.
 template <class Options>
 OptimizerOptions optimizer_options(const Options& options) {
   return {.learning_rate = options.learning_rate,
@@ -90,13 +100,18 @@ OptimizerOptions optimizer_options(const Options& options) {
           .name = options.name};
 }
 
-// ValueError, with the class and the option, if two kinds of clipping are set, weight_decay or a
-// bound is negative, loss_scale_factor is not positive, gradient_accumulation_steps is below 2, or,
-// with use_ema, ema_momentum is not in [0, 1] or ema_overwrite_frequency below 1, or if lazy_rows
-// is set beside use_ema or gradient_accumulation_steps, which need all rows in every step.
+// Throws ValueError with the class and the option if
+//   - more than one kind of clipping is set,
+//   - weight_decay or a clipping bound is negative,
+//   - loss_scale_factor is not positive,
+//   - gradient_accumulation_steps is below 2,
+//   - with use_ema, ema_momentum is not in [0, 1] or ema_overwrite_frequency is below 1,
+//   - lazy_rows is set together with use_ema or gradient_accumulation_steps, which need all rows in
+//     every step.
 void check_optimizer_options(const std::string& class_name, const OptimizerOptions& options);
 
-// For the options of one class. ValueError with the class, the option and its value.
+// Checks of one option of one class. Each throws ValueError with the class, the option and its
+// value.
 void check_not_negative(const std::string& class_name, const char* option, double value);
 void check_fraction(const std::string& class_name, const char* option, double value);  // in [0, 1]
 void check_beta(const std::string& class_name, const char* option, double value);      // in [0, 1)

@@ -19,15 +19,15 @@
 namespace keel::optimizers {
 namespace {
 
-// Keras's classes refuse settings that they do not know, and its readers pass over what stands
-// beside the class and its config.
+// Keras's optimizer classes reject unknown settings, but its readers ignore unknown keys beside
+// "class_name" and "config". The setting is therefore stored there.
 constexpr char kLazyRows[] = "lazy_rows";
 
-// A setting of Keras 2's optimizers that changes nothing when it has this value.
+// A setting of Keras 2 optimizers that has no effect when it has this value.
 struct KerasSetting {
   const char* key;
   Config off;
-  bool any = false;  // no value changes results
+  bool any = false;  // true if no value affects results
 };
 
 const std::vector<KerasSetting>& keras_settings() {
@@ -43,7 +43,7 @@ bool same(const Config& a, const Config& b) {
   return a.is_number() && b.is_number() ? a.number() == b.number() : a == b;
 }
 
-// `config` without the settings of Keras 2 that the class does not know.
+// Returns `config` without the settings of Keras 2 that the class does not know.
 template <class T>
 Config without_keras_settings(Config config) {
   std::vector<std::string> known;
@@ -53,8 +53,9 @@ Config without_keras_settings(Config config) {
     const Config* found = config.find(setting.key);
     if (found == nullptr || std::ranges::find(known, setting.key) != known.end()) continue;
     if (!setting.any && !same(*found, setting.off)) {
-      throw NotImplementedError(T::kClassName, ": config key '", setting.key, "' must be ",
-                                to_json(setting.off), ", received ", to_json(*found));
+      throw NotImplementedError(T::kClassName, ": config key '", setting.key,
+                                "' of Keras 2 must be ", to_json(setting.off), ", received ",
+                                to_json(*found));
     }
     config.erase(setting.key);
   }
@@ -67,7 +68,7 @@ std::shared_ptr<Optimizer> make(const Config& config) {
       from_config<typename T::Options>(without_keras_settings<T>(config), T::kClassName));
 }
 
-// The classes that are there from the start.
+// The built-in classes.
 template <class... T>
 struct Classes {
   static void add_to(Registry<Optimizer>& registry) { (registry.add(T::kClassName, make<T>), ...); }
@@ -84,9 +85,9 @@ std::string lower(std::string text) {
   return text;
 }
 
-// The registered name that `name` means.
+// Returns the registered name that `name` refers to.
 std::string registered(std::string name) {
-  // Keras 2.11 to 2.15 write its own classes like a user's.
+  // Keras 2.11 to 2.15 write built-in classes with the prefix of custom ones.
   constexpr std::string_view kCustom = "Custom>";
   const std::vector<std::string> all = optimizer_registry().class_names();
   if (std::ranges::find(all, name) != all.end()) return name;

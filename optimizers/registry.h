@@ -1,4 +1,4 @@
-// The optimizers that files and names may speak of.
+// The registry of optimizer classes for names, configs and files.
 #pragma once
 
 #include <keel/framework/config/registry.h>
@@ -6,12 +6,12 @@
 
 namespace keel::optimizers {
 
-// Holds the built-in classes from the start; others may be added:
+// Returns the registry, which contains the built-in classes from the start. Register others with
 //   optimizers::optimizer_registry().add<MyOptimizer>();
-// Built-in names are found in any case of letters, as in Keras, others as they are written.
-// Configs that Keras 2 wrote for a built-in class may carry settings that it has no more ("decay",
-// "is_legacy_optimizer", "jit_compile"): they are dropped if they are off, and NotImplementedError
-// otherwise.
+// Built-in names are matched case-insensitively, as in Keras; other names must match exactly.
+// Configs that Keras 2 wrote for a built-in class may carry settings that the class no longer has
+// ("decay", "is_legacy_optimizer", "jit_compile"). They are dropped if they are off; otherwise
+// reading them throws NotImplementedError.
 Registry<Optimizer>& optimizer_registry();
 
 }  // namespace keel::optimizers

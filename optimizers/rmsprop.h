@@ -1,17 +1,18 @@
-// RMSprop (Tieleman and Hinton 2012).
+// The RMSprop optimizer (Tieleman and Hinton 2012).
 #pragma once
 
 #include <keel/optimizers/optimizer.h>
 
 namespace keel {
 
+// Options of RMSprop.
 struct RMSpropOptions {
   LearningRate learning_rate = 0.001;
-  double rho = 0.9;       // in [0, 1] (ValueError)
-  double momentum = 0.0;  // in [0, 1] (ValueError)
-  double epsilon = 1e-7;  // >= 0 (ValueError)
+  double rho = 0.9;       // must be in [0, 1]
+  double momentum = 0.0;  // must be in [0, 1]
+  double epsilon = 1e-7;  // must be >= 0
   bool centered = false;
-  // As in OptimizerOptions.
+  // Common options; see OptimizerOptions.
   std::optional<double> weight_decay = {};
   std::optional<double> clipnorm = {}, clipvalue = {}, global_clipnorm = {};
   bool use_ema = false;
@@ -31,9 +32,14 @@ struct RMSpropOptions {
   }
 };
 
-// v = rho v + (1 - rho) g^2; w -= lr g / sqrt(v + epsilon). Centered takes the variance v - a^2
-// instead of v, with a = rho a + (1 - rho) g; with momentum m = momentum m + that step, w -= m.
-// Slots "velocity" (v), with momentum "momentum", if centered "average_gradient" (a).
+// Updates a weight w with gradient g as follows:
+//   v = rho v + (1 - rho) g^2
+//   w -= lr g / sqrt(v + epsilon)
+// With `centered`, the variance v - a^2 replaces v under the root, where a = rho a + (1 - rho) g.
+// With momentum, m = momentum m + lr g / sqrt(v + epsilon) and w -= m. The slots are named
+// "velocity" (v), with momentum "momentum" (m), and with `centered` "average_gradient" (a).
+//
+// The constructor throws ValueError if an option is out of range.
 class RMSpropOptimizer final : public Optimizer {
  public:
   static constexpr char kClassName[] = "RMSprop";

@@ -1,15 +1,16 @@
-// SGD, with momentum or Nesterov's variant of it on request.
+// Stochastic gradient descent, optionally with momentum or Nesterov momentum.
 #pragma once
 
 #include <keel/optimizers/optimizer.h>
 
 namespace keel {
 
+// Options of SGD.
 struct SGDOptions {
   LearningRate learning_rate = 0.01;
-  double momentum = 0.0;  // in [0, 1] (ValueError)
+  double momentum = 0.0;  // must be in [0, 1]
   bool nesterov = false;
-  // As in OptimizerOptions.
+  // Common options; see OptimizerOptions.
   std::optional<double> weight_decay = {};
   std::optional<double> clipnorm = {}, clipvalue = {}, global_clipnorm = {};
   bool use_ema = false;
@@ -27,8 +28,11 @@ struct SGDOptions {
   }
 };
 
-// w -= lr g; with momentum v = momentum v - lr g, w += v (nesterov: w += momentum v - lr g).
-// Slot "momentum" if momentum is not 0.
+// Updates a weight w with gradient g by w -= lr g. With momentum, v = momentum v - lr g and then
+// w += v, or with Nesterov momentum w += momentum v - lr g. The slot "momentum" holds v; it does
+// not exist if momentum is 0.
+//
+// The constructor throws ValueError if an option is out of range.
 class SGDOptimizer final : public Optimizer {
  public:
   static constexpr char kClassName[] = "SGD";

@@ -26,7 +26,8 @@ void decode(const Config& config, ClipValue& value) {
     std::vector<std::optional<double>> bounds;
     decode(config, bounds);
     if (bounds.size() != 2) {
-      throw ValueError("clipvalue: needs a number or two bounds, received ", to_json(config));
+      throw ValueError("clipvalue: must be a number or a list of two bounds, received ",
+                       to_json(config));
     }
     value = ClipValue(bounds[0], bounds[1]);
   } else {

@@ -14,7 +14,8 @@ TableOptimizerState named(const std::string& name) {
   if (name == "adagrad") return state_of(tpu::Adagrad{});
   if (name == "adam") return state_of(tpu::Adam{});
   if (name == "ftrl") return state_of(tpu::FTRL{});
-  throw ValueError("EmbeddingOptimizer: needs sgd, adagrad, adam or ftrl, received '", name, "'");
+  throw ValueError("EmbeddingOptimizer: name must be sgd, adagrad, adam or ftrl, received '", name,
+                   "'");
 }
 
 template <class Options>
@@ -47,7 +48,7 @@ size_t hash_of(const Config& config) {
   return out;
 }
 
-// Calls `read` with options of each class that a file may name, until one says it was its own.
+// Calls `read` with options of each class that a file may name, until a call returns true.
 template <class... Options>
 bool any_of_classes(auto&& read) {
   return (read(Options{}) || ...);
@@ -100,7 +101,7 @@ size_t EmbeddingOptimizer::hash() const {
 
 EmbeddingOptimizer EmbeddingOptimizer::with_learning_rate(LearningRate rate) const {
   if (state_ == nullptr) {
-    throw RuntimeError("EmbeddingOptimizer.with_learning_rate: needs an optimizer, received none");
+    throw RuntimeError("EmbeddingOptimizer.with_learning_rate: no optimizer is set");
   }
   auto state = std::make_shared<TableOptimizerState>(*state_);
   state->learning_rate = std::move(rate);
@@ -112,16 +113,14 @@ EmbeddingOptimizer EmbeddingOptimizer::with_learning_rate(LearningRate rate) con
 
 double EmbeddingOptimizer::current_learning_rate() const {
   if (state_ == nullptr) {
-    throw RuntimeError(
-        "EmbeddingOptimizer.current_learning_rate: needs an optimizer, received none");
+    throw RuntimeError("EmbeddingOptimizer.current_learning_rate: no optimizer is set");
   }
   return state_->source != nullptr ? state_->source->learning_rate() : state_->learning_rate(0);
 }
 
 std::vector<double> EmbeddingOptimizer::current_hyperparameters() const {
   if (state_ == nullptr) {
-    throw RuntimeError(
-        "EmbeddingOptimizer.current_hyperparameters: needs an optimizer, received none");
+    throw RuntimeError("EmbeddingOptimizer.current_hyperparameters: no optimizer is set");
   }
   std::vector<double> out;
   for (const LearningRate& h : state_->hyperparameters) out.push_back(h(0));

@@ -1,6 +1,8 @@
-// EmbeddingOptimizer: how an embedding engine updates the rows of a table. It differs from the
-// optimizers for dense variables: Adagrad has no epsilon, Adam no bias correction and its epsilon
-// inside the root, and only rows that a batch looked up are touched.
+// EmbeddingOptimizer: how an embedding engine updates the rows of a table.
+//
+// It differs from the optimizers for dense variables: Adagrad has no epsilon, Adam has no bias
+// correction and its epsilon is inside the square root, and a step changes only the rows that a
+// batch looked up.
 #pragma once
 
 #include <concepts>
@@ -30,53 +32,59 @@ struct RMSPropParameters;
 struct FrequencyEstimatorParameters;
 }  // namespace tpu
 
-// An embedding optimizer as engines see it. Immutable, shared by handle.
+// The state of an embedding optimizer, as read by the engines. Immutable and shared by handle.
 struct TableOptimizerState {
-  std::string class_name;  // "SGD", "Adagrad", ...; of V1 parameters "AdagradParameters", ...
+  std::string class_name;  // "SGD", "Adagrad", ...; for V1 parameters "AdagradParameters", ...
   std::shared_ptr<const EngineRule> rule;
-  // At the time of translation if there is a source; EmbeddingOptimizer::current_learning_rate
-  // knows.
+  // If there is a source, the rate at the time of translation; use
+  // EmbeddingOptimizer::current_learning_rate for the current one.
   LearningRate learning_rate = 0.01;
-  // Bounds of each element of the summed row gradient, before the rule.
+  // Bounds of each element of the summed row gradient, applied before the rule.
   std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
-  // w -= factor w before the rule (times the learning rate if multiply_...). 0: off.
+  // Weight decay w -= factor w before the rule, where the factor is multiplied by the learning rate
+  // if multiply_weight_decay_factor_by_learning_rate is set. 0 turns it off.
   double weight_decay_factor = 0;
   bool multiply_weight_decay_factor_by_learning_rate = false;
-  // Bounds of each weight after the rule.
+  // Bounds of each weight, applied after the rule.
   std::optional<double> clip_weight_min = {}, clip_weight_max = {};
-  // True: gradients of a row are summed over the batch and the rule runs once; false: once for
-  // each occurrence, in the order replica, feature, sample, position.
+  // If true, the gradients of a row are summed over the batch and the rule runs once. If false, the
+  // rule runs once per occurrence, in the order replica, feature, sample, position.
   bool use_gradient_accumulation = true;
   bool low_dimensional_packing_status = false;
-  // False for Adam that moves every row at every step.
+  // False for an Adam that updates every row in every step.
   bool lazy = true;
-  // What the rule's slots start from, in their order; create_slots() asks the function first.
+  // The initial values of the rule's slots, in their order. create_slots() prefers
+  // slot_variable_creation_fn.
   std::vector<Initializer> slot_initializers = {};
   SlotVariableCreationFn slot_variable_creation_fn = {};
-  // The only width that its tables may have.
+  // The only row width that tables may have, if set.
   std::optional<int64_t> required_dim = {};
-  // Made from parameters of the V1 engine, where slots are variables "<table>/<suffix>".
+  // True if made from parameters of the V1 engine, whose slots are variables "<table>/<suffix>".
   bool v1_parameters = false;
   std::vector<std::string> v1_slot_suffixes = {};
-  // A tpu::CustomOptimizer, and its hyper-parameters.
+  // True for a tpu::CustomOptimizer; `hyperparameters` are its hyperparameters.
   bool custom = false;
   std::vector<LearningRate> hyperparameters = {};
-  // {"class_name", "config"} of the options it was made from, without the rate and what files
-  // cannot hold.
+  // {"class_name", "config"} of the options it was made from, without the learning rate and without
+  // values that files cannot hold.
   Config config = {};
-  // The Keras optimizer this was translated from; null otherwise. Its `iterations` drive its
-  // schedule, and files keep the slots under its names.
+  // The Keras optimizer that this was translated from, or null. Its `iterations` drive its
+  // schedule, and files store the slots under its slot names.
   std::shared_ptr<Optimizer> source = nullptr;
   std::vector<std::string> source_slot_names = {};
 };
 
-// What TableConfig and TPUEmbedding take: nothing, a name ("sgd", "adagrad", "adam", "ftrl"), the
-// options of an embedding optimizer, or a Keras optimizer, which is translated.
+// The optimizer argument of TableConfig and TPUEmbedding. It holds nothing, a name ("sgd",
+// "adagrad", "adam", "ftrl"), the options of an embedding optimizer, or a Keras optimizer, which is
+// translated.
 //
-// ValueError for an unknown name, for parameters out of range or left out, bounds of gradients or
-// an Adam that is not lazy without gradient accumulation, a schedule as rate of an embedding
-// optimizer, another number of slot initializers than of slot names, and a Keras optimizer or
-// setting that an engine does not have (see translate_keras_optimizer).
+// Construction throws ValueError for
+//   - an unknown name,
+//   - a parameter that is out of range or missing,
+//   - gradient bounds, or an Adam that is not lazy, without gradient accumulation,
+//   - a schedule as the learning rate of an embedding optimizer,
+//   - a number of slot initializers that differs from the number of slot names,
+//   - a Keras optimizer or setting that the engines do not support (see translate_keras_optimizer).
 class EmbeddingOptimizer {
  public:
   EmbeddingOptimizer() = default;                           // unset
@@ -88,7 +96,7 @@ class EmbeddingOptimizer {
   EmbeddingOptimizer(const tpu::FTRL& options);             // NOLINT: implicit
   EmbeddingOptimizer(const tpu::AdagradMomentum& options);  // NOLINT: implicit
   EmbeddingOptimizer(const tpu::CustomOptimizer& options);  // NOLINT: implicit
-  // Of the V1 engine.
+  // Parameters of the V1 engine (optimizers/embedding/tpu_parameters.h).
   EmbeddingOptimizer(const tpu::StochasticGradientDescentParameters& options);  // NOLINT: implicit
   EmbeddingOptimizer(const tpu::AdagradParameters& options);                    // NOLINT: implicit
   EmbeddingOptimizer(const tpu::AdamParameters& options);                       // NOLINT: implicit
@@ -106,18 +114,19 @@ class EmbeddingOptimizer {
   const TableOptimizerState* operator->() const { return state_.get(); }
   const TableOptimizerState& operator*() const { return *state_; }
 
-  // By value: the same class and equal parameters; functions and initializers by identity (see
-  // SharedFunction). Translated ones are equal if their source is the same object.
+  // Compares by value: the same class and equal parameters. Functions and initializers are compared
+  // by identity (see SharedFunction). Translated optimizers are equal if their source is the same
+  // object.
   friend bool operator==(const EmbeddingOptimizer& a, const EmbeddingOptimizer& b);
-  size_t hash() const;  // equal for equal ones
+  size_t hash() const;  // equal for equal optimizers
 
-  // The rate now: of the source optimizer's iterations, or the number or callable given.
-  // RuntimeError if unset.
+  // Returns the current learning rate: at the iterations of the source optimizer if there is one,
+  // otherwise the given number or the result of the given function. Throws RuntimeError if unset.
   double current_learning_rate() const;
-  // The same with another rate, a number or a function; a translated one follows its source no
-  // more. RuntimeError if unset.
+  // Returns a copy with another learning rate, a number or a function. A translated optimizer no
+  // longer follows its source. Throws RuntimeError if unset.
   EmbeddingOptimizer with_learning_rate(LearningRate rate) const;
-  // The hyper-parameters of a custom optimizer now.
+  // Returns the current hyperparameters of a custom optimizer. Throws RuntimeError if unset.
   std::vector<double> current_hyperparameters() const;
 
  private:
@@ -125,20 +134,24 @@ class EmbeddingOptimizer {
   std::shared_ptr<const TableOptimizerState> state_;
 };
 
-// The embedding optimizer that does what a Keras optimizer does, with the rate that the Keras
-// optimizer has at each step. By class name: SGD, Adagrad, Adam (lazy, epsilon inside the root) and
-// Ftrl become SGD, Adagrad, Adam and FTRL; ValueError for any other, and for a setting beyond the
-// learning rate, weight_decay (of all variables: exclude_from_weight_decay is refused), and
-// initial_accumulator_value, beta_1, beta_2, epsilon of Adam, and learning_rate_power, l1, l2, beta
-// of Ftrl that has not its default.
+// Returns the embedding optimizer that performs the update of a Keras optimizer, with the learning
+// rate that the Keras optimizer has at each step. Keras's SGD, Adagrad, Adam (lazy, with epsilon
+// inside the square root) and Ftrl become SGD, Adagrad, Adam and FTRL.
+//
+// Throws ValueError for any other class, and for a setting without its default value, except
+//   - the learning rate and initial_accumulator_value,
+//   - weight_decay, if it applies to all variables (exclude_from_weight_decay is rejected),
+//   - beta_1, beta_2 and epsilon of Adam,
+//   - learning_rate_power, l1, l2 and beta of Ftrl.
 EmbeddingOptimizer translate_keras_optimizer(const OptimizerHandle& optimizer);
 
-// What happens to one row.
+// Returns the description of the update of one row.
 distribute::RowUpdate row_update(const TableOptimizerState& optimizer);
 
-// Null if unset; {"class_name", "config"} of an embedding optimizer; the same under "keras" for a
-// translated one. A rate that is a function is written as its value of now: no file can hold it.
-// NotImplementedError for a custom optimizer and one with a slot_variable_creation_fn.
+// Encodes an unset optimizer as null, an embedding optimizer as {"class_name", "config"}, and a
+// translated one as {"keras": {"class_name", "config"}}. A learning rate that is a function is
+// written as its current value, because files cannot hold functions. Throws NotImplementedError for
+// a custom optimizer, and for one with a slot_variable_creation_fn.
 Config encode(const EmbeddingOptimizer& optimizer);
 void decode(const Config& config, EmbeddingOptimizer& optimizer);
 

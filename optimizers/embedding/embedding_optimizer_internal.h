@@ -1,4 +1,5 @@
-// How the options of embedding optimizers become what engines see. Internal to EmbeddingOptimizer.
+// Conversion of the options of embedding optimizers to TableOptimizerState. Internal to
+// EmbeddingOptimizer.
 #pragma once
 
 #include <keel/optimizers/embedding/embedding_optimizer.h>
@@ -6,7 +7,7 @@
 
 namespace keel::embedding_optimizer_internal {
 
-// ValueError with the class, the parameter and its value.
+// Checks of parameters. Each throws ValueError with the class, the parameter and its value.
 void check_positive(const char* caller, const char* name, double value);
 void check_not_negative(const char* caller, const char* name, double value);
 void check_beta(const char* caller, const char* name, double value);  // in [0, 1)
@@ -15,11 +16,12 @@ void check_bounds(const char* caller, const char* what, const std::optional<doub
 void check_lazy(const char* caller, bool lazy_adam, bool use_gradient_accumulation);
 void check_ftrl(const char* caller, double learning_rate_power, double l1, double l2);
 
-// Sets the rule, and the initializers of its slots.
+// Sets the rule of `state` and the initializers of the rule's slots.
 void set_rule(TableOptimizerState& state, std::shared_ptr<const UpdateRule> rule,
               std::vector<std::string> slot_names);
 
-// The rules of TensorFlow's two families of options, which name the decay rates differently.
+// set_adam() and set_ftrl() set the rules for both of TensorFlow's families of options. The two
+// families name Adam's decay rates differently, so they are passed separately.
 template <class Options>
 void set_adam(TableOptimizerState& state, double beta_1, double beta_2, const Options& o) {
   set_rule(state,
@@ -45,7 +47,8 @@ void set_ftrl(TableOptimizerState& state, const Options& o) {
            {"accumulators", "linears"});
 }
 
-// Checks the options; ValueError as EmbeddingOptimizer says.
+// Check the options and convert them. Each throws ValueError in the cases that EmbeddingOptimizer
+// lists.
 TableOptimizerState state_of(const tpu::SGD& o);
 TableOptimizerState state_of(const tpu::Adagrad& o);
 TableOptimizerState state_of(const tpu::Adam& o);
@@ -61,7 +64,7 @@ TableOptimizerState state_of(const tpu::ProximalYogiParameters& o);
 TableOptimizerState state_of(const tpu::MomentumParameters& o);
 TableOptimizerState state_of(const tpu::RMSPropParameters& o);
 TableOptimizerState state_of(const tpu::FrequencyEstimatorParameters& o);
-// Of a Keras optimizer; null: ValueError.
+// Converts a Keras optimizer. Throws ValueError if it is null.
 TableOptimizerState state_of(std::shared_ptr<Optimizer> keras_optimizer);
 
 }  // namespace keel::embedding_optimizer_internal

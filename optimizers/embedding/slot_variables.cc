@@ -20,16 +20,16 @@ void check_created(const SlotVariables& made, const TableVariable& table,
   const bool all =
       std::ranges::all_of(names, [&](const auto& name) { return made.contains(name); });
   if (!all || made.size() != names.size()) {
-    throw ValueError("slot_variable_creation_fn: table '", table.name, "' needs the slots [",
-                     joined(names), "], received [", joined(received), "]");
+    throw ValueError("slot_variable_creation_fn: must return the slots [", joined(names),
+                     "] for table '", table.name, "', received [", joined(received), "]");
   }
   for (const auto& [name, start] : made) {
     const auto* tensor = std::get_if<Tensor>(&start);
     if (tensor == nullptr) continue;
     if (!*tensor || tensor->shape() != table.shape || tensor->dtype() != table.dtype) {
       throw ValueError("slot_variable_creation_fn: slot '", name, "' of table '", table.name,
-                       "' needs a ", table.dtype, " tensor of shape ", table.shape, ", received ",
-                       *tensor ? str(tensor->dtype(), " ", tensor->shape()) : "none");
+                       "' must be a ", table.dtype, " tensor of shape ", table.shape, ", received ",
+                       *tensor ? str(tensor->dtype(), " ", tensor->shape()) : "an empty tensor");
     }
   }
 }
@@ -38,7 +38,7 @@ void check_created(const SlotVariables& made, const TableVariable& table,
 
 SlotVariables create_slots(const TableOptimizerState& optimizer, const TableVariable& table) {
   if (optimizer.required_dim && table.shape[-1] != *optimizer.required_dim) {
-    throw ValueError(optimizer.class_name, ": needs tables of dim ", *optimizer.required_dim,
+    throw ValueError(optimizer.class_name, ": tables must have dim ", *optimizer.required_dim,
                      ", received dim ", table.shape[-1], " for table '", table.name, "'");
   }
   std::vector<std::string> names;

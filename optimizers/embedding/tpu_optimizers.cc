@@ -8,18 +8,18 @@ namespace {
 void refuse_schedule(const char* caller, const char* name, const LearningRate& rate) {
   if (rate.schedule() == nullptr) return;
   throw ValueError(caller, ": ", name,
-                   " must be a number or a function, received a schedule; give a Keras optimizer "
-                   "that has it");
+                   " must be a number or a function, received a schedule; pass a Keras optimizer "
+                   "with this schedule instead");
 }
 
-// What the options of all classes but CustomOptimizer have in common.
+// Converts the options that all classes except CustomOptimizer have in common.
 template <class Options>
 TableOptimizerState common(const Options& o) {
   const char* caller = Options::kClassName;
   refuse_schedule(caller, "learning_rate", o.learning_rate);
   if (o.clipvalue.is_set() && !o.use_gradient_accumulation) {
-    throw ValueError(caller, ": clipvalue needs use_gradient_accumulation, received false and ",
-                     to_json(encode(o.clipvalue)));
+    throw ValueError(caller, ": clipvalue requires use_gradient_accumulation, received clipvalue ",
+                     to_json(encode(o.clipvalue)), " with use_gradient_accumulation false");
   }
   check_bounds(caller, "clip_weight", o.clip_weight_min, o.clip_weight_max);
   TableOptimizerState state = {.class_name = caller,
@@ -71,7 +71,8 @@ void check_bounds(const char* caller, const char* what, const std::optional<doub
 
 void check_lazy(const char* caller, bool lazy_adam, bool use_gradient_accumulation) {
   if (!lazy_adam && !use_gradient_accumulation) {
-    throw ValueError(caller, ": lazy_adam false needs use_gradient_accumulation, received false");
+    throw ValueError(caller,
+                     ": lazy_adam = false requires use_gradient_accumulation, received false");
   }
 }
 
@@ -145,8 +146,8 @@ TableOptimizerState state_of(const tpu::CustomOptimizer& o) {
     throw ValueError(caller, ": custom_computation must be a function, received none");
   }
   if (o.slot_names.size() != o.slot_initializers.size()) {
-    throw ValueError(caller, ": needs one of slot_initializers for each of slot_names, received ",
-                     o.slot_initializers.size(), " for ", o.slot_names.size());
+    throw ValueError(caller, ": slot_initializers must have one element per slot name, received ",
+                     o.slot_initializers.size(), " for ", o.slot_names.size(), " names");
   }
   refuse_schedule(caller, "learning_rate", o.learning_rate);
   for (const LearningRate& h : o.hyperparameters) refuse_schedule(caller, "hyperparameters", h);

@@ -1,5 +1,5 @@
 // The options of embedding optimizers (tf.tpu.experimental.embedding.SGD, Adagrad, ...). Each
-// converts to a EmbeddingOptimizer (optimizers/embedding/embedding_optimizer.h), which checks it.
+// converts to an EmbeddingOptimizer (optimizers/embedding/embedding_optimizer.h), which checks it.
 #pragma once
 
 #include <optional>
@@ -14,17 +14,17 @@
 
 namespace keel::tpu {
 
-// Parameters of all classes but CustomOptimizer:
-//   learning_rate              a number or a function; a schedule counts the steps of a Keras
-//                              optimizer, so it comes with one
-//   use_gradient_accumulation  true: a row is stepped once in a batch, by the sum of its gradients;
-//                              false: once for each occurrence, and clipvalue must be unset
-//   clip_weight_min, _max      bounds of each weight of a row that was stepped
-//   weight_decay_factor        w -= factor w before the step; times the learning rate if
-//                              multiply_weight_decay_factor_by_learning_rate
+// Parameters of all classes except CustomOptimizer:
+//   learning_rate              a number or a function; for a schedule, which counts the steps of a
+//                              Keras optimizer, pass a Keras optimizer instead
+//   use_gradient_accumulation  true: a row is updated once per batch, by the sum of its gradients;
+//                              false: once per occurrence, and clipvalue must be unset
+//   clip_weight_min, _max      bounds of each weight of an updated row
+//   weight_decay_factor        w -= factor w before the update; the factor is multiplied by the
+//                              learning rate if multiply_weight_decay_factor_by_learning_rate
 //   clipvalue                  bounds of each element of the row's gradient
-//   low_dimensional_packing_status  a hint for storage; changes no value
-//   slot_variable_creation_fn  makes the slots instead of the optimizer (not SGD, which has none)
+//   low_dimensional_packing_status  a storage hint; changes no value
+//   slot_variable_creation_fn  creates the slots instead of the optimizer (SGD has no slots)
 template <class Self>
 void common_fields(Self& self, auto&& field) {
   field("learning_rate", self.learning_rate);
@@ -38,7 +38,7 @@ void common_fields(Self& self, auto&& field) {
   field("low_dimensional_packing_status", self.low_dimensional_packing_status);
 }
 
-// w -= lr g.
+// Stochastic gradient descent: w -= lr g.
 struct SGD {
   LearningRate learning_rate = 0.01;
   bool use_gradient_accumulation = true;
@@ -52,7 +52,7 @@ struct SGD {
   static void fields(auto& self, auto&& field) { common_fields(self, field); }
 };
 
-// a += g^2; w -= lr g / sqrt(a). Slot "accumulators".
+// Adagrad without epsilon: a += g^2; w -= lr g / sqrt(a). The slot "accumulators" holds a.
 struct Adagrad {
   LearningRate learning_rate = 0.001;
   double initial_accumulator_value = 0.1;  // > 0
@@ -71,15 +71,19 @@ struct Adagrad {
   }
 };
 
-// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= lr m / sqrt(v + epsilon^2), or
-// w -= lr m / (sqrt(v) + epsilon) without sum_inside_sqrt. No bias correction: a rate of
-// lr sqrt(1 - b2^t) / (1 - b1^t) has its effect. Slots "momenta", "velocities".
+// Adam without bias correction:
+//   m = beta_1 m + (1 - beta_1) g
+//   v = beta_2 v + (1 - beta_2) g^2
+//   w -= lr m / sqrt(v + epsilon^2)      with sum_inside_sqrt
+//   w -= lr m / (sqrt(v) + epsilon)      without sum_inside_sqrt
+// A learning rate of lr sqrt(1 - beta_2^t) / (1 - beta_1^t) in step t has the effect of bias
+// correction. The slots are named "momenta" (m) and "velocities" (v).
 struct Adam {
   LearningRate learning_rate = 0.001;
   double beta_1 = 0.9, beta_2 = 0.999;  // in [0, 1)
   double epsilon = 1e-7;                // > 0
-  // False: all rows move at every step, which costs time in proportion to the table, and needs
-  // use_gradient_accumulation.
+  // If false, every step updates all rows, in time proportional to the size of the table. This
+  // requires use_gradient_accumulation.
   bool lazy_adam = true;
   bool sum_inside_sqrt = true;
   bool use_gradient_accumulation = true;
@@ -101,8 +105,8 @@ struct Adam {
   }
 };
 
-// FtrlRule's formula (framework/kernels/update_rules/update_rule.h). A fresh row that is stepped by
-// a gradient of zero becomes 0. Slots "accumulators", "linears".
+// Applies the formula of FtrlRule (framework/kernels/update_rules/update_rule.h). A new row that is
+// updated by a zero gradient becomes 0. The slots are named "accumulators" and "linears".
 struct FTRL {
   LearningRate learning_rate = 0.001;
   double learning_rate_power = -0.5;                                                // <= 0
@@ -110,7 +114,7 @@ struct FTRL {
   double initial_accumulator_value = 0.1;                                           // > 0
   bool use_gradient_accumulation = true;
   bool multiply_linear_by_learning_rate = false;  // the slot holds lr times the linear term
-  bool allow_zero_accumulator = false;            // changes nothing: zeros in slots are allowed
+  bool allow_zero_accumulator = false;  // has no effect: zeros in slots are always allowed
   std::optional<double> clip_weight_min = {}, clip_weight_max = {};
   std::optional<double> weight_decay_factor = {};
   bool multiply_weight_decay_factor_by_learning_rate = false;
@@ -131,9 +135,9 @@ struct FTRL {
   }
 };
 
-// AdagradMomentumRule's formula (framework/kernels/update_rules/embedding_update_rules.h). epsilon
-// is part of the root, not what the accumulators start from: that is 0. Slots "accumulators",
-// "momenta".
+// Applies the formula of AdagradMomentumRule
+// (framework/kernels/update_rules/embedding_update_rules.h). epsilon is added inside the root; the
+// accumulators start at 0. The slots are named "accumulators" and "momenta".
 struct AdagradMomentum {
   LearningRate learning_rate = 0.001;
   double momentum = 0;
@@ -160,17 +164,18 @@ struct AdagradMomentum {
   }
 };
 
-// The user's own rule of one row, run for each row of a batch after its gradients are summed:
+// A user-defined rule for one row. It runs for each row of a batch after the gradients of the row
+// are summed:
 //   .custom_computation = [](const CustomRow& r) {
 //     for (size_t i = 0; i < r.row.size(); ++i) r.row[i] -= r.learning_rate * r.gradient[i];
 //   }
-// Only the SparseCore engine takes it, and nothing writes it to files.
+// Only the SparseCore engine supports it, and it cannot be written to files.
 struct CustomOptimizer {
   CustomComputation custom_computation = {};  // required
   LearningRate learning_rate = 0.01;
   std::vector<std::string> slot_names = {};
   std::vector<Initializer> slot_initializers = {};  // as many as slot_names
-  // Numbers or functions, evaluated at every step.
+  // Numbers or functions, which are evaluated in every step.
   std::vector<LearningRate> hyperparameters = {};
 
   static constexpr char kClassName[] = "CustomOptimizer";

@@ -22,7 +22,7 @@ TableOptimizerState named(const Options& o, std::vector<std::string> v1_slot_suf
       .config = Config::dict({{"class_name", Options::kClassName}, {"config", std::move(config)}})};
 }
 
-// What the parameters of all classes but FrequencyEstimator have in common.
+// Converts the parameters that all classes except FrequencyEstimator have in common.
 template <class Options>
 TableOptimizerState common(const Options& o, bool use_gradient_accumulation,
                            std::vector<std::string> v1_slot_suffixes) {
@@ -31,7 +31,7 @@ TableOptimizerState common(const Options& o, bool use_gradient_accumulation,
   state.learning_rate = required(caller, "learning_rate", o.learning_rate);
   if ((o.clip_gradient_min || o.clip_gradient_max) && !use_gradient_accumulation) {
     throw ValueError(caller,
-                     ": clip_gradient_min and clip_gradient_max need use_gradient_accumulation, "
+                     ": clip_gradient_min and clip_gradient_max require use_gradient_accumulation, "
                      "received false with ",
                      to_json(encode(o.clip_gradient_min)), " and ",
                      to_json(encode(o.clip_gradient_max)));

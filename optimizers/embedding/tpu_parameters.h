@@ -1,6 +1,6 @@
 // The parameters of embedding optimizers of the V1 engine (tf.compat.v1.tpu.experimental). Each
-// converts to a EmbeddingOptimizer (optimizers/embedding/embedding_optimizer.h), which checks it
-// and which the V1 engine and EmbeddingConfigSpec take; other engines refuse it.
+// converts to an EmbeddingOptimizer (optimizers/embedding/embedding_optimizer.h), which checks it.
+// The V1 engine and EmbeddingConfigSpec accept these optimizers; other engines reject them.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,10 @@
 
 namespace keel::tpu {
 
-// Parameters of all classes, as those of tpu_optimizers.h but for the bounds of gradients.
-// learning_rate is a required number: leaving out what is required is a ValueError. Functions of
-// the step are given to tables. clip_gradient_* need use_gradient_accumulation.
+// Parameters of all classes. They have the meaning of those in tpu_optimizers.h, except that
+// clip_gradient_min and clip_gradient_max replace clipvalue; they require
+// use_gradient_accumulation. learning_rate is a required number; functions of the step are set on
+// tables. A missing required parameter throws ValueError on conversion.
 template <class Self>
 void common_parameters(Self& self, auto&& field) {
   field("learning_rate", self.learning_rate);
@@ -29,7 +30,8 @@ void common_parameters_with_accumulation(Self& self, auto&& field) {
   field("use_gradient_accumulation", self.use_gradient_accumulation);
 }
 
-// w -= lr g. Gradients are summed over a batch only if they are clipped.
+// Stochastic gradient descent: w -= lr g. Gradients are summed over a batch only if they are
+// clipped.
 struct StochasticGradientDescentParameters {
   std::optional<double> learning_rate = {};
   std::optional<double> clip_weight_min = {}, clip_weight_max = {};
@@ -41,7 +43,7 @@ struct StochasticGradientDescentParameters {
   static void fields(auto& self, auto&& field) { common_parameters(self, field); }
 };
 
-// As tpu::Adagrad. Variable "<table>/Adagrad".
+// Adagrad, as tpu::Adagrad. The slot is the variable "<table>/Adagrad".
 struct AdagradParameters {
   std::optional<double> learning_rate = {};
   double initial_accumulator = 0.1;  // > 0
@@ -58,7 +60,8 @@ struct AdagradParameters {
   }
 };
 
-// As tpu::Adam, with another epsilon. Variables "<table>/Adam/m", "<table>/Adam/v".
+// Adam, as tpu::Adam but with another default epsilon. The slots are the variables "<table>/Adam/m"
+// and "<table>/Adam/v".
 struct AdamParameters {
   std::optional<double> learning_rate = {};
   double beta1 = 0.9, beta2 = 0.999;  // in [0, 1)
@@ -82,7 +85,8 @@ struct AdamParameters {
   }
 };
 
-// As tpu::FTRL, but accumulators may start at 0. Variables "<table>/Ftrl", "<table>/Ftrl_1".
+// FTRL, as tpu::FTRL except that accumulators may start at 0. The slots are the variables
+// "<table>/Ftrl" and "<table>/Ftrl_1".
 struct FtrlParameters {
   std::optional<double> learning_rate = {};
   double learning_rate_power = -0.5;                                      // <= 0
@@ -110,8 +114,9 @@ struct FtrlParameters {
   }
 };
 
-// The formulas of the classes below are those of the rules of the same names in
-// framework/kernels/update_rules/embedding_update_rules.h. Variable "<table>/ProximalAdagrad".
+// Proximal Adagrad. The formulas of this class and of the classes below are those of the rules with
+// the same names in framework/kernels/update_rules/embedding_update_rules.h. The slot is the
+// variable "<table>/ProximalAdagrad".
 struct ProximalAdagradParameters {
   std::optional<double> learning_rate = {};
   double initial_accumulator = 0.1;                                       // > 0
@@ -131,7 +136,8 @@ struct ProximalAdagradParameters {
   }
 };
 
-// Variables "<table>/ProximalYogi" (v), "<table>/ProximalYogi_1" (m).
+// Proximal Yogi. The slots are the variables "<table>/ProximalYogi" (v) and
+// "<table>/ProximalYogi_1" (m).
 struct ProximalYogiParameters {
   std::optional<double> learning_rate = 0.01;
   double beta1 = 0.9, beta2 = 0.999;                                      // in [0, 1)
@@ -156,7 +162,7 @@ struct ProximalYogiParameters {
   }
 };
 
-// Variable "<table>/Momentum".
+// Momentum. The slot is the variable "<table>/Momentum".
 struct MomentumParameters {
   std::optional<double> learning_rate = {};
   std::optional<double> momentum = {};  // required
@@ -175,7 +181,7 @@ struct MomentumParameters {
   }
 };
 
-// Variables "<table>/RMSProp/ms", "<table>/RMSProp/mom".
+// RMSProp. The slots are the variables "<table>/RMSProp/ms" and "<table>/RMSProp/mom".
 struct RMSPropParameters {
   std::optional<double> learning_rate = {};
   std::optional<double> rho = {}, momentum = {}, epsilon = {};  // required
@@ -194,11 +200,12 @@ struct RMSPropParameters {
   }
 };
 
-// For tables of dim 1. The table's rate must be a function that returns the step; the number is 1.
-// Variable "<table>/FrequencyEstimator".
+// Frequency estimator, for tables of dim 1. The learning rate of the table must be a function that
+// returns the step number; without one it is 1. The slot is the variable
+// "<table>/FrequencyEstimator".
 struct FrequencyEstimatorParameters {
   std::optional<double> tau = {}, max_delta = {}, outlier_threshold = {};  // required
-  std::optional<double> weight_exponent = {};                              // required; kept only
+  std::optional<double> weight_exponent = {};  // required; stored but not used
 
   static constexpr char kClassName[] = "FrequencyEstimatorParameters";
   static void fields(auto& self, auto&& field) {

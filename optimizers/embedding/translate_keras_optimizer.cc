@@ -14,9 +14,9 @@ bool is_off(const Config& value) {
          (value.is_number() && value.number() == 0);
 }
 
-// ValueError if a setting has not its default and is not among those that engines have too: by
-// exclusion, so that settings that Keras optimizers get later are refused until they are
-// translated.
+// Throws ValueError if a setting that the engines do not support differs from its default. All
+// settings except `carried` are compared, so that settings added to Keras optimizers later are
+// rejected until they are translated.
 template <class Options>
 void check_settings(const char* class_name, Options options,
                     const std::vector<std::string>& carried) {
@@ -27,12 +27,12 @@ void check_settings(const char* class_name, Options options,
     if (key == "name" || key == "learning_rate" || std::ranges::count(carried, key) > 0) continue;
     const Config& needed = defaults[key];
     if (value == needed || (is_off(value) && is_off(needed))) continue;
-    throw ValueError("EmbeddingOptimizer: a Keras ", class_name, " for tables needs ", key, " ",
-                     to_json(needed), ", received ", to_json(value));
+    throw ValueError("EmbeddingOptimizer: a Keras ", class_name, " that trains tables must have ",
+                     key, " ", to_json(needed), ", received ", to_json(value));
   }
 }
 
-// Keras's decay is times the rate.
+// Keras multiplies the decay by the learning rate.
 template <class TableOptions>
 TableOptimizerState with_decay(TableOptions table, const std::optional<double>& weight_decay) {
   table.weight_decay_factor = weight_decay;
@@ -69,15 +69,15 @@ TableOptimizerState translated(const FtrlOptions& o) {
                     o.weight_decay);
 }
 
-// Empty unless `optimizer` is of this class. The classes are final, so a class made from one of
-// them, which may do something else, is no case.
+// Returns an empty optional unless `optimizer` is of this class. The classes are final, so derived
+// classes with another update need not be considered.
 template <class Class>
 std::optional<TableOptimizerState> translated_as(const Optimizer& optimizer) {
   const auto* found = dynamic_cast<const Class*>(&optimizer);
   if (found == nullptr) return {};
   if (found->options().weight_decay.value_or(0) != 0 && optimizer.excludes_from_weight_decay()) {
     throw ValueError("EmbeddingOptimizer: a Keras ", optimizer.class_name(),
-                     " for tables needs weight_decay for all variables, received one with "
+                     " that trains tables must decay all variables, received one with "
                      "exclude_from_weight_decay");
   }
   return translated(found->options());
@@ -88,15 +88,16 @@ TableOptimizerState translated(const Optimizer& optimizer) {
   if (auto state = translated_as<AdagradOptimizer>(optimizer)) return *state;
   if (auto state = translated_as<AdamOptimizer>(optimizer)) return *state;
   if (auto state = translated_as<FtrlOptimizer>(optimizer)) return *state;
-  throw ValueError("EmbeddingOptimizer: needs a Keras SGD, Adagrad, Adam or Ftrl, received ",
-                   optimizer.class_name());
+  throw ValueError(
+      "EmbeddingOptimizer: the Keras optimizer must be SGD, Adagrad, Adam or Ftrl, received ",
+      optimizer.class_name());
 }
 
 }  // namespace
 
 TableOptimizerState state_of(std::shared_ptr<Optimizer> keras_optimizer) {
   if (keras_optimizer == nullptr) {
-    throw ValueError("EmbeddingOptimizer: needs an optimizer, received an empty handle");
+    throw ValueError("EmbeddingOptimizer: the Keras optimizer is an empty handle");
   }
   TableOptimizerState state = translated(*keras_optimizer);
   state.learning_rate = keras_optimizer->learning_rate_source();

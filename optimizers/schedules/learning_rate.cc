@@ -20,7 +20,8 @@ LearningRate::LearningRate(double rate) : rate_(checked(rate, "received")) {}
 LearningRate::LearningRate(Schedule schedule, Callable callable)
     : schedule_(std::move(schedule)), callable_(std::move(callable)) {
   if (schedule_ == nullptr && !callable_) {
-    throw ValueError("LearningRate: needs a number, a schedule or a function, received none");
+    throw ValueError(
+        "LearningRate: the schedule or function is empty; pass a number, a schedule or a function");
   }
 }
 

@@ -1,4 +1,4 @@
-// LearningRate: a number, a schedule, or a function of no arguments.
+// LearningRate: a number, a schedule, or a function without arguments.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@
 
 namespace keel {
 
-// A rate as a function of the number of completed steps (keras.optimizers.schedules). Immutable.
+// A learning rate as a function of the number of completed steps (keras.optimizers.schedules).
+// Immutable.
 class LearningRateSchedule {
  public:
   virtual ~LearningRateSchedule() = default;
@@ -22,9 +23,9 @@ class LearningRateSchedule {
   virtual Config get_config() const = 0;
 };
 
-// ValueError for a number that is negative, infinite or NaN, a null schedule, and an empty
-// function. Equal are equal numbers, the same schedule
-// object, and the same function (see SharedFunction).
+// The learning rate of an optimizer. Construction throws ValueError for a number that is negative,
+// infinite or NaN, for a null schedule, and for an empty function. Two rates are equal if they hold
+// equal numbers, the same schedule object, or the same function (see SharedFunction).
 class LearningRate {
  public:
   LearningRate(double rate);  // NOLINT: implicit
@@ -34,19 +35,19 @@ class LearningRate {
   template <std::derived_from<LearningRateSchedule> T>
   LearningRate(const Handle<T>& schedule)  // NOLINT: implicit
       : LearningRate(schedule.shared()) {}
-  // A function without arguments, called once for each step, before it.
+  // Takes a function without arguments, which is called once before each step.
   template <class F>
     requires std::is_invocable_r_v<double, F&>
   LearningRate(F function)  // NOLINT: implicit
       : LearningRate(nullptr, Callable(std::move(function))) {}
 
-  // The rate of the step after `step` completed ones. ValueError for a rate that is negative,
-  // infinite or NaN.
+  // Returns the rate of the step after `step` completed steps. Throws ValueError if the schedule or
+  // function returns a rate that is negative, infinite or NaN.
   double operator()(int64_t step) const;
 
-  std::optional<double> number() const;  // empty unless it is a plain number
+  std::optional<double> number() const;  // empty if the rate is a schedule or a function
   const std::shared_ptr<const LearningRateSchedule>& schedule() const { return schedule_; }
-  // Null unless it is a function.
+  // Returns null unless the rate is a function.
   const std::shared_ptr<const std::function<double()>>& callable() const {
     return callable_.function();
   }
@@ -57,16 +58,17 @@ class LearningRate {
  private:
   using Schedule = std::shared_ptr<const LearningRateSchedule>;
   using Callable = SharedFunction<double()>;
-  LearningRate(Schedule schedule, Callable callable);  // one of them
+  LearningRate(Schedule schedule, Callable callable);  // exactly one of them is set
 
   double rate_ = 0;
   Schedule schedule_;
   Callable callable_;
 };
 
-// A number, or {"class_name", "config"} of a schedule, with the "module" of Keras if it is one of
-// Keras's. NotImplementedError for a callable: a function cannot be written to a file.
-// decode: TypeError for anything else, ValueError for a schedule that is not registered.
+// Encodes a rate as a number, or as {"class_name", "config"} of a schedule, with Keras's "module"
+// if the schedule is built in. encode() throws NotImplementedError for a function, which cannot be
+// written to a file. decode() throws TypeError for any other value, and ValueError for a schedule
+// that is not registered.
 Config encode(const LearningRate& rate);
 void decode(const Config& config, LearningRate& rate);
 

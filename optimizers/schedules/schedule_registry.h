@@ -1,4 +1,4 @@
-// The learning rate schedules that files may speak of.
+// The registry of learning rate schedules for configs and files.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,18 @@
 
 namespace keel::optimizers::schedules {
 
+// Returns the registry, which contains the built-in schedules from the start.
 Registry<LearningRateSchedule>& schedule_registry();
 
-// {"class_name", "config"}. ValueError if the class is unknown or a key is missing.
+// Creates a schedule from {"class_name", "config"}. Throws ValueError if the class is unknown or a
+// key is missing.
 std::shared_ptr<const LearningRateSchedule> deserialize(const Config& config);
+// Returns {"class_name", "config"} of `schedule`, with Keras's "module" and "registered_name" for
+// built-in schedules.
 Config serialize(const LearningRateSchedule& schedule);
 
-// {"class_name", "config"}, between "module" and "registered_name" unless `module` is null.
+// Returns {"class_name", "config"}; unless `module` is null, "module" precedes these keys and a
+// null "registered_name" follows them.
 Config serialized(const char* module, const std::string& class_name, Config config);
 
 }  // namespace keel::optimizers::schedules

@@ -25,7 +25,8 @@ double periods(int64_t step, int64_t decay_steps, bool staircase) {
   return staircase ? std::floor(exact) : exact;
 }
 
-// From 1 to alpha along half a cosine wave of height `height`.
+// Descends from `height` to 0 along half a cosine wave as `fraction` goes from 0 to 1, scaled by 1
+// - alpha and raised by alpha.
 double cosine(double fraction, double height, double alpha) {
   return (1 - alpha) * 0.5 * height * (1 + math::cos(std::numbers::pi * fraction)) + alpha;
 }
@@ -50,11 +51,12 @@ PiecewiseConstantDecaySchedule::PiecewiseConstantDecaySchedule(Options options)
     : options_(std::move(options)) {
   const auto& [boundaries, values, name] = options_;
   if (values.size() != boundaries.size() + 1) {
-    throw ValueError("PiecewiseConstantDecay: needs one value more than boundaries, received ",
-                     values.size(), " values and ", boundaries.size(), " boundaries");
+    throw ValueError(
+        "PiecewiseConstantDecay: values must have one element more than boundaries, received ",
+        values.size(), " values and ", boundaries.size(), " boundaries");
   }
   if (std::ranges::adjacent_find(boundaries, std::greater_equal<>()) != boundaries.end()) {
-    throw ValueError("PiecewiseConstantDecay: boundaries must ascend");
+    throw ValueError("PiecewiseConstantDecay: boundaries must be strictly ascending");
   }
 }
 
@@ -127,7 +129,7 @@ double CosineDecayRestartsSchedule::operator()(int64_t step) const {
   if (o.t_mul > 1) {
     const auto start = [&](double i) { return (math::pow(o.t_mul, i) - 1) / (o.t_mul - 1); };
     period = std::floor(math::log(1 + done * (o.t_mul - 1)) / math::log(o.t_mul));
-    // The logarithms may miss by one a restart that falls on this very step.
+    // At a restart, rounding of the logarithms may give a period that is off by one.
     if (start(period + 1) <= done) ++period;
     if (start(period) > done) --period;
     fraction = (done - start(period)) / math::pow(o.t_mul, period);

@@ -1,21 +1,23 @@
-// Learning rates that change with the steps done (keras.optimizers.schedules).
+// Learning rate schedules: functions of the number of completed steps (keras.optimizers.schedules).
 //
 //   SGD sgd({.learning_rate = schedules::ExponentialDecay(
 //                {.initial_learning_rate = 0.1, .decay_steps = 1000, .decay_rate = 0.96})});
 //
-// Below, s is the number of completed steps and r the initial learning rate. Computed in double.
-// All: ValueError unless steps to decay over are positive.
+// In the formulas below, s is the number of completed steps and r is the initial learning rate. All
+// schedules compute in double precision. Their constructors throw ValueError if a number of decay
+// steps is not positive, and for the ranges named below.
 #pragma once
 
 #include <keel/optimizers/schedules/learning_rate.h>
 
 namespace keel::optimizers::schedules {
 
+// Options of ExponentialDecay.
 struct ExponentialDecayOptions {
   double initial_learning_rate = 0.001;
-  int64_t decay_steps = 0;  // required
-  double decay_rate = 0;    // required, > 0 (ValueError)
-  bool staircase = false;   // s / decay_steps is rounded down
+  int64_t decay_steps = 0;  // required, must be positive
+  double decay_rate = 0;    // required, must be > 0
+  bool staircase = false;   // round s / decay_steps down
   std::string name = "ExponentialDecay";
 
   static void fields(auto& self, auto&& field) {
@@ -27,7 +29,7 @@ struct ExponentialDecayOptions {
   }
 };
 
-// r decay_rate^(s / decay_steps).
+// The rate is r decay_rate^(s / decay_steps).
 class ExponentialDecaySchedule final : public LearningRateSchedule {
  public:
   static constexpr char kClassName[] = "ExponentialDecay";
@@ -41,9 +43,10 @@ class ExponentialDecaySchedule final : public LearningRateSchedule {
   const Options options_;
 };
 
+// Options of PiecewiseConstantDecay.
 struct PiecewiseConstantDecayOptions {
-  std::vector<int64_t> boundaries = {};  // ascending (ValueError)
-  std::vector<double> values = {};       // one more than boundaries (ValueError)
+  std::vector<int64_t> boundaries = {};  // must be strictly ascending
+  std::vector<double> values = {};       // must have one element more than boundaries
   std::string name = "PiecewiseConstant";
 
   static void fields(auto& self, auto&& field) {
@@ -53,7 +56,8 @@ struct PiecewiseConstantDecayOptions {
   }
 };
 
-// values[i] for the first i with s <= boundaries[i]; the last value beyond all boundaries.
+// The rate is values[i] for the first i with s <= boundaries[i], and the last value beyond all
+// boundaries.
 class PiecewiseConstantDecaySchedule final : public LearningRateSchedule {
  public:
   static constexpr char kClassName[] = "PiecewiseConstantDecay";
@@ -67,12 +71,14 @@ class PiecewiseConstantDecaySchedule final : public LearningRateSchedule {
   const Options options_;
 };
 
+// Options of PolynomialDecay.
 struct PolynomialDecayOptions {
   double initial_learning_rate = 0.001;
-  int64_t decay_steps = 0;  // required
+  int64_t decay_steps = 0;  // required, must be positive
   double end_learning_rate = 0.0001;
-  double power = 1.0;  // >= 0 (ValueError)
-  // Past decay_steps: false stays at the end; true stretches decay_steps to its next multiple.
+  double power = 1.0;  // must be >= 0
+  // After decay_steps: if false, the rate stays at end_learning_rate; if true, decay_steps is
+  // extended to its next multiple.
   bool cycle = false;
   std::string name = "PolynomialDecay";
 
@@ -86,7 +92,7 @@ struct PolynomialDecayOptions {
   }
 };
 
-// (r - end) (1 - s / decay_steps)^power + end.
+// The rate is (r - end) (1 - s / decay_steps)^power + end, where end is end_learning_rate.
 class PolynomialDecaySchedule final : public LearningRateSchedule {
  public:
   static constexpr char kClassName[] = "PolynomialDecay";
@@ -100,11 +106,12 @@ class PolynomialDecaySchedule final : public LearningRateSchedule {
   const Options options_;
 };
 
+// Options of InverseTimeDecay.
 struct InverseTimeDecayOptions {
   double initial_learning_rate = 0.001;
-  int64_t decay_steps = 0;  // required
-  double decay_rate = 0;    // required, >= 0 (ValueError)
-  bool staircase = false;   // s / decay_steps is rounded down
+  int64_t decay_steps = 0;  // required, must be positive
+  double decay_rate = 0;    // required, must be >= 0
+  bool staircase = false;   // round s / decay_steps down
   std::string name = "InverseTimeDecay";
 
   static void fields(auto& self, auto&& field) {
@@ -116,7 +123,7 @@ struct InverseTimeDecayOptions {
   }
 };
 
-// r / (1 + decay_rate s / decay_steps).
+// The rate is r / (1 + decay_rate s / decay_steps).
 class InverseTimeDecaySchedule final : public LearningRateSchedule {
  public:
   static constexpr char kClassName[] = "InverseTimeDecay";
@@ -130,15 +137,16 @@ class InverseTimeDecaySchedule final : public LearningRateSchedule {
   const Options options_;
 };
 
+// Options of CosineDecay.
 struct CosineDecayOptions {
   double initial_learning_rate = 0.001;
-  int64_t decay_steps = 0;  // required; after the warmup
-  double alpha = 0.0;       // the last rate, as a fraction of the highest
+  int64_t decay_steps = 0;  // required, must be positive; not counting the warmup
+  double alpha = 0.0;       // the last rate as a fraction of the highest
   std::string name = "CosineDecay";
-  // Given: the rate climbs from r to this one in a straight line over warmup_steps, then decays
-  // from there. Without it there is no warmup.
+  // If set, the rate rises linearly from r to warmup_target over warmup_steps and decays from
+  // there. If unset, there is no warmup.
   std::optional<double> warmup_target = {};
-  int64_t warmup_steps = 0;  // >= 0 (ValueError)
+  int64_t warmup_steps = 0;  // must be >= 0
 
   static void fields(auto& self, auto&& field) {
     field("initial_learning_rate", self.initial_learning_rate);
@@ -150,8 +158,8 @@ struct CosineDecayOptions {
   }
 };
 
-// r ((1 - alpha) (1 + cos(pi s / decay_steps)) / 2 + alpha) up to decay_steps, constant then
-// (Loshchilov and Hutter 2017).
+// The rate is r ((1 - alpha) (1 + cos(pi s / decay_steps)) / 2 + alpha) up to decay_steps and
+// constant after that (Loshchilov and Hutter 2017).
 class CosineDecaySchedule final : public LearningRateSchedule {
  public:
   static constexpr char kClassName[] = "CosineDecay";
@@ -165,12 +173,13 @@ class CosineDecaySchedule final : public LearningRateSchedule {
   const Options options_;
 };
 
+// Options of CosineDecayRestarts.
 struct CosineDecayRestartsOptions {
   double initial_learning_rate = 0.001;
-  int64_t first_decay_steps = 0;  // required
-  double t_mul = 2.0;  // each period is this times as long as the last; >= 1 (ValueError)
-  double m_mul = 1.0;  // and starts at this times its rate; >= 0 (ValueError)
-  double alpha = 0.0;  // the last rate of the first period, as a fraction of r
+  int64_t first_decay_steps = 0;  // required, must be positive
+  double t_mul = 2.0;  // length of each period relative to the previous one; must be >= 1
+  double m_mul = 1.0;  // amplitude of each period relative to the previous one; must be >= 0
+  double alpha = 0.0;  // the rate at the end of each period as a fraction of r
   std::string name = "SGDRDecay";
 
   static void fields(auto& self, auto&& field) {
@@ -183,7 +192,8 @@ struct CosineDecayRestartsOptions {
   }
 };
 
-// In period i, f of the way through it: r ((1 - alpha) m_mul^i (1 + cos(pi f)) / 2 + alpha).
+// The rate at fraction f of period i is r ((1 - alpha) m_mul^i (1 + cos(pi f)) / 2 + alpha)
+// (Loshchilov and Hutter 2017).
 class CosineDecayRestartsSchedule final : public LearningRateSchedule {
  public:
   static constexpr char kClassName[] = "CosineDecayRestarts";

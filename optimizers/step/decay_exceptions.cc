@@ -11,7 +11,8 @@ void DecayExceptions::set(const std::string& caller, const std::vector<Variable>
     try {
       compiled.emplace_back(pattern);
     } catch (const std::regex_error& error) {
-      throw ValueError(caller, ": '", pattern, "' is no regular expression: ", error.what());
+      throw ValueError(caller, ": '", pattern,
+                       "' is not a valid regular expression: ", error.what());
     }
   }
   const std::lock_guard lock(mutex_);

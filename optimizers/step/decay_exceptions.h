@@ -1,4 +1,4 @@
-// DecayExceptions: which variables weight decay leaves alone.
+// DecayExceptions: the variables that weight decay leaves unchanged.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace keel {
 
-// Thread safe.
+// A set of variables, given by identity or by patterns of their names. Thread safe.
 class DecayExceptions {
  public:
-  // Replaces what was excepted. ValueError, with `caller`, for a malformed pattern.
+  // Replaces the set. Throws ValueError, naming `caller`, if a pattern is malformed.
   void set(const std::string& caller, const std::vector<Variable>& variables,
            const std::vector<std::string>& patterns);
   bool empty() const;
-  // By its identity, or because a pattern is found in its name.
+  // Returns true if the variable was listed, or if a pattern matches a part of its name.
   bool contains(const Variable& variable) const;
 
  private:
-  mutable std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards all members below
   std::vector<std::regex> patterns_;
-  mutable std::map<uint64_t, bool> known_;  // by Variable::id; what was listed, and answers
+  mutable std::map<uint64_t, bool> known_;  // by Variable::id: listed variables and cached answers
   bool empty_ = true;
 };
 

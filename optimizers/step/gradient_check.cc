@@ -23,9 +23,9 @@ void check_slices(const std::string& caller, const Variable& variable,
   }
   if (slices.dense_shape != shape || shape.rank() == 0 || slices.ids.rank() != 1 ||
       slices.values.shape() != shape.with(0, slices.ids.size())) {
-    throw ValueError(caller, ": the gradient of ", variable.path(), " ", shape,
-                     " must be rows of it, received ids ", slices.ids.shape(), " and values ",
-                     slices.values.shape(), " of ", slices.dense_shape);
+    throw ValueError(caller, ": the IndexedSlices for ", variable.path(), " ", shape,
+                     " must hold rows of this shape, received ids ", slices.ids.shape(),
+                     " and values ", slices.values.shape(), " of ", slices.dense_shape);
   }
   for (const int64_t id : slices.ids.data<int64_t>()) {
     if (id < 0 || id >= shape[0]) {
@@ -44,7 +44,7 @@ void check_gradient(const std::string& caller, const Variable& variable, const G
   const Tensor dense = gradient.dense();
   check_dtype(caller, variable, dense);
   if (dense.shape() != variable.shape()) {
-    throw ValueError(caller, ": the gradient of ", variable.path(), " must have its shape ",
+    throw ValueError(caller, ": the gradient of ", variable.path(), " must have shape ",
                      variable.shape(), ", received ", dense.shape());
   }
 }
@@ -53,7 +53,7 @@ void check_gradient(const std::string& caller, const Variable& variable, const G
 
 void check_floating(const std::string& caller, const Variable& variable) {
   if (!is_floating(variable.dtype())) {
-    throw TypeError(caller, ": needs float32 or float64 variables, received ", variable.dtype(),
+    throw TypeError(caller, ": variables must be float32 or float64, received ", variable.dtype(),
                     " for ", variable.path());
   }
 }
@@ -61,7 +61,7 @@ void check_floating(const std::string& caller, const Variable& variable) {
 void check_gradients(const std::string& caller, const std::vector<Gradient>& gradients,
                      const std::vector<Variable>& variables) {
   if (gradients.size() != variables.size()) {
-    throw ValueError(caller, ": needs one gradient for each variable, received ", gradients.size(),
+    throw ValueError(caller, ": the lists must have equal lengths, received ", gradients.size(),
                      " gradients and ", variables.size(), " variables");
   }
   std::vector<uint64_t> ids;
@@ -71,7 +71,7 @@ void check_gradients(const std::string& caller, const std::vector<Gradient>& gra
   }
   std::ranges::sort(ids);
   if (std::ranges::adjacent_find(ids) != ids.end()) {
-    throw ValueError(caller, ": a variable stands in the list twice");
+    throw ValueError(caller, ": a variable is listed twice");
   }
 }
 

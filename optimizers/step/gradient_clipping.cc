@@ -14,7 +14,8 @@ std::vector<double> clip_factors(const StepPlan& plan, std::span<const double> s
   std::vector<double> out(squares.size(), 1);
   if (plan.clipnorm > 0) {
     for (size_t i = 0; i < out.size(); ++i) {
-      // In this order the larger of NaN and a number is NaN.
+      // std::max returns its first argument unless the comparison holds, so a NaN must come first
+      // to be kept.
       out[i] = plan.clipnorm / std::max(std::sqrt(squares[i]), plan.clipnorm);
     }
   } else if (plan.global_clipnorm > 0) {

@@ -1,4 +1,4 @@
-// Clipping of gradients (clipnorm, clipvalue, global_clipnorm).
+// Gradient clipping (clipnorm, clipvalue, global_clipnorm).
 #pragma once
 
 #include <span>
@@ -8,12 +8,12 @@
 
 namespace keel {
 
-// True if a step has to know norms of whole gradients before its first update.
+// Returns true if a step needs the norms of whole gradients before its first update.
 bool clips_by_norm(const StepPlan& plan);
 
-// By how much to multiply the gradient of each variable, given its sum of squares. NaN if a
-// global norm is not finite, and for the norms of single variables if one is NaN: bad gradients
-// are to show.
+// Returns the factor for the gradient of each variable, given its sum of squares. The factors are
+// NaN if the global norm is not finite; with clipnorm, the factor of a variable is NaN if its norm
+// is NaN. An invalid gradient thereby becomes visible in the weights instead of being clipped away.
 std::vector<double> clip_factors(const StepPlan& plan, std::span<const double> squares);
 
 }  // namespace keel

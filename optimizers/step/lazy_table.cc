@@ -14,9 +14,9 @@ namespace {
 using kernels::kMostSlots;
 using kernels::RowBehind;
 
-constexpr int32_t kBusy = -1;        // a row's steps are being made
+constexpr int32_t kBusy = -1;        // the row is catching up
 constexpr size_t kRowsAtOnce = 256;  // their values and slots fit the L2 cache
-constexpr size_t kHadAhead = 48;     // rows
+constexpr size_t kHadAhead = 48;     // prefetch distance in rows
 
 }  // namespace
 
@@ -46,7 +46,7 @@ void LazyTable::pack(const std::vector<Variable>& slots) {
 
 void LazyTable::end_step(bool decays) {
   const int64_t step = steps_->size() - 1;
-  // Without rows that wait, steps of others are none of this table's.
+  // A table without deferred rows has not missed the steps of other tables since its last one.
   if (all_had_ == due_) {
     runs_.clear();
     all_had_ = static_cast<int32_t>(step);
@@ -76,6 +76,7 @@ void LazyTable::step_rows(std::span<const int64_t> rows) {
 
 void LazyTable::make_steps(int64_t row, int64_t from, int64_t to) const {
   if (from >= to) return;
+  // runs_ is ordered by step: find the first run that contains or follows `from`.
   const auto ends_before = [](int64_t step, const Run& run) { return step < run.end; };
   auto first = std::upper_bound(runs_.begin(), runs_.end(), from, ends_before);
   for (const Run& run : std::span(first, runs_.end())) {
@@ -95,7 +96,8 @@ void LazyTable::make_steps_of(int64_t row, const Run& run) const {
                    run.decays);
 }
 
-// Rows are locked by stripes: a lock for each row would let none of them be read ahead.
+// Locks whole stripes of rows. A lock per row would force each row to finish before the next one
+// starts, so rows could not be prefetched.
 void LazyTable::materialize(std::span<const int64_t> ids) {
   if (all_had_ == due_ || dim_ == 0) return;
   const auto found =
@@ -127,17 +129,17 @@ LazyTable::ByStripe LazyTable::by_stripe(std::span<const int64_t> ids) {
   return out;
 }
 
-// What a row is about to be needed for.
+// Prefetches the memory that a row needs to catch up: its values and slots, which are interleaved,
+// and the history.
 void LazyTable::ask_for(const RowBehind& row) const {
-  // All parts of a row are side by side.
   const auto bytes = static_cast<int64_t>(size_of(dtype_)) * memory_.row_step;
   kernels::prefetch_row_to_write(static_cast<const char*>(memory_.values) + row.row * bytes, bytes);
   dtype_ == DType::kFloat64 ? steps_->ask_for<double>(row.had, runs_.back().decays)
                             : steps_->ask_for<float>(row.had, runs_.back().decays);
 }
 
-// Under the locks of their stripes. The memory of many rows is asked for at once: between the steps
-// of others, fewer requests would be under way.
+// The caller holds the locks of the rows' stripes. First prefetches up to kRowsAtOnce rows, then
+// applies their steps: alternating the two for each row would keep fewer memory requests in flight.
 void LazyTable::catch_up_rows(std::span<const int64_t> ids) {
   std::array<RowBehind, kRowsAtOnce> some;
   size_t n = 0;
@@ -155,7 +157,7 @@ void LazyTable::catch_up_rows(std::span<const int64_t> ids) {
     std::atomic_ref had(had_[ids[i]]);
     const int32_t before = had.load(std::memory_order_relaxed);
     const int32_t from = std::max(before, all_had_.load(std::memory_order_relaxed));
-    if (before == kBusy || from >= due_) continue;  // it has been in the list before
+    if (before == kBusy || from >= due_) continue;  // the id is repeated, or the row is up to date
     had.store(kBusy, std::memory_order_relaxed);
     some[n] = {.row = ids[i], .had = from};
     ask_for(some[n++]);
@@ -164,8 +166,9 @@ void LazyTable::catch_up_rows(std::span<const int64_t> ids) {
   finish();
 }
 
-// At most kRowsAtOnce. Which way a row goes must not depend on the others: they differ with the
-// number of workers.
+// Applies the missed steps to at most kRowsAtOnce rows. Whether a row is handled alone or in the
+// batch must depend on that row only, because the other rows of the batch vary with the number of
+// workers, and the results must not.
 void LazyTable::make_steps(Rows rows) const {
   const Run& last = runs_.back();
   const bool all_are_known = due_ == steps_->size() && last.end == due_;
@@ -230,7 +233,8 @@ void LazyTables::pack(const std::vector<SteppedTable>& tables) {
 void LazyTables::end_step(const Step& step, double decay, const std::vector<SteppedTable>& tables) {
   if (tables.empty()) return;
   drop_tables_that_are_gone();
-  // The history of a run would grow for ever.
+  // Without deferred rows the history is not needed; keeping it would let it grow during the whole
+  // run.
   const auto waits = [](const auto& table) { return table.second->has_waiting_rows(); };
   if (std::ranges::none_of(tables_, waits)) steps_->forget();
   for (const SteppedTable& s : tables) {
@@ -241,7 +245,7 @@ void LazyTables::end_step(const Step& step, double decay, const std::vector<Step
   for (const SteppedTable& s : tables) find(s.table)->end_step(s.decays);
 }
 
-// Rows that wait would keep the history.
+// Deferred rows of a destroyed table would keep the history alive.
 void LazyTables::drop_tables_that_are_gone() {
   std::erase_if(tables_, [](const auto& table) {
     if (table.second->has_table()) return false;

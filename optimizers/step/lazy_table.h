@@ -1,9 +1,9 @@
-// LazyTable: a table and its slots, rows of which wait for the steps that they missed.
+// LazyTable: a table and its slots whose rows may lag behind the steps of their optimizer.
 //
-// A step by IndexedSlices touches the rows that they name. The others are behind from then on, and
-// are brought up to date when they are stepped next or when somebody looks: the table and its slots
-// ask for it (Variable::set_waiting_rows) and keep this alive. A row of zeros' state costs nothing
-// but its number.
+// A step by IndexedSlices updates the rows that they name. The other rows are deferred, and catch
+// up with the missed steps before they are updated next or read. The table and its slots hold this
+// object (Variable::set_waiting_rows), keep it alive, and call it before their values are accessed.
+// A row whose slots are all zero needs no catch-up; only its step count changes.
 #pragma once
 
 #include <array>
@@ -21,32 +21,38 @@
 
 namespace keel {
 
+// The deferred rows of one table. materialize() and bring_up_all() are thread safe; the other
+// functions require that the values are not accessed meanwhile.
 class LazyTable final : public DeferredRows, public std::enable_shared_from_this<LazyTable> {
  public:
-  // Rows know all of `steps` so far.
+  // All rows start with all `steps` so far applied.
   LazyTable(std::shared_ptr<kernels::StepHistory> steps, const Variable& table);
 
-  // Before a step, when nobody looks and no rows wait for others: packs what is not packed.
+  // Interleaves the rows of the table and its slots in memory, unless they already are. Call it
+  // before a step, while the values are not accessed and no rows are deferred to another LazyTable.
   void pack(const std::vector<Variable>& slots);
   const VariableMemory& memory() const { return memory_; }
-  // Before they are stepped: gives rows what they missed before this step. Different rows may be
-  // stepped at once.
+  // Applies to `rows` the steps that they missed before the current one, and counts the current one
+  // for them. Call it before the rows are updated. Several threads may call it at once for
+  // different rows.
   void step_rows(std::span<const int64_t> rows);
-  // The last of the steps is one of this table by rows; all rows that it did not step wait.
+  // Ends a step of this table by rows, which is the last of the steps. All rows that it did not
+  // update are deferred.
   void end_step(bool decays);
   bool has_waiting_rows() const { return all_had_ != due_; }
   bool has_table() const { return static_cast<bool>(table_.lock()); }
-  // Of a table that is gone: brings up the slots that it has left, in whose memory it was. Without
-  // slots there is no memory any more.
+  // Catches up the slots of a table that has been destroyed, which keep the memory alive. Without
+  // slots the memory is gone too, and there is nothing to do.
   void bring_up_slots();
 
+  // Catches up these rows, or all rows. Ids out of range are ignored.
   void materialize(std::span<const int64_t> ids) override;
   void bring_up_all() override;
 
  private:
-  static constexpr int64_t kRowsOfStripe = 256;  // that follow each other
+  static constexpr int64_t kRowsOfStripe = 256;  // consecutive rows
   static constexpr size_t kStripes = 16;
-  // Of any id: those that are no rows have some stripe too.
+  // Returns the stripe of any id; ids out of range have a stripe too.
   static size_t stripe_of(int64_t id) {
     return static_cast<uint64_t>(id) / kRowsOfStripe % kStripes;
   }
@@ -57,7 +63,7 @@ class LazyTable final : public DeferredRows, public std::enable_shared_from_this
   static ByStripe by_stripe(std::span<const int64_t> ids);
 
   using Rows = std::span<const kernels::RowBehind>;
-  // Steps of this table, all by rows.
+  // A range of steps of this table, all of them by rows.
   struct Run {
     int64_t begin = 0, end = 0;
     bool decays = false;
@@ -70,6 +76,7 @@ class LazyTable final : public DeferredRows, public std::enable_shared_from_this
   void make_steps(Rows rows) const;
   template <class T>
   void make_steps_of(Rows rows) const;
+  // Applies steps [from, to) to one row.
   void make_steps(int64_t row, int64_t from, int64_t to) const;
   template <class T>
   void make_steps_of(int64_t row, const Run& run) const;
@@ -78,37 +85,39 @@ class LazyTable final : public DeferredRows, public std::enable_shared_from_this
   const Variable::Weak table_;
   const int64_t rows_, dim_;
   const DType dtype_;
-  // By row: the steps that it has had, or kBusy.
+  // For each row the number of steps applied to it, or kBusy.
   Tensor steps_had_;
   int32_t* const had_;
-  std::atomic<int32_t> all_had_;              // but no row fewer than this
-  std::array<std::mutex, kStripes> stripes_;  // of rows that are brought up
-  int32_t due_ = 0;                           // that rows should have had
+  std::atomic<int32_t> all_had_;              // lower bound of the step count of every row
+  std::array<std::mutex, kStripes> stripes_;  // guard rows that catch up
+  int32_t due_ = 0;                           // the step count of a row that is up to date
   std::vector<Run> runs_;
-  // Of the values while rows wait. The table keeps it and, if there are slots, each of them.
+  // The memory of the values while rows are deferred. The table and each of its slots keep it
+  // alive.
   VariableMemory memory_;
 };
 
+// A table that a step updates by rows, with its slots.
 struct SteppedTable {
   Variable table;
   std::vector<Variable> slots;
   bool decays = false;
 };
 
-// The tables of one optimizer. Thread safe but for pack and end_step.
+// The lazy tables of one optimizer. Thread safe except for pack() and end_step().
 class LazyTables {
  public:
-  // ValueError as of StepHistory.
+  // Throws ValueError in the cases of the constructor of StepHistory.
   LazyTables(const std::string& caller, std::shared_ptr<const UpdateRule> rule, bool closed_form);
 
-  // Before a step by rows of these tables: LazyTable::pack of each. A step that fails after
-  // that has not been one; rows that it did step take it for the next one.
+  // Calls LazyTable::pack() for each table before a step by rows. If the step then fails, it is not
+  // recorded; the rows that it had already updated count it in place of the next recorded step.
   void pack(const std::vector<SteppedTable>& tables);
-  // After it; some of the tables decay by so much times the value.
+  // Records the step in the history. A weight w of a table that decays loses decay * w in the step.
   void end_step(const Step& step, double decay, const std::vector<SteppedTable>& tables);
-  // Whether it is these that the rows of a table ask, if anybody.
+  // Returns true if the deferred rows of the table belong to this object.
   bool are_waited_for(const Variable& table) const;
-  // Of a table of the step.
+  // Returns the LazyTable of a table that was packed.
   LazyTable* find(const Variable& table) const;
 
  private:

@@ -13,7 +13,8 @@ namespace {
 using distribute::Communicator;
 using distribute::Strategy;
 
-// One row, which stands for all: the first step decides where slots are kept.
+// Returns one row repeated without being stored repeatedly. The memory of the slots is allocated in
+// the first step, which decides on the layout.
 Tensor initial_value(const Variable& variable, double value) {
   const Shape& shape = variable.shape();
   const bool has_rows = shape.rank() > 0;
@@ -77,6 +78,8 @@ std::vector<Variable> OptimizerSlots::slots(const Variable& variable) const {
 void OptimizerSlots::shard(const std::vector<Variable>& dense, const std::vector<Variable>& moved) {
   dealt_to_ = &Strategy::current().process_group();
   const Communicator& communicator = Strategy::current().communicator();
+  // Shards that this step invalidates: they contain a variable of `moved` but have another list of
+  // variables or other replicas.
   std::vector<Variable> disturbed;
   bool known = dense.empty();
   for (const SlotSharding& shard : deals_) {
@@ -100,6 +103,7 @@ void OptimizerSlots::shard(const std::vector<Variable>& dense, const std::vector
 }
 
 void OptimizerSlots::make_whole(const std::vector<Variable>& variables) const {
+  // Shards that stay are first; those to gather follow.
   const auto some = std::ranges::stable_partition(
       deals_, [&](const SlotSharding& shard) { return !shard.has_any(variables); });
   if (some.empty()) return;

@@ -1,4 +1,4 @@
-// OptimizerSlots: what an optimizer keeps beside each variable that it trains.
+// OptimizerSlots: the slot variables of each variable that an optimizer trains.
 #pragma once
 
 #include <map>
@@ -13,41 +13,44 @@
 
 namespace keel {
 
-// One slot of one variable of a list.
+// The position of one slot of one variable in a list of variables.
 struct SlotPlace {
   size_t variable = 0, slot = 0;
 };
 
-// The order in which Keras's files hold the slots of so many variables: group after group.
+// Returns the order in which Keras's files hold the slots of `variables` variables: group by group,
+// and variable by variable within a group.
 std::vector<SlotPlace> order_in_files(std::span<const Slot> slots, size_t variables);
 
-// Slots are variables of the shape and dtype of the one that they belong to. Thread safe but for
-// the collective functions, which one thread of each process calls.
+// Each slot is a variable with the shape and dtype of its owner. Thread safe except for the
+// collective functions, which one thread of each process calls.
 class OptimizerSlots {
  public:
-  // The slots that each variable has.
+  // Takes the slots that each variable has.
   explicit OptimizerSlots(std::vector<Slot> specs) : specs_(std::move(specs)) {}
 
   const std::vector<Slot>& specs() const { return specs_; }
-  // Makes those that are missing; virtual variables have none.
+  // Creates missing slots. Virtual variables have none.
   void build(const std::vector<Variable>& variables);
   bool has(const Variable& variable) const;
-  // In the order of specs(); empty if the variable has none yet. As they are in this process.
+  // Returns the slots in the order of specs(), with the values of this process; empty if they have
+  // not been created yet.
   std::vector<Variable> slots(const Variable& variable) const;
 
-  // In replicas of several processes, of a step that changes the variables `moved`, or slots of
-  // theirs, and `dense` of them by dense gradients: each part of those goes to the process that
-  // updates it, whoever had it before. At most one exchange: the other replicas may still read
-  // what came in the one before.
+  // Shards the slots over the processes, for a step in the replicas of several processes. The step
+  // changes the variables `moved` or their slots, those of `dense` by dense gradients. Each shard
+  // of the slots of `dense` is assigned to the process that updates it; sharded slots of other
+  // steps that `moved` invalidates are gathered first. Makes at most one exchange, because the
+  // other replicas may still read the result of the previous one.
   void shard(const std::vector<Variable>& dense, const std::vector<Variable>& moved);
-  // Gives every process the whole slots of these variables. Collective if they are dealt.
+  // Gives every process the whole slots of these variables. Collective if they are sharded.
   void make_whole(const std::vector<Variable>& variables) const;
 
  private:
   const std::vector<Slot> specs_;
   mutable std::mutex mutex_;                         // guards slots_
   std::map<uint64_t, std::vector<Variable>> slots_;  // by Variable::id
-  // Of the replicas in several processes of `dealt_to_`; no variable in two of them.
+  // Shards over the processes of dealt_to_. No variable is in two of them.
   mutable std::vector<SlotSharding> deals_;
   distribute::ProcessGroup* dealt_to_ = nullptr;
 };

@@ -1,4 +1,4 @@
-// The updates of one step of an optimizer, alone or in the replicas of a strategy.
+// The updates of one optimizer step, in one replica or in the replicas of a strategy.
 #pragma once
 
 #include <vector>
@@ -10,23 +10,26 @@
 
 namespace keel {
 
-// A variable that a step changes. Nobody holds its value or those of its slots.
+// A variable that a step changes. No other handle may hold its value or the values of its slots,
+// because the step writes them in place.
 struct StepVariable {
   Variable variable;
-  Gradient gradient;                         // of this replica; may be none where others have one
+  Gradient gradient;  // of this replica; may be absent if other replicas have one
   GradientKind form = GradientKind::kDense;  // not kNone
-  bool decays = true;                        // by the plan's weight_decay
-  VariableMemory memory = {};                // slots in the order of OptimizerSlots::slots
-  LazyTable* lazy = nullptr;  // the rows that wait, if such a step leaves rows behind
+  bool decays = true;                        // whether the plan's weight_decay applies
+  VariableMemory memory = {};                // slots are in the order of OptimizerSlots::slots
+  LazyTable* lazy = nullptr;                 // set if the step defers rows of this variable
 };
 
+// Performs a step without communication.
 void step_alone(const StepPlan& plan, const UpdateRule& rule,
                 const std::vector<StepVariable>& variables);
 
-// Collective: all replicas pass the same but for their gradients, whose sums are what counts. Each
-// updates the elements and rows that communicators deal to it. Float32 only. When all is written
-// one of each process runs `on_last_arrival`, before any returns. With an attachment, which needs a
-// dense gradient: false, and nothing is updated, if it is not accepted.
+// Performs a step by the sums of the gradients of all replicas. Collective: all replicas pass equal
+// arguments except for their gradients. Each replica updates its shard of the elements and rows.
+// Float32 only. When all values are written, one replica of each process runs `then` before any
+// replica returns. With an attachment, which requires a dense gradient, returns false and updates
+// nothing if the attachment is not accepted.
 bool step_together(distribute::Communicator& communicator, const StepPlan& plan,
                    const UpdateRule& rule, const std::vector<StepVariable>& variables,
                    const distribute::Communicator::OnLastArrival& on_last_arrival,

@@ -37,11 +37,11 @@ void average_unchanged(const StepPlan& plan, const UpdateRule& rule, const Varia
 void apply_constraint(const Variable& variable) {
   Tensor value = variable.constraint()(variable.read());
   if (value.shape() != variable.shape() || value.dtype() != variable.dtype()) {
-    throw ValueError("Optimizer: the constraint of ", variable.path(), " must give ",
+    throw ValueError("Optimizer: the constraint of ", variable.path(), " must return ",
                      variable.dtype(), variable.shape(), ", received ", value.dtype(),
                      value.shape());
   }
-  // The constraint may have returned its argument.
+  // The constraint may have returned its argument, and then there is nothing to write.
   if (value.raw().data() == variable.read().raw().data()) return;
   variable.make_value_unique();
   if (variable.dtype() == DType::kFloat64) {

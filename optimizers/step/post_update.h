@@ -1,4 +1,4 @@
-// What follows the updates of a step of an optimizer.
+// Stages of an optimizer step that follow the updates.
 #pragma once
 
 #include <vector>
@@ -8,12 +8,13 @@
 
 namespace keel {
 
-// Counts a variable without gradient in its average, if the plan has averages.
+// Updates the average of a variable without a gradient by its unchanged value, if the plan has
+// averages.
 void average_unchanged(const StepPlan& plan, const UpdateRule& rule, const Variable& variable,
                        const std::vector<Variable>& slots);
 
-// Makes of the value what the variable's constraint makes of it. ValueError if that has another
-// shape or dtype.
+// Replaces the value by the result of the variable's constraint. Throws ValueError if the result
+// has another shape or dtype.
 void apply_constraint(const Variable& variable);
 
 }  // namespace keel

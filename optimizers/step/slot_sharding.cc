@@ -7,8 +7,8 @@ namespace {
 
 using distribute::ProcessGroup;
 
-// Calls fn(run) for the runs of float elements that make up elements [first, end) of slot `s` of
-// all variables of a deal.
+// Calls fn(run) for the contiguous runs of float elements that make up elements [first, end) of
+// slot `s` in the concatenation of all variables.
 template <class Fn>
 void for_each_run(const SlotSharding& shard, size_t s, int64_t first, int64_t end, const Fn& fn) {
   int64_t position = 0;
@@ -27,7 +27,8 @@ size_t slots_of_each(const SlotSharding& shard) {
   return shard.slots.empty() ? 0 : shard.slots[0].size();
 }
 
-// For each deal where its elements are, then its runs, slot after slot.
+// Returns the message of this process: for each shard its range of elements, then the runs of each
+// slot.
 ProcessGroup::Parts parts_of(std::span<const SlotSharding> deals) {
   ProcessGroup::Parts out;
   for (const SlotSharding& shard : deals) {

@@ -1,8 +1,8 @@
-// SlotSharding: state of an optimizer that is dealt to the processes of a job.
+// SlotSharding: optimizer slots that are sharded over the processes of a job.
 //
-// A step of dense gradients updates each element of a variable and of its slots in one process. The
-// new values of the variable are then told to all, those of the slots are not: each process has new
-// slots for its own part alone, until they are shared.
+// In a step by dense gradients, one process updates each element of a variable and of its slots.
+// The new values of the variable are then sent to all processes; those of the slots are not. Each
+// process has current slots for its own shard only, until share_slots() gathers them.
 #pragma once
 
 #include <span>
@@ -13,18 +13,19 @@
 
 namespace keel {
 
+// The variables of one step and the shard of this process.
 struct SlotSharding {
   std::vector<Variable> variables;           // of one step, in its order
-  std::vector<std::vector<Variable>> slots;  // by variable; as many of each
-  std::vector<int> first_replicas;           // of each process; then the number of replicas
-  // Of the elements of all variables, one after the other: those that this process updates.
+  std::vector<std::vector<Variable>> slots;  // by variable; equally many of each
+  std::vector<int> first_replicas;           // of each process, followed by the number of replicas
+  // The range of elements that this process updates, in the concatenation of all variables.
   int64_t first = 0, end = 0;
 
-  bool has_any(const std::vector<Variable>& others) const;  // one of them is dealt here
+  bool has_any(const std::vector<Variable>& others) const;  // true if it contains one of them
 };
 
-// Makes the slots of these deals whole in every process. Collective over the processes, whose deals
-// are of the same variables. One exchange.
+// Gathers the slots of `deals` in every process. Collective over the processes, which pass the same
+// variables. Makes one exchange.
 void share_slots(distribute::ProcessGroup& group, std::span<const SlotSharding> deals);
 
 }  // namespace keel

@@ -10,7 +10,8 @@ namespace {
 
 using distribute::Bytes;
 
-constexpr char kOtherLists[] = "the replicas' lists of variables differ";
+constexpr char kOtherLists[] =
+    "the replicas' lists of variables differ; pass the same list in every replica";
 
 GradientKind joined(GradientKind a, GradientKind b) {
   if (a == GradientKind::kNone) return b;
@@ -23,8 +24,8 @@ uint64_t mixed(uint64_t hash, uint64_t word) {
   return hash ^ hash >> 29;
 }
 
-// Of a variable's path, the same in all processes: the numbers in names count layers made before,
-// of which one process may have made more.
+// Hashes a variable's path without its digits, so that it is equal in all processes. The numbers in
+// names count the layers created before, and one process may have created more of them.
 uint64_t hash_of_path(const Variable& variable) {
   uint64_t hash = 1;
   for (const char c : variable.path()) {
@@ -33,7 +34,7 @@ uint64_t hash_of_path(const Variable& variable) {
   return hash;
 }
 
-// A message is a Head, then a Proposed for each variable.
+// A message consists of a Head and one Proposed per variable.
 struct Head {
   double learning_rate = 0;
   int64_t calls = 0;
@@ -42,8 +43,8 @@ struct Head {
 struct Proposed {
   GradientKind form = GradientKind::kNone;
   int64_t rows = 0, elements = 0;
-  uint64_t id = 0;    // tells variables of one process apart
-  uint64_t path = 0;  // those of several processes
+  uint64_t id = 0;    // identifies the variable within a process
+  uint64_t path = 0;  // identifies the variable across processes
   uint64_t start = 0;
 };
 
@@ -53,7 +54,7 @@ std::span<const Proposed> proposed_in(Bytes message) {
   return distribute::as_elements<Proposed>(message.subspan(sizeof(Head)));
 }
 
-// Why two replicas cannot make a step of these variables together; empty if they can.
+// Returns why two replicas cannot perform a step of these variables together; empty if they can.
 std::string difference(std::span<const Proposed> a, std::span<const Proposed> b, bool one_process,
                        const std::vector<Variable>& variables) {
   for (size_t i = 0; i < a.size(); ++i) {
@@ -62,17 +63,17 @@ std::string difference(std::span<const Proposed> a, std::span<const Proposed> b,
     if (!one_process && a[i].start != b[i].start) {
       return str(variables[i].path(),
                  " has other values in other processes, or has been trained in some of them only; "
-                 "all must run the same program");
+                 "run the same program in all processes");
     }
   }
   return {};
 }
 
-// The same of two processes' optimizers.
+// Returns why the optimizers of two processes cannot perform a step together; empty if they can.
 std::string difference(const Head& first, const Head& other, int process) {
   const auto describe = [process](const char* option, const auto& of_first, const auto& of_other) {
     return str("the ", option, " is ", of_first, " in rank 0 and ", of_other, " in rank ", process,
-               "; all processes must set the same");
+               "; set the same value in all processes");
   };
   if (first.calls != other.calls) return describe("number of calls", first.calls, other.calls);
   if (first.learning_rate != other.learning_rate) {
@@ -81,8 +82,8 @@ std::string difference(const Head& first, const Head& other, int process) {
   return {};
 }
 
-// The same of all replicas: those of one process are compared with its first one, those with the
-// first of all.
+// Compares all replicas: those of one process with its first replica, and the first replica of each
+// process with the first one of all.
 std::string difference(const distribute::Placement& placement, std::span<const Bytes> messages,
                        const std::vector<Variable>& variables) {
   const auto first = proposed_in(messages[0]);
@@ -106,7 +107,8 @@ std::string difference(const distribute::Placement& placement, std::span<const B
   return {};
 }
 
-// Of all replicas that have sent these, which have the same variables.
+// Returns the kind of each variable's gradient over the replicas that sent `proposals`, which list
+// equal variables.
 std::vector<GradientKind> joined_forms(std::span<const Bytes> proposals) {
   std::vector<GradientKind> out(proposed_in(proposals[0]).size(), GradientKind::kNone);
   for (const Bytes& message : proposals) {
@@ -174,11 +176,11 @@ uint64_t checksum(const Tensor& value) {
 
 StepAgreement agree_on_step(distribute::Communicator& communicator, const StepProposal& proposal,
                             const std::vector<Variable>& variables,
-                            const std::function<void(const StepAgreement&)>& on_last_arrival) {
-  const std::vector<std::byte> mine = encode_proposal(proposal, variables);
+                            const std::function<void(const StepAgreement&)>& then) {
+  const std::vector<std::byte> message = encode_proposal(proposal, variables);
   const std::vector<Bytes> messages =
-      communicator.all_gather(mine, "the variables of a step", [&](std::span<const Bytes> all) {
-        on_last_arrival(agreement_of(communicator.placement(), all, variables));
+      communicator.all_gather(message, "the variables of a step", [&](std::span<const Bytes> all) {
+        then(agreement_of(communicator.placement(), all, variables));
       });
   return agreement_of(communicator.placement(), messages, variables);
 }
@@ -199,7 +201,8 @@ void StepMemory::foresee(std::span<const Bytes> local_proposals,
                          const std::vector<Variable>& of_step) {
   foreseen = 0;
   if (agreed.empty() || variables != ids_of(of_step)) return;
-  // The proposals go with sums, if there are any variables that are not virtual.
+  // The proposals can be sent along with sums only if a variable has a dense gradient. A step of
+  // virtual variables alone sends them without sums.
   bool any_variable = false;
   bool any_sum = false;
   for (size_t i = 0; i < of_step.size(); ++i) {

@@ -1,4 +1,4 @@
-// How the replicas of a strategy agree on a step of an optimizer before they make it.
+// Agreement of the replicas of a strategy on an optimizer step before they perform it.
 #pragma once
 
 #include <cstddef>
@@ -14,76 +14,83 @@
 
 namespace keel {
 
-// How a gradient reaches its variable. Numbers travel between replicas.
+// The kind of gradient by which a variable is updated. The values are sent between replicas.
 enum class GradientKind : int64_t { kNone = 0, kDense = 1, kRows = 2 };
-// Rows only if the step leaves the other rows of the variable alone.
+// Returns kRows only for a sparse gradient whose step leaves the other rows of the variable
+// unchanged.
 GradientKind form_of(const Gradient& gradient, bool step_moves_all_rows);
 
-// Of all elements; not 0.
+// Returns a checksum of all elements, which is never 0.
 uint64_t checksum(const Tensor& value);
 
-// What one replica has for a step.
+// The proposal of one replica for a step.
 struct StepProposal {
-  // Both of the first replica of each process; those of the others are not read.
+  // learning_rate and calls are read from the first replica of each process only.
   double learning_rate = 0;
-  int64_t calls = 0;                     // of apply_gradients, before this one
-  std::vector<GradientKind> forms = {};  // by variable
-  std::vector<uint64_t> starts = {};  // by variable: its checksum if this process has not trained
-                                      // it yet; of the first replica of each of several processes
-  // Hash of the forms by which this process makes the step, if all others agree; 0: it waits for
-  // the agreement.
+  int64_t calls = 0;  // of apply_gradients, before this one
+  // The gradient kind of each variable.
+  std::vector<GradientKind> forms = {};
+  // For each variable its checksum if this process has not trained it yet, otherwise 0. Set by the
+  // first replica of each process if there are several processes.
+  std::vector<uint64_t> starts = {};
+  // Hash of the gradient kinds that this process has predicted and by which it performs the step if
+  // all processes have predicted the same. 0 if it waits for the agreement.
   uint64_t foreseen = 0;
 };
 
+// The step that all replicas perform.
 struct StepAgreement {
   double learning_rate = 0;
   int64_t calls = 0;
-  std::vector<GradientKind> forms =
-      {};                    // a variable with a gradient in some replicas has one in all
-  std::string refused = {};  // why there can be no step; empty if there can
+  // A variable with a gradient in some replicas has one in all.
+  std::vector<GradientKind> forms = {};
+  std::string refused = {};  // why there is no step; empty if there is one
 };
 
-// A proposal as it travels, with what tells the variables apart.
+// Encodes a proposal as a message, with data that identifies the variables.
 std::vector<std::byte> encode_proposal(const StepProposal& proposal,
                                        const std::vector<Variable>& variables);
 
-// Encoded proposals with another hash of what is foreseen.
+// Returns the encoded proposals with another hash of the prediction.
 std::vector<std::vector<std::byte>> with_foreseen(std::span<const distribute::Bytes> proposals,
                                                   uint64_t foreseen);
 
-// What the proposals of all replicas, by rank, agree on. Refused are lists of different variables,
-// and, of several processes, variables that start from different values, and different rates or
-// numbers of calls.
+// Returns what the proposals of all replicas, in rank order, agree on. `refused` is set if the
+// lists of variables differ and, with several processes, if variables start from different values
+// or if the learning rates or the numbers of calls differ.
 StepAgreement agreement_of(const distribute::Placement& placement,
                            std::span<const distribute::Bytes> proposals,
                            const std::vector<Variable>& variables);
 
-// Collective. All replicas get the agreement. One replica of each process gives it to
-// `on_last_arrival` before any goes on.
+// Exchanges proposals. Collective; returns the agreement in all replicas. One replica of each
+// process passes it to `then` before any replica continues.
 StepAgreement agree_on_step(distribute::Communicator& communicator, const StepProposal& proposal,
                             const std::vector<Variable>& variables,
                             const std::function<void(const StepAgreement&)>& on_last_arrival);
 
-// What a process remembers of an optimizer's last agreement. Where its replicas propose the same
-// again, it foresees the next one: the proposals then go with the sums of the gradients, and other
-// processes need not be waited for twice. Written by one replica of the process, in meetings.
+// The last agreement of an optimizer, as remembered by a process. If its replicas propose the same
+// again, the process predicts the next agreement. The proposals are then sent along with the sums
+// of the gradients, which saves one exchange with the other processes. Written by one replica of
+// the process, inside barriers.
 struct StepMemory {
-  // Of the last agreement: the variables, and the forms that this process proposed and that all
-  // agreed on.
+  // The variables of the last agreement, and the gradient kinds that this process proposed and that
+  // all agreed on.
   std::vector<uint64_t> variables = {};
   std::vector<GradientKind> proposed = {}, agreed = {};
 
-  // Of the step that goes on.
-  uint64_t foreseen = 0;         // as in StepProposal
-  StepAgreement agreement = {};  // what is foreseen, or what all agree on
-  // Proposals of a step of virtual variables that other processes have not been waited for.
+  // State of the current step.
+  uint64_t foreseen = 0;         // see StepProposal
+  StepAgreement agreement = {};  // the prediction, or what all agreed on
+  // Set if proposals of a step of virtual variables have been sent to the other processes and their
+  // answers are not collected yet.
   std::optional<int64_t> posted = {};
   std::vector<Variable> posted_variables = {};
 
-  // Foresees the agreement, if it can, from the proposals of the replicas here.
+  // Predicts the agreement from the proposals of the local replicas, if possible; otherwise sets
+  // `foreseen` to 0.
   void foresee(std::span<const distribute::Bytes> local_proposals,
                const std::vector<Variable>& of_step);
-  // Keeps what all agree on. Whether all processes have foreseen just that.
+  // Stores what all replicas agree on. Returns true if all processes have predicted exactly that.
   bool settle(const distribute::Placement& placement, std::span<const distribute::Bytes> proposals,
               const std::vector<Variable>& of_step);
 };

@@ -21,6 +21,7 @@ void run(const VariableUpdate<T>& update, const StepVariable& v) {
   if (dim == 0) return;
   if (v.form == GradientKind::kRows) {
     SummedRows<T> rows = sum_by_id<T>(v.gradient.slices(), dim);
+    // A lazy table must get the bits that a dense gradient gives (LazyRows::kReplay).
     if (v.lazy != nullptr) add_to_zeros<T>(rows.values);
     unscale<T>(update.plan(), rows.values);
     change_rows(update, rows.ids, rows.values.data(), dim, v.lazy);
@@ -29,15 +30,15 @@ void run(const VariableUpdate<T>& update, const StepVariable& v) {
   const Tensor dense = v.gradient.dense();
   const T* values = dense.data<T>().data();
   parallel_for(dense.size(), kUpdateGrain, [&](int64_t begin, int64_t end) {
-    VariableUpdate<T> mine = update;
-    mine(begin, values + begin, end - begin);
+    VariableUpdate<T> own = update;
+    own(begin, values + begin, end - begin);
   });
 }
 
-// A variable whose gradient waits for norms.
+// The gradient of a variable, kept until the norms of all gradients are known.
 template <class T>
-struct Held {
-  Held(const StepPlan& plan, const UpdateRule& rule, const StepVariable& v)
+struct HeldGradient {
+  HeldGradient(const StepPlan& plan, const UpdateRule& rule, const StepVariable& v)
       : dim(row_size(v.variable)),
         update(update_of<T>(plan, rule, v)),
         dense(update),
@@ -82,13 +83,13 @@ struct Held {
 
 void step_by_norms(const StepPlan& plan, const UpdateRule& rule,
                    const std::vector<StepVariable>& variables, bool layerwise) {
-  std::vector<std::variant<Held<float>, Held<double>>> all;
+  std::vector<std::variant<HeldGradient<float>, HeldGradient<double>>> all;
   std::vector<double> squares;
   for (const StepVariable& v : variables) {
     if (v.variable.dtype() == DType::kFloat64) {
-      all.emplace_back(Held<double>(plan, rule, v));
+      all.emplace_back(HeldGradient<double>(plan, rule, v));
     } else {
-      all.emplace_back(Held<float>(plan, rule, v));
+      all.emplace_back(HeldGradient<float>(plan, rule, v));
     }
     if (clips_by_norm(plan)) {
       squares.push_back(std::visit([](auto& held) { return held.squares(); }, all.back()));

@@ -1,4 +1,4 @@
-// StepPlan: what one call of apply_gradients does besides the rule's arithmetic.
+// StepPlan: the stages of one call of apply_gradients other than the rule's arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,19 @@
 
 namespace keel {
 
+// The stages and their parameters.
 struct StepPlan {
-  Step step = {};                  // the rule's
-  bool updates = true;             // false: gradients only go to the accumulators
-  double loss_scale = 1;           // divides gradients
-  int64_t accumulation_steps = 1;  // accumulators sum gradients over so many calls if above 1
-  double clipnorm = 0;             // this and those below: 0 for none
+  Step step = {};                  // passed to the rule
+  bool updates = true;             // false: gradients are only accumulated
+  double loss_scale = 1;           // gradients are divided by it
+  int64_t accumulation_steps = 1;  // if above 1, gradients are summed over this many calls
+  double clipnorm = 0;             // for this and the following three: 0 turns it off
   double clipvalue = 0;
   double global_clipnorm = 0;
   double weight_decay = 0;
-  bool averages = false;        // the variables, in slots
+  bool averages = false;        // whether slots keep averages of the variables
   double average_momentum = 0;  // 0 in the first step
-  bool overwrites = false;      // variables by their averages
+  bool overwrites = false;      // whether averages are written into the variables
 
   bool accumulates() const { return accumulation_steps > 1; }
 };

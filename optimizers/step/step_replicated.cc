@@ -11,7 +11,7 @@ using distribute::Bytes;
 using distribute::Communicator;
 using distribute::OwnedRows;
 
-// Variables with gradients of one form, as this replica sees them.
+// The variables whose gradients have the same kind, as seen by this replica.
 struct PresentVariables {
   std::vector<const StepVariable*> variables;
   std::vector<VariableUpdate<float>> updates;
@@ -31,7 +31,7 @@ PresentVariables with_form(GradientKind form, const StepPlan& plan, const Update
   return out;
 }
 
-// Over all ranks, in their order.
+// Sums `values` over all ranks in rank order, so that every rank gets the same bits.
 void sum_over_ranks(Communicator& communicator, std::vector<double>& values,
                     std::string_view what) {
   const std::vector<Bytes> received =
@@ -43,12 +43,11 @@ void sum_over_ranks(Communicator& communicator, std::vector<double>& values,
   }
 }
 
-// Gives `consume` the sums of the gradients of the elements that are this replica's to update.
-// False if the attachment is not accepted.
-bool deal_sums(Communicator& communicator, const PresentVariables& dense,
-               const Communicator::Consume& consume,
-               const Communicator::OnLastArrival& on_last_arrival,
-               const Communicator::Attachment* attachment) {
+// Passes the sums of the gradients to `consume`, for the elements that this replica updates.
+// Returns false if the attachment is not accepted.
+bool scatter_sums(Communicator& communicator, const PresentVariables& dense,
+                  const Communicator::Consume& consume, const Communicator::Once& then,
+                  const Communicator::Attachment* attachment) {
   std::vector<Tensor> gradients;
   std::vector<std::span<const float>> pieces;
   for (const StepVariable* v : dense.variables) {
@@ -74,25 +73,25 @@ std::vector<int64_t> row_sizes(const PresentVariables& rows) {
   return out;
 }
 
-// The sums of the rows that are this replica's to update.
+// Returns the sums of the rows that this replica updates.
 std::vector<OwnedRows> owned_sums(Communicator& communicator, const StepPlan& plan,
                                   const PresentVariables& rows) {
-  std::vector<SummedRows<float>> mine;
+  std::vector<SummedRows<float>> own;
   std::vector<distribute::OutgoingRows> tables;
-  bool lags = false;
+  bool any_lazy = false;
   for (const StepVariable* v : rows.variables) {
-    mine.push_back(v->gradient ? sum_by_id<float>(v->gradient.slices(), row_size(v->variable))
-                               : SummedRows<float>{});
-    if (v->lazy != nullptr) add_to_zeros<float>(mine.back().values);
-    lags = lags || v->lazy != nullptr;
+    own.push_back(v->gradient ? sum_by_id<float>(v->gradient.slices(), row_size(v->variable))
+                              : SummedRows<float>{});
+    // A lazy table must get the bits that a dense gradient gives (LazyRows::kReplay).
+    if (v->lazy != nullptr) add_to_zeros<float>(own.back().values);
+    any_lazy = any_lazy || v->lazy != nullptr;
   }
-  for (size_t i = 0; i < mine.size(); ++i) {
-    tables.push_back({.ids = mine[i].ids,
-                      .values = mine[i].values,
-                      .dim = row_size(rows.variables[i]->variable)});
+  for (size_t i = 0; i < own.size(); ++i) {
+    tables.push_back(
+        {.ids = own[i].ids, .values = own[i].values, .dim = row_size(rows.variables[i]->variable)});
   }
-  std::vector<OwnedRows> out = lags ? sum_rows_as_dense(communicator, tables)
-                                    : distribute::sum_rows_to_owners(communicator, tables);
+  std::vector<OwnedRows> out = any_lazy ? sum_rows_as_dense(communicator, tables)
+                                        : distribute::sum_rows_to_owners(communicator, tables);
   for (OwnedRows& table : out) unscale<float>(plan, table.values);
   return out;
 }
@@ -108,12 +107,12 @@ void change_shared_rows(Communicator& communicator, const PresentVariables& rows
   }
 }
 
-using HeldUpdates = std::vector<BufferedUpdate<float>>;
+using BufferedUpdates = std::vector<BufferedUpdate<float>>;
 
-void clip(Communicator& communicator, const StepPlan& plan, HeldUpdates& dense,
+void clip(Communicator& communicator, const StepPlan& plan, BufferedUpdates& dense,
           std::vector<OwnedRows>& rows) {
   std::vector<double> squares;
-  for (BufferedUpdate<float>& held : dense) squares.push_back(held.squares());
+  for (BufferedUpdate<float>& buffered : dense) squares.push_back(buffered.squares());
   for (const OwnedRows& table : rows) {
     squares.push_back(
         kernels::sum_of_squares(table.values.data(), static_cast<int64_t>(table.values.size())));
@@ -127,10 +126,10 @@ void clip(Communicator& communicator, const StepPlan& plan, HeldUpdates& dense,
   }
 }
 
-void step_layerwise(Communicator& communicator, HeldUpdates& dense) {
+void step_layerwise(Communicator& communicator, BufferedUpdates& dense) {
   std::vector<double> squares;
-  for (BufferedUpdate<float>& held : dense) {
-    const SumsOfSquares sums = held.direct();
+  for (BufferedUpdate<float>& buffered : dense) {
+    const SumsOfSquares sums = buffered.direct();
     squares.push_back(sums.values);
     squares.push_back(sums.directions);
   }
@@ -151,26 +150,28 @@ bool step_together(Communicator& communicator, const StepPlan& plan, const Updat
   const bool layerwise = plan.updates && dynamic_cast<const LayerwiseRule*>(&rule) != nullptr;
   const bool clips = clips_by_norm(plan);
   const bool shares = (plan.updates || plan.overwrites) && communicator.placement().processes() > 1;
-  HeldUpdates held;
-  if (layerwise || clips) held = HeldUpdates(dense.updates.begin(), dense.updates.end());
-  const bool ends_with_sums = !dense.empty() && rows.empty() && held.empty() && !shares;
+  BufferedUpdates buffered;
+  // Updates that need norms are buffered until the sums of all elements are known.
+  if (layerwise || clips) buffered = BufferedUpdates(dense.updates.begin(), dense.updates.end());
+  // Without a later exchange, reduce_scatter can run `then`, which saves a barrier.
+  const bool ends_with_sums = !dense.empty() && rows.empty() && buffered.empty() && !shares;
   if (!dense.empty()) {
     const auto consume = [&](size_t i, int64_t begin, std::span<const float> sum) {
       const auto n = static_cast<int64_t>(sum.size());
-      held.empty() ? dense.updates[i](begin, sum.data(), n) : held[i].take(begin, sum.data(), n);
+      buffered.empty() ? dense.updates[i](begin, sum.data(), n)
+                       : buffered[i].take(begin, sum.data(), n);
     };
-    const Communicator::OnLastArrival last =
-        ends_with_sums ? on_last_arrival : Communicator::OnLastArrival();
-    if (!deal_sums(communicator, dense, consume, last, attachment)) return false;
+    const Communicator::Once last = ends_with_sums ? then : Communicator::Once();
+    if (!scatter_sums(communicator, dense, consume, last, attachment)) return false;
   }
   if (ends_with_sums) return true;
   std::vector<OwnedRows> owned;
   if (!rows.empty()) owned = owned_sums(communicator, plan, rows);
-  if (clips) clip(communicator, plan, held, owned);
+  if (clips) clip(communicator, plan, buffered, owned);
   if (layerwise) {
-    step_layerwise(communicator, held);
+    step_layerwise(communicator, buffered);
   } else {
-    for (BufferedUpdate<float>& h : held) h.finish();
+    for (BufferedUpdate<float>& h : buffered) h.finish();
   }
   if (!dense.empty() && shares) share_values(communicator, dense);
   if (!rows.empty()) change_shared_rows(communicator, rows, std::move(owned));

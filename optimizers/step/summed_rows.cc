@@ -13,7 +13,7 @@ namespace {
 using distribute::OutgoingRows;
 using distribute::OwnedRows;
 
-// Rows of one id, which some of the ranks sent, in the order of the ranks.
+// Rows of one id, in the order of the ranks that sent them.
 struct Summands {
   float* rows;
   const float* ranks;
@@ -24,8 +24,9 @@ struct Summands {
   float rank(size_t i) const { return ranks[positions[i]]; }
 };
 
-// Adds those of positions [first, end), of ranks from `begin` on, into the first of them, as a
-// balanced tree over the ranks: a missing rank is a zero, which changes no sum.
+// Adds the rows at positions [first, end), which come from ranks [begin, begin + ranks), into the
+// first of them. The additions form a balanced tree over the ranks, like those of reduce_scatter; a
+// rank without the row counts as zero, which does not change a sum.
 void add_up(const Summands& all, size_t first, size_t end, int64_t begin, int64_t ranks) {
   if (end - first < 2) return;
   const auto half = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(ranks - 1)));
@@ -78,10 +79,10 @@ void change_rows(const VariableUpdate<T>& update, std::span<const int64_t> ids, 
                  int64_t dim, LazyTable* lazy) {
   const int64_t grain = std::max<int64_t>(1, kUpdateGrain / dim);
   parallel_for(static_cast<int64_t>(ids.size()), grain, [&](int64_t begin, int64_t end) {
-    VariableUpdate<T> mine = update;
+    VariableUpdate<T> own = update;
     const std::span<const int64_t> rows = ids.subspan(begin, end - begin);
     if (lazy != nullptr) lazy->step_rows(rows);
-    mine.change_rows(rows, values + begin * dim, dim);
+    own.change_rows(rows, values + begin * dim, dim);
   });
 }
 
@@ -92,7 +93,7 @@ void add_to_zeros(std::span<T> values) {
 
 std::vector<OwnedRows> sum_rows_as_dense(distribute::Communicator& communicator,
                                          std::span<const OutgoingRows> tables) {
-  // Beside each table another one that says which rank sent a row.
+  // For each table, sends a second one that holds the rank that sent each row.
   const auto rank = static_cast<float>(communicator.rank());
   std::vector<std::vector<float>> senders;
   for (const OutgoingRows& table : tables) senders.emplace_back(table.ids.size(), rank);
@@ -101,11 +102,11 @@ std::vector<OwnedRows> sum_rows_as_dense(distribute::Communicator& communicator,
     sent.push_back(tables[t]);
     sent.push_back({.ids = tables[t].ids, .values = senders[t], .dim = 1});
   }
-  std::vector<OwnedRows> came = distribute::send_rows_to_owners(communicator, sent);
+  std::vector<OwnedRows> received = distribute::send_rows_to_owners(communicator, sent);
   std::vector<OwnedRows> out;
   for (size_t t = 0; t < tables.size(); ++t) {
     out.push_back(
-        tree_sums(came[2 * t], came[2 * t + 1].values, communicator.size(), tables[t].dim));
+        tree_sums(received[2 * t], received[2 * t + 1].values, communicator.size(), tables[t].dim));
   }
   return out;
 }

@@ -1,4 +1,4 @@
-// The rows of a sparse gradient, and what a step does to them.
+// The rows of a sparse gradient, summed by id, and their update.
 #pragma once
 
 #include <cstdint>
@@ -13,32 +13,34 @@
 
 namespace keel {
 
+// The gradients of the rows of one table.
 template <class T>
 struct SummedRows {
-  kernels::ScratchVector<int64_t> ids;  // each once
+  kernels::ScratchVector<int64_t> ids;  // distinct
   kernels::ScratchVector<T> values;     // ids.size() rows
 };
 
-// By id, in the order of their places.
+// Sums the rows of each id in the order of their positions.
 template <class T>
 SummedRows<T> sum_by_id(const IndexedSlices& slices, int64_t dim);
 
-// Divides by the loss scale.
+// Divides the values by the loss scale.
 template <class T>
 void unscale(const StepPlan& plan, std::span<T> values);
 
-// Changes row ids[i] by row i of `values`, by several workers; writes to them. Rows of a lazy
-// table first get what they missed.
+// Updates row ids[i] by row i of `values`, with several workers, and overwrites `values`. Rows of a
+// lazy table first catch up with the steps that they missed.
 template <class T>
 void change_rows(const VariableUpdate<T>& update, std::span<const int64_t> ids, T* values,
                  int64_t dim, LazyTable* lazy = nullptr);
 
-// Makes of sums by id what the dense gradient would have: it adds them to zeros.
+// Adds 0 to each value. A dense gradient adds its rows to zeros, which turns -0 into 0; this gives
+// the same bits.
 template <class T>
 void add_to_zeros(std::span<T> values);
 
-// As sum_rows_to_owners, in the order in which Communicator::reduce_scatter sums dense gradients:
-// bit for bit the rows of those.
+// Sums rows like sum_rows_to_owners(), but in the order in which Communicator::reduce_scatter()
+// sums dense gradients, so the sums have the same bits.
 std::vector<distribute::OwnedRows> sum_rows_as_dense(
     distribute::Communicator& communicator, std::span<const distribute::OutgoingRows> tables);
 }  // namespace keel

@@ -22,7 +22,7 @@ bool are_packed(const std::vector<Variable>& parts, int64_t dim) {
   return true;
 }
 
-// Nothing has changed if it throws.
+// If it throws, nothing has changed.
 template <class T>
 void pack(const std::vector<Variable>& parts, int64_t dim) {
   const int64_t rows = parts[0].shape()[0], step = std::ssize(parts) * dim;
@@ -47,10 +47,11 @@ VariableMemory packed(const std::vector<Variable>& parts, int64_t dim) {
   if (!are_packed<T>(parts, dim)) {
     pack<T>(parts, dim);
   } else {
-    // What was read before and what will be read are different tensors to a tape.
+    // A tape must not mistake the value after the step for the value that it recorded, so the
+    // variable gets a new tensor handle of the same memory.
     for (const Variable& part : parts) part.move_value(part.value_in_place().aliased());
   }
-  // Views cannot be written by themselves. Nobody else holds these.
+  // Views are read-only, but no other handle holds these, so writing to them is safe.
   T* const first = const_cast<T*>(parts[0].value_in_place().rows<T>().first);
   VariableMemory out = {.values = first, .row_step = std::ssize(parts) * dim};
   for (int64_t p = 1; p < std::ssize(parts); ++p) out.slots.push_back(first + p * dim);

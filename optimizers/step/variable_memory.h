@@ -1,4 +1,4 @@
-// Where the elements of a variable and of its slots lie.
+// The memory layout of a variable and of its slots.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,29 @@
 
 namespace keel {
 
-// Elements of one row of a variable.
+// Returns the number of elements of one row of a variable.
 int64_t row_size(const Variable& variable);
 
-// For whoever steps them; nobody else holds the values.
+// Pointers to the values of a variable and of its slots, for the code that updates them in place.
+// No other handle may hold the values.
 struct VariableMemory {
   void* values = nullptr;
   std::vector<void*> slots = {};
-  int64_t row_step = 0;  // from a row to the next, in elements, of the values and of each slot
+  int64_t row_step = 0;  // stride of rows in elements, of the values and of each slot
 };
 
-// Each by itself, one row after the other: the values of all are unique.
+// Returns the memory of values that are stored separately, with contiguous rows. All values must be
+// unique.
 VariableMemory memory_of(const Variable& variable, const std::vector<Variable>& slots);
 
-// Row by row, the parts of a row side by side: a step by rows finds what it needs of a row in one
-// place, whose page and lines a processor looks for once. The values become views of this memory.
-// Copies all rows if one of the values is elsewhere or is held by somebody: in the first step, and
-// after something was assigned or stepped as a whole. Then all is there twice for a while. The
-// memory lives as long as one of the values is there. If it throws nothing has changed.
+// Returns memory in which the rows are interleaved: each row of the table is followed by the same
+// row of each slot. A step by rows then finds all parts of a row in one place, which saves page and
+// cache misses. The values become views of this memory.
+//
+// Copies all rows if a value is stored elsewhere or another handle holds it. This is the case in
+// the first step, and after a value was assigned or updated as a whole. During the copy the memory
+// is needed twice. The memory is freed with the last of the values. If the function throws, nothing
+// has changed.
 VariableMemory packed_memory_of(const Variable& table, const std::vector<Variable>& slots);
 
 }  // namespace keel

@@ -9,7 +9,7 @@
 namespace keel {
 namespace {
 
-constexpr int64_t kBuffer = 1024;  // elements, small enough for the L1 cache
+constexpr int64_t kBuffer = 1024;  // elements; small enough for the L1 cache
 
 const LayerwiseRule& layerwise(const UpdateRule& rule) {
   return dynamic_cast<const LayerwiseRule&>(rule);
@@ -24,6 +24,7 @@ VariableUpdate<T>::VariableUpdate(const StepPlan& plan, const UpdateRule& rule,
       rule_(&rule),
       value_(static_cast<T*>(memory.values)),
       row_step_(memory.row_step) {
+  // Slots of the rule are first, then the average, then the accumulator (Optimizer::slot_specs).
   for (void* const slot : memory.slots) slots_.push_back(static_cast<T*>(slot));
   if (plan.accumulates()) {
     accumulator_ = slots_.back();
@@ -110,7 +111,7 @@ void VariableUpdate<T>::change_rows(std::span<const int64_t> rows, T* gradient, 
     }
   }
   if constexpr (std::is_same_v<T, float>) {
-    // What a step needs of its own is worked out once.
+    // update_rows() computes what depends only on the step once for all rows.
     rule_->update_rows(
         {.values = value_, .slots = slots_.data(), .dim = dim, .row_step = row_step_, .rows = rows},
         gradient, plan_->step);
@@ -150,7 +151,7 @@ void VariableUpdate<T>::average(int64_t begin, int64_t n) {
 template <class T>
 template <class Fn>
 void BufferedUpdate<T>::for_each(const Fn& fn) {
-  constexpr int64_t kRuns = 16;  // of one worker at a time
+  constexpr int64_t kRuns = 16;  // that one worker processes at a time
   parallel_for(static_cast<int64_t>(runs_.size()), kRuns, [&](int64_t first, int64_t end) {
     VariableUpdate<T> update = update_;
     for (int64_t r = first; r < end; ++r) fn(update, r, runs_[r], values_.data() + runs_[r].at);
@@ -182,6 +183,7 @@ double BufferedUpdate<T>::squares() {
   for_each([&](VariableUpdate<T>&, int64_t r, const Run& run, const T* values) {
     of_runs[r] = kernels::sum_of_squares(values, run.n);
   });
+  // Adds the sums of the runs in order, so the result does not depend on the number of workers.
   double sum = 0;
   for (const double of_run : of_runs) sum += of_run;
   return sum;

@@ -1,8 +1,8 @@
-// What a step does to the elements of one variable.
+// The update of the elements of one variable in a step.
 //
-// VariableUpdate writes an element as soon as its gradient is known. BufferedUpdate first takes all
-// gradients, for steps that need the norm of a whole one, and then goes through the same stages.
-// T is the variable's element type.
+// VariableUpdate writes an element as soon as its gradient is known. BufferedUpdate first stores
+// all gradients, for steps that need the norm of a whole gradient, and then applies the same
+// stages. T is the variable's element type.
 #pragma once
 
 #include <cstdint>
@@ -14,33 +14,36 @@
 
 namespace keel {
 
-// Elements that one worker updates at a time.
+// Number of elements that one worker updates at a time.
 inline constexpr int64_t kUpdateGrain = 16384;
 
-// Runs of elements may come in any order. Not for several threads: each takes a copy. Plan, rule
-// and elements outlive it. Where rows do not follow each other, only change_rows may be called.
+// Updates runs of elements, in any order. Not thread safe: each thread uses its own copy. The plan,
+// the rule and the elements must outlive it. If the rows are not contiguous, only change_rows() may
+// be called.
 template <class T>
 class VariableUpdate {
  public:
-  // Slots in the order of OptimizerSlots::slots.
+  // The slots of `memory` are in the order of OptimizerSlots::slots.
   VariableUpdate(const StepPlan& plan, const UpdateRule& rule, const VariableMemory& memory,
                  bool decays);
 
   const StepPlan& plan() const { return *plan_; }
 
-  // All stages of the elements [begin, begin + n).
+  // Performs all stages for elements [begin, begin + n).
   void operator()(int64_t begin, const T* gradient, int64_t n);
 
-  // The stages, in order. Unscales a gradient and accumulates it; `out` becomes what to update by.
+  // The stages, in order. The first unscales and accumulates a gradient and writes to `out` the
+  // gradient to update by.
   void receive(int64_t begin, const T* gradient, int64_t n, T* out);
-  // Clips by value, decays, updates. May write to the gradient.
+  // Clips by value, decays and updates. May overwrite the gradient.
   void change(int64_t begin, T* gradient, int64_t n);
-  // The same for rows of dim elements: rows[i] by gradient[i * dim], ...
+  // Does the same for rows of `dim` elements: row rows[i] by gradient[i * dim], ...
   void change_rows(std::span<const int64_t> rows, T* gradient, int64_t dim);
-  // Of layerwise rules instead: clips, decays, and makes directions of gradients; later moves.
+  // direct() and move() replace change() for layerwise rules. direct() clips, decays and turns the
+  // gradient into a direction; move() later applies the direction.
   void direct(int64_t begin, T* gradient, int64_t n);
   void move(int64_t begin, const T* direction, int64_t n, double ratio);
-  // Counts the elements in the average.
+  // Updates the averages of the elements.
   void average(int64_t begin, int64_t n);
 
   const T* values() const { return value_; }
@@ -57,35 +60,37 @@ class VariableUpdate {
   T* accumulator_ = nullptr;
   std::vector<T*> slots_, at_;  // of the rule
   double decay_ = 0;
-  bool plain_;  // the rule is all
+  bool plain_;  // true if the step consists of the rule's update only
 };
 
-// What norms need of a variable, or of a replica's share of it.
+// Sums of squares from which norms are computed, of a variable or of a replica's shard of it.
 struct SumsOfSquares {
   double values = 0, directions = 0;
 };
 
+// Stores the gradients of one variable until the norms are known. Call take_all() or take(), then
+// squares() and scale(), then either direct() and move() or finish().
 template <class T>
 class BufferedUpdate {
  public:
   explicit BufferedUpdate(VariableUpdate<T> update) : update_(std::move(update)) {}
 
-  // Either all elements at once, by several workers, or run after run.
+  // Store the gradient: either all elements at once, with several workers, or run by run.
   void take_all(const T* gradient, int64_t size);
   void take(int64_t begin, const T* gradient, int64_t n);
 
   double squares();  // of the gradients
   void scale(double factor);
-  SumsOfSquares direct();  // of layerwise rules
-  void finish();           // of the others
+  SumsOfSquares direct();  // for layerwise rules
+  void finish();           // for other rules
   void move(double ratio);
 
  private:
   struct Run {
     int64_t begin = 0, n = 0;
-    int64_t at = 0;  // in values_
+    int64_t at = 0;  // position in values_
   };
-  // fn(update, number, run, gradient) for each run, by several workers.
+  // Calls fn(update, number, run, gradient) for each run, with several workers.
   template <class Fn>
   void for_each(const Fn& fn);
 

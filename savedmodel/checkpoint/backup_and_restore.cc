@@ -52,11 +52,11 @@ Values read_values(const std::string& path) {
 
 int64_t integer(const Values& values, const char* key) {
   const auto it = values.find(key);
-  if (it == values.end()) throw IoError(kCaller, ": a backup without '", key, "'");
+  if (it == values.end()) throw IoError(kCaller, ": the backup has no value '", key, "'");
   return it->second.item<int64_t>();
 }
 
-// Those whose keys begin with `prefix`, without it.
+// Returns the values whose keys begin with `prefix`, with the prefix removed.
 Values part(const Values& values, const std::string& prefix) {
   Values out;
   for (const auto& [key, value] : values) {
@@ -65,7 +65,8 @@ Values part(const Values& values, const std::string& prefix) {
   return out;
 }
 
-// Variables of which each replica has its own value, by their place among the model's.
+// Returns the variables that have a separate value in each replica, by their position among the
+// model's variables.
 std::map<std::string, Variable> own_of_replicas(const Model& model) {
   std::map<std::string, Variable> out;
   if (model.strategy().num_replicas_in_sync() == 1) return out;
@@ -88,7 +89,7 @@ std::string class_of(const Callback& callback) {
 
 bool is_first() { return distribute::processes().rank() == 0; }
 
-// Whether a signal has ended the run, in all processes alike.
+// Returns true if a signal has ended the run. All processes get the same answer.
 bool ended_by_signal(const std::vector<Callback*>& callbacks) {
   return std::ranges::any_of(callbacks, [](const Callback* callback) {
     const auto* const terminate = dynamic_cast<const TerminateOnSignalCallback*>(callback);
@@ -99,13 +100,14 @@ bool ended_by_signal(const std::vector<Callback*>& callbacks) {
 }  // namespace
 
 BackupAndRestoreCallback::BackupAndRestoreCallback(Options options) : options_(std::move(options)) {
-  if (options_.backup_dir.empty()) throw ValueError(kCaller, ": needs a backup_dir");
+  if (options_.backup_dir.empty()) throw ValueError(kCaller, ": backup_dir is required");
   if (options_.save_freq && *options_.save_freq < 1) {
     throw ValueError(kCaller, ": save_freq must be positive, received ", *options_.save_freq);
   }
 }
 
-// Beside its checkpoint, and written before it: a checkpoint of the index always has one.
+// The path beside a checkpoint of the values that checkpoints do not hold. The file is written
+// before its checkpoint, so that every checkpoint in the index has one.
 std::string BackupAndRestoreCallback::progress_path(const std::string& checkpoint) const {
   return fs::path(options_.backup_dir) / ("progress-" + fs::path(checkpoint).filename().string());
 }
@@ -132,7 +134,8 @@ void BackupAndRestoreCallback::on_train_begin() {
 }
 
 void BackupAndRestoreCallback::on_epoch_end(int64_t epoch, Logs&) {
-  // An epoch that a signal has cut short is not over; on_train_batch_end has saved its place.
+  // An epoch that a signal has interrupted is not finished; on_train_batch_end has saved the
+  // position in it.
   if (!options_.save_freq && !ended_by_signal(params().callbacks)) save(epoch + 1, 0);
 }
 
@@ -148,7 +151,7 @@ BackupAndRestoreCallback::Values BackupAndRestoreCallback::progress(int64_t epoc
                 {kStep, Tensor::scalar(step)},
                 {kBatches, Tensor::scalar(batches_)},
                 {kSaved, Tensor::scalar(saved_)}};
-  // At the start of an epoch metrics begin anew.
+  // At the start of an epoch the metrics are reset, so only unfinished epochs save them.
   if (step > 0) {
     for (const auto& [key, value] : model().training_state()) out[kTraining + key] = value;
   }
@@ -175,13 +178,15 @@ void BackupAndRestoreCallback::save(int64_t epoch, int64_t step) {
   remove_stale_progress();
 }
 
-// Of each callback, that of the backup. ValueError if it is none for them.
+// Returns the saved state of each callback. Throws ValueError if the backup does not match the
+// callbacks.
 std::vector<BackupAndRestoreCallback::Values> BackupAndRestoreCallback::states_for_callbacks(
     const Values& progress) const {
   const auto& callbacks = params().callbacks;
   const auto refuse = [&](size_t i, const std::string& what) {
-    throw ValueError(kCaller, ": ", options_.backup_dir, " has the backup of a run with other ",
-                     "callbacks than this one, beginning with number ", i + 1, ", ", what);
+    throw ValueError(kCaller, ": ", options_.backup_dir, " holds the backup of a run with other ",
+                     "callbacks than this one, starting at callback ", i + 1, ": ", what,
+                     "; pass the same callbacks or another backup_dir");
   };
   std::vector<Values> out;
   for (size_t i = 0; i < callbacks.size(); ++i) {
@@ -189,22 +194,23 @@ std::vector<BackupAndRestoreCallback::Values> BackupAndRestoreCallback::states_f
     const std::string name = class_of(*callbacks[i]);
     const Values now = callbacks[i]->state();
     if (now.empty() != out.back().empty()) {
-      refuse(i, str("here ", name, ", with", now.empty() ? "out" : "", " a state"));
+      refuse(i, str("this run has ", name, " with", now.empty() ? "out" : "", " a state"));
     }
     if (now.empty()) continue;
     const auto saved = progress.find(str(kClasses, i));
     const std::string was =
         saved == progress.end() ? "of an unknown class" : saved->second.item<std::string>();
-    if (was != name) refuse(i, str("there ", was, ", here ", name));
+    if (was != name) refuse(i, str("the backup has ", was, ", this run has ", name));
     for (const auto& entry : now) {
       if (!out.back().contains(entry.first)) {
-        refuse(i, str(name, ", whose state there has no '", entry.first, "'"));
+        refuse(i, str(name, " has no '", entry.first, "' in the backup"));
       }
     }
   }
   for (const auto& [i, name] : part(progress, kClasses)) {
     const size_t at = std::stoul(i);
-    if (at >= callbacks.size()) refuse(at, str("there ", name.item<std::string>(), ", here none"));
+    if (at >= callbacks.size())
+      refuse(at, str("the backup has ", name.item<std::string>(), ", this run has none"));
   }
   return out;
 }
@@ -217,8 +223,9 @@ void BackupAndRestoreCallback::restore(const std::string& checkpoint, const Valu
   if (!std::ranges::equal(
           own, of_replicas, {}, [](const auto& e) { return e.first; },
           [](const auto& e) { return e.first; })) {
-    throw ValueError(kCaller, ": ", options_.backup_dir, " has the backup of another model, or of ",
-                     "another number of replicas");
+    throw ValueError(kCaller, ": ", options_.backup_dir,
+                     " holds the backup of another model, or of ",
+                     "another number of replicas; pass another backup_dir");
   }
   checkpoints_->restore(checkpoint);
   for (const auto& [key, variable] : own) {
@@ -245,8 +252,9 @@ void BackupAndRestoreCallback::remove_stale_progress() const {
 
 void BackupAndRestoreCallback::on_train_end(const Logs&) {
   if (!options_.delete_checkpoint || !is_first() || ended_by_signal(params().callbacks)) return;
-  // The oldest first and the index last: a removal that is cut off leaves the newest checkpoint, at
-  // the end of the training, or none. Without its index the folder would be listed.
+  // Removes the oldest checkpoint first and the index last. An interrupted removal then leaves the
+  // newest checkpoint, which is from the end of the training, or none. Without the index, the
+  // folder would be listed and an older checkpoint could be found.
   for (const std::string& path : checkpoints_->checkpoints()) {
     remove_checkpoint(path);
     remove_file(progress_path(path));

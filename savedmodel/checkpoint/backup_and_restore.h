@@ -1,4 +1,4 @@
-// BackupAndRestore: goes on with a run of fit that was cut off (keras.callbacks).
+// BackupAndRestore: resumes an interrupted run of fit (keras.callbacks).
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,30 @@
 
 namespace keel {
 
+// Options of BackupAndRestore.
 struct BackupAndRestoreOptions {
-  std::string backup_dir = {};            // one for each training run
-  std::optional<int64_t> save_freq = {};  // in batches; unset: after each epoch
-  bool double_checkpoint = false;         // keep the backup before the last one, too
+  std::string backup_dir = {};            // required; one folder per training run
+  std::optional<int64_t> save_freq = {};  // in batches; if unset, after each epoch
+  bool double_checkpoint = false;         // also keep the previous backup
   bool delete_checkpoint = true;          // remove the backups when training ends
 };
 
-// Keeps a backup of the training in backup_dir: the model, also what each replica has of its own,
-// the optimizer, the metrics of an epoch that is not over, the states of the callbacks, and the
-// place in the data. If there is one when fit begins, fit goes on from there. A program that builds
-// and compiles the same model and calls fit with the same data, options and callbacks, in the same
-// order, then trains to the same bits as if it had never stopped, also from the midst of an epoch.
-// Datasets must give the same elements each time; those before the place are passed over. The
-// history has the epochs that end in this call.
+// Keeps a backup of the training in backup_dir: the model, including the values that differ between
+// replicas, the optimizer, the metrics of an unfinished epoch, the states of the callbacks, and the
+// position in the data. If a backup exists when fit begins, fit resumes from it. A program that
+// builds and compiles the same model and calls fit with the same data, options and callbacks, in
+// the same order, then trains to the same bits as an uninterrupted run, even from the middle of an
+// epoch. Datasets must yield the same elements in every run; those before the position are skipped.
+// The history holds only the epochs that end in this call.
 //
-// When callbacks::TerminateOnSignal ends the run, the place after the last batch is kept, too.
+// When callbacks::TerminateOnSignal ends the run, the position after the last batch is saved too.
 //
-// A backup is there whole or not at all (checkpoint.h). In a job of several processes all of them
-// see the same folder. ValueError for an empty backup_dir or a save_freq below 1, and, when it goes
-// on, before anything is restored, if the backup is of another model, of other callbacks that have
-// a state or of another number of replicas; IoError if the folder cannot be used.
+// A backup exists as a whole or not at all (checkpoint.h). In a job of several processes, all of
+// them must see the same folder.
+//
+// Throws ValueError for an empty backup_dir or a save_freq below 1. When fit resumes, throws
+// ValueError before anything is restored if the backup is of another model, of other callbacks with
+// a state, or of another number of replicas. Throws IoError if the folder cannot be used.
 class BackupAndRestoreCallback final : public Callback {
  public:
   using Options = BackupAndRestoreOptions;
@@ -58,7 +61,7 @@ class BackupAndRestoreCallback final : public Callback {
   std::optional<CheckpointManager> checkpoints_;
   int64_t epoch_ = 0;
   int64_t batches_ = 0;  // since training began
-  int64_t saved_ = 0;    // number of the last backup
+  int64_t saved_ = 0;    // number of the latest backup
 };
 
 namespace callbacks {

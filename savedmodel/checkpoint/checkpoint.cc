@@ -12,11 +12,12 @@
 namespace keel {
 namespace {
 
+// A value to save or restore.
 struct Entry {
   std::string key;
   TensorSpec spec;
   bool required = false;
-  std::string optimizer = {};  // whose slot it is
+  std::string optimizer = {};  // the optimizer that owns the slot; empty for other values
   std::function<Tensor()> get;
   std::function<void(const Tensor&)> set;
   std::optional<StateEntry::Rows> rows = {};
@@ -26,7 +27,7 @@ struct Entry {
 struct Trained {
   std::string key;
   Variable variable;
-  bool may_lack_slots = false;  // it may be kept for serving alone
+  bool may_lack_slots = false;  // true if the file may come from serving, which has no slots
 };
 
 std::string joined(const std::vector<std::string>& keys) {
@@ -132,15 +133,15 @@ void add_counters(const CheckpointItems& items, std::vector<Entry>& out) {
   }
 }
 
-// All that is there to be saved. Where two optimizers keep the same slot of a variable, the
-// second one's key says whose it is.
+// Returns all values to save. If two optimizers have the same slot of a variable, "@<name>" is
+// appended to the key of the second one.
 std::vector<Entry> entries_to_save(const CheckpointItems& items) {
   std::vector<Entry> out = model_entries(items);
   std::ranges::move(embedding_entries(items), std::back_inserter(out));
   std::set<std::string> keys;
   for (const Entry& entry : out) {
     if (!keys.insert(entry.key).second) {
-      throw ValueError("Checkpoint.write: the model has two values with the key ", entry.key);
+      throw ValueError("Checkpoint.write: two values of the model have the key ", entry.key);
     }
   }
   const std::vector<Trained> trained = trained_variables(items);
@@ -161,8 +162,9 @@ std::vector<Entry> entries_to_save(const CheckpointItems& items) {
 
 using Index = std::map<std::string, CheckpointReader::Stored>;  // by key
 
-// Key of an optimizer's slot in the file, given what the file says of whose slots it has; empty if
-// the optimizer is not to restore this one. A key that is not in the file is reported as missing.
+// Returns the key of an optimizer's slot in the file, which records the owners of slots. Returns an
+// empty string if the optimizer does not restore this slot. A key that is not in the file is
+// reported as missing.
 std::string slot_key(const CheckpointItems& items, const Index& index, const std::string& optimizer,
                      const std::string& key, bool has_slots) {
   std::string own = str(key, "@", optimizer);
@@ -195,12 +197,13 @@ std::vector<Entry> slots_to_restore(const CheckpointItems& items, const Index& i
 
 void check_spec(const std::string& path, const Entry& entry, const TensorSpec& found) {
   if (found.shape != entry.spec.shape || found.dtype != entry.spec.dtype) {
-    throw ValueError("Checkpoint.restore: ", entry.key, " needs ", entry.spec.dtype,
-                     entry.spec.shape, ", ", path, " has ", found.dtype, found.shape);
+    throw ValueError("Checkpoint.restore: ", entry.key, " must be ", entry.spec.dtype,
+                     entry.spec.shape, ", but ", path, " has ", found.dtype, found.shape);
   }
 }
 
-// A process that cannot read stops all; to set a value may be a collective.
+// Reads collectively, so that an error in one process stops all of them; setting a value may be
+// collective too.
 void assign(const CheckpointReader& file, const Entry& entry) {
   Tensor value;
   distribute::run_collectively(distribute::processes(), "Checkpoint.restore", [&] {
@@ -221,7 +224,7 @@ void assign(const CheckpointReader& file, const Entry& entry) {
 void RestoreStatus::assert_consumed() const {
   if (missing.empty() && unused.empty()) return;
   throw ValueError("RestoreStatus.assert_consumed: ", path, " lacks [", joined(missing),
-                   "]; nothing took [", joined(unused), "]");
+                   "] and has unused values [", joined(unused), "]");
 }
 
 Checkpoint::Checkpoint(CheckpointItems items) : items_(std::move(items)) {}
@@ -231,7 +234,7 @@ void Checkpoint::write(const std::string& path, int64_t step) const {
   if (items_.model) require_built("Checkpoint.write", **items_.model);
   for (const auto& [name, tables] : items_.embeddings) {
     if (tables->built()) continue;
-    throw RuntimeError("Checkpoint.write: the embedding '", name, "' is not built");
+    throw RuntimeError("Checkpoint.write: the embedding '", name, "' is not built; build it first");
   }
   const std::vector<Entry> entries = entries_to_save(items_);
   std::vector<CheckpointValue> values;
@@ -271,7 +274,7 @@ RestoreStatus Checkpoint::restore(const std::string& path, const RestoreOptions&
   }
   if (!missing_weights.empty() && !options.allow_missing_weights) {
     throw ValueError("Checkpoint.restore: ", path, " has no value for the weights ",
-                     joined(missing_weights));
+                     joined(missing_weights), "; set allow_missing_weights to keep their values");
   }
   for (const Entry* entry : assignments) assign(file, *entry);
   for (const auto& [key, stored] : index) status.unused.push_back(key);

@@ -1,25 +1,27 @@
-// Checkpoint: the state of a training run in a file, to go on from.
+// Checkpoint: the state of a training run in a file, from which training can resume.
 //
-// A checkpoint holds values by key. Keys follow from the structure of the model (layer_state.h),
-// so a model built by the same code finds its own whatever names its layers were given, and a file
-// written under one strategy is restored under another: whole tables are kept, whoever holds them.
+// A checkpoint maps keys to values. Keys follow from the structure of the model (layer_state.h), so
+// a model built by the same code finds its values whatever its layers are named. A file written
+// under one strategy can be restored under another, because tables are stored whole, independent of
+// their sharding.
 //
-//   model/dense_1/kernel               weights, and random state of layers
+//   model/dense_1/kernel               weights and random state of layers
 //   model/dense_1/kernel/momentum      slots, of an optimizer or of an embedding engine
 //   optimizers/<name>/iteration, optimizers/<name>/learning_rate (if it is a number)
-//   variables/<name>                   what the caller added
+//   variables/<name>                   variables added by the caller
 //   embeddings/<name>/<table>, embeddings/<name>/<table>/<slot>
 //                                      tables of mid-level objects, in an engine or on the host
 //
-// The file is HDF5: /entries has one dataset for each value, its attribute "key" the key; the
-// root's attributes are format, format_version, entries (their number), step and parts. A seal
-// (atomic_file.h) ends it. Files appear whole or not at all.
+// The file is HDF5. /entries has one dataset per value, whose attribute "key" is the key. The
+// attributes of the root are format, format_version, entries (their number), step and parts. The
+// file ends with a seal (atomic_file.h). Files appear as a whole or not at all.
 //
-// Where a strategy spans several processes, each writes the rows of the tables that it holds into a
-// part of its own (checkpoint_file.h), and reads those that it will hold: any number of processes,
-// hosts and cores restores what any other wrote, and none has a whole table in memory, but for
-// those of DistributedEmbedding and of embedding objects that are not built yet. All processes call
-// write and restore together; what one of them cannot read or write is an error in all.
+// If a strategy spans several processes, each process writes its rows of sharded tables to a part
+// of its own (checkpoint_file.h), and reads only the rows that it will hold. Any number of
+// processes, hosts and cores can restore a checkpoint of any other. No process holds a whole table
+// in memory, except tables of DistributedEmbedding and of embedding objects that are not built yet.
+// write() and restore() are collective over the processes; an error in one process is thrown in
+// all.
 #pragma once
 
 #include <map>
@@ -34,45 +36,53 @@
 
 namespace keel {
 
+// The objects whose values a checkpoint holds.
 struct CheckpointItems {
   std::optional<LayerHandle<Layer>> model = {};
   std::map<std::string, OptimizerHandle> optimizers = {};
-  std::map<std::string, Variable> variables = {};  // counters and the like
-  // tpu::TPUEmbedding, TPUEmbeddingForServing, TPUEmbeddingV0.
+  std::map<std::string, Variable> variables = {};  // for example counters
+  // tpu::TPUEmbedding, TPUEmbeddingForServing and TPUEmbeddingV0.
   std::map<std::string, std::shared_ptr<TrackedTables>> embeddings = {};
 };
 
+// Options of Checkpoint::restore.
 struct RestoreOptions {
-  bool allow_missing_weights = false;  // true: they keep their values and are listed as missing
+  // If true, weights that the file lacks keep their values and are listed as missing.
+  bool allow_missing_weights = false;
 };
 
-// What a restore found.
+// The result of a restore.
 struct RestoreStatus {
   std::string path = {};
   int64_t step = 0;
-  // Keys that the file lacks; these values are as they were.
+  // Keys that the file lacks; these values are unchanged.
   std::vector<std::string> missing = {};
-  // Keys of the file that nothing took.
+  // Keys of the file that no item uses.
   std::vector<std::string> unused = {};
 
-  void assert_consumed() const;  // ValueError, naming the keys, unless both lists are empty
+  // Throws ValueError, naming the keys, unless both lists are empty.
+  void assert_consumed() const;
 };
 
+// Writes and restores the values of its items.
 class Checkpoint {
  public:
   explicit Checkpoint(CheckpointItems items);
 
-  // Both: RuntimeError in a replica, or if a layer of the model has no weights yet: call
-  // it once before. IoError if the file cannot be written or read. write: ValueError if two values
-  // of the model have one key, RuntimeError if an embedding object is not built.
+  // Writes a checkpoint. Throws RuntimeError in a replica, if a layer of the model has no weights
+  // yet (call the model once first), or if an embedding object is not built. Throws ValueError if
+  // two values of the model have the same key, and IoError if the file cannot be written.
   void write(const std::string& path, int64_t step) const;
 
-  // Checks the whole file and all shapes, then assigns. With one optimizer the slots of all
-  // trainable variables are restored; with several, each restores those that it has already and
-  // those that were its own when the file was written. An embedding object that is not built yet
-  // will start from the values restored.
-  // IoError for a file that is damaged or no checkpoint; ValueError, naming the keys, if weights
-  // are missing or a value has another shape or dtype. Nothing has changed then.
+  // Checks the whole file and all shapes, then assigns the values. With one optimizer, the slots of
+  // all trainable variables are restored. With several, each restores the slots that it already has
+  // and those that were its own when the file was written. An embedding object that is not built
+  // yet will start from the restored values.
+  //
+  // Throws RuntimeError in a replica, or if a layer of the model has no weights yet. Throws IoError
+  // for a file that cannot be read, is damaged or is not a checkpoint. Throws ValueError, naming
+  // the keys, if weights are missing or a value has another shape or dtype. If it throws one of
+  // these, nothing has changed.
   RestoreStatus restore(const std::string& path, const RestoreOptions& options = {}) const;
 
  private:

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 std::string index_path(const std::string& directory) { return fs::path(directory) / "checkpoint"; }
 
-// The step of a file's name "<name>-<step>.h5". Any name will do if `name` is empty.
+// Returns the step of a file "<name>-<step>.h5". An empty `name` matches any name.
 std::optional<int64_t> step_of(const std::string& file, const std::string& name) {
   constexpr std::string_view kSuffix = ".h5";
   if (!file.ends_with(kSuffix)) return std::nullopt;
@@ -37,7 +37,7 @@ std::optional<int64_t> step_of(const std::string& file, const std::string& name)
   return step;
 }
 
-// The whole checkpoints of a folder, by step.
+// Returns the complete checkpoints of a folder in ascending order of step.
 std::vector<std::string> list_checkpoints(const std::string& directory, const std::string& name) {
   std::vector<std::pair<int64_t, std::string>> found;
   for (const std::string& file : file_names(directory)) {
@@ -47,7 +47,7 @@ std::vector<std::string> list_checkpoints(const std::string& directory, const st
     try {
       const CheckpointReader reader(path);
       found.emplace_back(*step, path);
-    } catch (const Error&) {  // cut off, damaged, or another kind of file
+    } catch (const Error&) {  // incomplete, damaged, or a file of another kind
     }
   }
   std::ranges::sort(found);
@@ -56,10 +56,10 @@ std::vector<std::string> list_checkpoints(const std::string& directory, const st
   return out;
 }
 
-// The files of the index that exist.
+// Returns the files of the index that exist.
 std::vector<std::string> read_index(const std::string& directory) {
   constexpr int64_t kLongestIndex = 64 << 20;
-  constexpr const char* kRemedy = "; remove the file to have the folder listed instead";
+  constexpr const char* kRemedy = "; remove this file to list the folder instead";
   const std::string path = index_path(directory);
   if (!fs::exists(path)) return {};
   std::vector<std::string> out;
@@ -70,9 +70,9 @@ std::vector<std::string> read_index(const std::string& directory) {
       if (fs::exists(file)) out.push_back(file);
     }
   } catch (const ValueError& error) {
-    throw IoError(path, ": no index of checkpoints: ", error.what(), kRemedy);
+    throw IoError(path, ": is not an index of checkpoints: ", error.what(), kRemedy);
   } catch (const TypeError& error) {
-    throw IoError(path, ": no index of checkpoints: ", error.what(), kRemedy);
+    throw IoError(path, ": is not an index of checkpoints: ", error.what(), kRemedy);
   }
   return out;
 }
@@ -83,7 +83,7 @@ std::vector<std::string> find_checkpoints(const std::string& directory, const st
   return out;
 }
 
-// For files that are of no use; one that cannot be removed stays.
+// Removes files that are not needed; a failure is ignored.
 void try_remove_checkpoint(const std::string& path) {
   try {
     remove_checkpoint(path);
@@ -97,8 +97,9 @@ CheckpointManagerOptions checked(CheckpointManagerOptions options) {
                      options.max_to_keep);
   }
   if (options.checkpoint_name.empty() || options.checkpoint_name.find('/') != std::string::npos) {
-    throw ValueError("CheckpointManager: checkpoint_name must be a file's name, received '",
-                     options.checkpoint_name, "'");
+    throw ValueError(
+        "CheckpointManager: checkpoint_name must be a file name without '/', received '",
+        options.checkpoint_name, "'");
   }
   return options;
 }
@@ -114,16 +115,16 @@ CheckpointManager::CheckpointManager(Checkpoint checkpoint, std::string director
     std::error_code error;
     fs::create_directories(directory_, error);
     if (!fs::is_directory(directory_)) {
-      throw IoError(directory_, ": no folder can be made: ", error.message());
+      throw IoError(directory_, ": the folder cannot be created: ", error.message());
     }
-    if (distribute::processes().rank() != 0) return;  // the others receive its list
+    if (distribute::processes().rank() != 0) return;  // other processes receive the list of rank 0
     checkpoints_ = find_checkpoints(directory_, options_.checkpoint_name);
     remove_litter();
   });
   if (distribute::processes().size() > 1) take_up_the_index_of_rank_0();
 }
 
-// The folder of another process may look older, if a file system between them is slow.
+// On a slow network file system, other processes may see an older state of the folder.
 void CheckpointManager::take_up_the_index_of_rank_0() {
   std::string lines;
   for (const std::string& path : checkpoints_) lines += path + '\n';
@@ -142,8 +143,8 @@ void CheckpointManager::write_index(const std::vector<std::string>& paths) const
       to_json(Config::dict({{"latest", latest}, {"all", Config(std::move(names))}})) + "\n");
 }
 
-// A temporary file of a checkpoint that no process holds says that its save() or its removal was
-// cut off.
+// A temporary file of a checkpoint that no process holds open shows that saving or removing the
+// checkpoint was interrupted.
 void CheckpointManager::remove_litter() const {
   const auto is_kept = [&](const std::string& file) {
     return std::ranges::find(checkpoints_, (fs::path(directory_) / file).string()) !=
@@ -169,7 +170,7 @@ void CheckpointManager::remove_litter() const {
 
 std::string CheckpointManager::save(int64_t step) {
   std::string path = fs::path(directory_) / str(options_.checkpoint_name, "-", step, ".h5");
-  // Marks the files of this step for remove_litter() until the index names them.
+  // Marks the files of this step for remove_litter() until the index lists them.
   std::optional<TemporaryFile> marker;
   distribute::run_collectively(distribute::processes(), "CheckpointManager.save",
                                [&] { marker.emplace(path); });

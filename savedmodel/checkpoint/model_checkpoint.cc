@@ -19,7 +19,7 @@ struct Format {
   char kind = 0;  // d, e, f, g, or none
 };
 
-// Reads digits at `at`; -1 if there are none. At most 3, for no number needs more.
+// Reads at most 3 digits at `at`, which suffices for any number. Returns -1 if there are none.
 int digits(const std::string& text, size_t& at) {
   int value = -1;
   for (int i = 0; i < 3 && at < text.size() && text[at] >= '0' && text[at] <= '9'; ++i, ++at) {
@@ -45,14 +45,15 @@ Format parse_format(const std::string& text) {
   if (at < text.size()) format.kind = text[at++];
   const bool known = std::string("defg").find(format.kind) != std::string::npos;
   if (!valid || at != text.size() || (format.kind != 0 && !known)) {
-    throw ValueError("ModelCheckpoint: '", text, "' is no format for numbers; '02d' and '.3f' are");
+    throw ValueError("ModelCheckpoint: '", text,
+                     "' is not a valid number format; use for example '02d' or '.3f'");
   }
   return format;
 }
 
 std::string formatted(double value, const Format& format) {
   if (format.kind == 'd' && std::trunc(value) != value) {
-    throw ValueError("ModelCheckpoint: format 'd' is for integers, received ", value);
+    throw ValueError("ModelCheckpoint: format 'd' requires an integer, received ", value);
   }
   const int precision = format.kind == 'd' ? 0 : format.precision < 0 ? 6 : format.precision;
   const char kind = format.kind == 'd' ? 'f' : format.kind == 0 ? 'g' : format.kind;
@@ -69,7 +70,8 @@ std::string replaced(const std::string& field, const Logs& values) {
   if (it == values.end()) {
     std::string known;
     for (const auto& entry : values) known += (known.empty() ? "" : ", ") + entry.first;
-    throw ValueError("ModelCheckpoint: no value of '", name, "' for the path, there are: ", known);
+    throw ValueError("ModelCheckpoint: '", name,
+                     "' in the filepath is not in the logs; available: ", known);
   }
   if (colon != std::string::npos) {
     return formatted(it->second, parse_format(field.substr(colon + 1)));
@@ -86,7 +88,8 @@ void make_folder_of(const std::string& path) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (error) {
-      throw IoError("ModelCheckpoint: ", folder.string(), ": cannot be made, ", error.message());
+      throw IoError("ModelCheckpoint: ", folder.string(),
+                    ": the folder cannot be created: ", error.message());
     }
   });
 }
@@ -104,7 +107,7 @@ std::string format_logs(const std::string& text, const Logs& values) {
     } else {
       const size_t end = text.find('}', i);
       if (text[i] == '}' || end == std::string::npos) {
-        throw ValueError("ModelCheckpoint: a brace without its other in '", text, "'");
+        throw ValueError("ModelCheckpoint: unbalanced brace in '", text, "'");
       }
       out += replaced(text.substr(i + 1, end - i - 1), values);
       i = end;
@@ -117,7 +120,7 @@ ModelCheckpointCallback::ModelCheckpointCallback(Options options)
     : options_(std::move(options)),
       monitor_("ModelCheckpoint", options_.monitor, options_.mode),
       best_(options_.initial_value_threshold) {
-  if (options_.filepath.empty()) throw ValueError("ModelCheckpoint: needs a filepath");
+  if (options_.filepath.empty()) throw ValueError("ModelCheckpoint: filepath is required");
   if (options_.save_freq && *options_.save_freq < 1) {
     throw ValueError("ModelCheckpoint: save_freq must be positive, received ", *options_.save_freq);
   }
@@ -139,8 +142,9 @@ bool ModelCheckpointCallback::is_to_be_saved(const Logs& logs, const std::string
   }
   const std::optional<double> value = monitor_.value(logs, params());
   if (!value && options_.save_freq && !warned_ && distribute::processes().rank() == 0) {
-    std::cerr << "ModelCheckpoint: nothing is saved, for '" << options_.monitor
-              << "' is known after an epoch, and save_freq asks after batches\n";
+    std::cerr << "ModelCheckpoint: nothing is saved, because '" << options_.monitor
+              << "' is known only after an epoch and save_freq saves after batches; unset "
+                 "save_freq\n";
     warned_ = true;
   }
   if (!value || std::isnan(*value)) return false;

@@ -1,4 +1,4 @@
-// ModelCheckpoint: saves the model while fit runs (keras.callbacks).
+// ModelCheckpoint: saves the model during fit (keras.callbacks).
 #pragma once
 
 #include <cstdint>
@@ -9,36 +9,43 @@
 
 namespace keel {
 
+// Options of ModelCheckpoint.
 struct ModelCheckpointOptions {
-  // Where save_model, or save_weights, writes (saved_model.h); the suffix chooses the format.
-  // "{epoch}", counted from 1, "{batch}", the batches of the epoch so far, and names of logs stand
-  // for their values, formatted as in Python: "model-{epoch:02d}-{val_loss:.2f}.h5". Folders that
-  // are missing are made.
+  // The path passed to save_model or save_weights (saved_model.h), whose suffix selects the format.
+  // "{epoch}", counted from 1, "{batch}", the number of batches of the epoch so far, and names of
+  // logs are replaced by their values, formatted as in Python:
+  // "model-{epoch:02d}-{val_loss:.2f}.h5". Missing folders are created.
   std::string filepath = {};
   std::string monitor = "val_loss";  // a name in the logs
-  int64_t verbose = 0;               // 1: says what it saves, and where
-  bool save_best_only = false;       // only where `monitor` is better than ever before
+  int64_t verbose = 0;               // 1 prints what is saved, and where
+  bool save_best_only = false;       // save only if `monitor` is better than ever before
   bool save_weights_only = false;    // to a ".weights.h5" file
-  // "min" or "max" is better; "auto": as the metric of that name says (monitor.h).
+  // Which values of `monitor` are better: "min", "max", or "auto", which depends on the metric of
+  // that name (monitor.h).
   std::string mode = "auto";
-  // In batches; unset: after each epoch. Logs of batches have no values of the validation: with
-  // save_best_only, which then saves nothing, the standard error says so once.
+  // In batches; if unset, the model is saved after each epoch. The logs of batches contain no
+  // validation values, so save_best_only with a validation metric then saves nothing; a warning on
+  // stderr says so once.
   std::optional<int64_t> save_freq = {};
-  // Nothing is saved before `monitor` is better than this; for save_best_only.
+  // With save_best_only, nothing is saved until `monitor` is better than this value.
   std::optional<double> initial_value_threshold = {};
-  bool include_optimizer = true;  // as save_model's
+  bool include_optimizer = true;  // see SaveOptions
 };
 
-// ValueError for an empty path, one that does not end in ".weights.h5" with save_weights_only,
-// another mode or a save_freq below 1; with save_best_only, when training begins, if mode "auto"
-// cannot tell what is better; and while training for a name in the path that the logs lack or a
-// format that numbers do not have, or, with save_best_only, if the logs have no `monitor`.
+// Saves the model after each epoch or every save_freq batches.
+//
+// Throws ValueError for an empty path, for a path that does not end in ".weights.h5" with
+// save_weights_only, for an unknown mode, and for a save_freq below 1. With save_best_only, throws
+// ValueError when training begins if mode "auto" cannot determine what is better. While training,
+// throws ValueError if the path contains a name that is not in the logs or an invalid number
+// format, and, with save_best_only, if the logs do not contain `monitor`.
 class ModelCheckpointCallback final : public Callback {
  public:
   using Options = ModelCheckpointOptions;
   explicit ModelCheckpointCallback(Options options);
 
-  std::optional<double> best() const { return best_; }  // of `monitor` in a saved model
+  // Returns the value of `monitor` of the best saved model, or initial_value_threshold.
+  std::optional<double> best() const { return best_; }
 
   void on_train_begin() override;
   void on_epoch_begin(int64_t epoch) override { epoch_ = epoch; }
@@ -48,15 +55,15 @@ class ModelCheckpointCallback final : public Callback {
   void set_state(const State& state) override;
 
  private:
-  // And takes note of the value if it is the best.
+  // Also stores the value if it is the best.
   bool is_to_be_saved(const Logs& logs, const std::string& path);
   void save(int64_t batch, const Logs& logs);
 
   const Options options_;
   Monitor monitor_;
   int64_t epoch_ = 0;
-  int64_t batches_ = 0;  // since the last one saved
-  bool warned_ = false;  // that `monitor` is never in the logs of a batch
+  int64_t batches_ = 0;  // since the last save
+  bool warned_ = false;  // whether the warning about missing `monitor` values was printed
   std::optional<double> best_;
 };
 
@@ -64,9 +71,9 @@ namespace callbacks {
 using ModelCheckpoint = Handle<ModelCheckpointCallback>;
 }
 
-// `text` with each "{name}" or "{name:format}" replaced by the value of `name`. Formats are
-// Python's for numbers: [0][width][.precision][d|e|f|g]; "{{" and "}}" are braces. ValueError for
-// an unknown name or format.
+// Returns `text` with each "{name}" or "{name:format}" replaced by the value of `name`. Formats are
+// those of Python for numbers, [0][width][.precision][d|e|f|g]; "{{" and "}}" stand for braces.
+// Throws ValueError for an unknown name or an invalid format.
 std::string format_logs(const std::string& text, const Logs& values);
 
 }  // namespace keel

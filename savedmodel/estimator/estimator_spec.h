@@ -1,4 +1,4 @@
-// EstimatorSpec: what a model_fn says of a model (tf.estimator.EstimatorSpec).
+// EstimatorSpec: the model that a model_fn returns (tf.estimator.EstimatorSpec).
 #pragma once
 
 #include <cstdint>
@@ -12,35 +12,38 @@
 
 namespace keel::estimator {
 
+// The mode in which model_fn is called.
 enum class ModeKeys { kTrain, kEval, kPredict };
 
-// A metric of evaluation, of symbolic tensors.
+// A metric for evaluation, with the symbolic tensors that it is computed from.
 struct EvalMetric {
   MetricHandle metric;
   Tensor y_true;
   Tensor y_pred;
-  Tensor sample_weight = {};  // empty: ones
+  Tensor sample_weight = {};  // if empty, all ones
 };
 
-// All tensors are symbolic: results of layers and ops on what model_fn was given.
+// All tensors are symbolic: results of layers and ops applied to the arguments of model_fn.
 struct EstimatorSpec {
   ModeKeys mode = ModeKeys::kPredict;
-  Tensors predictions = {};          // what predict gives
-  Tensor loss = {};                  // a scalar: the mean over the rows that it is given
-  OptimizerArgument optimizer = {};  // of what the embedding engine does not hold
-  std::map<std::string, EvalMetric> eval_metrics = {};  // by the name that evaluate gives them
+  Tensors predictions = {};          // the result of predict
+  Tensor loss = {};                  // a scalar: the mean over the rows of the batch
+  OptimizerArgument optimizer = {};  // for the variables outside the embedding engine
+  std::map<std::string, EvalMetric> eval_metrics = {};  // by the name in the result of evaluate
 };
 
-// Builds the model, once for each call of train, evaluate and predict: layers that it makes get
-// their weights from the estimator's checkpoint, in the order they are called, so this order must
-// not depend on the mode. `features` is a dict: the features of a batch, with the activations of
-// embedding features, float32 [batch, dimension] or [batch, max_sequence_length, dimension], under
-// their keys, and "<key>_seq_length_" of sequences. `labels` is empty for predictions.
+// Builds the model. It is called once per call of train, evaluate or predict. The layers that it
+// creates get their weights from the estimator's checkpoint in the order of their calls, so this
+// order must not depend on the mode.
+//
+// `features` is a dict: the features of a batch, with the activations of embedding features,
+// float32 [batch, dimension] or [batch, max_sequence_length, dimension], under their keys, and the
+// lengths of sequences under "<key>_seq_length_". `labels` is empty for predictions.
 using ModelFn =
     std::function<EstimatorSpec(const Tensors& features, const Tensors& labels, ModeKeys mode)>;
 
-// Makes the data: batches of `batch_size` rows, tuples (features, labels) with a dict of features;
-// for predictions a dict alone will do.
+// Returns the data: batches of `batch_size` rows, which are tuples (features, labels) with a dict
+// of features. For predictions, a dict of features without labels is sufficient.
 using InputFn = std::function<data::Dataset(int64_t batch_size)>;
 
 }  // namespace keel::estimator

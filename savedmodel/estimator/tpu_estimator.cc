@@ -29,7 +29,7 @@ void check_config(const RunConfig& config) {
   }
 }
 
-// The batches of a dataset that are whole, or all of them; made to start again as often as asked.
+// The full batches of a dataset, or all of its batches. start() begins again.
 class Batches {
  public:
   Batches(const InputFn& input_fn, int64_t batch_size, bool whole)
@@ -37,23 +37,23 @@ class Batches {
     start();
   }
   void start() { iterator_ = dataset_.iterator(); }
-  // ValueError for a batch that is too long.
+  // Throws ValueError for a batch with too many rows.
   std::optional<Tensors> next() {
     while (std::optional<Tensors> batch = iterator_->next()) {
       const int64_t rows = row_count(*batch);
       if (rows > batch_size_) {
-        throw ValueError(kCaller, ": input_fn was asked for batches of ", batch_size_,
-                         " rows, and gave one of ", rows);
+        throw ValueError(kCaller, ": input_fn must return batches of at most ", batch_size_,
+                         " rows, received one of ", rows);
       }
       if (rows == batch_size_ || (!whole_ && rows > 0)) return batch;
     }
     return {};
   }
-  // ValueError if there is none.
+  // Throws ValueError if there is no batch.
   Tensors first() {
     std::optional<Tensors> out = next();
     if (!out) {
-      throw ValueError(kCaller, ": the data of input_fn has no ", whole_ ? "whole " : "",
+      throw ValueError(kCaller, ": the data of input_fn has no ", whole_ ? "full " : "",
                        "batch of ", batch_size_, " rows");
     }
     return *out;
@@ -69,17 +69,17 @@ class Batches {
 void warn_of_initial_values(const EstimatorRun& run, const RunConfig& config) {
   if (run.restored()) return;
   std::cerr << str(kCaller, ": ", config.model_dir,
-                   " has no checkpoint; the model has its initial values\n");
+                   " has no checkpoint, so the model has its initial values; train it first\n");
 }
 
-// The rows of a short batch and then its last one again and again.
+// Extends a short batch to `rows` rows by repeating its last row.
 Tensors padded(const Tensors& batch, int64_t rows) {
   std::vector<int64_t> taken(rows, row_count(batch) - 1);
   std::iota(taken.begin(), taken.begin() + row_count(batch), 0);
   return take_rows(batch, taken);
 }
 
-// True if a number was passed between two steps at which it is asked.
+// Returns true if a multiple of `every` is in (before, now].
 bool passed(int64_t every, int64_t before, int64_t now) {
   return every > 0 && now / every > before / every;
 }
@@ -87,14 +87,14 @@ bool passed(int64_t every, int64_t before, int64_t now) {
 }  // namespace
 
 TPUEstimator::TPUEstimator(TPUEstimatorOptions options) : options_(std::move(options)) {
-  if (!options_.model_fn) throw ValueError(kCaller, ": needs a model_fn");
+  if (!options_.model_fn) throw ValueError(kCaller, ": model_fn is required");
   check_config(options_.config);
   const auto& spec = options_.embedding_config_spec;
   const bool all_on_tpu = options_.use_tpu && options_.eval_on_tpu && options_.predict_on_tpu;
   if (spec && (*spec)->partition_strategy == "mod" && !all_on_tpu) {
     throw ValueError(kCaller,
-                     ": partition_strategy 'mod' needs training, evaluation and prediction ",
-                     "on the accelerator");
+                     ": partition_strategy 'mod' requires that training, evaluation and "
+                     "prediction run on the accelerator");
   }
   if (options_.use_tpu && spec) spec->configs();
   for (const ModeKeys mode : {ModeKeys::kTrain, ModeKeys::kEval, ModeKeys::kPredict}) {
@@ -120,7 +120,7 @@ bool TPUEstimator::on_tpu(ModeKeys mode) const {
 
 TrainResult TPUEstimator::train(const InputFn& input_fn, const TrainOptions& options) {
   if (options.steps && options.max_steps) {
-    throw ValueError(kCaller, ".train: takes steps or max_steps, received both");
+    throw ValueError(kCaller, ".train: steps and max_steps cannot both be set");
   }
   if (options.steps) check_positive("steps", *options.steps);
   if (options.max_steps) check_positive("max_steps", *options.max_steps);
@@ -217,7 +217,7 @@ std::string TPUEstimator::export_saved_model(const std::string& export_dir,
       std::filesystem::path(export_dir) / std::to_string(status.step);
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
-  if (failed) throw IoError(folder.string(), ": cannot be made: ", failed.message());
+  if (failed) throw IoError(folder.string(), ": the folder cannot be created: ", failed.message());
   std::string path = (folder / "model.h5").string();
   save_model(served, path);
   return path;

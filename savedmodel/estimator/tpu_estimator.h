@@ -28,81 +28,94 @@
 
 namespace keel::estimator {
 
+// Options of the training loop.
 struct TPUConfig {
-  // Steps between two looks of the host at training: checkpoints and log lines come at the ends of
-  // loops, and a loop that would pass the last step is shorter.
+  // Number of steps per training loop. Checkpoints and log lines are written at the ends of loops.
+  // The last loop is shorter if it would exceed the number of steps.
   int64_t iterations_per_loop = 1;
 };
 
+// Where and how an estimator runs.
 struct RunConfig {
-  std::string model_dir = {};                   // where checkpoints are; required
+  std::string model_dir = {};                   // folder of the checkpoints; required
   distribute::TPUStrategyOptions cluster = {};  // the accelerator's hosts and cores
   TPUConfig tpu_config = {};
-  int64_t save_checkpoints_steps = 1000;  // beside the one at the end of training
+  int64_t save_checkpoints_steps = 1000;  // in addition to the checkpoint at the end of training
   int64_t keep_checkpoint_max = 5;        // 0 keeps all
-  int64_t log_step_count_steps = 100;     // between lines on stderr; 0: none
+  int64_t log_step_count_steps = 100;     // interval of log lines on stderr; 0 turns them off
 };
 
+// Options of TPUEstimator.
 struct TPUEstimatorOptions {
   ModelFn model_fn = {};  // required
   RunConfig config = {};
-  // False: all is done on the host, tables are variables like others, trained by the model's
+  // If false, everything runs on the host: tables are ordinary variables trained by the model's
   // optimizer, and ordinary embedding columns are allowed.
   bool use_tpu = true;
-  bool eval_on_tpu = true;     // with use_tpu
-  bool predict_on_tpu = true;  // with use_tpu
-  // Rows of a batch over all cores; each but the first is that of training if unset.
+  bool eval_on_tpu = true;     // ignored unless use_tpu
+  bool predict_on_tpu = true;  // ignored unless use_tpu
+  // Number of rows of a batch over all cores. eval_batch_size and predict_batch_size default to
+  // train_batch_size.
   int64_t train_batch_size = 0;
   std::optional<int64_t> eval_batch_size = {};
   std::optional<int64_t> predict_batch_size = {};
   std::optional<EmbeddingConfigSpec> embedding_config_spec = {};
 };
 
+// Options of TPUEstimator::train. At most one of them may be set.
 struct TrainOptions {
-  std::optional<int64_t> steps = {};      // from where training stands; unset: all of the data
-  std::optional<int64_t> max_steps = {};  // over all calls; nothing happens once they are done
+  std::optional<int64_t> steps = {};      // from the current step; if unset, all of the data
+  std::optional<int64_t> max_steps = {};  // total over all calls; no effect once reached
 };
 
+// Result of TPUEstimator::train.
 struct TrainResult {
   int64_t global_step = 0;
   double loss = 0;  // of the last step
 };
 
-// Every call builds the model anew and takes its values from the newest checkpoint of model_dir, if
-// there is one; so a program may be ended and started again, and evaluate what another trains.
-// ValueError, naming it, for a spec that lacks what the mode needs; RuntimeError for an embedding
-// column that the model does not use; ValueError for a column that stands alone and is used by two
-// layers, and for one whose device does not serve the mode.
+// Every call builds the model anew and restores the newest checkpoint of model_dir if there is one.
+// A program may therefore be stopped and restarted, and may evaluate what another program trains.
+//
+// These calls throw ValueError, naming the field, for a spec that lacks a field required by the
+// mode; RuntimeError for an embedding column that the model does not use; and ValueError for a
+// column that is not shared but used by two layers, and for a column whose device does not support
+// the mode.
 class TPUEstimator {
  public:
-  // ValueError without model_fn or model_dir, for batch sizes that are not positive multiples of
-  // the number of cores, where there are cores, for numbers of the config that are not positive,
-  // and for partition_strategy "mod" unless training, evaluation and prediction are on the
-  // accelerator. TypeError for ordinary embedding columns with use_tpu.
+  // Throws ValueError
+  //   - without model_fn or model_dir,
+  //   - for batch sizes that are not positive, or not multiples of the number of cores when running
+  //     on cores,
+  //   - for numbers of the config that are not positive,
+  //   - for partition_strategy "mod" unless training, evaluation and prediction run on the
+  //     accelerator.
+  // Throws TypeError for ordinary embedding columns with use_tpu.
   explicit TPUEstimator(TPUEstimatorOptions options);
 
-  // Trains on the batches of input_fn, again from its start where they end before `steps`; the last
-  // batch is left out if it is short. Saves a checkpoint at the end, and statistics of lookups if
-  // the spec says so. ValueError for both or not positive numbers of steps, data without a whole
-  // batch, and a loss that is NaN, which changes nothing.
+  // Trains on the batches of input_fn, and repeats them if they end before `steps` or `max_steps`.
+  // Short batches are skipped. Saves a checkpoint at the end, and lookup statistics if the spec
+  // requests them. Throws ValueError if both numbers of steps are set or one is not positive, if
+  // the data has no full batch, and if the loss is NaN; the step with the NaN loss changes nothing.
   TrainResult train(const InputFn& input_fn, const TrainOptions& options = {});
 
-  // "loss", the mean over the batches, the metrics of the spec by name, and "global_step". A short
-  // last batch is left out. `steps`: how many batches; unset: all.
+  // Returns "loss", the mean over the batches, the metrics of the spec by name, and "global_step".
+  // Short batches are skipped. `steps` is the number of batches; if unset, all batches are used.
   std::map<std::string, double> evaluate(const InputFn& input_fn,
                                          std::optional<int64_t> steps = {});
 
-  // The predictions for all rows, in order. NotImplementedError on cores of several processes.
+  // Returns the predictions for all rows, in order. Throws NotImplementedError on cores of several
+  // processes.
   Tensors predict(const InputFn& input_fn);
 
-  // Writes the model that makes predictions of raw features, tables included, to
-  // "<export_dir>/<global step>/model.h5" and returns this path; load_model() reads it anywhere.
-  // `features` is the dict of symbolic inputs to serve (layers::input, ragged_input, ...).
-  // NotImplementedError if model_fn uses ops outside layers, which files cannot hold; RuntimeError
-  // if nothing was trained yet.
+  // Writes the model that computes predictions from raw features, including its tables, to
+  // "<export_dir>/<global step>/model.h5", and returns this path. load_model() can read it
+  // anywhere. `features` is the dict of symbolic inputs to serve (layers::input, ragged_input,
+  // ...). Throws NotImplementedError if model_fn uses ops outside layers, which files cannot
+  // represent, and RuntimeError if there is no checkpoint yet.
   std::string export_saved_model(const std::string& export_dir, const Tensors& features);
 
-  // Path of the newest checkpoint; empty if there is none.
+  // Returns the path of the newest checkpoint, or an empty optional if there is none.
   std::optional<std::string> latest_checkpoint() const;
   const TPUEstimatorOptions& options() const { return options_; }
 

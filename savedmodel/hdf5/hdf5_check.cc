@@ -28,7 +28,7 @@ namespace {
 
 constexpr uint64_t kUndefined = ~uint64_t{0};
 
-// Types of messages in object headers.
+// Message types in object headers.
 enum Message : uint16_t {
   kNil = 0x00,
   kDataspace = 0x01,
@@ -51,13 +51,13 @@ enum Message : uint16_t {
   kAttributeInfo = 0x15,
 };
 
-// What an object header tells of a dataset.
+// The messages of the object header of a dataset or group.
 struct Header {
   std::optional<Datatype> type;
   std::optional<std::vector<uint64_t>> dims;
   std::optional<Bytes> fill, old_fill, layout, filters;
   std::optional<std::array<uint64_t, 2>> group;  // addresses of its B-tree and its heap
-  bool has_links = false;                        // a group that has links in place of these
+  bool has_links = false;                        // true for a group that has links instead
 };
 
 class Checker {
@@ -73,7 +73,7 @@ class Checker {
     const uint8_t offsets = block.u8();
     const uint8_t lengths = block.u8();
     block.skip(1);
-    if (offsets != 8 || lengths != 8) block.fail("addresses that do not have 8 bytes");
+    if (offsets != 8 || lengths != 8) block.fail("addresses are not 8 bytes wide");
     leaf_symbols_ = uint64_t{2} * block.u16();
     group_children_ = uint64_t{2} * block.u16();
     block.skip(4);
@@ -84,14 +84,16 @@ class Checker {
     if (block.u64() != 0) block.fail("a base address other than 0");
     block.skip(8);
     const uint64_t end = block.u64();
-    if (end > in_.size()) block.fail("truncated: the file should end behind its end");
+    if (end > in_.size())
+      block.fail("truncated: the superblock gives an end beyond the end of the file");
     in_.set_end(end);
-    if (block.u64() != kUndefined) block.fail("a driver of its own");
+    if (block.u64() != kUndefined) block.fail("a driver information block");
     check_entry(block, nullptr);
     while (!to_do_.empty()) {
       const uint64_t address = to_do_.back();
       to_do_.pop_back();
-      // Else groups could be in themselves, or so many as no walk ends.
+      // Otherwise a group could contain itself, or there could be so many groups that the walk does
+      // not end.
       if (!objects_.insert(address).second) block.fail("an object with two names");
       check_object(address);
     }
@@ -102,7 +104,7 @@ class Checker {
     if (!blocks_.insert(address).second) where.fail("a block that is used twice");
   }
 
-  // An entry of a symbol table; `names` is the heap of its group, null for the root.
+  // Checks an entry of a symbol table. `names` is the heap of its group, or null for the root.
   void check_entry(Bytes& entry, const Bytes* names) {
     const uint64_t name = entry.u64();
     if (names != nullptr) check_name(*names, name, entry);
@@ -124,7 +126,7 @@ class Checker {
   static void check_name(const Bytes& names, uint64_t offset, const Bytes& where) {
     if (offset >= names.text().size() ||
         names.text().find('\0', offset) == std::string_view::npos) {
-      where.fail("a name outside of its heap");
+      where.fail("a name outside its heap");
     }
   }
 
@@ -148,7 +150,7 @@ class Checker {
       if (blocks > size / 16 || size < 16 || free > size - 16) heap.fail("a broken free list");
       Bytes block = data.part(free, 16);
       const uint64_t next = block.u64();
-      if (block.u64() > size - free) block.fail("a free block outside of its heap");
+      if (block.u64() > size - free) block.fail("a free block outside its heap");
       free = next;
     }
     return data;
@@ -174,10 +176,10 @@ class Checker {
     Bytes node = in_.at(address, 8 + 40 * leaf_symbols_);
     once(address, node);
     node.expect("SNOD");
-    if (node.u8() != 1) node.fail("an unknown version of a symbol node");
+    if (node.u8() != 1) node.fail("a symbol node of unknown version");
     node.skip(1);
     const uint16_t count = node.u16();
-    if (count > leaf_symbols_) node.fail("more symbols than fit");
+    if (count > leaf_symbols_) node.fail("more symbols than fit into their node");
     for (int i = 0; i < count; ++i) check_entry(node, &names);
   }
 
@@ -192,18 +194,19 @@ class Checker {
     if (node.u8() != type) node.fail("a B-tree of another type");
     const TreeHead head = {.level = node.u8(), .children = node.u16()};
     if (head.level != level.value_or(head.level) || head.level > kDeepest) {
-      node.fail("a B-tree node on a wrong level");
+      node.fail("a B-tree node at the wrong level");
     }
-    if (head.children > capacity) node.fail("more children than fit");
+    if (head.children > capacity) node.fail("more children than fit into their node");
     node.skip(16);
     return head;
   }
 
   void check_object(uint64_t address) {
-    // Newer headers have a checksum.
+    // Newer object headers have a checksum, so the library checks them.
     const auto cached = cached_groups_.find(address);
     if (in_.at(address, 4).text() == "OHDR") {
-      if (cached != cached_groups_.end()) in_.at(address, 4).fail("a group of two forms");
+      if (cached != cached_groups_.end())
+        in_.at(address, 4).fail("a group in both the old and the new format");
       return;
     }
     Bytes head = in_.at(address, 16);
@@ -218,9 +221,9 @@ class Checker {
     while (!chunks.empty()) {
       Bytes chunk = chunks.back();
       chunks.pop_back();
-      if (chunk.left() == 0) head.fail("an object header without room");
+      if (chunk.left() == 0) head.fail("an empty object header");
       for (; chunk.left() > 0; --left) {
-        if (left == 0) chunk.fail("more messages than the object header tells of");
+        if (left == 0) chunk.fail("more messages than the object header declares");
         const uint16_t type = chunk.u16();
         const uint16_t length = chunk.u16();
         const uint8_t flags = chunk.u8();
@@ -228,7 +231,7 @@ class Checker {
         if (length % 8 != 0) chunk.fail("a message of uneven length");
         Bytes body = chunk.take(length);
         if ((flags & 2) != 0) body.fail("a shared message");
-        if ((flags & ~5) != 0) body.fail("a message of unusual form");
+        if ((flags & ~5) != 0) body.fail("a message with unsupported flags");
         if (type == kContinuation) {
           const uint64_t next = body.u64();
           chunks.push_back(in_.at(next, body.u64()));
@@ -238,15 +241,15 @@ class Checker {
         }
       }
     }
-    if (left != 0) head.fail("fewer messages than the object header tells of");
+    if (left != 0) head.fail("fewer messages than the object header declares");
     const bool is_group = header.group || header.has_links;
     if (is_group && (header.layout || header.dims)) head.fail("a group with values");
-    if (header.group && header.has_links) head.fail("a group of two forms");
+    if (header.group && header.has_links) head.fail("a group with both links and a symbol table");
     if (header.group && !owned_.insert((*header.group)[0]).second) {
       head.fail("members that belong to two groups");
     }
-    // The entry of a group that has got links since still has its old addresses, which mean
-    // nothing.
+    // When a group is converted to links, its entry keeps the old addresses, which are no longer
+    // valid.
     if (cached != cached_groups_.end() && !header.has_links && header.group != cached->second) {
       head.fail("a group with two heaps");
     }
@@ -255,7 +258,7 @@ class Checker {
 
   template <class T>
   static void set_once(std::optional<T>& field, T value, const Bytes& where) {
-    if (field) where.fail("a message that comes twice");
+    if (field) where.fail("a repeated message");
     field = std::move(value);
   }
 
@@ -298,9 +301,9 @@ class Checker {
       case kTreeSizes:
       case kDriver:
       case kAttributeInfo:
-        body.fail("a message that files of this version do not have");
+        body.fail("a message that this version of the format does not have");
       case kModified:
-        if (body.left() < 8 || body.u8() != 1) body.fail("a time of unusual form");
+        if (body.left() < 8 || body.u8() != 1) body.fail("a modification time of unsupported form");
         return;
       case kNil:
         return;
@@ -333,7 +336,8 @@ class Checker {
     if (type.variable_string) check_strings(values, count);
   }
 
-  // Product of the dimensions, of which each element has `size` bytes.
+  // Returns the number of elements of `dims`. Fails if the elements, of `size` bytes each, cannot
+  // fit in memory.
   static uint64_t count_of(const std::vector<uint64_t>& dims, uint64_t size, const Bytes& where) {
     uint64_t count = 1, bytes = 0;
     for (uint64_t dim : dims) {
@@ -354,13 +358,14 @@ class Checker {
       if (heap == 0 && length == 0) continue;
       const auto& sizes = global_heap(heap);
       const auto it = sizes.find(index);
-      if (it == sizes.end() || it->second != length) values.fail("a string that its heap lacks");
+      if (it == sizes.end() || it->second != length)
+        values.fail("a string that is not in its heap");
       total += length;
       if (total > in_.size()) values.fail("strings longer than the file");
     }
   }
 
-  // Sizes of the objects of a global heap collection, by their index.
+  // Returns the size of each object of a global heap collection, by its index.
   const std::unordered_map<uint32_t, uint64_t>& global_heap(uint64_t address) {
     if (const auto it = heaps_.find(address); it != heaps_.end()) return it->second;
     Bytes head = in_.at(address, 16);
@@ -368,7 +373,7 @@ class Checker {
     if (head.u8() != 1) head.fail("a heap of unknown version");
     head.skip(3);
     const uint64_t size = head.u64();
-    if (size < 16) head.fail("a heap without room");
+    if (size < 16) head.fail("an empty heap");
     Bytes heap = in_.at(address + 16, size - 16);
     std::unordered_map<uint32_t, uint64_t> sizes;
     while (heap.left() >= 16) {
@@ -377,10 +382,10 @@ class Checker {
       heap.skip(6);
       const uint64_t length = heap.u64();
       if (index == 0) {
-        if (length != left) heap.fail("free space that does not end the heap");
+        if (length != left) heap.fail("free space that does not extend to the end of the heap");
         break;
       }
-      if (!sizes.emplace(index, length).second) heap.fail("an index that comes twice");
+      if (!sizes.emplace(index, length).second) heap.fail("a repeated index");
       const Bytes object = heap.take(length);
       heap.skip((8 - length % 8) % 8);
     }
@@ -394,20 +399,20 @@ class Checker {
     if (header.old_fill) check_fill_value(*header.old_fill, type);
     const bool filtered = header.filters && check_filters(*header.filters, type);
     Bytes layout = *header.layout;
-    if (layout.u8() != 3) layout.fail("a layout of another version");
+    if (layout.u8() != 3) layout.fail("a layout of unsupported version");
     const uint8_t kind = layout.u8();
     const uint64_t count = count_of(*header.dims, type.size, layout);
     const uint64_t bytes = count * type.size;
     std::optional<Bytes> values;
     if (kind == 0) {
       const uint16_t stored = layout.u16();
-      if (stored != bytes) layout.fail("a size that does not fit the shape");
+      if (stored != bytes) layout.fail("a size that does not match the shape");
       values = layout.take(stored);
     } else if (kind == 1) {
       const uint64_t address = layout.u64();
       const uint64_t stored = layout.u64();
       if (address == kUndefined) return;
-      if (stored != bytes) layout.fail("a size that does not fit the shape");
+      if (stored != bytes) layout.fail("a size that does not match the shape");
       in_.check_range(address, bytes);
       if (type.variable_string) values = in_.at(address, bytes);
     } else if (kind == 2) {
@@ -440,7 +445,8 @@ class Checker {
     }
   }
 
-  // True if there are any. Deflate, shuffle and fletcher32 are the ones that the library has.
+  // Returns true if there are any filters. Only deflate, shuffle and fletcher32 are accepted; the
+  // library supports them.
   static bool check_filters(Bytes filters, const Datatype& type) {
     const uint8_t version = filters.u8();
     const uint8_t count = filters.u8();
@@ -448,12 +454,12 @@ class Checker {
     if (version == 1) filters.skip(6);
     for (int i = 0; i < count; ++i) {
       const uint16_t id = filters.u16();
-      if (id < 1 || id > 3) filters.fail("a filter that is not read");
+      if (id < 1 || id > 3) filters.fail("a filter other than deflate, shuffle and fletcher32");
       const uint16_t name = version == 1 ? filters.u16() : uint16_t{0};
       filters.skip(2);
       const uint16_t values = filters.u16();
       filters.skip((name + 7) / 8 * 8);
-      if (values != (id == 3 ? 0 : 1)) filters.fail("a filter with other settings");
+      if (values != (id == 3 ? 0 : 1)) filters.fail("a filter with unsupported settings");
       const uint32_t setting = values == 1 ? filters.u32() : 0;
       if (id == 2 && setting != type.size) filters.fail("a filter for another type");
       if (version == 1 && values % 2 == 1) filters.skip(4);
@@ -463,7 +469,7 @@ class Checker {
 
   void check_chunks(Bytes layout, size_t rank, const Datatype& type, bool filtered) {
     const uint8_t dimensions = layout.u8();
-    if (dimensions != rank + 1) layout.fail("chunks of another rank");
+    if (dimensions != rank + 1) layout.fail("chunks of a rank that does not match the shape");
     const uint64_t tree = layout.u64();
     uint64_t bytes = 1;
     uint32_t dim = 0;
@@ -472,7 +478,7 @@ class Checker {
       if (dim == 0 || bytes > UINT32_MAX / dim) layout.fail("chunks of an impossible size");
       bytes *= dim;
     }
-    if (dim != type.size) layout.fail("chunks of another type");
+    if (dim != type.size) layout.fail("chunks of an element size that does not match the type");
     if (tree == kUndefined) return;
     check_chunk_node(tree, {.dimensions = dimensions, .bytes = bytes, .filtered = filtered},
                      std::nullopt);
@@ -497,19 +503,20 @@ class Checker {
         check_chunk_node(child, chunks, head.level - 1);
         continue;
       }
-      if (skipped_filters != 0) node.fail("a chunk that leaves out filters");
-      if (!chunks.filtered && stored != chunks.bytes) node.fail("a chunk of another size");
+      if (skipped_filters != 0) node.fail("a chunk that skips filters");
+      if (!chunks.filtered && stored != chunks.bytes) node.fail("a chunk of the wrong size");
       in_.check_range(child, stored);
     }
   }
 
   Input in_;
   uint64_t leaf_symbols_ = 0, group_children_ = 0, chunk_children_ = 64;
-  std::vector<uint64_t> to_do_;                    // object headers
-  std::set<uint64_t> objects_, blocks_;            // seen
-  std::set<uint64_t> owned_;                       // B-trees of groups
-  std::unordered_map<uint64_t, uint64_t> groups_;  // seen: B-tree -> heap
-  // What entries of symbol tables tell of groups, by the address of the object header.
+  std::vector<uint64_t> to_do_;                    // addresses of object headers to check
+  std::set<uint64_t> objects_, blocks_;            // addresses visited
+  std::set<uint64_t> owned_;                       // B-trees that belong to a group
+  std::unordered_map<uint64_t, uint64_t> groups_;  // groups visited: B-tree -> heap
+  // B-tree and heap of groups according to entries of symbol tables, by the address of the object
+  // header.
   std::unordered_map<uint64_t, std::array<uint64_t, 2>> cached_groups_;
   std::unordered_map<uint64_t, std::unordered_map<uint32_t, uint64_t>> heaps_;
 };

@@ -1,4 +1,4 @@
-// Links of the groups of HDF5 1.8 and newer, as its file format specification describes them.
+// Links of groups in files of HDF5 1.8 and newer, according to its file format specification.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,10 +10,10 @@ namespace {
 
 constexpr uint64_t kUndefined = ~uint64_t{0};
 constexpr uint64_t kTreeOverhead = 10;  // signature, version, type and checksum of a node
-constexpr uint64_t kIdBytes = 7;        // of a link in the heap
+constexpr uint64_t kIdBytes = 7;        // length of the id of a link in the heap
 constexpr uint64_t kRecordBytes = 4 + kIdBytes;
 
-// The heap that has the messages.
+// The fractal heap that contains the link messages.
 class FractalHeap {
  public:
   FractalHeap(Input& in, uint64_t address) : in_(in), address_(address) {
@@ -22,7 +22,7 @@ class FractalHeap {
     if (head.u8() != 0) head.fail("a heap of unknown version");
     const uint16_t id_bytes = head.u16();
     const uint16_t filters = head.u16();
-    if (id_bytes != kIdBytes || filters != 0) head.fail("a heap of unusual form");
+    if (id_bytes != kIdBytes || filters != 0) head.fail("a heap of unsupported form");
     head.skip(1 + 4 + 12 * 8);
     const uint16_t width = head.u16();
     const uint64_t start = head.u64();
@@ -33,7 +33,7 @@ class FractalHeap {
     const uint16_t rows = head.u16();
     if (bits != 32 || width == 0 || width > 64 || start == 0 || start > largest ||
         largest > (1 << 20)) {
-      head.fail("a heap of unusual form");
+      head.fail("a heap of unsupported form");
     }
     if (root == kUndefined) return;
     if (rows == 0) {
@@ -44,19 +44,19 @@ class FractalHeap {
   }
 
   Bytes object(Bytes& id) const {
-    if (id.u8() != 0) id.fail("a link that is not in its heap");
+    if (id.u8() != 0) id.fail("a link that is not stored directly in its heap");
     const uint64_t offset = id.u32();
     const uint64_t length = id.u16();
     for (const Block& block : blocks_) {
       if (offset < block.offset || offset - block.offset >= block.data.left()) continue;
       return block.data.part(offset - block.offset, length);
     }
-    id.fail("a link outside of its heap");
+    id.fail("a link outside its heap");
   }
 
  private:
   struct Block {
-    uint64_t offset;  // in the heap, whose offsets count what blocks begin with too
+    uint64_t offset;  // in the heap; heap offsets include the headers of blocks
     Bytes data;
   };
   struct Table {
@@ -78,7 +78,7 @@ class FractalHeap {
     }
   }
 
-  // Rows of blocks, of twice the size from the third on.
+  // Adds rows of blocks. The block size doubles with each row from the third one on.
   void add_rows(uint64_t address, const Table& table) {
     if (table.rows > 24) in_.at(address, 1).fail("a heap with too many rows");
     Bytes block = in_.at(address, 21 + uint64_t{8} * table.width * table.rows);
@@ -86,7 +86,7 @@ class FractalHeap {
     uint64_t offset = 0, size = table.start;
     for (int row = 0; row < table.rows; ++row) {
       if (row > 1) size *= 2;
-      if (size > table.largest) block.fail("a heap with more links than are read");
+      if (size > table.largest) block.fail("a heap with more links than are supported");
       for (int i = 0; i < table.width; ++i, offset += size) {
         const uint64_t child = block.u64();
         if (child != kUndefined) add_block(child, size, offset);
@@ -105,7 +105,7 @@ void check_node(Bytes& node, std::string_view signature) {
   if (node.u8() != 5) node.fail("a B-tree of another type");
 }
 
-// Identifiers of the links, from a tree of at most two levels.
+// The ids of the links, from a B-tree of at most two levels.
 class LinkIndex {
  public:
   LinkIndex(Input& in, uint64_t address) : in_(in) {
@@ -118,9 +118,9 @@ class LinkIndex {
     const uint64_t root = head.u64();
     const uint16_t records = head.u16();
     if (record != kRecordBytes || node_bytes_ < 64 || node_bytes_ > 2048) {
-      head.fail("a B-tree of unusual form");
+      head.fail("a B-tree of unsupported form");
     }
-    if (depth > 1) head.fail("more links than are read");
+    if (depth > 1) head.fail("more links than are supported");
     if (root == kUndefined) return;
     if (depth == 0) {
       add_leaf(root, records);
@@ -135,7 +135,7 @@ class LinkIndex {
   Bytes node_at(uint64_t address, std::string_view signature, uint64_t bytes) {
     Bytes node = in_.at(address, node_bytes_);
     check_node(node, signature);
-    if (bytes > node_bytes_ - kTreeOverhead) node.fail("more links than fit");
+    if (bytes > node_bytes_ - kTreeOverhead) node.fail("more links than fit into their node");
     return node;
   }
 
@@ -171,12 +171,12 @@ class LinkIndex {
 uint64_t check_link(Bytes& message) {
   if (message.u8() != 1) message.fail("a link of unknown version");
   const uint8_t flags = message.u8();
-  if ((flags & ~0x1F) != 0) message.fail("a link of unusual form");
+  if ((flags & ~0x1F) != 0) message.fail("a link with unsupported flags");
   if ((flags & 8) != 0 && message.u8() != 0) {
     message.fail("a link that is not hard, perhaps to another file");
   }
   if ((flags & 4) != 0) message.skip(8);
-  if ((flags & 0x10) != 0 && message.u8() > 1) message.fail("a name in unknown letters");
+  if ((flags & 0x10) != 0 && message.u8() > 1) message.fail("a name in an unknown character set");
   const int width = 1 << (flags & 3);
   const uint64_t length = width == 1   ? message.u8()
                           : width == 2 ? message.u16()
@@ -185,7 +185,7 @@ uint64_t check_link(Bytes& message) {
   const std::string_view name = message.take(length).text();
   constexpr std::string_view kForbidden("/\0", 2);
   if (name.empty() || name.find_first_of(kForbidden) != std::string_view::npos) {
-    message.fail("a link without a proper name");
+    message.fail("a link with an empty or invalid name");
   }
   return message.u64();
 }
@@ -193,7 +193,7 @@ uint64_t check_link(Bytes& message) {
 std::vector<Bytes> check_dense_links(Input& in, Bytes& link_info) {
   if (link_info.u8() != 0) link_info.fail("links of unknown version");
   const uint8_t flags = link_info.u8();
-  if ((flags & ~3) != 0) link_info.fail("links of unusual form");
+  if ((flags & ~3) != 0) link_info.fail("links with unsupported flags");
   if ((flags & 1) != 0) link_info.skip(8);
   const uint64_t heap_address = link_info.u64();
   const uint64_t tree_address = link_info.u64();

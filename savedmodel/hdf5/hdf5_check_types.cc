@@ -30,11 +30,12 @@ Bytes Input::at(uint64_t address, uint64_t count) {
 }
 
 void Bytes::fail(const char* what) const {
-  throw IoError(*path_, ": damaged, or not a file of a model: near byte ", address_, ": ", what);
+  throw IoError(*path_, ": the file is damaged or not a model file: near byte ", address_, ": ",
+                what);
 }
 
 Bytes Bytes::part(uint64_t offset, uint64_t count) const {
-  if (offset > left() || count > left() - offset) fail("less than it should have");
+  if (offset > left() || count > left() - offset) fail("a block that is too short");
   Bytes out = *this;
   out.address_ += offset;
   out.text_ = text_.substr(offset, count);
@@ -56,7 +57,7 @@ uint64_t Bytes::number(int bytes) {
 }
 
 void Bytes::expect(std::string_view signature) {
-  if (text_.substr(0, signature.size()) != signature) fail("another block than expected");
+  if (text_.substr(0, signature.size()) != signature) fail("an unexpected signature");
   skip(signature.size());
 }
 
@@ -64,11 +65,11 @@ namespace {
 
 enum Class { kInteger = 0, kFloat = 1, kString = 3, kEnum = 8, kVariableLength = 9 };
 
-// Sizes and places of the parts of IEEE numbers.
+// The layout of IEEE floating-point numbers.
 struct FloatFormat {
   uint32_t size;
   uint8_t sign_at;
-  std::array<uint8_t, 4> exponent_and_mantissa;  // where, how long
+  std::array<uint8_t, 4> exponent_and_mantissa;  // position and length of each
   uint32_t bias;
 };
 constexpr std::array<FloatFormat, 3> kFloats = {{
@@ -79,20 +80,20 @@ constexpr std::array<FloatFormat, 3> kFloats = {{
 
 void check_float(Bytes& bytes, uint32_t flags, uint32_t size) {
   const auto* format = std::ranges::find(kFloats, size, &FloatFormat::size);
-  if (format == kFloats.end()) bytes.fail("a floating type of unusual size");
+  if (format == kFloats.end()) bytes.fail("a floating-point type of unsupported size");
   const uint16_t offset = bytes.u16();
   const uint16_t precision = bytes.u16();
   bool usual = offset == 0 && precision == 8 * size && (flags & 0xFE) == 0x20 &&
                flags >> 8 == format->sign_at;
   for (uint8_t expected : format->exponent_and_mantissa) usual = bytes.u8() == expected && usual;
   usual = bytes.u32() == format->bias && usual;
-  if (!usual) bytes.fail("a floating type that is not IEEE's");
+  if (!usual) bytes.fail("a floating-point type that is not IEEE 754");
 }
 
 void check_enum(Bytes& bytes, uint32_t flags, uint32_t size, int version) {
   Bytes base = bytes;
   if ((base.u8() & 15) != kInteger || check_datatype(bytes).size != size) {
-    bytes.fail("an enumeration of something else than integers");
+    bytes.fail("an enumeration of a type other than integers");
   }
   const uint32_t members = flags & 0xFFFF;
   for (uint32_t i = 0; i < members; ++i) {
@@ -116,14 +117,15 @@ Datatype check_datatype(Bytes& bytes) {
     case kInteger:
       if ((flags & ~9U) != 0 || bytes.u16() != 0 || bytes.u16() != 8 * size ||
           (size != 1 && size != 2 && size != 4 && size != 8)) {
-        bytes.fail("an integer of unusual form");
+        bytes.fail("an integer type of unsupported form");
       }
       return {.size = size};
     case kFloat:
       check_float(bytes, flags, size);
       return {.size = size};
     case kString:
-      if (size == 0 || (flags & 15) > 2 || flags >> 4 > 1) bytes.fail("a string of unusual form");
+      if (size == 0 || (flags & 15) > 2 || flags >> 4 > 1)
+        bytes.fail("a string type of unsupported form");
       return {.size = size};
     case kEnum:
       check_enum(bytes, flags, size, version);
@@ -133,7 +135,7 @@ Datatype check_datatype(Bytes& bytes) {
       const int base_class = base.u8() & 15;
       if ((flags & 15) != 1 || (flags >> 4 & 15) > 2 || flags >> 8 > 1 || size != 16 ||
           (base_class != kInteger && base_class != kString) || check_datatype(bytes).size != 1) {
-        bytes.fail("a type of variable length other than strings");
+        bytes.fail("a variable-length type other than strings");
       }
       return {.size = size, .variable_string = true};
     }

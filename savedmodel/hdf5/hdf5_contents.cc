@@ -8,7 +8,8 @@
 namespace keel {
 namespace {
 
-// `open` makes the writer in rank 0.
+// Writes the contents with the writer that `open` creates in rank 0. After an error the values are
+// still read, because reading them is collective.
 void write_contents(const char* caller, const Hdf5Contents& contents,
                     const std::function<void(std::optional<Hdf5Writer>&)>& open) {
   distribute::ProcessGroup& group = distribute::processes();

@@ -1,4 +1,4 @@
-// What a model's HDF5 file is to hold, and how one process of a job writes it.
+// The contents of a model's HDF5 file, and their collective write in a job of several processes.
 #pragma once
 
 #include <functional>
@@ -10,6 +10,7 @@
 
 namespace keel {
 
+// Lists the groups, attributes and datasets of a file.
 struct Hdf5Contents {
   struct Text {
     std::string object, attribute, text;
@@ -23,18 +24,19 @@ struct Hdf5Contents {
     std::string path;
     std::function<Tensor()> get;  // collective over the processes of a job
   };
-  std::vector<std::string> groups;  // of what follows
+  std::vector<std::string> groups;  // parents of the objects below
   std::vector<Text> texts;
   std::vector<Dataset> datasets;
   std::vector<List> lists;
 };
 
-// In a job of several processes all of them call this: all read the values, rank 0 writes. An
-// error, which `caller` is named in, waits until all is read and is thrown in all processes. The
-// file appears whole or not at all.
+// Writes the file. Collective: all processes of the job call it and read the values, and rank 0
+// writes. An error, which names `caller`, is thrown in all processes after all values have been
+// read. The file appears as a whole or not at all.
 void write_hdf5(const char* caller, const std::string& path, const Hdf5Contents& contents);
 
-// The same into a temporary file beside `path`, which rank 0 receives; null in other processes.
+// Does the same into a temporary file beside `path`. Rank 0 receives the file; other processes
+// receive null.
 std::unique_ptr<const TemporaryFile> write_temporary_hdf5(const char* caller,
                                                           const std::string& path,
                                                           const Hdf5Contents& contents);

@@ -22,11 +22,11 @@ namespace {
 static_assert(std::is_same_v<hid_t, int64_t> && std::is_same_v<herr_t, int>);
 
 std::recursive_mutex& library_mutex() {
-  static std::recursive_mutex mutex;  // guards the HDF5 library, which has no locks of its own
+  static std::recursive_mutex mutex;  // guards the HDF5 library, which is not thread safe
   return mutex;
 }
 
-// Walking downward ends at the place where the error arose.
+// The walk goes downward, so the last description is that of the place where the error occurred.
 herr_t keep_description(unsigned, const H5E_error2_t* error, void* out) {
   if (error->desc != nullptr) *static_cast<std::string*>(out) = error->desc;
   return 0;
@@ -35,8 +35,8 @@ herr_t keep_description(unsigned, const H5E_error2_t* error, void* out) {
 }  // namespace
 
 LibraryScope::LibraryScope() : lock_(library_mutex()) {
-  // At exit the library would close, once more, datasets that a full disk kept it from closing, and
-  // crash on what it has freed of them.
+  // At exit the library would close datasets a second time that it failed to close on a full disk,
+  // and crash on memory that it has already freed.
   [[maybe_unused]] static const herr_t kNeverAtExit = H5dont_atexit();
   H5Eget_auto2(H5E_DEFAULT, &handler_, &handler_data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
@@ -72,7 +72,7 @@ void select_rows(const Place& place, hid_t space, int64_t first, const Shape& ro
   bool fits = !dims.empty() && dims.size() == count.size() && first >= 0 &&
               static_cast<hsize_t>(first) + count[0] <= dims[0];
   for (size_t i = 1; fits && i < dims.size(); ++i) fits = dims[i] == count[i];
-  if (!fits) place.fail("has no rows ", first, " to ", first + rows[0], " of shape ", rows);
+  if (!fits) place.fail("does not have rows ", first, " to ", first + rows[0], " of shape ", rows);
   std::vector<hsize_t> start(dims.size());
   start[0] = first;
   place.check(
@@ -113,7 +113,7 @@ std::optional<DType> dtype_of(hid_t type) {
   }
 }
 
-// The library's type of our elements in memory. Booleans keep the file's type, of one byte.
+// Returns the library's type for elements in memory. Booleans keep the file's type of one byte.
 Id memory_type(const Place& place, DType dtype, hid_t file_type) {
   const hid_t source = dtype == DType::kFloat32   ? H5T_NATIVE_FLOAT
                        : dtype == DType::kFloat64 ? H5T_NATIVE_DOUBLE
@@ -132,7 +132,7 @@ std::string trimmed(const char* text, size_t size, H5T_str_t padding) {
   return out;
 }
 
-// Reads `count` strings with `read(memory type, buffer)`, whatever their form.
+// Reads `count` strings of fixed or variable length with `read(memory type, buffer)`.
 template <class Read>
 std::vector<std::string> read_strings(const Place& place, hid_t type, hid_t space, int64_t count,
                                       uint64_t file_bytes, Read read) {
@@ -161,7 +161,8 @@ herr_t add_name(hid_t, const char* name, const H5L_info_t*, void* out) {
   auto& names = *static_cast<std::vector<std::string>*>(out);
   try {
     names.emplace_back(name);
-  } catch (const std::bad_alloc&) {  // must not go through the library, which is C
+  } catch (const std::bad_alloc&) {  // exceptions must not pass through the library, which is
+                                     // written in C
     return -1;
   }
   return 0;
@@ -170,7 +171,7 @@ herr_t add_name(hid_t, const char* name, const H5L_info_t*, void* out) {
 }  // namespace
 
 struct Hdf5File::Impl {
-  std::string path;  // or the name that errors call it
+  std::string path;  // or the name that errors use
   uint64_t bytes = 0;
   std::optional<Id> file;
 
@@ -203,7 +204,7 @@ Hdf5File::Hdf5File(const std::string& path, const std::string& name)
         const Id access = place.check(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "no access list");
         H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
         impl->file.emplace(place.check(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose,
-                                       "cannot be opened as HDF5: not such a file, or truncated"));
+                                       "cannot be opened: not an HDF5 file, or truncated"));
         return impl;
       }()) {}
 
@@ -219,7 +220,7 @@ bool Hdf5File::Impl::exists(const std::string& object) const {
   const Place place{path, object};
   std::string so_far;
   const std::vector<std::string> parts = hdf5_internal::parts_of(object);
-  if (parts.size() > kMaxDepth) place.fail("is deeper in groups than files of models go");
+  if (parts.size() > kMaxDepth) place.fail("is nested more deeply than groups of model files are");
   for (const std::string& part : parts) {
     so_far += "/" + part;
     const htri_t found = H5Lexists(*file, so_far.c_str(), H5P_DEFAULT);
@@ -255,15 +256,15 @@ std::vector<std::string> Hdf5File::children(const std::string& group) const {
   const Id id = impl_->open_object(group);
   if (H5Iget_type(id) != H5I_GROUP) place.fail("is not a group");
   H5O_info_t info = {};
-  place.check(H5Oget_info2(id, &info, H5O_INFO_BASIC), "cannot be looked at");
-  if (info.rc > 1) place.fail("has several names: it may be in itself");
+  place.check(H5Oget_info2(id, &info, H5O_INFO_BASIC), "cannot be inspected");
+  if (info.rc > 1) place.fail("has several names, so it may contain itself");
   std::vector<std::string> names;
   place.check(H5Literate(id, H5_INDEX_NAME, H5_ITER_INC, nullptr, add_name, &names),
               "members cannot be listed");
   for (const std::string& name : names) {
-    // Paths with such parts lead elsewhere, back to the group for one.
+    // Such names would resolve to another object, for example to the group itself.
     if (name.empty() || name == "." || name.find('/') != std::string::npos) {
-      place.fail("has a member of the name '", name, "'");
+      place.fail("has a member with the invalid name '", name, "'");
     }
   }
   return names;
@@ -291,7 +292,7 @@ std::vector<std::string> Hdf5File::Impl::attribute_strings(const Place& place, h
   const hssize_t count = H5Sget_simple_extent_npoints(space);
   if (count < 0) place.fail("has no shape");
   if (count == 0) return {};
-  if (H5Tget_class(type) != H5T_STRING) place.fail("needs strings, holds another type");
+  if (H5Tget_class(type) != H5T_STRING) place.fail("must hold strings, but has another type");
   return read_strings(place, type, space, count, bytes,
                       [&](hid_t memory, void* to) { return H5Aread(attribute, memory, to); });
 }
@@ -300,7 +301,7 @@ std::string Hdf5File::string_attribute(const std::string& object, const std::str
   const LibraryScope library;
   const Place place{path(), object, name};
   std::vector<std::string> all = impl_->attribute_strings(place, impl_->open_object(object));
-  if (all.size() != 1) place.fail("needs one string, holds ", all.size());
+  if (all.size() != 1) place.fail("must hold one string, but holds ", all.size());
   return std::move(all[0]);
 }
 
@@ -312,7 +313,7 @@ int64_t Hdf5File::integer_attribute(const std::string& object, const std::string
   const Id type = place.check(H5Aget_type(attribute), H5Tclose, "has no type");
   const Id space = place.check(H5Aget_space(attribute), H5Sclose, "has no shape");
   if (H5Tget_class(type) != H5T_INTEGER || H5Sget_simple_extent_npoints(space) != 1) {
-    place.fail("needs one integer, holds something else");
+    place.fail("must hold one integer");
   }
   int64_t value = 0;
   place.check(H5Aread(attribute, H5T_NATIVE_INT64, &value), "cannot be read");
@@ -346,10 +347,11 @@ Hdf5File::Impl::Dataset Hdf5File::Impl::open_dataset(const std::string& name) co
   Id type = place.check(H5Dget_type(id), H5Tclose, "has no type");
   Id space = place.check(H5Dget_space(id), H5Sclose, "has no shape");
   const std::optional<DType> dtype = dtype_of(type);
-  if (!dtype) place.fail("holds elements of a type that tensors do not have");
+  if (!dtype) place.fail("has elements of a type that tensors do not support");
   const int rank = H5Sget_simple_extent_ndims(space);
   if (H5Sget_simple_extent_type(space) == H5S_NULL || rank < 0 || rank > Shape::kMaxRank) {
-    place.fail("needs a shape of at most ", Shape::kMaxRank, " dimensions, has rank ", rank);
+    place.fail("must have a shape of at most ", Shape::kMaxRank, " dimensions, but has rank ",
+               rank);
   }
   std::vector<hsize_t> dims(rank);
   place.check(H5Sget_simple_extent_dims(space, dims.data(), nullptr), "has no shape");
@@ -357,7 +359,7 @@ Hdf5File::Impl::Dataset Hdf5File::Impl::open_dataset(const std::string& name) co
   for (hsize_t dim : dims) {
     if (dim > INT64_MAX / 16 || __builtin_mul_overflow(elements, dim, &elements) ||
         elements > INT64_MAX / 16) {
-      place.fail("claims more elements than any file holds");
+      place.fail("declares more elements than any file can hold");
     }
   }
   const Shape shape(std::vector<int64_t>(dims.begin(), dims.end()));
@@ -370,7 +372,7 @@ void Hdf5File::Impl::check_storage(const Place& place, const Dataset& dataset) c
   const Id made = place.check(H5Dget_create_plist(dataset.id), H5Pclose, "has no layout");
   const H5D_layout_t layout = H5Pget_layout(made);
   if (layout == H5D_VIRTUAL || H5Pget_external_count(made) > 0) {
-    place.fail("keeps its values in another file");
+    place.fail("stores its values in another file");
   }
   bool deflated = false;
   for (int i = 0; i < H5Pget_nfilters(made); ++i) {
@@ -381,7 +383,7 @@ void Hdf5File::Impl::check_storage(const Place& place, const Dataset& dataset) c
     deflated = deflated || filter == H5Z_FILTER_DEFLATE;
     if (filter != H5Z_FILTER_DEFLATE && filter != H5Z_FILTER_SHUFFLE &&
         filter != H5Z_FILTER_FLETCHER32) {
-      place.fail("is packed by filter ", filter, ", which is not read");
+      place.fail("is compressed by filter ", filter, ", which is not supported");
     }
   }
   const uint64_t stored = std::min<uint64_t>(H5Dget_storage_size(dataset.id), bytes);
@@ -398,7 +400,7 @@ void Hdf5File::Impl::check_storage(const Place& place, const Dataset& dataset) c
     claimed = std::max(claimed, chunk_bytes);
   }
   if (claimed > limit) {
-    if (!deflated) place.fail("claims ", claimed, " bytes where the file holds ", stored);
+    if (!deflated) place.fail("declares ", claimed, " bytes, but the file holds ", stored);
     place.fail("unpacks from ", stored, " to ", claimed,
                " bytes; datasets may grow by a factor of ", kMaxUnpackRatio, " or to ",
                kAlwaysUnpacked, " bytes; if the file is trusted, store the dataset uncompressed");
@@ -420,11 +422,11 @@ Tensor Hdf5File::read_rows(const std::string& dataset, int64_t first, int64_t co
   const Impl::Dataset source = impl_->open_dataset(dataset);
   const DType dtype = source.spec.dtype;
   if (source.spec.shape.rank() == 0 || !is_number(dtype)) {
-    place.fail("needs rows of numbers, holds ", dtype, source.spec.shape);
+    place.fail("must hold rows of numbers, but holds ", dtype, source.spec.shape);
   }
   const int64_t rows = source.spec.shape[0];
   if (first < 0 || count < 0 || first > rows || count > rows - first) {
-    place.fail("has ", rows, " rows, needs those from ", first, " to ", first + count);
+    place.fail("has ", rows, " rows, but rows ", first, " to ", first + count, " are requested");
   }
   Tensor out = Tensor::uninitialized(source.spec.shape.with(0, count), dtype);
   if (out.size() == 0) return out;
@@ -445,7 +447,7 @@ Tensor Hdf5File::read(const std::string& dataset, DType dtype) const {
   const Impl::Dataset source = impl_->open_dataset(dataset);
   const DType stored = source.spec.dtype;
   if (dtype != stored && !(is_number(dtype) && is_number(stored))) {
-    place.fail("needs ", dtype, ", holds ", stored);
+    place.fail("cannot be converted to ", dtype, " from ", stored);
   }
   const int64_t count = source.spec.shape.size();
   const auto read_into = [&](hid_t memory, void* to) {

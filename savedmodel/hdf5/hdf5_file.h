@@ -1,12 +1,13 @@
-// HDF5 files: groups, datasets and attributes as h5py and Keras write them.
+// HDF5 files: groups, datasets and attributes in the form that h5py and Keras write.
 //
-// Paths are absolute or relative to the root, parts separated by '/'. Every error that comes from
-// a file is an IoError that names the file and the object in it. Files are not trusted: links
-// other than hard ones, groups with two names (which may be in themselves), external and virtual
-// datasets and filters other than deflate, shuffle and fletcher32 are refused, and no size is
-// believed that the file's own length does not allow.
+// Paths are absolute or relative to the root, with '/' between their parts. Errors caused by a file
+// are IoErrors that name the file and the object. Files are not trusted. The following are
+// rejected: links other than hard links, groups with two names (a group could contain itself),
+// external and virtual datasets, filters other than deflate, shuffle and fletcher32, and sizes that
+// are impossible for the length of the file.
 //
-// Thread safety: objects belong to one thread at a time; different ones may be used at once (the
+// Thread safety: an object must not be used by several threads at once. Different objects may be;
+// the HDF5 library allows one call at a time, which a lock ensures.
 // HDF5 library allows one call at a time, which a lock sees to).
 #pragma once
 
@@ -20,10 +21,11 @@
 
 namespace keel {
 
+// An HDF5 file that is open for reading.
 class Hdf5File {
  public:
-  // Opens for reading. IoError if the file is missing, unreadable, truncated or not HDF5. Errors
-  // call it `name` if there is one, else by its path.
+  // Opens the file. Throws IoError if it is missing, unreadable, truncated or not HDF5. Errors call
+  // the file `name`, or by its path if `name` is empty.
   explicit Hdf5File(const std::string& path, const std::string& name = {});
   ~Hdf5File();
   Hdf5File(const Hdf5File&) = delete;
@@ -31,24 +33,29 @@ class Hdf5File {
 
   const std::string& path() const;
   bool has(const std::string& object) const;
+  // Throws IoError if the object does not exist.
   bool is_group(const std::string& object) const;
   std::vector<std::string> children(const std::string& group) const;  // ascending by name
 
   bool has_attribute(const std::string& object, const std::string& name) const;
-  // One string, of fixed or variable length, ASCII or UTF-8.
+  // Returns an attribute that holds one string, of fixed or variable length, ASCII or UTF-8.
   std::string string_attribute(const std::string& object, const std::string& name) const;
+  // Returns an attribute that holds one integer.
   int64_t integer_attribute(const std::string& object, const std::string& name) const;
-  // A list of strings in any of the forms of Keras files: fixed or variable length; an empty
-  // array of whatever type; or split over "<name>0", "<name>1", ... Empty if there is none.
+  // Returns a list of strings in any form that Keras files use: strings of fixed or variable
+  // length, an empty array of any type, or a list split over "<name>0", "<name>1", ... Returns an
+  // empty list if the attribute does not exist.
   std::vector<std::string> string_list(const std::string& object, const std::string& name) const;
 
-  // What read() returns. float16 counts as float32, integers of 16 bits as int32.
+  // Returns the shape and dtype of read(): float16 is read as float32, and 16-bit integers as
+  // int32.
   TensorSpec spec(const std::string& dataset) const;
+  // Reads a whole dataset.
   Tensor read(const std::string& dataset) const;
-  // Converted to another numeric dtype while reading.
+  // Reads a whole dataset and converts it to another numeric dtype.
   Tensor read(const std::string& dataset, DType dtype) const;
-  // Rows [first, first + count) of a dataset of numbers, of rank 1 or more. IoError if it has
-  // fewer.
+  // Reads rows [first, first + count) of a numeric dataset of rank 1 or more. Throws IoError if the
+  // dataset has fewer rows.
   Tensor read_rows(const std::string& dataset, int64_t first, int64_t count) const;
 
  private:
@@ -56,12 +63,13 @@ class Hdf5File {
   const std::unique_ptr<const Impl> impl_;
 };
 
+// Writes an HDF5 file.
 class Hdf5Writer {
  public:
   enum class Charset { kAscii, kUtf8 };
 
-  // The file appears under `path` when commit() returns, and not at all without it.
-  // IoError if it cannot be made.
+  // Starts a file that appears under `path` when commit() returns, and not at all without commit().
+  // Throws IoError if it cannot be created.
   explicit Hdf5Writer(const std::string& path);
   // Writes to a temporary file, which must outlive the object. commit() does not rename it.
   explicit Hdf5Writer(const TemporaryFile& to);
@@ -69,26 +77,30 @@ class Hdf5Writer {
   Hdf5Writer(const Hdf5Writer&) = delete;
   Hdf5Writer& operator=(const Hdf5Writer&) = delete;
 
-  // Groups on the way are made too; one that exists stays.
+  // Creates a group and its missing parents. Has no effect if the group exists.
   void create_group(const std::string& group);
-  // Little-endian and contiguous; bool as h5py's enum, strings of variable length in UTF-8.
+  // Writes a dataset, little-endian and contiguous. bool is stored as h5py's enumeration, strings
+  // as UTF-8 of variable length.
   void write(const std::string& dataset, const Tensor& value);
-  // The same in pieces: a dataset of numbers, then rows of it, from row `first` on.
+  // Writes a numeric dataset in pieces: create_dataset() creates it, and write_rows() writes rows
+  // from row `first` on.
   void create_dataset(const std::string& dataset, const TensorSpec& spec);
   void write_rows(const std::string& dataset, int64_t first, const Tensor& rows);
 
-  // The object must exist; an attribute is written once. ValueError for a string with a NUL.
+  // Writes an attribute. The object must exist, and each attribute can be written only once. Throws
+  // ValueError for a string that contains a NUL character.
   void write_attribute(const std::string& object, const std::string& name, std::string_view text,
                        Charset charset = Charset::kAscii);
   void write_attribute(const std::string& object, const std::string& name, int64_t value);
-  // ASCII of variable length; an empty list is an empty array of doubles, and one that an object
-  // header cannot hold is split over "<name>0", "<name>1", ..., all as Keras does.
+  // Writes a list of strings as Keras does: as ASCII strings of variable length; an empty list as
+  // an empty array of doubles; and a list that does not fit into an object header split over
+  // "<name>0", "<name>1", ...
   void write_string_list(const std::string& object, const std::string& name,
                          const std::vector<std::string>& values);
 
-  // Closes the file, seals it if asked (atomic_file.h), reads back every group, dataset and
-  // attribute and compares their checksums with those of the values that were written, and puts
-  // the file in place. IoError if the disk refuses or returns other bytes.
+  // Closes the file, seals it if `seal` is set (atomic_file.h), reads back every group, dataset and
+  // attribute, compares their checksums with those of the written values, and moves the file to its
+  // path. Throws IoError if the file cannot be written or reads back other bytes.
   struct CommitOptions {
     bool seal;
   };

@@ -1,5 +1,5 @@
-// What the reader and the writer of HDF5 files share. Only they include this. Ids and statuses have
-// the library's types under their plain names, so that its header stays in the sources.
+// Helpers of the HDF5 reader and writer; internal to them. Ids and statuses are declared by the
+// plain names of the library's types.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace keel::hdf5_internal {
 
-// Held during calls of the HDF5 library: one thread at a time, and no messages on stderr.
+// A scope for calls of the HDF5 library: one thread at a time, and without the library's messages
+// on stderr.
 class LibraryScope {
  public:
   LibraryScope();
@@ -28,7 +29,7 @@ class LibraryScope {
   void* handler_data_ = nullptr;
 };
 
-// An id of the library, closed by its own function.
+// Owns an id of the library and closes it with the function given.
 class Id {
  public:
   using Close = int (*)(int64_t);
@@ -49,10 +50,11 @@ class Id {
   Close close_;
 };
 
-// The innermost message of the library's error stack, in parentheses; empty if there is none.
+// Returns the innermost message of the library's error stack in parentheses, and clears the stack.
+// Returns an empty string if there is none.
 std::string library_message();
 
-// Where in which file something went wrong: "model.h5, /model_weights/dense: ".
+// The context of an error: "model.h5, /model_weights/dense: ".
 struct Place {
   const std::string& file;
   const std::string& object;
@@ -73,9 +75,11 @@ struct Place {
   }
 };
 
-std::vector<std::string> parts_of(const std::string& path);  // without the empty ones
+// Splits a path into its parts, without empty ones.
+std::vector<std::string> parts_of(const std::string& path);
 
-// Selects rows [first, first + rows[0]) of a dataset's space, whose rows must have rows' shape.
+// Selects rows [first, first + rows[0]) of a dataset's space. Its rows must have the row shape of
+// `rows`; otherwise throws IoError.
 void select_rows(const Place& place, int64_t space, int64_t first, const Shape& rows);
 
 }  // namespace keel::hdf5_internal

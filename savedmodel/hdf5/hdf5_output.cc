@@ -3,7 +3,7 @@
 #include <cstring>
 #include <hdf5.h>
 #include <new>
-// The driver interface has a header of its own since HDF5 1.14.
+// Since HDF5 1.14 a separate header declares the driver interface.
 #if __has_include(<H5FDdevelop.h>)
 #include <H5FDdevelop.h>
 #endif
@@ -17,12 +17,12 @@ namespace {
 constexpr herr_t kDone = 0, kFailed = -1;
 constexpr haddr_t kMaxAddress = INT64_MAX;
 
-// What the access list of a file carries; the library copies it byte by byte.
+// The driver's part of a file access list; the library copies it byte by byte.
 struct DriverInfo {
   Hdf5Output* output;
 };
 
-// The library requires its own part of an open file to come first.
+// The library requires that its own part of an open file comes first.
 struct OpenFile {
   H5FD_t shared = {};
   Hdf5Output* output = nullptr;
@@ -53,7 +53,7 @@ int driver_compare(const H5FD_t* a, const H5FD_t* b) {
   return x == y ? 0 : x < y ? -1 : 1;
 }
 
-// The flags of the library's own driver, so that files have the same layout.
+// The flags of the library's default driver, so that files have the same layout.
 herr_t driver_query(const H5FD_t*, unsigned long* flags) {
   *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
            H5FD_FEAT_AGGREGATE_SMALLDATA;
@@ -115,7 +115,7 @@ H5FD_class_t driver_class() {
   return out;
 }
 
-// Registered once in the process, as HDF5 is never unloaded.
+// Registered once per process, because HDF5 is never unloaded.
 hid_t driver() {
   static const H5FD_class_t kClass = driver_class();
   static const hid_t kId = H5FDregister(&kClass);
@@ -160,7 +160,8 @@ void Hdf5Output::write(int64_t offset, std::string_view bytes) {
 void Hdf5Output::read(int64_t offset, char* to, size_t count) {
   size_t found = 0;
   attempt([&] { found = file_.read(offset, to, count); });
-  std::memset(to + found, 0, count - found);  // the library reads past the end, as from a hole
+  std::memset(to + found, 0,
+              count - found);  // the library reads past the end and expects zeros there
 }
 
 void Hdf5Output::resize(int64_t size) {

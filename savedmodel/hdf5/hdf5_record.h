@@ -1,4 +1,4 @@
-// What Hdf5Writer has written, for comparison with what is read back.
+// The record of what Hdf5Writer has written, which is compared with what is read back.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@
 
 namespace keel {
 
-// Keeps names and checksums, not values.
+// Stores names and checksums, not values.
 class Hdf5Record {
  public:
   void add_group(const std::string& group);
   void add_dataset(const std::string& dataset, const TensorSpec& spec);
-  // Values of the whole dataset.
+  // Records the values of a whole dataset.
   void add_values(const std::string& dataset, const Tensor& value);
-  // Rows from `first` on of a dataset of numbers.
+  // Records rows of a numeric dataset, from row `first` on.
   void add_rows(const std::string& dataset, int64_t first, const Tensor& rows);
   void add_text(const std::string& object, const std::string& name, std::string_view text);
   void add_integer(const std::string& object, const std::string& name, int64_t value);
   void add_list(const std::string& object, const std::string& name,
                 const std::vector<std::string>& values);
 
-  // IoError unless the file holds all of it. Reads large datasets in pieces.
+  // Throws IoError unless the file contains everything recorded. Reads large datasets in pieces.
   void check(const Hdf5File& file) const;
 
  private:

@@ -18,9 +18,9 @@ using hdf5_internal::Place;
 
 namespace {
 
-// The largest attribute that Keras puts into an object header.
+// Size limit of an attribute in an object header, as in Keras.
 constexpr size_t kHeaderLimit = 64512;
-constexpr size_t kVariableStringBytes = 16;  // what an element of variable length takes there
+constexpr size_t kVariableStringBytes = 16;  // size of an element of variable length in the header
 
 Id variable_string_type(const Place& place, bool utf8) {
   Id type = place.check(H5Tcopy(H5T_C_S1), H5Tclose, "no string type");
@@ -29,7 +29,7 @@ Id variable_string_type(const Place& place, bool utf8) {
   return type;
 }
 
-// As h5py stores a numpy bool.
+// The type by which h5py stores a numpy bool.
 Id bool_type(const Place& place) {
   Id type = place.check(H5Tenum_create(H5T_STD_I8LE), H5Tclose, "no enumeration type");
   constexpr std::array<int8_t, 2> kValues = {0, 1};
@@ -69,10 +69,11 @@ Id space_of(const Place& place, const Shape& shape) {
 void check_no_nul(const Place& place, std::string_view text) {
   if (text.find('\0') == std::string_view::npos) return;
   throw ValueError("Hdf5Writer: ", place.object, " ", place.attribute,
-                   ": a string of a file cannot hold a NUL character");
+                   ": strings in a file must not contain a NUL character");
 }
 
-// The sizes of the fewest parts of at most `largest`, as equal as can be.
+// Returns the sizes of the smallest number of parts of at most `largest` elements. The sizes differ
+// by at most 1.
 std::vector<size_t> near_equal_parts(size_t count, size_t largest) {
   const size_t parts = (count + largest - 1) / largest;
   std::vector<size_t> sizes(parts, count / parts);
@@ -101,13 +102,13 @@ struct Hdf5Writer::Impl {
                        H5Oclose, "is not in the file");
   }
   Id create(const Place& place, const TensorSpec& spec) const;
-  // Closes what has been written: small values reach the file here.
+  // Closes an object. Small values reach the file only here, so errors of the disk are checked.
   void close(const Place& place, Id& id) const {
     const bool closed = id.close();
     output.check();
     if (!closed) place.fail("cannot be written");
   }
-  // Throws the error of the disk, if there is one, rather than what the library made of it.
+  // Throws the error of the disk if there is one, which is more precise than the library's.
   void check(const Place& place, int status) const {
     output.check();
     place.check(status, "cannot be written");
@@ -130,10 +131,11 @@ Id Hdf5Writer::Impl::create(const Place& place, const TensorSpec& spec) const {
   const Id links = place.check(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "no link list");
   H5Pset_create_intermediate_group(links, 1);
   const Id creation = place.check(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "no creation list");
-  H5Pset_obj_track_times(creation, false);  // equal models make equal files
+  H5Pset_obj_track_times(creation,
+                         false);  // omit timestamps, so that equal models give equal files
   Id out = place.check(
       H5Dcreate2(*file, place.object.c_str(), type, space, links, creation, H5P_DEFAULT), H5Dclose,
-      "dataset cannot be made");
+      "dataset cannot be created");
   output.check();
   return out;
 }
@@ -163,7 +165,7 @@ void Hdf5Writer::create_group(const std::string& group) {
     if (H5Lexists(*impl_->file, so_far.c_str(), H5P_DEFAULT) > 0) continue;
     Id id =
         place.check(H5Gcreate2(*impl_->file, so_far.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
-                    H5Gclose, "group cannot be made");
+                    H5Gclose, "group cannot be created");
     impl_->close(place, id);
   }
   impl_->record.add_group(group);
@@ -183,7 +185,7 @@ void Hdf5Writer::write(const std::string& dataset, const Tensor& value) {
   Id id = impl_->create(place, value.spec());
   if (value.size() > 0) {
     const void* source = strings ? static_cast<const void*>(pointers.data()) : value.raw().data();
-    // Numbers are little-endian in memory too: the file's type serves for both.
+    // Numbers are little-endian in memory too, so the file's type also describes the memory.
     const Id type = file_type(place, value.dtype());
     impl_->check(place, H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, source));
   }
@@ -210,7 +212,7 @@ void Hdf5Writer::write_rows(const std::string& dataset, int64_t first, const Ten
   const Id type = file_type(place, rows.dtype());
   const Id stored = place.check(H5Dget_type(id), H5Tclose, "has no type");
   if (H5Tequal(type, stored) <= 0)
-    place.fail("needs rows of its own dtype, received ", rows.dtype());
+    place.fail("rows must have the dtype of the dataset, received ", rows.dtype());
   impl_->check(place, H5Dwrite(id, type, memory, space, H5P_DEFAULT, rows.raw().data()));
   impl_->close(place, id);
   impl_->record.add_rows(dataset, first, rows);
@@ -221,7 +223,7 @@ void Hdf5Writer::Impl::write_attribute(const Place& place, hid_t type, hid_t spa
   Id object = open(place);
   Id attribute = place.check(
       H5Acreate2(object, place.attribute.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose,
-      "cannot be made");
+      "cannot be created");
   if (value != nullptr) check(place, H5Awrite(attribute, type, value));
   close(place, attribute);
   close(place, object);
@@ -267,8 +269,8 @@ void Hdf5Writer::write_string_list(const std::string& object, const std::string&
     longest = std::max(longest, value.size());
   }
   if (longest > kHeaderLimit) {
-    throw ValueError("Hdf5Writer: ", object, " ", name, ": a name of ", longest, " bytes, at most ",
-                     kHeaderLimit, " fit into a file");
+    throw ValueError("Hdf5Writer: ", object, " ", name, ": a name has ", longest,
+                     " bytes; at most ", kHeaderLimit, " fit into a file");
   }
   impl_->record.add_list(object, name, values);
   if (values.empty()) {
@@ -299,7 +301,7 @@ void Hdf5Writer::commit(const CommitOptions& options) {
     impl_->close(place, *impl_->file);
   }
   const TemporaryFile& written = impl_->temporary();
-  // The disk writes while this process reads back.
+  // Starts writing to the disk now, so that it overlaps with reading back.
   if (impl_->target) written.start_sync();
   if (options.seal) seal_file(written.path());
   impl_->record.check(Hdf5File(written.path(), impl_->path()));

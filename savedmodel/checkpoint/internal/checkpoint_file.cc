@@ -39,10 +39,10 @@ void write_rows(Hdf5Writer& file, const std::string& dataset, const CheckpointVa
   file.write_attribute(dataset, "rows", value.spec.shape[0]);
 }
 
-// What the values without rows are, by number.
+// Returns a value without rows by its position in the list of values.
 using Whole = std::function<Tensor(size_t)>;
 
-// The rows that this process has and, in the first one, the values without rows.
+// Writes the rows that this process holds and, in the first process, the values without rows.
 void write_values(Hdf5Writer& file, int64_t step, bool first_process,
                   const std::vector<CheckpointValue>& values, const Whole& whole) {
   file.create_group("/entries");
@@ -69,8 +69,9 @@ void write_values(Hdf5Writer& file, int64_t step, bool first_process,
   file.write_attribute("/", "entries", entries);
 }
 
-// Reading a value may be a collective, so several processes do it before any may fail to write. One
-// alone reads each as it writes it: a value may be a copy.
+// Reading a value may be collective. With several processes, all values are therefore read before
+// any process can fail to write. A single process reads each value when it writes it, because a
+// value may be a copy of a large tensor.
 Whole read_whole(const std::vector<CheckpointValue>& values, bool alone) {
   if (alone) return [&values](size_t i) { return values[i].get(); };
   std::vector<Tensor> all;
@@ -93,12 +94,12 @@ std::vector<fs::path> parts_beside(const std::string& path) {
 
 void check_format(const Hdf5File& file, const char* format) {
   if (!file.has_attribute("/", "format") || file.string_attribute("/", "format") != format) {
-    throw IoError(file.path(), ": is no checkpoint");
+    throw IoError(file.path(), ": is not a checkpoint");
   }
   const int64_t version = file.integer_attribute("/", "format_version");
   if (version != kVersion) {
-    throw IoError(file.path(), ": a checkpoint of version ", version, ", this library reads ",
-                  kVersion);
+    throw IoError(file.path(), ": is a checkpoint of version ", version,
+                  ", but this library reads version ", kVersion);
   }
 }
 
@@ -106,7 +107,7 @@ void check_format(const Hdf5File& file, const char* format) {
 
 namespace {
 
-// The part of this process, under its name, which is returned.
+// Writes the part of this process and returns its file name, which contains its checksum.
 std::string write_part(const std::string& path, int rank, int64_t step,
                        const std::vector<CheckpointValue>& values, const Whole& whole) {
   const std::string provisional = str(path, ".part-", rank);
@@ -120,7 +121,7 @@ std::string write_part(const std::string& path, int rank, int64_t step,
   try {
     name = str(provisional, "-", sealed_checksum(provisional));
     fs::rename(provisional, name, error);
-    if (error) throw IoError(name, ": cannot be put in place: ", error.message());
+    if (error) throw IoError(name, ": cannot be renamed into place: ", error.message());
   } catch (const IoError&) {
     fs::remove(provisional, error);
     throw;
@@ -165,7 +166,8 @@ void write_checkpoint(const std::string& path, int64_t step,
       remove_parts_but(path, parts);
     });
   } catch (const Error&) {
-    // An older checkpoint of this path may have an equal part.
+    // Keeps the part if the path exists: an older checkpoint there may have a part with equal
+    // contents and thus the same name.
     std::error_code error;
     if (!part.empty() && !fs::exists(path, error)) {
       fs::remove(fs::path(path).replace_filename(part), error);
@@ -188,12 +190,12 @@ CheckpointReader::CheckpointReader(const std::string& path) : path_(path) {
   add_file(main);
   for (const std::string& name : main.string_list("/", "parts")) {
     if (!name.starts_with(part_prefix(path)) || name.find('/') != std::string::npos) {
-      throw IoError(path, ": names a part '", name, "' that is not its own");
+      throw IoError(path, ": lists a part '", name, "' of another checkpoint");
     }
     const std::string part = fs::path(path).replace_filename(name).string();
     check_seal(part);
     if (!name.ends_with(str("-", sealed_checksum(part)))) {
-      throw IoError(part, ": is not the part that ", path, " was written with");
+      throw IoError(part, ": is not the part with which ", path, " was written");
     }
     files_.push_back(std::make_unique<Hdf5File>(part));
     check_format(*files_.back(), kPartFormat);
@@ -208,7 +210,7 @@ void CheckpointReader::add_file(const Hdf5File& file) {
   const std::vector<std::string> names = file.children("/entries");
   const int64_t expected = file.integer_attribute("/", "entries");
   if (expected != static_cast<int64_t>(names.size())) {
-    throw IoError(file.path(), ": should have ", expected, " entries, has ", names.size());
+    throw IoError(file.path(), ": has ", names.size(), " entries instead of ", expected);
   }
   for (const std::string& name : names) {
     Piece piece = {.file = &file, .dataset = "/entries/" + name, .first = 0, .count = 1};
@@ -221,13 +223,13 @@ void CheckpointReader::add_file(const Hdf5File& file) {
     if (file.has_attribute(piece.dataset, "first_row")) {
       piece.first = file.integer_attribute(piece.dataset, "first_row");
       if (stored.spec.shape.rank() == 0) {
-        throw IoError(file.path(), ": '", key, "' has no rows to be a piece of");
+        throw IoError(file.path(), ": '", key, "' is a scalar but is marked as a range of rows");
       }
       stored.spec.shape = stored.spec.shape.with(0, file.integer_attribute(piece.dataset, "rows"));
     }
     const auto [it, added] = index_.emplace(key, stored);
     if (!added && it->second.spec.shape != stored.spec.shape) {
-      throw IoError(file.path(), ": two shapes for '", key, "'");
+      throw IoError(file.path(), ": '", key, "' has two shapes");
     }
     pieces_[key].push_back(std::move(piece));
   }
@@ -246,8 +248,8 @@ void CheckpointReader::check_whole() const {
     }
     const bool twice = pieces.size() > 1 && rows == 0;
     if (next != rows || twice) {
-      throw IoError(path_, ": the pieces of '", key, "' do not make its ", rows,
-                    " rows once each; or there are two values for it");
+      throw IoError(path_, ": the pieces of '", key, "' do not cover its ", rows,
+                    " rows exactly once");
     }
   }
 }

@@ -1,5 +1,5 @@
-// The files of a checkpoint: values by key, written by all processes of a job and read by any
-// number of them. See checkpoint.h for what they hold.
+// The files of a checkpoint: values by key, written by all processes of a job and readable by any
+// number of processes. See checkpoint.h for their contents.
 #pragma once
 
 #include <functional>
@@ -13,24 +13,27 @@
 
 namespace keel {
 
+// A value to write.
 struct CheckpointValue {
   std::string key;
   TensorSpec spec;
-  std::string optimizer = {};  // whose slot it is
+  std::string optimizer = {};  // the optimizer that owns the slot; empty for other values
   std::function<Tensor()> get;
-  std::optional<StateEntry::Rows> rows = {};  // written and read in pieces if set
+  std::optional<StateEntry::Rows> rows = {};  // if set, the value is written and read in pieces
 };
 
-// Collective over the processes of the job, which all give the same keys. The first process writes
-// `path`; the others the rows that only they have, in "<path>.part-<process>-<checksum>". `path` is
-// written last and names its parts: a checkpoint is there whole or not at all. Parts of an older
-// checkpoint of this path are removed then. IoError in every process if one cannot write.
+// Writes a checkpoint. Collective over the processes of the job, which all pass the same keys. The
+// first process writes `path`. Each other process writes the rows that only it holds to
+// "<path>.part-<process>-<checksum>". `path` is written last and names its parts, so a checkpoint
+// exists as a whole or not at all. Parts of an older checkpoint of this path are then removed.
+// Throws IoError in every process if one of them cannot write.
 void write_checkpoint(const std::string& path, int64_t step,
                       const std::vector<CheckpointValue>& values);
 
-// Removes the checkpoint and its parts.
+// Removes a checkpoint and its parts.
 void remove_checkpoint(const std::string& path);
 
+// Reads a checkpoint and its parts.
 class CheckpointReader {
  public:
   struct Stored {
@@ -38,15 +41,17 @@ class CheckpointReader {
     std::string optimizer = {};
   };
 
-  // IoError for a file that is damaged or no checkpoint, and if a part is missing or another's.
+  // Opens a checkpoint. Throws IoError if a file is damaged or not a checkpoint, and if a part is
+  // missing or belongs to another checkpoint.
   explicit CheckpointReader(const std::string& path);
   ~CheckpointReader();
 
   int64_t step() const { return step_; }
   const std::map<std::string, Stored>& index() const { return index_; }  // by key
+  // Reads a whole value.
   Tensor read(const std::string& key) const;
-  // Calls use(begin, values) for pieces that together are rows [begin, end), each small beside a
-  // large table.
+  // Calls use(begin, values) for pieces that together make up rows [begin, end). Each piece is
+  // small compared with a large table.
   void read_rows(const std::string& key, int64_t begin, int64_t end,
                  const std::function<void(int64_t begin, const Tensor& values)>& use) const;
 
@@ -54,7 +59,7 @@ class CheckpointReader {
   struct Piece {
     const Hdf5File* file;
     std::string dataset;
-    int64_t first = 0, count = 0;  // rows; a value without rows counts as one
+    int64_t first = 0, count = 0;  // rows; a value without rows counts as one row
   };
   void add_file(const Hdf5File& file);
   void check_whole() const;
@@ -63,7 +68,7 @@ class CheckpointReader {
   int64_t step_ = 0;
   std::vector<std::unique_ptr<Hdf5File>> files_;
   std::map<std::string, Stored> index_;
-  std::map<std::string, std::vector<Piece>> pieces_;  // by key, by first row
+  std::map<std::string, std::vector<Piece>> pieces_;  // by key
 };
 
 }  // namespace keel

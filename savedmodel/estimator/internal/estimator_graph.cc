@@ -23,17 +23,22 @@ TensorLike input_of(const TensorSpec& spec) {
 bool is_empty(const Tensors& tensors) { return tensors.is_sequence() && tensors.items().empty(); }
 
 void check_spec(const EstimatorSpec& spec, ModeKeys mode) {
-  if (spec.mode != mode) throw ValueError(kCaller, ": model_fn returned a spec of another mode");
+  if (spec.mode != mode)
+    throw ValueError(
+        kCaller,
+        ": model_fn returned a spec with another mode; pass it the mode that it is called with");
   if (mode == ModeKeys::kPredict) {
-    if (is_empty(spec.predictions)) throw ValueError(kCaller, ": the spec needs predictions");
+    if (is_empty(spec.predictions))
+      throw ValueError(kCaller, ": the spec returned by model_fn has no predictions");
     return;
   }
   if (!spec.loss || !spec.loss.is_symbolic() || spec.loss.rank() != 0) {
-    throw ValueError(kCaller,
-                     ": the spec needs a loss, a scalar computed of what model_fn is given");
+    throw ValueError(
+        kCaller,
+        ": the spec returned by model_fn must have a loss, a scalar computed from its arguments");
   }
   if (mode == ModeKeys::kTrain && spec.optimizer.shared() == nullptr) {
-    throw ValueError(kCaller, ": the spec needs an optimizer to train with");
+    throw ValueError(kCaller, ": the spec returned by model_fn has no optimizer");
   }
 }
 
@@ -49,8 +54,9 @@ Tensors outputs_of(const EstimatorSpec& spec, ModeKeys mode) {
   return {{"loss", spec.loss}, {"metrics", Tensors(std::move(metrics))}};
 }
 
-// Scopes of layers that take columns: the name that the user gave, or "dense_features",
-// "dense_features_1", ... counted in this graph, whatever other graphs were made before.
+// Names the scopes of layers that take columns: the name that the user gave, or "dense_features",
+// "dense_features_1", ... The numbers count within this graph, so the names do not depend on graphs
+// created before.
 class Scopes {
  public:
   std::string of(const std::string& layer_name, const std::string& base) {
@@ -67,7 +73,7 @@ class Scopes {
   std::map<std::string, int> counted_;
 };
 
-// By column name, the scopes that use it.
+// Returns the scopes that use each column, by column name.
 std::map<std::string, std::set<std::string>> column_scopes(
     const std::vector<LayerHandle<Layer>>& layers) {
   Scopes scopes;
@@ -111,7 +117,7 @@ Tensors symbolic_inputs(const Specs& specs) {
   return map_structure(specs, [&](const TensorSpec& spec) -> TensorLike {
     const std::string& path = paths[i++];
     if (spec.shape.rank() == 0) {
-      throw ValueError(kCaller, ": '", path, "' of a batch must have a batch dimension");
+      throw ValueError(kCaller, ": '", path, "' of the batch must have a batch dimension");
     }
     return input_of(spec);
   });
@@ -142,8 +148,9 @@ std::map<std::string, std::string> table_variable_names(
                          "' of embedding_config_spec; give it to a DenseFeatures layer");
     }
     if (!embedding->is_shared() && used->second.size() > 1) {
-      throw ValueError(kCaller, ": column '", column->name(), "' is used by two layers, '",
-                       *used->second.begin(), "' and '", *used->second.rbegin(), "'");
+      throw ValueError(kCaller, ": column '", column->name(),
+                       "' is not shared but used by two layers, '", *used->second.begin(),
+                       "' and '", *used->second.rbegin(), "'");
     }
     out[embedding->table_name()] = embedding->checkpoint_name(*used->second.begin());
   }

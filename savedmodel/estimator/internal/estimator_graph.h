@@ -1,4 +1,5 @@
-// EstimatorGraph: the graph that one call of a model_fn makes, and how its columns name tables.
+// EstimatorGraph: the graph built by one call of a model_fn, and the names of the tables of its
+// columns.
 #pragma once
 
 #include <map>
@@ -12,28 +13,30 @@
 
 namespace keel::estimator {
 
+// The result of make_graph().
 struct EstimatorGraph {
   EstimatorSpec spec;
-  // From `inputs` to what the mode needs of "loss", "predictions" and "metrics": {name: (y_true,
-  // y_pred[, sample_weight])}.
+  // Maps `inputs` to the outputs of the mode among "loss", "predictions" and "metrics": {name:
+  // (y_true, y_pred[, sample_weight])}.
   Functional model;
-  std::vector<LayerHandle<Layer>> layers;  // in the order they were called first
+  std::vector<LayerHandle<Layer>> layers;  // in the order of their first call
 };
 
-// Symbolic inputs for tensors of these specs, of any number of rows, and any width if sparse.
-// ValueError for a spec without batch dimension.
+// Returns symbolic inputs for tensors of these specs, with any number of rows, and with any width
+// if they are sparse. Throws ValueError for a spec without a batch dimension.
 Tensors symbolic_inputs(const Specs& specs);
 
-// Calls model_fn; `features` and `labels` follow from `inputs`. ValueError if the spec lacks what
-// the mode needs, or its loss is no scalar.
+// Calls model_fn. `features` and `labels` are computed from `inputs`. Throws ValueError if the
+// returned spec lacks a field that the mode requires, or if its loss is not a scalar.
 EstimatorGraph make_graph(const ModelFn& model_fn, const Tensors& inputs, const Tensors& features,
                           const Tensors& labels, ModeKeys mode);
 
-// The layers of a graph, input layers left out, in the order they were called first.
+// Returns the layers of a graph in the order of their first call, without input layers.
 std::vector<LayerHandle<Layer>> layers_by_call(const FunctionalModel& model);
 
-// What checkpoints call the variable of each table: the columns' checkpoint_name() for the layers
-// that take them, or of a spec by dicts the table's own name. Errors as TPUEstimator says.
+// Returns the variable name of each table in checkpoints: checkpoint_name() of the column, given
+// the layer that uses it, or the table's own name if the spec consists of dicts. Throws the errors
+// that TPUEstimator lists.
 std::map<std::string, std::string> table_variable_names(
     const EmbeddingConfigSpec& spec, const std::vector<LayerHandle<Layer>>& layers);
 

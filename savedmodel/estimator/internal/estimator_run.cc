@@ -17,12 +17,12 @@ std::unique_ptr<distribute::Strategy> make_strategy(const TPUEstimatorOptions& o
   return std::make_unique<distribute::TPUStrategy>(options.config.cluster);
 }
 
-// (features, labels), or features alone.
+// Returns the features of a batch, which is (features, labels) or features alone.
 const Tensors& features_of(const Tensors& batch) {
   return batch.kind() == NestKind::kTuple ? batch[0] : batch;
 }
 
-// The parts of a batch by what the model calls them.
+// Returns the parts of a batch under the names of the model's inputs.
 Tensors named(const Tensors& features, const Tensors& batch, ModeKeys mode) {
   Tensors::Dict out = {{"features", features}};
   if (mode != ModeKeys::kPredict) out.emplace("labels", batch[1]);
@@ -55,7 +55,7 @@ EstimatorModel::EstimatorModel(const EstimatorGraph& graph,
     for (const auto& entry : (*host)->tables()) add_weight(entry.second);
   }
   for (const auto& layer : graph.layers) {
-    // Its tables are this model's own weights.
+    // The tables of this layer are weights of the model itself, so it is not tracked.
     if (dynamic_cast<const EmbeddingFeaturesLayer*>(&*layer) == nullptr) track(layer);
   }
 }
@@ -219,7 +219,8 @@ double EstimatorRun::train_step(const Tensors& batch) {
         std::vector<Gradient> gradients;
         Tensor loss;
         {
-          // Dropped before the update: a tape keeps values that are then written in place.
+          // The tape is destroyed before the update, because it holds values that the update writes
+          // in place.
           GradientTape tape;
           loss = (*model_)(with_activations(part), {.training = true})["loss"].tensor();
           if (std::isnan(number(loss))) {
@@ -257,8 +258,8 @@ double EstimatorRun::eval_step(const Tensors& batch) {
 Tensors EstimatorRun::predict_step(const Tensors& batch) {
   if (strategy_->num_local_replicas() != strategy_->num_replicas_in_sync()) {
     throw NotImplementedError(
-        "TPUEstimator.predict: cores in several processes each have a part of the predictions; "
-        "predict on the host or in one process");
+        "TPUEstimator.predict: with cores in several processes, each process has only a part of "
+        "the predictions; predict on the host or in one process");
   }
   const Parts parts = feed(batch);
   const auto out = strategy_->run(

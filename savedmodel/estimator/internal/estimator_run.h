@@ -1,5 +1,5 @@
-// EstimatorRun: what one call of an estimator sets up: a strategy, the model, its tables and its
-// checkpoints, and the steps that the call is made of.
+// EstimatorRun: the state of one call of an estimator: a strategy, the model, its tables, its
+// checkpoints, and the steps of the call.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@
 
 namespace keel::estimator {
 
-// The layers of a graph and the tables beside them: what checkpoints hold, as
-//   <layer>/.../<weight>         see layer_state.h; layers in the order they are called first
+// A layer that holds the layers of a graph and its tables. It determines the keys of checkpoints:
+//   <layer>/.../<weight>         see layer_state.h; layers in the order of their first call
 //   <variable of a table>        "dense_features/a_embedding/embedding_weights"
 //   <variable of a table>/<slot> in an engine: ".../embedding_weights/Adagrad"
 class EstimatorModel final : public Layer {
@@ -33,20 +33,23 @@ class EstimatorModel final : public Layer {
   const std::map<std::string, std::string> variable_names_;  // by table
   const std::optional<tpu::v1::TPUEmbedding> engine_;
 };
+// Creates an EstimatorModel and builds it for the inputs of the graph.
 LayerHandle<EstimatorModel> make_estimator_model(const EstimatorGraph& graph,
                                                  const std::optional<EmbeddingConfigSpec>& spec,
                                                  std::optional<tpu::v1::TPUEmbedding> engine,
                                                  std::optional<layers::EmbeddingFeatures> host);
 
-// What the spec wants looked up; `on_host` without its ordinary columns, which look up themselves.
+// Returns the lookups of the spec. With `on_host`, ordinary embedding columns are omitted, because
+// they look up their own tables.
 tpu::v1::Configs configs_of(const std::optional<EmbeddingConfigSpec>& spec, bool on_host);
-// Lookups of these on the host; nothing if there are none.
+// Returns a layer for these lookups on the host, or an empty optional if there are none.
 std::optional<layers::EmbeddingFeatures> make_host_tables(
     const std::optional<EmbeddingConfigSpec>& spec, const tpu::v1::Configs& configs);
 
+// Performs the steps of one call of train, evaluate or predict.
 class EstimatorRun {
  public:
-  // `first` is a batch, which tells of shapes. Takes the values of the newest checkpoint, if any.
+  // `first` is a batch from which shapes are taken. Restores the newest checkpoint if there is one.
   EstimatorRun(const TPUEstimatorOptions& options, ModeKeys mode, bool on_tpu, int64_t batch_size,
                const Tensors& first);
   ~EstimatorRun();
@@ -55,24 +58,27 @@ class EstimatorRun {
 
   bool restored() const { return restored_; }
   int64_t global_step() const;
-  // Of one whole batch. Each gives its loss, or predictions for all of its rows.
+  // Steps of one full batch. train_step() and eval_step() return its loss, and predict_step() the
+  // predictions of all of its rows.
   double train_step(const Tensors& batch);
   double eval_step(const Tensors& batch);
   Tensors predict_step(const Tensors& batch);
   std::map<std::string, double> metrics() const;
 
+  // Saves a checkpoint of the current global step and returns its path.
   std::string save();
   void save_profiles() const;
 
  private:
   using Parts = distribute::PerReplica<Tensors>;
   void make_engine(int64_t batch_size);
-  // What each replica gives to the model, but for activations; what those are of waits in the
-  // engine then.
+  // Returns the inputs of each replica's model without activations, and enqueues the embedding
+  // features in the engine.
   Parts feed(const Tensors& batch);
-  // With activations among the features; for training those that know of dummies.
+  // Adds activations to the features. In training they are connected to the dummy variables that
+  // collect their gradients.
   Tensors with_activations(const Tensors& part);
-  // Of this replica, to the engine; `factor` is what they are multiplied by.
+  // Sends this replica's gradients to the engine, multiplied by `factor`.
   void send_gradients(double factor);
 
   const TPUEstimatorOptions& options_;

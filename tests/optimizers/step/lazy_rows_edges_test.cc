@@ -180,7 +180,7 @@ TEST(LazyRowsEdgesTest, CopiesOfVariablesAreNotStepped) {
       EXPECT_EQ(
           message_of<RuntimeError>([&] { adam->apply_gradients({one_row(of, 1)}, {of}); }),
           "Adam.apply_gradients: must not be called in a VariableSnapshot::Scope, where copies "
-          "stand in for variables");
+          "replace the variables; leave the scope first");
     }
     EXPECT_EQ(values(of), before);
     EXPECT_EQ(adam->iterations(), 1);
