@@ -8,7 +8,7 @@ namespace keel::conformance {
 
 // Names of one section that are there for one reason, or missing for one.
 struct KerasNames {
-  std::string why_missing;  // said of those that are missing; empty: "not yet"
+  std::string why_missing;  // reason shown for missing classes; empty: "not implemented yet"
   std::vector<std::string> names;
 };
 

@@ -10,15 +10,17 @@ namespace keel::conformance {
 namespace {
 
 constexpr char kIntroduction[] =
-    R"(# What of Keras 3 there is here
+    R"(# Coverage of the Keras 3 API
 
-The names of Keras 3's public API, and which of them are offered under the same names. `replay_golden` compares what
-many of them compute with numbers that Keras computed; no test compares the names and defaults of all arguments. Aliases, base classes and
-what makes or reads objects (`get`, `serialize`) are not listed. Files of Keras 1 and 2 are read with the names and
-functions of those versions: ThresholdedReLU becomes a ReLU with a threshold, and `hard_sigmoid` is 0.2 x + 0.5,
-which is written as a Sequential of Rescaling and ReLU, because Keras 3 has another slope.
+This page lists the names of Keras 3's public API and shows which of them Keel offers under the same names. A test,
+`replay_golden`, compares the results of many of them with results of Keras. No test compares the names and defaults of
+all arguments. Aliases, base classes and functions that create or serialize objects (`get`, `serialize`) are not listed.
 
-This page is written by a program, from the registries: `keras_coverage --write docs/keras_coverage.md`.
+Files of Keras 1 and 2 are read with the names and functions of those versions. For example, ThresholdedReLU becomes a
+ReLU with a threshold. Their `hard_sigmoid` is 0.2 x + 0.5, but Keras 3 uses another slope, so it is written as a
+Sequential of Rescaling and ReLU.
+
+A program generates this page from the registries: `keras_coverage --write docs/keras_coverage.md`.
 )";
 
 using Names = std::vector<std::string>;
@@ -72,14 +74,15 @@ void add_section(std::ostream& out, const KerasSection& section) {
       (contains(here, name) ? offered : absent).push_back(name);
     }
     all += group.names.size();
-    add_row(missing, "missing: " + (group.why_missing.empty() ? "not yet" : group.why_missing),
+    add_row(missing,
+            "missing: " + (group.why_missing.empty() ? "not implemented yet" : group.why_missing),
             absent);
   }
   out << "\n## " << section.title << ": " << offered.size() << " of " << all << "\n\n"
       << "| `" << section.where << "` | |\n|---|---|\n";
   add_row(out, "offered", offered);
   out << missing.str();
-  if (section.where != "keras") add_row(out, "beyond Keras", beyond_keras(section));
+  if (section.where != "keras") add_row(out, "not in Keras", beyond_keras(section));
 }
 
 }  // namespace
