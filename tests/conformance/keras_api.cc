@@ -45,10 +45,10 @@ KerasSection layers() {
               "RandomGaussianBlur RandomGrayscale RandomHue RandomInvert RandomPerspective "
               "RandomPosterization RandomRotation RandomSaturation RandomSharpness RandomShear "
               "RandomTranslation RandomZoom Resizing Solarization")},
-       {"for sound", words("MelSpectrogram STFTSpectrogram")},
-       {"for text; pass ids instead", words("TextVectorization")},
-       {"for Python; derive from Layer instead", words("Lambda Pipeline Wrapper")},
-       {"for other libraries", words("FlaxLayer JaxLayer TFSMLayer TorchModuleWrapper")}}};
+       {"for audio", words("MelSpectrogram STFTSpectrogram")},
+       {"for text; Keel expects ids", words("TextVectorization")},
+       {"specific to Python; derive from Layer instead", words("Lambda Pipeline Wrapper")},
+       {"of other libraries", words("FlaxLayer JaxLayer TFSMLayer TorchModuleWrapper")}}};
 }
 
 KerasSection losses() {
@@ -104,8 +104,8 @@ KerasSection callbacks() {
           {{"", words("BackupAndRestore CSVLogger EarlyStopping History LambdaCallback "
                       "LearningRateScheduler ModelCheckpoint ProgbarLogger ReduceLROnPlateau "
                       "SwapEMAWeights TensorBoard TerminateOnNaN")},
-           {"needs a web server", words("RemoteMonitor")},
-           {"for other libraries", words("OrbaxCheckpoint")}}};
+           {"sends data to a web server", words("RemoteMonitor")},
+           {"of other libraries", words("OrbaxCheckpoint")}}};
 }
 
 KerasSection initializers() {
@@ -114,7 +114,7 @@ KerasSection initializers() {
           {{"", words("Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity LecunNormal "
                       "LecunUniform Ones Orthogonal RandomNormal RandomUniform TruncatedNormal "
                       "VarianceScaling Zeros")},
-           {"for sound", words("STFT")}}};
+           {"for audio", words("STFT")}}};
 }
 
 KerasSection regularizers() {

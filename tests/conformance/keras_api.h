@@ -8,7 +8,7 @@ namespace keel::conformance {
 
 // Names of one section. Those that Keel does not offer share one reason.
 struct KerasNames {
-  std::string why_missing;  // the reason for missing names; empty: "not yet"
+  std::string why_missing;  // reason shown for missing classes; empty: "not implemented yet"
   std::vector<std::string> names;
 };
 

@@ -12,15 +12,15 @@ namespace {
 constexpr char kIntroduction[] =
     R"(# Coverage of the Keras 3 API
 
-This page lists the names of Keras 3's public API and whether Keel offers them under the same names. `replay_golden`
-compares the results of many of them with those of Keras. No test compares the names and defaults of all arguments.
-Aliases, base classes and functions that create or read objects (`get`, `serialize`) are not listed.
+This page lists the names of Keras 3's public API and shows which of them Keel offers under the same names. A test,
+`replay_golden`, compares the results of many of them with results of Keras. No test compares the names and defaults of
+all arguments. Aliases, base classes and functions that create or serialize objects (`get`, `serialize`) are not listed.
 
-Files of Keras 1 and 2 are read with the names and functions of those versions. ThresholdedReLU becomes a ReLU with a
-threshold. `hard_sigmoid` is 0.2 x + 0.5 and is saved as a Sequential of Rescaling and ReLU, because its slope differs
-in Keras 3.
+Files of Keras 1 and 2 are read with the names and functions of those versions. For example, ThresholdedReLU becomes a
+ReLU with a threshold. Their `hard_sigmoid` is 0.2 x + 0.5, but Keras 3 uses another slope, so it is written as a
+Sequential of Rescaling and ReLU.
 
-The page is generated from the registries: `keras_coverage --write docs/keras_coverage.md`.
+A program generates this page from the registries: `keras_coverage --write docs/keras_coverage.md`.
 )";
 
 using Names = std::vector<std::string>;
@@ -74,14 +74,15 @@ void add_section(std::ostream& out, const KerasSection& section) {
       (contains(here, name) ? offered : absent).push_back(name);
     }
     all += group.names.size();
-    add_row(missing, "missing: " + (group.why_missing.empty() ? "not yet" : group.why_missing),
+    add_row(missing,
+            "missing: " + (group.why_missing.empty() ? "not implemented yet" : group.why_missing),
             absent);
   }
   out << "\n## " << section.title << ": " << offered.size() << " of " << all << "\n\n"
       << "| `" << section.where << "` | |\n|---|---|\n";
   add_row(out, "offered", offered);
   out << missing.str();
-  if (section.where != "keras") add_row(out, "beyond Keras", beyond_keras(section));
+  if (section.where != "keras") add_row(out, "not in Keras", beyond_keras(section));
 }
 
 }  // namespace

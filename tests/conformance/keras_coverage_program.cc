@@ -7,7 +7,7 @@
 int main(int argc, char** argv) {
   constexpr char kHelp[] =
       "usage: keras_coverage [--write FILE]\n\n"
-      "Prints the coverage of Keras 3's public API, the contents of docs/keras_coverage.md, or\n"
+      "Prints the coverage of Keras 3's public API as docs/keras_coverage.md shows it, or\n"
       "writes it to FILE.\n";
   const std::string flag = argc > 1 ? argv[1] : "";
   if (argc == 2 && (flag == "--help" || flag == "-h")) {
