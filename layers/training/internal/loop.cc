@@ -92,9 +92,9 @@ bool validates_after(const FitOptions& options, int64_t epoch) {
 class NanToleranceScope {
  public:
   NanToleranceScope(Trainer& trainer, bool tolerates_nan) : trainer_(trainer) {
-    trainer_.set_bears_nan(tolerates_nan);
+    trainer_.set_tolerates_nan(tolerates_nan);
   }
-  ~NanToleranceScope() { trainer_.set_bears_nan(false); }
+  ~NanToleranceScope() { trainer_.set_tolerates_nan(false); }
   NanToleranceScope(const NanToleranceScope&) = delete;
   NanToleranceScope& operator=(const NanToleranceScope&) = delete;
 

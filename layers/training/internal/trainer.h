@@ -57,7 +57,7 @@ class Trainer {
   void test_step(Model& model, const Batch& batch, const StepPlace& place);
   // If true, a step whose loss is NaN does not throw; it leaves the trained weights and the metrics
   // unchanged.
-  void set_bears_nan(bool bears) { tolerates_nan_ = bears; }
+  void set_tolerates_nan(bool tolerates) { tolerates_nan_ = tolerates; }
 
   // Called in a replica; implement the members of Model with the corresponding names.
   Logs train_replica(Model& model, const Tensors& element);

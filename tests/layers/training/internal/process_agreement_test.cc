@@ -1,5 +1,5 @@
 // Processes of a job, simulated by threads, that train with different options.
-#include <keel/layers/training/process_agreement.h>
+#include <keel/layers/training/internal/process_agreement.h>
 
 #include <gtest/gtest.h>
 
