@@ -122,8 +122,8 @@ Tensor dot_interaction(const std::vector<Tensor>& features, bool self_interactio
 // IndexedSlices.
 Tensor gather(const Tensor& params, const Tensor& ids);
 // Looks up rows of int8 codes [rows, dim] that have one float32 scale per row [rows], and returns
-// them as float32: codes[id] / scales[id] (framework/internal/quantizers.h), ids [...] -> [..., dim]. It has
-// no gradient.
+// them as float32: codes[id] / scales[id] (framework/internal/quantizers.h), ids [...] -> [...,
+// dim]. It has no gradient.
 Tensor gather_quantized(const Tensor& codes, const Tensor& scales, const Tensor& ids);
 // Pools table rows per sample of a ragged batch: ids [n] and row_splits int64 [batch + 1] ->
 // [batch, dim]. `weights` is float32 [n], or an empty handle for ones. kSum, kMean and kSqrtN

@@ -1,6 +1,6 @@
 // Scratch and ScratchVector: temporary memory for one kernel call, taken from the cache of freed
-// blocks (framework/base/internal/allocator.h). The heap could return such memory to the operating system
-// between two steps, which would then have to zero it again page by page.
+// blocks (framework/base/internal/allocator.h). The heap could return such memory to the operating
+// system between two steps, which would then have to zero it again page by page.
 #pragma once
 
 #include <cstddef>

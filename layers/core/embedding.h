@@ -40,10 +40,10 @@ struct EmbeddingOptions {
 // for an id outside of [0, input_dim).
 //
 // A table can be quantized to int8 with one scale per row, with Keras's algorithm
-// (framework/internal/quantizers.h). It then takes a quarter of the memory and file size. A row is codes /
-// scale, and the table is not trainable. Such a layer is the result of quantize("int8"), or of the
-// dtype policy "int8_from_float32", which files of quantized layers contain. With the policy, no
-// float table is ever allocated.
+// (framework/internal/quantizers.h). It then takes a quarter of the memory and file size. A row is
+// codes / scale, and the table is not trainable. Such a layer is the result of quantize("int8"), or
+// of the dtype policy "int8_from_float32", which files of quantized layers contain. With the
+// policy, no float table is ever allocated.
 class EmbeddingLayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "Embedding";

@@ -112,14 +112,11 @@ class TPUEmbeddingLayer final : public Layer {
   // lookup. A prefetched batch need not be looked up. Errors in a batch are reported by its lookup.
   // Does nothing if the tables are variables, before the layer is built, or with one worker
   // (num_workers). Throws RuntimeError outside replicas and under the conditions of calls.
-  void prefetch(const Tensors& features,
-                const std::optional<Nest<std::optional<TensorLike>>>& weights = {});
-  // Returns true if options.pipeline_lookups is set and prefetch() starts work in this layer.
-  bool supports_prefetch() const override;
   void prefetch(const Tensors& inputs) override;
   void prefetch(const Tensors& features,
                 const std::optional<Nest<std::optional<TensorLike>>>& weights);
-  // True with TPUEmbeddingOptions::pipeline_lookups: then fit() calls prefetch().
+  // Returns true if options.pipeline_lookups is set and prefetch() starts work in this layer. If
+  // so, fit() calls prefetch().
   bool supports_prefetch() const override;
 
   // Returns the current tables, [rows, dim], in order of first use by a feature. With an engine

@@ -27,9 +27,9 @@ void step_alone(const StepPlan& plan, const UpdateRule& rule,
 
 // Performs a step by the sums of the gradients of all replicas. Collective: all replicas pass equal
 // arguments except for their gradients. Each replica updates its shard of the elements and rows.
-// Float32 only. When all values are written, one replica of each process runs `then` before any
-// replica returns. With an attachment, which requires a dense gradient, returns false and updates
-// nothing if the attachment is not accepted.
+// Float32 only. When all values are written, one replica of each process runs `on_last_arrival`
+// before any replica returns. With an attachment, which requires a dense gradient, returns false
+// and updates nothing if the attachment is not accepted.
 bool step_together(distribute::Communicator& communicator, const StepPlan& plan,
                    const UpdateRule& rule, const std::vector<StepVariable>& variables,
                    const distribute::Communicator::OnLastArrival& on_last_arrival,

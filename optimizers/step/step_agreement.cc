@@ -176,11 +176,11 @@ uint64_t checksum(const Tensor& value) {
 
 StepAgreement agree_on_step(distribute::Communicator& communicator, const StepProposal& proposal,
                             const std::vector<Variable>& variables,
-                            const std::function<void(const StepAgreement&)>& then) {
+                            const std::function<void(const StepAgreement&)>& on_last_arrival) {
   const std::vector<std::byte> message = encode_proposal(proposal, variables);
   const std::vector<Bytes> messages =
       communicator.all_gather(message, "the variables of a step", [&](std::span<const Bytes> all) {
-        then(agreement_of(communicator.placement(), all, variables));
+        on_last_arrival(agreement_of(communicator.placement(), all, variables));
       });
   return agreement_of(communicator.placement(), messages, variables);
 }

@@ -63,7 +63,7 @@ StepAgreement agreement_of(const distribute::Placement& placement,
                            const std::vector<Variable>& variables);
 
 // Exchanges proposals. Collective; returns the agreement in all replicas. One replica of each
-// process passes it to `then` before any replica continues.
+// process passes it to `on_last_arrival` before any replica continues.
 StepAgreement agree_on_step(distribute::Communicator& communicator, const StepProposal& proposal,
                             const std::vector<Variable>& variables,
                             const std::function<void(const StepAgreement&)>& on_last_arrival);

@@ -46,7 +46,7 @@ void sum_over_ranks(Communicator& communicator, std::vector<double>& values,
 // Passes the sums of the gradients to `consume`, for the elements that this replica updates.
 // Returns false if the attachment is not accepted.
 bool scatter_sums(Communicator& communicator, const PresentVariables& dense,
-                  const Communicator::Consume& consume, const Communicator::Once& then,
+                  const Communicator::Consume& consume, const Communicator::Once& on_last_arrival,
                   const Communicator::Attachment* attachment) {
   std::vector<Tensor> gradients;
   std::vector<std::span<const float>> pieces;
@@ -153,7 +153,7 @@ bool step_together(Communicator& communicator, const StepPlan& plan, const Updat
   BufferedUpdates buffered;
   // Updates that need norms are buffered until the sums of all elements are known.
   if (layerwise || clips) buffered = BufferedUpdates(dense.updates.begin(), dense.updates.end());
-  // Without a later exchange, reduce_scatter can run `then`, which saves a barrier.
+  // Without a later exchange, reduce_scatter can run `on_last_arrival`, which saves a barrier.
   const bool ends_with_sums = !dense.empty() && rows.empty() && buffered.empty() && !shares;
   if (!dense.empty()) {
     const auto consume = [&](size_t i, int64_t begin, std::span<const float> sum) {
@@ -161,7 +161,7 @@ bool step_together(Communicator& communicator, const StepPlan& plan, const Updat
       buffered.empty() ? dense.updates[i](begin, sum.data(), n)
                        : buffered[i].take(begin, sum.data(), n);
     };
-    const Communicator::Once last = ends_with_sums ? then : Communicator::Once();
+    const Communicator::Once last = ends_with_sums ? on_last_arrival : Communicator::Once();
     if (!scatter_sums(communicator, dense, consume, last, attachment)) return false;
   }
   if (ends_with_sums) return true;

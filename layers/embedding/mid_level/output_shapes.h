@@ -14,8 +14,8 @@
 namespace keel {
 
 // A shape; unset if even the rank is unknown.
-using PartialShape = std::optional<Shape>;
-using InputShapes = Nest<PartialShape>;
+using OptionalShape = std::optional<Shape>;
+using InputShapes = Nest<OptionalShape>;
 
 // All shapes are by feature, in flattening order. Errors name the feature's path.
 class OutputShapes {

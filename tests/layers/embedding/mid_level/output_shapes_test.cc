@@ -36,7 +36,7 @@ TensorLike empty_sparse(const Shape& shape) {
 }
 
 // Returns the output shape after build with these arguments.
-PartialShape settled(const FeatureConfig& config, const Shape& candidate) {
+OptionalShape settled(const FeatureConfig& config, const Shape& candidate) {
   OutputShapes shapes = one(config);
   shapes.check({candidate});
   shapes.update({candidate});
