@@ -55,7 +55,7 @@ struct EmbedReduceCallOptions {
 //
 // The shape of dense weights must be a prefix of [ids..., output_dim]: one weight for each element,
 // id or row, or one scalar weight. Weights of sparse and ragged ids have the ids' positions, or are
-// dense with shape [rows]. A call without options also accepts the pair (ids, weights).
+// dense with shape [] or [rows]. A call without options also accepts the pair (ids, weights).
 //
 // Gradients flow to the table, as IndexedSlices, and to the weights of dense ids. The gradients of
 // a sample whose divisor is 0 are 0. A regularizer or constraint of the table reads the whole
