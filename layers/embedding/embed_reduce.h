@@ -44,8 +44,8 @@ struct EmbedReduceCallOptions {
 
 // Looks up ids and combines the rows of each sample. Ids are int32, int64 or floats with integral
 // values. The output has shape [rows, output_dim]:
-//   dense [rows]                    the row of each id
-//   dense [rows, n], sparse, ragged the combined rows of each sample
+//   dense [rows]                     the row of each id
+//   dense [rows, n], sparse, ragged  the combined rows of each sample
 // With e the embedding rows of a sample's ids and w their weights, the combiners are:
 //   sum    sum of w e
 //   mean   sum of w e / sum of w
