@@ -30,6 +30,7 @@ void check_weight_shape(const std::string& caller, const Shape& weights, const S
                    embedded, ", the shape of the embedded ids");
 }
 
+// Converts floating-point ids to int64. Integer ids are unchanged.
 Tensor ids64(const Tensor& ids) {
   return ids.dtype() == DType::kInt64 || ids.dtype() == DType::kInt32
              ? ids

@@ -44,8 +44,8 @@ struct EmbedReduceCallOptions {
 
 // Looks up ids and combines the rows of each sample. Ids are int32, int64 or floats with integral
 // values. The output has shape [rows, output_dim]:
-//   dense [rows]                    the row of each id
-//   dense [rows, n], sparse, ragged the combined rows of each sample
+//   dense [rows]                     the row of each id
+//   dense [rows, n], sparse, ragged  the combined rows of each sample
 // With e the embedding rows of a sample's ids and w their weights, the combiners are:
 //   sum    sum of w e
 //   mean   sum of w e / sum of w
@@ -55,7 +55,7 @@ struct EmbedReduceCallOptions {
 //
 // The shape of dense weights must be a prefix of [ids..., output_dim]: one weight for each element,
 // id or row, or one scalar weight. Weights of sparse and ragged ids have the ids' positions, or are
-// dense with shape [rows]. A call without options also accepts the pair (ids, weights).
+// dense with shape [] or [rows]. A call without options also accepts the pair (ids, weights).
 //
 // Gradients flow to the table, as IndexedSlices, and to the weights of dense ids. The gradients of
 // a sample whose divisor is 0 are 0. A regularizer or constraint of the table reads the whole

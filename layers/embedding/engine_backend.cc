@@ -21,6 +21,7 @@ std::vector<Variable> TPUEmbeddingLayer::EngineBackend::build(
 
 void TPUEmbeddingLayer::EngineBackend::check_strategy() const { driver_.check_strategy(); }
 
+// With one worker, no thread could overlap the work with the step.
 bool TPUEmbeddingLayer::EngineBackend::supports_prefetch() const { return num_workers() > 1; }
 
 void TPUEmbeddingLayer::EngineBackend::prefetch(const Tensors& features,

@@ -27,6 +27,7 @@ Nest<std::optional<TensorLike>> unpack_weights(const Tensors& weights) {
   });
 }
 
+// Checks the options that do not depend on the strategy.
 void check_options(const TPUEmbeddingOptions& options, const TableSet& tables) {
   for (const TableSet::Entry& entry : tables.tables) {
     const EmbeddingOptimizer& optimizer = entry.own->optimizer;
@@ -57,6 +58,7 @@ Shape shape_of_batch(const std::string& path, const FeatureConfig& feature, int6
   return *feature.output_shape;
 }
 
+// Returns true if both structures match.
 template <class T>
 bool same_structure(const Nest<FeatureConfig>& config, const Nest<T>& features) {
   try {
@@ -117,6 +119,8 @@ bool TPUEmbeddingLayer::has_weights(const Nest<T>& inputs) const {
          !same_structure(features_, inputs);
 }
 
+// Returns the per-replica shapes of the activations, without dim. With an engine, batch_size
+// determines the rows if it is set.
 std::vector<Shape> TPUEmbeddingLayer::output_shapes(const Specs& inputs) const {
   const Specs& specs = has_weights(inputs) ? inputs[0] : inputs;
   assert_same_structure(features_, specs);

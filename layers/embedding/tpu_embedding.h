@@ -107,7 +107,7 @@ class TPUEmbeddingLayer final : public Layer {
   // custom training loops; call it in a replica, with the same tensor objects that the lookup will
   // receive. A worker thread sorts the ids and pools the rows while the current step runs. Rows
   // that the current update changes are pooled again, so that the lookup gives the same bits with
-  // and without prefetching.
+  // and without prefetching. With several processes, only the ids are sorted.
   // Prefetch each batch once, in the order of the lookups, and at most one batch ahead of the next
   // lookup. A prefetched batch need not be looked up. Errors in a batch are reported by its lookup.
   // Does nothing if the tables are variables, before the layer is built, or with one worker

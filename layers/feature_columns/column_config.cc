@@ -66,6 +66,7 @@ struct TPUFields : EmbeddingFields {
   }
 };
 
+// Creates a vocabulary column. Integer words are saved as decimal text.
 Categorical with_vocabulary(const CategoricalFields& f) {
   const VocabularyOptions options = {.default_value = f.default_value.value_or(-1),
                                      .num_oov_buckets = f.num_oov_buckets};

@@ -21,6 +21,7 @@ const T* as(const FeatureColumn& column) {
   return dynamic_cast<const T*>(&column);
 }
 
+// Returns the columns sorted by name. Throws without columns and for a null column.
 std::vector<Column> sorted(std::vector<Column> columns, const std::string& caller) {
   if (columns.empty()) throw ValueError(caller, ": needs feature_columns, received none");
   for (const Column& column : columns) {
@@ -56,6 +57,7 @@ struct OwnTable {
   std::optional<Initializer> initializer;
 };
 
+// Returns the table of an ordinary column or of one on a tensor core; unset for other columns.
 std::optional<OwnTable> own_table(const FeatureColumn& column) {
   if (const auto* c = as<EmbeddingColumn>(column)) {
     return OwnTable{c->categorical_column()->num_buckets(), c->dimension(), c->combiner(),

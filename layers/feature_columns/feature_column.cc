@@ -47,6 +47,7 @@ struct CategoricalColumn::Parts {
     const auto it = vocabulary->ids.find(word);
     if (it != vocabulary->ids.end()) return it->second;
     if (num_oov_buckets == 0) return default_value.value_or(-1);
+    // Unknown words share the ids after the vocabulary by hash.
     return num_buckets - num_oov_buckets + hash_bucket(word, num_oov_buckets);
   }
   bool takes_words() const {
@@ -153,6 +154,7 @@ Categorical with_vocabulary(const char* caller, Kind kind, const std::string& ke
                                .vocabulary = std::move(vocabulary)});
 }
 
+// Reads the first `count` lines of a file, or all. Accepts \r\n line ends.
 std::vector<std::string> read_lines(const std::string& path, std::optional<int64_t> count) {
   constexpr const char* kCaller = "categorical_column_with_vocabulary_file";
   if (count && *count < 1) {

@@ -25,6 +25,8 @@ void check_device(const std::string& caller, const EmbeddingColumnOptions& optio
   if (sequence) throw ValueError(caller, ": a tensor core does not support sequence columns");
 }
 
+// Checks the arguments of both kinds of columns and creates a column. An empty `collection` gives a
+// column with its own table.
 TPUColumn make_column(const char* function, const Column& column, int64_t dimension,
                       EmbeddingColumnOptions options, std::string collection) {
   const Categorical categorical = feature_column::require_categorical(column, function);

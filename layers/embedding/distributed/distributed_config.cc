@@ -10,7 +10,7 @@
 namespace keel::keras_rs {
 namespace {
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxDepth = 64;  // bounds the recursion on structures in files
 
 struct FeatureFields {
   std::string name = {};
@@ -48,6 +48,7 @@ void check_table(const std::string& caller, const TableConfig& table) {
 // ignores this key.
 constexpr char kOwnOptimizer[] = "embedding_optimizer";
 
+// Returns Keras's serialized form of an object.
 Config keras_object(const char* module, const Config& class_name, Config config) {
   return Config::dict({{"module", module},
                        {"class_name", class_name},
@@ -63,6 +64,7 @@ Config keras_optimizer(const EmbeddingOptimizer& optimizer) {
   if (const Config* const source = own.find("keras")) return *source;
   constexpr std::pair<const char*, const char*> kClasses[] = {
       {"SGD", "SGD"}, {"Adagrad", "Adagrad"}, {"Adam", "Adam"}, {"FTRL", "Ftrl"}};
+  // The parameters with the same name in Keel and in Keras.
   constexpr const char* kShared[] = {"learning_rate",
                                      "initial_accumulator_value",
                                      "beta_1",
@@ -108,6 +110,7 @@ Config with_our_optimizer(Config table) {
   return table;
 }
 
+// Encodes a structure of features and collects its tables, each once.
 class Encoder {
  public:
   Config structure(const Nest<FeatureConfig>& nest) {
@@ -216,6 +219,8 @@ Nest<FeatureConfig> decode_feature_configs(const Config& features, const Config&
   std::map<std::string, EmbeddingOptimizer> optimizers;
   for (const Config& item : tables.items()) {
     auto table = from_config<TableConfig>(with_our_optimizer(item), "keras_rs TableConfig");
+    // Equal optimizers become one object: tables that share an optimizer must share its step
+    // counter.
     table.optimizer =
         optimizers.emplace(to_json(encode(table.optimizer)), table.optimizer).first->second;
     decoded.push_back(make_table(std::move(table)));

@@ -104,6 +104,7 @@ bool DistributedEmbeddingLayer::has_sparsecores() {
   return distribute::Strategy::current().is_tpu();
 }
 
+// Collects the features and their tables, each table once, and chooses the placements.
 void DistributedEmbeddingLayer::collect_features() {
   std::set<std::string> paths, names;
   for_each_leaf(options_.feature_configs, [&](const std::string& path,
@@ -134,6 +135,7 @@ void DistributedEmbeddingLayer::collect_features() {
   });
 }
 
+// Creates the sublayers of tables on the default device and the SparseCore of the others.
 void DistributedEmbeddingLayer::make_tables() {
   SparseCoreOptions sparse = {.name = name(),
                               .table_stacking = options_.table_stacking,
@@ -185,6 +187,8 @@ void DistributedEmbeddingLayer::check_structure(const Tensors& inputs,
   if (weights) assert_same_structure(options_.feature_configs, *weights);
 }
 
+// Checks the specs at build, including the batch dimension. Later batches may be shorter, so call()
+// does not compare it.
 void DistributedEmbeddingLayer::check_specs(const Specs& inputs) const {
   assert_same_structure(options_.feature_configs, inputs);
   const std::vector<TensorSpec> specs = flatten(inputs);
@@ -315,6 +319,7 @@ Tensor DistributedEmbeddingLayer::look_up_default(const Feature& feature,
     if (input.ids.layout() == Layout::kDense || feature.max_row_length() == kUnknown) {
       return (*table.layer)(Tensors(input.ids), {.weights = input.weights}).tensor();
     }
+    // EmbedReduce has no limit on the row length, so rows are truncated here.
     const IdRows rows = to_id_rows(table.config->name, input.ids, input.weights,
                                    {.vocabulary_size = table.config->vocabulary_size,
                                     .combiner = table.config->combiner,

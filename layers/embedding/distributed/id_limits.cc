@@ -85,6 +85,8 @@ IdLimiter::Demand IdLimiter::demand_of(std::span<IdRows* const> features) const 
   return out;
 }
 
+// Keeps ids in feature order until their partition is full. An id that was kept before only counts
+// towards max_ids_per_partition. Returns the number of dropped ids.
 int64_t IdLimiter::drop(std::span<IdRows* const> features) const {
   std::vector<int64_t> ids(partitions_), unique_ids(partitions_);
   HashSet<int64_t> admitted;

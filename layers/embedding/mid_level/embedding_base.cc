@@ -24,6 +24,7 @@ void check_optimizers(const char* caller, const TableSet& tables, bool may_be_un
 
 TableSet adopt(const char* caller, const Nest<FeatureConfig>& features,
                const EmbeddingOptimizer& optimizer, bool may_be_unset) {
+  // Check copies first, so that an error leaves the user's tables unchanged.
   check_optimizers(caller, collect_tables(features, optimizer), may_be_unset);
   return adopt_tables(features, optimizer);
 }

@@ -8,6 +8,7 @@ namespace {
 
 std::string feature(const std::string& path) { return "TPUEmbedding: feature '" + path + "'"; }
 
+// Returns true if the ranks differ, or dimensions that are known and not 0.
 bool disagree(const Shape& a, const Shape& b) {
   if (a.rank() != b.rank()) return true;
   for (int i = 0; i < a.rank(); ++i) {
@@ -107,6 +108,7 @@ void OutputShapes::check(const std::vector<Shape>& candidates) const {
     if (!shapes_[f]) continue;
     const Shape& known = *shapes_[f];
     const Shape& candidate = candidates[f];
+    // Rows of ragged ids may fold into an output shape of larger rank.
     const bool may_fold = candidate.rank() == 1 || candidate.rank() == 2;
     if (may_fold && known.rank() > candidate.rank()) continue;
     if (disagree(known, candidate)) {
@@ -120,6 +122,7 @@ void OutputShapes::update(const std::vector<Shape>& candidates) {
   for (size_t f = 0; f < shapes_.size(); ++f) {
     if (!shapes_[f]) shapes_[f] = candidates[f];
     const int64_t length = configs_[f].max_sequence_length;
+    // Whether max_sequence_length is a dimension of the output shape.
     const bool counts = is_sequence(f) && shapes_[f]->rank() == 2 && (*shapes_[f])[1] == length;
     if (length > 0 && !counts) {
       std::cerr << feature(paths_[f]) << ": max_sequence_length " << length

@@ -26,6 +26,8 @@ bool HostTables::built() const {
   return built_;
 }
 
+// Creates a variable. A restored value replaces the initial value; then the initializer does not
+// run.
 Variable HostTables::made(const Table& table, const std::string& name, bool trainable,
                           const std::variant<Initializer, Tensor>& start) {
   Tensor value;
@@ -98,6 +100,7 @@ StateEntry HostTables::entry(const Table& table, size_t index, const std::string
                 if (self->built_) {
                   self->variable(index, slot).assign(value);
                 } else {
+                  // Not built yet: the value becomes the initial value.
                   self->restored_.insert_or_assign(name, value);
                 }
               },

@@ -12,6 +12,7 @@ bool same_values(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && a.dtype() == b.dtype() && std::ranges::equal(a.raw(), b.raw());
 }
 
+// Returns the row splits of dense rows.
 Tensor even_splits(int64_t rows, int64_t length) {
   Tensor out = Tensor::uninitialized({rows + 1}, DType::kInt64);
   const auto splits = out.mutable_data<int64_t>();
@@ -98,6 +99,7 @@ void cut_rows(IdRows& rows, int64_t max_row_length) {
   const auto splits = rows.row_splits.data<int64_t>();
   const auto too_long = [&](size_t r) { return splits[r + 1] - splits[r] > max_row_length; };
   size_t first = 0;
+  // Return without copying if no row is too long.
   while (first + 1 < splits.size() && !too_long(first)) ++first;
   if (first + 1 >= splits.size()) return;
   std::vector<int64_t> ids, new_splits = {0};

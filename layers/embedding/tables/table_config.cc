@@ -154,6 +154,7 @@ TableSet collect_tables(const Nest<FeatureConfig>& features, const EmbeddingOpti
   std::set<std::string> names;
   for (size_t i = 0; i < out.tables.size(); ++i) {
     TableConfig& config = *out.tables[i].own;
+    // These are copies: the user's objects are not modified.
     if (!config.optimizer) config.optimizer = optimizer;
     if (config.name.empty()) config.name = "table_" + std::to_string(i);
     if (!names.insert(config.name).second) {
@@ -166,6 +167,7 @@ TableSet collect_tables(const Nest<FeatureConfig>& features, const EmbeddingOpti
 
 TableSet adopt_tables(const Nest<FeatureConfig>& features, const EmbeddingOptimizer& optimizer) {
   TableSet out = collect_tables(features, optimizer);
+  // All checks have passed, so the user's objects can be modified.
   for (TableSet::Entry& entry : out.tables) {
     entry.original->optimizer = entry.own->optimizer;
     entry.original->name = entry.own->name;

@@ -36,6 +36,7 @@ Tensor with_places(const Tensor& samples) {
   return out;
 }
 
+// Returns the number of columns that the positions require, at least 1.
 int64_t width_of(const Tensor& indices) {
   int64_t width = 1;
   const auto values = indices.data<int64_t>();

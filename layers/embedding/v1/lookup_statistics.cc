@@ -41,6 +41,7 @@ std::string path_in(const std::string& directory, const std::string& name) {
   return (fs::path(directory) / name).string();
 }
 
+// Returns the largest load divided by the mean load; 1 without load.
 double imbalance(const std::vector<int64_t>& load) {
   const int64_t sum = std::accumulate(load.begin(), load.end(), int64_t{0});
   if (sum == 0) return 1;
@@ -68,6 +69,7 @@ void require(bool condition, const char* what) {
   if (!condition) throw ValueError(what);
 }
 
+// Rejects files whose numbers contradict each other.
 void check_numbers(const TableProfile& p) {
   const auto total = [](const std::vector<int64_t>& load) {
     int64_t sum = 0;
@@ -104,7 +106,7 @@ TableProfile decode_profile(const Config& config) {
 }
 
 TableProfile read_file(const std::string& path) {
-  constexpr int64_t kLongestFile = 64 << 20;
+  constexpr int64_t kLongestFile = 64 << 20;  // bounds the memory for invalid files
   const std::string text = read_text_file(path, kLongestFile);
   TableProfile out;
   try {
@@ -191,6 +193,7 @@ std::string choose_sharding_strategy(const std::string& directory,
       found = read_profile(directory, key);
     }
     if (!found) continue;
+    // Compares the loads of the fullest shards in elements: ids times dimension.
     div += *std::ranges::max_element(found->div_load) * key.dimension;
     mod += *std::ranges::max_element(found->mod_load) * key.dimension;
   }

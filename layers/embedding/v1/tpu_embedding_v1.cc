@@ -122,6 +122,8 @@ struct TPUEmbedding::State {
   std::optional<LookupProfiler> profiler = {};
 };
 
+// Assigns the positions of the features in the activations of their tables, in order of feature
+// names.
 void TPUEmbedding::State::lay_out() {
   for (const auto& entry : options.table_to_config_dict) tables.push_back(entry.first);
   for (const auto& [key, feature] : options.feature_to_config_dict) {
@@ -171,6 +173,7 @@ void TPUEmbedding::State::choose_partition() {
 // Returns the effective parameters of a table with its effective learning rate.
 EmbeddingOptimizer TPUEmbedding::State::optimizer_of(const TableConfig& table) {
   if (options.mode == Mode::kInference) {
+    // Inference never updates the tables, but an engine requires an optimizer.
     return StochasticGradientDescentParameters{.learning_rate = 1.0};
   }
   const EmbeddingOptimizer& parameters = table->optimization_parameters
@@ -454,6 +457,8 @@ TPUEmbedding::Activations TPUEmbedding::hook_dummy_table_variables(const Activat
   Activations out;
   for (size_t t = 0; t < s.tables.size(); ++t) {
     const std::vector<Place>& places = features_of(s.tables[t]);
+    // The backward function captures the gradients of the table's activations and returns a
+    // placeholder for that of the dummy variable.
     const std::vector<Tensor> hooked = custom_gradient({s.dummies[t].read()}, [&] {
       std::vector<Tensor> values;
       for (const Place& place : places) values.push_back(activations.at(place.feature));

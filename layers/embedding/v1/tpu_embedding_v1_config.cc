@@ -62,6 +62,7 @@ Configs get_configs_from_feature_columns(const std::vector<Column>& columns) {
       throw ValueError(kCaller, ": feature '", embedding->feature_key(),
                        "' is used by two embedding columns");
     }
+    // The last column on a shared table supplies its config.
     out.table_to_config_dict.insert_or_assign(embedding->table_name(), table_of(*embedding));
   }
   return out;

@@ -54,6 +54,7 @@ TensorLike select(const TensorLike& t, const std::vector<int64_t>& kept) {
   return SparseTensor{rows, values, t.sparse().dense_shape};
 }
 
+// Returns the positions of all ids except `left_out`.
 std::vector<int64_t> positions_without(const Tensor& ids, int64_t left_out) {
   std::vector<int64_t> out;
   const auto values = ids.data<int64_t>();
@@ -79,6 +80,7 @@ SparseTensor as_sparse(const RaggedTensor& t) {
   return {.indices = indices, .values = t.values, .dense_shape = {t.rows(), width}};
 }
 
+// Converts dense ids to sparse ids without the zeros.
 SparseTensor non_zero(const Tensor& ids) {
   const int64_t columns = ids.rank() == 2 ? ids.dim(1) : 1;
   const std::vector<int64_t> kept = positions_without(ids, 0);

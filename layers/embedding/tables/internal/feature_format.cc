@@ -47,7 +47,7 @@ struct FeatureFields {
   }
 };
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxDepth = 64;  // bounds the recursion on structures in files
 
 Nest<FeatureConfig> decode_structure(const Config& config, const std::vector<Table>& tables,
                                      int level) {
