@@ -60,7 +60,7 @@ void check_any_gradient(const std::string& caller, const std::vector<GradientKin
   for (const Variable& v : variables) paths += (paths.empty() ? "" : ", ") + v.path();
   throw ValueError(
       caller,
-      ": none of the variables has a gradient; check that the loss depends on them: ", paths);
+      ": none of these variables has a gradient; check that the loss depends on them: ", paths);
 }
 
 // The variables of a call, grouped by what the step does to them. Virtual variables are left out;
@@ -405,10 +405,13 @@ class TogetherStep {
         .mine = proposal, .accept = [&](std::span<const Bytes> all) {
           return memory.settle(communicator_.placement(), all, variables_);
         }};
+    // The copy is needed because settle() overwrites memory.agreement during the exchange.
     if (memory.foreseen != 0) {
       const StepAgreement foreseen = memory.agreement;
       if (step(foreseen, &attachment)) return;
     } else {
+      // Without a prediction only the proposals are exchanged. A process that has predicted sends
+      // its sums in the same collective, which are then discarded.
       communicator_.reduce_scatter_if({}, attachment, {}, {});
     }
     check(memory.agreement);

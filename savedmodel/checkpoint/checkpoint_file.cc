@@ -161,6 +161,8 @@ void write_checkpoint(const std::string& path, int64_t step,
     std::erase(parts, "");
     distribute::run_collectively(group, kCaller, [&] {
       if (!first) return;
+      // The main file is committed last, when all parts exist, so it never names a missing part.
+      // Parts of an older checkpoint are removed only after that.
       main->write_string_list("/", "parts", parts);
       main->commit({.seal = true});
       remove_parts_but(path, parts);

@@ -138,7 +138,7 @@ std::vector<std::string> read_strings(const Place& place, hid_t type, hid_t spac
                                       uint64_t file_bytes, Read read) {
   const size_t size = H5Tget_size(type);
   if (count > kMaxStrings || size == 0 || static_cast<uint64_t>(count) > file_bytes / size) {
-    place.fail("claims ", count, " strings of ", size, " bytes, more than the file holds");
+    place.fail("declares ", count, " strings of ", size, " bytes, more than the file holds");
   }
   std::vector<std::string> out;
   out.reserve(count);

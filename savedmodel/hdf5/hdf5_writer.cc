@@ -152,6 +152,7 @@ Hdf5Writer::Hdf5Writer(const TemporaryFile& to) : impl_(std::make_unique<Impl>(t
 
 Hdf5Writer::~Hdf5Writer() {
   const LibraryScope library;
+  // Without commit() the file is discarded, so buffered values need not be written.
   impl_->output.abandon();
   impl_->file.reset();
 }
