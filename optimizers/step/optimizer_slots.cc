@@ -13,8 +13,8 @@ namespace {
 using distribute::Communicator;
 using distribute::Strategy;
 
-// Returns one row repeated without being stored repeatedly. The memory of the slots is allocated in
-// the first step, which decides on the layout.
+// Returns a tensor that stores one row and repeats it. The memory of the slots is allocated in the
+// first step, which decides on the layout.
 Tensor initial_value(const Variable& variable, double value) {
   const Shape& shape = variable.shape();
   const bool has_rows = shape.rank() > 0;

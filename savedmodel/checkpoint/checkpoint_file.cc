@@ -71,7 +71,7 @@ void write_values(Hdf5Writer& file, int64_t step, bool first_process,
 
 // Reading a value may be collective. With several processes, all values are therefore read before
 // any process can fail to write. A single process reads each value when it writes it, because a
-// value may be a copy of a large tensor.
+// value may be a copy, and all copies together could be large.
 Whole read_whole(const std::vector<CheckpointValue>& values, bool alone) {
   if (alone) return [&values](size_t i) { return values[i].get(); };
   std::vector<Tensor> all;

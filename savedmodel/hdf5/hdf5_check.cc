@@ -336,8 +336,8 @@ class Checker {
     if (type.variable_string) check_strings(values, count);
   }
 
-  // Returns the number of elements of `dims`. Fails if the elements, of `size` bytes each, cannot
-  // fit in memory.
+  // Returns the number of elements of `dims`. Fails if the number of their bytes, `size` each,
+  // overflows.
   static uint64_t count_of(const std::vector<uint64_t>& dims, uint64_t size, const Bytes& where) {
     uint64_t count = 1, bytes = 0;
     for (uint64_t dim : dims) {

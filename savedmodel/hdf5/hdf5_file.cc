@@ -161,8 +161,7 @@ herr_t add_name(hid_t, const char* name, const H5L_info_t*, void* out) {
   auto& names = *static_cast<std::vector<std::string>*>(out);
   try {
     names.emplace_back(name);
-  } catch (const std::bad_alloc&) {  // exceptions must not pass through the library, which is
-                                     // written in C
+  } catch (const std::bad_alloc&) {  // must not pass through a C library
     return -1;
   }
   return 0;

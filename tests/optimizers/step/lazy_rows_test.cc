@@ -243,11 +243,11 @@ TEST(LazyRowsTest, RowsThatNobodyNeedsWait) {
   };
   step(3);
   step(4);
-  const auto value =
-      [&](const Tensor& needed) {  // in row 3, after the needed rows have been materialized
-        const auto [first, row_step] = t.read_rows(needed).rows<float>();
-        return first[3 * row_step];
-      };
+  // Returns a value of row 3 after the needed rows have been materialized.
+  const auto value = [&](const Tensor& needed) {
+    const auto [first, row_step] = t.read_rows(needed).rows<float>();
+    return first[3 * row_step];
+  };
   const float before = value(Tensor::from<int64_t>({4}, {1}));
   for (int i = 0; i < 5; ++i) step(7);
   EXPECT_EQ(value(Tensor::from<int32_t>({4, -1, 1000}, {3})), before);

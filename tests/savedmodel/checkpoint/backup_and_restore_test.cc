@@ -28,8 +28,7 @@ namespace keel::backup_and_restore_test {
 
 using callbacks::BackupAndRestore;
 
-constexpr int64_t kRows = 45, kBatch = 10,
-                  kEpochs = 4;  // five steps per epoch, the last with 5 rows
+constexpr int64_t kRows = 45, kBatch = 10, kEpochs = 4;  // last of five steps has 5 rows
 
 Tensors features() {
   std::vector<int64_t> ids;

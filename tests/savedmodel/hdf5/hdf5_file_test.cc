@@ -112,8 +112,7 @@ TEST(Hdf5FileTest, BytesThatChangeOnTheDiskAreNoticedBeforeTheFileIsInPlace) {
   const TempFolder folder;
   for (const bool rows : {false, true}) {
     Hdf5Writer file(folder / "a.h5");
-    const Tensor values =
-        Tensor::full({40, 1000}, 1.5F);  // too large to stay in the library's buffers
+    const Tensor values = Tensor::full({40, 1000}, 1.5F);  // too large to be buffered
     if (rows) {
       file.create_dataset("table", values.spec());
       file.write_rows("table", 0, values);
