@@ -56,10 +56,10 @@ void VariableUpdate<T>::operator()(int64_t begin, const T* gradient, int64_t n) 
   std::array<T, kBuffer> buffer;
   // All stages of a piece run while it is in the L1 cache.
   for (int64_t i = 0; i < n; i += kBuffer) {
-    const int64_t some = std::min(kBuffer, n - i);
-    receive(begin + i, gradient + i, some, buffer.data());
-    if (plan_->updates) change(begin + i, buffer.data(), some);
-    average(begin + i, some);
+    const int64_t count = std::min(kBuffer, n - i);
+    receive(begin + i, gradient + i, count, buffer.data());
+    if (plan_->updates) change(begin + i, buffer.data(), count);
+    average(begin + i, count);
   }
 }
 

@@ -228,7 +228,7 @@ class Checker {
         const uint16_t length = chunk.u16();
         const uint8_t flags = chunk.u8();
         chunk.skip(3);
-        if (length % 8 != 0) chunk.fail("a message of uneven length");
+        if (length % 8 != 0) chunk.fail("a message length that is not a multiple of 8");
         Bytes body = chunk.take(length);
         if ((flags & 2) != 0) body.fail("a shared message");
         if ((flags & ~5) != 0) body.fail("a message with unsupported flags");
