@@ -38,8 +38,8 @@ struct FtrlOptions {
 
 // Applies the formula of FtrlRule (framework/kernels/update_rules/update_rule.h), where l1, l2 and
 // l2_shrinkage stand for the options with these prefixes. The slots are named "accumulator" and
-// "linear". A new weight depends on its slots only, not on its old value: a weight whose gradient
-// is 0 in its first step becomes 0.
+// "linear". The new weight is computed from the updated slots alone, so a weight whose gradient is
+// 0 in its first step becomes 0.
 //
 // The constructor throws ValueError if an option is out of range.
 class FtrlOptimizer final : public Optimizer {

@@ -60,7 +60,7 @@ void check_any_gradient(const std::string& caller, const std::vector<GradientKin
   for (const Variable& v : variables) paths += (paths.empty() ? "" : ", ") + v.path();
   throw ValueError(
       caller,
-      ": none of the variables has a gradient; check that the loss depends on them: ", paths);
+      ": none of these variables has a gradient; check that the loss depends on them: ", paths);
 }
 
 // The variables of a call, grouped by what the step does to them. Virtual variables are left out;
@@ -385,7 +385,7 @@ class TogetherStep {
 
   // The replicas of each process agree first. If they predict what all processes will agree on, the
   // proposals are sent along with the sums, and the step is made if all processes have predicted
-  // the same. Otherwise the step is repeated by the agreement.
+  // the same. Otherwise the sums are discarded, and the step is made by the agreement.
   void run_in_processes() const {
     StepMemory& memory = *optimizer_.step_memory_;
     StepProposal own = optimizer_.proposal(gradients_, variables_);
@@ -405,10 +405,13 @@ class TogetherStep {
         .mine = proposal, .accept = [&](std::span<const Bytes> all) {
           return memory.settle(communicator_.placement(), all, variables_);
         }};
+    // The copy is needed because settle() overwrites memory.agreement during the exchange.
     if (memory.foreseen != 0) {
       const StepAgreement foreseen = memory.agreement;
       if (step(foreseen, &attachment)) return;
     } else {
+      // Without a prediction only the proposals are exchanged. A process that has predicted sends
+      // its sums in the same collective, which are then discarded.
       communicator_.reduce_scatter_if({}, attachment, {}, {});
     }
     check(memory.agreement);
@@ -506,8 +509,8 @@ void Optimizer::prepare(const std::vector<StepVariable>& updated,
   for (const Variable& variable : touched) {
     const std::vector<Variable> slots = this->slots(variable);
     const bool defers = std::ranges::find(deferred, variable.id()) != deferred.end();
-    // Rows may stay deferred to this optimizer, but not to another one, which would later apply its
-    // steps to values that this step has changed.
+    // Rows may stay deferred to this optimizer, but not to another one: its LazyTable refers to the
+    // current memory of the values, which this step may replace.
     if (!defers || !lazy_->are_waited_for(variable)) variable.bring_up_all();
     if (defers) continue;  // pack_lazy_rows makes these values unique
     variable.make_value_unique();
@@ -530,7 +533,7 @@ void Optimizer::pack_lazy_rows(const std::vector<StepVariable>& updated) {
   if (lazy_ != nullptr) lazy_->pack(lazy_tables(updated));
 }
 
-// Returns the values of the shared slots in the step, which are those after it too.
+// Returns the values of the shared slots in the step, which they also keep after it.
 std::vector<double> Optimizer::shared_values(const StepPlan& plan) const {
   std::vector<double> out;
   for (const Variable& slot : shared_slots_) out.push_back(slot.read().item<double>());

@@ -117,8 +117,11 @@ class Optimizer {
   void set_learning_rate(double rate);
   const LearningRate& learning_rate_source() const { return learning_rate_; }
 
+  // Returns the name of the class, for example "Adam".
   const std::string& class_name() const { return class_name_; }
+  // Returns the name of this optimizer, by default the class name in snake case.
   const std::string& name() const { return name_; }
+  // Returns the arithmetic of the update.
   const UpdateRule& rule() const { return *rule_; }
   std::shared_ptr<const UpdateRule> shared_rule() const { return rule_; }
   // Returns the Keras config, with the current learning rate.

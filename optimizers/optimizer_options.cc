@@ -45,8 +45,7 @@ void decode(const Config& config, LazyRows& rows) {
       return;
     }
   }
-  throw ValueError("lazy_rows: must be " off ", " replay " or " closed_form ", received ",
-                   to_json(config));
+  throw ValueError("lazy_rows: must be off, replay or closed_form, received ", to_json(config));
 }
 
 void check_optimizer_options(const std::string& class_name, const OptimizerOptions& o) {

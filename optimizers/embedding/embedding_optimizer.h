@@ -74,9 +74,9 @@ struct TableOptimizerState {
   std::vector<std::string> source_slot_names = {};
 };
 
-// The optimizer argument of TableConfig and TPUEmbedding. It holds nothing, a name ("sgd",
-// "adagrad", "adam", "ftrl"), the options of an embedding optimizer, or a Keras optimizer, which is
-// translated.
+// The optimizer argument of TableConfig and TPUEmbedding. It is unset, or it is constructed from a
+// name ("sgd", "adagrad", "adam", "ftrl"), from the options of an embedding optimizer, or from a
+// Keras optimizer, which is translated.
 //
 // Construction throws ValueError for
 //   - an unknown name,

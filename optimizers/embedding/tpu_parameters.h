@@ -24,6 +24,7 @@ void common_parameters(Self& self, auto&& field) {
   field("clip_gradient_min", self.clip_gradient_min);
   field("clip_gradient_max", self.clip_gradient_max);
 }
+// Adds use_gradient_accumulation to the common parameters.
 template <class Self>
 void common_parameters_with_accumulation(Self& self, auto&& field) {
   common_parameters(self, field);

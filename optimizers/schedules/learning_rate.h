@@ -18,7 +18,9 @@ namespace keel {
 class LearningRateSchedule {
  public:
   virtual ~LearningRateSchedule() = default;
+  // Returns the learning rate after `step` completed steps.
   virtual double operator()(int64_t step) const = 0;
+  // Returns the class name and the config with which the schedule is written to files.
   virtual const char* class_name() const = 0;
   virtual Config get_config() const = 0;
 };
@@ -53,7 +55,7 @@ class LearningRate {
   }
 
   friend bool operator==(const LearningRate& a, const LearningRate& b) = default;
-  size_t hash() const;
+  size_t hash() const;  // equal for equal rates
 
  private:
   using Schedule = std::shared_ptr<const LearningRateSchedule>;

@@ -25,8 +25,8 @@ double periods(int64_t step, int64_t decay_steps, bool staircase) {
   return staircase ? std::floor(exact) : exact;
 }
 
-// Descends from `height` to 0 along half a cosine wave as `fraction` goes from 0 to 1, scaled by 1
-// - alpha and raised by alpha.
+// Returns a rate relative to the initial one: (1 - alpha) times half a cosine wave, which descends
+// from `height` to 0 as `fraction` goes from 0 to 1, plus alpha.
 double cosine(double fraction, double height, double alpha) {
   return (1 - alpha) * 0.5 * height * (1 + math::cos(std::numbers::pi * fraction)) + alpha;
 }

@@ -71,7 +71,7 @@ void check_gradients(const std::string& caller, const std::vector<Gradient>& gra
   }
   std::ranges::sort(ids);
   if (std::ranges::adjacent_find(ids) != ids.end()) {
-    throw ValueError(caller, ": a variable is listed twice");
+    throw ValueError(caller, ": a variable is listed twice; pass the sum of its gradients");
   }
 }
 

@@ -141,12 +141,12 @@ void LazyTable::ask_for(const RowBehind& row) const {
 // The caller holds the locks of the rows' stripes. First prefetches up to kRowsAtOnce rows, then
 // applies their steps: alternating the two for each row would keep fewer memory requests in flight.
 void LazyTable::catch_up_rows(std::span<const int64_t> ids) {
-  std::array<RowBehind, kRowsAtOnce> some;
+  std::array<RowBehind, kRowsAtOnce> batch;
   size_t n = 0;
   const auto finish = [&] {
-    make_steps({some.data(), n});
+    make_steps({batch.data(), n});
     for (size_t i = 0; i < n; ++i) {
-      std::atomic_ref(had_[some[i].row]).store(due_, std::memory_order_release);
+      std::atomic_ref(had_[batch[i].row]).store(due_, std::memory_order_release);
     }
     n = 0;
   };
@@ -159,9 +159,9 @@ void LazyTable::catch_up_rows(std::span<const int64_t> ids) {
     const int32_t from = std::max(before, all_had_.load(std::memory_order_relaxed));
     if (before == kBusy || from >= due_) continue;  // the id is repeated, or the row is up to date
     had.store(kBusy, std::memory_order_relaxed);
-    some[n] = {.row = ids[i], .had = from};
-    ask_for(some[n++]);
-    if (n == some.size()) finish();
+    batch[n] = {.row = ids[i], .had = from};
+    ask_for(batch[n++]);
+    if (n == batch.size()) finish();
   }
   finish();
 }
@@ -172,17 +172,17 @@ void LazyTable::catch_up_rows(std::span<const int64_t> ids) {
 void LazyTable::make_steps(Rows rows) const {
   const Run& last = runs_.back();
   const bool all_are_known = due_ == steps_->size() && last.end == due_;
-  std::array<RowBehind, kRowsAtOnce> alike;
+  std::array<RowBehind, kRowsAtOnce> batch;
   size_t n = 0;
   for (const RowBehind& row : rows) {
     if (all_are_known && row.had >= last.begin) {
-      alike[n++] = row;
+      batch[n++] = row;
     } else {
       make_steps(row.row, row.had, due_);
     }
   }
-  const Rows some(alike.data(), n);
-  dtype_ == DType::kFloat64 ? make_steps_of<double>(some) : make_steps_of<float>(some);
+  const Rows batch_rows(batch.data(), n);
+  dtype_ == DType::kFloat64 ? make_steps_of<double>(batch_rows) : make_steps_of<float>(batch_rows);
 }
 
 template <class T>

@@ -39,7 +39,9 @@ class LazyTable final : public DeferredRows, public std::enable_shared_from_this
   // Ends a step of this table by rows, which is the last of the steps. All rows that it did not
   // update are deferred.
   void end_step(bool decays);
+  // Returns true if some rows have missed steps.
   bool has_waiting_rows() const { return all_had_ != due_; }
+  // Returns false if the table has been destroyed.
   bool has_table() const { return static_cast<bool>(table_.lock()); }
   // Catches up the slots of a table that has been destroyed, which keep the memory alive. Without
   // slots the memory is gone too, and there is nothing to do.

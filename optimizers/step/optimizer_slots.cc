@@ -13,8 +13,8 @@ namespace {
 using distribute::Communicator;
 using distribute::Strategy;
 
-// Returns one row repeated without being stored repeatedly. The memory of the slots is allocated in
-// the first step, which decides on the layout.
+// Returns a tensor that stores one row and repeats it. The memory of the slots is allocated in the
+// first step, which decides on the layout.
 Tensor initial_value(const Variable& variable, double value) {
   const Shape& shape = variable.shape();
   const bool has_rows = shape.rank() > 0;
@@ -104,11 +104,11 @@ void OptimizerSlots::shard(const std::vector<Variable>& dense, const std::vector
 
 void OptimizerSlots::make_whole(const std::vector<Variable>& variables) const {
   // Shards that stay are first; those to gather follow.
-  const auto some = std::ranges::stable_partition(
+  const auto to_gather = std::ranges::stable_partition(
       deals_, [&](const SlotSharding& shard) { return !shard.has_any(variables); });
-  if (some.empty()) return;
-  share_slots(*dealt_to_, {some.begin(), some.end()});
-  deals_.erase(some.begin(), some.end());
+  if (to_gather.empty()) return;
+  share_slots(*dealt_to_, {to_gather.begin(), to_gather.end()});
+  deals_.erase(to_gather.begin(), to_gather.end());
 }
 
 }  // namespace keel

@@ -32,6 +32,7 @@ class OptimizerSlots {
   const std::vector<Slot>& specs() const { return specs_; }
   // Creates missing slots. Virtual variables have none.
   void build(const std::vector<Variable>& variables);
+  // Returns true if the slots of the variable have been created.
   bool has(const Variable& variable) const;
   // Returns the slots in the order of specs(), with the values of this process; empty if they have
   // not been created yet.

@@ -67,6 +67,7 @@ bool SlotSharding::has_any(const std::vector<Variable>& others) const {
 
 void share_slots(ProcessGroup& group, std::span<const SlotSharding> deals) {
   for (const SlotSharding& shard : deals) {
+    // The shards of other processes are written in place, so no other tensor may share the memory.
     for (const auto& of_variable : shard.slots) {
       for (const Variable& slot : of_variable) slot.make_value_unique();
     }

@@ -121,6 +121,7 @@ std::vector<GradientKind> joined_forms(std::span<const Bytes> proposals) {
 uint64_t hash_of(const std::vector<GradientKind>& forms) {
   uint64_t hash = 1;
   for (const GradientKind form : forms) hash = mixed(hash, static_cast<uint64_t>(form) + 1);
+  // 0 stands for no prediction.
   return hash | 1;
 }
 

@@ -99,6 +99,7 @@ std::vector<OwnedRows> owned_sums(Communicator& communicator, const StepPlan& pl
 void change_shared_rows(Communicator& communicator, const PresentVariables& rows,
                         std::vector<OwnedRows> owned) {
   const std::vector<int64_t> dims = row_sizes(rows);
+  // Tables are copied in every process, so all processes update the summed rows in their copy.
   owned = distribute::share_owned_rows(communicator, std::move(owned), dims);
   for (size_t i = 0; i < rows.size(); ++i) {
     if (dims[i] == 0) continue;
@@ -149,6 +150,8 @@ bool step_together(Communicator& communicator, const StepPlan& plan, const Updat
   const PresentVariables rows = with_form(GradientKind::kRows, plan, rule, variables);
   const bool layerwise = plan.updates && dynamic_cast<const LayerwiseRule*>(&rule) != nullptr;
   const bool clips = clips_by_norm(plan);
+  // Within a process the replicas write to the same memory. Only with several processes the new
+  // values must be sent.
   const bool shares = (plan.updates || plan.overwrites) && communicator.placement().processes() > 1;
   BufferedUpdates buffered;
   // Updates that need norms are buffered until the sums of all elements are known.
@@ -175,7 +178,8 @@ bool step_together(Communicator& communicator, const StepPlan& plan, const Updat
   }
   if (!dense.empty() && shares) share_values(communicator, dense);
   if (!rows.empty()) change_shared_rows(communicator, rows, std::move(owned));
-  communicator.local_barrier("the end of a step", on_last_arrival);
+  // No replica may read the variables before all replicas of its process have written.
+  communicator.local_barrier("the end of a step", then);
   return true;
 }
 

@@ -48,16 +48,18 @@ T* const* VariableUpdate<T>::slots_at(int64_t begin) {
 
 template <class T>
 void VariableUpdate<T>::operator()(int64_t begin, const T* gradient, int64_t n) {
+  // The common case: the rule reads the gradient in place, without a copy to the buffer.
   if (plain_) {
     rule_->update(value_ + begin, gradient, slots_at(begin), n, plan_->step);
     return;
   }
   std::array<T, kBuffer> buffer;
+  // All stages of a piece run while it is in the L1 cache.
   for (int64_t i = 0; i < n; i += kBuffer) {
-    const int64_t some = std::min(kBuffer, n - i);
-    receive(begin + i, gradient + i, some, buffer.data());
-    if (plan_->updates) change(begin + i, buffer.data(), some);
-    average(begin + i, some);
+    const int64_t count = std::min(kBuffer, n - i);
+    receive(begin + i, gradient + i, count, buffer.data());
+    if (plan_->updates) change(begin + i, buffer.data(), count);
+    average(begin + i, count);
   }
 }
 
@@ -75,6 +77,7 @@ void VariableUpdate<T>::receive(int64_t begin, const T* gradient, int64_t n, T* 
     for (int64_t i = 0; i < n; ++i) sum[i] += out[i];
     return;
   }
+  // The last call of a cycle takes the mean and clears the accumulator for the next cycle.
   const T steps = static_cast<T>(plan_->accumulation_steps);
   for (int64_t i = 0; i < n; ++i) {
     out[i] = (out[i] + sum[i]) / steps;

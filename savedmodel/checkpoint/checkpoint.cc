@@ -27,7 +27,7 @@ struct Entry {
 struct Trained {
   std::string key;
   Variable variable;
-  bool may_lack_slots = false;  // true if the file may come from serving, which has no slots
+  bool may_lack_slots = false;  // true if the variable may be used for serving only
 };
 
 std::string joined(const std::vector<std::string>& keys) {

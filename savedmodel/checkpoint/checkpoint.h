@@ -67,6 +67,7 @@ struct RestoreStatus {
 // Writes and restores the values of its items.
 class Checkpoint {
  public:
+  // Stores handles to the items; their values are read by write() and assigned by restore().
   explicit Checkpoint(CheckpointItems items);
 
   // Writes a checkpoint. Throws RuntimeError in a replica, if a layer of the model has no weights

@@ -192,10 +192,12 @@ std::string CheckpointManager::save(int64_t step) {
       }
       write_index(kept);
     } catch (const Error&) {
+      // The index still names a replaced checkpoint, so it must not be removed.
       const bool was_there = std::ranges::find(checkpoints_, path) != checkpoints_.end();
       if (!was_there) try_remove_checkpoint(path);
       throw;
     }
+    // Files are removed only after the index no longer names them.
     for (const std::string& old : dropped) remove_checkpoint(old);
   });
   checkpoints_ = std::move(kept);

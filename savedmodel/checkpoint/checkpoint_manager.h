@@ -39,6 +39,7 @@ class CheckpointManager {
   std::string save(int64_t step);
 
   const std::vector<std::string>& checkpoints() const { return checkpoints_; }  // oldest first
+  // Returns the path of the newest checkpoint, or an empty optional if there is none.
   std::optional<std::string> latest_checkpoint() const;
 
   // Restores a checkpoint; see Checkpoint::restore.

@@ -175,6 +175,7 @@ void ModelCheckpointCallback::save(int64_t batch, const Logs& logs) {
       save_model(model(), path, {.include_optimizer = options_.include_optimizer});
     }
   } catch (...) {
+    // A model that was not saved must not count as the best.
     best_ = before;
     throw;
   }

@@ -228,7 +228,7 @@ class Checker {
         const uint16_t length = chunk.u16();
         const uint8_t flags = chunk.u8();
         chunk.skip(3);
-        if (length % 8 != 0) chunk.fail("a message of uneven length");
+        if (length % 8 != 0) chunk.fail("a message length that is not a multiple of 8");
         Bytes body = chunk.take(length);
         if ((flags & 2) != 0) body.fail("a shared message");
         if ((flags & ~5) != 0) body.fail("a message with unsupported flags");
@@ -336,8 +336,8 @@ class Checker {
     if (type.variable_string) check_strings(values, count);
   }
 
-  // Returns the number of elements of `dims`. Fails if the elements, of `size` bytes each, cannot
-  // fit in memory.
+  // Returns the number of elements of `dims`. Fails if the number of their bytes, `size` each,
+  // overflows.
   static uint64_t count_of(const std::vector<uint64_t>& dims, uint64_t size, const Bytes& where) {
     uint64_t count = 1, bytes = 0;
     for (uint64_t dim : dims) {

@@ -42,8 +42,10 @@ class Bytes {
   uint32_t u32() { return static_cast<uint32_t>(number(4)); }
   uint64_t u64() { return number(8); }
   void skip(uint64_t count) { take(count); }
+  // Consumes `count` bytes and returns them.
   Bytes take(uint64_t count);
   Bytes part(uint64_t offset, uint64_t count) const;  // without consuming it
+  // Consumes the signature. Throws IoError if the block does not begin with it.
   void expect(std::string_view signature);
 
   // Throws IoError with the file, the address and the problem.

@@ -138,7 +138,7 @@ std::vector<std::string> read_strings(const Place& place, hid_t type, hid_t spac
                                       uint64_t file_bytes, Read read) {
   const size_t size = H5Tget_size(type);
   if (count > kMaxStrings || size == 0 || static_cast<uint64_t>(count) > file_bytes / size) {
-    place.fail("claims ", count, " strings of ", size, " bytes, more than the file holds");
+    place.fail("declares ", count, " strings of ", size, " bytes, more than the file holds");
   }
   std::vector<std::string> out;
   out.reserve(count);
@@ -161,8 +161,7 @@ herr_t add_name(hid_t, const char* name, const H5L_info_t*, void* out) {
   auto& names = *static_cast<std::vector<std::string>*>(out);
   try {
     names.emplace_back(name);
-  } catch (const std::bad_alloc&) {  // exceptions must not pass through the library, which is
-                                     // written in C
+  } catch (const std::bad_alloc&) {  // must not pass through a C library
     return -1;
   }
   return 0;

@@ -8,7 +8,6 @@
 //
 // Thread safety: an object must not be used by several threads at once. Different objects may be;
 // the HDF5 library allows one call at a time, which a lock ensures.
-// HDF5 library allows one call at a time, which a lock sees to).
 #pragma once
 
 #include <memory>
@@ -32,11 +31,13 @@ class Hdf5File {
   Hdf5File& operator=(const Hdf5File&) = delete;
 
   const std::string& path() const;
+  // Returns true if the file has this group or dataset.
   bool has(const std::string& object) const;
-  // Throws IoError if the object does not exist.
+  // Returns true if the object is a group. Throws IoError if it does not exist.
   bool is_group(const std::string& object) const;
   std::vector<std::string> children(const std::string& group) const;  // ascending by name
 
+  // Returns true if the object has this attribute. Throws IoError if the object does not exist.
   bool has_attribute(const std::string& object, const std::string& name) const;
   // Returns an attribute that holds one string, of fixed or variable length, ASCII or UTF-8.
   std::string string_attribute(const std::string& object, const std::string& name) const;

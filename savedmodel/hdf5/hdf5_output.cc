@@ -160,8 +160,7 @@ void Hdf5Output::write(int64_t offset, std::string_view bytes) {
 void Hdf5Output::read(int64_t offset, char* to, size_t count) {
   size_t found = 0;
   attempt([&] { found = file_.read(offset, to, count); });
-  std::memset(to + found, 0,
-              count - found);  // the library reads past the end and expects zeros there
+  std::memset(to + found, 0, count - found);  // the library reads past the end
 }
 
 void Hdf5Output::resize(int64_t size) {

@@ -14,6 +14,7 @@ namespace keel {
 // Stores names and checksums, not values.
 class Hdf5Record {
  public:
+  // Each of these records one object or attribute that has been written.
   void add_group(const std::string& group);
   void add_dataset(const std::string& dataset, const TensorSpec& spec);
   // Records the values of a whole dataset.

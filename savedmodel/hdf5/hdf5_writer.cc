@@ -131,8 +131,7 @@ Id Hdf5Writer::Impl::create(const Place& place, const TensorSpec& spec) const {
   const Id links = place.check(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "no link list");
   H5Pset_create_intermediate_group(links, 1);
   const Id creation = place.check(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "no creation list");
-  H5Pset_obj_track_times(creation,
-                         false);  // omit timestamps, so that equal models give equal files
+  H5Pset_obj_track_times(creation, false);  // for reproducible files
   Id out = place.check(
       H5Dcreate2(*file, place.object.c_str(), type, space, links, creation, H5P_DEFAULT), H5Dclose,
       "dataset cannot be created");
@@ -152,6 +151,7 @@ Hdf5Writer::Hdf5Writer(const TemporaryFile& to) : impl_(std::make_unique<Impl>(t
 
 Hdf5Writer::~Hdf5Writer() {
   const LibraryScope library;
+  // Without commit() the file is discarded, so buffered values need not be written.
   impl_->output.abandon();
   impl_->file.reset();
 }

@@ -1,5 +1,5 @@
-// One small training problem and what Keras 3.16.0 makes of it: five steps over a kernel [4, 3]
-// and a bias [3], whose 15 numbers stand together here.
+// A small training problem and the results of Keras 3.16.0: five steps over a kernel [4, 3] and a
+// bias [3], whose 15 numbers are concatenated here.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@ namespace keel::testing_support {
 using Numbers = std::array<float, 15>;
 
 struct GoldenRun {
-  std::vector<Numbers> after;            // each step
-  std::map<std::string, Numbers> slots;  // after the last, by slot name
+  std::vector<Numbers> after;            // after each step
+  std::map<std::string, Numbers> slots;  // after the last step, by slot name
 };
 
 inline constexpr Numbers kInitial = {0.44161215f, 0.727587f,    -1.7196478f, 1.9415181f,
@@ -65,7 +65,7 @@ inline std::vector<Variable> golden_variables() {
   return {Variable(initial[0], {.name = "kernel"}), Variable(initial[1], {.name = "bias"})};
 }
 
-// Runs the problem and compares each step, and the slots at the end.
+// Runs the problem and compares the variables after each step, and the slots at the end.
 inline void expect_runs_as(const OptimizerHandle& optimizer, const GoldenRun& expected) {
   const std::vector<Variable> variables = golden_variables();
   for (size_t step = 0; step < kGradients.size(); ++step) {
@@ -91,7 +91,7 @@ inline std::vector<std::string> slot_names(const OptimizerHandle& optimizer) {
   return out;
 }
 
-// What the config of a class says first, with its name and defaults for all optimizers.
+// The beginning of the config of a class: its name and the defaults of the common options.
 inline std::string common_config(const std::string& name, const std::string& learning_rate) {
   return R"({"name": ")" + name + R"(", "learning_rate": )" + learning_rate +
          R"(, "weight_decay": null, "clipnorm": null, "global_clipnorm": null, )"
@@ -100,7 +100,7 @@ inline std::string common_config(const std::string& name, const std::string& lea
          R"("gradient_accumulation_steps": null, )";
 }
 
-// The config survives the way through a file.
+// The config is unchanged after it is written to a file and read again.
 inline void expect_config_round_trip(const OptimizerHandle& optimizer) {
   const std::string text = to_json(optimizers::serialize(*optimizer));
   const OptimizerHandle copy = optimizers::deserialize(parse_json(text));

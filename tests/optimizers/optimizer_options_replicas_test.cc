@@ -1,4 +1,4 @@
-// What all optimizers can do, in the replicas of a strategy and in those of several processes.
+// Options of all optimizers in the replicas of a strategy, in one process and in several.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -24,7 +24,8 @@ using distribute::ProcessGroup;
 using distribute::TPUStrategy;
 using Bits = std::vector<float>;
 
-// Sparse rules with what keeps rows apart, and rules that move every row with everything.
+// Rules that update single rows, with options that keep rows independent, and rules that update
+// every row, with all options.
 std::vector<OptimizerHandle> all_kinds() {
   return {optimizers::SGD({.learning_rate = 0.1, .clipnorm = 0.5, .loss_scale_factor = 2}),
           optimizers::SGD({.learning_rate = 0.1, .clipvalue = 0.2}),
@@ -53,8 +54,8 @@ Tensor wave(const Shape& shape, double phase) {
   return out;
 }
 
-// A matrix, a table with a constraint, a vector that has no gradient in every third step, and one
-// that never has.
+// A matrix, a table with a constraint, a vector without a gradient in every third step, and a
+// vector that never has one.
 std::vector<Variable> variables() {
   const auto limit = [](const Tensor& w) { return ops::minimum(w, Tensor::full(w.shape(), 0.9F)); };
   return {Variable(wave({40, 5}, 1), {.name = "kernel"}),
@@ -75,7 +76,7 @@ void append(const Variable& v, Bits& out) {
   for (const float x : v.read().cast(DType::kFloat32).to_vector<float>()) out.push_back(x);
 }
 
-// All state after some steps, and the variables once more after finalizing.
+// Returns all state after some steps, then the variables after finalizing.
 Bits state_of(Optimizer& optimizer, const std::vector<Variable>& trained) {
   Bits out;
   for (const Variable& v : trained) append(v, out);

@@ -1,4 +1,4 @@
-// What all optimizers can do, in one replica.
+// Options of all optimizers, in one replica.
 #include <keel/optimizers/optimizer_options.h>
 
 #include <cmath>
@@ -277,7 +277,7 @@ TEST(OptimizerOptionsTest, SchedulesCountCallsButRulesCountUpdates) {
   for (int i = 0; i < 4; ++i) sgd->apply_gradients({gradient({1})}, {w});
   EXPECT_EQ(values(w), Floats{-1.5});
 
-  // Adam's first step has the length of the rate, whatever was accumulated before.
+  // The length of Adam's first step is the learning rate, whatever was accumulated before.
   const Adam adam({.learning_rate = 0.25, .gradient_accumulation_steps = 2});
   const Variable v = variable({0});
   for (int i = 0; i < 2; ++i) adam->apply_gradients({gradient({3})}, {v});
@@ -441,7 +441,7 @@ TEST(OptimizerOptionsTest, RefusesALearningRateThatIsNegativeInfiniteOrNaN) {
     const SGD sgd({.learning_rate = 0.5});
     EXPECT_THROW(sgd->set_learning_rate(bad), ValueError) << bad;
     EXPECT_EQ(sgd->learning_rate(), 0.5);
-    // Of a function and a schedule, before anything changes.
+    // Rates from a function or a schedule are checked before anything changes.
     const Variable w = variable({1, 2});
     const SGD called({.learning_rate = [bad] { return bad; }});
     EXPECT_THROW(called->apply_gradients({gradient({1, 1})}, {w}), ValueError) << bad;

@@ -1,4 +1,4 @@
-// Optimizers of replicas in several processes, which are threads of this one.
+// Optimizers in the replicas of several processes, which are threads of this process.
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ Variable variable(const std::string& path, int64_t rows, float value = 1) {
   return out;
 }
 
-// Another one for each replica, step and variable.
+// A different gradient for each replica, step and variable.
 Gradient dense_gradient(const Variable& v, int64_t step) {
   Tensor out = Tensor::zeros(v.shape());
   const auto values = out.mutable_data<float>();
@@ -47,8 +47,8 @@ void append(const Variable& v, Bits& out) {
   for (const float x : v.read().to_vector<float>()) out.push_back(x);
 }
 
-// Variables and slots after steps of changing lists: dense, sparse, some left out, and read
-// between.
+// Returns variables and slots after steps with changing lists of variables: dense, sparse, some
+// left out, with reads between the steps.
 Bits trained(ProcessGroup& group, const OptimizerHandle& optimizer) {
   TPUStrategy strategy({.num_hosts = 6, .num_cores = 1}, group);
   const auto scope = strategy.scope();

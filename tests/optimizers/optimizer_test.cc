@@ -21,7 +21,7 @@ using optimizers::Adagrad;
 using optimizers::Adam;
 using optimizers::SGD;
 
-// Reproducible numbers of no particular kind in [-1, 1).
+// Reproducible numbers in [-1, 1).
 Tensor numbers(const Shape& shape, int seed, DType dtype = DType::kFloat32) {
   Tensor out = Tensor::uninitialized(shape, DType::kFloat32);
   uint32_t state = 2654435761u * static_cast<uint32_t>(seed + 1);
@@ -195,7 +195,7 @@ TEST(OptimizerTest, MovesAllRowsWhereTheRuleDoes) {
   EXPECT_EQ(values(a), values(b));
 }
 
-// ---- The rate.
+// ---- The learning rate.
 
 TEST(OptimizerTest, TakesANumberAsRate) {
   const SGD sgd({.learning_rate = 0.5});

@@ -71,7 +71,7 @@ void write_values(Hdf5Writer& file, int64_t step, bool first_process,
 
 // Reading a value may be collective. With several processes, all values are therefore read before
 // any process can fail to write. A single process reads each value when it writes it, because a
-// value may be a copy of a large tensor.
+// value may be a copy, and all copies together could be large.
 Whole read_whole(const std::vector<CheckpointValue>& values, bool alone) {
   if (alone) return [&values](size_t i) { return values[i].get(); };
   std::vector<Tensor> all;
@@ -161,6 +161,8 @@ void write_checkpoint(const std::string& path, int64_t step,
     std::erase(parts, "");
     distribute::run_collectively(group, kCaller, [&] {
       if (!first) return;
+      // The main file is committed last, when all parts exist, so it never names a missing part.
+      // Parts of an older checkpoint are removed only after that.
       main->write_string_list("/", "parts", parts);
       main->commit({.seal = true});
       remove_parts_but(path, parts);

@@ -224,7 +224,8 @@ double EstimatorRun::train_step(const Tensors& batch) {
           GradientTape tape;
           loss = (*model_)(with_activations(part), {.training = true})["loss"].tensor();
           if (std::isnan(number(loss))) {
-            throw ValueError("TPUEstimator.train: the loss of step ", global_step() + 1, " is NaN");
+            throw ValueError("TPUEstimator.train: the loss of step ", global_step() + 1,
+                             " is NaN; check the data or lower the learning rate");
           }
           gradients = tape.gradient(ops::scale(loss, share), sources);
         }

@@ -56,6 +56,7 @@ class EstimatorRun {
   EstimatorRun(const EstimatorRun&) = delete;
   EstimatorRun& operator=(const EstimatorRun&) = delete;
 
+  // Returns true if a checkpoint was restored.
   bool restored() const { return restored_; }
   int64_t global_step() const;
   // Steps of one full batch. train_step() and eval_step() return its loss, and predict_step() the
@@ -63,10 +64,12 @@ class EstimatorRun {
   double train_step(const Tensors& batch);
   double eval_step(const Tensors& batch);
   Tensors predict_step(const Tensors& batch);
+  // Returns the results of the eval_metrics by name.
   std::map<std::string, double> metrics() const;
 
   // Saves a checkpoint of the current global step and returns its path.
   std::string save();
+  // Saves the statistics of lookups if the spec requests them.
   void save_profiles() const;
 
  private:

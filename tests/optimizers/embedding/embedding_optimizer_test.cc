@@ -16,7 +16,7 @@ std::vector<std::string> slot_names(const EmbeddingOptimizer& t) {
 
 using Names = std::vector<std::string>;
 
-// One element through one step; returns the element, then its slots.
+// Updates one element in one step; returns the element, then its slots.
 std::vector<float> stepped(const EmbeddingOptimizer& t, float weight,
                            std::vector<float> gradients) {
   std::vector<float> state = {weight};
@@ -57,7 +57,7 @@ TEST(TableOptimizerTest, NamesSlotsAsEnginesDo) {
 }
 
 TEST(SpecRowsF, F10_OptimizerStrings) {
-  // A number is not a name: C++ has no such conversion.
+  // A number cannot be passed as a name: there is no such conversion in C++.
   for (const auto& [name, rate] : std::map<std::string, double>{
            {"sgd", 0.01}, {"adagrad", 0.001}, {"adam", 0.001}, {"ftrl", 0.001}}) {
     EXPECT_EQ(EmbeddingOptimizer(name).current_learning_rate(), rate) << name;

@@ -1,4 +1,4 @@
-// What each embedding optimizer makes of a table in an engine of one core.
+// The tables that each embedding optimizer trains in an engine of one core.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace keel::table_optimizer_training_test {
 
 using Values = std::vector<float>;
 
-// A row that a batch looked up, and the gradient of the activation; none: zero.
+// A row that a batch looked up, and the gradient of its activation; an empty gradient is zero.
 struct Hit {
   int64_t row = 0;
   Values gradient = {};
@@ -41,7 +41,7 @@ class TrainedTable {
     }
   }
 
-  // Each hit is a sample of its own. The rate is the optimizer's unless one is given.
+  // Each hit is a separate sample. The learning rate is the optimizer's unless one is given.
   void step(const Batch& batch, std::optional<double> rate = {}) {
     std::vector<int64_t> ids, splits = {0};
     Values gradients;
@@ -107,7 +107,7 @@ const Values kSecond = {0.2F, 0.6F};
 const Values kStart = {1, -0.5};
 const Values kOther = {2, 3};
 
-// A table after one batch for each list of hits.
+// Returns a table after one batch for each list of hits.
 TrainedTable trained(const EmbeddingOptimizer& optimizer, const std::vector<Batch>& batches) {
   TrainedTable table(optimizer);
   for (const Batch& batch : batches) table.step(batch);

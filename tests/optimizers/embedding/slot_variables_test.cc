@@ -12,7 +12,7 @@ EmbeddingOptimizer made_by(const SlotVariableCreationFn& f) {
   return tpu::FTRL{.slot_variable_creation_fn = f};
 }
 
-// A factory that returns `slots` whatever it is asked.
+// A factory that returns `slots` for any arguments.
 EmbeddingOptimizer returning(const SlotVariables& slots) {
   return made_by([slots](const TableVariable&, const std::vector<std::string>&,
                          const std::vector<Initializer>&) { return slots; });

@@ -76,7 +76,7 @@ TEST(SpecRowsA, A15_PositiveParameters) {
       tpu::FtrlParameters{.learning_rate = 0.1, .initial_accumulator_value = 0}));
 }
 
-// What cannot be called does not compile as a factory; an empty function is none.
+// A factory that is not callable does not compile; an empty function counts as unset.
 TEST(SpecRowsA, A20_TheSlotFactoryMustBeCallable) {
   static_assert(!std::is_convertible_v<int, SlotVariableCreationFn>);
   static_assert(!std::is_convertible_v<const char*, SlotVariableCreationFn>);

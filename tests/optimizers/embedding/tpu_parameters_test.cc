@@ -13,7 +13,7 @@ void expect_refuses(const Options& options) {
   EXPECT_THROW(EmbeddingOptimizer{options}, ValueError);
 }
 
-// The state must be of V1, with these slots, and the suffixes of their variables.
+// The state must be that of V1 parameters, with these slots and these suffixes of their variables.
 void expect_slots(const EmbeddingOptimizer& t, const Names& slots, const Names& suffixes,
                   const std::vector<double>& initial) {
   EXPECT_TRUE(t->v1_parameters);

@@ -127,7 +127,7 @@ TEST(TranslateKerasOptimizerTest, EqualsATranslationOfTheSameObjectOnly) {
   EXPECT_NE(a, EmbeddingOptimizer(tpu::SGD{.learning_rate = 0.25}));
 }
 
-// Keras 3 has no decay: what cannot be written needs no refusal.
+// Keras 3 has no `decay` option, so there is nothing to reject for it.
 TEST(SpecRowsF, F11_RefusesKerasSettingsThatEnginesDoNotHave) {
   expect_refuses(optimizers::SGD({.momentum = 0.9}));
   expect_refuses(optimizers::SGD({.momentum = 0.9, .nesterov = true}));
@@ -182,7 +182,7 @@ TEST(SpecRowsF, F12_CarriesKerasSettings) {
   EXPECT_EQ(config(adam)["epsilon"].number(), 1e-4);
   EXPECT_TRUE(config(adam)["lazy_adam"].boolean());
   EXPECT_TRUE(config(adam)["sum_inside_sqrt"].boolean());
-  // Keras 3's names of what Keras 2 called m and v.
+  // Keras 3 names the slots that Keras 2 called m and v.
   EXPECT_EQ(EmbeddingOptimizer(adam)->source_slot_names, Names({"momentum", "velocity"}));
 
   const optimizers::Adagrad adagrad({.learning_rate = 0.3, .initial_accumulator_value = 0.5});

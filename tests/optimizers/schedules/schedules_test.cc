@@ -11,7 +11,7 @@
 
 namespace keel::optimizers::schedules::schedules_test {
 
-// Rates that Keras 3.16.0 gives, in float32, for each of kSteps.
+// The rates of Keras 3.16.0, in float32, for each step of kSteps.
 struct GoldenSchedule {
   const char* class_name;
   const char* config;
@@ -121,7 +121,7 @@ TEST(SchedulesTest, GiveKerasRates) {
     const auto schedule = deserialize(serialized(golden));
     for (size_t i = 0; i < kSteps.size(); ++i) {
       const double expected = golden.values[i];
-      // 1 + cos near the end of a wave costs float32 all but a few digits.
+      // Near the end of a half wave, 1 + cos loses all but a few digits in float32.
       EXPECT_NEAR((*schedule)(kSteps[i]), expected, 1e-6 * expected + 2e-9)
           << golden.class_name << " " << golden.config << ", step " << kSteps[i];
     }

@@ -1,4 +1,5 @@
-// OptimizerOptions::lazy_rows where steps fail, tables go and numbers are none: as without it.
+// OptimizerOptions::lazy_rows gives the same values as without it when steps fail, tables are
+// destroyed, or values are not finite.
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -44,7 +45,7 @@ IndexedSlices one_row(const Variable& of, int64_t id, float gradient = 0.5F) {
 
 Floats values(const Variable& variable) { return variable.read().to_vector<float>(); }
 
-// The table behind its slots, which wait as well.
+// Returns the slots, whose rows are deferred too, then the table.
 Floats state_of(const Optimizer& optimizer, const Variable& of) {
   Floats out;
   for (const Variable& slot : optimizer.slots(of)) {
@@ -54,20 +55,20 @@ Floats state_of(const Optimizer& optimizer, const Variable& of) {
   return out;
 }
 
-// Which NaN it is says nothing.
+// All NaNs are treated as equal.
 std::vector<uint32_t> bits(const Floats& of) {
   std::vector<uint32_t> out;
   for (const float x : of) out.push_back(std::isnan(x) ? 0x7FC00000U : std::bit_cast<uint32_t>(x));
   return out;
 }
 
-// What `make` makes of it.
+// The result of `make` is the same with and without lazy rows.
 void expect_alike(const std::function<Floats(LazyRows)>& make) {
   EXPECT_EQ(bits(make(LazyRows::kReplay)), bits(make(LazyRows::kOff)));
 }
 
 TEST(LazyRowsEdgesTest, AStepThatFindsNoRoomIsNone) {
-  // That of Nadam has a state for all variables too.
+  // Nadam has state shared by all variables in addition to slots.
   const auto nadam = [](LazyRows lazy) { return optimizers::Nadam({.lazy_rows = lazy}); };
   const auto adam = [](LazyRows lazy) { return optimizers::Adam({.lazy_rows = lazy}); };
   for (const Make& make : std::vector<Make>{adam, nadam}) {
@@ -75,7 +76,7 @@ TEST(LazyRowsEdgesTest, AStepThatFindsNoRoomIsNone) {
       const OptimizerHandle optimizer = make(lazy);
       const Variable of = table(512, 16);
       optimizer->apply_gradients({one_row(of, 0)}, {of});
-      const std::vector<Gradient> next = {rows_from(of, 1, 64)};  // of 4096 bytes
+      const std::vector<Gradient> next = {rows_from(of, 1, 64)};  // of 4096 bytes in total
       for (const int64_t bytes : {1, 600, 1500, 4000}) {
         const MemoryLimit limit(bytes);
         EXPECT_THROW(optimizer->apply_gradients(next, {of}), ValueError) << bytes;
@@ -135,7 +136,7 @@ TEST(LazyRowsEdgesTest, SlotsOutliveTheirTable) {
   }
 }
 
-// Their memory is gone with them, and may be somebody else's.
+// The memory of a destroyed table is freed and may belong to another tensor.
 TEST(LazyRowsEdgesTest, TablesWithoutSlotsLeaveNothing) {
   const OptimizerHandle sgd =
       optimizers::SGD({.learning_rate = 0.1, .weight_decay = 0.5, .lazy_rows = LazyRows::kReplay});
@@ -187,7 +188,8 @@ TEST(LazyRowsEdgesTest, CopiesOfVariablesAreNotStepped) {
   }
 }
 
-// Row 0 has a state that is no number, or that divides by zero; then others have steps.
+// Row 0 has a value or slot that is not finite or leads to a division by zero; then steps of other
+// rows follow.
 TEST(LazyRowsEdgesTest, WhatIsNoNumberBecomesWhatStepsOfAllRowsMakeOfIt) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const auto ftrl = [](LazyRows lazy) {

@@ -1,4 +1,4 @@
-// OptimizerOptions::lazy_rows: tables whose rows wait are those of steps that move all rows.
+// OptimizerOptions::lazy_rows: tables with deferred rows equal those of steps that update all rows.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -81,13 +81,13 @@ Variable table(int64_t rows = kRows, DType dtype = DType::kFloat32) {
 
 Variable bias() { return Variable(Tensor::full({kDim}, 0.5F), {.name = "bias"}); }
 
-// Some rows, of which some stand there twice. Another one for each step and replica.
+// Returns rows, one of them twice, that differ for each step and replica.
 IndexedSlices slices(const Variable& of, int64_t step, int64_t replica = 0) {
   std::mt19937 random(static_cast<uint32_t>(1000 * replica + step));
   std::vector<int64_t> ids(6);
   for (int64_t& id : ids) id = static_cast<int64_t>(random() % of.shape()[0]);
   ids[1] = ids[0];
-  ids[2] = step % 3;  // of all replicas
+  ids[2] = step % 3;  // named by all replicas
   std::vector<float> values(ids.size() * kDim);
   std::normal_distribution<float> normal;
   for (float& value : values) value = normal(random);
@@ -105,10 +105,10 @@ Bits bits(const Variable& variable) {
   return variable.read().cast(DType::kFloat32).to_vector<float>();
 }
 
-// The table and its slots.
+// Returns the table and its slots.
 Bits state_of(Optimizer& optimizer, const Variable& of) {
   Bits out;
-  // Slots first, which also wait.
+  // Reads the slots first, because their rows are deferred too.
   for (const Variable& slot : optimizer.slots(of)) {
     for (const float x : bits(slot)) out.push_back(x);
   }
@@ -172,8 +172,8 @@ std::function<OptimizerHandle(LazyRows)> maker(Options options) {
   };
 }
 
-// A row that is stepped once and then misses many steps, which leave little of its weights or take
-// numbers beyond those of its dtype.
+// A row is updated once and then misses many steps, which leave little of its weights or lead to
+// numbers beyond the range of its dtype.
 TEST(LazyRowsTest, TheClosedFormHoldsWhereFactorsAreExtreme) {
   struct Case {
     const char* name;
@@ -243,7 +243,8 @@ TEST(LazyRowsTest, RowsThatNobodyNeedsWait) {
   };
   step(3);
   step(4);
-  const auto value = [&](const Tensor& needed) {  // in row 3 once those have come
+  // Returns a value of row 3 after the needed rows have been materialized.
+  const auto value = [&](const Tensor& needed) {
     const auto [first, row_step] = t.read_rows(needed).rows<float>();
     return first[3 * row_step];
   };
@@ -270,7 +271,7 @@ TEST(LazyRowsTest, ReadingRowsBetweenStepsShowsThoseOfNow) {
   }
 }
 
-// What is read stays as it was read, and the tape sees the table.
+// Values that were read do not change, and the tape sees the table.
 TEST(LazyRowsTest, ValuesThatWereReadDoNotChange) {
   const OptimizerHandle adam =
       optimizers::Adam({.learning_rate = 0.1, .lazy_rows = LazyRows::kReplay});
@@ -316,7 +317,8 @@ TEST(LazyRowsTest, AssigningTheTableKeepsTheSlots) {
   }
 }
 
-// Two optimizers of one table, tables that are not in every step, and decay that comes and goes.
+// Two optimizers of one table, tables that are not in every step, and weight decay that is switched
+// on and off.
 TEST(LazyRowsTest, StepsOfOthersComeBetween) {
   const auto trained = [](LazyRows lazy) {
     const OptimizerHandle adam =
@@ -342,8 +344,8 @@ TEST(LazyRowsTest, StepsOfOthersComeBetween) {
   expect_bits(trained(LazyRows::kReplay), trained(LazyRows::kOff), "all");
 }
 
-// A tensor that somebody holds when another optimizer takes over keeps its values, and the table
-// gets the steps that its rows have missed.
+// A tensor that is held when another optimizer takes over keeps its values, and the table gets the
+// steps that its rows have missed.
 TEST(LazyRowsTest, StepsOfOthersLeaveTensorsThatWereReadAlone) {
   const auto trained = [](LazyRows lazy) {
     const OptimizerHandle adam = optimizers::Adam({.learning_rate = 0.05, .lazy_rows = lazy});
@@ -366,7 +368,7 @@ TEST(LazyRowsTest, StepsOfOthersLeaveTensorsThatWereReadAlone) {
   expect_bits(trained(LazyRows::kReplay), trained(LazyRows::kOff), "all");
 }
 
-// What is known of steps is dropped when no row waits.
+// The history of steps is dropped when no row is deferred.
 TEST(LazyRowsTest, ReadingAllRowsNowAndThenChangesNothing) {
   const auto kinds = all_kinds(LazyRows::kReplay), dense_kinds = all_kinds(LazyRows::kOff);
   for (size_t k = 0; k < kinds.size(); ++k) {
@@ -420,7 +422,8 @@ TEST(LazyRowsTest, TrainingGoesOnFromStateThatWasSaved) {
   }
 }
 
-// Replicas in processes, which are threads of this one: steps, lookups and reads between.
+// Replicas in several processes, which are threads of this process, with lookups and reads between
+// the steps.
 Bits trained(ProcessGroup& group, const OptimizerHandle& optimizer, int hosts) {
   TPUStrategy strategy({.num_hosts = hosts, .num_cores = 1}, group);
   const auto scope = strategy.scope();
@@ -433,7 +436,7 @@ Bits trained(ProcessGroup& group, const OptimizerHandle& optimizer, int hosts) {
       const int64_t replica = current_replica_context()->replica;
       const Tensor ids = slices(t, 300 + step, replica).ids;
       if (step % 2 == 0) t.read_rows(ids);
-      // A gradient that some replicas do not have.
+      // Some replicas have no gradient of this variable.
       const bool none = replica == 2 && step % 4 == 1;
       optimizer->apply_gradients(
           {none ? Gradient() : slices(t, step, replica), bias_gradient(step + replica)}, {t, b});
@@ -480,7 +483,7 @@ TEST(LazyRowsTest, ProcessesHaveTheBitsOfStepsOfAllRows) {
   }
 }
 
-// Each process looks at other rows, and rows that are looked at are rounded.
+// Each process reads other rows, and a read rounds the rows that it materializes.
 TEST(LazyRowsTest, ProcessesRefuseTheClosedForm) {
   FakeJob job(2);
   const auto errors = job.run([&](ProcessGroup& group) {
@@ -492,8 +495,8 @@ TEST(LazyRowsTest, ProcessesRefuseTheClosedForm) {
   }
 }
 
-// Rows that have waited for steps before the last run of them stand beside others, in other batches
-// for other numbers of workers.
+// Rows with steps missed before the last run of steps are mixed with other rows, in batches that
+// depend on the number of workers.
 TEST(LazyRowsTest, TheClosedFormHasTheSameBitsForAnyNumberOfWorkers) {
   const auto trained_by_workers = [](int workers) {
     const int before = num_workers();
@@ -563,7 +566,7 @@ TEST(LazyRowsTest, RefusesWhatNeedsAllRows) {
   both(message_of<ValueError>(
            [] { optimizers::SGD({.momentum = 1, .lazy_rows = LazyRows::kClosedForm}); }),
        "closed_form");
-  // Its momentum vanishes, and then rows stand still.
+  // The momentum underflows, and then rows do not change any more.
   both(message_of<ValueError>([] {
          optimizers::Lion({.beta_1 = 0.9, .beta_2 = 0.4, .lazy_rows = LazyRows::kClosedForm});
        }),
@@ -575,7 +578,7 @@ TEST(LazyRowsTest, RefusesWhatNeedsAllRows) {
        "constraint");
   EXPECT_EQ(adam->iterations(), 0);
   adam->apply_gradients({Gradient(slices(bound, 0)).dense()}, {bound});
-  // A rule that leaves rows alone anyway.
+  // A rule that does not move rows without a gradient.
   optimizers::Adagrad({.lazy_rows = LazyRows::kReplay})
       ->apply_gradients({slices(bound, 0)}, {bound});
 }
@@ -585,7 +588,7 @@ TEST(LazyRowsTest, ConfigsHaveTheKeyWhereItIsSet) {
   EXPECT_EQ(optimizers::serialize(*optimizers::Adam({})).find("lazy_rows"), nullptr);
   const OptimizerHandle adam = optimizers::Adam({.lazy_rows = LazyRows::kClosedForm});
   EXPECT_EQ(adam->get_config()["lazy_rows"].string(), "closed_form");
-  // Where Keras's reader passes over it.
+  // The key is in a place that Keras's reader ignores.
   const Config whole = optimizers::serialize(*adam);
   EXPECT_EQ(whole["config"].find("lazy_rows"), nullptr);
   EXPECT_EQ(whole["lazy_rows"].string(), "closed_form");

@@ -1,4 +1,4 @@
-// Where tables and their slots lie, and what becomes of tensors that share the memory.
+// The memory layout of tables and their slots, and tensors that share the memory.
 #include <keel/optimizers/step/variable_memory.h>
 
 #include <gtest/gtest.h>
@@ -42,10 +42,10 @@ TEST(VariableMemoryTest, WhatIsPackedStaysWhereItIs) {
   const Tensor copy = table.read();
   EXPECT_EQ(copy.id(), table.read().id());
   EXPECT_EQ(packed_memory_of(table, {m}).values, first);
-  EXPECT_NE(copy.id(), table.read().id());  // it will change
+  EXPECT_NE(copy.id(), table.read().id());  // the memory is about to change
 }
 
-// A tensor that looks at the rows keeps what it sees.
+// A tensor that views the rows keeps its values.
 TEST(VariableMemoryTest, MovesAwayFromWhoeverHoldsIt) {
   const Variable table = of({1, 2, 3, 4}, {2, 2}), m = of({5, 6, 7, 8}, {2, 2});
   packed_memory_of(table, {m});
@@ -90,8 +90,8 @@ TEST(VariableMemoryTest, Float64Too) {
   EXPECT_EQ(std::vector<double>(all, all + 4), (std::vector<double>{1, 3, 2, 4}));
 }
 
-// Three gradients of one row are summed in the same order whether rows are looked up in place or in
-// tensors: their sums round differently in others.
+// Three gradients of one row are summed in the same order whether rows are read in place or as
+// tensors. In another order the sums round differently.
 TEST(VariableMemoryTest, TheTapeSeesOneTable) {
   const auto trained = [](LazyRows lazy) {
     const OptimizerHandle adam = optimizers::Adam({.learning_rate = 0.1, .lazy_rows = lazy});
@@ -125,7 +125,7 @@ TEST(VariableMemoryTest, AStepWithoutRoomChangesNothing) {
     const Floats before = table.read().to_vector<float>();
     {
       const Tensor held = table.read_rows(Tensor::from<int64_t>({0}, {1}));
-      const MemoryLimit limit(500'000);  // bytes; a table takes 262,144
+      const MemoryLimit limit(500'000);  // bytes; a table has 262,144
       EXPECT_THROW(step(3), ValueError);
     }
     EXPECT_EQ(table.read().to_vector<float>(), before);
@@ -135,7 +135,8 @@ TEST(VariableMemoryTest, AStepWithoutRoomChangesNothing) {
   }
 }
 
-// A table whose rows wait is looked up where it lies; a step of all its elements takes it out.
+// A table with deferred rows is looked up in place; a step of all its elements moves it out of the
+// shared memory.
 TEST(VariableMemoryTest, LazyRowsPackATableAndItsSlots) {
   const OptimizerHandle adam = optimizers::Adam({.lazy_rows = LazyRows::kReplay});
   const Variable table = of({1, 2, 3, 4, 5, 6}, {3, 2});
@@ -164,7 +165,7 @@ TEST(VariableMemoryTest, LazyRowsPackATableAndItsSlots) {
   EXPECT_FALSE(slots[0].value_in_place().is_view());
 }
 
-// Before the first step a slot is one row, however large the table.
+// Before the first step a slot stores one row, however large the table is.
 TEST(VariableMemoryTest, SlotsTakeNoMemoryBeforeTheFirstStep) {
   const OptimizerHandle sgd = optimizers::SGD({.momentum = 0.9});
   const Variable table = of({1, 2, 3, 4, 5, 6}, {3, 2});

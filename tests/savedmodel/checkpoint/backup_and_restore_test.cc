@@ -28,7 +28,7 @@ namespace keel::backup_and_restore_test {
 
 using callbacks::BackupAndRestore;
 
-constexpr int64_t kRows = 45, kBatch = 10, kEpochs = 4;  // five steps an epoch, the last of 5 rows
+constexpr int64_t kRows = 45, kBatch = 10, kEpochs = 4;  // last of five steps has 5 rows
 
 Tensors features() {
   std::vector<int64_t> ids;
@@ -47,7 +47,7 @@ Tensor labels() {
   return Tensor::from(out, {kRows, 1});
 }
 
-// With all that has state: random numbers, moving averages, tables, slots, metrics.
+// A model with all kinds of state: random numbers, moving averages, tables, slots, metrics.
 Functional make_model() {
   set_random_seed(5);
   const Tensors in =
@@ -71,7 +71,7 @@ Functional make_model() {
   return model;
 }
 
-// Callbacks with state, and one that changes the rate at the start of each epoch.
+// Callbacks with state, and one that changes the learning rate at the start of each epoch.
 std::vector<CallbackHandle> stateful_callbacks() {
   return {callbacks::LearningRateScheduler(
               {.schedule = [](int64_t, double rate) { return 0.9 * rate; }}),
@@ -86,7 +86,7 @@ struct Outcome {
   std::vector<Logs> epochs;
 };
 
-// A run of fit as a program of its own would do it, with these callbacks beside.
+// Runs fit as a separate program would, with these additional callbacks.
 Outcome run(const std::vector<CallbackHandle>& more, std::optional<int64_t> steps = {}) {
   const Functional model = make_model();
   std::vector<CallbackHandle> all = stateful_callbacks();
@@ -133,7 +133,7 @@ void expect_same_end(const Outcome& received, const Outcome& expected) {
   }
 }
 
-// The run that crashes there and is taken up again ends as the one that does not.
+// A run that crashes at this step and is resumed ends with the result of an uninterrupted run.
 void expect_exact_resume(const TempFolder& folder, BackupAndRestoreOptions options,
                          int64_t crash_epoch, int64_t crash_step, size_t epochs_left,
                          std::optional<int64_t> steps = {}) {
@@ -151,13 +151,13 @@ TEST(BackupAndRestoreTest, ARunThatIsTakenUpAfterAnEpochEndsWithTheSameBits) {
   expect_exact_resume(folder, {}, 2, 1, 2);
 }
 
-// Backups after steps 3, 6, ...: the last one has two steps of the third epoch.
+// Backups are made after steps 3, 6, ...; the last one follows two steps of the third epoch.
 TEST(BackupAndRestoreTest, ARunThatIsTakenUpInTheMidstOfAnEpochEndsWithTheSameBits) {
   const TempFolder folder;
   expect_exact_resume(folder, {.save_freq = 3}, 2, 4, 2);
 }
 
-// Each has moving averages and metrics of its own.
+// Each replica has its own moving averages and metrics.
 TEST(BackupAndRestoreTest, ReplicasAreTakenUpWithTheSameBits) {
   const TempFolder folder;
   distribute::TPUStrategy tpu({.num_cores = 3});
@@ -185,7 +185,7 @@ TEST(BackupAndRestoreTest, ACrashDuringATakenUpRunIsSurvivedToo) {
   expect_same_end(run({no_crash(), BackupAndRestore(options)}), expected);
 }
 
-// The signal of a scheduler that takes the machine away, in the midst of the third epoch.
+// A scheduler's termination signal arrives in the middle of the third epoch.
 TEST(BackupAndRestoreTest, ARunThatASignalEndsIsTakenUpWithTheSameBits) {
   const TempFolder folder;
   const BackupAndRestoreOptions options = {.backup_dir = folder / "backup"};
@@ -201,7 +201,7 @@ TEST(BackupAndRestoreTest, ARunThatASignalEndsIsTakenUpWithTheSameBits) {
   const callbacks::TerminateOnSignal terminate({});
   const Outcome cut = run({raise_at(2, 3), BackupAndRestore(options), terminate});
   EXPECT_EQ(terminate->signal(), SIGTERM);
-  EXPECT_EQ(cut.epochs.size(), 3U);  // the last one of four steps
+  EXPECT_EQ(cut.epochs.size(), 3U);  // the last one has four steps
   const callbacks::TerminateOnSignal again({});
   const Outcome resumed = run({raise_at(-1, -1), BackupAndRestore(options), again});
   EXPECT_EQ(again->signal(), std::nullopt);
@@ -216,7 +216,7 @@ TEST(BackupAndRestoreTest, BackupsAreRemovedAtTheEndUnlessTheyAreKept) {
   EXPECT_FALSE(std::filesystem::exists(folder / "removed"));
   run({BackupAndRestore({.backup_dir = folder / "kept", .delete_checkpoint = false})});
   EXPECT_TRUE(std::filesystem::exists(folder / "kept/checkpoint"));
-  // All epochs are done: the state is the end's, and nothing runs.
+  // All epochs are done: the state is that of the end, and no step runs.
   const Outcome again =
       run({BackupAndRestore({.backup_dir = folder / "kept", .delete_checkpoint = false})});
   EXPECT_TRUE(again.epochs.empty());
@@ -261,7 +261,7 @@ TEST(BackupAndRestoreTest, OtherCallbacksReplicasAndModelsAreRefused) {
   EXPECT_THROW(run({no_crash(), BackupAndRestore(options)}), ValueError);
 }
 
-// Keeps what it is given, and has a state of these names.
+// Stores the state it is given, and has a state with these names.
 template <int kKind>
 class Stateful final : public Callback {
  public:
@@ -271,13 +271,13 @@ class Stateful final : public Callback {
     for (const std::string& name : names_) out[name] = Tensor::scalar<int64_t>(0);
     return out;
   }
-  void set_state(const State&) override { FAIL() << "the state of another"; }
+  void set_state(const State&) override { FAIL() << "restored the state of another callback"; }
 
  private:
   const std::vector<std::string> names_;
 };
 
-// A model of one weight, w, that is `at` when fit begins.
+// A model of one weight w, which is `at` when fit begins.
 float after_refusal(const std::vector<CallbackHandle>& callbacks, float at, bool is_refused) {
   const Sequential model(
       {.layers = {layers::Dense({.units = 1, .use_bias = false, .kernel_initializer = "zeros"})}});

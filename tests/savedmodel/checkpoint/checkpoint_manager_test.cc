@@ -15,7 +15,7 @@ namespace keel::checkpoint_manager_test {
 
 using Paths = std::vector<std::string>;
 
-// What is saved: one counter.
+// One counter, as the only item of a checkpoint.
 struct Counter {
   Variable value{Tensor::scalar<int64_t>(0), {.name = "value", .trainable = false}};
   Checkpoint checkpoint() const { return Checkpoint({.variables = {{"value", value}}}); }
@@ -83,7 +83,7 @@ TEST(CheckpointManagerTest, AStepThatIsSavedAgainIsTheNewest) {
   EXPECT_EQ(counter.get(), 5);
 }
 
-// As a job of several processes leaves them.
+// Parts as a job of several processes leaves them.
 TEST(CheckpointManagerTest, PartsGoWithTheirCheckpointAndNoOther) {
   const TempFolder folder;
   const Counter counter;
@@ -95,7 +95,7 @@ TEST(CheckpointManagerTest, PartsGoWithTheirCheckpointAndNoOther) {
   leave("ckpt-1.h5.part-1-0123");
   leave("ckpt-12.h5.part-1-0123");
   manager.save(1);
-  EXPECT_FALSE(is_there("ckpt-1.h5.part-1-0123")) << "of an older file";
+  EXPECT_FALSE(is_there("ckpt-1.h5.part-1-0123")) << "a part of an older file is left";
   leave("ckpt-1.h5.part-2-4567");
   manager.save(2);
   EXPECT_FALSE(is_there("ckpt-1.h5"));
@@ -103,7 +103,7 @@ TEST(CheckpointManagerTest, PartsGoWithTheirCheckpointAndNoOther) {
   EXPECT_TRUE(is_there("ckpt-12.h5.part-1-0123"));
 }
 
-// As after a kill between the two files.
+// The state after a process is killed between writing the two files.
 TEST(CheckpointManagerTest, AFileThatTheIndexDoesNotNameIsNotTakenForTheNewest) {
   const TempFolder folder;
   const Counter counter;
@@ -114,7 +114,7 @@ TEST(CheckpointManagerTest, AFileThatTheIndexDoesNotNameIsNotTakenForTheNewest) 
   EXPECT_EQ(latest_checkpoint(folder.path()), folder / "ckpt-1.h5");
 }
 
-// Leaves a temporary file of `path` as a process that is killed does.
+// Leaves a temporary file of `path`, like a process that is killed.
 void leave_temporary(const std::string& path) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -137,13 +137,13 @@ TEST(CheckpointManagerTest, TheNextJobRemovesWhatAnInterruptedSaveLeft) {
   const TempFolder folder;
   const Counter counter;
   CheckpointManager(counter.checkpoint(), folder.path()).save(1);
-  counter.checkpoint().write(folder / "ckpt-2.h5", 2);  // whole, but not in the index yet
+  counter.checkpoint().write(folder / "ckpt-2.h5", 2);  // complete, but not in the index yet
   leave_temporary(folder / "ckpt-2.h5");
   leave_temporary(folder / "checkpoint");
   leave_temporary(folder / "ckpt-3.h5");
   write_bytes(folder / "ckpt-3.h5.part-1-0123", "rows");
   write_bytes(folder / "ckpt-4.h5.part-1", "rows");
-  counter.checkpoint().write(folder / "ckpt-9.h5", 9);  // put there by the user
+  counter.checkpoint().write(folder / "ckpt-9.h5", 9);  // added by the user
   counter.checkpoint().write(folder / "best-2.h5", 2);
   const CheckpointManager next(counter.checkpoint(), folder.path());
   EXPECT_EQ(names_in(folder), (Paths{"best-2.h5", "checkpoint", "ckpt-1.h5", "ckpt-9.h5"}));

@@ -44,7 +44,7 @@ std::vector<float> all_weights(const Layer& layer) {
   return out;
 }
 
-// A model, its optimizer and a counter, with weights of its own each time.
+// A model, its optimizer and a counter, with new random weights each time.
 struct Training {
   Sequential model{SequentialOptions{
       .layers = {LayerHandle<InputLayer>({.batch_shape = {kUnknown, 3}}), Dense({.units = 4}),
@@ -103,7 +103,7 @@ TEST(CheckpointTest, KeysFollowFromTheStructure) {
   EXPECT_EQ(file.integer_attribute("/", "entries"), static_cast<int64_t>(keys.size()));
 }
 
-// What is kept in memory of an optimizer's is copied to be read.
+// A value that shares the memory of an optimizer is copied when it is read.
 TEST(CheckpointTest, ValuesAreReadOneAfterTheOther) {
   const TempFolder folder;
   std::map<std::string, Variable> variables;
@@ -140,7 +140,7 @@ TEST(CheckpointTest, WhatEitherSideLacksIsListed) {
   Checkpoint({.model = saved.model}).write(folder / "a.h5", 0);
   const Training run;
   const RestoreStatus status = run.checkpoint().restore(folder / "a.h5");
-  EXPECT_EQ(status.missing.size(), 4U * 2 + 3);  // slots, iteration, rate, epoch
+  EXPECT_EQ(status.missing.size(), 4U * 2 + 3);  // slots, iteration, learning rate, epoch
   EXPECT_EQ(status.missing[0], "model/dense/kernel/momentum");
   EXPECT_TRUE(status.unused.empty());
   const std::string message = message_of<ValueError>([&] { status.assert_consumed(); });
@@ -248,7 +248,7 @@ TEST(CheckpointTest, AnotherDtypeOrANewerVersionIsAnError) {
   EXPECT_NE(message.find("99"), std::string::npos) << message;
 }
 
-// Statistics and random state have a value in each replica.
+// Statistics and random state have a value per replica.
 TEST(CheckpointTest, AFileOfSeveralReplicasIsRestoredWithAnotherNumberOfThem) {
   const TempFolder folder;
   const auto make = [] {
@@ -328,7 +328,7 @@ TEST(CheckpointTest, TwoOptimizersMayKeepTheSameSlotOfOneVariable) {
   EXPECT_EQ(in_b.read().item<float>(), 2);
 }
 
-// A ranker whose table has Adagrad's accumulators, on the host or in an engine.
+// A ranker whose table has Adagrad accumulators, on the host or in an engine.
 struct Ranker {
   optimizers::Adagrad adagrad{optimizers::Adagrad({.learning_rate = 0.1, .epsilon = 1e-7})};
   Functional model = make(adagrad);

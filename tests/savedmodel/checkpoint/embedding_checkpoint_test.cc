@@ -1,4 +1,4 @@
-// Checkpoints of embedding tables move between every way to hold them.
+// Checkpoints of embedding tables can be restored under every way to hold the tables.
 #include <gtest/gtest.h>
 
 #include <keel/autodiff/ops.h>
@@ -16,8 +16,8 @@ namespace keel::embedding_checkpoint_test {
 
 constexpr int kCpu = 0, kV0 = -1;
 
-// Who holds the tables: variables (kCpu), variables under a TPUStrategy (kV0), or an engine of
-// hosts x cores.
+// How the tables are held: as variables (kCpu), as variables under a TPUStrategy (kV0), or in an
+// engine of hosts x cores.
 struct Holder {
   int hosts = kCpu;
   int cores = 1;
@@ -42,7 +42,7 @@ std::unique_ptr<distribute::Strategy> strategy_of(const Holder& h) {
       distribute::TPUStrategyOptions{.num_hosts = std::abs(h.hosts), .num_cores = h.cores});
 }
 
-// Two tables, one smaller than some numbers of hosts, and what trains them.
+// Trains two tables, one with fewer rows than some numbers of hosts.
 class Training {
  public:
   Training(const Holder& holder, const OptimizerHandle& optimizer)
@@ -58,7 +58,7 @@ class Training {
     step(0);
   }
 
-  // Every replica sees the ids; the loss is shared among them.
+  // Every replica looks up the same ids; the loss is divided by the number of replicas.
   void step(int number) {
     const Tensors features = {
         {"day", RaggedTensor::from_rows<int64_t>({{0, 1}, {number % 2}, {}})},
@@ -78,7 +78,7 @@ class Training {
   Checkpoint checkpoint() const {
     return Checkpoint({.model = *layer_, .optimizers = {{"adagrad", optimizer_}}});
   }
-  // Tables and slots by name.
+  // Returns tables and slots by name.
   std::map<std::string, std::vector<float>> values() const {
     std::map<std::string, std::vector<float>> out;
     for_each_state_entry(**layer_, [&](const std::string& path, const StateEntry& entry) {
@@ -124,7 +124,7 @@ TEST_P(EmbeddingCheckpointTest, EveryHolderRestoresItBitForBitAndTrainsOn) {
     to.checkpoint().restore(path).assert_consumed();
     ASSERT_EQ(to.values(), saved);
     to.step(3);
-    // The epsilon of Keras's Adagrad and the order of sums over replicas are not the engine's.
+    // The epsilon of Keras's Adagrad and the order of sums over replicas differ from the engine's.
     for (const auto& [name, values] : to.values()) {
       const std::vector<float>& expected = trained_on.at(name);
       for (size_t i = 0; i < values.size(); ++i) {

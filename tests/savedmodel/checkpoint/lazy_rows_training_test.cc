@@ -1,4 +1,5 @@
-// Layers over tables whose rows wait (OptimizerOptions::lazy_rows), trained, asked and saved.
+// Layers over tables with deferred rows (OptimizerOptions::lazy_rows): training, inference and
+// saving.
 #include <cmath>
 #include <cstring>
 
@@ -31,7 +32,7 @@ Tensor ids(int64_t step) {
   return uniform.cast(DType::kInt64);
 }
 
-// One layer of each kind, each with a table of its own.
+// One layer of each kind, each with its own table.
 struct Layers {
   layers::Embedding embedding{EmbeddingOptions{.input_dim = kRows, .output_dim = kDim}};
   layers::EmbedReduce reduce{EmbedReduceOptions{.input_dim = kRows, .output_dim = kDim}};

@@ -27,7 +27,7 @@ Sequential line(const MetricsArgument& metrics = {}) {
   return model;
 }
 
-// Eight rows, two batches of four.
+// Eight rows in two batches of four.
 History fit(const Sequential& model, const std::vector<CallbackHandle>& callbacks,
             int64_t epochs = 3) {
   const Tensor x = Tensor::from<float>({1, 2, 3, 4, 5, 6, 7, 8}, {8, 1});
@@ -81,7 +81,7 @@ TEST(ModelCheckpointTest, SavesAfterSoManyBatches) {
   EXPECT_TRUE(exists(folder / "m-3-2.h5"));
 }
 
-// Puts these values into the logs, one for each epoch.
+// Adds these values to the logs, one per epoch.
 CallbackHandle logging(const std::string& name, std::vector<double> values) {
   struct Logging final : Callback {
     std::string name;

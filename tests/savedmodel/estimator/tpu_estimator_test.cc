@@ -35,7 +35,7 @@ TPUEstimatorOptions small(const std::string& folder, ModelFn model_fn,
       .embedding_config_spec = std::move(spec)};
 }
 
-// ---- A small click model: 40 users, half of which like even items, half odd ones.
+// ---- A small click model: 40 users; half of them like even items, the other half odd items.
 
 struct Clicks {
   std::vector<Column> columns;
@@ -122,14 +122,14 @@ TEST(TPUEstimator, TrainsEvaluatesPredictsAndExports) {
   const Values on_tpu = clicks(estimator.predict(Clicks::input(100)));
   ASSERT_EQ(on_tpu.size(), 100U);
 
-  // The same on the host, from the same checkpoint.
+  // Prediction on the host from the same checkpoint gives the same values.
   TPUEstimatorOptions host = model.options(folder / "run");
   host.eval_on_tpu = host.predict_on_tpu = false;
   TPUEstimator on_host(host);
   expect_near(clicks(on_host.predict(Clicks::input(100))), on_tpu);
   EXPECT_NEAR(on_host.evaluate(Clicks::input(640)).at("loss"), after.at("loss"), 1e-5);
 
-  // And as a file that knows of no estimator.
+  // So does the exported file, which does not depend on the estimator.
   const std::string path = estimator.export_saved_model(
       folder / "export", {{"user", layers::ragged_input({.dtype = DType::kInt64})},
                           {"item", layers::ragged_input({.dtype = DType::kInt64})},
@@ -150,7 +150,7 @@ TEST(TPUEstimator, GoesOnFromItsCheckpoint) {
   set_random_seed(5);
   TPUEstimator parts(model.options(folder / "parts"));
   parts.train(Clicks::input(640), {.steps = 10});
-  // Another process takes it up.
+  // Another process resumes training.
   TPUEstimator second(model.options(folder / "parts"));
   EXPECT_EQ(second.train(Clicks::input(640), {.max_steps = 20}).global_step, 20);
   EXPECT_EQ(clicks(whole.predict(Clicks::input(64))), clicks(second.predict(Clicks::input(64))));
@@ -218,14 +218,14 @@ TEST(TPUEstimator, NamesTablesAsARunOnTheHostDoes) {
   EXPECT_TRUE(weights[false].contains("model/dense_1/kernel"));
 }
 
-// ---- Models of which every number is known.
+// ---- Models whose values are known exactly.
 
 Column column(const std::string& key, int64_t dim = 2, tpu::EmbeddingColumnOptions options = {}) {
   if (!options.initializer) options.initializer = initializers::zeros();
   return tpu::embedding_column(fc::categorical_column_with_identity(key, 4), dim, options);
 }
 
-// Predicts what columns give; the loss is their sum, weighted by `weights`.
+// Predicts the activations of the columns; the loss is their sum, weighted by `weights`.
 ModelFn linear(const std::vector<Column>& columns, const Values& weights) {
   return [=](const Tensors& features, const Tensors&, ModeKeys mode) {
     const Tensor x = layers::DenseFeatures({.feature_columns = columns})(features).tensor();
@@ -256,7 +256,7 @@ EmbeddingConfigSpecOptions sgd_spec(const std::vector<Column>& columns, double r
       .optimization_parameters = tpu::StochasticGradientDescentParameters{.learning_rate = rate}};
 }
 
-// The row of id 1 after `steps` steps.
+// Returns the row of id 1 after `steps` steps.
 Values trained(const TPUEstimatorOptions& options, const std::vector<std::string>& keys,
                int64_t steps) {
   TPUEstimator estimator(options);
@@ -271,7 +271,7 @@ TEST(SpecRowsH, H09_TheGradientMultiplierScalesActivationGradients) {
   const auto options =
       small(folder / "run", linear({spec.feature_columns[0]}, {1, -2}), EmbeddingConfigSpec(spec));
   EXPECT_EQ(trained(options, {"x"}, 1), Values({-1.5, 3}));
-  // The second step's multiplier is 6.
+  // The multiplier of the second step is 6.
   EXPECT_EQ(trained(options, {"x"}, 1), Values({-4.5, 9}));
 }
 
@@ -294,7 +294,7 @@ TEST(SpecRowsH, H07_PartitionStrategyIsKnownAndModIsForTheAcceleratorAlone) {
 }
 
 TEST(TPUEstimator, AveragesTheLossOverCores) {
-  // Four cores of one row each give what one core of four rows gives.
+  // Four cores with one row each give the same result as one core with four rows.
   for (const int cores : {1, 4}) {
     const TempFolder folder;
     const std::vector<Column> columns = {column("x")};
@@ -513,7 +513,7 @@ TEST(TPUEstimator, TrainsOncePerRowOfDataWithoutSteps) {
   TPUEstimatorOptions options =
       small(folder / "run", linear({x}, {1}), EmbeddingConfigSpec(sgd_spec({x}, 1)), 2);
   TPUEstimator estimator(options);
-  EXPECT_EQ(estimator.train(ones({"x"}, 7)).global_step, 3);  // the seventh row is left out
+  EXPECT_EQ(estimator.train(ones({"x"}, 7)).global_step, 3);  // the seventh row is skipped
 }
 
 TEST(TPUEstimator, KeepsLookupStatisticsWhichChangeNothing) {

@@ -56,7 +56,7 @@ TEST(Hdf5FileTest, KeepsTensorsOfEveryDtype) {
   expect_same<std::string>(file.read("words"), words);
 }
 
-// While it lives, files of this process cannot grow beyond `bytes`.
+// During its lifetime, files of this process cannot grow beyond `bytes`.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -90,7 +90,7 @@ void write_many(const std::string& path, int64_t values) {
   file.commit({.seal = true});
 }
 
-// Values under 64 KiB reach the disk when their dataset or the file is closed.
+// Values under 64 KiB are written to the disk when their dataset or the file is closed.
 TEST(Hdf5FileTest, ADiskThatIsFullAtAnyByteIsAnErrorThatNamesTheFile) {
   for (const int64_t values : {100, 20000}) {
     const TempFolder folder;
@@ -112,7 +112,7 @@ TEST(Hdf5FileTest, BytesThatChangeOnTheDiskAreNoticedBeforeTheFileIsInPlace) {
   const TempFolder folder;
   for (const bool rows : {false, true}) {
     Hdf5Writer file(folder / "a.h5");
-    const Tensor values = Tensor::full({40, 1000}, 1.5F);  // too large to stay in memory
+    const Tensor values = Tensor::full({40, 1000}, 1.5F);  // too large to be buffered
     if (rows) {
       file.create_dataset("table", values.spec());
       file.write_rows("table", 0, values);
@@ -223,7 +223,8 @@ TEST(Hdf5FileTest, ListsOfNamesAreReadAsWritten) {
   EXPECT_TRUE(file.string_list("/", "absent").empty());
 }
 
-// 53 names of 1300 bytes: 49 fit into 64512 bytes, so two parts, the first one longer.
+// 53 names of 1300 bytes: 49 fit into 64512 bytes, so there are two parts, of which the first is
+// longer.
 TEST(Hdf5FileTest, LongListsAreSplitIntoNearEqualParts) {
   const TempFolder folder;
   std::vector<std::string> names;
@@ -339,7 +340,7 @@ TEST(Hdf5FileTest, WhatIsNoHdf5FileIsAnError) {
   EXPECT_THROW(Hdf5File(folder.path()), IoError);
 }
 
-// The eight little-endian bytes of a number.
+// Returns the eight little-endian bytes of a number.
 std::string eight_bytes(uint64_t value) {
   std::string out(8, '\0');
   std::memcpy(out.data(), &value, 8);
@@ -354,7 +355,7 @@ TEST(Hdf5FileTest, ASizeThatTheFileCannotHoldIsAnError) {
     file.commit();
   }
   std::string bytes = read_bytes(folder / "a.h5");
-  // The dimension, and its limit behind it.
+  // The dimension is followed by its limit.
   const size_t at = bytes.find(eight_bytes(12347));
   ASSERT_NE(at, std::string::npos);
   for (const uint64_t claimed : {uint64_t{12348}, uint64_t{1} << 40, ~uint64_t{0}}) {
@@ -406,7 +407,7 @@ TEST(Hdf5FileTest, NothingIsReadBehindTheEndThatTheFileTells) {
     file.commit();
   }
   std::string bytes = read_bytes(folder / "a.h5");
-  constexpr size_t kEnd = 40;  // where a superblock of version 0 tells it
+  constexpr size_t kEnd = 40;  // position of the end of the file in a superblock of version 0
   ASSERT_EQ(bytes.substr(kEnd, 8), eight_bytes(bytes.size()));
   bytes.replace(kEnd, 8, eight_bytes(bytes.size() - 2000));
   write_bytes(folder / "b.h5", bytes);
@@ -421,8 +422,8 @@ TEST(Hdf5FileTest, AnObjectHeaderHasItsMessagesAndNoOthers) {
     file.commit();
   }
   const std::string bytes = read_bytes(folder / "a.h5");
-  // The root's header, whose address the superblock has: its messages' number, their size, and the
-  // length of the first.
+  // The header of the root, whose address is in the superblock: the number of its messages, their
+  // size, and the length of the first message.
   uint64_t header = 0;
   std::memcpy(&header, &bytes[64], 8);
   for (const size_t at : {2, 8, 18}) {
@@ -466,7 +467,7 @@ TEST(Hdf5FileTest, SoftLinksAreNotFollowed) {
     file.commit();
   }
   std::string bytes = read_bytes(folder / "a.h5");
-  // The first entry of a symbol table: where its name is, its object, and the kind of link.
+  // The first entry of a symbol table: the offset of its name, its object, and the kind of link.
   const size_t entry = bytes.find("SNOD") + 8;
   ASSERT_LT(entry, bytes.size());
   bytes[entry + 16] = 2;                                 // a soft link
