@@ -179,7 +179,7 @@ bool step_together(Communicator& communicator, const StepPlan& plan, const Updat
   if (!dense.empty() && shares) share_values(communicator, dense);
   if (!rows.empty()) change_shared_rows(communicator, rows, std::move(owned));
   // No replica may read the variables before all replicas of its process have written.
-  communicator.local_barrier("the end of a step", then);
+  communicator.local_barrier("the end of a step", on_last_arrival);
   return true;
 }
 
