@@ -196,7 +196,7 @@ TEST_F(CApiTest, DenseRaggedAndSparseInputsGiveWhatTheModelGives) {
   EXPECT_EQ(output_named(result, "flag"), expected("flag"));
   EXPECT_EQ(keel_result_at(result, 2, &output), KEEL_VALUE_ERROR);
   EXPECT_EQ(keel_result_find(result, "other", &output), KEEL_VALUE_ERROR);
-  EXPECT_STREQ(keel_last_error(), "keel_result_find: there is no output 'other'");
+  EXPECT_STREQ(keel_last_error(), "keel_result_find: the result has no output 'other'");
   keel_result_free(result);
 }
 
@@ -245,7 +245,7 @@ TEST_F(CApiTest, SerializedExamplesGiveTheSame) {
   EXPECT_EQ(keel_run_examples(model_, "serving_default", strings.data(), 1, &result),
             KEEL_VALUE_ERROR);
   EXPECT_STREQ(keel_last_error(),
-               "keel_run_examples: signature 'serving_default' takes no examples");
+               "keel_run_examples: signature 'serving_default' does not take examples");
   EXPECT_EQ(result, nullptr);
 }
 
@@ -362,9 +362,9 @@ TEST_F(CApiTest, DtypesAndLayoutsAreThoseOfTheInput) {
   expect_refused(0, KEEL_TYPE_ERROR, "no layout -1", [](keel_tensor& t) { t.layout = -1; });
   expect_refused(1, KEEL_TYPE_ERROR, "needs a ragged tensor, received a dense one",
                  [](keel_tensor& t) { t.layout = KEEL_DENSE; });
-  expect_refused(0, KEEL_VALUE_ERROR, "row_splits are for ragged",
+  expect_refused(0, KEEL_VALUE_ERROR, "row_splits are allowed only for ragged",
                  [](keel_tensor& t) { t.row_splits = kSplits; });
-  expect_refused(0, KEEL_VALUE_ERROR, "indices are for sparse",
+  expect_refused(0, KEEL_VALUE_ERROR, "indices are allowed only for sparse",
                  [](keel_tensor& t) { t.indices_count = 2; });
 }
 
