@@ -48,6 +48,6 @@ expect "wrote" "$keel" convert "$files/compiled.keras" k.keras
 # Weights by the names of layers.
 expect "wrote" "$keel" convert "$files/alone.h5" l.keras --model "$files/ranker.keras" --by_name
 expect "no differences" "$keel" diff "$files/ranker.keras" l.keras
-expect_bad "no layer of the model has the name of one in the file" \
+expect_bad "no layer of the model has the name of a layer in the file" \
   "$keel" convert "$files/alone.h5" m.keras --model "$files/compiled.keras" --by_name
 expect_bad "by_name is for weights" "$keel" convert "$files/compiled.keras" m.keras --by_name
