@@ -100,8 +100,8 @@ TensorLike adapted(const std::string& name, const TensorLike& parsed, const Inpu
   const SparseTensor& sparse = parsed.sparse();
   const int64_t width = spec.shape[1], longest = sparse.dense_shape[1];
   if (width != kUnknown && longest > width) {
-    throw ValueError(kCaller, ": feature '", name, "' feeds input '", input.name,
-                     "', which takes at most ", width, " values, received ", longest);
+    throw ValueError(kCaller, ": feature '", name, "' feeds input '", input.name, "', which takes ",
+                     "at most ", width, " values, received ", longest);
   }
   return SparseTensor{sparse.indices, as_dtype(sparse.values, spec.dtype),
                       sparse.dense_shape.with(1, width == kUnknown ? longest : width)};
