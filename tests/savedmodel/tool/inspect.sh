@@ -15,7 +15,7 @@ checksums "$files/ranker.h5" >"$work/h5.sums"
 weights() { "$keel" inspect "$1" | sed -n '/^weights/,/^$/p'; }
 [ "$(weights "$files/ranker.keras")" = "$(weights "$files/ranker.h5")" ] || fail "weights differ"
 expect "score/kernel/momentum" "$keel" inspect "$files/host.keras"
-expect "what belongs to tables in an engine is in checkpoints only" \
+expect "the state of engine tables is in checkpoints only" \
   "$keel" inspect "$files/engine.keras"
 grep -q "/momentum" "$work/out" && fail "state that is no file's: $(cat "$work/out")"
 expect "model, Keras legacy HDF5" "$keel" inspect "$files/ranker.h5"

@@ -75,11 +75,11 @@ expect "within atol 1e-05" "$keel" predict "$cases/ncf.keras" "$name.inputs.json
   --weights "$name.h5" --expected "$name.expected.json"
 
 cd "$work"
-expect_bad "no signature 'other', it has serve_examples, serving_default" \
+expect_bad "no signature 'other'; it has serve_examples, serving_default" \
   "$keel" predict "$model" "$files/rows.json" --signature other
 expect_bad "no signature of the model takes examples" \
   "$keel" predict "$files/mixed.keras" "$files/rows.tfrecord"
-expect_bad "'serving_default' takes no examples" \
+expect_bad "'serving_default' does not take examples" \
   "$keel" predict "$model" "$files/rows.tfrecord" --signature serving_default
 expect_bad "must end in .json or .csv, or be records with 'tfrecord' in their name" \
   "$keel" predict "$model" rows.txt
@@ -94,7 +94,7 @@ expect_bad "nowhere.tfrecord" "$keel" predict "$model" nowhere.tfrecord
 expect_bad "nowhere.json" "$keel" predict "$model" "$files/rows.json" --expected nowhere.json
 expect_bad "nowhere/out.csv: cannot be created" \
   "$keel" predict "$model" "$files/rows.json" --output nowhere/out.csv
-expect_bad "holds weights, Keras 3 HDF5" \
+expect_bad "contains weights, Keras 3 HDF5" \
   "$keel" predict "$files/ranker.weights.h5" "$files/rows.json"
 for file in cut.keras cut.h5 empty.h5 text.keras; do
   expect_bad "$file" "$keel" predict "$file" "$files/rows.json"
