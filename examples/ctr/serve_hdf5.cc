@@ -24,7 +24,8 @@ constexpr char kUsage[] =
     "serve_hdf5: loads a model from an HDF5 file and predicts the rows of a CSV file, whose\n"
     "columns are found by the names of the model's inputs.";
 
-// The columns that the model takes, as the reader wants them. Empty fields are as in training.
+// Returns the columns that the model takes in the form that the reader expects. Empty fields are
+// treated as in training.
 std::vector<data::CsvColumn> columns_of(const FunctionalModel& model) {
   std::vector<data::CsvColumn> columns;
   for_each_leaf(model.inputs(), [&](const std::string& name, const TensorLike& input) {

@@ -1,4 +1,4 @@
-// Trains a click model with TPUEmbedding tables, evaluates it, checkpoints it and exports it.
+// Trains, evaluates, checkpoints and exports a click model with TPUEmbedding tables.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -82,8 +82,8 @@ constexpr char kUsage[] =
 
 constexpr int64_t kPredictBatch = 4096;
 
-// A folder that is removed with the object. The next one of this name removes the folders of killed
-// processes, whose lock files are gone by then.
+// A folder that is removed with the object. The next folder of the same name removes folders of
+// killed processes, whose lock files no longer exist.
 class TemporaryFolder {
  public:
   explicit TemporaryFolder(const std::string& name)
@@ -115,7 +115,7 @@ class TemporaryFolder {
   const std::filesystem::path path_;
 };
 
-// Of the processes of a job the first one prints and writes files.
+// Only the first process of a job prints and writes files.
 bool is_first() { return distribute::processes().rank() == 0; }
 
 std::ostream& out() {
@@ -128,7 +128,7 @@ struct Data {
   CtrSchema schema;
   CtrRows train, test;
   std::optional<CtrRows> validation = {};
-  std::optional<double> best_auc = {};  // of synthetic clicks
+  std::optional<double> best_auc = {};  // synthetic clicks only
 };
 
 std::vector<int64_t> hidden_units() {
@@ -188,7 +188,7 @@ SaveOptions export_options() {
           .table_dtype = table_dtype};
 }
 
-// IoError if a file cannot be created there. Devices and pipes are only opened later.
+// Throws IoError if a file cannot be created there. Devices and pipes are opened only later.
 void check_output_file(const std::string& file) {
   const auto type = std::filesystem::status(file).type();
   using Type = std::filesystem::file_type;
@@ -197,7 +197,7 @@ void check_output_file(const std::string& file) {
   }
 }
 
-// Outputs that cannot be written are errors now rather than after the training.
+// Reports outputs that cannot be written before the training instead of after it.
 void check_outputs() {
   if (const std::string file = absl::GetFlag(FLAGS_export); !file.empty()) {
     check_save_model(file, export_options());
@@ -241,7 +241,7 @@ Data load_data() {
   return data;
 }
 
-// Larger batches take less time for each row. From some size of the data on they cost no accuracy:
+// Larger batches need less time per row. With enough data they do not reduce the accuracy because
 // an epoch still has thousands of steps.
 int64_t default_batch_size(int64_t rows) {
   constexpr int64_t kLeast = 256, kMost = 4096, kSteps = 1000;
@@ -309,9 +309,9 @@ void report(const Data& data, const Tensor& predictions) {
         << accuracy->result() << '\n';
 }
 
-// The status of a program that a signal has ended.
+// Returns the exit status of a program that was ended by a signal.
 int end_by_signal(const std::optional<std::string>& checkpoint, int64_t steps) {
-  // Another process of the job may have received it.
+  // The signal may have been received by another process of the job.
   const int signal = TerminationSignals::received().value_or(SIGTERM);
   out() << signal_name(signal) << ": ended after " << steps << " training steps; ";
   if (checkpoint) {
@@ -359,7 +359,7 @@ int run() {
     save_model(serving, file, options);
     out() << "exported to " << file << '\n';
   }
-  // After the export, which their failure must not prevent.
+  // Write predictions after the export because their failure must not prevent it.
   if (const std::string file = absl::GetFlag(FLAGS_write_test_csv); is_first() && !file.empty()) {
     std::filesystem::copy_file(data.schema.test_file, file,
                                std::filesystem::copy_options::overwrite_existing);
