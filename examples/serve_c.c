@@ -122,7 +122,8 @@ static void put_value(int dtype, char* text, size_t length, void* values, size_t
       ((keel_string*)values)[position] = (keel_string){.data = text, .size = length};
       return;
   }
-  if (end != text + length || length == 0 || errno != 0) die("an input contains text that is not a number");
+  if (end != text + length || length == 0 || errno != 0)
+    die("an input contains text that is not a number");
 }
 
 // Fills `input` from "ROW;ROW". `text` must outlive `input`.
@@ -158,7 +159,8 @@ static void parse_rows(const keel_spec* spec, char* text, keel_tensor* input) {
   if (spec->layout != KEEL_DENSE || spec->rank > 2)
     die("an input has a shape that cannot be given as text");
   for (size_t i = 0; i < rows; ++i) {
-    if (splits[i + 1] * (int64_t)rows != (int64_t)((i + 1) * count)) die("the rows of a dense input must have the same length");
+    if (splits[i + 1] * (int64_t)rows != (int64_t)((i + 1) * count))
+      die("the rows of a dense input must have the same length");
   }
   dims[0] = (int64_t)rows;
   dims[1] = (int64_t)(count / rows);
@@ -185,7 +187,8 @@ static keel_result* run_text(const keel_model* model, const char* signature, int
     if (equals == NULL) die("inputs must have the form NAME=ROW;ROW");
     *equals = '\0';
     keel_spec spec;
-    if (find_spec(model, signature, arguments[i], &spec) == NULL) die("the signature has no input with this name");
+    if (find_spec(model, signature, arguments[i], &spec) == NULL)
+      die("the signature has no input with this name");
     parse_rows(&spec, equals + 1, &inputs[i]);
   }
   keel_result* result = NULL;

@@ -2,7 +2,7 @@
 . "$(dirname "$0")/common.sh"
 small_data "$work/data"
 expect_error 2 "unknown flag '--no_such_flag'" "$bin/train_ctr" --no_such_flag 3
-expect_error 2 "'many' does not parse" "$bin/train_ctr" --epochs many
+expect_error 2 "'many' is not a valid value" "$bin/train_ctr" --epochs many
 expect_error 2 "needs a value" "$bin/train_ctr" --epochs
 expect_error 2 "unexpected argument 'data'" "$bin/train_ctr" data
 expect_error 2 "no such folder" "$bin/train_ctr" --data "$work/nowhere"
