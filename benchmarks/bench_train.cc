@@ -47,8 +47,8 @@ double seconds_per_step(T& trainer) {
       .least;
 }
 
-// The fastest of candidates, made one after the other: each may have gigabytes of tables. Where it
-// may be worn it has perhaps been trained.
+// Returns the fastest candidate. Candidates are created one after the other because each may have
+// gigabytes of tables. With `may_be_worn`, the result may already have been trained.
 template <class T, class Candidate, class Make>
 std::unique_ptr<T> fastest(const std::vector<Candidate>& candidates, bool may_be_worn,
                            const Make& make) {

@@ -6,7 +6,7 @@
 
 namespace keel::bench {
 
-enum class Pages { kSmall, kHuge };  // 4 KiB, or huge ones asked for
+enum class Pages { kSmall, kHuge };  // 4 KiB pages, or huge pages if the kernel grants them
 
 class PagedMemory {
  public:
