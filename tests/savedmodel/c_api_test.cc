@@ -21,7 +21,8 @@ namespace keel::c_api_test {
 
 constexpr const char* kRecords = "serve_examples";
 
-// Dense "age" [?, 2] of float32, ragged "seen" of int64, sparse "tags" [?, 4] of int64.
+// A model with inputs dense float32 "age" [?, 2], ragged int64 "seen" and sparse int64 "tags" [?,
+// 4].
 Functional ranker() {
   const Tensor age = layers::input({.shape = {2}, .name = "age"});
   const RaggedTensor seen = layers::ragged_input({.dtype = DType::kInt64, .name = "seen"});
@@ -55,7 +56,7 @@ const int64_t kTags[] = {4, 0};
 const int64_t kTagDims[] = {3, 4};
 const int64_t kTagIndices[] = {0, 0, 2, 3};
 
-// Of three rows; the second has seen nothing, tags are in the others.
+// Inputs with three rows. "seen" is empty in the second row; the other two rows have tags.
 std::vector<keel_tensor> three_rows() {
   keel_tensor age = {}, seen = {}, tags = {};
   age.name = "age";
@@ -113,7 +114,8 @@ class CApiTest : public ::testing::Test {
     return status;
   }
 
-  // That running with the input changed fails so, with a message that says the text.
+  // Expects that running with the modified input fails with this status and a message that contains
+  // the text.
   template <class Change>
   void expect_refused(size_t input, keel_status status, const char* text, const Change& change) {
     std::vector<keel_tensor> inputs = three_rows();

@@ -31,7 +31,7 @@ Tensor ints(const std::vector<int64_t>& values) {
   return Tensor::from(values, {static_cast<int64_t>(values.size())});
 }
 
-// Scores of a user's age and what was watched: outputs "score" and "flag".
+// A model that scores a user's age and watched items: outputs "score" and "flag".
 Functional ranker() {
   const Tensor age = layers::input({.shape = {1}, .name = "age"});
   const Tensor id = layers::input({.shape = {1}, .dtype = DType::kInt32, .name = "id"});
