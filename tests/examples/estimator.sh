@@ -1,4 +1,4 @@
-# An estimator trains, goes on, exports, and leaves statistics of lookups that can be shown.
+# Tests an estimator: train, resume, export, and write and print lookup statistics.
 . "$(dirname "$0")/common.sh"
 "$bin/estimator" --model_dir "$work/run" --steps 60 >"$work/first"
 grep -q "^global_step 60$" "$work/first" || fail "no 60 steps: $(cat "$work/first")"

@@ -1,4 +1,4 @@
-# keel convert: a model goes through every format and stays what it is.
+# Tests keel convert: converting a model through every format does not change it.
 . "$(dirname "$0")/common.sh"
 cd "$work"
 expect "wrote a.h5" "$keel" convert "$files/ranker.keras" a.h5
@@ -40,12 +40,12 @@ for file in cut.keras cut.h5 empty.h5 text.keras; do
   expect_bad "$file" "$keel" convert "$file" g.keras
 done
 [ ! -e g.keras ] || fail "an error left a file"
-# Status 1 where the training configuration is left out.
+# Status 1 if the training configuration is dropped.
 expect_error 1 "the training configuration was dropped" \
   "$keel" convert "$files/unknown.keras" k.keras
 grep -q "wrote k.keras" out || fail "not written: $(cat out)"
 expect "wrote" "$keel" convert "$files/compiled.keras" k.keras
-# Weights by the names of layers.
+# Weights that are matched by layer names.
 expect "wrote" "$keel" convert "$files/alone.h5" l.keras --model "$files/ranker.keras" --by_name
 expect "no differences" "$keel" diff "$files/ranker.keras" l.keras
 expect_bad "no layer of the model has the name of a layer in the file" \

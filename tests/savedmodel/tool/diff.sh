@@ -1,4 +1,4 @@
-# keel diff names what differs in two files.
+# Tests keel diff, which lists the differences of two files.
 . "$(dirname "$0")/common.sh"
 cd "$work"
 model=$files/ranker.keras
@@ -26,7 +26,7 @@ for file in cut.keras cut.h5 empty.h5 text.keras; do
   expect_bad "$file" "$keel" diff "$model" "$file"
   expect_bad "$file" "$keel" diff "$file" "$model"
 done
-# A side whose training configuration cannot be read may differ.
+# A training configuration that cannot be read counts as a difference.
 expect_error 1 "training in B cannot be read: " \
   "$keel" diff "$files/compiled.keras" "$files/unknown.keras"
 expect_error 1 "training in A cannot be read: " \

@@ -1,4 +1,4 @@
-# keel inspect tells what is in files of every format.
+# Tests keel inspect on files of every format.
 . "$(dirname "$0")/common.sh"
 expect "model, Keras archive" "$keel" inspect "$files/ranker.keras"
 for text in "Functional ranker" "score (Dense)" "users/embeddings" "float32 (8, 2)" \
