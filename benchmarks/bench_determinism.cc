@@ -139,7 +139,8 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   return keel::bench::run(keel::bench::parse_options(
       argc, argv, "bench_determinism",
-      "The cost of sums in a fixed order: a training step of DLRM by 2 and 4 replicas against one "
+      "The cost of sums in a fixed order: a training step of DLRM with 2 and 4 replicas against "
+      "one "
       "whose\nsums over positions and replicas come in any order. libtorch is not compared: both "
       "are ours."));
 }

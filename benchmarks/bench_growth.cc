@@ -195,6 +195,6 @@ class Bench {
 int main(int argc, char** argv) {
   const keel::bench::Options options = keel::bench::parse_options(
       argc, argv, "bench_growth",
-      "How the time of a training step grows with vocabulary, batch, tables and replicas.");
+      "Growth of the time of a training step with vocabulary, batch, tables and replicas.");
   return keel::bench::Bench(options).run();
 }

@@ -82,7 +82,7 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   const auto options =
       keel::bench::parse_options(argc, argv, "bench_limits",
-                                 "What the machine can do at most: float32 and bfloat16 "
+                                 "The limits of the machine: float32 and bfloat16 "
                                  "multiply-adds, streams, and random rows "
                                  "of 64, 256 and 512 bytes by table size and page size. For 1 "
                                  "thread and for as many as there are processors.\n"

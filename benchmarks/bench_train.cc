@@ -157,7 +157,7 @@ class OurSplit {
     return out;
   }
 
-  // What takes most of the time, in ms of a step, summed over threads.
+  // The phases that take most of the time, in ms per step, summed over threads.
   void print(std::ostream& out) const {
     std::map<std::pair<profile::Phase, std::string>, std::vector<double>> rows;
     for (const profile::Report& report : reports_) {
@@ -245,7 +245,8 @@ class Bench {
 
  private:
   std::vector<int> replica_counts() const {
-    // What mostly wins: pieces that even out the threads, none without.
+    // The choice that is usually the fastest: pieces that balance the threads, and no pieces
+    // otherwise.
     if (options_.quick) return {options_.threads == 1 ? 1 : 2 * options_.threads};
     return {1, 2, 4, 8};
   }

@@ -72,8 +72,7 @@ estimator::ModelFn model_fn(const std::vector<feature_column::Column>& columns) 
 
 int run() {
   const std::string folder = absl::GetFlag(FLAGS_model_dir);
-  if (folder.empty())
-    throw ValueError("estimator: --model_dir is missing; pass a folder for the checkpoints");
+  if (folder.empty()) throw ValueError("--model_dir is missing; pass a folder for the checkpoints");
   const auto columns = click_columns();
   estimator::TPUEstimator clicks_estimator({
       .model_fn = model_fn(columns),

@@ -29,7 +29,7 @@ class DenseSteps {
   struct Block {
     size_t variable = 0;
     int64_t begin = 0, size = 0;
-    std::mutex mutex = {};  // guards what stands below
+    std::mutex mutex = {};  // guards the members below
     int arrived = 0;
     const float* first = nullptr;  // of the first to come
     std::vector<float> sum = {};   // of all, from the second on

@@ -40,7 +40,7 @@ Tensors bags_of(const BagBatch& all, int64_t begin, int64_t end) {
                       Tensor::from(splits, {end - begin + 1})};
 }
 
-// One layer of tables.
+// Steps of one layer with its tables.
 class OwnSteps final : public GrowthSteps {
  public:
   explicit OwnSteps(const GrowthSetting& setting)

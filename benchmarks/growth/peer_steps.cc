@@ -22,7 +22,7 @@ double start_of_accumulator(SparseOptimizer optimizer) {
   return optimizer == SparseOptimizer::kFtrl ? kFtrlStart : 0;
 }
 
-// One table.
+// Steps of one table.
 class PeerSteps final : public GrowthSteps {
  public:
   PeerSteps(const GrowthSetting& setting, SparseOptimizer optimizer)

@@ -96,7 +96,7 @@ double time_slice(const Contender& contender, int calls) {
   for (int i = 0; i < kTries; ++i) {
     prepare(contender, calls + 1);
     const Slice slice;
-    contender.run();  // what the others and the pause have cost in the caches
+    contender.run();  // reload what the others and the pause have evicted from the caches
     const double begin = now();
     for (int call = 0; call < calls; ++call) contender.run();
     const double seconds = now() - begin;

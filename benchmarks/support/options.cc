@@ -18,8 +18,8 @@ void usage(std::ostream& out, const char* program, const char* what_it_measures)
       << what_it_measures << "\n\n"
       << "  --quick           a subset of the cases that ends within a minute\n"
       << "  --json            print one JSON object\n"
-      << "  --threads N       threads of ours and of the peer; default 1\n"
-      << "  --only SUBSTRING  only cases whose names hold it\n";
+      << "  --threads N       threads of Keel and of the peer; default 1\n"
+      << "  --only SUBSTRING  only cases whose names contain SUBSTRING\n";
 }
 
 [[noreturn]] void reject(const char* program, const std::string& why) {

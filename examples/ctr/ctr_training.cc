@@ -210,7 +210,7 @@ void CtrTraining::check_fixed_options() const {
     const std::string old = text_of(*was);
     throw ValueError("--resume: the run in '", options_.checkpoint_dir, "' had --", flag, "=", old,
                      ", received ", text_of(value), "; pass --", flag, "=", old,
-                     ", or train anew into another --checkpoint_dir");
+                     ", or start a new run in another --checkpoint_dir");
   }
 }
 
@@ -265,7 +265,8 @@ void CtrTraining::save_checkpoint() {
 
 void CtrTraining::restore_checkpoint(std::ostream& out) {
   const auto latest = checkpoints_->restore_or_initialize();
-  out << (latest ? "resumed from " + latest->path : "no checkpoint, starting anew") << '\n';
+  out << (latest ? "resumed from " + latest->path : "no checkpoint found; starting a new run")
+      << '\n';
   if (!latest || early_stopping_state_.empty()) return;
   const auto is_set = [&](const char* name) {
     return early_stopping_state_.at(name).read().item<int64_t>() != 0;

@@ -21,7 +21,7 @@ grep -q "resumed from" "$work/out" || fail "tpu did not resume from cpu"
 
 # Options that differ from those of the run raise errors that name the option, both values and the
 # remedy.
-expect_error 2 "had --dropout=0.2, received 0.5; pass --dropout=0.2, or train anew into another --checkpoint_dir" \
+expect_error 2 "had --dropout=0.2, received 0.5; pass --dropout=0.2, or start a new run in another --checkpoint_dir" \
   "$bin/train_ctr" "${same[@]}" --dropout 0.5
 for other in "--learning_rate 0.01" "--embedding_learning_rate 0.1" "--embedding_optimizer sgd" \
   "--model dcn" "--batch_size 32" "--embedding_dim 4" "--hidden 8" "--seed 2" "--min_count 3" \

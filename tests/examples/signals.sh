@@ -38,7 +38,7 @@ for signal in TERM INT; do
   start "$work/out" --epochs 2000 --patience 2000
   kill -"$signal" "$pid"
   expect_status $((128 + $(kill -l "$signal"))) "$work/out"
-  grep -q "SIG$signal: ended after [0-9]* training steps; .*ckpt-[0-9]*.h5 is written; continue with --resume" \
+  grep -q "SIG$signal: ended after [0-9]* training steps; .*ckpt-[0-9]*.h5 written; continue with --resume" \
     "$work/out" || fail "no message: $(cat "$work/out")"
 done
 
@@ -64,5 +64,5 @@ done
 compgen -G "$TMPDIR/*.d/train.csv" >/dev/null || fail "no synthetic data: $(ls "$TMPDIR") $(cat "$work/out")"
 kill -INT "$pid"
 expect_status 130 "$work/out"
-grep -q "no checkpoint is written; pass --checkpoint_dir" "$work/out" || fail "no message: $(cat "$work/out")"
+grep -q "no checkpoint written; pass --checkpoint_dir" "$work/out" || fail "no message: $(cat "$work/out")"
 [ -z "$(ls "$TMPDIR")" ] || fail "left behind: $(ls "$TMPDIR")"

@@ -218,7 +218,7 @@ TEST(KerasArchiveTest, WhatIsMissingOrDamagedIsAnErrorThatNamesTheFile) {
   }
 }
 
-// ---- Vocabularies beside the config, as Keras writes those that a layer learned.
+// ---- Vocabularies next to the config, where Keras writes those that a layer learned.
 
 // Rewrites the archive at `path` without the vocabularies in its config but with these files.
 void move_vocabularies(const std::string& path, const std::map<std::string, std::string>& files) {
