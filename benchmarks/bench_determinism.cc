@@ -1,12 +1,12 @@
-// What it costs that sums have a fixed order, so that results are the same bits in every run: DLRM
-// by replicas, beside the same sums in a free order.
+// Measures the cost of the fixed order of sums, which makes results have the same bits in every
+// run: DLRM with several replicas, compared with the same sums in a free order.
 //
-// The parts of a step that sums over replicas are in, those of tables and of dense gradients, are
-// run alone in both orders (determinism/); what they differ by is held against a whole step of the
-// same replicas, as bench_train has it. The free order is that of a framework that does not care:
-// nothing races, and rounding alone tells the results apart. The fixed order of tables is the whole
-// engine, with its checks, so their cost is an upper limit; where the fixed order is the faster
-// one, as it may be for dense gradients, it counts as such.
+// The parts of a step with sums over replicas, those of tables and of dense gradients, run
+// separately in both orders (determinism/). Their difference is compared with a whole step of the
+// same replicas, as in bench_train. In the free order there are no data races, but results differ
+// by rounding. The fixed order of tables is the complete engine including its checks, so the
+// measured cost is an upper bound. If the fixed order is faster, which is possible for dense
+// gradients, the difference counts as negative.
 #include <algorithm>
 
 #include "benchmarks/determinism/dense_steps.h"
@@ -20,7 +20,7 @@ namespace keel::bench {
 namespace {
 
 constexpr int64_t kSamples = 2048;
-constexpr int64_t kIds = 64 * kSamples;  // of a column, in all batches
+constexpr int64_t kIds = 64 * kSamples;  // per column, in all batches
 constexpr int kStepsToCheck = 3;
 constexpr double kAllowedByRounding = 1e-4;
 
@@ -76,7 +76,7 @@ class Case {
 
 enum Place { kStep, kTablesFixed, kTablesFree, kDenseFixed, kDenseFree };
 
-// Of a whole step: the median over the turns of its time by what it would be in free order.
+// For a whole step: the median over the turns of its time divided by its time in free order.
 double ratio_of_step(const Comparison& times) {
   std::vector<double> ratios;
   for (size_t turn = 0; turn < times.slices[kStep].size(); ++turn) {
@@ -139,7 +139,8 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   return keel::bench::run(keel::bench::parse_options(
       argc, argv, "bench_determinism",
-      "The cost of sums in a fixed order: a training step of DLRM by 2 and 4 replicas against one "
+      "The cost of sums in a fixed order: a training step of DLRM with 2 and 4 replicas against "
+      "one "
       "whose\nsums over positions and replicas come in any order. libtorch is not compared: both "
       "are ours."));
 }

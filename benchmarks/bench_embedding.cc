@@ -1,5 +1,5 @@
-// Embedding tables: lookups and training steps, ours against the peer's and against the limit of
-// reading random rows.
+// Embedding tables: lookups and training steps of Keel, compared with the peer and with the limit
+// of reading random rows.
 #include <algorithm>
 
 #include "benchmarks/embedding/cases.h"
@@ -29,7 +29,7 @@ std::vector<TableSize> tables_of(const Options& options) {
   return out;
 }
 
-// *_of_limit: bags of 10 and more, uniform ids, in tables above 200 MiB.
+// *_of_limit: bags of at least 10 uniform ids, in tables larger than 200 MiB.
 void add_means(Report& report, const Options& options, const Ratios& ratios) {
   for (const auto& [what, values] : ratios) {
     report.add({.op = what,

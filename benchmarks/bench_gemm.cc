@@ -1,7 +1,7 @@
-// Matrix products of a ranker's layers: forward with the bias, and both of backward. Ours, the
-// peer's and the peak of multiply-adds take turns. Those of bfloat16: ours rounds float32 operands
-// as it reads them and gives float32; the peer's operands and results are bfloat16. Those of
-// bfloat16_x6 are of float32, in tile registers, and held against the peak of multiply-adds.
+// Matrix products of a ranker's layers: forward with the bias, and both backward products. Keel,
+// the peer and the peak of multiply-adds are measured in alternation. bfloat16: Keel rounds float32
+// operands as it reads them and returns float32; the operands and results of the peer are bfloat16.
+// bfloat16_x6: float32 products in tile registers, compared with the peak of multiply-adds.
 #include <map>
 #include <string>
 #include <vector>
@@ -21,10 +21,11 @@ namespace {
 struct Layer {
   const char* model;
   int64_t in, out;
-  bool gradient_of_input = true;  // the first layer's is not needed
+  bool gradient_of_input = true;  // not needed for the first layer
 };
 
-// The layers of a DLRM with 26 tables of 16 columns, what differs with 64, and of a Wide & Deep.
+// The layers of a DLRM with 26 tables of 16 columns, the layers that differ with 64 columns, and
+// those of a Wide & Deep model.
 const std::vector<Layer> kLayers = {
     {"dlrm", 13, 512, false}, {"dlrm", 512, 256},       {"dlrm", 256, 64},
     {"dlrm", 64, 16},         {"dlrm", 367, 512},       {"dlrm", 512, 256},
@@ -37,7 +38,7 @@ struct Product {
   GemmShape shape;
 };
 
-// Kernels are [in, out], as Keras has them: y = x w + b, dx = dy w^T, dw = x^T dy.
+// Kernels are [in, out] as in Keras: y = x w + b, dx = dy w^T, dw = x^T dy.
 std::vector<Product> products(const Layer& layer, int64_t batch, bool training) {
   std::vector<Product> out = {{"forward", {.m = batch, .n = layer.out, .k = layer.in}}};
   if (!training) return out;
@@ -100,7 +101,7 @@ Times measure(Report& report, const Options& options, const std::string& name,
   float* next = memory.floats();
   const auto take = [&next](int64_t n) {
     float* const at = next;
-    next += (n + 15) / 16 * 16;  // whole cache lines
+    next += (n + 15) / 16 * 16;  // round up to whole cache lines
     fill(at, n, 1);
     return at;
   };
@@ -136,7 +137,7 @@ Times measure(Report& report, const Options& options, const std::string& name,
       compare(std::move(contenders),
               {.seconds_per_slice = options.quick ? 0.003 : 0.01, .turns = options.quick ? 7 : 21});
   Times out;
-  // Ratios are those of turns; the time of ours is what they refer to.
+  // Ratios are computed per turn and refer to Keel's time.
   out.ours = times.timings[0].median;
   out.limit = out.ours * times.ratio(1, 0) * shape.flops() / peak.flops;
   if (peer != nullptr) out.peer = out.ours * times.ratio(2, 0);
@@ -145,7 +146,7 @@ Times measure(Report& report, const Options& options, const std::string& name,
 
 void run_batch(Report& report, const Options& options, const Batch& batch) {
   std::map<std::string, std::pair<Times, double>> sums;
-  std::map<std::string, Times> known;  // layers of one shape are measured once
+  std::map<std::string, Times> known;  // layers of the same shape are measured once
   for (const Layer& layer : kLayers) {
     if (batch.arithmetic != Arithmetic::kFloat32 && std::string_view(layer.model) != "dlrm")
       continue;
@@ -169,7 +170,7 @@ void run_batch(Report& report, const Options& options, const Batch& batch) {
       }
     }
   }
-  if (!batch.training) sums.erase("all");  // there is but one pass
+  if (!batch.training) sums.erase("all");  // there is only one pass
   for (const auto& [pass, sum] : sums) {
     add_result(report, options, batch.op(), "dlrm", pass,
                "sum, batch " + std::to_string(batch.samples), sum.first, sum.second);

@@ -1,13 +1,12 @@
-// How the time of a training step grows: with the vocabulary, the batch, the number of tables and
-// the number of replicas; and the memory that a row takes.
+// Measures how the time of a training step grows with the vocabulary, the batch, the number of
+// tables and the number of replicas, and the memory per row.
 //
-// No batch comes twice: each is drawn, outside of what is timed, right before its slice. Of the
-// vocabulary only cache misses should be left, and that a batch names more different rows
-// ("rows_times_2e7" says how many times as many). Keras's Adam and FTRL move every row in every
-// step; "adam_lazy_rows" gives the same values and moves those that somebody looks at: what a row
-// has missed since it was last met is part of its step. libtorch takes its sparse steps on such
-// batches beside ours ("libtorch": how many times as long they get); to exact Adam and FTRL on
-// large tables it has no counterpart.
+// No batch is used twice: each is drawn right before its slice, outside of the timed part. The
+// vocabulary should add only cache misses and the cost of more distinct rows per batch
+// ("rows_times_2e7" is the factor). Keras's Adam and FTRL move every row in every step.
+// "adam_lazy_rows" computes the same values but updates only rows that are read: the missed updates
+// of a row are part of the step. libtorch runs its sparse steps on the same batches ("libtorch" is
+// its growth). It has no counterpart to exact Adam and FTRL on large tables.
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -31,7 +30,7 @@ int64_t resident_bytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-// "256", "2e7".
+// Returns a label such as "256" or "2e7".
 std::string short_number(double value) {
   char text[32];
   const int zeros = static_cast<int>(std::floor(std::log10(value)));
@@ -59,7 +58,7 @@ class Bench {
   }
 
  private:
-  // What stays the same if the step is in proportion to what grows.
+  // This quantity is constant if the step time is proportional to the varied quantity.
   enum Unit { kPerStep, kPerSample, kPerTable };
 
   std::vector<std::pair<std::string, std::string>> cases() const {
@@ -74,14 +73,15 @@ class Bench {
             {"cpu", "ftrl_lazy_rows"}};
   }
 
-  // Adam and FTRL as Keras defines them, where each step writes the table: only small ones.
+  // Adam and FTRL as Keras defines them write the whole table in each step, so use small tables
+  // only.
   static bool moves_all_rows(const GrowthSetting& s) {
     return s.strategy == "cpu" && (s.optimizer == "adam" || s.optimizer == "ftrl");
   }
 
   void by_vocabulary() {
     for (const auto& [strategy, optimizer] : cases()) {
-      // A replica for each core.
+      // One replica per core.
       const GrowthSetting setting = {
           .strategy = strategy, .optimizer = optimizer, .replicas = options_.threads};
       const std::string name = str("vocabulary_", strategy, "_", optimizer);
@@ -113,7 +113,8 @@ class Bench {
     compare_settings(name, settings, {values.begin(), values.end()}, unit);
   }
 
-  // All at once, so that what slows the machine for a while slows them alike.
+  // Measure all settings in alternation, so that a temporary slowdown of the machine affects all of
+  // them.
   void compare_settings(const std::string& name, const std::vector<GrowthSetting>& settings,
                         const std::vector<double>& values, Unit unit) {
     std::vector<std::unique_ptr<GrowthSteps>> all;
@@ -159,7 +160,8 @@ class Bench {
     report_.add(result);
   }
 
-  // Resident memory that a large table adds once it trains, and the share of weights and slots.
+  // Measure the resident memory that a large table adds during training, and the share of weights
+  // and slots in it.
   void memory() {
     const int64_t rows = options_.quick ? 4'000'000 : 20'000'000;
     for (const auto& [strategy, optimizer] : cases()) {
@@ -193,6 +195,6 @@ class Bench {
 int main(int argc, char** argv) {
   const keel::bench::Options options = keel::bench::parse_options(
       argc, argv, "bench_growth",
-      "How the time of a training step grows with vocabulary, batch, tables and replicas.");
+      "Growth of the time of a training step with vocabulary, batch, tables and replicas.");
   return keel::bench::Bench(options).run();
 }

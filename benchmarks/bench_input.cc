@@ -1,8 +1,8 @@
-// Reading training data on one core: rows and megabytes per second of CSV and of TFRecord files.
+// Reading training data on one core: rows and megabytes per second of CSV and TFRecord files.
 //
-// The data is like Criteo's: a label, 13 numbers, 26 columns of ids. Beside each reader: reading
-// the file's bytes from the page cache, and, for CSV, finding its commas and line breaks, which no
-// parser can do without (the limit).
+// The data resembles Criteo's: a label, 13 numbers and 26 id columns. Each reader is compared with
+// reading the bytes of the file from the page cache. CSV readers are also compared with finding the
+// commas and line breaks, which every parser needs (the limit).
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ constexpr int kNumbers = 13;
 constexpr int kColumns = 26;
 constexpr int64_t kBatch = 2048;
 
-// Files that are gone when it is.
+// Temporary files that are removed with the object.
 class Files {
  public:
   Files() : folder_(fs::temp_directory_path() / ("bench_input_" + std::to_string(getpid()))) {
@@ -47,7 +47,7 @@ class Files {
 
 std::string column_name(const char* kind, int column) { return kind + std::to_string(column); }
 
-// A row of data: what all formats hold.
+// One row of data, which all formats store.
 struct Row {
   bool label;
   float numbers[kNumbers];
@@ -68,7 +68,7 @@ class Rows {
   RowIds ids_{1'000'000, Popularity::kZipf};
 };
 
-// `hashed`: ids are strings of eight hexadecimal digits, as in Criteo's files.
+// With `hashed`, ids are strings of eight hexadecimal digits, as in Criteo's files.
 void write_csv(const fs::path& file, int64_t rows, bool hashed) {
   std::ofstream out(file);
   out << "label";
@@ -134,7 +134,7 @@ void for_each_block(const fs::path& file, const Fn& fn) {
   close(from);
 }
 
-volatile int64_t sink;  // what nobody else looks at
+volatile int64_t sink;  // keeps the compiler from removing unused results
 
 void read_bytes(const fs::path& file) {
   int64_t sum = 0;
@@ -142,7 +142,7 @@ void read_bytes(const fs::path& file) {
   sink = sum;
 }
 
-// A plain loop, which the compiler makes vectors of.
+// A plain loop, which the compiler vectorizes.
 void find_separators(const fs::path& file) {
   int64_t found = 0;
   for_each_block(file, [&](const char* bytes, ssize_t n) {
@@ -204,7 +204,7 @@ class Bench {
     add("tfrecord_examples", file, {{"examples", [&] { read_all(parsed); }}, bytes});
   }
 
-  // The second contender is the limit, the last one reads bytes.
+  // The second contender is the limit; the last one reads bytes.
   void add(const std::string& name, const fs::path& file, const std::vector<Contender>& all) {
     const Comparison times =
         compare(all, {.seconds_per_slice = 0.1, .turns = options_.quick ? 5 : 9});

@@ -1,5 +1,5 @@
-// Single kernels by Google Benchmark: time per element of what each is made of, on data that stays
-// in the caches. The other programs hold whole operations against the peer.
+// Single kernels, measured with Google Benchmark: time per element on data that stays in the
+// caches. The other programs compare whole operations with the peer.
 #include <benchmark/benchmark.h>
 #include <cmath>
 #include <memory>
@@ -71,7 +71,7 @@ void group_rows(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * batch.size());
 }
 
-// The interaction of a ranker, forward or backward.
+// The dot interaction of a ranker, forward or backward.
 void dot_pairs(benchmark::State& state, bool backward) {
   const kernels::FeaturePairs pairs = {.features = kFeatures, .dim = state.range(0)};
   const int64_t samples = 256;
@@ -130,7 +130,7 @@ void register_all() {
   add("update_ftrl", std::make_shared<FtrlRule>(FtrlRuleOptions{}));
 }
 
-// Google Benchmark's results as ours.
+// Converts the results of Google Benchmark to the report format of this project.
 class ToReport final : public benchmark::BenchmarkReporter {
  public:
   explicit ToReport(Report& report) : report_(report) {}

@@ -1,5 +1,5 @@
-// What the machine allows: multiply-adds, streams, random rows. All other programs are read against
-// these.
+// Measures the limits of the machine: multiply-adds, memory streams, random rows. The results of
+// all other programs are compared with these limits.
 #include <algorithm>
 #include <cstdint>
 #include <thread>
@@ -35,7 +35,7 @@ void add_streams(Report& report, int threads) {
               .unit = "GB/s"});
 }
 
-// One memory serves all: the first so many bytes of it are the table.
+// All tables use the same memory: a table is a prefix of it.
 void add_gathers(Report& report, const Options& options, const std::vector<int>& threads) {
   const std::vector<double> sizes =
       options.quick ? std::vector{0.6, 2.4} : std::vector{0.6, 2.4, 4.0};
@@ -82,7 +82,7 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   const auto options =
       keel::bench::parse_options(argc, argv, "bench_limits",
-                                 "What the machine can do at most: float32 and bfloat16 "
+                                 "The limits of the machine: float32 and bfloat16 "
                                  "multiply-adds, streams, and random rows "
                                  "of 64, 256 and 512 bytes by table size and page size. For 1 "
                                  "thread and for as many as there are processors.\n"

@@ -1,12 +1,13 @@
-// What fewer bits cost a click model on real data, and gain: the test AUC of DLRM trained in
-// float32 and with tables kept in 16 bits, with products in bfloat16, and of the float32 model
-// served from tables of 8 bits a weight: made by the plan, and read from a file for Keras.
+// Measures the loss of accuracy and the gain of lower precision for a click model on real data: the
+// test AUC of DLRM trained in float32, with 16-bit tables, and with bfloat16 products, and of the
+// float32 model served from 8-bit tables that are created by the plan or read from a file for
+// Keras.
 //
-// Each is trained from several seeds, the same ones for all, on the data sets of $KEEL_DATA_DIR
-// (default ../shared/data); those that are not there are left out. "loss" is the float32 AUC less
-// this one, the mean over seeds, "error" the standard error of that mean: a loss of less than two
-// of them may be chance. "spread" is what the seed alone does: the standard deviation of the
-// float32 AUC. Then the speed of tables of 16-bit floats (precision/table_speed.h).
+// Each variant is trained with the same seeds on the data sets of $KEEL_DATA_DIR. Missing data sets
+// are skipped. "loss" is the float32 AUC minus the AUC of the variant, as the mean over the seeds.
+// "error" is the standard error of this mean; a loss below two standard errors may be due to
+// chance. "spread" is the effect of the seed alone: the standard deviation of the float32 AUC. The
+// program also measures the speed of 16-bit tables (precision/table_speed.h).
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -34,7 +35,7 @@ namespace {
 constexpr int kReplicas = 4;
 constexpr int64_t kDim = 8;
 
-// Exact: a histogram would hide what is looked for here.
+// Use the exact AUC because a histogram would hide such small differences.
 double area_under_curve(const Tensor& labels, const Tensor& scores) {
   const metrics::ExactAUC area({});
   area->update_state(labels, scores);
@@ -43,7 +44,7 @@ double area_under_curve(const Tensor& labels, const Tensor& scores) {
 
 struct DataSet {
   std::string name;
-  Tensors train, test;  // what the model takes
+  Tensors train, test;  // inputs in the form that the model takes
   Tensor train_labels, test_labels;
   std::unique_ptr<CtrFeatures> features;
 };
@@ -65,7 +66,7 @@ struct Kind {
   std::string name;
   std::string storage_dtype = "float32";
   std::string dtype_policy = "float32";
-  // What serves the last model that was trained in float32, if it is not trained itself.
+  // Serving variants use the last model that was trained in float32 instead of training a model.
   enum class Int8 { kNone, kPlan, kFile } int8 = Int8::kNone;
 };
 
@@ -81,13 +82,13 @@ std::vector<Kind> kinds() {
            .dtype_policy = "mixed_bfloat16"}};
 }
 
-// Scores of the test rows, and the model on the host.
+// The scores of the test rows, and the model on the host.
 struct Trained {
   Tensor scores;
   ModelHandle model;
 };
 
-// The model that a file of it holds.
+// Returns the model after writing it to a file and reading it back.
 ModelHandle reread(const ModelHandle& model, const SaveOptions& options = {}) {
   const std::string file =
       std::filesystem::temp_directory_path() / str("keel_precision.", getpid(), ".keras");

@@ -1,11 +1,12 @@
-// Weak scaling over processes: two MPI ranks against one, each with a replica of its own and as
-// many samples for it, and what one rank sends in a step.
+// Weak scaling over processes: compares two MPI ranks with one, each with its own replica and the
+// same number of samples per rank, and measures the bytes that one rank sends per step.
 //
-// The program starts itself under mpirun, with one rank and with two in turn, on one worker each;
-// the share is how much of the samples per second of a rank alone each of two has. Both are on this
-// machine: they share its memory and caches, and their messages go through it. What the sharing
-// costs alone is measured in the same turn: two jobs of one rank, that know nothing of each other,
-// at once. Two ranks cannot keep more of their speed than such copies do: that is the limit.
+// The program starts itself under mpirun with one rank and with two ranks in turn, with one worker
+// per rank. The result is the samples per second of each of two ranks divided by those of a single
+// rank. Both ranks are on this machine: they share its memory and caches, and exchange messages
+// through its memory. To measure the cost of sharing alone, the program also starts two independent
+// jobs of one rank at the same time. Two ranks cannot be faster than these copies, which are
+// therefore the limit.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -35,21 +36,21 @@ namespace {
 constexpr int64_t kSamplesOfReplica = 2048;
 constexpr int kBatches = 8;
 constexpr int kMostStepsToWait = 1000;
-constexpr char kRank[] = "KEEL_BENCH_SCALING_STEPS";  // set for the processes that measure
-constexpr char kMeet[] = "KEEL_BENCH_SCALING_MEET";   // set for copies: a file that both append to
+constexpr char kRank[] = "KEEL_BENCH_SCALING_STEPS";  // set for the measuring processes
+constexpr char kMeet[] = "KEEL_BENCH_SCALING_MEET";   // set for copies: a file to which both append
 constexpr char kMark[] = "milliseconds_per_step ";
 
-// Where two copies tell each other how far they are.
+// A file in which two copies record their progress.
 class Rendezvous {
  public:
   explicit Rendezvous(const char* path) : path_(path == nullptr ? "" : path) {}
 
-  // One of the copies is at its next stage, the first or the second.
+  // Records that one of the copies has reached its next stage, the first or the second.
   void arrive() {
     if (!path_.empty()) std::ofstream(path_, std::ios::app) << '.' << std::flush;
     ++stage_;
   }
-  // Both are. Always, where there is no other.
+  // Returns true if both copies have reached the stage. Always true if there is no other copy.
   bool complete() const {
     std::error_code none;
     return path_.empty() || std::filesystem::file_size(path_, none) >= 2 * stage_;
@@ -60,8 +61,8 @@ class Rendezvous {
   uintmax_t stage_ = 0;
 };
 
-// One rank: the median step, printed by the first. A copy steps on until the other one is ready
-// and, in the end, until it has measured all its steps too.
+// Measures one rank and prints the median step on rank 0. A copy continues to run steps until the
+// other copy is ready, and at the end until the other copy has measured all its steps.
 int measure_steps(int steps) {
   set_num_workers(1);
   const int ranks = distribute::processes().size();
@@ -102,7 +103,8 @@ Output start_ranks(const std::string& program, int ranks) {
   return {popen(command.c_str(), "r"), pclose};
 }
 
-// Milliseconds of a step, once all is done; nothing if the ranks could not be started.
+// Returns the milliseconds per step after the job has ended, or nothing if the ranks could not be
+// started.
 std::optional<double> result_of(const Output& output) {
   if (output == nullptr) return {};
   std::array<char, 512> line;
@@ -119,7 +121,7 @@ std::optional<double> run_ranks(const std::string& program, int ranks) {
   return result_of(start_ranks(program, ranks));
 }
 
-// Of two jobs of one rank at once: the mean of theirs.
+// Returns the mean of two jobs of one rank that run at the same time.
 std::optional<double> run_copies(const std::string& program) {
   const std::string meeting =
       (std::filesystem::temp_directory_path() / str("keel_bench_scaling_", getpid())).string();

@@ -1,8 +1,8 @@
-// Serving of DLRM: the time of one call for 1, 32 or 256 samples.
+// Serving of DLRM: the time of one call with 1, 32 or 256 samples.
 //
-// Ours is a ServingPlan on memory of the caller, and beside it the call of the model that the plan
-// was made from. The peer has a table for each column or, as a trick, one joint table: the ratio to
-// the first is the ratio to libtorch, that to the second is told beside.
+// Keel runs a ServingPlan on the caller's memory; the call of the original model is measured as
+// well. The peer has one table per column, or one joint table as an optimization. The reported
+// ratio to libtorch is the ratio to one table per column; the other ratio is reported separately.
 #include <algorithm>
 
 #include <keel/layers/serving/serving_plan.h>
@@ -18,16 +18,16 @@
 namespace keel::bench {
 namespace {
 
-constexpr int64_t kSamplesOfAll = 4096;  // of all batches that take turns
+constexpr int64_t kSamplesOfAll = 4096;  // in all batches together
 constexpr int kLeastBatches = 16, kMostBatches = 512;
 
-// One batch as ours takes it.
+// One batch in the form that Keel takes.
 struct Request {
   Tensors features;
   std::vector<TensorView> views;
 };
 
-// Our plan and the peers on the same batches; each contender goes through all of them in turn.
+// The plan and the peers on the same batches. Each contender cycles through all batches.
 class Server {
  public:
   Server(const ClickWork& work, const ClickModel& model, const ServingPlan& plan,
@@ -49,7 +49,7 @@ class Server {
     }
   }
 
-  // "plan", "model", "tables" and "joint", the last two if there is a peer.
+  // "plan", "model", "tables" and "joint"; the last two exist only with a peer.
   std::vector<Contender> contenders() {
     std::vector<Contender> out = {
         {"plan", turns([this](int i) { run_plan(i); })},
@@ -60,7 +60,7 @@ class Server {
     return out;
   }
 
-  // Between the plan's scores of the first batch and those of the model or a peer.
+  // The difference between the plan's scores of the first batch and those of the model or a peer.
   double largest_difference() {
     run_plan(0);
     const auto count = static_cast<int64_t>(scores_.size());
@@ -136,7 +136,7 @@ int run(const Options& options) {
       report.check(name + ": scores", server.largest_difference());
       const int calls = options.quick ? 1000 : samples == 256 ? 3000 : 10000;
       Result result = result_of(options, name, work, latencies(server.contenders(), calls));
-      // Of one sample nearly all time goes into reading the weights.
+      // With one sample, nearly all time is spent on reading the weights.
       if (samples > 1) {
         result.ratio_to_limit =
             forward_flops(work) * static_cast<double>(samples) / peak / (result.value * 1e-6);

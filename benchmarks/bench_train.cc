@@ -1,10 +1,11 @@
-// Training of whole models: samples per second of ours and of the peer, and where a step's time
-// goes.
+// Training of whole models: samples per second of Keel and of the peer, and the time per phase of a
+// step.
 //
-// Ours is a functional model with layers::TPUEmbedding under a TPUStrategy and a training step
-// written by hand. Its replicas are pieces of the batch: as many as give the most on this machine.
-// The peer is the same model with a table for each column, or with one joint table: the faster of
-// the two. Both start from the same values and see the same batches; their losses must agree.
+// Keel runs a functional model with layers::TPUEmbedding under a TPUStrategy and a hand-written
+// training step. Its replicas process pieces of the batch; the number of replicas is the fastest
+// one on this machine. The peer is the same model with one table per column or with one joint
+// table, whichever is faster. Both start from the same values and process the same batches; their
+// losses must agree.
 #include <algorithm>
 #include <cmath>
 #include <iomanip>
@@ -30,10 +31,10 @@ constexpr int64_t kSamples = 2048;
 constexpr int kBatches = 16;
 constexpr int kStepsToCompare = 10;
 constexpr double kAllowedLossDifference = 1e-3;
-// The peer rounds what its layers hand to each other, too.
+// The peer also rounds the values that its layers pass to each other.
 constexpr double kAllowedMixedLossDifference = 1e-2;
 
-// Steps over the batches, again and again.
+// Cycles through the batches.
 template <class T>
 std::function<void()> steps_of(T& trainer) {
   return [&trainer, next = 0]() mutable { trainer.train(next++ % kBatches); };
@@ -46,8 +47,8 @@ double seconds_per_step(T& trainer) {
       .least;
 }
 
-// The fastest of candidates, made one after the other: each may have gigabytes of tables. Where it
-// may be worn it has perhaps been trained.
+// Returns the fastest candidate. Candidates are created one after the other because each may have
+// gigabytes of tables. With `may_be_worn`, the result may already have been trained.
 template <class T, class Candidate, class Make>
 std::unique_ptr<T> fastest(const std::vector<Candidate>& candidates, bool may_be_worn,
                            const Make& make) {
@@ -99,7 +100,7 @@ std::vector<Job> all_jobs(bool quick) {
   const auto add_mixed = [&](Job job) {
     job.name += "_mixed_bfloat16";
     job.work.bfloat16 = true;
-    job.precision = MatmulPrecision::kHigh;  // the peer uses the tiles of AMX, too
+    job.precision = MatmulPrecision::kHigh;  // the peer also uses AMX tiles
     out.push_back(std::move(job));
   };
   add_mixed(out[0]);
@@ -117,7 +118,7 @@ std::vector<Job> all_jobs(bool quick) {
   return out;
 }
 
-// The mean of the first losses, which depend on all that a step does.
+// Returns the mean of the first losses, which depend on everything that a step computes.
 template <class T>
 double first_losses(T& trainer) {
   double sum = 0;
@@ -127,8 +128,8 @@ double first_losses(T& trainer) {
 
 using Fields = std::vector<std::pair<std::string, double>>;
 
-// The phases of our step: medians over profiled steps of what the threads worked, in ms of all of
-// them at once, as the step takes. What they did not work is idle.
+// Reports the phases of Keel's step: medians over profiled steps of the working time of the
+// threads, in ms of all threads together. The remaining time is idle.
 class OurSplit {
  public:
   explicit OurSplit(int threads) : threads_(threads) {}
@@ -156,7 +157,7 @@ class OurSplit {
     return out;
   }
 
-  // What takes most of the time, in ms of a step, summed over threads.
+  // The phases that take most of the time, in ms per step, summed over threads.
   void print(std::ostream& out) const {
     std::map<std::pair<profile::Phase, std::string>, std::vector<double>> rows;
     for (const profile::Report& report : reports_) {
@@ -188,7 +189,7 @@ class OurSplit {
   std::vector<profile::Report> reports_;
 };
 
-// The same of the peer.
+// Reports the phases of the peer's step.
 class PeerSplit {
  public:
   void step(ModelPeer& peer, int batch) {
@@ -244,7 +245,8 @@ class Bench {
 
  private:
   std::vector<int> replica_counts() const {
-    // What mostly wins: pieces that even out the threads, none without.
+    // The choice that is usually the fastest: pieces that balance the threads, and no pieces
+    // otherwise.
     if (options_.quick) return {options_.threads == 1 ? 1 : 2 * options_.threads};
     return {1, 2, 4, 8};
   }

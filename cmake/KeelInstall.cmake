@@ -1,11 +1,12 @@
-# cmake --install: headers, libraries, programs and a package for find_package(keel), in the components
-# library, development and programs. cpack makes Debian packages and an archive of them.
+# Rules for cmake --install: headers, libraries, programs and a package for find_package(keel), in
+# the components library, development and programs. cpack creates Debian packages and an archive
+# from them.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
-# glibc loads the library of the highest level that the processor has, from a folder for each level.
-# Nothing is installed outside these folders: an older processor gets an error of the loader that
-# names the library, and not an invalid instruction.
+# glibc loads the library of the highest level that the processor supports, from one folder per
+# level. No library is installed outside these folders, so an older processor gets a loader error
+# that names the library instead of an illegal instruction.
 set(library_folder ${CMAKE_INSTALL_LIBDIR})
 if(KEEL_HWCAPS)
   string(APPEND library_folder /glibc-hwcaps/${KEEL_HWCAPS})
@@ -37,7 +38,8 @@ file(GLOB umbrella_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/savedmodel/um
 install(FILES ${umbrella_headers} ${PROJECT_BINARY_DIR}/include/framework/keel/version.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/keel COMPONENT development)
 
-# What users link: keel::keel is everything. keel::c is for programs in C, and other languages load it.
+# Targets for users: keel::keel contains everything; keel::c is for C programs, and other languages
+# load it.
 if(BUILD_SHARED_LIBS)
   add_library(keel SHARED)
   foreach(folder ${KEEL_FOLDERS})
@@ -54,7 +56,7 @@ if(BUILD_SHARED_LIBS)
     VERSION ${PROJECT_VERSION} SOVERSION ${soversion})
   foreach(library keel keel_c)
     install(TARGETS ${library} LIBRARY DESTINATION ${library_folder} COMPONENT library NAMELINK_SKIP)
-    # The linker does not look into the folders of glibc-hwcaps.
+    # The linker does not search the glibc-hwcaps folders.
     set(link ${PROJECT_BINARY_DIR}/links/lib${library}.so)
     file(RELATIVE_PATH target /${CMAKE_INSTALL_LIBDIR} /${library_folder}/lib${library}.so.${soversion})
     file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/links)

@@ -1,6 +1,6 @@
-# cpack: the Debian packages libkeel<version> (libraries), libkeel-dev (headers, CMake's package) and keel
-# (programs), and an archive of them all. The libraries of other build folders, for other processors,
-# can be packed with them.
+# Rules for cpack: the Debian packages libkeel<version> (libraries), libkeel-dev (headers, CMake
+# package) and keel (programs), and an archive of all of them. They can also contain the libraries
+# of other build folders, for other processors.
 set(KEEL_PACKAGE_LIBRARIES_OF "" CACHE PATH "Build folders whose libraries are packed too")
 
 set(CPACK_GENERATOR DEB TGZ)

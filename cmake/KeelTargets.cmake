@@ -1,4 +1,4 @@
-# How every target of the project is built.
+# Functions and settings for all targets of the project.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -10,12 +10,12 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 # No contraction: the same line gives the same bits in a vector loop and in its tail, and with any
-# compiler. Nothing reads the floating-point exception flags: without traps conditional expressions
-# are vectorized too, with the same results.
+# compiler. No code reads the floating-point exception flags, so -fno-trapping-math lets the
+# compiler vectorize conditional expressions with the same results.
 add_compile_options(-Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
                     -ffp-contract=off -fno-math-errno -fno-trapping-math)
-# Programs start with the newest libstdc++ of the system, which the libraries of Debian need. An older
-# GCC comes with one of its own version to link, so programs link the newest one, too.
+# At run time, programs use the newest libstdc++ of the system, which Debian's libraries need. An
+# older GCC would link its own version, so programs link the newest one explicitly.
 set(KEEL_CXX_RUNTIME)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   foreach(name so so.6)
@@ -26,13 +26,13 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   if(EXISTS "${libstdcxx_so.6}" AND NOT libstdcxx_so STREQUAL "${libstdcxx_so.6}")
     set(KEEL_CXX_RUNTIME "${path}")
   endif()
-  # GCC 12 at -O3 warns of its own std::string, std::variant and std::vector.
+  # GCC 12 at -O3 gives false warnings in its own std::string, std::variant and std::vector.
   add_compile_options(-Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow
                       -Wno-array-bounds -Wno-stringop-overread)
 elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  # libstdc++ 12 uses what it deprecates.
+  # libstdc++ 12 uses functions that it declares deprecated.
   add_compile_options(-Wno-deprecated-declarations)
-  # What Clang 19 says of its own -march=native on processors with AVX10.
+  # Clang 19 warns about its own -march=native on processors with AVX10.
   include(CheckCXXCompilerFlag)
   check_cxx_compiler_flag(-Winvalid-feature-combination KEEL_HAS_INVALID_FEATURE_COMBINATION)
   if(KEEL_HAS_INVALID_FEATURE_COMBINATION)
@@ -71,13 +71,15 @@ function(keel_unity_build target)
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${batch})
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  # True of the sources together, not of each; builds without units check them.
+  # These warnings arise only because sources are combined; builds without units still check each
+  # source.
   target_compile_options(${target} PRIVATE -Wno-shadow
     $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
-# keel_sources(<variable> <pattern> [EXCEPT <prefix>...]): the files below the current folder whose
-# names match, without those whose paths begin with a prefix. A build finds new files by itself.
+# keel_sources(<variable> <pattern> [EXCEPT <prefix>...]): lists the files below the current folder
+# that match the pattern, except those whose paths start with a prefix. Builds find new files
+# automatically.
 function(keel_sources variable pattern)
   cmake_parse_arguments(ARG "" "" "EXCEPT" ${ARGN})
   file(GLOB_RECURSE sources RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS ${pattern})
@@ -111,10 +113,10 @@ function(keel_library folder)
   target_link_libraries(keel_${folder} PUBLIC ${ARG_LINK_PUBLIC} PRIVATE ${ARG_LINK_PRIVATE})
   keel_unity_build(keel_${folder} ${ARG_ALONE})
   if(KEEL_BUILD_FUZZERS AND folder MATCHES "framework|savedmodel")  # what reads files
-    # Optimized too: inputs per second count.
+    # Optimize because fuzzing needs many inputs per second.
     target_compile_options(keel_${folder} PRIVATE -fsanitize=fuzzer-no-link -O1)
   endif()
-  # GCC crashes on a precompiled header of another optimization.
+  # GCC crashes on a precompiled header that was compiled with another optimization level.
   set(precompiled_by keel_framework)
   if(ARG_LIGHT AND KEEL_FAST_BUILD)
     set(precompiled_by keel_layers)
@@ -124,8 +126,8 @@ function(keel_library folder)
     set_source_files_properties(${sources} PROPERTIES
       COMPILE_OPTIONS $<$<CONFIG:Release>:-O3> SKIP_PRECOMPILE_HEADERS ON)
   endif()
-  # The project's own headers are precompiled only where another build checks that each source
-  # includes what it uses. A fast build has so few units that folders share the standard headers.
+  # The project's own headers are precompiled only if another build checks that each source includes
+  # what it uses. A fast build has so few units that all folders share the standard headers.
   set(standard
     <algorithm> <functional> <map> <memory> <optional> <span> <sstream> <string> <variant> <vector>)
   if(KEEL_PRECOMPILE_OWN_HEADERS)
@@ -137,8 +139,8 @@ function(keel_library folder)
   endif()
 endfunction()
 
-# keel_protobuf(<folder> <name>): the messages of <folder>/<name>.proto, for the sources of
-# keel_<folder> alone. Generated code does not follow our warnings.
+# keel_protobuf(<folder> <name>): compiles the messages of <folder>/<name>.proto for the sources of
+# keel_<folder> only. Generated code does not follow the project's warning flags.
 function(keel_protobuf folder name)
   set(record ${folder}/${name})
   get_filename_component(name ${name} NAME)
@@ -160,14 +162,14 @@ function(keel_protobuf folder name)
   target_link_libraries(keel_${folder} PRIVATE protobuf::libprotobuf)
 endfunction()
 
-# What programs link: the shared library, or the libraries of all folders.
+# Programs link the shared library, or the libraries of all folders.
 if(BUILD_SHARED_LIBS)
   set(KEEL_LIBRARY keel)
 else()
   set(KEEL_LIBRARY keel_savedmodel)
 endif()
 
-# keel_program(<name> SOURCES ... [LINK ...]): an executable in bin/.
+# keel_program(<name> SOURCES ... [LINK ...]): adds an executable in bin/.
 function(keel_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})

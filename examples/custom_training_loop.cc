@@ -1,4 +1,4 @@
-// A training loop written by hand, with one optimizer for the embedding tables and another for the
+// A hand-written training loop with one optimizer for the embedding tables and another one for the
 // dense layers. The same step runs under both strategies: pass --strategy cpu or tpu.
 #include <algorithm>
 #include <iostream>
@@ -45,7 +45,7 @@ class Ranker final : public Model {
   layers::Dense score_ = track(layers::Dense({.units = 1, .activation = "sigmoid"}));
 };
 
-// Histories of one to five items; those that begin with an even item end in a click.
+// Histories of one to five items. Histories that start with an even item end in a click.
 Tensors read_batch(int64_t step, int64_t rows, int64_t first_row) {
   std::vector<std::vector<int64_t>> history;
   std::vector<float> clicks;
@@ -72,7 +72,8 @@ int run() {
     const Tensor prediction = model(batch[0], {.training = true}).tensor();
     Tensor loss =
         ops::sum(losses::binary_crossentropy(batch[1].tensor(), prediction)) / kGlobalBatch;
-    // Under a TPUStrategy one of these is virtual: taking its gradient updates the tables.
+    // Under a TPUStrategy, one of these variables is virtual: computing its gradient updates the
+    // tables.
     const std::vector<Variable> variables = model->trainable_variables();
     const std::vector<Gradient> gradients = tape.gradient(loss, variables);
     const std::vector<Variable> tables = model->embedding()->trainable_variables();

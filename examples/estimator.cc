@@ -1,5 +1,6 @@
-// A click model with an estimator: its tables in an embedding engine, trained, evaluated, asked for
-// predictions and exported. Run it twice: the second run goes on from the checkpoint of the first.
+// Trains, evaluates and exports a click model with an estimator whose tables are in an embedding
+// engine, and prints predictions. Run it twice: the second run continues from the checkpoint of the
+// first one.
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -17,7 +18,7 @@
 
 #include "examples/flags.h"
 
-ABSL_FLAG(std::string, model_dir, "", "folder of the checkpoints; made if it is not there");
+ABSL_FLAG(std::string, model_dir, "", "folder for the checkpoints; created if it does not exist");
 ABSL_FLAG(int64_t, steps, 200, "steps to train");
 
 using namespace keel;
@@ -25,7 +26,8 @@ using estimator::ModeKeys;
 
 namespace {
 
-// Half of the users like even items, the others odd ones; "seen" is what they looked at before.
+// Half of the users like even items, the others like odd items. "seen" contains the items that a
+// user has looked at before.
 data::Dataset clicks(int64_t batch_size) {
   constexpr int64_t kRows = 2048;
   std::vector<std::vector<int64_t>> user, item, seen;
@@ -70,7 +72,7 @@ estimator::ModelFn model_fn(const std::vector<feature_column::Column>& columns) 
 
 int run() {
   const std::string folder = absl::GetFlag(FLAGS_model_dir);
-  if (folder.empty()) throw ValueError("--model_dir is needed");
+  if (folder.empty()) throw ValueError("--model_dir is missing; pass a folder for the checkpoints");
   const auto columns = click_columns();
   estimator::TPUEstimator clicks_estimator({
       .model_fn = model_fn(columns),
@@ -96,7 +98,7 @@ int run() {
   const float served =
       loaded->predict(batch[0], {.verbose = Verbose::kSilent}).tensor().data<float>()[0];
   std::cout << "exported to " << path << "; the first prediction is " << predictions[0]
-            << " here and " << served << " there\n";
+            << " before the export and " << served << " in the exported model\n";
   return 0;
 }
 

@@ -17,7 +17,7 @@ namespace {
   std::exit(2);
 }
 
-// Flags that the program itself defines, in alphabetical order.
+// Returns the flags that the program itself defines, in alphabetical order.
 std::map<std::string, absl::CommandLineFlag*> own_flags() {
   std::map<std::string, absl::CommandLineFlag*> out;
   for (const auto& [name, flag] : absl::GetAllFlags()) {
@@ -66,20 +66,20 @@ void parse_flags(int argc, char** argv, const char* usage) {
     }
     std::string error;
     if (!it->second->ParseFrom(value, &error)) {
-      refuse(str("flag '--", name, "': '", value, "' does not parse", error.empty() ? "" : ": ",
-                 error));
+      refuse(str("flag '--", name, "': '", value, "' is not a valid value",
+                 error.empty() ? "" : ": ", error));
     }
   }
 }
 
 namespace {
 
-// The other processes of a job end with the same words.
+// Ends the other processes of the job with the same message.
 void say(const char* name, const std::exception& error) {
   std::cerr << str(name, ": ", error.what(), '\n');
   try {
     distribute::processes().abort(error.what());
-  } catch (const Error&) {  // there is no job
+  } catch (const Error&) {  // the program does not run in a job
   }
 }
 
@@ -88,7 +88,7 @@ void say(const char* name, const std::exception& error) {
 int run_program(const char* name, int (*body)()) {
   try {
     const int status = body();
-    // Buffered output may fail only now, as on a full disk.
+    // Buffered output may fail only when it is flushed, for example on a full disk.
     if (!std::cout.flush()) throw RuntimeError("standard output cannot be written");
     return status;
   } catch (const RuntimeError& error) {

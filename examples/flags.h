@@ -1,17 +1,18 @@
-// Command-line flags of the example programs, on abseil's flags.
+// Command-line flags of the example programs, based on Abseil flags.
 #pragma once
 
 #include <absl/flags/flag.h>
 
 namespace keel::examples {
 
-// Sets the flags from "--name=value", "--name value", "--name" and "--noname" for booleans.
-// --help prints `usage` and every flag with its default, and ends the program with status 0; an
-// unknown flag, a value that does not parse, or a stray argument says so and ends it with 2.
+// Sets the flags from "--name=value", "--name value", and for booleans "--name" and "--noname".
+// --help prints `usage` and every flag with its default, and exits with status 0. An unknown flag,
+// an invalid value or a stray argument prints an error and exits with status 2.
 void parse_flags(int argc, char** argv, const char* usage);
 
-// Runs `body`; an error it throws is printed and becomes status 2 for what the user gave (a path,
-// an option, a file's contents) and 1 for the rest, such as standard output that cannot be written.
+// Runs `body` and prints any error that it throws. Returns status 2 for errors in user input (a
+// path, an option, the contents of a file) and 1 for all other errors, such as a failing standard
+// output.
 int run_program(const char* name, int (*body)());
 
 }  // namespace keel::examples

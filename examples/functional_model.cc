@@ -11,7 +11,7 @@
 
 using namespace keel;
 
-// Two users like even items, the others odd ones.
+// Two users like even items, the others like odd items.
 data::Dataset clicks(int64_t rows) {
   std::vector<int64_t> users, items;
   std::vector<float> labels;

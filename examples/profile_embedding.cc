@@ -1,4 +1,4 @@
-// profile_embedding: prints the lookup statistics that training left in a directory.
+// profile_embedding: prints the lookup statistics that training wrote to a directory.
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -14,10 +14,10 @@ namespace {
 
 constexpr char kUsage[] =
     "usage: profile_embedding DIR\n\n"
-    "Prints what the files in DIR, the profile_data_directory of an EmbeddingConfigSpec, tell of\n"
-    "lookups in embedding tables: one line for each table, then its most frequent rows.\n"
-    "Imbalance is the load of the fullest shard over the mean: 1 is even. 'best' is the\n"
-    "partition_strategy that deals the ids out more evenly.\n";
+    "Prints the lookup statistics in DIR, the profile_data_directory of an EmbeddingConfigSpec:\n"
+    "one line for each embedding table, then the most frequent rows. Imbalance is the load of\n"
+    "the fullest shard divided by the mean load: 1 is even. 'best' is the partition_strategy\n"
+    "that distributes the ids more evenly.\n";
 
 std::string decimals(double value) {
   char out[32];
@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (arguments.size() != 1 || arguments[0].starts_with("-")) {
-    std::cerr << "profile_embedding: needs one directory\n" << kUsage;
+    std::cerr << "profile_embedding: pass exactly one directory\n" << kUsage;
     return 2;
   }
   try {

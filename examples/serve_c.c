@@ -1,13 +1,13 @@
-// Serves a model from C: prints the signatures of a file, and what one of them says of inputs given
-// as text.
+// Serves a model from C: prints the signatures of a file, and the outputs of a signature for inputs
+// given as text.
 //
-//   serve_c MODEL                                  what can be run
+//   serve_c MODEL                                  lists the signatures
 //   serve_c MODEL NAME=ROW;ROW;... ...             runs "serving_default"
-//   serve_c MODEL --signature S NAME=ROW;... ...   runs another
+//   serve_c MODEL --signature S NAME=ROW;... ...   runs another signature
 //   serve_c MODEL --records FILE.tfrecord          runs the signature that takes tf.Example
 //
-// A row is its values with commas between them, "seen=3,5;;9"; rows of a ragged input may have any
-// number of values. Dense inputs must have one dimension besides the batch, or none.
+// The values of a row are separated by commas, "seen=3,5;;9". Rows of a ragged input may have any
+// number of values. Dense inputs may have at most one dimension besides the batch.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static void check(keel_status status) {
 
 static void* allocate(size_t count, size_t size) {
   void* out = calloc(count > 0 ? count : 1, size);
-  if (out == NULL) die("there is not enough memory");
+  if (out == NULL) die("out of memory");
   return out;
 }
 
@@ -122,10 +122,11 @@ static void put_value(int dtype, char* text, size_t length, void* values, size_t
       ((keel_string*)values)[position] = (keel_string){.data = text, .size = length};
       return;
   }
-  if (end != text + length || length == 0 || errno != 0) die("an input has text that is no number");
+  if (end != text + length || length == 0 || errno != 0)
+    die("an input contains text that is not a number");
 }
 
-// Fills `input` from "ROW;ROW"; `text` stays in use.
+// Fills `input` from "ROW;ROW". `text` must outlive `input`.
 static void parse_rows(const keel_spec* spec, char* text, keel_tensor* input) {
   const size_t most = strlen(text) + 1;
   char* values = allocate(most, value_size(spec->dtype));
@@ -156,9 +157,10 @@ static void parse_rows(const keel_spec* spec, char* text, keel_tensor* input) {
     return;
   }
   if (spec->layout != KEEL_DENSE || spec->rank > 2)
-    die("an input has a shape that text cannot have");
+    die("an input has a shape that cannot be given as text");
   for (size_t i = 0; i < rows; ++i) {
-    if (splits[i + 1] * (int64_t)rows != (int64_t)((i + 1) * count)) die("rows differ in length");
+    if (splits[i + 1] * (int64_t)rows != (int64_t)((i + 1) * count))
+      die("the rows of a dense input must have the same length");
   }
   dims[0] = (int64_t)rows;
   dims[1] = (int64_t)(count / rows);
@@ -182,10 +184,11 @@ static keel_result* run_text(const keel_model* model, const char* signature, int
   if (count > kMaxInputs) die("too many inputs");
   for (int i = 0; i < count; ++i) {
     char* equals = strchr(arguments[i], '=');
-    if (equals == NULL) die("an input is given as NAME=ROW;ROW");
+    if (equals == NULL) die("inputs must have the form NAME=ROW;ROW");
     *equals = '\0';
     keel_spec spec;
-    if (find_spec(model, signature, arguments[i], &spec) == NULL) die("no input has this name");
+    if (find_spec(model, signature, arguments[i], &spec) == NULL)
+      die("the signature has no input with this name");
     parse_rows(&spec, equals + 1, &inputs[i]);
   }
   keel_result* result = NULL;
@@ -198,11 +201,11 @@ static keel_result* run_text(const keel_model* model, const char* signature, int
   return result;
 }
 
-// The records of a file: each has its length (8 bytes) and a checksum (4) before it, and another
-// checksum after it. Checksums are not looked at here.
+// Reads the records of a file. Each record is preceded by its length (8 bytes) and a checksum (4
+// bytes) and followed by another checksum. The checksums are not verified here.
 static keel_result* run_records(const keel_model* model, const char* signature, const char* path) {
   FILE* file = fopen(path, "rb");
-  if (file == NULL) die("the file of records cannot be opened");
+  if (file == NULL) die("the records file cannot be opened");
   size_t count = 0, room = 16;
   keel_string* records = allocate(room, sizeof *records);
   unsigned char header[12], footer[4];
@@ -213,11 +216,11 @@ static keel_result* run_records(const keel_model* model, const char* signature, 
     if (count == room) {
       room *= 2;
       records = realloc(records, room * sizeof *records);
-      if (records == NULL) die("there is not enough memory");
+      if (records == NULL) die("out of memory");
     }
     char* bytes = allocate((size_t)size, 1);
     if (fread(bytes, 1, (size_t)size, file) != size || fread(footer, 4, 1, file) != 1) {
-      die("a record is cut off");
+      die("the records file is truncated");
     }
     records[count++] = (keel_string){.data = bytes, .size = (size_t)size};
   }
@@ -289,6 +292,6 @@ int main(int argc, char** argv) {
     keel_result_free(result);
   }
   keel_model_free(model);
-  if (fflush(stdout) != 0) die("the standard output cannot be written");
+  if (fflush(stdout) != 0) die("standard output cannot be written");
   return 0;
 }

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Serves a model from Python with nothing but ctypes and libkeel_c.so.
+"""Serves a model from Python with only ctypes and libkeel_c.so.
 
   serve_ctypes.py LIBRARY MODEL                           prints the signatures of MODEL
   serve_ctypes.py LIBRARY MODEL INPUTS.json               predicts, from several threads at once
-  serve_ctypes.py LIBRARY MODEL INPUTS.json EXPECTED.json and compares; exit status 1 if they differ
+  serve_ctypes.py LIBRARY MODEL INPUTS.json EXPECTED.json also compares; status 1 if they differ
 
-INPUTS is {"inputs": [{"name", "dtype", "shape", "data"}]}, EXPECTED {"outputs": [...]} of the same;
-data is flat and row-major. With h5py installed, and a MODEL in HDF5, the weights that h5py finds in
-the same file are listed too.
+INPUTS is {"inputs": [{"name", "dtype", "shape", "data"}]}; EXPECTED is {"outputs": [...]} of the
+same form. data is flat and row-major. If h5py is installed and MODEL is an HDF5 file, the weights
+that h5py finds in the file are also printed.
 """
 import ctypes
 import json
@@ -51,7 +51,7 @@ class KeelError(Exception):
 
 
 def to_tensor(entry):
-    """A Tensor, and what must stay alive as long as it is used."""
+    """A Tensor and the objects that must outlive it."""
     dtype = DTYPES.index(entry.get("dtype", "float32"))
     shape, data = entry["shape"], entry["data"]
     dims = (ctypes.c_int64 * max(1, len(shape)))(*shape)
@@ -82,7 +82,7 @@ def from_tensor(tensor):
 
 
 class Model:
-    """A model of a file. predict() may be called by many threads: ctypes lets go of Python's lock."""
+    """A model file. Threads may call predict() concurrently: ctypes releases the GIL."""
 
     def __init__(self, library, path):
         self.keel = ctypes.CDLL(library)
@@ -110,7 +110,7 @@ class Model:
         return out.value
 
     def signatures(self):
-        """{name: (specs of the inputs, specs of the outputs)}"""
+        """Returns {name: (specs of the inputs, specs of the outputs)}."""
         out = {}
         for i in range(self.count("keel_signature_count", self.handle)):
             name = ctypes.c_char_p()
@@ -129,7 +129,7 @@ class Model:
         return out
 
     def predict(self, inputs, signature=None):
-        """{output name: (shape, flat values)}"""
+        """Returns {output name: (shape, flat values)}."""
         tensors, alive = zip(*[to_tensor(entry) for entry in inputs]) if inputs else ((), ())
         array = (Tensor * len(tensors))(*tensors)
         result = ctypes.c_void_p()
@@ -149,7 +149,7 @@ class Model:
 
 
 def list_weights(path):
-    """What h5py finds in the same file, if there is h5py and the file is HDF5."""
+    """Prints the weights that h5py finds in the file, if h5py is installed and the file is HDF5."""
     try:
         import h5py
     except ImportError:

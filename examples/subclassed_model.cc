@@ -1,4 +1,4 @@
-// A two-tower model as a class of its own: sublayers as members, call() as the function.
+// A two-tower model as a user-defined class with sublayers as members and the function call().
 #include <iostream>
 
 #include <keel/autodiff/ops.h>
@@ -30,7 +30,8 @@ class TwoTower final : public Model {
 
 int main() {
   const auto model = make_layer<TwoTower>(8);
-  // Like goes with like: the product of the towers can tell, neither alone can.
+  // The label depends on whether user and item match, so only the product of the towers predicts
+  // it.
   const Tensors x = {{"user", Tensor::from<float>({1, 0, 0, 1, 1, 0, 0, 1}, {4, 2})},
                      {"item", Tensor::from<float>({1, 0, 1, 0, 0, 1, 0, 1}, {4, 2})}};
   const Tensor y = Tensor::from<float>({1, 0, 0, 1}, {4, 1});

@@ -42,12 +42,12 @@ static_assert(KEEL_DENSE == static_cast<int>(Layout::kDense));
 static_assert(KEEL_RAGGED == static_cast<int>(Layout::kRagged));
 static_assert(KEEL_SPARSE == static_cast<int>(Layout::kSparse));
 
-// A plain array: keeping an error must not need memory.
+// A plain array, because storing an error must not allocate.
 thread_local char last_error[2048] = "";
 
 keel_status fail(keel_status status, const char* what) {
   size_t size = std::min(std::strlen(what), sizeof last_error - 1);
-  // A cut goes before a character of several bytes, not through it.
+  // Do not cut through a multi-byte UTF-8 character.
   if (what[size] != '\0') {
     while (size > 0 && (static_cast<unsigned char>(what[size]) & 0xC0) == 0x80) --size;
   }
@@ -56,7 +56,7 @@ keel_status fail(keel_status status, const char* what) {
   return status;
 }
 
-// body(), whose errors become statuses.
+// Calls body() and converts its exceptions to a status.
 template <class Body>
 keel_status guarded(Body&& body) noexcept {
   try {
@@ -71,11 +71,11 @@ keel_status guarded(Body&& body) noexcept {
   } catch (const IoError& error) {
     return fail(KEEL_IO_ERROR, error.what());
   } catch (const std::bad_alloc&) {
-    return fail(KEEL_OUT_OF_MEMORY, "there is not enough memory");
+    return fail(KEEL_OUT_OF_MEMORY, "out of memory");
   } catch (const std::exception& error) {
     return fail(KEEL_RUNTIME_ERROR, error.what());
   } catch (...) {
-    return fail(KEEL_RUNTIME_ERROR, "an error without a message");
+    return fail(KEEL_RUNTIME_ERROR, "unknown error");
   }
 }
 
@@ -110,7 +110,7 @@ struct Served {
 struct Output {
   std::string name;
   TensorLike value;
-  std::vector<keel_string> strings = {};  // of value's values, if they are strings
+  std::vector<keel_string> strings = {};  // views of value's values if they are strings
 };
 
 }  // namespace
@@ -125,7 +125,7 @@ struct keel_model {  // NOLINT(readability-identifier-naming)
       if (s.name == wanted) return s;
       names += (names.empty() ? "" : ", ") + s.name;
     }
-    throw ValueError(caller, ": the model has no signature '", wanted, "', it has ", names);
+    throw ValueError(caller, ": the model has no signature '", wanted, "'; it has ", names);
   }
 
   const Served& for_examples(const char* caller) const {
@@ -134,7 +134,7 @@ struct keel_model {  // NOLINT(readability-identifier-naming)
       if (!s.takes_examples()) continue;
       if (found != nullptr) {
         throw ValueError(caller, ": several signatures take examples, '", found->name, "' and '",
-                         s.name, "': name one");
+                         s.name, "'; name one of them");
       }
       found = &s;
     }
@@ -151,7 +151,7 @@ namespace {
 
 const Tensor& values_of(const TensorLike& value) { return value.values(); }
 
-// Number of elements of a shape from outside. ValueError if it is none.
+// Returns the number of elements of a caller's shape. Throws ValueError if the shape is invalid.
 int64_t checked_size(const std::string& caller, const keel_tensor& given) {
   if (given.rank < 0 || given.rank > KEEL_MAX_RANK) {
     throw ValueError(caller, ": rank must be 0 to ", KEEL_MAX_RANK, ", received ", given.rank);
@@ -161,7 +161,7 @@ int64_t checked_size(const std::string& caller, const keel_tensor& given) {
   for (int i = 0; i < given.rank; ++i) {
     if (given.dims[i] < 0) throw ValueError(caller, ": dims[", i, "] is negative: ", given.dims[i]);
     if (__builtin_mul_overflow(size, given.dims[i], &size)) {
-      throw ValueError(caller, ": dims have more elements than there can be");
+      throw ValueError(caller, ": dims have too many elements");
     }
   }
   return size;
@@ -171,7 +171,7 @@ Shape shape_of(const keel_tensor& given) {
   return given.rank == 0 ? Shape() : Shape(std::span(given.dims, static_cast<size_t>(given.rank)));
 }
 
-// `count` elements at `data`, which need not be aligned.
+// Copies `count` elements from `data`, which need not be aligned.
 Tensor copied(const std::string& caller, DType dtype, const void* data, size_t bytes, int64_t count,
               const Shape& shape) {
   const size_t element = dtype == DType::kString ? sizeof(keel_string) : keel::size_of(dtype);
@@ -200,11 +200,11 @@ Tensor copied(const std::string& caller, DType dtype, const void* data, size_t b
   return out;
 }
 
-// `shape` has `count` elements.
+// Copies `count` numbers into a tensor of `shape`, which has `count` elements.
 Tensor numbers(const std::string& caller, const int64_t* data, size_t count, const Shape& shape) {
   Tensor out = Tensor::uninitialized(shape, DType::kInt64);
   if (count > 0) {
-    std::memcpy(out.mutable_raw().data(), &deref(data, caller.c_str(), "its numbers"),
+    std::memcpy(out.mutable_raw().data(), &deref(data, caller.c_str(), "the numbers"),
                 count * sizeof *data);
   }
   return out;
@@ -213,23 +213,23 @@ Tensor numbers(const std::string& caller, const int64_t* data, size_t count, con
 void check_kind(const std::string& caller, const keel_tensor& given, const TensorSpec& spec) {
   constexpr const char* kLayouts[] = {"dense", "ragged", "sparse"};
   if (given.dtype < KEEL_FLOAT32 || given.dtype > KEEL_INT8) {
-    throw TypeError(caller, ": there is no dtype ", given.dtype);
+    throw TypeError(caller, ": unknown dtype ", given.dtype);
   }
   if (given.dtype != static_cast<int>(spec.dtype)) {
     throw TypeError(caller, ": needs ", spec.dtype, ", received ", static_cast<DType>(given.dtype));
   }
   if (given.layout < KEEL_DENSE || given.layout > KEEL_SPARSE) {
-    throw TypeError(caller, ": there is no layout ", given.layout);
+    throw TypeError(caller, ": unknown layout ", given.layout);
   }
   if (given.layout != static_cast<int>(spec.layout)) {
     throw TypeError(caller, ": needs a ", kLayouts[static_cast<int>(spec.layout)],
                     " tensor, received a ", kLayouts[given.layout], " one");
   }
   if (given.layout != KEEL_RAGGED && (given.row_splits != nullptr || given.row_splits_count > 0)) {
-    throw ValueError(caller, ": row_splits are for ragged tensors");
+    throw ValueError(caller, ": row_splits are allowed only for ragged tensors");
   }
   if (given.layout != KEEL_SPARSE && (given.indices != nullptr || given.indices_count > 0)) {
-    throw ValueError(caller, ": indices are for sparse tensors");
+    throw ValueError(caller, ": indices are allowed only for sparse tensors");
   }
 }
 
@@ -241,18 +241,18 @@ void check_shape(const std::string& caller, const Shape& needed, const Shape& gi
 
 void check_count(const std::string& caller, size_t count) {
   if (count > PTRDIFF_MAX / sizeof(int64_t)) {
-    throw ValueError(caller, ": there cannot be ", count, " numbers");
+    throw ValueError(caller, ": ", count, " numbers are too many");
   }
 }
 
-// Values of shape [values, ...] for a spec of shape [batch, ?, ...].
+// Reads values of shape [values, ...] for a spec of shape [batch, ?, ...].
 TensorLike ragged(const std::string& caller, const keel_tensor& given, const TensorSpec& spec) {
   check_count(str(caller, ", row_splits"), given.row_splits_count);
   const int64_t count = checked_size(caller, given);
   const Shape shape = shape_of(given);
   check_shape(str(caller, ", its values"), spec.shape.without(1).with(0, keel::kUnknown), shape);
   if (given.row_splits_count == 0) {
-    throw ValueError(caller, ": a ragged tensor needs row_splits, one more than it has rows");
+    throw ValueError(caller, ": a ragged tensor needs row_splits with rows + 1 numbers");
   }
   const auto splits = static_cast<int64_t>(given.row_splits_count);
   RaggedTensor out{
@@ -269,7 +269,7 @@ TensorLike sparse(const std::string& caller, const keel_tensor& given, const Ten
   check_shape(caller, spec.shape, shape);
   const int64_t rank = shape.rank();
   if (rank == 0 || given.indices_count % static_cast<size_t>(rank) != 0) {
-    throw ValueError(caller, ": indices of rank ", rank, " come as so many numbers each, received ",
+    throw ValueError(caller, ": indices need ", rank, " numbers per value, received ",
                      given.indices_count);
   }
   const int64_t count = static_cast<int64_t>(given.indices_count) / rank;
@@ -312,8 +312,8 @@ const NamedSpec& spec_named(const char* caller, const Served& served, const char
     if (input.name == name) return input;
     names += (names.empty() ? "" : ", ") + input.name;
   }
-  throw ValueError(caller, ": signature '", served.name, "' has no input '", name, "', it takes {",
-                   names, "}");
+  throw ValueError(caller, ": signature '", served.name, "' has no input '", name,
+                   "'; it has the inputs {", names, "}");
 }
 
 Tensors inputs_from(const char* caller, const Served& served, const keel_tensor* inputs,
@@ -502,7 +502,7 @@ keel_status keel_run_examples(const keel_model* model, const char* signature,
     deref(result, caller, "result");
     const Served& served = signature == nullptr ? m.for_examples(caller) : m.at(caller, signature);
     if (!served.takes_examples()) {
-      throw ValueError(caller, ": signature '", served.name, "' takes no examples");
+      throw ValueError(caller, ": signature '", served.name, "' does not take examples");
     }
     if (count > 0) deref(examples, caller, "examples");
     if (count > PTRDIFF_MAX / sizeof *examples) throw ValueError(caller, ": count is too large");
@@ -537,7 +537,7 @@ keel_status keel_result_find(const keel_result* result, const char* name, keel_t
     deref(output, caller, "output");
     const auto at =
         std::ranges::find_if(r.outputs, [&](const Output& o) { return o.name == name; });
-    if (at == r.outputs.end()) throw ValueError(caller, ": there is no output '", name, "'");
+    if (at == r.outputs.end()) throw ValueError(caller, ": the result has no output '", name, "'");
     *output = view_of(*at);
   });
 }

@@ -67,7 +67,7 @@ class Rewriter {
     NodeResults results;
     const auto replaced = [&](const Tensors& tensors) {
       return results.replaced(tensors, [](const TensorLike&) {
-        return str(kCaller, ": a tensor of the graph has no producer in it");
+        return str(kCaller, ": a tensor of the graph has no producer in the graph");
       });
     };
     for (const TensorLike& input : flatten(model.inputs())) results.add(input, input);
@@ -84,7 +84,7 @@ class Rewriter {
                        .trainable = model.trainable()});
   }
 
-  // The same for every call of a layer.
+  // Returns the same object for every call of a layer, so that shared layers stay shared.
   LayerHandle<Layer> replacement(const LayerHandle<Layer>& layer) {
     const auto it = replacements_.find(&*layer);
     if (it != replacements_.end()) return it->second;
@@ -109,15 +109,16 @@ ModelHandle with_int8_tables(const Model& model) {
   require_no_replica("save_model");
   require_built("save_model", model);
   if (const Layer* const unknown = unknown_to_keras(model)) {
-    throw ValueError(kCaller, ": ", unknown->class_name(), " '", unknown->name(),
-                     "' cannot hold them; with for_keras an Embedding stands for TPUEmbedding");
+    throw ValueError(
+        kCaller, ": ", unknown->class_name(), " '", unknown->name(),
+        "' cannot store int8 tables; for TPUEmbedding, set for_keras to replace it by Embedding");
   }
   if (!has_float_table(model)) {
     const auto self = std::dynamic_pointer_cast<const Model>(model.shared_from_this());
     return {kAdopt, std::const_pointer_cast<Model>(self)};
   }
   if (!is_graph(model)) {
-    throw ValueError(kCaller, ": only functional and sequential models are rewritten; '",
+    throw ValueError(kCaller, ": only functional and sequential models can be rewritten; '",
                      model.name(), "' is a ", model.class_name());
   }
   return Rewriter().rewrite(model);

@@ -1,20 +1,20 @@
-// Models whose tables are in 8 bits.
+// Rewrites models so that their embedding tables are stored in int8.
 #pragma once
 
 #include <keel/layers/training/model.h>
 
 namespace keel {
 
-// A model in which the table of each Embedding is in int8, as Embedding.quantize makes it
-// (layers/core/embedding.h); other layers are the same objects, and the given model stays what it
-// is. Functional and Sequential models are looked through, also those in each other. Embedding
-// layers in any other layer keep their tables, as do layers of other classes. It is not compiled,
-// unless there was no table to rewrite: then it is the model itself.
+// Returns a model in which the table of each Embedding is stored in int8, as Embedding.quantize
+// does (layers/core/embedding.h). Other layers are shared with `model`, and `model` does not
+// change. Nested functional and sequential models are rewritten too. Embedding layers inside any
+// other layer, and layers of other classes, keep their tables. The result is not compiled. If there
+// is no table to rewrite, the result is `model` itself.
 //
-// ValueError for a table that is not float32 or not finite; for layers that only this library has
-// and that hold tables, such as TPUEmbedding (keras_model_of, for_keras.h, puts Embedding in the
-// place of that one); and for a model of another class that has an Embedding.
-// RuntimeError if the model has no weights yet.
+// Throws ValueError for a table that is not float32 or not finite, for layers that only this
+// library has and that hold tables, such as TPUEmbedding (keras_model_of in for_keras.h replaces it
+// by Embedding), and for a model of another class that contains an Embedding. Throws RuntimeError
+// if the model has not been built.
 ModelHandle with_int8_tables(const Model& model);
 
 }  // namespace keel

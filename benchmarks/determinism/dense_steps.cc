@@ -67,7 +67,7 @@ void DenseSteps::fixed_step(int replica) {
   });
 }
 
-// Each begins elsewhere, so that nobody waits for a block.
+// Each replica starts with a different block, so that no replica waits for a lock.
 void DenseSteps::free_step(int replica) {
   const size_t first = blocks_.size() * replica / gradients_.size();
   for (size_t i = 0; i < blocks_.size(); ++i) {

@@ -1,8 +1,9 @@
-// The dense variables' part of a training step of replicas: sums of gradients that are given, and
-// the steps of SGD, with sums in a fixed order or in a free one.
+// The part of a replicated training step that concerns dense variables: sums of given gradients and
+// SGD steps, with sums in a fixed or in a free order.
 //
 //   kFixed  Communicator::reduce_scatter, as optimizers use it: a tree over the replicas
-//   kFree   who comes adds what it has, block by block, and the last to come steps the block
+//   kFree   each replica adds its gradients block by block as it arrives; the last one updates the
+//           block
 #pragma once
 
 #include <mutex>
@@ -18,7 +19,7 @@ namespace keel::bench {
 
 class DenseSteps {
  public:
-  // Kernels and biases of the layers of DLRM.
+  // The kernels and biases of the layers of DLRM.
   DenseSteps(const ClickWork& work, int replicas, Order order);
 
   void step();
@@ -28,7 +29,7 @@ class DenseSteps {
   struct Block {
     size_t variable = 0;
     int64_t begin = 0, size = 0;
-    std::mutex mutex = {};  // guards what stands below
+    std::mutex mutex = {};  // guards the members below
     int arrived = 0;
     const float* first = nullptr;  // of the first to come
     std::vector<float> sum = {};   // of all, from the second on

@@ -1,11 +1,11 @@
-// The orders that sums over positions and replicas are made in.
+// The orders of sums over positions and replicas.
 #pragma once
 
 namespace keel::bench {
 
 enum class Order {
   kFixed,  // the same in every run
-  kFree,   // as what is summed comes
+  kFree,   // the order of arrival
 };
 
 }  // namespace keel::bench

@@ -19,7 +19,7 @@ uint64_t hash_of(int64_t id) { return static_cast<uint64_t>(id) * 0x9e3779b97f4a
 int owner_of(int64_t id, int owners) {
   return static_cast<int>((hash_of(id) >> 32) * owners >> 32);
 }
-// By lower bits: the highest are much the same in all rows of one owner.
+// Hash the lower bits: the highest bits are nearly equal in all rows of one owner.
 uint64_t place_of(int64_t id) { return hash_of(id) >> 24; }
 
 distribute::RowUpdate update_of(const ClickWork& work) {
@@ -27,7 +27,7 @@ distribute::RowUpdate update_of(const ClickWork& work) {
   return {.rule = std::make_shared<SGDRule>()};
 }
 
-// Rows of SGD, as their ids come.
+// Updates rows with SGD in the order of their ids.
 void step_rows(float* rows, int64_t row_step, int64_t dim, const int64_t* ids,
                const uint32_t* samples, int64_t n, const float* gradients, float rate) {
   constexpr int64_t kAhead = 64;
@@ -153,7 +153,7 @@ void TableSteps::deal(Replica& me, int batch) {
   }
 }
 
-// What the replicas have for the rows of one owner, its own first.
+// The contributions of all replicas for the rows of one owner, starting with its own.
 void TableSteps::collect(Replica& me, int owner, size_t table) {
   const auto dealt_by = [&](int k) -> const Replica& {
     return replicas_[(owner + k) % replicas_count_];
@@ -204,7 +204,7 @@ void TableSteps::free_step(int replica, int batch) {
         const Replica& from = replicas_[(replica + k) % replicas_count_];
         const Dealt& dealt = from.dealt[replica];
         const int64_t first = dealt.begin(t);
-        // A table gives its rows to read; those of this one are the caller's to write.
+        // The table returns const rows, but the caller may write those of this table.
         step_rows(const_cast<float*>(tables_[t].row(0)), row_step, work_.dim,
                   dealt.ids.data() + first, dealt.samples.data() + first, dealt.ends[t] - first,
                   from.gradients[t].data(), static_cast<float>(step_.learning_rate));

@@ -1,13 +1,13 @@
-// The embedding tables' part of a training step of replicas: lookups of a batch and the update by
-// gradients that are given, with sums in a fixed order or in a free one.
+// The part of a replicated training step that concerns embedding tables: lookups of a batch and the
+// update with given gradients, with sums in a fixed or in a free order.
 //
 //   kFixed  the embedding engine: each replica sums its gradients by row, in the order of
-//           positions; then each steps a share of the rows, adding up the replicas' sums in their
-//           order
-//   kFree   what is as right and in no order, without the engine's checks: each replica deals its
-//           ids to the owners of their rows, chosen by a hash, and each owner takes what comes in
-//           the order in which it comes. SGD's steps add up, so they are made at once; for other
-//           rules sums are collected in a hash table of the rows
+//           positions; then each updates a share of the rows with the replicas' sums, added in
+//           replica order
+//   kFree   an equally correct update in arbitrary order and without the engine's checks: each
+//           replica sends its ids to the owners of their rows, chosen by a hash, and each owner
+//           processes them in the order of arrival. SGD updates are additive, so they are applied
+//           at once; other rules collect sums in a hash table of the rows
 #pragma once
 
 #include <memory>
@@ -24,18 +24,16 @@ namespace keel::bench {
 
 class TableSteps {
  public:
-  // SGD or Adagrad, as `work` says. Both it and `batches` must outlive
-  // this.
+  // Uses SGD or Adagrad, as `work` selects. `work` and `batches` must outlive this object.
   TableSteps(const ClickWork& work, const std::vector<ClickBatch>& batches, int replicas,
              Order order);
 
   void step(int batch);
-  // Of all tables, the rows of the first ids of the first batch.
+  // Returns the rows of the first ids of the first batch, from all tables.
   std::vector<float> some_rows() const;
 
  private:
-  // Ids that one replica has for one owner, and the samples that they stand in; tables follow each
-  // other.
+  // The ids of one replica for one owner, and the samples that contain them, table after table.
   struct Dealt {
     std::vector<int64_t> ids;
     std::vector<uint32_t> samples;
@@ -44,17 +42,17 @@ class TableSteps {
 
     int64_t begin(size_t table) const { return table == 0 ? 0 : ends[table - 1]; }
   };
-  // Sums of rows by their ids, in the order in which the ids came.
+  // Sums of rows by id, in the order in which the ids arrived.
   struct Sums {
     std::vector<int64_t> ids;
     std::vector<float> values;
     std::vector<int32_t> places;  // of a hash; -1: free
   };
   struct Replica {
-    // Of the engine.
+    // State of the engine.
     std::vector<std::vector<distribute::FeatureBatch>> features;  // by batch and table
     std::vector<Tensor> gradient_tensors;                         // by table
-    // Of the free order.
+    // State of the free order.
     std::vector<std::vector<kernels::Bags>> bags;  // by batch and table
     std::vector<std::vector<float>> gradients;     // by table: [samples, dim]
     std::vector<std::vector<float>> found;         // likewise

@@ -30,7 +30,7 @@ struct BagKind {
 std::string name_of(const TableSize& table);  // "1e6x64"
 std::string name_of(const BagKind& kind);     // "bag 10 zipf"
 
-// Batches of a kind, made once for all tables of so many rows.
+// Batches of one kind, created once for all tables with the same number of rows.
 class BatchPools {
  public:
   const std::vector<BagBatch>& of(int64_t rows, const BagKind& kind);
@@ -42,15 +42,15 @@ class BatchPools {
 double mean_ids(const std::vector<BagBatch>& batches);
 kernels::Bags bags_of(const BagBatch& batch, const float* weights = nullptr);
 
-// Ratios of the cases of one kind of work, for their geometric mean.
+// Collects the ratios of the cases of one kind of work for their geometric mean.
 using Ratios = std::map<std::string, std::vector<double>>;
 
-// True if the system has `bytes` left; a note says what is left out if not.
+// Returns true if `bytes` are available; otherwise adds a note about the skipped case.
 bool has_memory_for(size_t bytes, const std::string& what, Report& report);
 
 MeasureOptions measure_options(const Options& options);
 
-// lookup_cases.cc and step_cases.cc: all cases of one table.
+// Defined in lookup_cases.cc and step_cases.cc: all cases of one table.
 struct LookupKind {
   std::string name;  // "sum", "mean", "weighted"
   kernels::Combiner combiner = kernels::Combiner::kSum;

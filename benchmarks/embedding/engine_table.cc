@@ -11,7 +11,7 @@ using distribute::Communicator;
 using distribute::EmbeddingEngine;
 using distribute::FeatureBatch;
 
-// The engine asks for huge pages: not while this lives.
+// Prevents the engine from requesting huge pages while this object exists.
 class SmallPages {
  public:
   explicit SmallPages(bool wanted) : wanted_(wanted) {
@@ -50,7 +50,7 @@ Tensor slice(const std::vector<T>& values, int64_t begin, int64_t end) {
   return Tensor::from(std::span(values).subspan(begin, end - begin), {end - begin});
 }
 
-// Samples [begin, end) of a batch.
+// Returns samples [begin, end) of a batch.
 FeatureBatch part_of(const BagBatch& batch, const std::vector<float>& weights, int64_t begin,
                      int64_t end) {
   const int64_t first = batch.splits[begin];

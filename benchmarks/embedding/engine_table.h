@@ -1,6 +1,6 @@
-// One table of an EmbeddingEngine, used as the framework uses it: on one thread by a replica
-// without a strategy, on several by as many replicas of a TPUStrategy, each with its share of the
-// batch.
+// One table of an EmbeddingEngine, used as the framework uses it: with one thread, by a replica
+// without a strategy; with several threads, by as many replicas of a TPUStrategy, each with its
+// share of the batch.
 #pragma once
 
 #include <memory>
@@ -30,13 +30,13 @@ class EngineTable {
   void load(const float* weights);
   void read_row(int64_t row, float* out) const;
 
-  // The batches that lookup() and step() use in turn, from the first.
+  // Sets the batches that lookup() and step() cycle through, starting with the first.
   void set_batches(const std::vector<BagBatch>& batches, const std::vector<float>& weights = {});
-  // Gradients of a batch: [samples, dim] of every batch.
+  // Sets the gradients, [samples, dim], of every batch.
   void set_gradient(const float* gradient, int64_t samples);
   void lookup();
   void step();
-  // [samples, dim] of the last lookup.
+  // Returns the result of the last lookup, [samples, dim].
   std::vector<float> looked_up() const;
 
  private:

@@ -1,5 +1,6 @@
-// Lookups: our kernel, the peer's and the limit of reading the same rows, on tables of 4 KiB pages
-// and again on huge ones, and the engine that users see, on huge ones as it is and on small ones.
+// Lookups: Keel's kernel, the peer and the limit of reading the same rows, on tables with 4 KiB
+// pages and with huge pages, and the complete engine, on huge pages (its default) and on small
+// pages.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -12,9 +13,9 @@
 namespace keel::bench {
 namespace {
 
-// A contender that comes into its slice with its own table in the caches, as far as they hold it:
-// the L3 cache of some machines holds several of the tables, so that who comes first would warm it
-// for the others.
+// A contender that starts its slice with its own table in the caches, as far as they can hold it.
+// The L3 cache of some machines holds several of the tables, so the first contender would otherwise
+// warm it for the others.
 Contender warmed(const std::string& name, const std::function<void()>& run) {
   return {name, run, [run](int calls) {
             for (int i = 0; i < calls; ++i) run();
@@ -31,7 +32,7 @@ Contender in_turn(const std::string& name, const std::vector<BagBatch>& pool,
   });
 }
 
-// A table on pages of one size with what reads it.
+// A table on pages of one size, and the contenders that read it.
 struct PagedTable {
   PagedTable(const TableSize& size, const LookupKind& lookup, Pages pages)
       : memory(size.bytes(), pages), dim(size.dim) {
@@ -82,16 +83,17 @@ class Lookups {
   PagedTable small_, huge_;
   EngineTable engine_4k_, engine_;
   std::vector<float> weights_, pooled_;
-  // Of contenders, on small pages and on huge ones; the peer's are there with libtorch.
+  // Indexes of contenders on small and on huge pages; those of the peer exist with libtorch.
   struct {
     std::array<size_t, 2> ours, limit, peer, engine;
   } places_ = {};
 };
 
-// In an order in which ours and the peer's come equally long after the last who used their table.
+// Adds the contenders in an order in which Keel and the peer run equally long after the previous
+// use of their table.
 void Lookups::add(std::vector<Contender>& contenders, const std::vector<BagBatch>& pool) {
   const float* weights = lookup_.weighted ? weights_.data() : nullptr;
-  // Nobody looks up the rows that another has just looked up in the same table.
+  // No contender looks up rows that another one has just looked up in the same table.
   const std::array<std::shared_ptr<size_t>, 2> at = {std::make_shared<size_t>(0),
                                                      std::make_shared<size_t>(0)};
   const std::array<const PagedTable*, 2> tables = {&small_, &huge_};
@@ -182,7 +184,7 @@ void Lookups::run(const BagKind& kind, const std::vector<BagBatch>& pool, Ratios
     keep("engine_4k_vs_libtorch_4k", engine[0], peer[0]);
     keep("engine_huge_vs_libtorch_huge", engine[1], peer[1]);
   }
-  // What the caches do not hold, and the starts of bags do not bound.
+  // Cases that exceed the caches and that are not bounded by the starts of bags.
   if (size_.bytes() >= size_t{200} << 20 && kind.bag >= 10 &&
       kind.popularity == Popularity::kUniform) {
     ratios[op + " kernel_4k_of_limit"].push_back(*result.ratio_to_limit);

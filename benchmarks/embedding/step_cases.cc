@@ -1,5 +1,5 @@
-// Training steps of one table: lookup by sums, gradients of the rows, update. Ours is the engine
-// that users see; both have huge pages, which the peer gets from malloc at its best settings too.
+// Training steps of one table: lookup with sums, gradients of the rows, update. Keel runs the
+// complete engine. Both use huge pages; at its best settings, the peer gets them from malloc.
 #include <algorithm>
 #include <array>
 
@@ -39,7 +39,8 @@ class Steps {
     make_peer();
   }
 
-  // A few steps of each, side by side. Before the first run(), where steps are not of equal number.
+  // Compares a few steps of both. Call it before the first run() because run() may make different
+  // numbers of steps.
   void check(const BagKind& kind, const std::vector<BagBatch>& pool);
   void run(const BagKind& kind, const std::vector<BagBatch>& pool, Ratios& ratios);
 
@@ -99,7 +100,8 @@ void Steps::peer_step(const std::vector<BagBatch>& pool) {
   peer_at_ = (peer_at_ + 1) % pool.size();
 }
 
-// What a few steps change, not what rows hold: changes are small beside the rows.
+// Compares the changes by a few steps instead of the rows because changes are small compared with
+// the rows.
 void Steps::check(const BagKind& kind, const std::vector<BagBatch>& pool) {
   if (peer_ == nullptr) return;
   ours_.set_batches(pool);

@@ -1,4 +1,4 @@
-// What a step of bench_growth is of: its tables, and batches that look them up.
+// The setting of a step in bench_growth: its tables, and batches that look them up.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace keel::bench {
 
 struct GrowthSetting {
   std::string strategy = "tpu";
-  // Keras's: "sgd", "adagrad", "adam", "ftrl"; "adam_lazy_rows", "ftrl_lazy_rows" and
-  // "adam_replayed" give the same values as those and move the rows that somebody looks at.
+  // Keras optimizers: "sgd", "adagrad", "adam", "ftrl". "adam_lazy_rows", "ftrl_lazy_rows" and
+  // "adam_replayed" compute the same values but update only rows that are read.
   std::string optimizer = "sgd";
   int64_t vocabulary = 1'000'000;  // of each table
   int64_t samples = 2048;
@@ -36,7 +36,7 @@ class GrowthBatches {
   Random random_ = Random(3);
 };
 
-// Different rows that the ids of a batch name.
+// Returns the number of distinct rows that the ids of a batch select.
 int64_t rows_of_batch(const GrowthSetting& setting);
 
 }  // namespace keel::bench

@@ -40,7 +40,7 @@ Tensors bags_of(const BagBatch& all, int64_t begin, int64_t end) {
                       Tensor::from(splits, {end - begin + 1})};
 }
 
-// One layer of tables.
+// Steps of one layer with its tables.
 class OwnSteps final : public GrowthSteps {
  public:
   explicit OwnSteps(const GrowthSetting& setting)
@@ -97,7 +97,7 @@ class OwnSteps final : public GrowthSteps {
     }
     layers::TPUEmbedding layer(
         {.feature_config = Nest<FeatureConfig>::list(std::move(features)),
-         // Where tables are variables, apply_gradients is all they need.
+         // If tables are variables, apply_gradients does the whole update.
          .optimizer = strategy_->is_tpu() ? EmbeddingOptimizer(optimizer_) : EmbeddingOptimizer()});
     Specs::Items specs(setting_.tables, TensorSpec{.shape = {kUnknown, kUnknown},
                                                    .dtype = DType::kInt64,

@@ -12,7 +12,7 @@ namespace {
 std::optional<SparseOptimizer> counterpart(const GrowthSetting& setting) {
   if (setting.optimizer == "sgd") return SparseOptimizer::kSgd;
   if (setting.optimizer == "adagrad") return SparseOptimizer::kAdagrad;
-  // Those of the tpu strategy move the rows of the batch only.
+  // The optimizers of the tpu strategy update only the rows of the batch.
   if (setting.strategy != "tpu") return {};
   return setting.optimizer == "adam" ? SparseOptimizer::kAdam : SparseOptimizer::kFtrl;
 }
@@ -22,7 +22,7 @@ double start_of_accumulator(SparseOptimizer optimizer) {
   return optimizer == SparseOptimizer::kFtrl ? kFtrlStart : 0;
 }
 
-// One table.
+// Steps of one table.
 class PeerSteps final : public GrowthSteps {
  public:
   PeerSteps(const GrowthSetting& setting, SparseOptimizer optimizer)

@@ -1,7 +1,7 @@
-// What bench_growth times: a training step on embedding tables, ours and libtorch's.
+// The training step that bench_growth measures: embedding tables of Keel and of libtorch.
 //
-// Tables of 16 columns, bags of 10 ids by Zipf's law, summed; a step is lookup, gradient and
-// update.
+// Tables have 16 columns and bags of 10 ids by Zipf's law, which are summed. A step is lookup,
+// gradient and update.
 #pragma once
 
 #include <cstdint>
@@ -17,26 +17,26 @@ constexpr double kGrowthRate = 0.01;
 class GrowthSteps {
  public:
   virtual ~GrowthSteps() = default;
-  // Draws the batches of the next steps, which take one after the other.
+  // Draws the batches of the next steps.
   void prepare(int steps);
   void step() { step_on(next_++); }
 
  protected:
   virtual void draw(int batches) = 0;
   virtual void step_on(int batch) = 0;
-  // Some millions of ids, so that all pages are there, common rows are met every few steps, rare
-  // ones come back after hundreds of them, and of a large table part of each batch is met for the
-  // first time.
+  // Runs steps with some millions of ids. Afterwards, all pages are mapped, common rows recur every
+  // few steps, rare rows recur after hundreds of steps, and a part of each batch of a large table
+  // is new.
   void warm_up(int64_t ids_of_step);
 
  private:
   int next_ = 0;
 };
 
-// A layer under the setting's strategy.
+// Creates a layer under the strategy of the setting.
 std::unique_ptr<GrowthSteps> make_growth_steps(const GrowthSetting& setting);
-// By libtorch, with sparse gradients. Null if there is none, or it has nothing to hold against
-// ours: several tables, an Adam or FTRL that moves all rows.
+// Creates the step with libtorch and sparse gradients. Returns null without libtorch, or if
+// libtorch has no counterpart: several tables, or an Adam or FTRL that moves all rows.
 std::unique_ptr<GrowthSteps> make_growth_steps_of_peer(const GrowthSetting& setting);
 
 }  // namespace keel::bench

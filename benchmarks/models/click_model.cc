@@ -11,7 +11,7 @@
 namespace keel::bench {
 namespace {
 
-// Two digits: in the order of names, which dicts have, columns stand in theirs.
+// Two digits, so that the alphabetical order of dicts is the order of the columns.
 std::string name_of_column(size_t column) {
   return (column < 10 ? "c0" : "c") + std::to_string(column);
 }
@@ -41,7 +41,7 @@ layers::TPUEmbedding make_embedding(const ClickWork& work) {
                                .optimizer = embedding_optimizer(work)});
 }
 
-// Builds a graph, keeping the weights in the order of its making.
+// Builds a graph and records the weights in the order of their creation.
 class Builder {
  public:
   Builder(const ClickWork& work, std::vector<Variable>& weights)
@@ -137,7 +137,7 @@ StartValues start_values(const ClickModel& model) {
   };
   StartValues out;
   for (const Variable& v : model.dense) out.dense.push_back(copy(v.read()));
-  // Columns come before the linear part: "c" < "linear".
+  // Columns precede the linear part in alphabetical order: "c" < "linear".
   for (const auto& [table, values] : model.embedding->embedding_tables()) {
     out.tables.push_back(copy(values));
   }

@@ -1,4 +1,4 @@
-// The models of click_work.h in Keel, by its public interface.
+// The models of click_work.h, implemented with Keel's public API.
 #pragma once
 
 #include <keel/layers/core/dense.h>
@@ -18,11 +18,11 @@ struct ClickModel {
 
 enum class ClickOutput { kLogits, kProbabilities };
 
-// Belongs to the strategy of the scope that it is made in.
+// Creates the model under the current strategy.
 ClickModel make_click_model(const ClickWork& work, ClickOutput output = ClickOutput::kLogits);
 StartValues start_values(const ClickModel& model);
 
-// Rows [begin, end) of a batch: features, then labels [end - begin, 1].
+// Returns the rows [begin, end) of a batch: features, and labels of shape [end - begin, 1].
 Tensors click_tensors(const ClickWork& work, const ClickBatch& batch, int64_t begin, int64_t end);
 
 }  // namespace keel::bench

@@ -1,4 +1,4 @@
-// A training loop of the models of click_work.h, written by hand around GradientTape.
+// A training loop for the models of click_work.h, hand-written with GradientTape.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace keel::bench {
 
-// Replicas, each with its piece of a batch.
+// The replicas, each with its piece of a batch.
 struct ClickCores {
   int hosts = 1;
   int cores = 1;  // of each host
@@ -19,7 +19,7 @@ struct ClickCores {
   int replicas() const { return hosts * cores; }
 };
 
-// Under a TPUStrategy. Batches are cut for the replicas before the first step.
+// Trains under a TPUStrategy. Batches are split for the replicas before the first step.
 class ClickTrainer {
  public:
   ClickTrainer(const ClickWork& work, const std::vector<ClickBatch>& batches,

@@ -57,7 +57,7 @@ double forward_flops(const ClickWork& work) {
   return top + kCrossLayers * 2 * width * width;
 }
 
-// Of the first layer of DLRM nobody asks for the gradient of the input.
+// The gradient of the input of the first DLRM layer is not needed.
 double training_flops(const ClickWork& work) {
   const double all = 3 * forward_flops(work);
   if (work.model != ModelKind::kDlrm) return all;

@@ -1,9 +1,8 @@
-// Models of clicks that ours and the peer train and serve alike, and their batches.
+// Click models that Keel and the peer train and serve in the same way, and their batches.
 //
-//   DLRM         13 numbers -> 512-256-64-d; one vector of d for each of 26 columns; dot products
-//   of
-//                all pairs; d + 351 -> 512-256-1
-//   Wide & Deep  26 d + 13 -> 1024-512-256-1, plus a linear part: a number for each id, 13 weights
+//   DLRM         13 numbers -> 512-256-64-d; one vector of d for each of 26 columns; dot
+//                products of all pairs; d + 351 -> 512-256-1
+//   Wide & Deep  26 d + 13 -> 1024-512-256-1, plus a linear part: one number per id, 13 weights
 //   DCN          26 d + 13 -> two full cross layers -> 512-256-1
 #pragma once
 
@@ -17,7 +16,7 @@ enum class ModelKind { kDlrm, kWideAndDeep, kDcn };
 std::string name_of(ModelKind kind);
 
 inline constexpr int64_t kNumbers = 13;  // dense features of a sample
-inline constexpr int64_t kColumns = 26;  // categorical ones
+inline constexpr int64_t kColumns = 26;  // categorical columns of a sample
 
 struct ClickWork {
   ModelKind model = ModelKind::kDlrm;
@@ -39,7 +38,7 @@ struct ClickBatch {
 std::vector<ClickBatch> make_click_batches(const ClickWork& work, int count, int64_t samples,
                                            uint64_t seed);
 
-// Widths of a tower of dense layers.
+// The widths of a tower of dense layers.
 struct Tower {
   int64_t input = 0;
   std::vector<int64_t> widths = {};
@@ -47,12 +46,13 @@ struct Tower {
 Tower bottom_tower(const ClickWork& work);  // of DLRM
 Tower top_tower(const ClickWork& work);
 
-// Floating-point operations of the products of one sample: forward, and of a training step.
+// Return the floating-point operations of the products for one sample: forward only, and a training
+// step.
 double forward_flops(const ClickWork& work);
 double training_flops(const ClickWork& work);
 
-// Values that ours and the peer start from. Dense ones in the order in which the layers were listed
-// above: kernel [in, out] and bias of each, and those of the linear part last.
+// The initial values for Keel and the peer. Dense values are in the order of the layers above:
+// kernel [in, out] and bias of each layer, with those of the linear part last.
 struct StartValues {
   std::vector<std::vector<float>> dense;
   std::vector<std::vector<float>>

@@ -8,9 +8,9 @@
 
 namespace keel::bench {
 
-// kAdam moves the rows of the batch only and has no bias correction; kFtrl has the power -1/2 and
-// no regularization. libtorch has no such Adam in C++ and no FTRL: both are made of ATen's
-// operators on coalesced gradients, as its Python optimizers are.
+// kAdam updates only the rows of the batch and has no bias correction. kFtrl has the power -1/2 and
+// no regularization. libtorch has neither this Adam nor FTRL in C++: both are composed of ATen
+// operators on coalesced gradients, like its Python optimizers.
 enum class SparseOptimizer { kSgd, kAdagrad, kAdam, kFtrl };
 
 constexpr int slots_of(SparseOptimizer optimizer) {
@@ -20,8 +20,8 @@ constexpr double kAdagradStart = 0.1, kFtrlStart = 0.1;  // of accumulators
 constexpr double kAdamBeta1 = 0.9, kAdamBeta2 = 0.999, kAdamEpsilon = 1e-7;
 
 struct EmbeddingPeerOptions {
-  float* table = nullptr;  // [rows, dim], the caller's
-  // The caller's too, filled with what they start from: accumulator; momentum and velocity;
+  float* table = nullptr;  // [rows, dim], owned by the caller
+  // Also owned by the caller, filled with their initial values: accumulator; momentum and velocity;
   // accumulator and linear.
   float* slots[2] = {};
   int64_t rows = 0, dim = 0;
@@ -33,9 +33,9 @@ struct EmbeddingPeerOptions {
 class EmbeddingPeer {
  public:
   virtual ~EmbeddingPeer() = default;
-  // [samples, dim], valid until the next call. Weights need kSum.
+  // Looks up a batch and returns [samples, dim], valid until the next call. Weights require kSum.
   virtual const float* lookup(const kernels::Bags& bags) = 0;
-  // Lookup, backward of `gradient` [samples, dim], update of the table.
+  // Runs a lookup, the backward pass of `gradient` [samples, dim] and the update of the table.
   virtual void step(const kernels::Bags& bags, const float* gradient) = 0;
 };
 

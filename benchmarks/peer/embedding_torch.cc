@@ -15,7 +15,7 @@ at::Tensor view(const T* values, at::IntArrayRef shape, at::ScalarType type) {
   return torch::from_blob(const_cast<T*>(values), shape, at::TensorOptions().dtype(type));
 }
 
-// A sparse gradient with each row once, and the rows of other tensors that it names.
+// A coalesced sparse gradient, and the rows of other tensors that it selects.
 struct Touched {
   explicit Touched(const at::Tensor& gradient) {
     const at::Tensor once = gradient.coalesce();
@@ -68,8 +68,8 @@ class TorchEmbedding final : public EmbeddingPeer {
   }
 
  private:
-  // torch::optim::Adagrad makes its accumulator itself: it gets the shared one in its place, made
-  // for a table of one row.
+  // torch::optim::Adagrad creates its accumulator itself. It is created for a table of one row and
+  // then replaced by the shared one.
   void make_adagrad() {
     at::Tensor all = table_.data();
     table_.set_data(all.narrow(0, 0, 1));

@@ -1,4 +1,4 @@
-// The models of models/click_work.h in libtorch.
+// The models of models/click_work.h, implemented with libtorch.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@ struct StepSplit {
 
 struct ModelPeerOptions {
   ClickWork work = {};
-  // One table for all columns, the ids of each moved behind those before: one lookup for all. Known
-  // as a trick; else one EmbeddingBag for each column.
+  // Uses one table for all columns: the ids of each column are shifted behind those of the
+  // preceding ones, so one lookup serves all. If false, each column has its own EmbeddingBag.
   bool joint_table = false;
   bool training = true;
 };
@@ -25,14 +25,14 @@ struct ModelPeerOptions {
 class ModelPeer {
  public:
   virtual ~ModelPeer() = default;
-  // One step on a batch; its mean loss before the step.
+  // Runs one step on a batch and returns its mean loss before the step.
   virtual float train(int batch) = 0;
   virtual StepSplit last_split() const = 0;
-  // The scores of a batch, [samples]; they live until the next call.
+  // Returns the scores of a batch, [samples], valid until the next call.
   virtual std::span<const float> predict(int batch) = 0;
 };
 
-// Both arguments need not live on. Null where there is no libtorch.
+// Both arguments may be destroyed after the call. Returns null without libtorch.
 std::unique_ptr<ModelPeer> make_model_peer(const ModelPeerOptions& options,
                                            const std::vector<ClickBatch>& batches,
                                            const StartValues& start);

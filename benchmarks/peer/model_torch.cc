@@ -18,7 +18,7 @@ at::Tensor copy_of(const std::vector<int64_t>& values, at::IntArrayRef shape) {
   return torch::from_blob(const_cast<int64_t*>(values.data()), shape, torch::kInt64).clone();
 }
 
-// A batch as the model takes it.
+// A batch in the form that the model takes.
 struct Inputs {
   at::Tensor numbers, labels;
   std::vector<at::Tensor> ids;      // by column, or one for all: by sample, then by column
@@ -186,7 +186,7 @@ class TorchModel final : public ModelPeer {
     }
   }
 
-  // Where the pairs i > j lie in the matrix of all products.
+  // The positions of the pairs i > j in the matrix of all products.
   void make_pairs() {
     constexpr int64_t kVectors = kColumns + 1;
     std::vector<int64_t> at;
@@ -196,7 +196,7 @@ class TorchModel final : public ModelPeer {
     pairs_ = copy_of(at, {static_cast<int64_t>(at.size())});
   }
 
-  // Together [samples, kColumns * dim].
+  // Returns the concatenated rows, [samples, kColumns * dim].
   std::vector<at::Tensor> look_up(const std::vector<at::Tensor>& tables, const Inputs& in) const {
     std::vector<at::Tensor> found;
     for (size_t t = 0; t < tables.size(); ++t) {

@@ -1,4 +1,4 @@
-// Every interface of this folder in a build that has not found libtorch.
+// Implements every interface of this folder for builds without libtorch.
 #include "benchmarks/peer/embedding_peer.h"
 #include "benchmarks/peer/gemm_peer.h"
 #include "benchmarks/peer/model_peer.h"

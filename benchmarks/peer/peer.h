@@ -1,5 +1,6 @@
-// The library that ours is held against: libtorch, if the build has found it. Interfaces in this
-// folder are without its headers; *_torch.cc implement them, no_torch.cc where it is missing.
+// The library that Keel is compared with: libtorch, if the build has found it. The interfaces in
+// this folder do not include its headers. *_torch.cc implement them with libtorch, and no_torch.cc
+// without it.
 #pragma once
 
 #include <string>
@@ -8,8 +9,8 @@ namespace keel::bench {
 
 bool peer_available();
 std::string peer_name();  // "libtorch 1.13.1", or "" if there is none
-// What the peer's threads are to be; call it before its first work. Also turns its autograd off
-// where the work needs none.
+// Sets the number of threads of the peer; call it before its first work. Also disables its autograd
+// if the work does not need it.
 void set_peer_threads(int threads);
 
 }  // namespace keel::bench

@@ -9,7 +9,7 @@ namespace keel::bench {
 bool peer_available() { return true; }
 
 std::string peer_name() {
-  // Distributions add what they have changed: "1.13.1+debian".
+  // Distributions append a suffix: "1.13.1+debian".
   const std::string_view version = TORCH_VERSION;
   return "libtorch " + std::string(version.substr(0, version.find('+')));
 }

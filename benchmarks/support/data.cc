@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kExponent = 1.05;
 
-// The density of ranks, its integral and the integral's inverse.
+// The density of the ranks, its integral and the inverse of the integral.
 double density(double x) { return std::pow(x, -kExponent); }
 double area(double x) { return (std::pow(x, 1 - kExponent) - 1) / (1 - kExponent); }
 double inverse_area(double y) { return std::pow(1 + y * (1 - kExponent), 1 / (1 - kExponent)); }
@@ -39,7 +39,8 @@ RowIds::RowIds(int64_t vocabulary, Popularity popularity)
   while (std::gcd(step_, vocabulary_) != 1) ++step_;
 }
 
-// Rejection from the integral's hull (Hoermann and Derflinger 1996): no table of the vocabulary.
+// Rejection sampling from the hull of the integral (Hoermann and Derflinger 1996), which needs no
+// table of the vocabulary.
 int64_t RowIds::rank(Random& random) const {
   for (;;) {
     const double u = high_ + random.unit() * (low_ - high_);

@@ -1,4 +1,4 @@
-// Ids and batches that benchmarks feed to ours and the peer alike. All is drawn from seeds.
+// Ids and batches that benchmarks pass to Keel and to the peer. All data is drawn from seeds.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ class Random {  // splitmix64
 
 enum class Popularity { kUniform, kZipf };
 
-// Rows of a table: uniform, or by Zipf's law of exponent 1.05 with the ranks scattered over the
-// table by a bijection, as a hashed vocabulary scatters them.
+// Draws rows of a table: uniformly, or by Zipf's law with exponent 1.05. The ranks are scattered
+// over the table by a bijection, as a hashed vocabulary scatters them.
 class RowIds {
  public:
   RowIds(int64_t vocabulary, Popularity popularity);
@@ -34,7 +34,7 @@ class RowIds {
   double low_, high_, accept_;
 };
 
-// Bags of one feature of a batch: sample s has ids [splits[s], splits[s + 1]).
+// The bags of one feature of a batch: sample s has the ids [splits[s], splits[s + 1]).
 struct BagBatch {
   std::vector<int64_t> ids;
   std::vector<int64_t> splits;
@@ -42,9 +42,10 @@ struct BagBatch {
   int64_t samples() const { return static_cast<int64_t>(splits.size()) - 1; }
   int64_t size() const { return static_cast<int64_t>(ids.size()); }
 };
-// `bag` ids a sample, or if ragged 0 ... 2 bag, uniformly.
+// Draws `bag` ids per sample, or if ragged a uniform number from 0 to 2 bag.
 BagBatch make_bags(const RowIds& rows, int64_t samples, int64_t bag, bool ragged, Random& random);
-// So many different batches that ids are not still in the caches when a batch comes again.
+// Returns a number of distinct batches so large that ids have left the caches when a batch is used
+// again.
 std::vector<BagBatch> make_bag_pool(const RowIds& rows, int64_t samples, int64_t bag, bool ragged,
                                     uint64_t seed);
 

@@ -18,7 +18,8 @@
 namespace keel::bench {
 namespace {
 
-// The widest vector of the target; GCC and Clang make multiply-add of it (see CMakeLists.txt).
+// The widest vector of the target. GCC and Clang compile the expression to multiply-adds (see
+// CMakeLists.txt).
 #if defined(__AVX512F__)
 constexpr int kVectorBytes = 64;
 #elif defined(__AVX__)
@@ -30,14 +31,14 @@ using Vector __attribute__((vector_size(kVectorBytes))) = float;
 using VectorInMemory __attribute__((vector_size(kVectorBytes), aligned(4), may_alias)) = float;
 constexpr int kLanes = kVectorBytes / 4;
 
-// Enough sums that the latency of an operation is hidden, few enough for the registers.
+// Enough sums to hide the latency of an operation, and few enough for the registers.
 constexpr int kSums = kVectorBytes == 64 ? 24 : 12;
-constexpr int64_t kRounds = 200'000;  // a call is so long that the start of threads does not count
+constexpr int64_t kRounds = 200'000;  // a call is long enough to hide the start of threads
 
-// By value: a sum whose address is known stays in memory.
+// Passed by value because a sum whose address is known stays in memory.
 void keep(Vector value) { asm volatile("" : : "m"(value) : "memory"); }
 
-// Sums that are known to be equal would be made once.
+// Use different values: the compiler would compute equal sums only once.
 void make_unknown(Vector& value) { asm volatile("" : "+m"(value)); }
 
 void multiply_add_block() {
@@ -70,7 +71,7 @@ void bfloat16_dot_block() {
   for (const __m512& sum : sums) asm volatile("" : : "m"(sum) : "memory");
 }
 
-// Four sums hide the latency of a product; what the tiles hold does not change its time.
+// Four sums hide the latency of a product. The contents of the tiles do not change its time.
 void bfloat16_tile_block() {
   const kernels::internal::TileSession session;
   for (int64_t round = 0; round < kRounds; ++round) {
@@ -82,7 +83,7 @@ void bfloat16_tile_block() {
 }
 #endif
 
-// block() once for each thread, at once.
+// Runs block() once on each thread, concurrently.
 void on_threads(int threads, const std::function<void()>& block) {
   parallel_for(threads, 1, [&](int64_t, int64_t) { block(); });
 }
@@ -217,7 +218,7 @@ void read_rows(const float* table, int64_t dim, const int64_t* ids, int64_t n, i
 
 RowDistance best_distance(const float* table, int64_t dim, const std::vector<BagBatch>& batches,
                           int threads) {
-  // Equal parts of a batch show which is best as well as all of it.
+  // A part of a batch determines the best distance as well as the whole batch.
   constexpr int64_t kIds = 50'000;
   std::vector<RowDistance> distances;
   for (const bool into_l2 : {false, true}) {

@@ -14,16 +14,16 @@ namespace keel::bench {
 namespace {
 
 constexpr int kTries = 4;
-// From so many seconds on what a preemption takes is little of a slice, and there is mostly one.
+// In longer slices, a preemption takes only a small part of the slice and most slices contain one.
 constexpr double kLongSlice = 0.03;
-constexpr double kPause = 0.25;  // by the time of the slice before it
+constexpr double kPause = 0.25;  // as a fraction of the preceding slice
 constexpr double kLongestPause = 0.5;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// All threads of the process: the peer has its own.
+// All threads of the process, because the peer has its own threads.
 bool set_policy(int policy, int priority) {
   sched_param parameters = {};
   parameters.sched_priority = priority;
@@ -38,7 +38,7 @@ bool set_policy(int policy, int priority) {
   return permitted;
 }
 
-// A slice of time that neighbours do not get into, if the process may have one.
+// A slice of time without preemption by other processes, if the process is allowed to have one.
 class Slice {
  public:
   Slice() : begin_(now()), real_time_(may_run_in_real_time()) {
@@ -80,7 +80,7 @@ void prepare(const Contender& contender, int calls) {
   if (contender.prepare) contender.prepare(calls);
 }
 
-// Calls that fill a slice.
+// Returns the number of calls that fill a slice.
 int calibrate(const Contender& contender, double seconds_per_slice) {
   prepare(contender, 2);
   contender.run();
@@ -96,7 +96,7 @@ double time_slice(const Contender& contender, int calls) {
   for (int i = 0; i < kTries; ++i) {
     prepare(contender, calls + 1);
     const Slice slice;
-    contender.run();  // what the others and the pause have cost in the caches
+    contender.run();  // reload what the others and the pause have evicted from the caches
     const double begin = now();
     for (int call = 0; call < calls; ++call) contender.run();
     const double seconds = now() - begin;

@@ -1,8 +1,9 @@
-// Timing contenders side by side: they take turns in short slices of time, so what slows the
-// machine for a while slows all of them, and ratios of the slices of one turn stay.
+// Times contenders in alternation, in short slices of time. A temporary slowdown of the machine
+// affects all contenders, and the ratios of the slices of one turn do not change.
 //
-// Slices run in the real-time class where the process may, and are followed by a pause;
-// a short one in which the kernel took a processor away all the same is done again, a few times.
+// Slices run in the real-time scheduling class if the process is allowed to use it, and are
+// followed by a pause. A short slice in which the kernel preempted a thread nevertheless is
+// repeated a few times.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,8 @@ namespace keel::bench {
 struct Contender {
   std::string name;
   std::function<void()> run;  // one call of the work
-  // Before each slice, outside of what is timed: makes what so many calls will use up.
+  // Runs before each slice, outside of the timed part: creates the input for the given number of
+  // calls.
   std::function<void(int calls)> prepare = {};
 };
 
@@ -35,15 +37,15 @@ struct Comparison {
   std::vector<Timing> timings;              // by contender
   std::vector<std::vector<double>> slices;  // by contender and turn, seconds per call
 
-  // The median over the turns of i's time by j's: how many times faster j is.
+  // Returns the median over the turns of i's time divided by j's time: the speedup of j over i.
   double ratio(size_t i, size_t j) const;
 };
 
-// Each slice repeats its work for about seconds_per_slice, once at least.
+// Measures contenders. Each slice repeats its work for about seconds_per_slice, at least once.
 Comparison compare(std::vector<Contender> contenders, const MeasureOptions& options = {});
 
-// Of `calls` single calls of each, in runs of some that take turns: a run is a turn, and its median
-// stands in `slices`.
+// Measures `calls` single calls of each contender in alternating runs of several calls. A run is a
+// turn, and `slices` contains its median.
 Comparison latencies(std::vector<Contender> contenders, int calls);
 
 }  // namespace keel::bench

@@ -10,7 +10,7 @@
 namespace keel::bench {
 namespace {
 
-// Set by the first start for the second, or by who wants an environment of their own.
+// Set by the first start for the second one, or by a user who provides a custom environment.
 constexpr const char* kEnvironmentIsSet = "KEEL_BENCH_ENVIRONMENT";
 
 void usage(std::ostream& out, const char* program, const char* what_it_measures) {
@@ -18,8 +18,8 @@ void usage(std::ostream& out, const char* program, const char* what_it_measures)
       << what_it_measures << "\n\n"
       << "  --quick           a subset of the cases that ends within a minute\n"
       << "  --json            print one JSON object\n"
-      << "  --threads N       threads of ours and of the peer; default 1\n"
-      << "  --only SUBSTRING  only cases whose names hold it\n";
+      << "  --threads N       threads of Keel and of the peer; default 1\n"
+      << "  --only SUBSTRING  only cases whose names contain SUBSTRING\n";
 }
 
 [[noreturn]] void reject(const char* program, const std::string& why) {
@@ -37,9 +37,9 @@ int parse_threads(const char* program, std::string_view text) {
   return threads;
 }
 
-// Without these OpenBLAS mistakes new processors for old ones, ATen stays with AVX2, each library
-// takes its own number of threads, and temporaries are on small pages. What a shell may have set
-// for other ends is overwritten.
+// Without these variables, OpenBLAS does not recognize new processors, ATen uses only AVX2, each
+// library chooses its own number of threads, and temporaries are on small pages. Values that a
+// shell may have set for other purposes are overwritten.
 void set_best_environment(int threads) {
   const auto set = [](const char* name, const std::string& value) {
     setenv(name, value.c_str(), /*overwrite=*/1);

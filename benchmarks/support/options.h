@@ -1,4 +1,4 @@
-// Options that every benchmark program has, and the environment it runs in.
+// Options of every benchmark program, and its environment.
 #pragma once
 
 #include <string>
@@ -8,20 +8,19 @@ namespace keel::bench {
 
 struct Options {
   bool quick = false;     // a subset that ends within a minute
-  bool json = false;      // one object in place of a table
-  int threads = 1;        // of ours and of the peer
-  std::string only = {};  // of cases whose names hold this
+  bool json = false;      // print one object instead of a table
+  int threads = 1;        // of Keel and of the peer
+  std::string only = {};  // only cases whose names contain this text
 
   bool wants(std::string_view case_name) const {
     return case_name.find(only) != std::string_view::npos;
   }
 };
 
-// Reads --quick --json --threads N --only SUBSTRING --help. Exits with 0 after --help and with 2
-// for what it does not know. The first time it starts the program again with the variables that
-// give the peer its best speed, for libraries read them as they are loaded, unless
-// KEEL_BENCH_ENVIRONMENT is set: then the environment stays as it is. Then the process has
-// `threads` workers.
+// Parses --quick --json --threads N --only SUBSTRING --help. Exits with 0 after --help and with 2
+// for unknown arguments. The first call restarts the program with the environment variables that
+// give the peer its best speed, because libraries read them when they are loaded. It does not
+// restart if KEEL_BENCH_ENVIRONMENT is set. Then sets the number of workers to `threads`.
 Options parse_options(int argc, char** argv, const char* program, const char* what_it_measures);
 
 }  // namespace keel::bench

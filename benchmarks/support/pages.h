@@ -1,4 +1,4 @@
-// Memory of large tables by the size of its pages.
+// Memory for large tables, by page size.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace keel::bench {
 
-enum class Pages { kSmall, kHuge };  // 4 KiB, or huge ones asked for
+enum class Pages { kSmall, kHuge };  // 4 KiB pages, or huge pages if the kernel grants them
 
 class PagedMemory {
  public:
@@ -23,7 +23,7 @@ class PagedMemory {
   size_t length_;
 };
 
-// Small numbers of both signs, not all equal; touches every page.
+// Fills memory with small numbers of both signs that are not all equal; touches every page.
 void fill(float* values, int64_t n, float scale);
 
 }  // namespace keel::bench

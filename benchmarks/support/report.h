@@ -1,4 +1,5 @@
-// What a benchmark program prints: a table as results come, or one JSON object at the end.
+// Prints the results of a benchmark program: a table while results arrive, or one JSON object at
+// the end.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +19,24 @@ struct Result {
   int threads = 1;
   double value = 0;
   std::string unit = {};
-  std::optional<double> ratio_to_libtorch = {};  // how many times faster ours is
-  std::optional<double> ratio_to_limit = {};     // the share of what the machine can do
+  std::optional<double> ratio_to_libtorch = {};  // speedup of Keel over libtorch
+  std::optional<double> ratio_to_limit = {};     // fraction of the machine's limit
   std::vector<std::pair<std::string, double>> more = {};
   std::vector<std::pair<std::string, std::string>> labels = {};
 };
 
-// {"program", "machine", "peer": "libtorch 1.13.1" or null, "quick", "results", "notes"}. Numbers
-// that are not finite become null.
+// Prints {"program", "machine", "peer": "libtorch 1.13.1" or null, "quick", "results", "notes"}.
+// Numbers that are not finite become null.
 class Report {
  public:
   Report(const Options& options, std::string program);
 
   void add(const Result& result);
   void note(const std::string& line);
-  // What ours and the peer give for the same work differs by `difference`, relative to the largest
-  // of the values. More than `allowed`, or no number: finish() will say so and fail.
+  // Checks that the results of Keel and the peer for the same work differ by at most `allowed`,
+  // relative to the largest value. If `difference` is larger or NaN, finish() reports it and fails.
   void check(const std::string& what, double difference, double allowed = 1e-4);
-  // Prints what is left; returns the exit status of the program.
+  // Prints the remaining results and returns the exit status of the program.
   int finish();
 
  private:
@@ -46,10 +47,10 @@ class Report {
   std::vector<std::string> failures_;
 };
 
-// "AMD EPYC, 2 processors, avx512f avx512_bf16, 23 GiB".
+// Returns a description such as "AMD EPYC, 2 processors, avx512f avx512_bf16, 23 GiB".
 std::string machine();
 
-// max |a - b| / max |a|; NaN if a value is not finite.
+// Returns max |a - b| / max |a|, or NaN if a value is not finite.
 double relative_difference(const float* a, const float* b, int64_t n);
 
 }  // namespace keel::bench

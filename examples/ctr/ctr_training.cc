@@ -26,7 +26,8 @@ constexpr int64_t kPredictBatch = 4096;
 constexpr int64_t kCheckpointsKept = 3;
 constexpr int64_t kMostOptionBytes = 1 << 20;
 
-// State of EarlyStopping, by its own names, and what else a checkpoint has to tell of it.
+// The state of EarlyStopping under its own names, and the other values that a checkpoint stores for
+// it.
 constexpr char kWait[] = "wait", kBestEpoch[] = "best_epoch", kBest[] = "best";
 constexpr char kWeights[] = "weights/";
 constexpr char kHasBest[] = "has_best", kHasWeights[] = "has_weights", kStopped[] = "stopped";
@@ -42,8 +43,8 @@ CtrModelOptions with_optimizer(CtrModelOptions options, const OptimizerHandle& o
   return options;
 }
 
-// Batches of one epoch from a given step on; their order depends on the seed and the epoch alone,
-// so that a resumed run gets the batches of a run that was never stopped.
+// Returns the batches of one epoch, starting at a given step. Their order depends only on the seed
+// and the epoch, so a resumed run gets the batches of an uninterrupted run.
 data::Dataset epoch_batches(const CtrExamples& rows, const CtrTrainingOptions& options,
                             int64_t epoch, int64_t first_step) {
   const auto seed = static_cast<int64_t>(options.seed) * 1'000'003 + epoch;
@@ -57,7 +58,7 @@ std::string options_path(const std::string& folder) {
   return std::filesystem::path(folder) / "options.json";
 }
 
-// As a flag takes it.
+// Returns the value in the form that a flag accepts.
 std::string text_of(const Config& value) {
   return value.is_string() ? value.string() : to_json(value);
 }
@@ -88,7 +89,7 @@ CtrTraining::CtrTraining(distribute::Strategy& strategy, const CtrFeatures& feat
 }
 
 CtrTraining::GlobalStep CtrTraining::step(const distribute::PerReplica<Tensors>& batch) {
-  // One exchange for both: the rows of the global batch, and whether a process must end.
+  // One reduction combines the number of rows of the global batch and whether a process must end.
   const bool signal = TerminationSignals::received().has_value();
   std::vector<Tensor> counts;
   for (const Tensors& part : batch.values()) {
@@ -111,8 +112,8 @@ CtrTraining::GlobalStep CtrTraining::step(const distribute::PerReplica<Tensors>&
           .signal = sums[1] > 0};
 }
 
-// Variables of the embedding layer (its tables, or the virtual one that stands for them) go to
-// its optimizer, the rest to the other.
+// The embedding optimizer updates the variables of the embedding layer: its tables, or the virtual
+// variable that represents them. The other optimizer updates all other variables.
 void CtrTraining::apply(GradientTape& tape, const Tensor& loss) {
   const std::vector<Variable> variables = model_.model->trainable_variables();
   const std::vector<Variable> tables = model_.embedding->trainable_variables();
@@ -209,7 +210,7 @@ void CtrTraining::check_fixed_options() const {
     const std::string old = text_of(*was);
     throw ValueError("--resume: the run in '", options_.checkpoint_dir, "' had --", flag, "=", old,
                      ", received ", text_of(value), "; pass --", flag, "=", old,
-                     ", or train anew into another --checkpoint_dir");
+                     ", or start a new run in another --checkpoint_dir");
   }
 }
 
@@ -251,8 +252,8 @@ void CtrTraining::save_checkpoint() {
     set(kHasWeights, state.contains(str(kWeights, 0)));
     set(kStopped, model_.model->stop_training());
   }
-  // Once for each run, and not before its first checkpoint: until then the folder may hold those of
-  // another run.
+  // Write once per run, but not before its first checkpoint: until then, the folder may contain
+  // checkpoints of another run.
   if (!last_checkpoint_) {
     distribute::run_collectively(distribute::processes(), "options.json", [&] {
       if (distribute::processes().rank() != 0) return;
@@ -264,7 +265,8 @@ void CtrTraining::save_checkpoint() {
 
 void CtrTraining::restore_checkpoint(std::ostream& out) {
   const auto latest = checkpoints_->restore_or_initialize();
-  out << (latest ? "resumed from " + latest->path : "no checkpoint, starting anew") << '\n';
+  out << (latest ? "resumed from " + latest->path : "no checkpoint found; starting a new run")
+      << '\n';
   if (!latest || early_stopping_state_.empty()) return;
   const auto is_set = [&](const char* name) {
     return early_stopping_state_.at(name).read().item<int64_t>() != 0;

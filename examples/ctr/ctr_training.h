@@ -1,5 +1,6 @@
 // The training loop of train_ctr: a click model with two optimizers, validation, early stopping,
-// checkpoints and an end in order on SIGINT and SIGTERM. The same code runs under every strategy.
+// checkpoints, and orderly termination on SIGINT and SIGTERM. The same code runs under every
+// strategy.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +19,23 @@
 namespace keel::examples {
 
 struct CtrTrainingOptions {
-  CtrModelOptions model;  // its embedding_optimizer is replaced by the one below
+  CtrModelOptions model;  // embedding_optimizer below replaces its embedding_optimizer
   std::string embedding_optimizer;
   double embedding_learning_rate = 0, learning_rate = 0;
   int64_t batch_size = 0;
-  int64_t epochs = 0;    // at most, with validation rows
+  int64_t epochs = 0;    // upper limit if there are validation rows
   int64_t patience = 0;  // epochs without a lower validation loss before training ends
   uint64_t seed = 0;
   std::string checkpoint_dir = {};  // empty: no checkpoints
   int64_t checkpoint_steps = 0;     // 0: a checkpoint after each epoch
   bool resume = false;
-  int64_t stop_after_steps = 0;  // 0: at the end
-  // Options that must not change when a run resumes, stored beside its checkpoints: {flag: value}.
+  int64_t stop_after_steps = 0;  // 0: train to the end
+  // Options that must not change when a run resumes. They are stored with its checkpoints as {flag:
+  // value}.
   Config fixed = Config::dict();
 };
 
-// Rows as the model takes them, and their labels.
+// Rows in the form that the model takes, and their labels.
 struct CtrExamples {
   Tensors features;
   Tensor labels;
@@ -41,14 +43,15 @@ struct CtrExamples {
 
 class CtrTraining {
  public:
-  // Makes the model under the strategy. ValueError, naming the flag and both values, if a run to
-  // resume had another value of a fixed option; IoError if the checkpoint folder cannot be used.
+  // Creates the model under the strategy. Throws ValueError, naming the flag and both values, if
+  // the run to be resumed had another value of a fixed option, and IoError if the checkpoint folder
+  // cannot be used.
   CtrTraining(distribute::Strategy& strategy, const CtrFeatures& features,
               CtrTrainingOptions options);
 
   enum class End { kFinished, kStopped, kSignal };
-  // Trains and, when it finishes with validation rows, restores the weights of the epoch with the
-  // lowest validation loss. Prints a line for each epoch.
+  // Trains the model and prints a line for each epoch. If training finishes with validation rows,
+  // restores the weights of the epoch with the lowest validation loss.
   End run(const CtrExamples& train, const std::optional<CtrExamples>& validation,
           std::ostream& out);
 
@@ -74,12 +77,13 @@ class CtrTraining {
   const OptimizerHandle embedding_optimizer_, dense_optimizer_;
   const CtrModel model_;
   EarlyStoppingCallback early_stopping_;
-  std::map<std::string, Variable> early_stopping_state_;  // for checkpoints of runs that validate
+  std::map<std::string, Variable>
+      early_stopping_state_;  // stored in checkpoints of runs with validation
   std::optional<CheckpointManager> checkpoints_;
   std::optional<std::string> last_checkpoint_;
 };
 
-// Mean log loss and AUC of predictions: {"auc", "loss"}.
+// Returns the mean log loss and the AUC of predictions: {"auc", "loss"}.
 Logs ctr_metrics(const Tensor& labels, const Tensor& predictions);
 
 }  // namespace keel::examples

@@ -1,4 +1,4 @@
-// Predictions as a CSV file, written so that equal files are equal bits.
+// Writes predictions to a CSV file so that equal files mean equal bits.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace keel::examples {
 
-// A line "prediction", then one number for each row: the shortest text that reads back as the
+// Writes a line "prediction" and then one number per row: the shortest text that reads back as the
 // same float32.
 void write_predictions(std::ostream& out, const Tensor& predictions);
 void write_predictions(const std::filesystem::path& file, const Tensor& predictions);  // IoError

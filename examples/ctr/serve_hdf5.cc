@@ -12,8 +12,7 @@
 
 ABSL_FLAG(std::string, model, "", "HDF5 file, as train_ctr --export writes it");
 ABSL_FLAG(std::string, csv, "", "CSV file with a column for each input of the model");
-ABSL_FLAG(std::string, schema, "",
-          "schema.json that the model was trained with, if it has a delimiter or columns");
+ABSL_FLAG(std::string, schema, "", "schema.json of the training, if it has a delimiter or columns");
 ABSL_FLAG(std::string, output, "", "CSV file for the predictions; standard output if empty");
 ABSL_FLAG(int64_t, batch_size, 4096, "rows predicted at once");
 
@@ -21,10 +20,11 @@ namespace keel::examples {
 namespace {
 
 constexpr char kUsage[] =
-    "serve_hdf5: loads a model from an HDF5 file and predicts the rows of a CSV file, whose\n"
-    "columns are found by the names of the model's inputs.";
+    "serve_hdf5: loads a model from an HDF5 file and predicts the rows of a CSV file. Its\n"
+    "columns must have the names of the model's inputs.";
 
-// The columns that the model takes, as the reader wants them. Empty fields are as in training.
+// Returns the columns that the model takes in the form that the reader expects. Empty fields are
+// treated as in training.
 std::vector<data::CsvColumn> columns_of(const FunctionalModel& model) {
   std::vector<data::CsvColumn> columns;
   for_each_leaf(model.inputs(), [&](const std::string& name, const TensorLike& input) {
@@ -40,11 +40,11 @@ std::vector<data::CsvColumn> columns_of(const FunctionalModel& model) {
 int run() {
   const std::string file = absl::GetFlag(FLAGS_model);
   const std::string csv = absl::GetFlag(FLAGS_csv);
-  if (file.empty() || csv.empty()) throw ValueError("--model and --csv are needed; see --help");
+  if (file.empty() || csv.empty()) throw ValueError("--model or --csv is missing; see --help");
   const ModelHandle model = load_model(file, {.compile = false});
   const auto* functional = dynamic_cast<const FunctionalModel*>(model.shared().get());
   if (functional == nullptr || !functional->inputs().is_dict()) {
-    throw ValueError(file, ": not a functional model with named inputs");
+    throw ValueError(file, ": the file does not contain a functional model with named inputs");
   }
   data::CsvOptions options;
   if (const std::string schema = absl::GetFlag(FLAGS_schema); !schema.empty()) {
@@ -57,7 +57,7 @@ int run() {
   const Tensor predictions = model->predict(rows, {.verbose = Verbose::kSilent}).tensor();
   if (const std::string output = absl::GetFlag(FLAGS_output); !output.empty()) {
     write_predictions(std::filesystem::path(output), predictions);
-    std::cout << predictions.dim(0) << " rows predicted into " << output << '\n';
+    std::cout << predictions.dim(0) << " predictions written to " << output << '\n';
   } else {
     write_predictions(std::cout, predictions);
   }

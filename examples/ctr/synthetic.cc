@@ -19,12 +19,12 @@ constexpr int kHidden = 2;
 struct Column {
   const char* name;
   int64_t values;
-  float weight;  // spread of the effect of a value
+  float weight;  // standard deviation of the effects of the values
 };
 constexpr std::array<Column, 4> kColumns = {
     {{"user", 200, 0.9F}, {"item", 120, 0.9F}, {"device", 6, 0.4F}, {"country", 40, 0.5F}}};
 
-// The hidden truth: effects and vectors that the clicks are drawn from.
+// The hidden parameters from which the clicks are drawn: effects and vectors.
 class World {
  public:
   explicit World(uint64_t seed) : seed_(seed) {
@@ -58,7 +58,7 @@ class World {
   std::vector<float> user_vectors_, item_vectors_;
 };
 
-// Area under the ROC curve of distinct scores, by ranks.
+// Returns the area under the ROC curve of distinct scores, computed from ranks.
 double exact_auc(const std::vector<double>& scores, const std::vector<int>& labels) {
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);

@@ -1,4 +1,4 @@
-// A click data set drawn from a known model, so that the best possible AUC is known too.
+// Creates a click data set from a known model, so that the best possible AUC is known.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,12 @@ struct SyntheticOptions {
   uint64_t seed = 1;
 };
 
-// Writes train.csv, test.csv and schema.json into `folder`, in the layout that read_ctr_csv reads:
-// columns label; age, price, hour (numeric); user, item, device, country (categorical). Ids follow
-// a power law. A click has the probability sigmoid(bias + a weight per user, item, device and
-// country + the product of a user's and an item's hidden vectors + smooth terms in the numbers).
-// Returns the AUC of those true probabilities on the test rows: no model can expect to do better.
+// Writes train.csv, test.csv and schema.json to `folder` in the layout that read_ctr_csv reads. The
+// columns are label; age, price, hour (numeric); user, item, device, country (categorical). Ids
+// follow a power law. The probability of a click is sigmoid(bias + a weight per user, item, device
+// and country + the dot product of a user's and an item's hidden vectors + smooth functions of the
+// numeric columns). Returns the AUC of these probabilities on the test rows: the expected AUC of a
+// model cannot be higher.
 double write_synthetic_ctr(const std::filesystem::path& folder, const SyntheticOptions& options);
 
 }  // namespace keel::examples

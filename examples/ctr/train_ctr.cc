@@ -1,4 +1,4 @@
-// Trains a click model with TPUEmbedding tables, evaluates it, checkpoints it and exports it.
+// Trains, evaluates, checkpoints and exports a click model with TPUEmbedding tables.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -27,48 +27,51 @@ ABSL_FLAG(std::string, data, "synthetic",
           "other files, a delimiter, and the columns of files without a header line");
 ABSL_FLAG(std::string, model, "dlrm", "wide_deep, dlrm or dcn");
 ABSL_FLAG(std::string, strategy, "tpu", "cpu or tpu");
-ABSL_FLAG(int, hosts, 1, "of the tpu strategy; mpirun deals them to its processes");
-ABSL_FLAG(int, cores, 4, "of each host, each a replica");
-ABSL_FLAG(int, workers, 0,
-          "threads that carry the replicas of a process; 0: one for each of its processors");
+ABSL_FLAG(int, hosts, 1, "hosts of the tpu strategy; mpirun distributes them over its processes");
+ABSL_FLAG(int, cores, 4, "replicas per host");
+ABSL_FLAG(int, workers, 0, "worker threads per process; 0: one per processor of the process");
 ABSL_FLAG(double, validation_split, 0.1,
-          "share of the training rows held out to choose the best epoch; 0: none, all epochs run "
-          "and the last weights are kept");
+          "fraction of the training rows held out to choose the best epoch; 0: no validation, run "
+          "all epochs and keep the last weights");
 ABSL_FLAG(std::string, validation_csv, "",
-          "file with validation rows, in place of --validation_split");
-ABSL_FLAG(int64_t, epochs, 50, "most passes over the training rows");
+          "file with validation rows; replaces --validation_split");
+ABSL_FLAG(int64_t, epochs, 50, "maximum number of passes over the training rows");
 ABSL_FLAG(int64_t, patience, 6,
-          "epochs without a lower validation loss before training ends; the best weights are "
-          "restored");
-ABSL_FLAG(int64_t, batch_size, 0, "rows of the global batch; 0: 256, more from 500,000 rows on");
-ABSL_FLAG(std::string, embedding_optimizer, "adagrad", "of the tables: sgd, adagrad, adam or ftrl");
-ABSL_FLAG(double, embedding_learning_rate, 0.05, "of the tables");
-ABSL_FLAG(double, learning_rate, 0.001, "of the dense layers' Adam");
+          "epochs without a lower validation loss before training stops and restores the best "
+          "weights");
+ABSL_FLAG(int64_t, batch_size, 0,
+          "rows of the global batch; 0: 256, or more with at least 500,000 rows");
+ABSL_FLAG(std::string, embedding_optimizer, "adagrad",
+          "optimizer of the tables: sgd, adagrad, adam or ftrl");
+ABSL_FLAG(double, embedding_learning_rate, 0.05, "learning rate of the tables");
+ABSL_FLAG(double, learning_rate, 0.001, "learning rate of Adam for the dense layers");
 ABSL_FLAG(int64_t, embedding_dim, 8, "columns of each table");
 ABSL_FLAG(std::string, hidden, "128,64", "units of the hidden layers");
-ABSL_FLAG(double, dropout, 0.2, "after each hidden layer");
-ABSL_FLAG(double, embedding_dropout, 0.3, "of the elements of embeddings");
+ABSL_FLAG(double, dropout, 0.2, "dropout rate after each hidden layer");
+ABSL_FLAG(double, embedding_dropout, 0.3, "dropout rate of embedding elements");
 ABSL_FLAG(int64_t, min_count, 5,
-          "training rows that a category needs for a row of its own; rarer ones share that of "
-          "unknown categories");
-ABSL_FLAG(int64_t, max_buckets, 20, "most bins of a numeric column");
-ABSL_FLAG(uint64_t, seed, 1, "of weights, shuffling, dropout and the validation split");
+          "training rows that a category needs to get its own table row; rarer categories share "
+          "the row of unknown categories");
+ABSL_FLAG(int64_t, max_buckets, 20, "maximum number of bins of a numeric column");
+ABSL_FLAG(uint64_t, seed, 1, "seed of weights, shuffling, dropout and the validation split");
 ABSL_FLAG(std::string, checkpoint_dir, "",
-          "where checkpoints go, one more when SIGINT or SIGTERM ends the training; none are "
-          "written if empty");
-ABSL_FLAG(int64_t, checkpoint_steps, 0, "steps between checkpoints; 0: one after each epoch");
+          "folder for checkpoints, including one when SIGINT or SIGTERM ends the training; empty: "
+          "no checkpoints");
+ABSL_FLAG(int64_t, checkpoint_steps, 0, "steps between checkpoints; 0: one checkpoint per epoch");
 ABSL_FLAG(bool, resume, false,
-          "go on from the latest checkpoint in --checkpoint_dir, with the same options");
-ABSL_FLAG(int64_t, stop_after_steps, 0, "stop, with a checkpoint, when so many steps are done");
+          "continue from the latest checkpoint in --checkpoint_dir, with the same options");
+ABSL_FLAG(int64_t, stop_after_steps, 0,
+          "stop with a checkpoint after this number of steps; 0: no limit");
 ABSL_FLAG(std::string, export, "",
-          "file (.h5 or .keras) for the trained model, which takes raw columns, and tf.Example by "
+          "file (.h5 or .keras) for the trained model, which takes raw columns, or tf.Example with "
           "the signature 'serve_examples'");
 ABSL_FLAG(bool, for_keras, false,
-          "write the --export in layers of Keras alone, so that it opens there");
+          "write the --export with Keras layers only, so that Keras can load it");
 ABSL_FLAG(std::string, export_table_dtype, "float32",
-          "of the tables in the --export; int8: a quarter of the bytes, in layers of Keras");
+          "dtype of the tables in the --export; int8 needs a quarter of the bytes and uses Keras "
+          "layers");
 ABSL_FLAG(std::string, write_predictions, "", "CSV file for the predictions of the test rows");
-ABSL_FLAG(std::string, write_test_csv, "", "copy of the test rows, for serving them");
+ABSL_FLAG(std::string, write_test_csv, "", "CSV file for a copy of the test rows, to serve them");
 
 namespace keel::examples {
 namespace {
@@ -76,14 +79,14 @@ namespace {
 constexpr char kUsage[] =
     "train_ctr: trains a click model on a folder of CSV files or on synthetic clicks,\n"
     "prints its test AUC, log loss and accuracy, and exports it for serving.\n"
-    "The same program under mpirun, with a host for each process, gives the same files.\n"
-    "SIGINT and SIGTERM end the training in order, with status 130 and 143; a second one ends\n"
-    "the program at once.";
+    "Under mpirun, with at least one host per process, it writes the same files.\n"
+    "SIGINT and SIGTERM end the training in an orderly way with status 130 and 143; a second\n"
+    "signal ends the program at once.";
 
 constexpr int64_t kPredictBatch = 4096;
 
-// A folder that is removed with the object. The next one of this name removes the folders of killed
-// processes, whose lock files are gone by then.
+// A folder that is removed with the object. The next folder of the same name removes folders of
+// killed processes, whose lock files no longer exist.
 class TemporaryFolder {
  public:
   explicit TemporaryFolder(const std::string& name)
@@ -115,7 +118,7 @@ class TemporaryFolder {
   const std::filesystem::path path_;
 };
 
-// Of the processes of a job the first one prints and writes files.
+// Only the first process of a job prints and writes files.
 bool is_first() { return distribute::processes().rank() == 0; }
 
 std::ostream& out() {
@@ -128,7 +131,7 @@ struct Data {
   CtrSchema schema;
   CtrRows train, test;
   std::optional<CtrRows> validation = {};
-  std::optional<double> best_auc = {};  // of synthetic clicks
+  std::optional<double> best_auc = {};  // synthetic clicks only
 };
 
 std::vector<int64_t> hidden_units() {
@@ -140,7 +143,7 @@ std::vector<int64_t> hidden_units() {
     int64_t units = 0;
     const auto [next, error] = std::from_chars(at, end, units);
     if (error != std::errc() || units < 1 || (next != end && *next != ',')) {
-      throw ValueError("--hidden must be positive integers with commas between, received '", text,
+      throw ValueError("--hidden must be positive integers separated by commas, received '", text,
                        "'");
     }
     out.push_back(units);
@@ -188,7 +191,7 @@ SaveOptions export_options() {
           .table_dtype = table_dtype};
 }
 
-// IoError if a file cannot be created there. Devices and pipes are only opened later.
+// Throws IoError if a file cannot be created there. Devices and pipes are opened only later.
 void check_output_file(const std::string& file) {
   const auto type = std::filesystem::status(file).type();
   using Type = std::filesystem::file_type;
@@ -197,7 +200,7 @@ void check_output_file(const std::string& file) {
   }
 }
 
-// Outputs that cannot be written are errors now rather than after the training.
+// Reports outputs that cannot be written before the training instead of after it.
 void check_outputs() {
   if (const std::string file = absl::GetFlag(FLAGS_export); !file.empty()) {
     check_save_model(file, export_options());
@@ -212,7 +215,7 @@ void check_outputs() {
     if (folder.empty()) return;
     std::error_code error;
     std::filesystem::create_directories(folder, error);
-    if (error) throw IoError(folder, ": cannot be made: ", error.message());
+    if (error) throw IoError(folder, ": the folder cannot be created: ", error.message());
     check_output_file(std::filesystem::path(folder) / "checkpoint");
   });
 }
@@ -241,7 +244,7 @@ Data load_data() {
   return data;
 }
 
-// Larger batches take less time for each row. From some size of the data on they cost no accuracy:
+// Larger batches need less time per row. With enough data they do not reduce the accuracy because
 // an epoch still has thousands of steps.
 int64_t default_batch_size(int64_t rows) {
   constexpr int64_t kLeast = 256, kMost = 4096, kSteps = 1000;
@@ -303,21 +306,21 @@ void report(const Data& data, const Tensor& predictions) {
   accuracy->update_state(data.test.labels, predictions);
   out() << std::fixed << std::setprecision(4);
   if (data.best_auc) {
-    out() << "best auc the generator allows " << *data.best_auc << '\n';
+    out() << "best possible auc " << *data.best_auc << '\n';
   }
   out() << "test auc " << logs.at("auc") << " log_loss " << logs.at("loss") << " accuracy "
         << accuracy->result() << '\n';
 }
 
-// The status of a program that a signal has ended.
+// Returns the exit status of a program that was ended by a signal.
 int end_by_signal(const std::optional<std::string>& checkpoint, int64_t steps) {
-  // Another process of the job may have received it.
+  // The signal may have been received by another process of the job.
   const int signal = TerminationSignals::received().value_or(SIGTERM);
   out() << signal_name(signal) << ": ended after " << steps << " training steps; ";
   if (checkpoint) {
-    out() << *checkpoint << " is written; continue with --resume\n";
+    out() << *checkpoint << " written; continue with --resume\n";
   } else {
-    out() << "no checkpoint is written; pass --checkpoint_dir for one\n";
+    out() << "no checkpoint written; pass --checkpoint_dir to get one\n";
   }
   return exit_status(signal);
 }
@@ -359,7 +362,7 @@ int run() {
     save_model(serving, file, options);
     out() << "exported to " << file << '\n';
   }
-  // After the export, which their failure must not prevent.
+  // Write predictions after the export because their failure must not prevent it.
   if (const std::string file = absl::GetFlag(FLAGS_write_test_csv); is_first() && !file.empty()) {
     std::filesystem::copy_file(data.schema.test_file, file,
                                std::filesystem::copy_options::overwrite_existing);

@@ -31,7 +31,7 @@ class Rewriter {
   ModelHandle rewrite() {
     for (const auto& node : model_.nodes()) add(*node);
     for (const TensorLike& input : flatten(model_.inputs())) {
-      // One that no output needs is no node of the graph.
+      // An input that no output needs is not a node of the graph.
       if (results_.find(input) == nullptr) add(*input.values().producer());
     }
     return Functional({.inputs = inputs(),
@@ -59,19 +59,20 @@ class Rewriter {
     if (unknown != nullptr) {
       throw ValueError("save_model for Keras: ", unknown->class_name(), " '", unknown->name(),
                        unknown == layer ? "'" : str("' in '", layer->name(), "'"),
-                       " has no layers in Keras that do the same");
+                       " has no equivalent layers in Keras");
     }
     results_.add(node, node.operation->replay(replaced(node.inputs), node.options));
   }
 
-  // Of a model in the model, the same for each of its calls. They go on with its inputs.
+  // Returns the rewritten form of a nested model. All calls share it. Their inputs do not change.
   ModelHandle rewritten(const FunctionalModel& inner) {
     const auto it = models_.find(&inner);
     if (it != models_.end()) return it->second;
     for (const TensorLike& input : flatten(inner.inputs())) {
       if (input.layout() == Layout::kDense) continue;
-      throw ValueError("save_model for Keras: '", inner.name(), "' in '", model_.name(),
-                       "' has ragged or sparse inputs, which only the outermost model may have");
+      throw ValueError(
+          "save_model for Keras: '", inner.name(), "' in '", model_.name(),
+          "' has ragged or sparse inputs; only the outermost model may have such inputs");
     }
     return models_.emplace(&inner, Rewriter(inner).rewrite()).first->second;
   }
@@ -81,7 +82,7 @@ class Rewriter {
         ->make_output();
   }
 
-  // Sparse ones wait for the feature that they are.
+  // A sparse input is replaced when the feature that uses it is rewritten.
   void add_input(const GraphNode& node, const InputLayer& input) {
     const TensorSpec spec = input.spec();
     if (spec.layout == Layout::kDense) {
@@ -92,20 +93,21 @@ class Rewriter {
   Tensors replaced(const Tensors& tensors) const {
     return results_.replaced(tensors, [](const TensorLike& t) {
       const auto& layer = static_cast<const Layer&>(*t.values().producer()->operation);
-      return str("save_model for Keras: the input '", layer.name(),
-                 "' is ragged or sparse, which Keras has not, and is no pooled feature of a "
-                 "TPUEmbedding");
+      return str(
+          "save_model for Keras: the input '", layer.name(),
+          "' is ragged or sparse, which Keras does not support, and is not a pooled feature of a "
+          "TPUEmbedding");
     });
   }
 
-  // A feature of a TPUEmbedding in the graph.
+  // One feature of a TPUEmbedding in the graph.
   struct Feature {
     const TPUEmbeddingLayer& layer;
     std::string path;
     FeatureConfig config;
     TensorLike ids;
     std::optional<TensorLike> weights = {};
-    Shape output;  // where the layer is called
+    Shape output;  // output shape if the layer is called
   };
 
   template <class... Args>
@@ -116,7 +118,7 @@ class Rewriter {
 
   void add_embedding(const GraphNode& node) {
     const auto& layer = static_cast<const TPUEmbeddingLayer&>(*node.operation);
-    // With weights the inputs are the pair of both structures.
+    // With weights, the inputs are a pair of two structures: ids and weights.
     const bool weighted = flatten(node.inputs).size() == 2 * flatten(layer.feature_config()).size();
     const Tensors& features = weighted ? node.inputs[0] : node.inputs;
     const std::vector<TensorLike> ids = flatten(features);
@@ -132,7 +134,7 @@ class Rewriter {
                       .config = configs[i],
                       .ids = ids[i],
                       .output = outputs[i].shape};
-      // An empty leaf means ones.
+      // An empty leaf means that all weights are 1.
       if (weighted && weights[i].is_symbolic()) feature.weights = weights[i];
       found.emplace_back(look_up(feature));
     }
@@ -162,7 +164,7 @@ class Rewriter {
                                          {"target_shape", encode(target)}}))(rows);
   }
 
-  // Of a sparse input, a row of which has slots.
+  // The number of slots per row of a sparse input.
   Tensor pool(const Feature& feature) {
     const Shape shape = feature.ids.spec().shape;
     if (shape.rank() != 2 || shape[1] == kUnknown) {
@@ -180,7 +182,7 @@ class Rewriter {
         .tensor();
   }
 
-  // The dense input that stands for a sparse one.
+  // Returns the dense input that replaces a sparse one.
   Tensor dense_input(const Feature& feature, const TensorLike& sparse, DType dtype) {
     if (const TensorLike* const found = results_.find(sparse)) return found->tensor();
     const auto* input =
@@ -203,7 +205,7 @@ class Rewriter {
     return it->second;
   }
 
-  // What each row of the table is multiplied by before all are summed.
+  // Returns the factor of each table row in the sum.
   Tensor pooling(const Feature& feature, const Tensor& weights) {
     const std::string& combiner = feature.config.table->combiner;
     if (combiner == "sum") return weights;
@@ -212,9 +214,9 @@ class Rewriter {
                   Config::dict({{"name", unique(feature, "unit")}, {"axis", -1}}))(weights);
     }
     if (feature.weights) {
-      refuse(feature, "the mean of rows with weights has no layer in Keras; sum and sqrtn have");
+      refuse(feature, "Keras has no layer for the mean of rows with weights; use sum or sqrtn");
     }
-    // Equal scores for the slots with ids, and such for the others that nothing is left of them.
+    // Slots with ids get equal scores. Empty slots get a score so low that their softmax is 0.
     constexpr double kFar = 1e9;
     const Tensor scores = make("Rescaling", Config::dict({{"name", unique(feature, "scores")},
                                                           {"scale", kFar},
@@ -226,7 +228,7 @@ class Rewriter {
         .tensor();
   }
 
-  // The layer that has a copy of the feature's table.
+  // Returns the layer with a copy of the feature's table.
   LayerHandle<Layer> table(const Feature& feature, const Tensor& ids) {
     std::vector<Table> tables;
     for (const FeatureConfig& config : flatten(feature.layer.feature_config())) {
@@ -264,7 +266,7 @@ class Rewriter {
     return out;
   }
 
-  // As the model's, with the new ones behind.
+  // Returns the inputs of the model followed by the new inputs.
   Tensors inputs() const {
     Tensors first = replaced(model_.inputs());
     if (presence_.empty()) return first;
@@ -285,16 +287,16 @@ class Rewriter {
 
   const FunctionalModel& model_;
   NodeResults results_;
-  std::map<const FunctionalModel*, ModelHandle> models_;  // in the model
-  std::map<std::string, Tensor> presence_;                // new inputs, by the name of the ids'
+  std::map<const FunctionalModel*, ModelHandle> models_;  // nested models
+  std::map<std::string, Tensor> presence_;  // new inputs, by the name of the ids' input
   std::map<std::pair<const TPUEmbeddingLayer*, size_t>, LayerHandle<Layer>> tables_;
-  std::vector<std::string> names_;  // of new layers
+  std::vector<std::string> names_;  // names of new layers
   KerasInteractions interactions_{[this](std::string name) { return unique(std::move(name)); }};
 };
 
 }  // namespace
 
-// Classes of a user's own are his affair.
+// User-defined classes are not listed; Keras must know them.
 const Layer* unknown_to_keras(const Layer& layer) {
   constexpr std::array<std::string_view, 6> kOwn = {"DenseFeatures",     "DistributedEmbedding",
                                                     "EmbeddingFeatures", "PartialTPUEmbedding",
@@ -317,7 +319,7 @@ ModelHandle keras_model_of(const Model& model) {
   const auto* functional = dynamic_cast<const FunctionalModel*>(&model);
   if (functional == nullptr) {
     throw ValueError("save_model for Keras: ", unknown->class_name(), " '", unknown->name(),
-                     "' has no layer in Keras, and only functional models are rewritten; '",
+                     "' has no layer in Keras, and only functional models can be rewritten; '",
                      model.name(), "' is a ", model.class_name());
   }
   return Rewriter(*functional).rewrite();

@@ -23,7 +23,7 @@ struct Input {
   TensorSpec spec;
 };
 
-// In flattening order.
+// Returns the inputs in the order of flatten().
 std::vector<Input> inputs_of(const Model& model) {
   std::vector<Input> out;
   if (const auto* functional = dynamic_cast<const FunctionalModel*>(&model)) {
@@ -33,7 +33,8 @@ std::vector<Input> inputs_of(const Model& model) {
     }
   } else if (const auto* sequential = dynamic_cast<const SequentialModel*>(&model)) {
     if (!sequential->input_spec()) {
-      throw ValueError(kCaller, ": model ", model.name(), " does not know its input yet");
+      throw ValueError(kCaller, ": model ", model.name(),
+                       " has no known input; call it once first");
     }
     const Config input = sequential->get_config()["layers"].items()[0];
     out.push_back({input["config"]["name"].string(), *sequential->input_spec()});
@@ -48,13 +49,13 @@ std::map<std::string, TensorSpec> by_name(const std::vector<Input>& inputs) {
   std::map<std::string, TensorSpec> out;
   for (const Input& input : inputs) {
     if (!out.emplace(input.name, input.spec).second) {
-      throw ValueError(kCaller, ": two inputs of the model are named '", input.name, "'");
+      throw ValueError(kCaller, ": two inputs of the model have the name '", input.name, "'");
     }
   }
   return out;
 }
 
-// Whether all rows have as many values.
+// Returns true if all rows have the same number of values.
 bool same_size(const Shape& a, const Shape& b) {
   const Shape rows_of_a = a.slice(1, a.rank()), rows_of_b = b.slice(1, b.rank());
   if (!rows_of_a.fully_defined() || !rows_of_b.fully_defined()) return compatible(a, b);
@@ -83,7 +84,7 @@ Tensor as_dtype(const Tensor& values, DType dtype) {
   return values.dtype() == dtype ? values : values.cast(dtype);
 }
 
-// What was parsed, as the input wants it.
+// Converts a parsed feature to the form of the input.
 TensorLike adapted(const std::string& name, const TensorLike& parsed, const Input& input) {
   const TensorSpec& spec = input.spec;
   if (parsed.layout() == Layout::kDense) {
@@ -99,14 +100,14 @@ TensorLike adapted(const std::string& name, const TensorLike& parsed, const Inpu
   const SparseTensor& sparse = parsed.sparse();
   const int64_t width = spec.shape[1], longest = sparse.dense_shape[1];
   if (width != kUnknown && longest > width) {
-    throw ValueError(kCaller, ": feature '", name, "' feeds input '", input.name,
-                     "', which has room ", "for ", width, " values, received ", longest);
+    throw ValueError(kCaller, ": feature '", name, "' feeds input '", input.name, "', which takes ",
+                     "at most ", width, " values, received ", longest);
   }
   return SparseTensor{sparse.indices, as_dtype(sparse.values, spec.dtype),
                       sparse.dense_shape.with(1, width == kUnknown ? longest : width)};
 }
 
-// Whether all have as many rows; plans take no others.
+// Returns true if all inputs have the same number of rows; plans require this.
 bool same_rows(const Tensors& inputs) {
   const std::vector<TensorLike> leaves = flatten(inputs);
   return std::ranges::all_of(leaves, [&](const TensorLike& leaf) {
@@ -131,10 +132,10 @@ struct Signature::Plan {
   std::vector<Input> model_inputs;
   std::map<std::string, TensorSpec> inputs;
   std::optional<data::ExampleParser> parser = {};
-  std::vector<std::string> fed_by = {};             // feature for each of the model's inputs
-  std::shared_ptr<const ServingPlan> serving = {};  // runs in place of the model, where it can
+  std::vector<std::string> fed_by = {};             // the feature of each model input
+  std::shared_ptr<const ServingPlan> serving = {};  // runs instead of the model if possible
 
-  // In the order of the model's inputs.
+  // Returns the inputs in the order of the model's inputs.
   std::vector<TensorLike> parsed(const Tensor& serialized) const {
     const Tensors features = (*parser)(serialized);
     std::vector<TensorLike> out;
@@ -144,11 +145,11 @@ struct Signature::Plan {
     return out;
   }
 
-  // The value of each input that a dict must have and no others.
+  // Returns the value of each input. A dict must have exactly these names.
   std::vector<TensorLike> named(const Tensors& dict) const {
     if (dict.entries().size() != inputs.size()) throw_other_names(dict);
     const Tensors& only = dict.entries().begin()->second;
-    if (!parser && inputs.size() == 1 && only.is_leaf()) return {only.leaf()};  // under any name
+    if (!parser && inputs.size() == 1 && only.is_leaf()) return {only.leaf()};  // any name
     std::vector<TensorLike> out;
     const auto take = [&](const std::string& name) {
       const auto at = dict.entries().find(name);
@@ -232,7 +233,7 @@ Tensors Signature::operator()(const Tensors& inputs) const {
 std::vector<std::string> check_signature(const Model& model, const ExampleFeatures& features) {
   const std::vector<Input> inputs = inputs_of(model);
   by_name(inputs);
-  std::map<std::string, std::string> feature_of;  // by input
+  std::map<std::string, std::string> feature_of;  // by input name
   for (const auto& [name, feature] : features) {
     const std::string& input = feature.input.empty() ? name : feature.input;
     const auto [at, added] = feature_of.emplace(input, name);
@@ -245,7 +246,8 @@ std::vector<std::string> check_signature(const Model& model, const ExampleFeatur
   for (const Input& input : inputs) {
     const auto at = feature_of.find(input.name);
     if (at == feature_of.end()) {
-      throw ValueError(kCaller, ": input '", input.name, "' of the model is fed by no feature");
+      throw ValueError(kCaller, ": input '", input.name,
+                       "' of the model has no feature; add one that feeds it");
     }
     check_feeds(at->second, features.at(at->second).feature, input);
     out.push_back(at->second);
@@ -271,8 +273,8 @@ Signatures signatures(const ModelHandle& model, const std::string& path) {
 
 Signatures planned_signatures(const ModelHandle& model, const std::string& path) {
   Signatures out = signatures(model, path);
-  // Nobody else has the model, so its weights stay as they are. Tables that an engine holds, as
-  // under a TPUStrategy, can only be reached through it.
+  // The model has no other users, so its weights do not change. Tables that an engine holds, as
+  // under a TPUStrategy, are accessible only through the model.
   if (distribute::Strategy::current().is_tpu()) return out;
   const auto serving = std::make_shared<const ServingPlan>(model);
   for (auto& [_, signature] : out) {

@@ -1,4 +1,4 @@
-// The words after a command of the tool: flags with their values, and the rest.
+// Parses the words after a command of the tool: flags with their values, and operands.
 #pragma once
 
 #include <cstdint>
@@ -9,34 +9,38 @@
 
 namespace keel::tool {
 
+// A flag of a command.
 struct Flag {
   std::string name;                      // without "--"
-  std::vector<std::string> values = {};  // what each of its values is: {"FILE"}
+  std::vector<std::string> values = {};  // names of its values: {"FILE"}
   std::string help = {};
 };
 
+// The operands and flags of a command.
 struct Syntax {
   std::string command;
-  std::vector<std::string> operands;  // {"MODEL", "INPUTS..."}, all of them needed; the last one
-                                      // as often as one likes if it ends in "..."
+  std::vector<std::string> operands;  // {"MODEL", "INPUTS..."}, all required; the last one
+                                      // may be repeated if it ends in "..."
   std::vector<Flag> flags = {};
 
   std::string usage() const;  // "keel predict MODEL INPUTS... [--atol A]"
 };
 
+// The parsed arguments of a command.
 class Arguments {
  public:
-  // "--flag VALUE", "--flag=VALUE" and operands in any order. ValueError for an unknown flag, one
-  // given twice or without its values, and another number of operands.
+  // Accepts "--flag VALUE", "--flag=VALUE" and operands in any order. Throws ValueError for an
+  // unknown flag, a flag that is given twice or without its values, and a wrong number of operands.
   Arguments(const Syntax& syntax, const std::vector<std::string>& words);
 
   const std::string& operand(size_t position) const { return operands_.at(position); }
   std::vector<std::string> operands_from(size_t position) const;
   bool has(const std::string& flag) const { return flags_.contains(flag); }
-  // All values of a flag; none if it was not given.
+  // Returns all values of a flag; empty if the flag was not given.
   std::vector<std::string> values(const std::string& flag) const;
   std::optional<std::string> value(const std::string& flag) const;
-  // ValueError for text that is no number, or below `least`.
+  // Return the value of a flag, or `otherwise` if it was not given. Throw ValueError for text that
+  // is not a number, or for a number below `least`.
   double number(const std::string& flag, double otherwise, double least) const;
   int64_t integer(const std::string& flag, int64_t otherwise, int64_t least) const;
 

@@ -1,4 +1,4 @@
-// keel convert: the same model, or its weights, in another format.
+// keel convert: writes a model or its weights in another format.
 #include <iostream>
 
 #include <keel/savedmodel/keras/internal/signature_files.h>
@@ -22,23 +22,21 @@ void check_suffix(const std::string& out) {
   }
 }
 
-// The model of IN, or that of --model with the weights in IN.
+// Returns the model of IN, or the model of --model with the weights in IN.
 LoadedModel model_of(const Arguments& arguments) {
   const std::string& in = arguments.operand(0);
   const std::optional<std::string> frame = arguments.value("model");
   const FileKind kind = kind_of_file(in);
   if (kind == FileKind::kCheckpoint) {
     throw ValueError(kCaller, ": ", in,
-                     " is a checkpoint, which the program that wrote it restores");
+                     " is a checkpoint, which only the program that wrote it can restore");
   }
   if (!frame) {
     if (arguments.has("by_name")) {
-      throw ValueError(kCaller,
-                       ": --by_name is for weights; name a file with the model by --model");
+      throw ValueError(kCaller, ": --by_name is for weights; pass the model with --model");
     }
     if (!has_model(kind)) {
-      throw ValueError(kCaller, ": ", in,
-                       " holds weights alone: name a file with the model by --model");
+      throw ValueError(kCaller, ": ", in, " contains only weights; pass the model with --model");
     }
     return load_whole_model(kCaller, in);
   }
@@ -54,12 +52,12 @@ int run(const Arguments& arguments) {
   int status = 0;
   if (is_weights_file(out) || arguments.has("weights_only")) {
     if (arguments.has("table_dtype"))
-      throw ValueError(kCaller, ": --table_dtype is for whole models");
+      throw ValueError(kCaller, ": --table_dtype is only for whole models");
     save_weights(loaded.model, out);
   } else {
     if (!loaded.not_compiled.empty()) {
       status = kIncomplete;
-      std::cerr << "keel convert: the training configuration is left out: " << loaded.not_compiled
+      std::cerr << "keel convert: the training configuration was dropped: " << loaded.not_compiled
                 << '\n';
     }
     save_model(loaded.model, out,
@@ -76,19 +74,20 @@ int run(const Arguments& arguments) {
 
 Command convert_command() {
   return {
-      .syntax = {.command = "convert",
-                 .operands = {"IN", "OUT"},
-                 .flags = {{"model", {"FILE"}, "the model that the weights in IN are for"},
-                           {"by_name", {}, "match these weights by the names of layers (.h5)"},
-                           {"weights_only", {}, "write weights alone to a .h5 file, too"},
-                           {"for_keras", {}, "put layers of Keras in place of those it lacks"},
-                           {"table_dtype", {"DTYPE"}, "float32, or int8: tables of 8 bits"}}},
-      .summary = "writes a model, or weights, in the format that OUT's suffix asks for",
+      .syntax =
+          {.command = "convert",
+           .operands = {"IN", "OUT"},
+           .flags = {{"model", {"FILE"}, "model file for the weights in IN"},
+                     {"by_name", {}, "match layers of the weights by name (.h5)"},
+                     {"weights_only", {}, "write only weights to OUT, also if it is a .h5 file"},
+                     {"for_keras", {}, "replace layers that Keras does not have"},
+                     {"table_dtype", {"DTYPE"}, "float32 (default) or int8 (8-bit tables)"}}},
+      .summary = "writes a model or weights in the format that the suffix of OUT selects",
       .details =
-          "OUT is a model (.keras, .h5, .hdf5) or weights (.weights.h5). The optimizer's state\n"
-          "goes along where IN has it, and so do signatures. An IN of weights alone needs\n"
-          "--model, a file with a model of the same layers. Exit status 1 if OUT is written\n"
-          "without IN's training configuration, because that cannot be used.",
+          "OUT is a model (.keras, .h5, .hdf5) or weights (.weights.h5). The optimizer state and\n"
+          "the signatures of IN are preserved. If IN contains only weights, pass --model, a file\n"
+          "with a model of the same layers. The exit status is 1 if OUT is written without the\n"
+          "training configuration of IN because it cannot be used.",
       .run = run};
 }
 

@@ -10,7 +10,7 @@
 namespace keel::tool {
 namespace {
 
-// Where errors say they are.
+// The position that error messages name.
 struct Column {
   std::string path;
   std::string name;
@@ -34,7 +34,7 @@ std::vector<std::string_view> words_of(std::string_view field) {
   }
 }
 
-// Tables of numbers some of which are missing have "3.0" where the number is 3.
+// Some programs write integer columns with missing values as floats, for example "3.0" for 3.
 template <class T>
 std::optional<T> whole_number(std::string_view word) {
   const auto value = parse_number<T>(word);
@@ -67,7 +67,7 @@ T value_of(const Column& column, int64_t row, std::string_view word) {
   }
 }
 
-// Appends the values of a field, `width` of them; any number if that is unknown.
+// Appends the values of a field: `width` values, or any number if `width` is unknown.
 template <class T>
 void append_values(const Column& column, int64_t row, const std::string& field, int64_t width,
                    std::vector<T>& out) {
@@ -81,7 +81,7 @@ void append_values(const Column& column, int64_t row, const std::string& field, 
   for (const std::string_view word : words) out.push_back(value_of<T>(column, row, word));
 }
 
-// The values of all rows, `width` in each; any number if it is unknown.
+// Returns the values of all rows: `width` values per row, or any number if `width` is unknown.
 template <class T>
 TensorLike parsed_as(const Column& column, std::span<const std::string> fields, int64_t width,
                      const Shape& shape) {
@@ -103,13 +103,13 @@ TensorLike parsed(const Column& column, std::span<const std::string> fields, int
                    [&]<class T>(T) { return parsed_as<T>(column, fields, width, spec.shape); });
 }
 
-// A feature of one example; empty for one without values.
+// Returns the feature of one example; empty if the field has no values.
 Tensor feature_of(const Column& column, int64_t row, const std::string& field,
                   const data::FeatureSpec& spec) {
   const auto* const fixed = std::get_if<data::FixedLenFeature>(&spec);
   if (field.empty()) {
     if (fixed == nullptr || fixed->default_value) return {};
-    column.fail(row, "is empty, and the feature has no default value");
+    column.fail(row, "is empty, but the feature has no default value");
   }
   return visit_any(data::dtype_of(spec), [&]<class T>(T) {
     std::vector<T> values;

@@ -70,7 +70,7 @@ void compare_values(const std::string& name, const StoredValue& a, const StoredV
              number_text(found.largest), " at ", found.at);
 }
 
-// By name, in the order of A and then of B.
+// Compares values by name, in the order of A and then of B.
 void compare_lists(const char* part, const std::vector<StoredValue>& a,
                    const std::vector<StoredValue>& b, double atol, Report& report) {
   std::map<std::string, const StoredValue*> others;
@@ -81,13 +81,13 @@ void compare_lists(const char* part, const std::vector<StoredValue>& a,
     seen[value.name] = true;
     const auto at = others.find(value.name);
     if (at == others.end()) {
-      report.add(name, ": in A alone");
+      report.add(name, ": only in A");
     } else {
       compare_values(name, value, *at->second, atol, report);
     }
   }
   for (const StoredValue& value : b) {
-    if (!seen.contains(value.name)) report.add(part, " ", value.name, ": in B alone");
+    if (!seen.contains(value.name)) report.add(part, " ", value.name, ": only in B");
   }
 }
 
@@ -96,7 +96,7 @@ void compare_stored(const StoredValues& a, const StoredValues& b, double atol, R
   compare_lists("optimizer", a.optimizer, b.optimizer, atol, report);
 }
 
-// In one dialect: formats differ in how they name losses.
+// Uses one dialect because formats name losses differently.
 Config training_of(const Model& model) {
   return model.compiled() ? to_training_config(model.get_compile_config()) : Config();
 }
@@ -113,7 +113,7 @@ void compare_models(const std::string& a, const std::string& b, double atol, Rep
     const Config compiled_a = training_of(*x.model), compiled_b = training_of(*y.model);
     compare_configs("training", &compiled_a, &compiled_b, report);
   }
-  // A side that cannot be read may differ from the other one.
+  // A training configuration that cannot be read may differ, so it counts as a difference.
   if (!x.not_compiled.empty()) report.add("training in A cannot be read: ", x.not_compiled);
   if (!y.not_compiled.empty()) report.add("training in B cannot be read: ", y.not_compiled);
   const Config served_a = to_config(read_signature_specs(a));
@@ -129,7 +129,7 @@ void compare_models(const std::string& a, const std::string& b, double atol, Rep
   compare_stored(of_x, of_y, atol, report);
 }
 
-// The weights alone of two files, one of which has a model to name the other's by.
+// Compares only the weights of two files. The model of one of them names the weights of the other.
 void compare_with_model(const std::string& with_model, const std::string& weights, bool model_first,
                         double atol, Report& report) {
   const ModelHandle framed = load_model(with_model, {.compile = false});
@@ -150,14 +150,14 @@ int run(const Arguments& arguments) {
   } else if (kind_a == kind_b) {
     compare_stored(values_of(a, kind_a), values_of(b, kind_b), atol, report);
   } else if (kind_a == FileKind::kCheckpoint || kind_b == FileKind::kCheckpoint) {
-    throw ValueError(kCaller, ": a checkpoint is compared with another one, received ",
+    throw ValueError(kCaller, ": a checkpoint can only be compared with a checkpoint, received ",
                      describe(kind_a), " and ", describe(kind_b));
   } else if (has_model(kind_a) || has_model(kind_b)) {
     const bool model_first = has_model(kind_a);
     compare_with_model(model_first ? a : b, model_first ? b : a, model_first, atol, report);
   } else {
-    throw ValueError(kCaller, ": weights in two formats need a model to tell which are which, ",
-                     "compare each with a model's file");
+    throw ValueError(kCaller, ": weights in two formats cannot be matched without a model; ",
+                     "compare each with a model file");
   }
   if (report.lines() == 0) std::cout << "no differences\n";
   return report.lines() == 0 ? 0 : 1;
@@ -166,16 +166,18 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 Command diff_command() {
-  return {.syntax = {.command = "diff",
-                     .operands = {"A", "B"},
-                     .flags = {{"atol", {"A"}, "how far values may differ; 0"}}},
-          .summary = "says in what two files differ",
-          .details =
-              "Compares configurations, training configurations, signatures, weights and the\n"
-              "optimizer's state of two models, in formats that may be two; weights with those of\n"
-              "a model; or two checkpoints. A line for each difference, and for a training\n"
-              "configuration that cannot be read; exit status 1 if there are any.",
-          .run = run};
+  return {
+      .syntax = {.command = "diff",
+                 .operands = {"A", "B"},
+                 .flags = {{"atol", {"A"}, "largest allowed difference of values; default 0"}}},
+      .summary = "lists the differences of two files",
+      .details =
+          "Compares the configurations, training configurations, signatures, weights and "
+          "optimizer\n"
+          "states of two models, also in different formats; weights with the weights of a model;\n"
+          "or two checkpoints. Prints one line for each difference and for each training\n"
+          "configuration that cannot be read. The exit status is 1 if any line is printed.",
+      .run = run};
 }
 
 }  // namespace keel::tool

@@ -1,4 +1,4 @@
-// How far two tensors are from each other.
+// Compares the values and the structure of two tensors.
 #pragma once
 
 #include <string>
@@ -7,18 +7,20 @@
 
 namespace keel::tool {
 
+// The result of difference().
 struct Difference {
-  int64_t count = 0;    // elements that differ by more than is allowed
-  double largest = 0;   // of all elements; infinite where one is NaN and the other is not
-  std::string at = {};  // its place, "[3, 0]"; empty if none differs
+  int64_t count = 0;    // elements that differ by more than the tolerance
+  double largest = 0;   // largest difference; infinite if exactly one value is NaN
+  std::string at = {};  // position of the largest difference, "[3, 0]"; empty if no element differs
 };
 
-// |a - b| <= atol + rtol |b| is allowed. NaN equals NaN; strings are equal or infinitely far. The
-// tensors have one shape; their dtypes may be two, but both numbers or both strings (TypeError).
+// Compares two tensors of the same shape. The tolerance is |a - b| <= atol + rtol |b|. NaN equals
+// NaN. Strings are equal or infinitely different. The dtypes may differ, but both must be numbers
+// or both strings (TypeError).
 Difference difference(const Tensor& a, const Tensor& b, double atol, double rtol = 0);
 
-// How the structures of two tensors differ, apart from their values: "" if they do not, else
-// "ragged, expected dense", or how row_splits, indices or dense_shape do.
+// Returns how the structures of two tensors differ, ignoring their values: "" if they are equal,
+// else "ragged, expected dense", or the difference of row_splits, indices or dense_shape.
 std::string structure_difference(const TensorLike& a, const TensorLike& b);
 
 }  // namespace keel::tool

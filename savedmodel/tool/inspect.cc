@@ -1,4 +1,4 @@
-// keel inspect: what is in a file.
+// keel inspect: prints the contents of a file.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -21,7 +21,7 @@ void print_line(const std::string& what, const std::string& value) {
   std::cout << what << std::string(what.size() < 11 ? 12 - what.size() : 1, ' ') << value << '\n';
 }
 
-// Of the values as they lie in memory; of strings with their lengths.
+// Returns the checksum of the values in memory, and for strings also of their lengths.
 std::string checksum(const Tensor& value) {
   std::string bytes;
   if (value.dtype() == DType::kString) {
@@ -49,7 +49,7 @@ std::string element_text(const Tensor& value, int64_t i) {
   });
 }
 
-// Scalars have their value beside them.
+// Prints scalars with their value.
 void print_values(const char* title, const std::vector<StoredValue>& values) {
   std::cout << '\n' << title << (values.empty() ? "  none" : "") << '\n';
   size_t width = 0;
@@ -143,7 +143,8 @@ void inspect_values(const std::string& path, FileKind kind) {
   print_values("optimizer", values.optimizer);
 }
 
-// By the whole name, else by a part of one name alone; weights before the optimizer's state.
+// Finds a value by its whole name, else by a unique part of the name. Weights take precedence over
+// the optimizer state.
 const StoredValue& value_named(const std::string& path, const StoredValues& values,
                                const std::string& name) {
   for (const auto* list : {&values.weights, &values.optimizer}) {
@@ -160,10 +161,10 @@ const StoredValue& value_named(const std::string& path, const StoredValues& valu
       names += (names.empty() ? "" : ", ") + value.name;
       ++count;
     }
-    if (count > 1) throw ValueError(path, ": '", name, "' may be any of ", names);
+    if (count > 1) throw ValueError(path, ": '", name, "' is ambiguous; it may be any of ", names);
     if (count == 1) return *found;
   }
-  throw ValueError(path, ": has no weight '", name, "'");
+  throw ValueError(path, ": the file has no weight '", name, "'");
 }
 
 void print_row(const std::string& path, FileKind kind, const std::string& table,
@@ -197,15 +198,16 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 Command inspect_command() {
-  return {.syntax = {.command = "inspect",
-                     .operands = {"FILE"},
-                     .flags = {{"row", {"TABLE", "ID"}, "print one row of a weight instead"}}},
-          .summary = "prints the layers, weights, optimizer's state and signatures in a file",
-          .details =
-              "FILE is a model, weights, a checkpoint or a folder of checkpoints (the newest is\n"
-              "taken). Weights have checksums (CRC-32C of the values), which are alike in files\n"
-              "of different formats. TABLE is a weight's name, or a part of it between '/'.",
-          .run = run};
+  return {
+      .syntax = {.command = "inspect",
+                 .operands = {"FILE"},
+                 .flags = {{"row", {"TABLE", "ID"}, "print one row of a weight instead"}}},
+      .summary = "prints the layers, weights, optimizer state and signatures of a file",
+      .details =
+          "FILE is a model, weights, a checkpoint or a folder of checkpoints (the newest one is\n"
+          "used). The checksums of weights (CRC-32C of the values) do not depend on the format\n"
+          "of the file. TABLE is the name of a weight, or a part of it between '/'.",
+      .run = run};
 }
 
 }  // namespace keel::tool

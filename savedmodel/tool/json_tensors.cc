@@ -112,7 +112,7 @@ std::vector<NamedTensor> read_json_tensors(const std::string& path, const char* 
   } catch (const ValueError& error) {
     throw IoError(path, ": ", error.what());
   } catch (const TypeError&) {
-    throw IoError(path, ": needs a list of tensors under \"", key, "\"");
+    throw IoError(path, ": expected a list of tensors under \"", key, "\"");
   }
   std::vector<NamedTensor> out;
   for (const Config& entry : list.items()) {

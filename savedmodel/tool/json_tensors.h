@@ -1,4 +1,5 @@
-// Named tensors in JSON files: {"inputs": [{"name", "dtype", "shape", "data"}, ...]}.
+// Reads and writes named tensors in JSON files: {"inputs": [{"name", "dtype", "shape", "data"},
+// ...]}.
 #pragma once
 
 #include <string>
@@ -10,19 +11,21 @@
 
 namespace keel::tool {
 
+// A tensor and its name.
 struct NamedTensor {
   std::string name;
   TensorLike value;
 };
 
-// The entries of the list under `key`. "data" has the values flat, row-major; "dtype" is float32
-// if it is left out. A ragged tensor has "row_splits" too, and its shape is that of all values; a
-// sparse one has "indices", flat, and its shape is the dense one. IoError for a file that cannot be
-// read or is no such JSON; ValueError and TypeError for an entry that contradicts itself. Errors
-// name the file and the tensor.
+// Returns the entries of the list under `key`. "data" contains the values, flat and row-major.
+// "dtype" defaults to float32. A ragged tensor also has "row_splits", and its shape is that of all
+// values. A sparse tensor has flat "indices", and its shape is the dense one. Throws IoError if the
+// file cannot be read or is not valid JSON of this form, and ValueError or TypeError for an
+// inconsistent entry. Errors name the file and the tensor.
 std::vector<NamedTensor> read_json_tensors(const std::string& path, const char* key);
 
-// The same list as text; numbers are the shortest that read back the same.
+// Returns the list as text. Numbers are written with the fewest digits that read back as the same
+// value.
 std::string json_tensors(const std::vector<NamedTensor>& tensors, const char* key);
 
 }  // namespace keel::tool

@@ -1,4 +1,4 @@
-// keel: looks into, runs, converts, compares and draws the files of models.
+// keel: inspects, runs, converts, compares and draws model files.
 #include <algorithm>
 #include <exception>
 #include <iostream>
@@ -40,16 +40,16 @@ void print_help(const Command& command) {
 }
 
 void print_help(const std::vector<Command>& all, std::ostream& out) {
-  out << "keel: looks into, runs, converts, compares and draws the files of models.\n\n";
+  out << "keel: inspects, runs, converts, compares and draws model files.\n\n";
   for (const Command& command : all) {
     out << "  " << command.syntax.usage() << "\n      " << command.summary << '\n';
   }
-  out << "  keel help [COMMAND]\n      says more of a command\n"
+  out << "  keel help [COMMAND]\n      describes a command\n"
          "  keel --version\n\n"
-         "Files: models (.keras, .h5, .hdf5), weights (.weights.h5, .h5) and checkpoints, and the "
-         "folders of these.\n"
-         "Exit status: 0 if all went well; 1 if predictions or files differ, or a converted model\n"
-         "lacks its training configuration; 2 for bad arguments or files.\n";
+         "Files: models (.keras, .h5, .hdf5), weights (.weights.h5, .h5), checkpoints and folders "
+         "of checkpoints.\n"
+         "Exit status: 0 for success; 1 if predictions or files differ, or if a converted model\n"
+         "lacks its training configuration; 2 for invalid arguments or files.\n";
 }
 
 int help(const std::vector<Command>& all, const std::vector<std::string>& words) {
@@ -91,10 +91,10 @@ int fail(std::string message) {
 int main(int argc, char** argv) {
   try {
     const int status = keel::tool::run({argv + 1, argv + argc});
-    if (!std::cout.flush()) return keel::tool::fail("the standard output cannot be written");
+    if (!std::cout.flush()) return keel::tool::fail("standard output cannot be written");
     return status;
   } catch (const std::bad_alloc&) {
-    return keel::tool::fail("there is not enough memory");
+    return keel::tool::fail("out of memory");
   } catch (const std::exception& error) {
     return keel::tool::fail(error.what());
   }

@@ -23,7 +23,7 @@ bool has_list(const Hdf5File& file, const char* name) {
   return file.has_attribute("/", name) || file.has_attribute("/", std::string(name) + "0");
 }
 
-// Calls use(path) for each dataset, in order of names.
+// Calls use(path) for each dataset in the order of the names.
 template <class Use>
 void for_each_dataset(const Hdf5File& file, const std::string& group, const Use& use) {
   for (const std::string& child : file.children(group.empty() ? "/" : group)) {
@@ -37,7 +37,7 @@ void for_each_dataset(const Hdf5File& file, const std::string& group, const Use&
 }
 
 void check_row(const std::string& name, const TensorSpec& spec, int64_t row) {
-  if (spec.shape.rank() == 0) throw ValueError(name, ": is a scalar and has no rows");
+  if (spec.shape.rank() == 0) throw ValueError(name, ": the value is a scalar and has no rows");
   if (row < 0 || row >= spec.shape[0]) {
     throw ValueError(name, ": has rows 0 to ", spec.shape[0] - 1, ", received ", row);
   }
@@ -107,7 +107,7 @@ std::string file_of(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) return path;
   const std::optional<std::string> latest = latest_checkpoint(path);
-  if (!latest) throw IoError(path, ": is a folder without checkpoints");
+  if (!latest) throw IoError(path, ": the path is a folder without checkpoints");
   return *latest;
 }
 
@@ -120,26 +120,27 @@ FileKind kind_of_file(const std::string& path) {
   if (file.has_attribute("/", "model_config")) return FileKind::kLegacyModel;
   if (has_list(file, "layer_names")) return FileKind::kLegacyWeights;
   for (const std::string& child : file.children("/")) {
-    // Of Keras on Windows, a group is named by its whole path.
+    // In files written by Keras on Windows, the name of a group is its whole path.
     const std::string first = child.substr(0, child.find('\\'));
     if (first == "layers" || first == "_layer_checkpoint_dependencies" || first == "vars") {
       return FileKind::kWeights;
     }
   }
-  throw IoError(path, ": holds neither a model, nor weights, nor a checkpoint");
+  throw IoError(path, ": the file contains neither a model, nor weights, nor a checkpoint");
 }
 
 LoadedModel load_whole_model(const std::string& caller, const std::string& path) {
   const FileKind kind = kind_of_file(path);
   if (!has_model(kind)) {
-    throw ValueError(caller, ": needs a model, ", path, " holds ", describe(kind));
+    throw ValueError(caller, ": needs a model; ", path, " contains ", describe(kind));
   }
   try {
     return {.model = load_model(path)};
   } catch (const IoError&) {
     throw;
   } catch (const Error& error) {
-    // Either the training configuration is at fault, or this throws again.
+    // Load again without compiling. If the training configuration was not the reason, this call
+    // throws the error again.
     return {.model = load_model(path, {.compile = false}), .not_compiled = error.what()};
   }
 }

@@ -1,5 +1,4 @@
-// A file of a model, of weights or a checkpoint, whatever its format: what kind it is, and the
-// values in it.
+// Detects the kind of a file (model, weights or checkpoint, in any format) and reads its values.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +14,30 @@
 namespace keel::tool {
 
 enum class FileKind { kArchive, kLegacyModel, kLegacyWeights, kWeights, kCheckpoint };
+// Returns a description for users, such as "model, Keras archive".
 const char* describe(FileKind kind);
 inline bool has_model(FileKind kind) {
   return kind == FileKind::kArchive || kind == FileKind::kLegacyModel;
 }
 
-// By the file's contents. IoError if it is missing, damaged or none of these.
+// Detects the kind from the file's contents. Throws IoError if the file is missing, damaged or of
+// an unknown kind.
 FileKind kind_of_file(const std::string& path);
-// The newest checkpoint of a folder; other paths as they are. IoError if a folder has none.
+// Returns the newest checkpoint of a folder, or any other path unchanged. Throws IoError if a
+// folder has no checkpoint.
 std::string file_of(const std::string& path);
 
+// A model and whether it could be compiled.
 struct LoadedModel {
   ModelHandle model;
-  std::string not_compiled = {};  // why the training configuration cannot be used; empty if it can
+  std::string not_compiled =
+      {};  // reason why the training configuration cannot be used; empty if it can
 };
-// Compiled if the file says how. What load_model throws; ValueError, naming `caller`, for a file of
-// another kind.
+// Loads a model and compiles it if the file has a training configuration. Throws the errors of
+// load_model, and ValueError, naming `caller`, for a file of another kind.
 LoadedModel load_whole_model(const std::string& caller, const std::string& path);
 
-// load_weights(), which prints a line on the standard error for each weight that it leaves out.
+// Calls load_weights() and prints a line to standard error for each skipped weight.
 void load_weights_into(const std::string& caller, const ModelHandle& model, const std::string& path,
                        bool by_name);
 
@@ -42,22 +46,25 @@ struct StoredValue {
   std::string name;  // "dense/kernel"
   TensorSpec spec;
   std::function<Tensor()> get;
-  std::function<Tensor(int64_t)> row;  // of one that has rows
+  std::function<Tensor(int64_t)> row;  // unset if the value has no rows
 };
 
+// The weights and the optimizer state of a file or a model.
 struct StoredValues {
   std::vector<StoredValue> weights;
   std::vector<StoredValue> optimizer;
 };
 
-// Weights go by the names of layers and weights; optimizer's state is there if it has made a step.
+// Returns the values of a model. Weights are named by their layer and weight names. The optimizer
+// state is included if the optimizer has made a step.
 StoredValues values_of(const Model& model);
-// Compiled, and at step 0: nothing in its slots is of training.
+// Returns true if the model is compiled and at step 0, so its slots contain no training state.
 bool has_new_optimizer(const Model& model);
 inline constexpr char kNewOptimizer[] =
-    "new: the file has no state of steps, or not of all variables (what belongs to tables in an "
-    "engine is in checkpoints only)";
-// Those of a file of weights alone, by their place in it, or of a checkpoint, by their keys.
+    "new: the file has no optimizer state, or not for all variables (the state of engine tables is "
+    "in checkpoints only)";
+// Returns the values of a weights file, named by their positions, or of a checkpoint, named by
+// their keys.
 StoredValues values_of(const std::string& path, FileKind kind);
 
 }  // namespace keel::tool

@@ -1,4 +1,4 @@
-// keel plot: a picture of a model.
+// keel plot: draws a model.
 #include <iostream>
 
 #include <keel/layers/visualization/plot_model.h>
@@ -29,18 +29,18 @@ int run(const Arguments& arguments) {
 Command plot_command() {
   return {.syntax = {.command = "plot",
                      .operands = {"MODEL", "OUT"},
-                     .flags = {{"show_shapes", {}, "of inputs and outputs"},
-                               {"show_dtype", {}, "of outputs"},
-                               {"show_layer_names", {}, "beside the classes"},
-                               {"show_layer_activations", {}, "of layers that have one"},
-                               {"show_trainable", {}, "which layers are"},
-                               {"expand_nested", {}, "draw the layers of models inside"},
-                               {"rankdir", {"TB|BT|LR|RL"}, "from where to where; TB"},
-                               {"dpi", {"N"}, "of pictures made of dots; 200"}}},
-          .summary = "draws a model's layers and how they are connected",
+                     .flags = {{"show_shapes", {}, "show the shapes of inputs and outputs"},
+                               {"show_dtype", {}, "show the dtypes of outputs"},
+                               {"show_layer_names", {}, "show layer names in addition to classes"},
+                               {"show_layer_activations", {}, "show the activations of layers"},
+                               {"show_trainable", {}, "show which layers are trainable"},
+                               {"expand_nested", {}, "draw the layers of nested models"},
+                               {"rankdir", {"TB|BT|LR|RL"}, "direction of the graph; default TB"},
+                               {"dpi", {"N"}, "resolution of bitmap pictures; default 200"}}},
+          .summary = "draws the layers of a model and their connections",
           .details =
-              "OUT is a picture, .svg, .png, .pdf or .jpg, for which Graphviz must be\n"
-              "installed; or its text, .dot.",
+              "OUT is a picture (.svg, .png, .pdf or .jpg), which requires Graphviz, or\n"
+              "Graphviz text (.dot).",
           .run = run};
 }
 

@@ -1,4 +1,4 @@
-// keel predict: what a model says of inputs in a file.
+// keel predict: runs a model on the inputs in files.
 #include <iostream>
 
 #include <keel/framework/base/internal/atomic_file.h>
@@ -29,8 +29,8 @@ bool takes_examples(const Signature& signature) {
 
 enum class InputKind { kRecords, kCsv, kJson };
 
-// By the file's name; files of records are often named "clicks.tfrecord-00000-of-00012" or
-// "clicks_tfrecord-00000-of-00012.gz".
+// Detects the kind from the file name. Record files are often named
+// "clicks.tfrecord-00000-of-00012" or "clicks_tfrecord-00000-of-00012.gz".
 InputKind kind_of_inputs(const std::string& path) {
   if (path.ends_with(".json")) return InputKind::kJson;
   if (path.ends_with(".csv")) return InputKind::kCsv;
@@ -50,7 +50,8 @@ InputKind kind_of_inputs(const std::vector<std::string>& paths) {
   return kind;
 }
 
-// That of --signature; else "serving_default", or for records the only one that takes examples.
+// Returns the signature of --signature. The default is "serving_default", or for records the only
+// signature that takes examples.
 std::pair<std::string, Signature> chosen_signature(const Arguments& arguments,
                                                    const Signatures& all) {
   const bool records = kind_of_inputs(arguments.operands_from(1)) == InputKind::kRecords;
@@ -65,7 +66,7 @@ std::pair<std::string, Signature> chosen_signature(const Arguments& arguments,
     if (fits) fitting.push_back(name);
   }
   if (asked && fitting.empty()) {
-    throw ValueError(kCaller, ": the model has no signature '", *asked, "', it has ", names);
+    throw ValueError(kCaller, ": the model has no signature '", *asked, "'; it has ", names);
   }
   if (records && fitting.size() != 1) {
     throw ValueError(kCaller, ": ", fitting.empty() ? "no signature" : "more than one signature",
@@ -74,7 +75,7 @@ std::pair<std::string, Signature> chosen_signature(const Arguments& arguments,
   }
   const Signature& signature = all.at(fitting[0]);
   if (records && !takes_examples(signature)) {
-    throw ValueError(kCaller, ": signature '", fitting[0], "' takes no examples, as in ",
+    throw ValueError(kCaller, ": signature '", fitting[0], "' does not take examples, as in ",
                      arguments.operand(1));
   }
   return {fitting[0], signature};
@@ -101,14 +102,15 @@ std::string names_of(const std::map<std::string, TensorSpec>& inputs) {
   return out;
 }
 
-// Batches of the rows of a JSON file.
+// Returns batches of the rows of a JSON file.
 data::Dataset json_inputs(const std::string& path, const std::map<std::string, TensorSpec>& inputs,
                           int64_t batch_size) {
   Tensors::Dict found;
   const std::vector<NamedTensor> given = read_json_tensors(path, "inputs");
   for (const NamedTensor& tensor : given) {
     auto at = inputs.find(tensor.name);
-    // The only input goes by any name: Keras 2 numbers the names of inputs anew in each program.
+    // A single input may have any name because Keras 2 numbers the names of inputs anew in each
+    // program.
     if (at == inputs.end() && inputs.size() == 1 && given.size() == 1) at = inputs.begin();
     if (at == inputs.end()) {
       throw ValueError(path, ": the model has no input '", tensor.name, "'; it takes ",
@@ -144,7 +146,7 @@ data::Dataset json_inputs(const std::string& path, const std::map<std::string, T
   });
 }
 
-// `features`: what the signature parses, if it takes examples.
+// `features` contains the features that the signature parses, if it takes examples.
 data::Dataset inputs_of(const std::string& path, const Signature& signature,
                         const ExampleFeatures& features, int64_t batch_size) {
   switch (kind_of_inputs(path)) {
@@ -161,7 +163,7 @@ data::Dataset inputs_of(const std::string& path, const Signature& signature,
   return json_inputs(path, signature.inputs(), batch_size);
 }
 
-// Predictions for the rows of all files, one file after the other.
+// Returns the predictions for the rows of all files, one file after the other.
 Tensors predictions(const Arguments& arguments, const Signature& signature,
                     const ExampleFeatures& features) {
   const std::vector<std::string> paths = arguments.operands_from(1);
@@ -176,11 +178,11 @@ Tensors predictions(const Arguments& arguments, const Signature& signature,
       row += rows;
     }
   }
-  if (batches.empty()) throw ValueError(paths[0], ": has no rows");
+  if (batches.empty()) throw ValueError(paths[0], ": the file has no rows");
   return concat_rows(batches);
 }
 
-// Outputs in the model's order, which a dict does not keep.
+// Returns the outputs in the model's order, which a dict does not preserve.
 std::vector<NamedTensor> ordered(const Model& model, const Tensors& outputs) {
   std::vector<std::string> names;
   if (const auto* functional = dynamic_cast<const FunctionalModel*>(&model)) {
@@ -204,7 +206,7 @@ void write_outputs(const std::string& path, const std::vector<NamedTensor>& outp
   std::cout << "wrote " << path << '\n';
 }
 
-// Prints a line for each output. Whether all are as close as asked.
+// Prints one line per output. Returns true if all outputs are within the tolerance.
 bool compare(const std::string& path, const std::vector<NamedTensor>& outputs,
              const std::vector<NamedTensor>& expected, double atol, double rtol) {
   if (outputs.size() != expected.size()) {
@@ -267,7 +269,7 @@ int run(const Arguments& arguments) {
   if (const auto weights = arguments.value("weights")) {
     load_weights_into(kCaller, model, *weights, arguments.has("by_name"));
   } else if (arguments.has("by_name")) {
-    throw ValueError(kCaller, ": --by_name is for weights; name a file of them by --weights");
+    throw ValueError(kCaller, ": --by_name is for weights; pass a weights file with --weights");
   }
   const auto [name, signature] = chosen_signature(arguments, signatures(model, path));
   const SignatureSpecs specs = read_signature_specs(path);
@@ -291,26 +293,27 @@ Command predict_command() {
       .syntax = {.command = "predict",
                  .operands = {"MODEL", "INPUTS..."},
                  .flags = {{"expected", {"FILE"}, "compare with these outputs (.json)"},
-                           {"atol", {"A"}, "how far they may differ; 1e-5"},
-                           {"rtol", {"R"}, "and this much of the expected; 0"},
+                           {"atol", {"A"}, "absolute tolerance; default 1e-5"},
+                           {"rtol", {"R"}, "relative tolerance; default 0"},
                            {"output", {"FILE"}, "write predictions to a .json or .csv file"},
-                           {"signature", {"NAME"}, "run this one, not serving_default"},
+                           {"signature", {"NAME"}, "signature to run; default serving_default"},
                            {"weights", {"FILE"}, "load these weights into the model first"},
-                           {"by_name", {}, "match these weights by the names of layers (.h5)"},
-                           {"batch_size", {"N"}, "rows predicted at once; 1024"}}},
-      .summary = "runs a model on inputs in a file, and compares what it predicts",
+                           {"by_name", {}, "match layers of the weights by name (.h5)"},
+                           {"batch_size", {"N"}, "rows per batch; default 1024"}}},
+      .summary = "runs a model on the inputs in files and compares the predictions",
       .details =
           "INPUTS are files of one kind: JSON, {\"inputs\": [{\"name\", \"dtype\", \"shape\", "
           "\"data\"}]}\n"
           "with data flat and row-major; CSV with a column for each input; or records of "
-          "tf.Example,\n"
-          "for a signature that takes them: files with 'tfrecord' in their name, compressed if it\n"
-          "ends in .gz. If --signature names one that takes tf.Example, CSV has a column for each "
-          "of\n"
-          "its features, and an empty field gets the feature's default value. Predictions are\n"
-          "printed as JSON, {\"outputs\": [...]}, unless --output or --expected is given. Exit "
-          "status\n"
-          "1 if they are not those expected.",
+          "tf.Example\n"
+          "for a signature that takes them: files with 'tfrecord' in their name, gzipped if the\n"
+          "name ends in .gz. If --signature names a signature that takes tf.Example, CSV has a "
+          "column\n"
+          "for each of its features, and an empty field has the feature's default value. "
+          "Predictions\n"
+          "are printed as JSON, {\"outputs\": [...]}, unless --output or --expected is given. The "
+          "exit\n"
+          "status is 1 if predictions differ from the expected ones.",
       .run = run};
 }
 

@@ -1,4 +1,4 @@
-// Strategies: one device, several replicas, several processes.
+// Distribution strategies: one device, several replicas, several processes.
 #pragma once
 
 #include <keel/distribute/distributed_dataset.h>

@@ -1,5 +1,5 @@
-// Very large embedding tables: the TPUEmbedding and DistributedEmbedding layers, the mid-level API
-// and the API of estimators.
+// Large embedding tables: the TPUEmbedding and DistributedEmbedding layers, the mid-level API and
+// the estimator API.
 #pragma once
 
 #include <keel/distribute/tpu/tpu_system.h>

@@ -1,4 +1,4 @@
-// Keel: everything that programs use. The headers included here can be included one by one, too.
+// Includes all public headers of Keel. The headers below can also be included separately.
 #pragma once
 
 #include <keel/autodiff/autocast.h>

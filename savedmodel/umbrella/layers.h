@@ -1,5 +1,5 @@
-// The layers and models of Keras: Dense, Concatenate, ..., Sequential and functional models.
-// Tables of embeddings are in keel/embedding.h.
+// Keras's layers and models: Dense, Concatenate, ..., Sequential and functional models.
+// keel/embedding.h contains the layers for large embedding tables.
 #pragma once
 
 #include <keel/layers/activation/activation.h>

@@ -1,4 +1,4 @@
-// All losses, and Loss, the base class of your own.
+// All losses, and Loss, the base class for your own losses.
 #pragma once
 
 #include <keel/layers/losses/crossentropy.h>

@@ -1,4 +1,4 @@
-// All metrics, and Metric, the base class of your own.
+// All metrics, and Metric, the base class for your own metrics.
 #pragma once
 
 #include <keel/layers/metrics/accuracy.h>

@@ -1,4 +1,4 @@
-// Models and checkpoints in files: .keras, .h5 and .weights.h5 files, signatures, checkpoints.
+// Saving and loading: .keras, .h5 and .weights.h5 files, signatures, checkpoints.
 #pragma once
 
 #include <keel/savedmodel/checkpoint/checkpoint.h>

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What the documentation shows, checked: README.md and docs/*.md.
+"""Checks the code and the commands in the documentation: README.md and docs/*.md.
 
   code_blocks.py extract ROOT OUT
-      Writes every ```cpp block as a program, OUT/<document>_<n>.cc, and prints their paths, one a
+      Writes every ```cpp block as a program, OUT/<document>_<n>.cc, and prints the paths, one per
       line. A block without main() is a fragment: its includes and using-directives stay outside,
-      the rest becomes the body of main(). Files that have not changed are not touched.
+      and the rest becomes the body of main(). Unchanged files are not rewritten.
   code_blocks.py commands ROOT BIN
-      Checks the commands of ```sh blocks and of indented ones: that programs of build/<preset>/bin
-      exist in BIN, that --help of each knows the flags, and that ./dev has the command. Exits 1
-      and names what is wrong.
+      Checks the commands in ```sh blocks and in indented blocks: programs of build/<preset>/bin
+      must exist in BIN, their --help must list the flags, and ./dev must have the command. Exits
+      with 1 and prints the faults if a check fails.
 """
 import pathlib
 import re
@@ -27,7 +27,7 @@ def documents(root: pathlib.Path):
 
 
 def blocks(text: str, language: str):
-    """(line number, block) of every fenced block of a language."""
+    """Yields (line number, block) for every fenced block of a language."""
     for match in FENCE.finditer(text):
         if match[1] == language:
             yield text.count("\n", 0, match.start()) + 2, match[2]
@@ -38,7 +38,7 @@ def as_program(block: str, line: int, document: pathlib.Path) -> str:
     if re.search(r"\bint main\(", block):
         return place + block
     lines = block.splitlines()
-    # Lines keep their numbers: what moves out of main() leaves an empty line behind.
+    # Lines keep their numbers: a line that moves out of main() leaves an empty line.
     head = [text for text in lines if HOISTED.match(text)]
     body = ["" if HOISTED.match(text) else text for text in lines]
     return "\n".join(head + ["int main() {", place.rstrip()] + body + ["}", ""])
@@ -70,7 +70,7 @@ def without_fences(text: str) -> str:
 
 
 def command_lines(text: str):
-    """(line number, command), with continued lines joined, of sh blocks and indented blocks."""
+    """Yields (line number, command) of sh blocks and indented blocks; joins continued lines."""
     sources = [(line, block) for line, block in blocks(text, "sh")]
     for number, line in enumerate(without_fences(text).splitlines(), 1):
         if re.match(r"    (\./dev|(\./)?build/\w+/bin/)", line):
@@ -88,7 +88,7 @@ def command_lines(text: str):
 
 
 def commands_of(line: str):
-    """The simple commands of a line, as lists of words."""
+    """Yields the simple commands of a line as lists of words."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.commenters = "#"
     lexer.wordchars += "{}$:"
@@ -132,7 +132,7 @@ class Checker:
 
     def program_faults(self, program, words):
         if not (self.programs / program).exists():
-            # Sanitized builds leave the benchmarks out.
+            # Sanitizer builds do not build the benchmarks.
             if not (self.root / "benchmarks" / f"{program}.cc").exists():
                 yield f"there is no program {program}"
             return

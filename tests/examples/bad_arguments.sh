@@ -1,8 +1,8 @@
-# Wrong flags and paths are clear errors with status 2.
+# Invalid flags and paths raise clear errors with status 2.
 . "$(dirname "$0")/common.sh"
 small_data "$work/data"
 expect_error 2 "unknown flag '--no_such_flag'" "$bin/train_ctr" --no_such_flag 3
-expect_error 2 "'many' does not parse" "$bin/train_ctr" --epochs many
+expect_error 2 "'many' is not a valid value" "$bin/train_ctr" --epochs many
 expect_error 2 "needs a value" "$bin/train_ctr" --epochs
 expect_error 2 "unexpected argument 'data'" "$bin/train_ctr" data
 expect_error 2 "no such folder" "$bin/train_ctr" --data "$work/nowhere"
@@ -21,7 +21,7 @@ expect_error 2 "nowhere.h5" "$bin/serve_hdf5" --model "$work/nowhere.h5" --csv "
 expect_error 2 "--model and --csv are needed" "$bin/serve_hdf5"
 "$bin/train_ctr" --help >"$work/help"
 grep -q -- "--embedding_optimizer" "$work/help" || fail "no help"
-# Output that does not reach its file.
+# Output that cannot be written to its file is an error.
 if [ -w /dev/full ]; then
   expect_full_disk() {
     local got=0

@@ -1,4 +1,4 @@
-# Data that is wrong is refused with the file, the row and the column.
+# Invalid data raises an error that names the file, the row and the column.
 . "$(dirname "$0")/common.sh"
 broken() { # broken NAME SED-SCRIPT: a data folder whose train.csv went through sed
   small_data "$work/$1" 40

@@ -1,4 +1,4 @@
-# Sourced by the scripts beside it: what they share.
+# Functions that the scripts of this folder source.
 set -euo pipefail
 bin=$1 work=$2 root=$3
 rm -rf "$work"
@@ -9,7 +9,7 @@ fail() {
   exit 1
 }
 
-# A small click data set: small_data FOLDER [ROWS]
+# small_data FOLDER [ROWS]: writes a small click data set.
 small_data() {
   local folder=$1 rows=${2:-600}
   mkdir -p "$folder"
@@ -26,7 +26,8 @@ small_data() {
   done
 }
 
-# expect_error STATUS TEXT COMMAND...: it ends with the status and says the text.
+# expect_error STATUS TEXT COMMAND...: checks that the command exits with the status and prints the
+# text.
 expect_error() {
   local status=$1 text=$2 got=0
   shift 2

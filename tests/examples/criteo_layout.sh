@@ -1,5 +1,5 @@
-# Files without a header line, with tabs and empty fields, are trained on and served by the names in
-# schema.json.
+# Tests training and serving with files without a header line, with tabs and empty fields, using the
+# names in schema.json.
 . "$(dirname "$0")/common.sh"
 mkdir "$work/clicks"
 cat >"$work/clicks/schema.json" <<'JSON'

@@ -1,9 +1,10 @@
-# Outputs that cannot be written are errors before the training; predictions that fail after it do
-# not prevent the export; a full disk under standard output is an error.
+# Tests failing outputs: outputs that cannot be written raise errors before the training; failing
+# predictions after the training do not prevent the export; a full disk under standard output is an
+# error.
 . "$(dirname "$0")/common.sh"
 small_data "$work/data"
 train=("$bin/train_ctr" --data "$work/data" --epochs 1)
-# expect_early TEXT FLAGS...: an error, and nothing was trained.
+# expect_early TEXT FLAGS...: expects an error before any training.
 expect_early() {
   local text=$1
   shift
@@ -12,7 +13,7 @@ expect_early() {
 }
 expect_early "nowhere/model.h5" --export "$work/nowhere/model.h5"
 expect_early "must end in" --export "$work/model.hdf"
-expect_early "holds weights alone" --export "$work/model.weights.h5"
+expect_early "contains only weights" --export "$work/model.weights.h5"
 expect_early "table_dtype must be" --export "$work/model.h5" --export_table_dtype int4
 mkdir "$work/folder.h5"
 expect_early "folder.h5" --export "$work/folder.h5"
@@ -37,7 +38,8 @@ status=0
 "$bin/serve_hdf5" --model "$work/model.h5" --csv "$work/data/test.csv" >/dev/full 2>"$work/err" || status=$?
 [ "$status" -eq 1 ] || fail "serve_hdf5 to a full disk: status $status"
 
-# In layers of Keras alone: every model predicts nearly the same, and none needs keras_rs.
+# Exports that only use Keras layers: every model makes nearly the same predictions, and none needs
+# keras_rs.
 for model in dlrm dcn wide_deep; do
   "${train[@]}" --model "$model" --export "$work/keras.h5" --for_keras --write_predictions "$work/trained.csv"
   "$bin/keel" inspect "$work/keras.h5" >"$work/inspected"

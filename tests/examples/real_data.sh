@@ -1,4 +1,4 @@
-# On real data sets the defaults reach the AUC that the README states. Skipped without the data.
+# Checks that the defaults reach the AUC of the README on real data sets. Skipped without the data.
 . "$(dirname "$0")/common.sh"
 data=${KEEL_DATA_DIR:-$root/../shared/data}
 if [ ! -d "$data/adult" ]; then

@@ -1,9 +1,10 @@
-# A run that is stopped and resumed in a new process ends with the same bits as one that is not,
-# dropout and all, under either strategy; and a checkpoint goes from one strategy to the other.
+# Checks that a run that is stopped and resumed in a new process ends with the same bits as an
+# uninterrupted run, including dropout, under either strategy, and that a checkpoint can be resumed
+# under the other strategy.
 . "$(dirname "$0")/common.sh"
 small_data "$work/data"
 for strategy in tpu cpu; do
-  # Early stopping and its best weights, too: the second epoch is the last or the next to it.
+  # Covers early stopping and its best weights: the second epoch is the last or the next to last.
   flags=(--data "$work/data" --strategy "$strategy" --cores 3 --epochs 3 --batch_size 64 --dropout 0.2 --patience 1)
   "$bin/train_ctr" "${flags[@]}" --export "$work/whole.h5" --write_predictions "$work/whole.csv"
   rm -rf "$work/checkpoints"
@@ -18,8 +19,9 @@ same=(--data "$work/data" --batch_size 64 --dropout 0.2 --patience 1 --checkpoin
 "$bin/train_ctr" "${same[@]}" --strategy tpu --cores 2 --epochs 4 >"$work/out"
 grep -q "resumed from" "$work/out" || fail "tpu did not resume from cpu"
 
-# Other options than those of the run are errors that name the option, both values and the remedy.
-expect_error 2 "had --dropout=0.2, received 0.5; pass --dropout=0.2, or train anew into another --checkpoint_dir" \
+# Options that differ from those of the run raise errors that name the option, both values and the
+# remedy.
+expect_error 2 "had --dropout=0.2, received 0.5; pass --dropout=0.2, or start a new run in another --checkpoint_dir" \
   "$bin/train_ctr" "${same[@]}" --dropout 0.5
 for other in "--learning_rate 0.01" "--embedding_learning_rate 0.1" "--embedding_optimizer sgd" \
   "--model dcn" "--batch_size 32" "--embedding_dim 4" "--hidden 8" "--seed 2" "--min_count 3" \
@@ -27,7 +29,7 @@ for other in "--learning_rate 0.01" "--embedding_learning_rate 0.1" "--embedding
   # shellcheck disable=SC2086  # flag and value
   expect_error 2 "had ${other%% *}=" "$bin/train_ctr" "${same[@]}" $other
 done
-# The folder of synthetic clicks that a killed run leaves goes with the next run.
+# The next run removes the folder of synthetic clicks of a killed run.
 mkdir "$work/tmp"
 TMPDIR=$work/tmp "$bin/train_ctr" --epochs 1000 >"$work/out" 2>&1 &
 victim=$!

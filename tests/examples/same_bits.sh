@@ -1,4 +1,4 @@
-# The number of worker threads, and OpenMP's, change no bit of what is trained.
+# Checks that the numbers of worker threads and of OpenMP threads do not change any trained bit.
 . "$(dirname "$0")/common.sh"
 small_data "$work/data"
 for strategy in tpu cpu; do

@@ -1,5 +1,5 @@
-# An exported model predicts in a new process what it predicted in the one that trained it, with
-# tables of 8 bits nearly that; a file cut short is an error.
+# Checks that an exported model makes the same predictions in a new process, and nearly the same
+# with 8-bit tables, and that a truncated file is an error.
 . "$(dirname "$0")/common.sh"
 small_data "$work/data"
 for model in dlrm wide_deep dcn; do

@@ -1,4 +1,4 @@
-# The C example serves what the tool predicts, from text and from records.
+# Checks that the C example makes the same predictions as the tool, from text and from records.
 . "$(dirname "$0")/common.sh"
 files=$work/files
 "$bin/tool_fixtures" "$files"
@@ -11,7 +11,7 @@ for model in ranker.keras ranker.h5; do
     "age=0,1.5;0.25,0.5;0.5,-0.5;0.75,-1.5;1,-2.5" >"$work/text"
   "$bin/serve_c" "$files/$model" --records "$files/rows.tfrecord" >"$work/records"
   same_files "$work/text" "$work/records"
-  # "score A B ...", against {"data": [A, B, ...]}.
+  # Compare "score A B ..." with {"data": [A, B, ...]}.
   sed 's/.*"data": \[//; s/\].*//; s/,//g' "$files/expected.json" >"$work/expected"
   paste -d ' ' "$work/text" "$work/expected" | awk '{
     n = (NF - 1) / 2
@@ -22,7 +22,7 @@ done
 model=$files/ranker.keras
 expect_error 2 "nowhere.keras" "$bin/serve_c" "$work/nowhere.keras"
 expect_error 2 "no signature 'other'" "$bin/serve_c" "$model" --signature other user=1
-expect_error 2 "no input has this name" "$bin/serve_c" "$model" person=1
+expect_error 2 "no input with this name" "$bin/serve_c" "$model" person=1
 expect_error 2 "needs input" "$bin/serve_c" "$model" user=1
 expect_error 2 "no number" "$bin/serve_c" "$model" user=x
 expect_error 2 "usage" "$bin/serve_c"

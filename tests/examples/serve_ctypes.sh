@@ -1,10 +1,11 @@
-# The Python example serves Keras's files and predicts what Keras does. Skipped without python3.
+# Checks that the Python example serves Keras's files with Keras's predictions. Skipped without
+# python3.
 . "$(dirname "$0")/common.sh"
 python=$(command -v python3) || {
   echo "skipped: no python3"
   exit 77
 }
-# One with h5py, if there is any, lists the weights too.
+# With h5py, if it is installed, the example also lists the weights.
 for candidate in "$python" /usr/bin/python3; do
   if "$candidate" -c 'import h5py' 2>/dev/null; then
     python=$candidate with_h5py=1

@@ -1,8 +1,9 @@
-# SIGTERM and SIGINT end a training with a checkpoint, a message and the status of the signal; the
-# run then resumes to the same bits. A second signal ends the program at once.
+# Checks that SIGTERM and SIGINT end a training with a checkpoint, a message and the status of the
+# signal, that the run then resumes to the same bits, and that a second signal ends the program at
+# once.
 . "$(dirname "$0")/common.sh"
 small_data "$work/data"
-# A test that fails leaves no training behind.
+# A failing test must not leave a training process behind.
 pid=
 trap 'kill -KILL "$pid" 2>/dev/null || true' EXIT
 export TMPDIR=$work/tmp
@@ -10,7 +11,8 @@ mkdir "$TMPDIR"
 flags=(--data "$work/data" --cores 2 --batch_size 16 --epochs 12 --patience 12)
 "$bin/train_ctr" "${flags[@]}" --export "$work/whole.h5" >"$work/whole.out"
 
-# start LOG ARGS...: in the background, with SIGINT as in a terminal, until a checkpoint is there.
+# start LOG ARGS...: starts a training in the background, with SIGINT enabled as in a terminal, and
+# waits for a checkpoint.
 start() {
   local log=$1
   shift
@@ -36,11 +38,12 @@ for signal in TERM INT; do
   start "$work/out" --epochs 2000 --patience 2000
   kill -"$signal" "$pid"
   expect_status $((128 + $(kill -l "$signal"))) "$work/out"
-  grep -q "SIG$signal: ended after [0-9]* training steps; .*ckpt-[0-9]*.h5 is written; continue with --resume" \
+  grep -q "SIG$signal: ended after [0-9]* training steps; .*ckpt-[0-9]*.h5 written; continue with --resume" \
     "$work/out" || fail "no message: $(cat "$work/out")"
 done
 
-# To the same bits. The run may be over before the signal comes: then nothing is left to resume.
+# Resume to the same bits. The run may end before the signal arrives; then there is nothing to
+# resume.
 start "$work/out"
 kill -TERM "$pid"
 wait "$pid" || [ $? -eq 143 ] || fail "no checkpoint: $(cat "$work/out")"
@@ -50,7 +53,7 @@ pid=
 grep -q "resumed from" "$work/out" || fail "not resumed: $(cat "$work/out")"
 same_files "$work/whole.h5" "$work/resumed.h5"
 
-# Without a folder for it there is no checkpoint, and no temporary file stays.
+# Without a checkpoint folder, no checkpoint is written and no temporary file remains.
 env --default-signal=INT "$bin/train_ctr" --data synthetic --epochs 2000 --patience 2000 \
   --cores 2 >"$work/out" 2>&1 &
 pid=$!
@@ -61,5 +64,5 @@ done
 compgen -G "$TMPDIR/*.d/train.csv" >/dev/null || fail "no synthetic data: $(ls "$TMPDIR") $(cat "$work/out")"
 kill -INT "$pid"
 expect_status 130 "$work/out"
-grep -q "no checkpoint is written; pass --checkpoint_dir" "$work/out" || fail "no message: $(cat "$work/out")"
+grep -q "no checkpoint written; pass --checkpoint_dir" "$work/out" || fail "no message: $(cat "$work/out")"
 [ -z "$(ls "$TMPDIR")" ] || fail "left behind: $(ls "$TMPDIR")"

@@ -1,5 +1,5 @@
-# A model that was trained on CSV files predicts from files of tf.Example that another program wrote
-# of the same rows what it predicts from CSV. Skipped without the data.
+# Checks that a model that was trained on CSV files makes the same predictions from CSV and from
+# tf.Example files that another program wrote for the same rows. Skipped without the data.
 . "$(dirname "$0")/common.sh"
 data=${KEEL_DATA_DIR:-$root/../shared/data}
 csv=$data/chicago_taxi records=$data/../interop/tfrecord
@@ -15,12 +15,12 @@ predict() { # predict OUTPUT FILES...
   shift
   "$bin/keel" predict model.keras "$@" --signature serve_examples --output "$output"
 }
-# The program that trained it has read the rows with data::read_csv.
+# The training program has read the rows with data::read_csv.
 predict test.csv "$csv/test.csv"
 tail -n +2 trained.csv >expected
 tail -n +2 test.csv | cmp - expected || fail "other predictions than those of train_ctr"
 
-# Records come in an order of their own and were split otherwise, so that rows are found by score.
+# The records have a different order and split, so rows are matched by score.
 sorted() { tail -n +2 "$1" | LC_ALL=C sort; }
 predict all.csv "$csv/train.csv" "$csv/test.csv"
 sorted all.csv >all
@@ -37,7 +37,7 @@ check eval 5091 0
 check train 9909 1 # one ride is another one in the CSV file
 [ "$(uniq all | wc -l)" -ge 14000 ] || fail "rows have equal scores, which cannot tell them apart"
 
-# The signature goes along into another format.
+# The signature is preserved in other formats.
 "$bin/keel" convert model.keras model.h5
 cp eval.csv eval_of_keras.csv
 "$bin/keel" predict model.h5 "$records"/chicago_taxi_eval/*.gz --output eval.csv
@@ -47,7 +47,7 @@ expect_error 2 "row 1, column 'dropoff_census_tract': needs 1 value, received 0;
   "$bin/keel" predict model.h5 "$csv/test.csv"
 cp "$csv/test.csv" csv_tfrecord
 expect_error 2 "csv_tfrecord" "$bin/keel" predict model.h5 csv_tfrecord
-# Whole numbers in CSV are integers in examples, and fares are none.
+# Integers in CSV are integers in examples; fares are not integers.
 small_data numbers 40
 sed -i '1s/.*/click,fare,trip_seconds,payment_type,company/' numbers/t*.csv
 sed -i 's/"age", "price"/"fare", "trip_seconds"/; s/"user", "item"/"payment_type", "company"/' \

@@ -1,9 +1,10 @@
-# Training ends when the validation loss no longer falls, with the weights of the best epoch.
+# Checks that training ends when the validation loss no longer decreases, with the weights of the
+# best epoch.
 . "$(dirname "$0")/common.sh"
 small_data "$work/data"
-# The validation curve, one value for each epoch.
+# Prints the validation curve, one value per epoch.
 curve() { sed -n 's/.*val_loss: \([0-9.e-]*\).*/\1/p' "$1"; }
-# Labels without a pattern, which only can be learned by heart.
+# Random labels, which a model can only memorize.
 awk -F, -v OFS=, 'NR > 1 { $1 = (NR * NR * 7919 % 1009) % 2 } { print }' "$work/data/train.csv" >"$work/train.csv"
 mv "$work/train.csv" "$work/data/train.csv"
 flags=(--data "$work/data" --strategy cpu --learning_rate 0.01 --dropout 0 --embedding_dropout 0)
@@ -15,7 +16,7 @@ best=$(sed -n 's/^weights of epoch \([0-9]*\),.*/\1/p' "$work/out")
 [ "$epochs" -lt 50 ] || fail "all epochs have run"
 awk -v best="$best" '{ v[NR] = $1 } END { for (i in v) if (v[i] < v[best]) exit 1 }' "$work/curve" ||
   fail "not the best epoch: $(cat "$work/out")"
-# The run of as many epochs as the best one ends with the same weights.
+# A run with as many epochs as the best epoch ends with the same weights.
 "$bin/train_ctr" "${flags[@]}" --patience 2 --epochs "$best" --export "$work/short.h5" >"$work/out"
 same_files "$work/best.h5" "$work/short.h5"
 
@@ -24,7 +25,7 @@ same_files "$work/best.h5" "$work/short.h5"
 grep -q "on 600 rows" "$work/out" || fail "not all rows: $(cat "$work/out")"
 "$bin/train_ctr" "${flags[@]}" --epochs 2 --validation_csv "$work/data/test.csv" >"$work/out"
 grep -q "on 600 rows, validated on 600" "$work/out" || fail "other rows: $(cat "$work/out")"
-# The epoch's validation loss on the test rows is the test's log loss.
+# The validation loss on the test rows equals the log loss of the test.
 test_loss=$(sed -n 's/.*log_loss \([0-9.]*\).*/\1/p' "$work/out")
 curve "$work/out" | awk -v loss="$test_loss" '$1 == loss { found = 1 } END { exit !found }' ||
   fail "no epoch has the test's log loss $test_loss: $(cat "$work/out")"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds, tests and demonstrates Keel in fresh Debian systems. See --help.
+# Builds Keel, and runs its tests and its demo, on fresh Debian systems. See --help.
 set -euo pipefail
 
 readonly ALL_SYSTEMS="
@@ -14,30 +14,30 @@ help() {
   cat <<TEXT
 usage: tests/platforms/run.sh [OPTIONS] [SYSTEM...]
 
-Makes a minimal Debian system in a folder with debootstrap, clones the committed state of this
-repository in it and runs the README's two commands, ./dev demo and ./dev test. Prints a line for
-each system. Needs root, debootstrap, unshare and 10 GB of disk for each system; the build takes
-minutes. The exit status is 0 if all systems passed, 1 if one failed, 2 for wrong arguments.
+Creates a minimal Debian system in a folder with debootstrap, clones the committed state of this
+repository into it and runs the README's two commands, ./dev demo and ./dev test. Prints one line
+per system. Needs root, debootstrap, unshare and 10 GB of disk space per system; the build takes
+minutes. The exit status is 0 if all systems passed, 1 if one failed, 2 for invalid arguments.
 
-A SYSTEM is a Debian release, bookworm or trixie, and settings separated by commas:
+A SYSTEM is a Debian release, bookworm or trixie, followed by settings separated by commas:
   march=ARCH    instruction set of the build: native (default), x86-64-v3, x86-64-v4
-  cc=COMPILER   gcc-N or clang-N of that release in place of its g++
+  cc=COMPILER   gcc-N or clang-N of that release instead of its g++
   arch=arm64    builds for 64-bit ARM with Debian's cross compiler; runs tests and demo under qemu-user
-  packages      makes the Debian packages and the archive instead, installs them in a second system
-                without build tools, uses the programs, and compiles a program against libkeel-dev
-No SYSTEM stands for these:$(printf '%s' "$ALL_SYSTEMS" | sed 's/^/  /')
+  packages      builds the Debian packages and the archive instead, installs them in a second system
+                without build tools, runs the programs, and compiles a program against libkeel-dev
+Without SYSTEM arguments, these systems are tested:$(printf '%s' "$ALL_SYSTEMS" | sed 's/^/  /')
 
 options:
   --mirror URL    Debian mirror; default \$KEEL_DEBIAN_MIRROR or http://deb.debian.org/debian
-  --work FOLDER   where systems are made; default /var/tmp/keel-platforms
+  --work FOLDER   folder for the systems; default /var/tmp/keel-platforms
   --only STEP     run only this step: demo or test
-  --reuse         go on in the system of a run with --keep, with the clone as it is there
-  --keep          keep the systems' folders; they are removed by default once they have passed
-  --verbose       print what the commands print; by default it goes to FOLDER/SYSTEM.log only
-  --list          print the systems that no SYSTEM stands for
-  --help          this text
+  --reuse         continue in the system of a previous run with --keep, with the clone in it
+  --keep          keep the systems' folders; by default, the folder of a passed system is removed
+  --verbose       also print the output of the commands; by default it is only in FOLDER/SYSTEM.log
+  --list          print the systems that are tested without SYSTEM arguments
+  --help          print this text
 
-Proxies and download options of this machine's apt, and http_proxy, are used in the systems too.
+The systems also use the proxies and download options of this machine's apt, and http_proxy.
 TEXT
 }
 
@@ -70,7 +70,7 @@ case "$only" in "" | demo | test) ;; *) fail "--only $only: must be demo or test
 # shellcheck disable=SC2206  # each word is a system
 [ ${#systems[@]} -gt 0 ] || systems=($ALL_SYSTEMS)
 
-# Sets the variables of a system's settings, or fails.
+# Sets the variables for a system's settings; fails on invalid settings.
 parse() {
   local setting
   suite=${1%%,*} march='' cc='' arch='' packages=''
@@ -98,8 +98,9 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$work"
 work=$(cd "$work" && pwd)
 
-# Programs of ARM that scripts start: the kernel runs them with the system's qemu-user. It knows them by
-# the start of an ELF file for that machine. From Linux 6.7 the registration goes with its mount.
+# Registers ARM programs with the kernel, so that scripts can start them: the kernel recognizes the header
+# of an ARM ELF file and runs it with the system's qemu-user. Since Linux 6.7, the registration ends with
+# its mount.
 readonly BINFMT=/proc/sys/fs/binfmt_misc
 readonly ARM64_MAGIC='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
 readonly ARM64_MASK='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
@@ -108,8 +109,8 @@ unregister_arm64() {
   if [ -e $BINFMT/keel-arm64 ]; then echo -1 >$BINFMT/keel-arm64; fi
 }
 
-# Runs a command in the system in folder ROOT, with the mounts of a container. They are in a mount
-# namespace, and its processes in a process namespace: both go with the command.
+# Runs a command in the system in folder ROOT, with the mounts of a container. The mounts and the processes
+# are in namespaces of their own, which end with the command.
 in_system() { # ROOT COMMAND...
   # shellcheck disable=SC2016  # for the inner shell
   unshare --mount --propagation private --pid --fork bash -c '
@@ -132,7 +133,7 @@ in_system() { # ROOT COMMAND...
   ' in_system "$1" "$source" $BINFMT "${arch:+$ARM64_FORMAT}" "${@:2}"
 }
 
-# A minimal system of the release in folder $1, copied from one that is kept beside it.
+# Creates a minimal system of the release in folder $1: a copy of a base system that is kept in $work.
 make_system() {
   local root=$1 base=$work/base-$suite
   if [ ! -e "$base/complete" ]; then
@@ -142,7 +143,7 @@ make_system() {
       return 1
     }
     cp /etc/resolv.conf "$base/etc/resolv.conf"
-    # As Debian's installer does: Open MPI 4 looks up its own host and waits 5 s where it finds none.
+    # Debian's installer does the same. Open MPI 4 looks up its own host, and waits 5 s if there is none.
     printf '127.0.0.1 localhost\n127.0.1.1 %s\n' "$(hostname)" >"$base/etc/hosts"
     apt-config dump Acquire | grep -E '^Acquire::([a-z]+::([^"]*::)?Proxy|Retries|Check-Date|Check-Valid-Until)' \
       >"$base/etc/apt/apt.conf.d/90this-machine" || true
@@ -163,7 +164,7 @@ clone_in() { # ROOT
   in_system "$1" sh -c "git config --global safe.directory '*' && git clone -q /source /root/keel"
 }
 
-# The steps of a system. Each prints to the log; report is what its line says.
+# The steps of a system. Each prints to the log and sets report, the text of the system's line.
 run_commands() { # ROOT
   local root=$1 preset=() variables=() begin failed='' warnings passed
   install_in "$root" git ca-certificates || return 1
@@ -207,7 +208,7 @@ run_commands() { # ROOT
   [ "$warnings" -eq 0 ] && [ -z "$failed" ]
 }
 
-# What a user of the packages does, in a system without build tools.
+# Uses the installed packages in a system without build tools.
 readonly USE_PROGRAMS='
 set -eu
 keel --version
@@ -218,11 +219,11 @@ serve_hdf5 --model model.h5 --csv test.csv --output served.csv
 cmp predictions.csv served.csv
 keel inspect model.h5
 echo "library: $(ldd "$(command -v keel)" | sed -n "s/.*=> \(.*libkeel.so[^ ]*\).*/\1/p")"
-# The library that a processor without AVX-512 loads gives the same predictions.
+# The library for processors without AVX-512 must make the same predictions.
 loader=$(ls /lib64/ld-linux-x86-64.so.2 2>/dev/null || true)
 if [ -n "$loader" ]; then
   "$loader" --glibc-hwcaps-mask x86-64-v3 "$(command -v serve_hdf5)" --model model.h5 --csv test.csv --output v3.csv
-  cmp served.csv v3.csv && echo "x86-64-v3: the same predictions"
+  cmp served.csv v3.csv && echo "x86-64-v3: identical predictions"
 fi'
 packages_in() { # ROOT BEGIN-OF-NAME...
   local begin
@@ -246,7 +247,7 @@ run_packages() { # ROOT
   # shellcheck disable=SC2046  # each name is an argument
   install_in "$clean" $(packages_in "$clean" 'libkeel[0-9]*' keel_) &&
     in_system "$clean" sh -c "$USE_PROGRAMS" || { report="use of the programs FAILED"; return 1; }
-  # The archive, beside the libraries that the packages have pulled in.
+  # Test the archive; the dependencies of the removed packages stay installed.
   in_system "$clean" sh -c 'apt-get purge -y -qq keel "libkeel0*" >/dev/null && cd /opt &&
     tar xf /root/packages/keel-*.tar.gz && PATH=/opt/$(ls /opt)/bin:$PATH sh -c "$1"' sh "$USE_PROGRAMS" ||
     { report="use of the archive FAILED"; return 1; }
@@ -277,7 +278,7 @@ for system in "${systems[@]}"; do
   [ -z "$packages" ] || steps=run_packages
   progress "system"
   : >"$log"
-  # Not in a pipe or a condition's subshell: the steps set report.
+  # Do not run the steps in a pipe or a subshell: they set report.
   if [ -n "$verbose" ]; then exec 4> >(tee "$log"); else exec 4>"$log"; fi
   result=passed
   { make_system "$root" && "$steps" "$root"; } >&4 2>&1 || result=FAILED

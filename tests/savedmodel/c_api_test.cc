@@ -21,7 +21,8 @@ namespace keel::c_api_test {
 
 constexpr const char* kRecords = "serve_examples";
 
-// Dense "age" [?, 2] of float32, ragged "seen" of int64, sparse "tags" [?, 4] of int64.
+// A model with inputs dense float32 "age" [?, 2], ragged int64 "seen" and sparse int64 "tags" [?,
+// 4].
 Functional ranker() {
   const Tensor age = layers::input({.shape = {2}, .name = "age"});
   const RaggedTensor seen = layers::ragged_input({.dtype = DType::kInt64, .name = "seen"});
@@ -55,7 +56,7 @@ const int64_t kTags[] = {4, 0};
 const int64_t kTagDims[] = {3, 4};
 const int64_t kTagIndices[] = {0, 0, 2, 3};
 
-// Of three rows; the second has seen nothing, tags are in the others.
+// Inputs with three rows. "seen" is empty in the second row; the other two rows have tags.
 std::vector<keel_tensor> three_rows() {
   keel_tensor age = {}, seen = {}, tags = {};
   age.name = "age";
@@ -113,7 +114,8 @@ class CApiTest : public ::testing::Test {
     return status;
   }
 
-  // That running with the input changed fails so, with a message that says the text.
+  // Expects that running with the modified input fails with this status and a message that contains
+  // the text.
   template <class Change>
   void expect_refused(size_t input, keel_status status, const char* text, const Change& change) {
     std::vector<keel_tensor> inputs = three_rows();
@@ -196,7 +198,7 @@ TEST_F(CApiTest, DenseRaggedAndSparseInputsGiveWhatTheModelGives) {
   EXPECT_EQ(output_named(result, "flag"), expected("flag"));
   EXPECT_EQ(keel_result_at(result, 2, &output), KEEL_VALUE_ERROR);
   EXPECT_EQ(keel_result_find(result, "other", &output), KEEL_VALUE_ERROR);
-  EXPECT_STREQ(keel_last_error(), "keel_result_find: there is no output 'other'");
+  EXPECT_STREQ(keel_last_error(), "keel_result_find: the result has no output 'other'");
   keel_result_free(result);
 }
 
@@ -245,7 +247,7 @@ TEST_F(CApiTest, SerializedExamplesGiveTheSame) {
   EXPECT_EQ(keel_run_examples(model_, "serving_default", strings.data(), 1, &result),
             KEEL_VALUE_ERROR);
   EXPECT_STREQ(keel_last_error(),
-               "keel_run_examples: signature 'serving_default' takes no examples");
+               "keel_run_examples: signature 'serving_default' does not take examples");
   EXPECT_EQ(result, nullptr);
 }
 
@@ -362,9 +364,9 @@ TEST_F(CApiTest, DtypesAndLayoutsAreThoseOfTheInput) {
   expect_refused(0, KEEL_TYPE_ERROR, "no layout -1", [](keel_tensor& t) { t.layout = -1; });
   expect_refused(1, KEEL_TYPE_ERROR, "needs a ragged tensor, received a dense one",
                  [](keel_tensor& t) { t.layout = KEEL_DENSE; });
-  expect_refused(0, KEEL_VALUE_ERROR, "row_splits are for ragged",
+  expect_refused(0, KEEL_VALUE_ERROR, "row_splits are allowed only for ragged",
                  [](keel_tensor& t) { t.row_splits = kSplits; });
-  expect_refused(0, KEEL_VALUE_ERROR, "indices are for sparse",
+  expect_refused(0, KEEL_VALUE_ERROR, "indices are allowed only for sparse",
                  [](keel_tensor& t) { t.indices_count = 2; });
 }
 

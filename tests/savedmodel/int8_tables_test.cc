@@ -1,4 +1,4 @@
-// Files of models whose tables are in int8, as Keras lays them out.
+// Tests files of models with int8 tables, in Keras's layout.
 #include <keel/savedmodel/int8_tables.h>
 
 #include <algorithm>
@@ -118,7 +118,7 @@ TEST(Int8TablesTest, CheckpointsKeepThem) {
   expect_same_table(table_of(*same, 0), table_of(*model, 0));
 }
 
-// The weights of quantized_ranker() with these in the place of the table's.
+// Returns the weights of quantized_ranker() with these table weights.
 std::string with_table(const TempFolder& folder, const std::optional<Tensor>& codes,
                        const std::optional<Tensor>& scales) {
   const std::string from = folder / "whole.weights.h5", to = folder / "odd.weights.h5";
@@ -214,7 +214,7 @@ TEST(Int8TablesTest, AnExportLeavesTheModelAsItIs) {
   EXPECT_FALSE(std::filesystem::exists(folder / "b.keras"));
 }
 
-// A layer that is called twice, one in a model of its own, one in a wrapper, masks.
+// Covers a layer that is called twice, a layer in a nested model, a layer in a wrapper, and masks.
 TEST(Int8TablesTest, GraphsAndModelsInThemAreLookedThrough) {
   const TempFolder folder;
   const Tensor a = layers::input({.shape = {3}, .dtype = DType::kInt64, .name = "a"});
@@ -317,7 +317,7 @@ TEST(Int8TablesTest, OddTablesAndModelsOfOnesOwnAreErrors) {
   EXPECT_THROW(with_int8_tables(*own), ValueError);
 }
 
-// With the config that Keras writes since it has one for each way to quantize.
+// Uses the config that Keras writes since it has one config per quantization mode.
 TEST(Int8TablesTest, AQuantizationConfigOfKerasIsReadPast) {
   const LayerHandle<Layer> layer = layers::deserialize(parse_json(R"({
       "module": "keras.layers", "class_name": "Embedding", "registered_name": null, "config": {

@@ -94,7 +94,7 @@ TEST(SavedModelTest, SavingInAReplicaIsAnError) {
   EXPECT_NO_THROW(save_model(model, folder / "a.h5"));
 }
 
-// Loads, or says in one of our errors why not.
+// Loads a model, or returns the message if loading throws an error of this library.
 void load_damaged(const std::string& path, const std::string& bytes) {
   write_bytes(path, bytes);
   try {

@@ -1,4 +1,4 @@
-// A folder of one test's own, removed when it ends.
+// A temporary folder for one test, which is removed at the end of the test.
 #pragma once
 
 #include <filesystem>
@@ -43,7 +43,7 @@ inline void write_bytes(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-// The message of the E that `fn` throws; fails the test if it throws none.
+// Returns the message of the exception E that `fn` throws. Fails the test if `fn` does not throw.
 template <class E, class Fn>
 std::string message_of(Fn fn) {
   try {

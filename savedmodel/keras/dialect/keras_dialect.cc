@@ -8,7 +8,7 @@
 namespace keel {
 namespace {
 
-// Whether is_it holds for a dict somewhere in the config.
+// Returns true if is_it holds for any dict in the config.
 template <class IsIt>
 bool any_dict(const Config& config, const IsIt& is_it) {
   if (config.is_list()) {
@@ -20,8 +20,8 @@ bool any_dict(const Config& config, const IsIt& is_it) {
          });
 }
 
-// Releases before this one wrote 2.15.0 for functions of Keras 3. Their InputLayers, which all
-// their models have, lack "sparse", which Keras 2 always wrote.
+// Earlier releases of this library wrote 2.15.0 for functions of Keras 3. All their models have
+// InputLayers without "sparse", which Keras 2 always wrote.
 bool is_of_earlier_release(const std::string& version, const Config& config) {
   return version == "2.15.0" && any_dict(config, [](const Config& dict) {
            const Config* const class_name = dict.find("class_name");
@@ -50,7 +50,7 @@ bool is_of_keras2(const std::string& version, const Config& model_config) {
   int major = 0;
   const char* const end = version.data() + version.size();
   if (std::from_chars(version.data(), end, major).ec != std::errc()) {
-    // Keras 3 names a module for each object, at least for initializers and dtypes.
+    // Keras 3 writes a module for each object, at least for initializers and dtypes.
     return !any_dict(model_config,
                      [](const Config& dict) { return dict.find("module") != nullptr; });
   }
@@ -92,7 +92,7 @@ Config from_keras2(const Config& config) {
 
 namespace {
 
-using Names = std::map<std::string, std::string>;  // from the file's to those here
+using Names = std::map<std::string, std::string>;  // from the names in the file to the names here
 
 const std::string* name_of(const Config& layer) {
   const Config* name = layer.is_dict() ? layer.find("name") : nullptr;
@@ -121,7 +121,7 @@ Names names_of(const Config::List& layers) {
   return out;
 }
 
-// With the names replaced wherever they stand: in references there is nothing else like them.
+// Replaces the names everywhere; no other values in references can equal them.
 Config renamed(const Config& graph, const Names& names) {
   if (graph.is_string()) {
     const auto it = names.find(graph.string());

@@ -45,8 +45,8 @@ Tensor KerasInteractions::rewrite(const Layer& layer, const Tensors& inputs) {
   return feature_cross(dynamic_cast<const FeatureCrossLayer&>(layer), inputs);
 }
 
-// Row i of the lower triangle of products is the vectors before i times vector i. The rows side by
-// side are in the order of DotInteraction: (1,0), (2,0), (2,1), ...
+// Row i of the lower triangle contains the products of the preceding vectors with vector i. The
+// concatenated rows have the order of DotInteraction: (1,0), (2,0), (2,1), ...
 Tensor KerasInteractions::dot_interaction(const DotInteractionLayer& layer, const Tensors& inputs) {
   std::vector<Tensor> vectors = tensors_of(inputs);
   Tensor stacked = vectors[0];  // [batch, n, dim]
@@ -80,7 +80,7 @@ Tensor KerasInteractions::dot_interaction(const DotInteractionLayer& layer, cons
   }
   if (rows.empty()) {
     throw ValueError("save_model for Keras: DotInteraction '", layer.name(),
-                     "' has no pair of features; leave it out");
+                     "' has no pair of features; remove the layer");
   }
   if (rows.size() == 1) return rows[0];
   return layers::Concatenate({.name = name(layer, "pairs")})(list_of(rows)).tensor();

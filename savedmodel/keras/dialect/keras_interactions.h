@@ -1,4 +1,4 @@
-// Layers of keras_rs rewritten into layers of Keras. Private to savedmodel.
+// Rewrites layers of keras_rs into layers of Keras. Private to savedmodel.
 #pragma once
 
 #include <functional>
@@ -12,19 +12,21 @@
 
 namespace keel {
 
-// Whether the layer is rewritten: a FeatureCross, or a DotInteraction without skip_gather.
+// Returns true if the layer can be rewritten: a FeatureCross, or a DotInteraction without
+// skip_gather.
 bool has_keras_form(const Layer& layer);
-// Whether any layer of a functional model, or of a functional model in it, is.
+// Returns true if a functional model, or a functional model inside it, contains such a layer.
 bool has_keras_form_inside(const Layer& model);
 
+// Rewrites the layers of one model.
 class KerasInteractions {
  public:
-  // `unique` makes a layer name of a proposal.
+  // `unique` returns a unique layer name for a proposed name.
   explicit KerasInteractions(std::function<std::string(std::string)> unique)
       : unique_(std::move(unique)) {}
 
-  // The result of a layer with has_keras_form on symbolic inputs. All calls of one FeatureCross
-  // share the weights of its rewritten form.
+  // Returns the result of the rewritten layer on symbolic inputs; has_keras_form(layer) must hold.
+  // All calls of one FeatureCross share the weights of its rewritten form.
   Tensor rewrite(const Layer& layer, const Tensors& inputs);
 
  private:

@@ -1,4 +1,4 @@
-// Keras 3's model archives (.keras): a zip of configuration and weights.
+// Keras 3 model archives (.keras): a zip file with configuration and weights.
 #pragma once
 
 #include <string>
@@ -8,27 +8,30 @@
 
 namespace keel {
 
+// Options of write_keras_archive().
 struct KerasArchiveWriteOptions {
-  SignatureSpecs signatures = {};  // that fit the model
+  SignatureSpecs signatures = {};  // must fit the model
 };
 
-// Writes configuration, weights, and if the model is compiled with an optimizer what compile() was
-// given and the optimizer's state. The file appears whole or not at all. All processes of a job
-// call it, and rank 0 writes.
-// NotImplementedError if a part of the model has no config; RuntimeError if the model has no
-// weights yet; IoError if the file cannot be written.
+// Writes the configuration and the weights. If the model is compiled with an optimizer, also writes
+// the arguments of compile() and the optimizer state. The file is either complete or absent. All
+// processes of a job must call this function; rank 0 writes.
+// Throws NotImplementedError if a part of the model has no config, RuntimeError if the model has
+// not been built, and IoError if the file cannot be written.
 void write_keras_archive(const Model& model, const std::string& path,
                          const KerasArchiveWriteOptions& options = {});
 
+// Options of read_keras_archive().
 struct KerasArchiveReadOptions {
-  bool compile = false;   // as the file says, with the optimizer's state
-  bool safe_mode = true;  // as LoadOptions has it (saved_model.h)
+  bool compile = false;   // compile as stored in the file, with the optimizer state
+  bool safe_mode = true;  // see LoadOptions (saved_model.h)
 };
 
-// IoError for a file that is no such archive, or damaged; otherwise what read_keras_h5 throws.
+// Reads a model. Throws IoError if the file is not a Keras archive or is damaged, and the other
+// errors of read_keras_h5.
 ModelHandle read_keras_archive(const std::string& path,
                                const KerasArchiveReadOptions& options = {});
-// Its weights alone, into a model that is like the archive's. As read_keras_weights.
+// Reads only the weights of an archive into a model of the same structure. See read_keras_weights.
 std::vector<std::string> read_archive_weights(const std::string& path, const Model& model,
                                               bool skip_mismatch);
 

@@ -21,7 +21,7 @@ bool is_object(const Config& config) {
          config.find("config") != nullptr;
 }
 
-// fn of each loss or metric of a structure of them by output.
+// Applies fn to each loss or metric of a per-output structure.
 template <class Fn>
 Config map_objects(const Config& config, const Fn& fn) {
   if (config.is_list()) {
@@ -55,7 +55,7 @@ Config full_loss_name(const Config& loss) {
   return it == kFull.end() ? loss : Config(it->second);
 }
 
-// Losses and metrics of the package keras_rs.
+// Losses and metrics that belong to the package keras_rs.
 bool is_of_keras_rs(const std::string& class_name) {
   constexpr std::array<std::string_view, 11> kNames = {"DCG",
                                                        "ListMLELoss",
@@ -71,7 +71,7 @@ bool is_of_keras_rs(const std::string& class_name) {
   return std::ranges::find(kNames, class_name) != kNames.end();
 }
 
-// As legacy files name the classes.
+// Returns the class names that legacy files use.
 Config with_package(const Config& object) {
   if (!is_object(object) || !is_of_keras_rs(object["class_name"].string())) return object;
   Config out = object;
@@ -79,7 +79,7 @@ Config with_package(const Config& object) {
   return out;
 }
 
-// What an optimizer has beside its class and config, where Keras's readers pass over it.
+// Keys of an optimizer next to its class and config. Keras's readers ignore them.
 Config with_lazy_rows(Config out, const Config& of) {
   constexpr char kKey[] = "lazy_rows";
   if (const Config* const lazy = of.find(kKey)) out.set(kKey, *lazy);
@@ -91,7 +91,7 @@ Config class_and_config(const Config& object) {
       Config::dict({{"class_name", object["class_name"]}, {"config", object["config"]}}), object);
 }
 
-// An object as .keras archives have it; "Package>Class" is a user's own.
+// Returns an object in the form of .keras archives. "Package>Class" is a user-defined class.
 Config with_module(const Config& object, const char* module) {
   if (!is_object(object)) return object;
   const std::string& name = object["class_name"].string();
@@ -112,8 +112,8 @@ Config with_module(const Config& object, const char* module) {
                         object);
 }
 
-// Functions by name; the wrappers that Keras 2 puts around them; settings of Keras 2 that mean
-// nothing.
+// Resolves functions by name, the wrappers that Keras 2 puts around them, and settings of Keras 2
+// without effect.
 Config plain(const Config& object) {
   if (!is_object(object)) return object;
   const Config& inner = object["config"];
@@ -121,7 +121,7 @@ Config plain(const Config& object) {
   if (class_name == "function" && inner.is_string()) return inner;
   Config config = inner;
   if (config.is_dict()) {
-    // Other classes than the wrappers have their own function, which Keras 2 wrote all the same.
+    // Classes other than the wrappers have their own function. Keras 2 wrote it nevertheless.
     if (!class_name.ends_with("Wrapper")) config.erase("fn");
     const Config* const reduction = config.find("reduction");
     if (reduction != nullptr && *reduction == Config("auto")) config.erase("reduction");
@@ -135,15 +135,15 @@ Config plain(const Config& object) {
                         object);
 }
 
-// Settings of Keras 2's optimizers in the terms of Keras 3, which has no decay of the learning rate
-// beside schedules: it loads such files without the decay, and says so.
+// Converts settings of Keras 2 optimizers to those of Keras 3. Keras 3 has no learning-rate decay
+// outside of schedules: it loads such files without the decay and prints a message.
 Config current_optimizer(Config optimizer) {
   if (!is_object(optimizer) || !optimizer["config"].is_dict()) return optimizer;
   const std::string& name = optimizer["class_name"].string();
   const bool own = name.find('>') != std::string::npos && !name.starts_with("Custom>");
   if (own) return optimizer;
   Config config = optimizer["config"];
-  if (const Config* const rate = config.find("lr")) {  // before Keras 2.3
+  if (const Config* const rate = config.find("lr")) {  // key before Keras 2.3
     if (config.find("learning_rate") == nullptr) config.set("learning_rate", Config(*rate));
     config.erase("lr");
   }
@@ -152,12 +152,12 @@ Config current_optimizer(Config optimizer) {
     std::cerr << "load_model: the optimizer's decay, " << decay.number() << ", is left out\n";
     config.erase("decay");
   }
-  config.erase("schedule_decay");  // of Nadam, whose schedule Keras 3 does not parametrize
+  config.erase("schedule_decay");  // of Nadam; Keras 3 has no parameter for this schedule
   optimizer.set("config", std::move(config));
   return optimizer;
 }
 
-// Keras 2 puts the metrics of a model with one output into one list more.
+// Keras 2 wraps the metrics of a model with one output into one more list.
 Config one_list(const Config& metrics) {
   if (metrics.is_list() && metrics.items().size() == 1 && metrics.items()[0].is_list()) {
     return metrics.items()[0];

@@ -70,7 +70,8 @@ void compile_model(const Hdf5File& file, const std::string& path, Model& model) 
 ModelHandle read_keras_h5(const std::string& path, const KerasH5ReadOptions& options) {
   const Hdf5File file(path);
   if (!file.has_attribute("/", "model_config")) {
-    throw IoError(path, ": has no model_config: no whole model of Keras");
+    throw IoError(
+        path, ": the file has no model_config attribute; it does not contain a whole Keras model");
   }
   const std::string json = file.string_attribute("/", "model_config");
   ModelHandle model = naming_file(path, "model_config", [&] {
@@ -78,7 +79,7 @@ ModelHandle read_keras_h5(const std::string& path, const KerasH5ReadOptions& opt
     return model_from_keras(parse_json(json), {.safe_mode = options.safe_mode,
                                                .keras_version = keras_version_of(file)});
   });
-  if (!file.has(kWeights)) throw IoError(path, ": has no group ", kWeights);
+  if (!file.has(kWeights)) throw IoError(path, ": the file has no group ", kWeights);
   read_legacy_weights(file, kWeights, *model);
   if (options.compile) compile_model(file, path, *model);
   return model;

@@ -1,5 +1,5 @@
-// Keras's legacy whole-model file (.h5): configuration and weights, in the form that Keras 2 and 3
-// and this library read.
+// Keras's legacy whole-model files (.h5): configuration and weights, in a form that Keras 2, Keras
+// 3 and this library read.
 #pragma once
 
 #include <string>
@@ -9,32 +9,36 @@
 
 namespace keel {
 
+// Options of write_keras_h5().
 struct KerasH5WriteOptions {
-  // The state of the optimizer of a compiled model, as Keras 2.15 writes it. Keras 3 loads such a
-  // file, but cannot go on training.
+  // Writes the optimizer state of a compiled model in the format of Keras 2.15. Keras 3 loads such
+  // a file but cannot continue the training.
   bool optimizer_weights = false;
-  SignatureSpecs signatures = {};  // that fit the model
+  SignatureSpecs signatures = {};  // must fit the model
 };
 
-// What compile() was given is written if the model is compiled with an optimizer. The file appears
-// whole or not at all. In a job of several processes rank 0 writes it, and all of them call this:
-// tables come from all, each of them whole in every process for a moment.
-// NotImplementedError if a part of the model has no config (get_config says which); RuntimeError
-// if the model has no weights yet; IoError if the file cannot be written.
+// Writes a model. If the model is compiled with an optimizer, also writes the arguments of
+// compile(). The file is either complete or absent. In a job of several processes, rank 0 writes
+// the file, and all processes must call this function because each contributes its rows of the
+// tables. Every process temporarily holds each table as a whole.
+// Throws NotImplementedError if a part of the model has no config (get_config names it),
+// RuntimeError if the model has not been built, and IoError if the file cannot be written.
 void write_keras_h5(const Model& model, const std::string& path,
                     const KerasH5WriteOptions& options = {});
 
+// Options of read_keras_h5().
 struct KerasH5ReadOptions {
-  bool compile = false;   // as the file says, with the optimizer's state if the file has it
-  bool safe_mode = true;  // as LoadOptions has it (saved_model.h)
+  bool compile =
+      false;  // compile as stored in the file, with the optimizer state if the file has it
+  bool safe_mode = true;  // see LoadOptions (saved_model.h)
 };
 
-// A model with the file's weights. Weighted layers are matched in order, and so are the weights in
-// each; names do not count. Nothing is assigned before all of them are known to fit.
-// IoError for a file that is not such a one, or damaged; ValueError for a class or config key that
-// is not known, NotImplementedError for one that is not offered; ValueError if weights are missing,
-// left over or of another shape than the model's: the error names layer, weight, what the model
-// needs and what the file has.
+// Reads a model with its weights. Layers with weights are matched in order, and so are the weights
+// of each layer; names are ignored. Nothing is assigned until all weights are known to fit.
+// Throws IoError if the file is not a Keras model or is damaged, ValueError for an unknown class or
+// config key, and NotImplementedError for an unsupported one. Throws ValueError if weights are
+// missing, superfluous or of another shape than the model's: the error names the layer, the weight,
+// the required and the stored shape.
 ModelHandle read_keras_h5(const std::string& path, const KerasH5ReadOptions& options = {});
 
 }  // namespace keel

@@ -24,7 +24,7 @@ bool is_one_of(const std::string& name, const auto& names) {
 constexpr std::array<std::string_view, 5> kRecommenders = {
     "BruteForceRetrieval", "DistributedEmbedding", "DotInteraction", "EmbedReduce", "FeatureCross"};
 
-// Where classes of other packages than Keras are found.
+// Packages of classes that do not belong to Keras.
 Config module_of(const std::string& class_name) {
   constexpr std::array<std::string_view, 5> kOwn = {"DenseFeatures", "EmbeddingFeatures",
                                                     "PartialTPUEmbedding", "SequenceFeatures",
@@ -63,7 +63,7 @@ bool is_layer(const Config& value) {
          is_one_of(class_name, layer_registry().class_names());
 }
 
-// A value in the config of a layer.
+// Converts a value in the config of a layer.
 Config value_object(const std::string& key, const Config& value) {
   if (value.is_list()) {
     Config::List out;
@@ -82,7 +82,7 @@ Config value_object(const std::string& key, const Config& value) {
   return is_layer(value) ? layer_object(value) : value;
 }
 
-// Keras 3 does not put a single input or output into a list.
+// Keras 3 does not wrap a single input or output into a list.
 Config unwrapped(const Config& ends) {
   const bool single = ends.is_list() && ends.items().size() == 1 && ends.items()[0].is_list();
   return single ? ends.items()[0] : ends;
@@ -126,7 +126,7 @@ Config layer_object(const Config& layer) {
                 std::move(values));
 }
 
-// What files have in place of plain values, and the names of classes.
+// Converts the special values and the class names of files.
 class Plain {
  public:
   explicit Plain(const ModelFromKerasOptions& options) : options_(options) {}
@@ -147,7 +147,8 @@ class Plain {
   }
 
  private:
-  // Keras 2 writes a setting that is one, such as the alpha of its first LeakyReLUs, by its type.
+  // Keras 2 writes a setting that is an array, such as the alpha of its first LeakyReLUs, with its
+  // type.
   static const Config* numpy_array_of_keras2(const Config& config) {
     const Config* const type = config.find("type");
     const bool is_it =
@@ -158,7 +159,7 @@ class Plain {
   Config plain_dict(const Config& config) const {
     Config out = Config::dict();
     for (const auto& [key, value] : config.entries()) {
-      // Of a graph: its reader knows what stands there.
+      // Part of a graph; the graph's reader converts it.
       const bool graph = key == "inbound_nodes" || key == "input_layers" || key == "output_layers";
       out.set(key, graph ? value : (*this)(value));
     }
@@ -166,7 +167,7 @@ class Plain {
     return renamed(std::move(out));
   }
 
-  // Keras 3 has what was this class of Keras 2 as another one.
+  // Keras 3 replaced this class of Keras 2 by another one.
   static Config renamed(Config object) {
     const Config* const class_name = object.find("class_name");
     if (class_name == nullptr || *class_name != Config("ThresholdedReLU")) return object;
@@ -183,11 +184,12 @@ class Plain {
     if (class_name != "__lambda__" && class_name != "Lambda") return;
     if (options_.safe_mode) {
       throw ValueError("a Python lambda is in the config (", class_name,
-                       "): it may do anything, and is refused; write a layer, or an activation by "
-                       "name");
+                       "), which is unsafe because it may run any code; use a layer or a named "
+                       "activation instead");
     }
-    throw NotImplementedError("a Python lambda is in the config (", class_name,
-                              "), which cannot run here; write a layer, or an activation by name");
+    throw NotImplementedError(
+        "a Python lambda is in the config (", class_name,
+        "), which cannot run here; use a layer or a named activation instead");
   }
 
   Config untagged(const std::string& tag, const Config& config) const {
@@ -195,10 +197,10 @@ class Plain {
     if (tag == "__tuple__") return (*this)(config["items"]);
     if (tag == "__numpy__" || tag == "__tensor__") return config["config"]["value"];
     if (tag == "__bytes__") return config["value"];
-    throw NotImplementedError("a value of the kind ", tag, " is not offered in a config");
+    throw NotImplementedError("model config: values of type ", tag, " are not supported");
   }
 
-  // A user's own classes are known by "Package>Class".
+  // User-defined classes are registered as "Package>Class".
   static std::string registered_class(const Config& object) {
     const std::string& class_name = object["class_name"].string();
     const Config* const registered = object.find("registered_name");
@@ -229,8 +231,8 @@ Specs specs_of_shapes(const Config& shapes) {
   return Specs(spec);
 }
 
-// Models that are no graph, and a Sequential whose config has no InputLayer, tell their input this
-// way.
+// Returns the input of models that are not graphs, and of a Sequential whose config has no
+// InputLayer.
 void build(Model& model, const Config& config) {
   if (model.built()) return;
   const Config* shapes = nullptr;
@@ -244,8 +246,8 @@ void build(Model& model, const Config& config) {
   model.build(specs_of_shapes(*shapes));
 }
 
-// What the reader of legacy files in Keras 3 makes something else of: it takes "dot" for a
-// function, does not know a class by the name that Keras exports, and drops an axis that is no
+// Rewrites values that Keras 3's reader of legacy files misinterprets: it takes "dot" for a
+// function, does not know a class by the name that Keras exports, and drops an axis that is not a
 // number.
 bool is_misread(const std::string& class_name, const Config& config) {
   if (class_name == "Attention" || class_name == "GroupQueryAttention") return true;
@@ -255,8 +257,8 @@ bool is_misread(const std::string& class_name, const Config& config) {
 
 Config legacy_layer(const Config& layer);
 
-// A Sequential of Keras 3 hands the list of a model's outputs on as it is, so that a model in it
-// must have a tensor.
+// A Sequential of Keras 3 forwards the list of a nested model's outputs unchanged, so the nested
+// model must return a tensor.
 Config legacy_layer_of_sequential(const Config& layer) {
   Config out = legacy_layer(layer);
   if (layer["class_name"] != Config("Functional")) return out;
@@ -277,7 +279,7 @@ Config legacy_values(const std::string& class_name, const Config& config) {
       }
       out.set(key, std::move(layers));
     } else {
-      // Keras reads the layers that others hold as objects in both dialects.
+      // Keras reads layers inside other layers as objects in both dialects.
       out.set(key, is_layer(value) ? layer_object(value) : value);
     }
   }

@@ -1,5 +1,6 @@
-// Configs of models between this library and Keras's files: the object dialect of .keras archives,
-// with a module for each object, and what files may hold in place of plain values.
+// Converts model configs between this library and Keras's files: the object dialect of .keras
+// archives, with a module for each object, and the values that files may store instead of plain
+// values.
 #pragma once
 
 #include <new>
@@ -10,35 +11,39 @@
 
 namespace keel {
 
-// The config of a .keras archive for a model: {"module", "class_name", "config",
-// "registered_name"}, all the way down. NotImplementedError if a part of the model has no config.
+// Returns the config of a model for a .keras archive: {"module", "class_name", "config",
+// "registered_name"} at every level. Throws NotImplementedError if a part of the model has no
+// config.
 Config to_keras_archive(const Model& model);
-// {"class_name", "config"} for a legacy file, all the way down but for the layers that others hold,
-// and those that only the other dialect expresses: Keras 3 reads either, entry by entry.
+// Returns {"class_name", "config"} at every level, for a legacy file. Exceptions are layers inside
+// other layers, and objects that only the other dialect can express: Keras 3 reads both dialects,
+// entry by entry.
 Config to_keras_legacy(const Model& model);
 
+// Options of model_from_keras().
 struct ModelFromKerasOptions {
-  // Whether a Python lambda is a ValueError that says so; it cannot run here in any case, and is a
-  // NotImplementedError without.
+  // A Python lambda cannot run here. True: it throws ValueError because it is unsafe. False: it
+  // throws NotImplementedError.
   bool safe_mode = true;
-  // The file's keras_version; empty: unknown. Of Keras 1 and 2, configs are read as from_keras2()
-  // (keras_dialect.h) says.
+  // The file's keras_version; empty if unknown. Configs of Keras 1 and 2 are converted by
+  // from_keras2() (keras_dialect.h).
   std::string keras_version = {};
 };
 
-// The model that the config of a file of either dialect describes, its weights new. Values that
-// Keras tags (arrays, tuples, bytes) are read as plain ones.
-// ValueError for a config that makes no model, and for lambdas; NotImplementedError for what is
-// not offered: the error names it.
+// Creates the model that a config of either dialect describes, with new weights. Values that Keras
+// tags (arrays, tuples, bytes) are read as plain values.
+// Throws ValueError for a config that does not describe a model, and for lambdas. Throws
+// NotImplementedError, naming the object, for unsupported ones.
 ModelHandle model_from_keras(const Config& config, const ModelFromKerasOptions& options = {});
 
-// Bytes of tensors that a model made of this file may take: its weights are in the file, however
-// well compressed, and need as much again while they are made. What the configuration asks for
-// beyond that would fail for want of weights, after the memory was taken.
+// Returns the maximum number of tensor bytes of a model that is created from this file. The file
+// contains the weights, however well compressed, and creating them needs the same amount again. A
+// configuration that requests more would fail because of missing weights, but only after allocating
+// the memory.
 size_t most_bytes_of_model(const std::string& path);
 
-// make(), whose errors name the file and a part of it: JSON text, or what a model or an optimizer
-// is made of, may be wrong in many ways.
+// Calls make() and adds the file and one of its parts to the messages of its errors. Invalid JSON
+// text, model configs or optimizer configs raise many kinds of errors.
 template <class Make>
 auto naming_file(const std::string& path, const char* part, Make make) {
   try {
@@ -50,9 +55,9 @@ auto naming_file(const std::string& path, const char* part, Make make) {
   } catch (const NotImplementedError& error) {
     throw NotImplementedError(path, ": ", part, ": ", error.what());
   } catch (const std::bad_alloc&) {
-    throw IoError(path, ": ", part, " asks for more memory than there is");
+    throw IoError(path, ": ", part, " requests more memory than is available");
   } catch (const std::length_error&) {
-    throw IoError(path, ": ", part, " asks for more memory than there is");
+    throw IoError(path, ": ", part, " requests more memory than is available");
   }
 }
 

@@ -1,4 +1,4 @@
-// Keras 3's weight files (.weights.h5), also found in .keras archives.
+// Keras 3 weight files (.weights.h5), which .keras archives also contain.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace keel {
 
-// The weights, and the optimizer's state of a model that is compiled with one. RuntimeError if the
-// model has no weights yet.
+// Returns the weights, and the optimizer state if the model is compiled with an optimizer. Throws
+// RuntimeError if the model has not been built.
 Hdf5Contents keras_weights_contents(const Model& model);
 
-// Assigns the weights of the file, and the state of the optimizer if the model is compiled with
-// one and the file has it. Nothing is assigned before all is known to fit; what is left out with
-// skip_mismatch is returned, a line each.
-// ValueError for weights that are missing, left over or of another shape than the model's, and for
-// an optimizer's state that does not fit.
+// Assigns the weights of the file, and the optimizer state if the model is compiled with an
+// optimizer and the file contains the state. Nothing is assigned until all values are known to fit.
+// With `skip_mismatch`, returns one line for each skipped weight.
+// Throws ValueError for weights that are missing, superfluous or of another shape than the model's,
+// and for an optimizer state that does not fit.
 std::vector<std::string> read_keras_weights(const Hdf5File& file, const Model& model,
                                             bool skip_mismatch = false);
 

@@ -10,7 +10,7 @@ namespace {
 
 using Charset = Hdf5Writer::Charset;
 
-// "/model_weights" or "/" and a name in it.
+// Joins the root ("/model_weights" or "/") and a name.
 std::string inside(const std::string& root, const std::string& name) {
   return root == "/" ? root + name : str(root, "/", name);
 }
@@ -31,8 +31,8 @@ void refuse_flipped_kernels(const Hdf5File& file, const std::string& root, const
       !has_convolution(model)) {
     return;
   }
-  throw NotImplementedError(file.path(), ": convolutions that Keras's Theano backend wrote have ",
-                            "their kernels the other way round; load and save the file under its ",
+  throw NotImplementedError(file.path(), ": Keras's Theano backend stored the kernels of ",
+                            "convolutions flipped; load and save the file with Keras's ",
                             "TensorFlow backend first");
 }
 
@@ -51,7 +51,8 @@ void add_weights(const LayerWeights& layer, const std::string& root, Hdf5Content
 
 void add_legacy_weights(const Model& model, const std::string& root, Hdf5Contents& out) {
   out.groups.push_back(root);
-  // The root of a file keeps them as Keras 3 does, groups as all versions do.
+  // The root group of a weights file stores these texts as UTF-8, like Keras 3. Other groups store
+  // them as ASCII, like all versions.
   const Charset charset = root == "/" ? Charset::kUtf8 : Charset::kAscii;
   out.texts.push_back({root, "keras_version", kLegacyKerasVersion, charset});
   out.texts.push_back({root, "backend", kLegacyBackend, charset});
@@ -66,14 +67,14 @@ void add_legacy_weights(const Model& model, const std::string& root, Hdf5Content
 
 namespace {
 
-// A layer's weights in a file: names of datasets.
+// The weights of a layer in a file: names of datasets.
 struct StoredLayer {
   std::string layer;
-  std::vector<std::string> names;     // as weight_names has them
-  std::vector<std::string> datasets;  // their paths
+  std::vector<std::string> names;     // as in the attribute weight_names
+  std::vector<std::string> datasets;  // paths of the datasets
 };
 
-// A weight's own name and its layer's: "dense/kernel" of "model/dense/kernel:0".
+// Returns the name of a weight and of its layer: "dense/kernel" for "model/dense/kernel:0".
 std::string last_two_parts(std::string name) {
   if (name.ends_with(":0")) name.resize(name.size() - 2);
   const size_t last = name.rfind('/');
@@ -81,8 +82,8 @@ std::string last_two_parts(std::string name) {
   return before == std::string::npos ? name : name.substr(before + 1);
 }
 
-// In a nested model the order depends on which of its layers are frozen. Where names tell what
-// belongs together, they say it better.
+// In a nested model, the order depends on which layers are frozen, so names are more reliable if
+// they match.
 void match_by_name(const LayerWeights& layer, StoredLayer& stored) {
   std::map<std::string, std::string> datasets;
   for (size_t i = 0; i < stored.names.size(); ++i) {
@@ -138,7 +139,7 @@ class Matcher {
     std::function<void(const Tensor&)> set, check;
   };
 
-  // Empty for a layer that the file lists without a group.
+  // Returns an empty entry for a layer that the file lists without a group.
   StoredLayer stored_layer(const std::string& name) const {
     StoredLayer out{.layer = name, .names = {}, .datasets = {}};
     const std::string group = inside(root_, name);
@@ -196,7 +197,7 @@ class Matcher {
     std::vector<std::string> found;
     for (const StoredLayer& layer : stored) found.push_back(layer.layer);
     throw ValueError(file_.path(),
-                     ": no layer of the model has the name of one in the file, which ", "has ",
+                     ": no layer of the model has the name of a layer in the file, which ", "has ",
                      joined(found));
   }
 
@@ -205,7 +206,7 @@ class Matcher {
       std::vector<std::string> names;
       for (const NamedWeight& weight : layer.weights) names.push_back(weight.name);
       return mismatch("layer '", layer.layer, "' needs ", names.size(), " weights (", joined(names),
-                      "), the file has ", stored.names.size(), " under '", stored.layer, "' (",
+                      "); the file has ", stored.names.size(), " under '", stored.layer, "' (",
                       joined(stored.names), ")");
     }
     if (layer.nested) match_by_name(layer, stored);

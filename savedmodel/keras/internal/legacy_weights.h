@@ -1,6 +1,6 @@
-// Weights in the layout of Keras's legacy files: a group for each layer, with the names of its
-// weights, under one group, which whole-model files call "/model_weights" and files of weights
-// alone "/".
+// Weights in the layout of Keras's legacy files: one group per layer, with the names of its
+// weights, under a root group. The root is "/model_weights" in whole-model files and "/" in weights
+// files.
 #pragma once
 
 #include <string>
@@ -11,27 +11,30 @@
 
 namespace keel {
 
-// Keras 2 and 3 read a file of either; Keras checks no more than whether it is version 1. Readers
-// here take the functions of Keras 2 for older versions (keras_dialect.h), so this is not one.
+// Written as keras_version. Keras 2 and 3 read files of either version; Keras only checks whether
+// it is version 1. The readers in this library apply the functions of Keras 2 to older versions
+// (keras_dialect.h), so the version must be 3.
 inline constexpr char kLegacyKerasVersion[] = "3.8.0";
 inline constexpr char kLegacyBackend[] = "tensorflow";
 
+// Adds the weights of a model under `root`.
 void add_legacy_weights(const Model& model, const std::string& root, Hdf5Contents& out);
 
-// How weights of a file find those of a model.
+// Options for matching the weights of a file with those of a model.
 struct WeightMatching {
-  bool by_name = false;        // layers by name, in place of one after the other
-  bool skip_mismatch = false;  // leave out what does not fit, in place of an error
+  bool by_name = false;        // match layers by name instead of by order
+  bool skip_mismatch = false;  // skip weights that do not fit instead of throwing
 };
 
-// Assigns the file's weights. Weighted layers are matched in order (or by name), and the weights
-// in each in order; in a nested model by name where names are the same, because there the order
-// depends on which of its layers are frozen. Nothing is assigned before all is known to fit.
-// Returns what was left out, a line each; by name, also layers of the model that the file lacks.
-// ValueError for weights that are missing, left over or of another shape than the model's: the
-// error names layer, weight, what the model needs and what the file has. By name, also if no layer
-// has the name of one in the file. NotImplementedError for convolutions of Keras's Theano backend,
-// which stored kernels the other way round.
+// Assigns the file's weights. Layers with weights are matched in order (or by name), and the
+// weights of each layer in order. In a nested model, weights are matched by name if the names are
+// equal, because their order depends on which layers are frozen. Nothing is assigned until all
+// weights are known to fit. Returns one line for each skipped weight and, with `by_name`, for each
+// layer of the model that the file lacks.
+// Throws ValueError for weights that are missing, superfluous or of another shape than the model's:
+// the error names the layer, the weight, the required and the stored shape. With `by_name`, also
+// throws ValueError if no layer has a name of the file. Throws NotImplementedError for convolutions
+// of Keras's Theano backend, which stored flipped kernels.
 std::vector<std::string> read_legacy_weights(const Hdf5File& file, const std::string& root,
                                              const Model& model,
                                              const WeightMatching& matching = {});

@@ -10,7 +10,7 @@
 namespace keel {
 namespace {
 
-// Each part of a name becomes the name of a group: HDF5 takes "." for the group itself.
+// Each part of a name becomes a group name. HDF5 interprets "." as the group itself.
 std::string file_name(const std::string& name) {
   std::string out, part;
   const auto end_part = [&] {
@@ -31,7 +31,8 @@ std::string file_name(const std::string& name) {
 
 class Collector {
  public:
-  // Layers of a model are named by themselves, parts of any other layer by their owner too.
+  // The name of a layer of a model has no prefix. The name of a part of any other layer includes
+  // its owner.
   void add(const Layer& layer, const std::string& prefix) {
     if (std::ranges::find(seen_, &layer) != seen_.end()) return;
     seen_.push_back(&layer);
@@ -39,7 +40,7 @@ class Collector {
     if (const auto* model = dynamic_cast<const Model*>(&layer)) {
       for (const auto& child : model->layers()) add(*child, child->name() + "/");
     }
-    // All that `layers()` lists has been seen by now.
+    // All layers that `layers()` lists have been visited now.
     for (const auto& child : layer.sublayers()) add(*child, prefix + child->name() + "/");
   }
 
@@ -67,7 +68,7 @@ class Collector {
 
 void require_built(const std::string& caller, const Layer& root, const Layer& layer) {
   if (dynamic_cast<const InputLayer*>(&layer) != nullptr) return;
-  // These are whole when their layers are, without having been called themselves.
+  // These layers are built when their inner layers are, even if they have not been called.
   const bool is_graph = dynamic_cast<const FunctionalModel*>(&layer) != nullptr ||
                         dynamic_cast<const SequentialModel*>(&layer) != nullptr;
   if (is_graph) {
@@ -75,7 +76,7 @@ void require_built(const std::string& caller, const Layer& root, const Layer& la
   } else if (!layer.built()) {
     throw RuntimeError(caller, ": ", root.class_name(), " '", root.name(), "' needs its weights, ",
                        layer.class_name(), " '", layer.name(),
-                       "' has none yet; call the model once before");
+                       "' has none yet; call the model once first");
   }
 }
 

@@ -1,4 +1,4 @@
-// The weights of a model in the order and under the names of Keras's files.
+// The weights of a model in the order and with the names of Keras's files.
 #pragma once
 
 #include <string>
@@ -8,30 +8,34 @@
 
 namespace keel {
 
+// A weight and its name in a file.
 struct NamedWeight {
-  std::string name;  // in the layer's group: "dense/kernel:0"
+  std::string name;  // within the group of the layer: "dense/kernel:0"
   StateEntry entry;
 };
 
-// Of one layer of the model: trainable ones first, then the others; those of the layers in it
-// too, if any. Names are unique.
+// The weights of one layer of the model, including those of layers inside it: trainable weights
+// first. Names are unique.
 struct LayerWeights {
   std::string layer;
-  bool nested = false;  // has layers in it
+  bool nested = false;  // contains other layers
   std::vector<NamedWeight> weights;
 };
 
+// Returns the weights of all layers in the order of Keras's files.
 std::vector<LayerWeights> weights_by_layer(const Model& model);
-// Those that belong to the model itself and to none of its layers.
+// Returns the weights that belong to the model itself and to none of its layers.
 LayerWeights top_level_weights(const Model& model);
 
-// Empty if what a file has is what a weight needs, else why not: " needs shape (3, 2), the file has
-// (4, 2)". Numbers are converted, but codes of int8 are not to be taken for the numbers themselves.
+// Returns an empty string if the stored tensor fits the weight, else the reason: " needs shape (3,
+// 2), the file has (4, 2)". Numbers are converted to another dtype, but int8 codes are never used
+// as numbers.
 std::string misfit(const TensorSpec& needed, const TensorSpec& stored);
 
-// RuntimeError, naming `caller`, if a layer in `root` has not made its weights yet.
+// Throws RuntimeError, naming `caller`, if a layer in `root` has not been built.
 void require_built(const std::string& caller, const Layer& root);
-// RuntimeError, naming `caller`, inside a replica of several: state is read and set outside.
+// Throws RuntimeError, naming `caller`, if called inside one of several replicas: state must be
+// read and set outside.
 void require_no_replica(const std::string& caller);
 
 }  // namespace keel

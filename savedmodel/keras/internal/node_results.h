@@ -1,4 +1,4 @@
-// What stands for the results of a graph's nodes in a rewritten copy of the graph.
+// Maps the results of a graph's nodes to their replacements in a rewritten copy of the graph.
 #pragma once
 
 #include <functional>
@@ -11,16 +11,19 @@
 
 namespace keel {
 
+// A map from symbolic tensors to their replacements.
 class NodeResults {
  public:
-  // Flattened, in the order of the node's own.
+  // Adds replacements for all results of a node. `results` is flattened in the order of the node's
+  // own results.
   void add(const GraphNode& node, const Tensors& results);
+  // Adds the replacement of one result.
   void add(const TensorLike& result, const TensorLike& by);
 
-  // Null if nothing stands for it.
+  // Returns the replacement, or null if there is none.
   const TensorLike* find(const TensorLike& result) const;
-  // With what stands for each symbolic tensor, and for its mask, in its place. ValueError, with the
-  // words of `missing`, for one without.
+  // Returns `tensors` with each symbolic tensor and its mask replaced. Throws ValueError with the
+  // text of `missing` for a tensor without a replacement.
   Tensors replaced(const Tensors& tensors,
                    const std::function<std::string(const TensorLike&)>& missing) const;
 

@@ -20,7 +20,7 @@ Config default_to_config(const Tensor& value) {
       if (value.rank() == 0) return value.item<T>();
       return encode(value.to_vector<T>());
     } else {
-      throw TypeError("signature: a default value cannot be ", value.dtype());
+      throw TypeError("signature: unsupported dtype of a default value: ", value.dtype());
     }
   });
 }
@@ -70,7 +70,7 @@ ExampleFeature feature_from_config(const Config& config) {
   } else if (kind == "RaggedFeature") {
     out.feature = data::RaggedFeature{dtype};
   } else {
-    throw ValueError("signature: a feature of the kind '", kind, "' is not known");
+    throw ValueError("signature: unknown kind of feature '", kind, "'");
   }
   out.input = config["input"].string();
   return out;

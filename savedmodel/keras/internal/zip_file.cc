@@ -16,7 +16,8 @@
 namespace keel {
 namespace {
 
-// 1980-01-01 00:00, the first that the format has: equal models make equal files.
+// 1980-01-01 00:00, the earliest time of the format. A fixed time makes the files of equal models
+// equal.
 constexpr uint16_t kDosDate = 1 << 5 | 1;
 
 struct CloseFile {
@@ -35,7 +36,7 @@ std::string message_of(int code) {
 
 struct ZipFile::Impl {
   std::string location;
-  std::string path;  // or the name that errors call it
+  std::string path;  // or the name that errors show
   uint64_t bytes = 0;
   zip_t* archive = nullptr;
   ~Impl() {
@@ -65,8 +66,8 @@ ZipFile::ZipFile(const std::string& path, const std::string& name)
         int error = 0;
         impl->archive = zip_open(path.c_str(), ZIP_RDONLY, &error);
         if (impl->archive == nullptr) {
-          throw IoError(impl->path, ": cannot be opened as a zip archive (", message_of(error),
-                        ")");
+          throw IoError(impl->path, ": the file cannot be opened as a zip archive (",
+                        message_of(error), ")");
         }
         return impl;
       }()) {}
@@ -163,11 +164,12 @@ void ZipFile::extract(const std::string& entry, const std::string& to) const {
 void ZipFile::check(const std::vector<std::string>& entries) const {
   int error = 0;
   zip_t* const consistent = zip_open(impl_->location.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &error);
-  if (consistent == nullptr) throw IoError(impl_->path, ": is damaged (", message_of(error), ")");
+  if (consistent == nullptr)
+    throw IoError(impl_->path, ": the archive is damaged (", message_of(error), ")");
   zip_discard(consistent);
   const int64_t count = zip_get_num_entries(impl_->archive, 0);
   if (count != static_cast<int64_t>(entries.size())) {
-    throw IoError(impl_->path, ": has ", count, " entries, must have ", entries.size());
+    throw IoError(impl_->path, ": the archive has ", count, " entries, expected ", entries.size());
   }
   for (int64_t i = 0; i < count; ++i) {
     const char* const name = zip_get_name(impl_->archive, i, 0);
@@ -178,8 +180,8 @@ void ZipFile::check(const std::vector<std::string>& entries) const {
 
 namespace {
 
-// libzip's view of a file that this library writes: libzip itself would write another file and
-// rename it, outside of the lock of a TemporaryFile.
+// libzip source for a file that this library writes. libzip's own writer would create and rename
+// another file, outside of the lock of a TemporaryFile.
 class ZipOutput {
  public:
   explicit ZipOutput(const TemporaryFile& file) : file_(file) { zip_error_init(&error_); }
@@ -187,7 +189,7 @@ class ZipOutput {
   ZipOutput(const ZipOutput&) = delete;
   ZipOutput& operator=(const ZipOutput&) = delete;
 
-  // Throws the first error of the file.
+  // Throws the first write error of the file.
   void check() const {
     if (failure_ != nullptr) std::rethrow_exception(failure_);
   }
@@ -296,11 +298,11 @@ struct ZipWriter::Impl {
     output.check();
     throw IoError(target.path(), ": ", what, " (", zip_strerror(archive), ")");
   }
-  // Takes the source.
+  // Takes ownership of the source.
   void add(const std::string& entry, zip_source_t* source) {
     if (source == nullptr) fail("'" + entry + "' cannot be read");
-    // Not ZIP_FL_ENC_UTF_8: libzip 1.11 marks ASCII names as UTF-8 too, so the bytes would depend
-    // on its version. Guessing marks exactly the names that are not ASCII.
+    // Do not use ZIP_FL_ENC_UTF_8: libzip 1.11 also marks ASCII names as UTF-8, so the bytes would
+    // depend on its version. ZIP_FL_ENC_GUESS marks exactly the names that are not ASCII.
     const int64_t index = zip_file_add(archive, entry.c_str(), source, ZIP_FL_ENC_GUESS);
     if (index < 0) {
       zip_source_free(source);
@@ -325,7 +327,7 @@ ZipWriter::ZipWriter(const std::string& path) : impl_(std::make_unique<Impl>(pat
     const std::string message = zip_error_strerror(&error);
     zip_source_free(source);
     zip_error_fini(&error);
-    throw IoError(path, ": cannot be created (", message, ")");
+    throw IoError(path, ": the archive cannot be created (", message, ")");
   }
   zip_error_fini(&error);
 }
@@ -333,7 +335,8 @@ ZipWriter::ZipWriter(const std::string& path) : impl_(std::make_unique<Impl>(pat
 ZipWriter::~ZipWriter() = default;
 
 void ZipWriter::add(const std::string& entry, std::string text) {
-  char* const copy = static_cast<char*>(malloc(std::max<size_t>(text.size(), 1)));  // zip frees it
+  char* const copy =
+      static_cast<char*>(malloc(std::max<size_t>(text.size(), 1)));  // libzip frees it
   if (copy == nullptr) throw std::bad_alloc();
   std::ranges::copy(text, copy);
   zip_source_t* source = zip_source_buffer(impl_->archive, copy, text.size(), 1);

@@ -1,10 +1,10 @@
-// Zip archives: a few entries, read and written by name.
+// Zip archives whose entries are read and written by name.
 //
-// Archives are not trusted: an entry that claims more bytes than its compressed size allows, or
-// that grows out of proportion (unpack_limit.h), is refused before anything is unpacked, and no
-// more than it claims is written.
+// Archives are not trusted. An entry is refused before anything is unpacked if it claims more bytes
+// than its compressed size allows or expands beyond a limit (unpack_limit.h). Never more bytes than
+// claimed are written.
 //
-// Thread safety: objects belong to one thread at a time.
+// Thread safety: an object must be used by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,28 @@
 
 namespace keel {
 
+// A zip archive that is open for reading.
 class ZipFile {
  public:
-  // Opens for reading: entries stored or deflated, zip64 too. IoError, naming the file, if it is
-  // missing or no zip archive. Errors call it `name` if there is one, else by its path.
+  // Opens an archive for reading. Entries may be stored or deflated; zip64 is supported. Throws
+  // IoError, naming the file, if it is missing or not a zip archive. Errors show `name` instead of
+  // the path if `name` is not empty.
   explicit ZipFile(const std::string& path, const std::string& name = {});
   ~ZipFile();
   ZipFile(const ZipFile&) = delete;
   ZipFile& operator=(const ZipFile&) = delete;
 
+  // Returns true if the archive contains the entry.
   bool has(const std::string& entry) const;
-  // IoError if there is no such entry, it is damaged, encrypted, packed in another way, or longer
-  // than `limit` bytes.
+  // Returns the contents of an entry. Throws IoError if there is no such entry, if it is damaged,
+  // encrypted or compressed with an unsupported method, or if it is longer than `limit` bytes.
   std::string read(const std::string& entry, int64_t limit) const;
-  // The same into an empty file, or as the file `to`. IoError too if the disk has no room for it.
+  // Extract an entry into an empty temporary file or into a new file `to`. Throws the errors of
+  // read(), and IoError if the disk is full.
   void extract(const std::string& entry, const TemporaryFile& to) const;
   void extract(const std::string& entry, const std::string& to) const;
-  // Reads all entries to their end. IoError unless they are `entries`, in this order, fit their
-  // checksums, and are described alike in both places that a zip archive has for it.
+  // Reads all entries to their end. Throws IoError unless they are `entries` in this order, match
+  // their checksums, and have the same description in both headers of the archive.
   void check(const std::vector<std::string>& entries) const;
 
  private:
@@ -41,18 +45,21 @@ class ZipFile {
   const std::unique_ptr<const Impl> impl_;
 };
 
+// Writes a zip archive with uncompressed entries.
 class ZipWriter {
  public:
-  // The file appears under `path` when finish() returns, and not at all without it; entries are
-  // stored, in the order in which they came.
+  // Creates a writer. The file appears under `path` only when finish() returns. Entries are stored
+  // in the order in which they were added.
   explicit ZipWriter(const std::string& path);
   ~ZipWriter();
   ZipWriter(const ZipWriter&) = delete;
   ZipWriter& operator=(const ZipWriter&) = delete;
 
+  // Add an entry with the given contents, or with those of a file.
   void add(const std::string& entry, std::string text);
-  void add_file(const std::string& entry, const std::string& file);  // which stays until finish()
-  // Reads the archive back before it appears. IoError if the disk refuses or returns other bytes.
+  void add_file(const std::string& entry, const std::string& file);  // must exist until finish()
+  // Writes the archive, reads it back and then makes it visible. Throws IoError if writing fails or
+  // if the disk returns other bytes.
   void finish();
 
  private:

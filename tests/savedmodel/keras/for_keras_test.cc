@@ -49,7 +49,7 @@ TEST(ForKerasTest, DenseFeaturesBecomeEmbeddings) {
   for (const auto& layer : same->layers()) EXPECT_NE(layer->class_name(), "TPUEmbedding");
 }
 
-// A model of one sparse feature [batch, 3], and one with weights of its own if asked for.
+// A model with one sparse feature [batch, 3], optionally with weights.
 Functional pooled(const std::string& combiner, bool weighted) {
   const InputOptions ids_options = {.shape = {3}, .dtype = DType::kInt64, .name = "seen"};
   const SparseTensor ids = layers::sparse_input(ids_options);
@@ -183,7 +183,7 @@ void expect_no_layer_of_keras_rs(const Layer& layer) {
   }
 }
 
-// The vectors (1, 2), (3, 4) and (5, 6) have the products 11, 17 and 39, and 5, 25 and 61 with
+// The vectors (1, 2), (3, 4) and (5, 6) have the dot products 11, 17 and 39, and 5, 25 and 61 with
 // themselves.
 TEST(ForKerasTest, DotInteractionBecomesLayersOfKeras) {
   const TempFolder folder;

@@ -1,5 +1,5 @@
-// Files that the real Keras wrote, with inputs and what it predicted for them: a few of them are
-// with the tests, and more are read from the folders of $KEEL_KERAS_DIRS (separated by ':').
+// Tests files written by Keras, with inputs and Keras's predictions. A few files are in the
+// repository; more files are read from the folders of $KEEL_KERAS_DIRS (separated by ':').
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -40,7 +40,7 @@ std::vector<fs::path> folders() {
   return out;
 }
 
-// All files of the folders with this ending, one of each name.
+// Returns all files of the folders with this suffix, one per name.
 std::vector<fs::path> files(const std::string& ending) {
   std::map<std::string, fs::path> out;
   for (const fs::path& folder : folders()) {
@@ -54,7 +54,7 @@ std::vector<fs::path> files(const std::string& ending) {
   return sorted;
 }
 
-// "folder/name" of "folder/name.expected.json".
+// Returns "folder/name" for "folder/name.expected.json".
 std::string stem(const fs::path& file, const std::string& ending) {
   const std::string path = file;
   return path.substr(0, path.size() - ending.size());
@@ -128,7 +128,7 @@ void set_to_zero(const Model& model) {
   for (const Variable& v : model.weights()) v.assign(Tensor::zeros(v.shape(), v.dtype()));
 }
 
-// The whole model beside files that hold weights alone.
+// Returns the whole-model file that belongs to a weights file.
 std::string model_of(const std::string& name) {
   for (const std::string ending : {"", "_weights_only_legacy"}) {
     if (!name.ends_with(ending)) continue;
@@ -152,7 +152,8 @@ ModelHandle load(const std::string& name, const std::string& ending) {
   return model;
 }
 
-// fn of each file with inputs and predictions; `once` for each model, in one of the formats.
+// Calls fn for each file with inputs and predictions, and `once` for each model, in one of its
+// formats.
 template <class Fn>
 int for_each_case(Fn fn, bool once = false) {
   int count = 0;
@@ -258,7 +259,7 @@ TEST(KerasFilesTest, FilesOfKeras2PredictWhatItRecorded) {
   }
 }
 
-// The file, if a folder has it.
+// Returns the file if a folder contains it.
 std::optional<std::string> find(const std::string& name) {
   for (const fs::path& folder : folders()) {
     if (fs::exists(folder / name)) return folder / name;
@@ -290,7 +291,7 @@ struct NestedDenseOptions {
   }
 };
 
-// As its author wrote it in Python: layers "d_0", "d_1", ... of 4 units, then one of 2.
+// The model as it was written in Python: layers "d_0", "d_1", ... of 4 units, then one of 2.
 class NestedDenseModel final : public Model {
  public:
   static constexpr char kClassName[] = "legacy_nested_container>NestedDenseModel";

@@ -1,4 +1,4 @@
-// The exact HDF5 types of what files hold, which h5py and Keras read by.
+// Tests the exact HDF5 types in files, on which h5py and Keras depend.
 #include <hdf5.h>
 
 #include <gtest/gtest.h>
@@ -26,8 +26,8 @@ Sequential mlp() {
   return model_of({Dense({.units = 2, .name = "one"}), layers::Identity({.name = "same"})});
 }
 
-// An attribute as h5dump shows it: "vlen ascii scalar", "fixed 12 ascii simple 3", "float 8 simple
-// 0". Closes nothing: the file is closed with all in it.
+// Returns the type of an attribute as h5dump shows it: "vlen ascii scalar", "fixed 12 ascii simple
+// 3", "float 8 simple 0". Does not close handles; they are closed with the file.
 std::string describe(hid_t file, const char* object, const char* name) {
   const hid_t attribute = H5Aopen_by_name(file, object, name, H5P_DEFAULT, H5P_DEFAULT);
   if (attribute < 0) return "none";

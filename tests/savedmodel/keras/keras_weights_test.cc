@@ -1,4 +1,5 @@
-// save_weights and load_weights: weights alone, in the legacy layout and in Keras 3's.
+// Tests save_weights and load_weights: files with only weights, in the legacy layout and in Keras
+// 3's layout.
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -68,7 +69,7 @@ TEST(KerasWeightsTest, TheLegacyLayoutStandsAtTheRoot) {
   EXPECT_FALSE(file.has_attribute("/", "model_config"));
 }
 
-// A shared layer, a nested model and layers of one class.
+// A model with a shared layer, a nested model and several layers of one class.
 Functional nested() {
   const Tensor a = layers::input({.shape = {3}, .name = "a"});
   const Tensor b = layers::input({.shape = {3}, .name = "b"});
@@ -201,7 +202,7 @@ TEST(KerasWeightsTest, AModelWithoutWeightsYetIsAnError) {
   EXPECT_THROW(save_weights(model, folder / "a.weights.h5"), RuntimeError);
 }
 
-// A model by attributes.
+// A subclassed model whose layers are attributes.
 class Towers final : public Model, public SublayerAttributes {
  public:
   Towers() : Model("Towers") {}
@@ -240,7 +241,7 @@ TEST(KerasWeightsTest, AttributesNameTheGroupsOfAModelAsInKeras) {
   const TempFolder folder;
   save_weights(*towers(), folder / "a.weights.h5");
   const Hdf5File file(folder / "a.weights.h5");
-  // In the order of their names; "layers" is one of them, and has those that come after it.
+  // Attributes in the order of their names. "layers" is one of them and contains the later ones.
   EXPECT_EQ(file.children("/"), (Names{"first", "layers", "vars"}));
   EXPECT_EQ(file.string_attribute("layers/dense/vars", "name"), "z");
   EXPECT_EQ(file.string_attribute("layers/dense_1/vars", "name"), "o");
@@ -281,7 +282,7 @@ TEST(KerasWeightsTest, TheGroupsOfKeras213AreRead) {
   EXPECT_EQ(of(model(Tensors(batch()))), (std::vector<float>{7, 8, 7, 8}));
 }
 
-// Keras 2.15 joins the paths of groups by the system's separator.
+// Keras 2.15 joins the paths of groups with the path separator of the system.
 TEST(KerasWeightsTest, GroupsOfKeras2OnWindowsAreRead) {
   for (const char* layers : {"layers", "_layer_checkpoint_dependencies"}) {
     const TempFolder folder;
@@ -309,8 +310,8 @@ Functional crossed(int64_t projection) {
   return Functional({.inputs = x, .outputs = cross(Tensors::list({x, x})), .name = "m"});
 }
 
-// keras_rs holds the weights of FeatureCross in Dense layers: down_proj_dense, without bias, and
-// dense.
+// keras_rs stores the weights of FeatureCross in two Dense layers: down_proj_dense, without bias,
+// and dense.
 TEST(KerasWeightsTest, FeatureCrossHasTheGroupsOfKerasRs) {
   const TempFolder folder;
   const Functional model = crossed(2);

@@ -31,7 +31,7 @@ Tensor ints(const std::vector<int64_t>& values) {
   return Tensor::from(values, {static_cast<int64_t>(values.size())});
 }
 
-// Scores of a user's age and what was watched: outputs "score" and "flag".
+// A model that scores a user's age and watched items: outputs "score" and "flag".
 Functional ranker() {
   const Tensor age = layers::input({.shape = {1}, .name = "age"});
   const Tensor id = layers::input({.shape = {1}, .dtype = DType::kInt32, .name = "id"});
@@ -184,7 +184,7 @@ TEST(SignatureTest, SparseAndRaggedInputsTakeFeaturesOfAnyLength) {
   }
   EXPECT_NE(message_of<ValueError>([&] {
               serve(strings({example({}, {1, 2, 3, 4})}));
-            }).find("feature 's' feeds input 's', which has room for 3 values, received 4"),
+            }).find("feature 's' feeds input 's', which takes at most 3 values, received 4"),
             std::string::npos);
 }
 
@@ -237,7 +237,8 @@ TEST(SignatureTest, FeaturesThatDoNotFitTheModelAreErrors) {
   };
   ExampleFeatures without = ranker_features();
   without.erase("age");
-  EXPECT_EQ(error_of_features(without), "Signature: input 'age' of the model is fed by no feature");
+  EXPECT_EQ(error_of_features(without),
+            "Signature: input 'age' of the model has no feature; add one that feeds it");
   EXPECT_EQ(with("more", {.feature = FixedLenFeature{}}),
             "Signature: feature 'more' feeds input 'more', which model ranker does not have");
   EXPECT_EQ(with("years", {.feature = FixedLenFeature{}, .input = "age"}),

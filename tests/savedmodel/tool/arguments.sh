@@ -1,4 +1,4 @@
-# The tool's help, and what it says of arguments that are wrong.
+# Tests the help of the tool and the errors for invalid arguments.
 . "$(dirname "$0")/common.sh"
 expect "keel predict MODEL INPUTS" "$keel" help
 expect "--atol" "$keel" --help

@@ -1,4 +1,4 @@
-# keel convert: a model goes through every format and stays what it is.
+# Tests keel convert: converting a model through every format does not change it.
 . "$(dirname "$0")/common.sh"
 cd "$work"
 expect "wrote a.h5" "$keel" convert "$files/ranker.keras" a.h5
@@ -26,10 +26,10 @@ expect "within atol" "$keel" predict h.keras "$cases/ncf.inputs.json" \
   --expected "$cases/ncf.expected.json" --atol 0.01
 expect_error 1 "not within atol" "$keel" predict h.keras "$cases/ncf.inputs.json" \
   --expected "$cases/ncf.expected.json" --atol 1e-9 --rtol 0
-expect_bad "for whole models" "$keel" convert b.keras j.weights.h5 --table_dtype int8
+expect_bad "only for whole models" "$keel" convert b.keras j.weights.h5 --table_dtype int8
 expect_bad "table_dtype must be" "$keel" convert b.keras g.keras --table_dtype int4
 expect_bad "OUT must end in" "$keel" convert "$files/ranker.keras" g.onnx
-expect_bad "holds weights alone: name a file with the model by --model" \
+expect_bad "contains only weights; pass the model with --model" \
   "$keel" convert c.weights.h5 g.keras
 expect_bad "is a checkpoint" "$keel" convert "$files/checkpoints/ckpt-1.h5" g.keras
 expect_bad "no such file" "$keel" convert nowhere.h5 g.keras
@@ -40,14 +40,14 @@ for file in cut.keras cut.h5 empty.h5 text.keras; do
   expect_bad "$file" "$keel" convert "$file" g.keras
 done
 [ ! -e g.keras ] || fail "an error left a file"
-# Status 1 where the training configuration is left out.
-expect_error 1 "the training configuration is left out" \
+# Status 1 if the training configuration is dropped.
+expect_error 1 "the training configuration was dropped" \
   "$keel" convert "$files/unknown.keras" k.keras
 grep -q "wrote k.keras" out || fail "not written: $(cat out)"
 expect "wrote" "$keel" convert "$files/compiled.keras" k.keras
-# Weights by the names of layers.
+# Weights that are matched by layer names.
 expect "wrote" "$keel" convert "$files/alone.h5" l.keras --model "$files/ranker.keras" --by_name
 expect "no differences" "$keel" diff "$files/ranker.keras" l.keras
-expect_bad "no layer of the model has the name of one in the file" \
+expect_bad "no layer of the model has the name of a layer in the file" \
   "$keel" convert "$files/alone.h5" m.keras --model "$files/compiled.keras" --by_name
 expect_bad "by_name is for weights" "$keel" convert "$files/compiled.keras" m.keras --by_name

@@ -1,10 +1,10 @@
-// Writes what the tests of the tool and of the C interface read: `tool_fixtures FOLDER`.
+// Writes the files that the tests of the tool and of the C interface read: `tool_fixtures FOLDER`.
 //
 //   ranker.keras, ranker.h5      a trained model with dense and ragged inputs and a signature
 //   ranker.weights.h5, alone.h5  its weights, in both formats
 //   rows.*                       inputs for it, as JSON, CSV and records; expected.json
 //   mixed.keras                  inputs of every numeric dtype and layout, two outputs
-//   same.keras                   what a ragged and a sparse input hold
+//   same.keras                   returns its ragged and its sparse input
 //   engine.keras, host.keras     trained models with TPUEmbedding, on cores and on the host
 //   checkpoints/                 two checkpoints of it
 #include <filesystem>
@@ -52,7 +52,7 @@ Functional ranker() {
        .name = "ranker"});
 }
 
-// Ages of two numbers, users, and items seen: none by the second.
+// Inputs: ages with two numbers, users, and items seen (none in the second row).
 Tensors inputs() {
   std::vector<float> ages;
   std::vector<int64_t> users;
@@ -135,7 +135,7 @@ void write_same(const std::string& folder) {
   save_model(model, folder + "/same.keras");
 }
 
-// A compiled model of one input, and the same with an optimizer that nobody knows.
+// A compiled model with one input, and the same model with an unknown optimizer.
 void write_compiled(const std::string& folder) {
   const Tensor x = layers::input({.shape = {2}, .name = "x"});
   const Functional model(
@@ -159,7 +159,7 @@ void write_compiled(const std::string& folder) {
       << R"({"name": "b", "dtype": "float32", "shape": [1, 2], "data": [1, 2]}]})";
 }
 
-// One step of a model with a table in an engine, or without one.
+// Runs one step of a model whose table is in an engine or a variable.
 void write_trained(distribute::Strategy& strategy, const std::string& path) {
   const auto scope = strategy.scope();
   const optimizers::Adam adam({});

@@ -1,4 +1,4 @@
-# keel inspect tells what is in files of every format.
+# Tests keel inspect on files of every format.
 . "$(dirname "$0")/common.sh"
 expect "model, Keras archive" "$keel" inspect "$files/ranker.keras"
 for text in "Functional ranker" "score (Dense)" "users/embeddings" "float32 (8, 2)" \
@@ -15,7 +15,7 @@ checksums "$files/ranker.h5" >"$work/h5.sums"
 weights() { "$keel" inspect "$1" | sed -n '/^weights/,/^$/p'; }
 [ "$(weights "$files/ranker.keras")" = "$(weights "$files/ranker.h5")" ] || fail "weights differ"
 expect "score/kernel/momentum" "$keel" inspect "$files/host.keras"
-expect "what belongs to tables in an engine is in checkpoints only" \
+expect "the state of engine tables is in checkpoints only" \
   "$keel" inspect "$files/engine.keras"
 grep -q "/momentum" "$work/out" && fail "state that is no file's: $(cat "$work/out")"
 expect "model, Keras legacy HDF5" "$keel" inspect "$files/ranker.h5"

@@ -1,4 +1,4 @@
-# keel plot draws models; pictures need Graphviz, text does not.
+# Tests keel plot. Pictures require Graphviz; text does not.
 . "$(dirname "$0")/common.sh"
 cd "$work"
 expect "wrote a.dot" "$keel" plot "$files/ranker.keras" a.dot --show_layer_names --show_shapes

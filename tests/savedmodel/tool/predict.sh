@@ -1,4 +1,4 @@
-# keel predict runs files on inputs of every kind, and compares.
+# Tests keel predict with inputs of every kind, and the comparison with expected outputs.
 . "$(dirname "$0")/common.sh"
 model=$files/ranker.keras expected=$files/expected.json
 for inputs in rows.json rows.csv rows.tfrecord rows.tfrecord.gz; do
@@ -26,12 +26,13 @@ expect "and rtol 10" \
 sed 's/"shape": \[5, 1\]/"shape": [1, 5]/' "$expected" >"$work/shape.json"
 expect_error 1 "float32 (5, 1), expected float32 (1, 5)" \
   "$keel" predict "$model" "$files/rows.json" --expected "$work/shape.json"
-# Outputs of another layout are others, whatever their values.
+# Outputs with another layout differ even if their values are equal.
 sed 's/"shape": \[5, 1\]/"shape": [5, 1], "row_splits": [0, 2, 5]/' "$expected" >"$work/ragged.json"
 cmp -s "$expected" "$work/ragged.json" && fail "nothing is ragged"
 expect_error 1 "score: dense, expected ragged" \
   "$keel" predict "$model" "$files/rows.json" --expected "$work/ragged.json"
-# same KEY RAGGED SPARSE ROW_SPLITS INDICES DENSE_SHAPE: tensors that same.keras takes or gives.
+# same KEY RAGGED SPARSE ROW_SPLITS INDICES DENSE_SHAPE: prints input or output tensors of
+# same.keras.
 same() {
   echo "{\"$1\": [
     {\"name\": \"$2\", \"shape\": [3], \"row_splits\": [$4], \"data\": [1, 2, 3]},
@@ -49,7 +50,7 @@ other "a: row_splits that differ by up to 1 at [1]" 1 "0, 2, 3" "0, 2, 1, 5" "2,
 other "a: row_splits (3,), expected (4,)" 1 "0, 1, 3, 3" "0, 2, 1, 5" "2, 6"
 other "b: indices that differ by up to 1 at [1, 1]" 1 "0, 1, 3" "0, 2, 1, 4" "2, 6"
 other "b: dense_shape (2, 6), expected (2, 7)" 1 "0, 1, 3" "0, 2, 1, 5" "2, 7"
-# Several files are one after the other.
+# Several files are predicted one after the other.
 expect "wrote" "$keel" predict "$model" "$files/rows.csv" "$files/rows.csv" --output "$work/twice.csv"
 tail -n +2 "$work/out.csv" | cat "$work/out.csv" - >"$work/expected.csv"
 same_files "$work/expected.csv" "$work/twice.csv"
@@ -57,14 +58,14 @@ cp "$files/rows.tfrecord" "$work/rows_tfrecord-00000-of-00002"
 cp "$files/rows.tfrecord.gz" "$work/rows_tfrecord-00001-of-00002.gz"
 expect "wrote" "$keel" predict "$model" "$work"/rows_tfrecord-* --output "$work/twice.csv"
 same_files "$work/expected.csv" "$work/twice.csv"
-# CSV for a signature that takes examples has its features as columns.
+# CSV for a signature that takes examples has one column per feature.
 sed '1s/user/user_id/' "$files/rows.csv" >"$work/features.csv"
 expect "within atol 1e-05" "$keel" predict "$model" "$work/features.csv" \
   --signature serve_examples --batch_size 2 --expected "$expected"
 sed '4s/^1,\([0-9]*\),/1,\1.0,/' "$files/rows.csv" >"$work/decimal.csv"
 cmp -s "$work/decimal.csv" "$files/rows.csv" && fail "no decimal number"
 expect "within atol 1e-05" "$keel" predict "$model" "$work/decimal.csv" --expected "$expected"
-# Keras's own files and predictions.
+# Files and predictions of Keras.
 for file in "$cases"/*.keras "$cases"/*.h5; do
   name=${file%.*}
   case $file in *.weights.h5 | *_weights_only_*) continue ;; esac
@@ -75,11 +76,11 @@ expect "within atol 1e-05" "$keel" predict "$cases/ncf.keras" "$name.inputs.json
   --weights "$name.h5" --expected "$name.expected.json"
 
 cd "$work"
-expect_bad "no signature 'other', it has serve_examples, serving_default" \
+expect_bad "no signature 'other'; it has serve_examples, serving_default" \
   "$keel" predict "$model" "$files/rows.json" --signature other
 expect_bad "no signature of the model takes examples" \
   "$keel" predict "$files/mixed.keras" "$files/rows.tfrecord"
-expect_bad "'serving_default' takes no examples" \
+expect_bad "'serving_default' does not take examples" \
   "$keel" predict "$model" "$files/rows.tfrecord" --signature serving_default
 expect_bad "must end in .json or .csv, or be records with 'tfrecord' in their name" \
   "$keel" predict "$model" rows.txt
@@ -94,14 +95,14 @@ expect_bad "nowhere.tfrecord" "$keel" predict "$model" nowhere.tfrecord
 expect_bad "nowhere.json" "$keel" predict "$model" "$files/rows.json" --expected nowhere.json
 expect_bad "nowhere/out.csv: cannot be created" \
   "$keel" predict "$model" "$files/rows.json" --output nowhere/out.csv
-expect_bad "holds weights, Keras 3 HDF5" \
+expect_bad "contains weights, Keras 3 HDF5" \
   "$keel" predict "$files/ranker.weights.h5" "$files/rows.json"
 for file in cut.keras cut.h5 empty.h5 text.keras; do
   expect_bad "$file" "$keel" predict "$file" "$files/rows.json"
 done
 head -c 100 "$files/rows.json" >cut.json
 expect_bad "cut.json" "$keel" predict "$model" cut.json
-# bad SED-SCRIPT TEXT: rows.json that went through sed is refused.
+# bad SED-SCRIPT TEXT: checks that rows.json modified by sed is refused.
 bad() {
   sed "$1" "$files/rows.json" >bad.json
   cmp -s bad.json "$files/rows.json" && fail "sed $1 changes nothing"
@@ -119,7 +120,7 @@ bad 's/"row_splits": \[[^]]*\], //' "input 'seen' needs ragged int64, received i
 bad '2d' "input 'user' is missing"
 bad '2s/"data": \[0/"data": ["x"/' "'user'"
 bad '2s/"data": \[0/"data": [99/' "99"
-# The same of rows.csv.
+# Performs the same check with rows.csv.
 bad_csv() {
   sed "$1" "$files/rows.csv" >bad.csv
   expect_bad "$2" "$keel" predict "$model" bad.csv --batch_size 2
@@ -131,7 +132,7 @@ bad_csv '5s/;.*//' "row 4, column 'age': needs 2 values, received 1"
 bad_csv '2,$d' "has no rows"
 bad_csv '4s/^1,[0-9]*/1,1.5/' "row 3, column 'user': needs a int64, received '1.5'"
 bad_csv '4s/^1,[0-9]*/1,7000/' "bad.csv: rows 3 to 4: "
-# And of features.csv.
+# Performs the same check with features.csv.
 bad_features() {
   sed "$1" features.csv >bad.csv
   expect_bad "$2" "$keel" predict "$model" bad.csv --batch_size 2 --signature serve_examples
@@ -145,7 +146,7 @@ head -c 100 "$files/rows.tfrecord" >bad.tfrecord
 expect_bad "bad.tfrecord" "$keel" predict "$model" bad.tfrecord
 cp "$files/rows.tfrecord" bad_tfrecord.gz
 expect_bad "bad_tfrecord.gz" "$keel" predict "$model" bad_tfrecord.gz
-# A model of one input takes it under any name; errors list those that there are.
+# A model with one input accepts any input name. Errors list the available inputs.
 expect "only" "$keel" predict "$files/compiled.keras" "$files/any_name.json"
 expect_bad "no input 'a'; it takes 'x'" \
   "$keel" predict "$files/compiled.keras" "$files/other_names.json"
@@ -153,7 +154,7 @@ expect_bad "it takes 'age', 'seen', 'user'" "$keel" predict "$model" "$files/any
 expect "within atol" "$keel" predict "$model" "$files/rows.json" --expected "$expected" \
   --weights "$files/alone.h5" --by_name
 expect_bad "by_name is for weights" "$keel" predict "$model" "$files/rows.json" --by_name
-# Numbers that no float32 holds.
+# Numbers that float32 cannot represent.
 for number in 1e39 -1e39 1e400; do
   echo "{\"inputs\": [{\"name\": \"age\", \"shape\": [1], \"data\": [$number]}]}" >"$work/large.json"
   expect_bad "large.json" "$keel" predict "$model" "$work/large.json"

@@ -1,4 +1,4 @@
-// Files as Keras 1 and 2 wrote them: configs in their exact form, and the numbers that follow from
+// Tests files in the form of Keras 1 and 2: their exact configs, and the numbers that follow from
 // the formulas of those versions.
 #include <keel/savedmodel/keras/dialect/keras_dialect.h>
 
@@ -37,7 +37,7 @@ struct StoredModel {
   std::string training = {};
 };
 
-// A legacy file of that content.
+// Writes a legacy file with these contents.
 void write(const std::string& path, const StoredModel& model) {
   Hdf5Contents out;
   const bool whole = !model.config.empty();
@@ -76,7 +76,7 @@ void expect_near(const Floats& found, const Floats& expected) {
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 2e-6) << i;
 }
 
-// A Dense layer of one weight 1 and no bias, with an activation, as Keras 2.2.4 wrote it.
+// Config of a Dense layer with one weight 1, no bias and an activation, as written by Keras 2.2.4.
 std::string dense_config(const std::string& activation) {
   return R"({"class_name": "Sequential", "config": {"name": "sequential_1", "layers": [
       {"class_name": "Dense", "config": {"name": "dense_1", "trainable": true,
@@ -116,7 +116,7 @@ TEST(KerasDialectTest, HardSigmoidIsThatOfTheVersionThatWroteTheFile) {
   }
 }
 
-// Rescaling and ReLU are in Keras 3: relu(0.2 x + 0.5) up to 1.
+// Keras 3 has Rescaling and ReLU: relu(0.2 x + 0.5) up to 1.
 TEST(KerasDialectTest, TheOldHardSigmoidIsWrittenInLayersOfKeras3) {
   const TempFolder folder;
   write(folder / "old.h5", dense_model("2.2.4", R"("hard_sigmoid")"));
@@ -156,7 +156,7 @@ TEST(KerasDialectTest, AHardSigmoidMadeHereIsThatOfKeras3InFilesToo) {
   }
 }
 
-// What earlier releases wrote: "2.15.0", and InputLayers without "sparse".
+// The form of earlier releases of this library: "2.15.0", and InputLayers without "sparse".
 TEST(KerasDialectTest, FilesOfEarlierReleasesKeepTheirHardSigmoid) {
   const TempFolder folder;
   StoredModel model = dense_model("2.15.0", R"("hard_sigmoid")");
@@ -170,9 +170,9 @@ TEST(KerasDialectTest, FilesOfEarlierReleasesKeepTheirHardSigmoid) {
   expect_near(of(load_model(folder / "a.h5")(kInputs)), kHardSigmoid);
 }
 
-// An LSTM of one unit with the weights 1, 2, 3, 4 of the gates i, f, c, o on the input, 0 on the
-// state and no bias. From a state of zeros, after an input x: c = hs(x) tanh(3 x), and the output
-// is hs(4 x) tanh(c), where hs(x) = 0.2 x + 0.5 in [0, 1].
+// An LSTM with one unit, with the input weights 1, 2, 3, 4 for the gates i, f, c, o, zero recurrent
+// weights and no bias. Starting from a zero state, after an input x: c = hs(x) tanh(3 x), and the
+// output is hs(4 x) tanh(c), where hs(x) = 0.2 x + 0.5 in [0, 1].
 TEST(KerasDialectTest, GatesOfRecurrentLayersUseTheOldHardSigmoid) {
   const TempFolder folder;
   const StoredModel model = {
@@ -203,9 +203,9 @@ TEST(KerasDialectTest, GatesOfRecurrentLayersUseTheOldHardSigmoid) {
             of(read(floats(inputs, {3, 1, 1}))));
 }
 
-// Keras before 2.1.3 wrote no reset_after, and reset the state before its product:
-// h = (1 - z) tanh(r h U) + z h with x = 0 and no bias. A second step shows it: the first one
-// leaves h = .5 tanh(x W).
+// Keras before 2.1.3 did not write reset_after, and applied the reset gate before the product: h =
+// (1 - z) tanh(r h U) + z h with x = 0 and no bias. Only a second step shows the difference: after
+// the first step, h = .5 tanh(x W).
 TEST(KerasDialectTest, AGruWithoutResetAfterResetsBefore) {
   const TempFolder folder;
   const StoredModel model = {
@@ -234,7 +234,7 @@ TEST(KerasDialectTest, AGruWithoutResetAfterResetsBefore) {
                static_cast<float>(.5 * h[1] + .5 * candidate[1])});
 }
 
-// Keras 2.0 wrote the slope of a LeakyReLU as the array that it was.
+// Keras 2.0 wrote the slope of a LeakyReLU as an array.
 TEST(KerasDialectTest, SettingsThatAreArraysAreRead) {
   const TempFolder folder;
   write(folder / "a.h5", {.version = "2.0.2",
@@ -260,8 +260,8 @@ TEST(KerasDialectTest, TheInputOfAnOldSequentialHasItsNameAndTakesAnyOther) {
   }
 }
 
-// What Keras 2.2.4 wrote for compile(SGD(lr=0.25, decay=0.0), ...): "lr", "decay", nulls and the
-// words of that time.
+// The training config of Keras 2.2.4 for compile(SGD(lr=0.25, decay=0.0), ...): "lr", "decay",
+// nulls and the names of that version.
 TEST(KerasDialectTest, TrainingConfigsBeforeKeras23AreRead) {
   const TempFolder folder;
   StoredModel stored = dense_model("2.2.4", R"("linear")");
@@ -328,7 +328,7 @@ TEST(KerasDialectTest, NamesOfLayersWithSlashesLoseThem) {
   EXPECT_EQ(names, (std::vector<std::string>{"in_x", "block_dense_1", "block_dense"}));
 }
 
-// Keras 1 named weights so, and its files of weights alone have no version.
+// The weight names of Keras 1. Its weights files have no version.
 TEST(KerasDialectTest, WeightsOfKeras1AreFoundByTheNamesOfTheirLayers) {
   const TempFolder folder;
   write(folder / "a.h5",
@@ -353,8 +353,8 @@ TEST(KerasDialectTest, WeightsOfKeras1AreFoundByTheNamesOfTheirLayers) {
   EXPECT_THROW(load_weights(model_of("nothing"), folder / "a.h5", {.by_name = true}), ValueError);
 }
 
-// Links with names beyond ASCII turn an old-style group into one of link messages, and more than
-// eight of them into one with a heap and a B-tree; h5py marks such names as UTF-8.
+// Links with non-ASCII names turn an old-style group into a group of link messages. More than eight
+// of them turn it into a group with a heap and a B-tree. h5py marks such names as UTF-8.
 void rename_links(const std::string& path, const std::string& group,
                   const std::vector<std::pair<std::string, std::string>>& names) {
   const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
@@ -392,7 +392,7 @@ TEST_P(NamesBeyondAscii, AreRead) {
   write(folder / "a.h5", stored);
   rename_links(folder / "a.h5", "/model_weights", names);
   {
-    // The list of layers still has the old names.
+    // The list of layers still contains the old names.
     const hid_t file = H5Fopen((folder / "a.h5").c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
     H5Adelete_by_name(file, "/model_weights", "layer_names", H5P_DEFAULT);
     const hid_t type = H5Tcopy(H5T_C_S1);
@@ -420,8 +420,8 @@ TEST_P(NamesBeyondAscii, AreRead) {
 
 INSTANTIATE_TEST_SUITE_P(Counts, NamesBeyondAscii, testing::Values(1, 5, 9, 60, 200));
 
-// Keras 3 hands the list ["x"] of a model's outputs to the next layer of a Sequential as it is, and
-// the layer refuses it.
+// Keras 3 passes the list ["x"] of a model's outputs unchanged to the next layer of a Sequential,
+// which refuses it.
 TEST(KerasDialectTest, AModelInASequentialHasATensorAsItsOutput) {
   const TempFolder folder;
   const Tensor x = layers::input({.shape = {2}, .name = "x"});
@@ -440,7 +440,8 @@ TEST(KerasDialectTest, AModelInASequentialHasATensorAsItsOutput) {
   EXPECT_EQ(of(load_model(folder / "a.h5")(batch)), of(model(Tensors(batch))));
 }
 
-// As Keras 3.8 wrote compile_config for loss and metric objects, and Keras 2.4 training_config.
+// compile_config for loss and metric objects as written by Keras 3.8, and training_config as
+// written by Keras 2.4.
 TEST(KerasDialectTest, WrappedFunctionsAndObjectsOfCompileAreRead) {
   const TempFolder folder;
   const auto compiled = [&](const std::string& loss, const std::string& metrics) {
@@ -486,7 +487,8 @@ TEST(KerasDialectTest, ABinaryAccuracyOfLogitsIsRead) {
       "loss_weights": null, "loss": "mse", "metrics": [{"class_name": "BinaryAccuracy",
       "config": {"name": "hits", "dtype": "float32", "threshold": 0.0}}]})";
   write(folder / "a.h5", stored);
-  // The logits .25 and -.25 are right for the labels 1 and 0; .25 would not be above 0.5.
+  // The logits .25 and -.25 are correct for the labels 1 and 0; as a probability, .25 would not be
+  // above 0.5.
   const Logs logs =
       load_model(folder / "a.h5")->evaluate(floats({.25F, -.25F}, {2, 1}), floats({1, 0}, {2, 1}));
   EXPECT_EQ(logs.at("hits"), 1);

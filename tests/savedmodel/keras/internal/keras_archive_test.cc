@@ -45,7 +45,7 @@ Config config_in(const std::string& path) {
   return parse_json(ZipFile(path).read("config.json", kLimit));
 }
 
-// The archive at `path` again, with this config.
+// Rewrites the archive at `path` with this config.
 void replace_config(const std::string& path, const std::string& config) {
   const ZipFile zip(path);
   zip.extract("model.weights.h5", path + ".weights");
@@ -218,9 +218,9 @@ TEST(KerasArchiveTest, WhatIsMissingOrDamagedIsAnErrorThatNamesTheFile) {
   }
 }
 
-// ---- Vocabularies beside the config, as Keras writes those that a layer learned.
+// ---- Vocabularies next to the config, where Keras writes those that a layer learned.
 
-// The archive at `path` again, without the vocabularies in its config but with these files.
+// Rewrites the archive at `path` without the vocabularies in its config but with these files.
 void move_vocabularies(const std::string& path, const std::map<std::string, std::string>& files) {
   Config config = config_in(path);
   Config inner = config["config"];
@@ -283,7 +283,7 @@ TEST(KerasArchiveTest, VocabulariesBesideTheConfigAreRead) {
   move_vocabularies(folder / "a.keras", kVocabularies);
   const ModelHandle read = load_model(folder / "a.keras");
   EXPECT_EQ(numbers_of(*read), expected);
-  // From then on they are in the config.
+  // After that, the vocabularies are in the config.
   save_model(read, folder / "b.keras");
   EXPECT_EQ(numbers_of(*load_model(folder / "b.keras")), expected);
 }
@@ -336,7 +336,7 @@ TEST(KerasArchiveTest, DamagedArchivesLoadOrAreErrorsOfOurs) {
   }
 }
 
-// Beside the optimizer's config, where Keras's readers do not look.
+// Stored next to the optimizer's config, where Keras's readers ignore it.
 TEST(KerasArchiveTest, LazyRowsSurvive) {
   const TempFolder folder;
   for (const LazyRows lazy : {LazyRows::kOff, LazyRows::kReplay, LazyRows::kClosedForm}) {

@@ -44,7 +44,7 @@ struct Kind {
   Config::Dict options = {};
 };
 
-// Every class, and the options that keep state.
+// Covers every class and the options that add state.
 std::vector<Kind> kinds() {
   std::vector<Kind> out;
   for (const char* name : {"Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lamb", "Lion",
@@ -156,7 +156,7 @@ TEST(KerasH5OptimizerTest, ListsTheStateInTheOrderOfKeras3) {
 
 using State = std::vector<std::pair<std::string, Tensor>>;
 
-// A model of this kind that has read a file with this state.
+// Returns a model of this kind after reading a file with this state.
 ModelHandle with_state(const Kind& kind, const State& state) {
   const TempFolder folder;
   {
@@ -174,7 +174,7 @@ ModelHandle with_state(const Kind& kind, const State& state) {
   return model;
 }
 
-// By the names of a file's entries for the kernel and the bias.
+// The names of a file's entries for the kernel and the bias.
 void expect_reads(const Kind& kind, const std::string& slot, const std::string& kernel,
                   const std::string& bias) {
   const Tensor value = normal({3, 2}, 9);

@@ -42,7 +42,7 @@ Tensor normal(const Shape& shape, uint64_t seed) {
   return out;
 }
 
-// Values that no initializer gives, for variances positive ones.
+// Sets values that no initializer produces; variances are positive.
 void randomize(const Model& model) {
   uint64_t seed = 100;
   for (const Variable& v : model.weights()) {
@@ -124,7 +124,7 @@ TEST(KerasH5Test, TheLayoutIsThatOfKeras) {
   EXPECT_EQ(config["class_name"].string(), "Functional");
 }
 
-// Inner layers named alike in two nested models, one of them with a frozen layer.
+// Inner layers with the same names in two nested models, one with a frozen layer.
 Functional nested(bool frozen) {
   const Tensor x = layers::input({.shape = {3}, .name = "x"});
   const auto tower = [](const std::string& name) {
@@ -180,7 +180,7 @@ TEST(KerasH5Test, ASharedLayerIsStoredOnceAndSharedAgain) {
   EXPECT_EQ(of(same(x)), of(model(x)));
 }
 
-// A file as another program could have written it.
+// Writes a file as another program could have written it.
 struct FileLayer {
   std::string name;
   std::vector<std::pair<std::string, Tensor>> weights;
@@ -385,7 +385,7 @@ TEST(KerasH5Test, OptimizerStateIsLeftOutUnlessAskedFor) {
   EXPECT_EQ(same->optimizer()->iterations(), 0);
 }
 
-// Keras 3 reads an entry with a module as its archives have it.
+// Keras 3 reads an entry with a module in the format of its archives.
 TEST(KerasH5Test, WhatTheLegacyDialectCannotSayIsWrittenInTheOther) {
   const TempFolder folder;
   const Tensor x = layers::input({.shape = {4, 3}, .name = "x"});
@@ -470,7 +470,7 @@ TEST(KerasH5Test, TheDecayOfAnOptimizerOfKeras2IsLeftOutWithAWord) {
 
 using State = std::vector<std::pair<std::string, Tensor>>;
 
-// A compiled model's file with this under /optimizer_weights, read again.
+// Writes a compiled model's file with these contents of /optimizer_weights and reads it.
 ModelHandle with_optimizer_state(const TempFolder& folder, const State& state) {
   const Sequential model = mlp();
   model->compile({.optimizer = "adam", .loss = "mse"});

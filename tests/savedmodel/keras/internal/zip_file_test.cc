@@ -53,7 +53,7 @@ TEST(ZipFileTest, EqualEntriesMakeEqualBytes) {
   EXPECT_EQ(read_bytes(archive(folder)), first);
 }
 
-// By another program: "a" deflated, 4096 times 'x'.
+// An archive written by another program: "a" deflated, 4096 times 'x'.
 constexpr unsigned char kDeflated[] = {
     0x50, 0x4b, 0x03, 0x04, 0x14, 0x00, 0x00, 0x00, 0x08, 0x00, 0x00, 0x00, 0x21, 0x00, 0xc1,
     0x77, 0x10, 0x3e, 0x14, 0x00, 0x00, 0x00, 0x00, 0x10, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00,
@@ -71,7 +71,7 @@ TEST(ZipFileTest, DeflatedEntriesAreRead) {
   EXPECT_EQ(ZipFile(folder / "a.zip").read("a", kLimit), std::string(4096, 'x'));
 }
 
-// 6 MB would become 6 GB.
+// 6 MB would expand to 6 GB.
 TEST(ZipFileTest, AnEntryThatUnpacksOutOfProportionIsRefused) {
   const TempFolder folder;
   std::string bytes(reinterpret_cast<const char*>(kDeflated), sizeof(kDeflated));
@@ -101,7 +101,7 @@ TEST(ZipFileTest, AnEntryThatClaimsMoreThanItCanHoldIsRefused) {
 TEST(ZipFileTest, DamageIsNoticed) {
   const TempFolder folder;
   std::string bytes = read_bytes(archive(folder));
-  bytes[33] ^= 1;  // of "hello": its checksum does not fit
+  bytes[33] ^= 1;  // corrupts "hello", so its checksum does not match
   write_bytes(folder / "damaged.zip", bytes);
   EXPECT_THROW(ZipFile(folder / "damaged.zip").read("a", kLimit), IoError);
 }
