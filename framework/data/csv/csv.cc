@@ -48,8 +48,8 @@ class TableReader {
                          "'");
       }
       if (std::ranges::any_of(columns_, [&](auto& c) { return c.name() == column.name; })) {
-        throw ValueError(caller, ": each column may be requested once, received '", column.name,
-                         "' twice");
+        throw ValueError(caller, ": column '", column.name,
+                         "' is listed twice; list each column once");
       }
       columns_.emplace_back(column, static_cast<size_t>(found - header.begin()), caller);
     }
