@@ -167,7 +167,9 @@ bool Optimizer::excludes_from_weight_decay() const { return !decay_exceptions_->
 
 void Optimizer::finalize_variable_values(const std::vector<Variable>& variables) {
   if (current_replica_context() != nullptr && current_replica_context()->replicas > 1) {
-    throw RuntimeError(class_name_, ".finalize_variable_values: must be called outside replicas");
+    throw RuntimeError(class_name_,
+                       ".finalize_variable_values: must be called outside of replicas; call it "
+                       "from the main program");
   }
   if (!options_.use_ema || calls() == 0) return;
   const size_t average = rule_->slots().size();
