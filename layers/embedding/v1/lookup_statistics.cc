@@ -112,10 +112,10 @@ TableProfile read_file(const std::string& path) {
   try {
     out = decode_profile(parse_json(text));
   } catch (const Error& error) {
-    throw IoError(path, ": is not a file of lookup statistics: ", error.what());
+    throw IoError(path, ": not a file of lookup statistics: ", error.what());
   }
   if (fs::path(path).filename() != profile_file_name(out.key)) {
-    throw IoError(path, ": has the statistics of another table, '", out.key.table_name, "'");
+    throw IoError(path, ": holds the statistics of another table, '", out.key.table_name, "'");
   }
   return out;
 }
@@ -159,7 +159,7 @@ std::optional<TableProfile> read_profile(const std::string& directory, const Pro
   if (!fs::exists(path, ignored)) return {};
   TableProfile out = read_file(path);
   if (!(out.key == key)) {
-    throw IoError(path, ": has the statistics of another table, '", out.key.table_name, "'");
+    throw IoError(path, ": holds the statistics of another table, '", out.key.table_name, "'");
   }
   return out;
 }

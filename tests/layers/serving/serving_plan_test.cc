@@ -132,7 +132,7 @@ std::string error_of(const Fn& spoil) {
 TEST(ServingPlan, RefusesWhatDoesNotFitBeforeItWritesAnything) {
   const std::vector<int64_t> odd = {1, 50, 2};
   EXPECT_EQ(error_of([&](auto& in, auto&) { in[1].data = odd.data(); }),
-            "TPUEmbedding: feature 'id1': id 50 at position 1 is outside its table of 50 rows");
+            "TPUEmbedding: feature 'id1': id 50 at position 1 is outside the table of 50 rows");
   EXPECT_EQ(error_of([](auto& in, auto&) { in.pop_back(); }),
             "ServingPlan: requires 6 inputs, received 5");
   EXPECT_EQ(error_of([](auto& in, auto&) { in[5].shape = {3, 8}; }),
