@@ -53,7 +53,7 @@ class Batches {
   Tensors first() {
     std::optional<Tensors> out = next();
     if (!out) {
-      throw ValueError(kCaller, ": the data of input_fn has no ", whole_ ? "full " : "",
+      throw ValueError(kCaller, ": the dataset of input_fn has no ", whole_ ? "full " : "",
                        "batch of ", batch_size_, " rows");
     }
     return *out;
@@ -69,7 +69,7 @@ class Batches {
 void warn_of_initial_values(const EstimatorRun& run, const RunConfig& config) {
   if (run.restored()) return;
   std::cerr << str(kCaller, ": ", config.model_dir,
-                   " has no checkpoint, so the model has its initial values; train it first\n");
+                   " has no checkpoint, so the model has its initial weights; train it first\n");
 }
 
 // Extends a short batch to `rows` rows by repeating its last row.

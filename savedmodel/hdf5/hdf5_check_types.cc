@@ -30,8 +30,7 @@ Bytes Input::at(uint64_t address, uint64_t count) {
 }
 
 void Bytes::fail(const char* what) const {
-  throw IoError(*path_, ": the file is damaged or not a model file: near byte ", address_, ": ",
-                what);
+  throw IoError(*path_, ": damaged or not a model file: near byte ", address_, ": ", what);
 }
 
 Bytes Bytes::part(uint64_t offset, uint64_t count) const {
