@@ -288,7 +288,7 @@ void Optimizer::check_lazy_rows(const std::vector<Gradient>& gradients,
     throw ValueError(class_name_, ".apply_gradients: lazy_rows ",
                      to_json(encode(options_.lazy_rows)),
                      " cannot be combined with the constraint of ", variables[i].path(),
-                     ", which needs all rows in every step; remove one of them");
+                     ", which requires all rows in every step; remove one of them");
   }
 }
 
@@ -462,7 +462,7 @@ void Optimizer::apply_together(const std::vector<Gradient>& gradients,
   if (context == nullptr) {
     throw RuntimeError(class_name_, ".apply_gradients: must be called in the replicas of ",
                        Strategy::current().name(),
-                       "; call it in the function given to Strategy::run");
+                       "; call it in the function passed to Strategy::run");
   }
   TogetherStep(*this, *context, gradients, variables).run();
 }

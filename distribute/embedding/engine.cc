@@ -342,7 +342,7 @@ void EmbeddingEngine::apply(Communicator& communicator, std::shared_ptr<Ticket> 
   if (ticket->used) {
     throw RuntimeError(
         "EmbeddingEngine: the gradient of one lookup was requested twice; a lookup updates its "
-        "tables once, so make another lookup");
+        "tables once, so look up again");
   }
   state_->check(ticket->features, gradients, steps);
   ticket->used = true;

@@ -150,7 +150,7 @@ Tensors TPUEmbeddingLayer::operator()(const Tensors& features, const CallOptions
       throw RuntimeError("TPUEmbedding ", name(), ": the layer is not built; call it once first");
     if (any_symbolic(features)) {
       throw RuntimeError("TPUEmbedding ", name(),
-                         ": serving_config needs concrete values; it cannot be part of a graph");
+                         ": serving_config requires eager tensors, received symbolic ones");
     }
     return host_embedding_lookup(
         features, options.weights,

@@ -239,8 +239,9 @@ void ServingPlan::State::run_piece(const PlanCall& call,
     if (to[i].data() == nullptr || !outputs[i].is_tensor) continue;
     const TensorView& made = call.view(outputs[i].value);
     if (made.values == call.batch * outputs[i].width) continue;
-    throw NotImplementedError(kCaller, ": output ", i, " is ", made.shape, " for ", call.batch,
-                              " rows; call the plan with tensors");
+    throw NotImplementedError(kCaller, ": output ", i, " has shape ", made.shape, " for ",
+                              call.batch,
+                              " rows, which a buffer cannot hold; call the plan with tensors");
   }
   for (size_t i = 0; i < to.size(); ++i) {
     if (to[i].data() == nullptr) continue;

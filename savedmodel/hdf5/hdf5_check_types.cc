@@ -17,7 +17,7 @@ Input::Input(const std::string& path, const std::string& name)
 void Input::check_range(uint64_t address, uint64_t count) const {
   if (address <= size_ && count <= size_ - address) return;
   throw IoError(path_, ": truncated or damaged: ", count, " bytes at ", address,
-                " are not in the file, which has ", size_);
+                " are outside the file, which has ", size_, " bytes; restore it from a copy");
 }
 
 Bytes Input::at(uint64_t address, uint64_t count) {
@@ -30,7 +30,8 @@ Bytes Input::at(uint64_t address, uint64_t count) {
 }
 
 void Bytes::fail(const char* what) const {
-  throw IoError(*path_, ": damaged or not a model file: near byte ", address_, ": ", what);
+  throw IoError(*path_, ": damaged, or not supported in a model file: near byte ", address_, ": ",
+                what);
 }
 
 Bytes Bytes::part(uint64_t offset, uint64_t count) const {

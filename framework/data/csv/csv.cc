@@ -34,7 +34,7 @@ class TableReader {
         reader_(file, options.delimiter, caller),
         splitter_(reader_.place(), options.delimiter) {
     if (options.columns.empty())
-      throw ValueError(caller, ": there are no columns to read; pass at least one");
+      throw ValueError(caller, ": columns is empty; pass at least one column");
     const std::vector<std::string> header = names(options, file, caller);
     splitter_.expect_fields(header.size());
     for (const CsvColumn& column : options.columns) {

@@ -88,8 +88,8 @@ void check_numbers(const TableProfile& p) {
 
 TableProfile decode_profile(const Config& config) {
   require(config.is_dict(), "is not a JSON object");
-  require(config["format"] == Config(kFormat), "has another format");
-  require(config["version"] == Config(kVersion), "has another version");
+  require(config["format"] == Config(kFormat), "has an unknown format");
+  require(config["version"] == Config(kVersion), "has an unsupported version");
   TableProfile out;
   out.key = from_config<ProfileKey>(config["key"], "key");
   decode(config["examples_seen"], out.examples_seen);

@@ -30,16 +30,18 @@ void check_spec(const EstimatorSpec& spec, ModeKeys mode) {
   if (mode == ModeKeys::kPredict) {
     if (is_empty(spec.predictions))
       throw ValueError(
-          kCaller, ": the spec returned by model_fn has no predictions; set them in every mode");
+          kCaller,
+          ": the spec returned by model_fn has no predictions; set EstimatorSpec::predictions");
     return;
   }
   if (!spec.loss || !spec.loss.is_symbolic() || spec.loss.rank() != 0) {
-    throw ValueError(
-        kCaller,
-        ": the spec returned by model_fn must have a loss, a scalar computed from its arguments");
+    throw ValueError(kCaller,
+                     ": the spec returned by model_fn must have a scalar loss that is computed "
+                     "from the arguments of model_fn");
   }
   if (mode == ModeKeys::kTrain && spec.optimizer.shared() == nullptr) {
-    throw ValueError(kCaller, ": the spec returned by model_fn has no optimizer");
+    throw ValueError(
+        kCaller, ": the spec returned by model_fn has no optimizer; set EstimatorSpec::optimizer");
   }
 }
 
