@@ -208,7 +208,7 @@ void IndexLookupLayer<T>::set_vocabulary(std::vector<T> vocabulary,
   const auto size = first_word() + std::ssize(vocabulary);
   if (options_.max_tokens && size > *options_.max_tokens) {
     throw ValueError(caller_, ": the vocabulary has ", size, " tokens, but max_tokens is ",
-                     *options_.max_tokens);
+                     *options_.max_tokens, "; raise max_tokens or pass fewer tokens");
   }
   auto table = std::make_shared<const Table>(std::move(vocabulary), caller_);
   if (options_.mask_token && table->position(*options_.mask_token) >= 0) {

@@ -186,7 +186,8 @@ void decode(const Config& config, EmbeddingOptimizer& optimizer) {
                       tpu::AdamParameters, tpu::FtrlParameters, tpu::ProximalAdagradParameters,
                       tpu::ProximalYogiParameters, tpu::MomentumParameters, tpu::RMSPropParameters,
                       tpu::FrequencyEstimatorParameters>(read)) {
-    throw ValueError("EmbeddingOptimizer: unknown class '", name, "'");
+    throw ValueError("EmbeddingOptimizer: unknown class '", name,
+                     "'; use tpu::SGD, Adagrad, Adam, FTRL or AdagradMomentum");
   }
 }
 

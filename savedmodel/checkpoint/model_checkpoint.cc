@@ -107,7 +107,8 @@ std::string format_logs(const std::string& text, const Logs& values) {
     } else {
       const size_t end = text.find('}', i);
       if (text[i] == '}' || end == std::string::npos) {
-        throw ValueError("ModelCheckpoint: unbalanced brace in '", text, "'");
+        throw ValueError("ModelCheckpoint: unbalanced brace in '", text,
+                         "'; write '{{' or '}}' for a brace");
       }
       out += replaced(text.substr(i + 1, end - i - 1), values);
       i = end;

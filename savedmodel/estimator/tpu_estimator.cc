@@ -87,7 +87,7 @@ bool passed(int64_t every, int64_t before, int64_t now) {
 }  // namespace
 
 TPUEstimator::TPUEstimator(TPUEstimatorOptions options) : options_(std::move(options)) {
-  if (!options_.model_fn) throw ValueError(kCaller, ": model_fn is required");
+  if (!options_.model_fn) throw ValueError(kCaller, ": model_fn is not set; pass a function");
   check_config(options_.config);
   const auto& spec = options_.embedding_config_spec;
   const bool all_on_tpu = options_.use_tpu && options_.eval_on_tpu && options_.predict_on_tpu;
@@ -120,7 +120,7 @@ bool TPUEstimator::on_tpu(ModeKeys mode) const {
 
 TrainResult TPUEstimator::train(const InputFn& input_fn, const TrainOptions& options) {
   if (options.steps && options.max_steps) {
-    throw ValueError(kCaller, ".train: steps and max_steps cannot both be set");
+    throw ValueError(kCaller, ".train: received both steps and max_steps; pass one of them");
   }
   if (options.steps) check_positive("steps", *options.steps);
   if (options.max_steps) check_positive("max_steps", *options.max_steps);

@@ -8,7 +8,7 @@ namespace keel::hdf5_check_internal {
 
 Input::Input(const std::string& path, const std::string& name)
     : path_(name), file_(path, std::ios::binary | std::ios::ate) {
-  if (!file_) throw IoError(name, ": cannot be opened");
+  if (!file_) throw IoError(name, ": cannot be opened; check the path and its permissions");
   const auto end = file_.tellg();
   if (end < 0) throw IoError(name, ": is not a regular file");
   size_ = static_cast<uint64_t>(end);

@@ -61,12 +61,14 @@ class FileDescriptor {
   }
   int64_t size() const {
     struct stat status = {};
-    if (::fstat(fd_, &status) != 0) throw IoError(path_, ": ", system_message());
+    if (::fstat(fd_, &status) != 0)
+      throw IoError(path_, ": cannot be inspected: ", system_message());
     if (!S_ISREG(status.st_mode)) throw IoError(path_, ": is not a regular file");
     return status.st_size;
   }
   void seek(int64_t offset) const {
-    if (::lseek(fd_, offset, SEEK_SET) < 0) throw IoError(path_, ": ", system_message());
+    if (::lseek(fd_, offset, SEEK_SET) < 0)
+      throw IoError(path_, ": cannot be read: ", system_message());
   }
   void close() {
     if (::close(std::exchange(fd_, -1)) != 0) {

@@ -99,7 +99,8 @@ void check_format(const Hdf5File& file, const char* format) {
   const int64_t version = file.integer_attribute("/", "format_version");
   if (version != kVersion) {
     throw IoError(file.path(), ": is a checkpoint of version ", version,
-                  ", but this library reads version ", kVersion);
+                  ", but this library reads version ", kVersion,
+                  "; use the version of the library that wrote it");
   }
 }
 
