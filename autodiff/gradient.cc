@@ -37,7 +37,7 @@ const IndexedSlices& Gradient::slices() const {
 
 Tensor Gradient::dense() const {
   if (!*this)
-    throw RuntimeError("Gradient.dense: there is no gradient; check it with operator bool");
+    throw RuntimeError("Gradient.dense: the gradient is empty; check it with operator bool first");
   if (!is_slices()) return std::get<Tensor>(value_);
   const IndexedSlices& s = slices();
   return ops::scatter_sum(s.ids, s.values, s.dense_shape);

@@ -24,7 +24,8 @@ std::vector<Tensor> leaves_of(const Tensors& tensors) {
 }  // namespace
 
 std::vector<Gradient> Op::vjp(const VjpArgs&) const {
-  throw NotImplementedError("GradientTape: op ", class_name(), " has no gradient");
+  throw NotImplementedError("GradientTape: op ", class_name(),
+                            " has no gradient; define one with custom_gradient");
 }
 
 Tensors Op::replay(const Tensors& inputs, const CallOptions&) {

@@ -200,7 +200,7 @@ GradientTape::~GradientTape() { std::erase(Impl::active(), impl_.get()); }
 
 void GradientTape::watch(const Tensor& tensor) {
   if (!is_floating(tensor.dtype())) {
-    throw TypeError("GradientTape.watch: needs a floating tensor, received ", tensor.dtype());
+    throw TypeError("GradientTape.watch: the tensor must be floating, received ", tensor.dtype());
   }
   impl_->watched.insert(tensor.id());
 }
@@ -219,12 +219,12 @@ std::vector<Gradient> GradientTape::Impl::gradients(
         "{.persistent = true}");
   }
   if (how.output_gradient && how.output_gradient.shape() != target.shape()) {
-    throw ValueError("GradientTape.gradient: output_gradient has shape ",
-                     how.output_gradient.shape(), ", the target has shape ", target.shape());
+    throw ValueError("GradientTape.gradient: output_gradient must have shape ", target.shape(),
+                     " of the target, received ", how.output_gradient.shape());
   }
   if (how.output_gradient && how.output_gradient.dtype() != target.dtype()) {
-    throw TypeError("GradientTape.gradient: output_gradient has dtype ",
-                    how.output_gradient.dtype(), ", the target has dtype ", target.dtype());
+    throw TypeError("GradientTape.gradient: output_gradient must have dtype ", target.dtype(),
+                    " of the target, received ", how.output_gradient.dtype());
   }
   used = true;
   const profile::Scope scope(profile::Phase::kFramework, "tape", profile::Phase::kBackward);

@@ -39,7 +39,7 @@ bool all_equal(std::span<const Tensor> values) {
 Tensor divided(const Tensor& value, size_t by) {
   if (by == 1) return value;
   if (!is_floating(value.dtype())) {
-    throw TypeError("Variable: aggregation over replicas needs a floating dtype, received ",
+    throw TypeError("Variable: aggregation over replicas requires a floating dtype, received ",
                     value.dtype());
   }
   return ops::scale(value, 1.0 / static_cast<double>(by));
@@ -66,7 +66,7 @@ struct Variable::State {
     if (values.size() == 1) return 0;
     if (context->local_replicas != static_cast<int>(values.size())) {
       throw RuntimeError("Variable ", path, ": created for ", values.size(),
-                         " replicas, used under a strategy with ", context->local_replicas,
+                         " replicas but used under a strategy with ", context->local_replicas,
                          "; create it in the scope of that strategy");
     }
     return context->local_replica;

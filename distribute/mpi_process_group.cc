@@ -310,7 +310,7 @@ MpiProcessGroup::~MpiProcessGroup() {
         const std::string late = overdue(wait, [&](int p) { return !peers_[p].ended; });
         if (!late.empty()) {
           throw RuntimeError("rank ", rank_, " has waited ", timeout_, " s for ", late,
-                             " to end (KEEL_PROCESS_TIMEOUT sets how long)");
+                             " to end; set KEEL_PROCESS_TIMEOUT to wait longer");
         }
         continue;
       }
@@ -350,9 +350,9 @@ void MpiProcessGroup::finish_transfers() {
 std::unique_lock<std::mutex> MpiProcessGroup::take_turn(std::string_view what) {
   std::unique_lock turn(exchange_mutex_, std::try_to_lock);
   if (!turn.owns_lock()) {
-    throw RuntimeError(what, ": another thread of rank ", rank_,
-                       " is in an exchange with other processes; make exchanges from one thread at "
-                       "a time");
+    throw RuntimeError(
+        what, ": another thread of rank ", rank_,
+        " is already exchanging messages with other processes; do so from one thread at a time");
   }
   return turn;
 }
@@ -364,7 +364,8 @@ std::vector<ProcessGroup::Parts> MpiProcessGroup::exchange(std::string_view what
 
 int64_t MpiProcessGroup::post(std::string_view what, std::span<const Parts> send) {
   if (send.size() != peers_.size()) {
-    throw ValueError(what, ": ", send.size(), " messages for ", peers_.size(), " processes");
+    throw ValueError(what, ": received ", send.size(), " messages for ", peers_.size(),
+                     " processes; pass one for each process");
   }
   const auto turn = take_turn(what);
   const std::lock_guard lock(mutex_);
@@ -433,7 +434,7 @@ void MpiProcessGroup::wait_for(const Transfer& transfer) {
         overdue(wait, [&](int p) { return transfer.routes[p].state != Route::kDone; });
     if (!late.empty()) {
       fail(str("rank ", rank_, " has waited ", timeout_, " s for ", late, " in ", transfer.what,
-               " (KEEL_PROCESS_TIMEOUT sets how long)"));
+               "; set KEEL_PROCESS_TIMEOUT to wait longer"));
     }
   }
 }

@@ -14,7 +14,8 @@ class SingleProcess final : public ProcessGroup {
   int size() const override { return 1; }
   std::vector<Parts> exchange(std::string_view what, std::span<const Parts> send) override {
     if (send.size() != 1) {
-      throw ValueError(what, ": received ", send.size(), " messages for a job of one process");
+      throw ValueError(what, ": received ", send.size(),
+                       " messages for a job of one process; pass one message");
     }
     return std::vector<Parts>(1);
   }

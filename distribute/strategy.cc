@@ -112,7 +112,7 @@ class Pipelines {
     if (!seen_) {
       throw RuntimeError(
           "Strategy::distribute_datasets_from_function: the pipelines of rank ", group_.rank(),
-          " are empty while others are not; each process needs a batch to know their structure");
+          " are empty while those of other ranks are not; give each process at least one batch");
     }
     std::vector<Tensors> full;
     for (auto& part : parts) full.push_back(part ? *part : slice_rows(*seen_, 0, 0));

@@ -137,7 +137,7 @@ int ThreadCommunicator::rank() const {
   if (context == nullptr) {
     if (size() == 1) return 0;
     throw RuntimeError("Communicator: a collective over ", size(),
-                       " replicas was called outside them; call it inside Strategy::run()");
+                       " replicas was called outside of replicas; call it inside Strategy::run()");
   }
   return context->replica;
 }
@@ -289,7 +289,8 @@ std::vector<Bytes> ThreadCommunicator::local_gather(Bytes mine, std::string_view
 
 int64_t ThreadCommunicator::post_to_processes(std::span<const Bytes> send, std::string_view what) {
   if (std::ssize(send) != size()) {
-    throw ValueError("post_to_processes: ", send.size(), " messages for ", size(), " replicas");
+    throw ValueError("post_to_processes: received ", send.size(), " messages for ", size(),
+                     " replicas; pass one for each replica");
   }
   const Call call{"post_to_processes", what};
   Rendezvous& m = *meeting_;
@@ -358,7 +359,8 @@ std::vector<Bytes> ThreadCommunicator::all_to_all(std::span<const Bytes> send,
                                                   std::string_view what) {
   const int64_t to_each = std::ssize(send) / size();
   if (to_each == 0 || std::ssize(send) != to_each * size()) {
-    throw ValueError("all_to_all: ", send.size(), " messages for ", size(), " replicas");
+    throw ValueError("all_to_all: received ", send.size(), " messages for ", size(),
+                     " replicas; pass one for each replica");
   }
   const Call call{"all_to_all", what};
   const int me = rank();
@@ -382,9 +384,9 @@ std::vector<Bytes> ThreadCommunicator::all_to_all(std::span<const Bytes> send,
     const int64_t receivers = here ? size() : placement_.local();
     const int64_t senders = here ? 1 : placement_.first[process + 1] - placement_.first[process];
     if (std::ssize(sent) != senders * receivers * to_each) {
-      throw RuntimeError("all_to_all: replica ", r, " sent another number of messages than the ",
-                         to_each, " to each that replica ", me,
-                         " sent; all must send the same number");
+      throw RuntimeError("all_to_all: replica ", r, " did not send ", to_each,
+                         " messages to each replica, as replica ", me,
+                         " did; all replicas must send the same number");
     }
     const int64_t at = here ? me : sender * receivers + local_rank();
     received.insert(received.end(), sent.begin() + at * to_each, sent.begin() + (at + 1) * to_each);

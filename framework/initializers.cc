@@ -129,7 +129,8 @@ class RowIdFunction final : public InitializerFunction {
   explicit RowIdFunction(const RowIdOptions& options) : options_(options) {}
   void fill(std::span<float> out, int64_t first, const Shape& shape,
             const RandomStream&) const override {
-    if (shape.rank() == 0) throw ValueError("RowIdInitializer: rank must be at least 1");
+    if (shape.rank() == 0)
+      throw ValueError("RowIdInitializer: rank must be at least 1, received a scalar");
     const int64_t columns = shape.slice(1, shape.rank()).size();
     for (size_t i = 0; i < out.size(); ++i) {
       const int64_t row = (first + static_cast<int64_t>(i)) / columns;

@@ -13,8 +13,7 @@ constexpr int64_t kRowsPerBlock = 1024;
 
 Int8Table::Int8Table(const Tensor& table, const std::string& caller) {
   if (!table || table.dtype() != DType::kFloat32 || table.rank() != 2) {
-    throw ValueError(caller,
-                     ": only float32 tables of shape [rows, dim] can be quantized to 8 bits");
+    throw ValueError(caller, ": only float32 tables of shape [rows, dim] can be quantized to int8");
   }
   dim_ = table.dim(1);
   const int64_t row_bytes = kernels::Int8Row::bytes(dim_);
@@ -33,9 +32,8 @@ Int8Table::Int8Table(const Tensor& table, const std::string& caller) {
   });
   for (const int64_t r : invalid_rows) {
     if (r < 0) continue;
-    throw ValueError(
-        caller, ": row ", r,
-        " cannot be quantized to 8 bits: it is not finite or its range exceeds float32");
+    throw ValueError(caller, ": row ", r,
+                     " cannot be quantized to int8: it is not finite or its range exceeds float32");
   }
   bytes_ = std::move(bytes);
 }

@@ -17,7 +17,7 @@ MatmulPrecision precision_named(const char* context, std::string_view name) {
   for (const auto precision : {MatmulPrecision::kHighest, MatmulPrecision::kHigh}) {
     if (name_of(precision) == name) return precision;
   }
-  throw ValueError(context, ": needs 'highest' or 'high', received '", name, "'");
+  throw ValueError(context, ": must be 'highest' or 'high', received '", name, "'");
 }
 
 MatmulPrecision initial_precision() {

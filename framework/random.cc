@@ -175,14 +175,15 @@ void RandomStream::truncated_normal(std::span<float> out, uint64_t first, float 
 }
 
 void RandomStream::uniform_int(std::span<int64_t> out, uint64_t first, int64_t bound) const {
-  if (bound < 1) throw ValueError("RandomStream.uniform_int: bound must be >= 1, received ", bound);
+  if (bound < 1)
+    throw ValueError("RandomStream.uniform_int: bound must be at least 1, received ", bound);
   for_each_chunk<2>(*this, out, first, [=](const uint32_t* words, std::span<int64_t> part) {
     for (size_t i = 0; i < part.size(); ++i) part[i] = scaled(words + 2 * i, bound);
   });
 }
 
 std::vector<int64_t> RandomStream::permutation(int64_t n) const {
-  if (n < 0) throw ValueError("RandomStream.permutation: n must be >= 0, received ", n);
+  if (n < 0) throw ValueError("RandomStream.permutation: n must not be negative, received ", n);
   std::vector<int64_t> out(n);
   std::array<uint32_t, 2 * kChunk> words;
   for (int64_t i = 0; i < n; ++i) {

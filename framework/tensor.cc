@@ -97,7 +97,8 @@ Tensor Tensor::symbolic(TensorSpec spec, std::shared_ptr<const GraphNode> produc
 bool Tensor::is_symbolic() const { return impl_ != nullptr && impl_->buffer == nullptr; }
 
 const TensorSpec& Tensor::spec() const {
-  if (impl_ == nullptr) throw RuntimeError("Tensor: empty handle, no tensor was assigned to it");
+  if (impl_ == nullptr)
+    throw RuntimeError("Tensor: the handle is empty; assign a tensor to it first");
   return impl_->spec;
 }
 
@@ -124,7 +125,10 @@ const void* Tensor::elements(DType expected) const {
 
 void* Tensor::mutable_elements(DType expected) {
   const void* data = elements(expected);
-  if (!unique()) throw RuntimeError("Tensor.mutable_data: the buffer is shared; call clone()");
+  if (!unique())
+    throw RuntimeError(
+        "Tensor.mutable_data: the buffer is shared with other tensors; call clone() and modify the "
+        "copy");
   return const_cast<void*>(data);
 }
 
@@ -252,7 +256,7 @@ Tensor Tensor::cast(DType dtype) const {
   if (dtype == from) return *this;
   if (is_view()) return clone().cast(dtype);
   if (dtype == DType::kString || from == DType::kString) {
-    throw TypeError("Tensor.cast: no conversion from ", from, " to ", dtype);
+    throw TypeError("Tensor.cast: cannot convert ", from, " to ", dtype);
   }
   Tensor out = uninitialized(shape(), dtype);
   visit_any(from, [&]<class From>(const From&) {

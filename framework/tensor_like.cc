@@ -243,7 +243,8 @@ void RaggedTensor::validate(const std::string& caller) const {
                      " ", row_splits.shape());
   }
   if (values.rank() == 0)
-    throw ValueError(caller, ": values of a ragged tensor must have rank 1 or more");
+    throw ValueError(caller,
+                     ": values of a ragged tensor must have rank 1 or more, received a scalar");
   if (values.is_symbolic() || row_splits.is_symbolic()) return;
   const auto splits = row_splits.data<int64_t>();
   if (splits.front() != 0 || splits.back() != values.dim(0)) {
@@ -275,11 +276,12 @@ void SparseTensor::validate(const std::string& caller) const {
     for (int axis = 0; axis < rank; ++axis) {
       if (index[axis] < 0 || index[axis] >= dense_shape.dims()[axis]) {
         throw ValueError(caller, ": index ", index[axis], " of entry ", i,
-                         " lies outside dimension ", axis, " of ", dense_shape);
+                         " is out of range for dimension ", axis, " of ", dense_shape);
       }
     }
     if (i > 0 && std::lexicographical_compare(index, index + rank, index - rank, index)) {
-      throw ValueError(caller, ": indices must be in row-major order, entry ", i, " is not");
+      throw ValueError(caller, ": indices must be in row-major order, but entry ", i,
+                       " is not; sort the entries");
     }
   }
 }
@@ -366,7 +368,7 @@ Tensors take_rows(const Tensors& tensors, std::span<const int64_t> rows) {
 }
 
 Tensors concat_rows(const std::vector<Tensors>& batches) {
-  if (batches.empty()) throw ValueError("concat_rows: needs at least one batch");
+  if (batches.empty()) throw ValueError("concat_rows: requires at least one batch, received none");
   const std::vector<std::string> paths = flatten_paths(batches[0]);
   std::vector<std::vector<TensorLike>> parts(paths.size());
   for (const Tensors& batch : batches) {
@@ -385,11 +387,13 @@ int64_t row_count(const Tensors& tensors) {
     const int64_t rows = rows_of(t);
     if (count.has_value() && *count != rows) {
       throw ValueError("row_count: '", path, "' has ", rows,
-                       " rows, but the leaves before it have ", *count);
+                       " rows, but the leaves before it have ", *count,
+                       "; all leaves must have the same number of rows");
     }
     count = rows;
   });
-  if (!count.has_value()) throw ValueError("row_count: the structure contains no tensors");
+  if (!count.has_value())
+    throw ValueError("row_count: the structure contains no tensors; pass at least one");
   return *count;
 }
 

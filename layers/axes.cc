@@ -16,7 +16,7 @@ void append_numbers(const Config& config, std::vector<double>& out) {
 }  // namespace
 
 std::vector<int> Axes::normalized(const Shape& shape, const std::string& caller) const {
-  if (values_.empty()) throw ValueError(caller, ": no axis; pass at least one");
+  if (values_.empty()) throw ValueError(caller, ": axis is empty; pass at least one axis");
   std::vector<int> out;
   for (int axis : values_) {
     if (axis < -shape.rank() || axis >= shape.rank()) {
@@ -26,7 +26,7 @@ std::vector<int> Axes::normalized(const Shape& shape, const std::string& caller)
   }
   std::ranges::sort(out);
   if (std::ranges::adjacent_find(out) != out.end()) {
-    throw ValueError(caller, ": duplicate axis for shape ", shape);
+    throw ValueError(caller, ": an axis is listed twice for shape ", shape);
   }
   return out;
 }

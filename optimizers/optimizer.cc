@@ -167,7 +167,9 @@ bool Optimizer::excludes_from_weight_decay() const { return !decay_exceptions_->
 
 void Optimizer::finalize_variable_values(const std::vector<Variable>& variables) {
   if (current_replica_context() != nullptr && current_replica_context()->replicas > 1) {
-    throw RuntimeError(class_name_, ".finalize_variable_values: must be called outside replicas");
+    throw RuntimeError(class_name_,
+                       ".finalize_variable_values: must be called outside of replicas; call it "
+                       "from the main program");
   }
   if (!options_.use_ema || calls() == 0) return;
   const size_t average = rule_->slots().size();
@@ -286,7 +288,7 @@ void Optimizer::check_lazy_rows(const std::vector<Gradient>& gradients,
     throw ValueError(class_name_, ".apply_gradients: lazy_rows ",
                      to_json(encode(options_.lazy_rows)),
                      " cannot be combined with the constraint of ", variables[i].path(),
-                     ", which needs all rows in every step; remove one of them");
+                     ", which requires all rows in every step; remove one of them");
   }
 }
 
@@ -460,7 +462,7 @@ void Optimizer::apply_together(const std::vector<Gradient>& gradients,
   if (context == nullptr) {
     throw RuntimeError(class_name_, ".apply_gradients: must be called in the replicas of ",
                        Strategy::current().name(),
-                       "; call it in the function given to Strategy::run");
+                       "; call it in the function passed to Strategy::run");
   }
   TogetherStep(*this, *context, gradients, variables).run();
 }

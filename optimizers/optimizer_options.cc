@@ -68,7 +68,7 @@ void check_optimizer_options(const std::string& class_name, const OptimizerOptio
     throw ValueError(class_name, ": lazy_rows ", to_json(encode(o.lazy_rows)),
                      " cannot be combined with ",
                      o.use_ema ? "use_ema" : "gradient_accumulation_steps",
-                     ", which needs all rows in every step; set lazy_rows to kOff");
+                     ", which requires all rows in every step; use LazyRows::kOff");
   }
   if (!o.use_ema) return;
   check(o.ema_momentum >= 0 && o.ema_momentum <= 1, class_name, "ema_momentum", "must be in [0, 1]",

@@ -134,11 +134,14 @@ struct keel_model {  // NOLINT(readability-identifier-naming)
       if (!s.takes_examples()) continue;
       if (found != nullptr) {
         throw ValueError(caller, ": several signatures take examples, '", found->name, "' and '",
-                         s.name, "'; name one of them");
+                         s.name, "'; pass the name of one");
       }
       found = &s;
     }
-    if (found == nullptr) throw ValueError(caller, ": no signature of the model takes examples");
+    if (found == nullptr)
+      throw ValueError(caller,
+                       ": no signature of the model takes examples; save the model with one that "
+                       "parses tf.Example");
     return *found;
   }
 };
@@ -159,9 +162,10 @@ int64_t checked_size(const std::string& caller, const keel_tensor& given) {
   if (given.rank > 0) deref(given.dims, caller.c_str(), "dims");
   int64_t size = 1;
   for (int i = 0; i < given.rank; ++i) {
-    if (given.dims[i] < 0) throw ValueError(caller, ": dims[", i, "] is negative: ", given.dims[i]);
+    if (given.dims[i] < 0)
+      throw ValueError(caller, ": dims[", i, "] must not be negative, received ", given.dims[i]);
     if (__builtin_mul_overflow(size, given.dims[i], &size)) {
-      throw ValueError(caller, ": dims have too many elements");
+      throw ValueError(caller, ": the number of elements of dims overflows 64 bits");
     }
   }
   return size;
@@ -177,8 +181,8 @@ Tensor copied(const std::string& caller, DType dtype, const void* data, size_t b
   const size_t element = dtype == DType::kString ? sizeof(keel_string) : keel::size_of(dtype);
   size_t needed = 0;
   if (__builtin_mul_overflow(static_cast<size_t>(count), element, &needed) || needed != bytes) {
-    throw ValueError(caller, ": ", shape, " of ", dtype, " needs ", count, " values of ", element,
-                     " bytes, received ", bytes, " bytes");
+    throw ValueError(caller, ": ", shape, " of ", dtype, " requires ", count, " values of ",
+                     element, " bytes, received ", bytes, " bytes");
   }
   if (bytes > 0) deref(static_cast<const char*>(data), caller.c_str(), "data");
   Tensor out = Tensor::uninitialized(shape, dtype);
@@ -204,8 +208,8 @@ Tensor copied(const std::string& caller, DType dtype, const void* data, size_t b
 Tensor numbers(const std::string& caller, const int64_t* data, size_t count, const Shape& shape) {
   Tensor out = Tensor::uninitialized(shape, DType::kInt64);
   if (count > 0) {
-    std::memcpy(out.mutable_raw().data(), &deref(data, caller.c_str(), "the numbers"),
-                count * sizeof *data);
+    std::memcpy(out.mutable_raw().data(),
+                &deref(data, caller.c_str(), "the pointer to int64 values"), count * sizeof *data);
   }
   return out;
 }
@@ -216,32 +220,36 @@ void check_kind(const std::string& caller, const keel_tensor& given, const Tenso
     throw TypeError(caller, ": unknown dtype ", given.dtype);
   }
   if (given.dtype != static_cast<int>(spec.dtype)) {
-    throw TypeError(caller, ": needs ", spec.dtype, ", received ", static_cast<DType>(given.dtype));
+    throw TypeError(caller, ": dtype must be ", spec.dtype, ", received ",
+                    static_cast<DType>(given.dtype));
   }
   if (given.layout < KEEL_DENSE || given.layout > KEEL_SPARSE) {
     throw TypeError(caller, ": unknown layout ", given.layout);
   }
   if (given.layout != static_cast<int>(spec.layout)) {
-    throw TypeError(caller, ": needs a ", kLayouts[static_cast<int>(spec.layout)],
+    throw TypeError(caller, ": requires a ", kLayouts[static_cast<int>(spec.layout)],
                     " tensor, received a ", kLayouts[given.layout], " one");
   }
   if (given.layout != KEEL_RAGGED && (given.row_splits != nullptr || given.row_splits_count > 0)) {
-    throw ValueError(caller, ": row_splits are allowed only for ragged tensors");
+    throw ValueError(
+        caller,
+        ": only ragged tensors have row_splits; set row_splits to NULL and row_splits_count to 0");
   }
   if (given.layout != KEEL_SPARSE && (given.indices != nullptr || given.indices_count > 0)) {
-    throw ValueError(caller, ": indices are allowed only for sparse tensors");
+    throw ValueError(
+        caller, ": only sparse tensors have indices; set indices to NULL and indices_count to 0");
   }
 }
 
 void check_shape(const std::string& caller, const Shape& needed, const Shape& given) {
   if (!keel::compatible(needed, given)) {
-    throw ValueError(caller, ": needs shape ", needed, ", received ", given);
+    throw ValueError(caller, ": shape must be ", needed, ", received ", given);
   }
 }
 
 void check_count(const std::string& caller, size_t count) {
   if (count > PTRDIFF_MAX / sizeof(int64_t)) {
-    throw ValueError(caller, ": ", count, " numbers are too many");
+    throw ValueError(caller, ": the count exceeds the address space, received ", count);
   }
 }
 
@@ -250,9 +258,10 @@ TensorLike ragged(const std::string& caller, const keel_tensor& given, const Ten
   check_count(str(caller, ", row_splits"), given.row_splits_count);
   const int64_t count = checked_size(caller, given);
   const Shape shape = shape_of(given);
-  check_shape(str(caller, ", its values"), spec.shape.without(1).with(0, keel::kUnknown), shape);
+  check_shape(str(caller, ", values"), spec.shape.without(1).with(0, keel::kUnknown), shape);
   if (given.row_splits_count == 0) {
-    throw ValueError(caller, ": a ragged tensor needs row_splits with rows + 1 numbers");
+    throw ValueError(
+        caller, ": a ragged tensor requires row_splits with one more element than it has rows");
   }
   const auto splits = static_cast<int64_t>(given.row_splits_count);
   RaggedTensor out{
@@ -269,8 +278,8 @@ TensorLike sparse(const std::string& caller, const keel_tensor& given, const Ten
   check_shape(caller, spec.shape, shape);
   const int64_t rank = shape.rank();
   if (rank == 0 || given.indices_count % static_cast<size_t>(rank) != 0) {
-    throw ValueError(caller, ": indices need ", rank, " numbers per value, received ",
-                     given.indices_count);
+    throw ValueError(caller, ": indices_count must be a multiple of the rank, ", rank,
+                     ", received ", given.indices_count);
   }
   const int64_t count = static_cast<int64_t>(given.indices_count) / rank;
   SparseTensor out{
@@ -312,8 +321,8 @@ const NamedSpec& spec_named(const char* caller, const Served& served, const char
     if (input.name == name) return input;
     names += (names.empty() ? "" : ", ") + input.name;
   }
-  throw ValueError(caller, ": signature '", served.name, "' has no input '", name,
-                   "'; it has the inputs {", names, "}");
+  throw ValueError(caller, ": signature '", served.name, "' has no input '", name, "'; it has {",
+                   names, "}");
 }
 
 Tensors inputs_from(const char* caller, const Served& served, const keel_tensor* inputs,
@@ -331,12 +340,13 @@ Tensors inputs_from(const char* caller, const Served& served, const keel_tensor*
     if (first.empty()) first = name;
     const int64_t rows = rows_of(at->second.leaf()), expected = rows_of(out.at(first).leaf());
     if (rows != expected) {
-      throw ValueError(place, " has ", rows, " rows, '", first, "' has ", expected);
+      throw ValueError(place, " has ", rows, " rows, but '", first, "' has ", expected,
+                       "; all inputs must have the same number of rows");
     }
   }
   for (const NamedSpec& input : served.inputs) {
     if (!out.contains(input.name)) {
-      throw ValueError(caller, ": signature '", served.name, "' needs input '", input.name, "'");
+      throw ValueError(caller, ": signature '", served.name, "' requires input '", input.name, "'");
     }
   }
   return out;
@@ -502,10 +512,11 @@ keel_status keel_run_examples(const keel_model* model, const char* signature,
     deref(result, caller, "result");
     const Served& served = signature == nullptr ? m.for_examples(caller) : m.at(caller, signature);
     if (!served.takes_examples()) {
-      throw ValueError(caller, ": signature '", served.name, "' does not take examples");
+      throw ValueError(caller, ": signature '", served.name, "' takes no examples; call keel_run");
     }
     if (count > 0) deref(examples, caller, "examples");
-    if (count > PTRDIFF_MAX / sizeof *examples) throw ValueError(caller, ": count is too large");
+    if (count > PTRDIFF_MAX / sizeof *examples)
+      throw ValueError(caller, ": count exceeds the address space, received ", count);
     const auto rows = static_cast<int64_t>(count);
     const Tensor strings =
         copied(caller, DType::kString, examples, count * sizeof *examples, rows, {rows});

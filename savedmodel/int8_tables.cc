@@ -67,7 +67,7 @@ class Rewriter {
     NodeResults results;
     const auto replaced = [&](const Tensors& tensors) {
       return results.replaced(tensors, [](const TensorLike&) {
-        return str(kCaller, ": a tensor of the graph has no producer in the graph");
+        return str(kCaller, ": a tensor of the graph is not the result of one of its layers");
       });
     };
     for (const TensorLike& input : flatten(model.inputs())) results.add(input, input);
@@ -109,17 +109,17 @@ ModelHandle with_int8_tables(const Model& model) {
   require_no_replica("save_model");
   require_built("save_model", model);
   if (const Layer* const unknown = unknown_to_keras(model)) {
-    throw ValueError(
-        kCaller, ": ", unknown->class_name(), " '", unknown->name(),
-        "' cannot store int8 tables; for TPUEmbedding, set for_keras to replace it by Embedding");
+    throw ValueError(kCaller, ": ", unknown->class_name(), " '", unknown->name(),
+                     "' does not support int8 tables; set for_keras to replace each TPUEmbedding "
+                     "with an Embedding");
   }
   if (!has_float_table(model)) {
     const auto self = std::dynamic_pointer_cast<const Model>(model.shared_from_this());
     return {kAdopt, std::const_pointer_cast<Model>(self)};
   }
   if (!is_graph(model)) {
-    throw ValueError(kCaller, ": only functional and sequential models can be rewritten; '",
-                     model.name(), "' is a ", model.class_name());
+    throw ValueError(kCaller, ": the model must be functional or sequential, but '", model.name(),
+                     "' is a ", model.class_name());
   }
   return Rewriter().rewrite(model);
 }

@@ -31,8 +31,8 @@ Format format_of(const char* caller, const std::string& path) {
 Format whole_model_format(const char* caller, const std::string& path) {
   const Format format = format_of(caller, path);
   if (format == Format::kWeights) {
-    throw ValueError(caller, ": a '.weights.h5' file contains only weights, received '", path,
-                     "'; use '.keras', or call save_weights or load_weights");
+    throw ValueError(caller, ": a '.weights.h5' file holds only weights, received '", path,
+                     "'; use '.keras', or call save_weights and load_weights");
   }
   return format;
 }
@@ -40,7 +40,7 @@ Format whole_model_format(const char* caller, const std::string& path) {
 void check_overwrite(const char* caller, const std::string& path, bool overwrite) {
   distribute::run_collectively(distribute::processes(), caller, [&] {
     if (!overwrite && std::filesystem::exists(path)) {
-      throw ValueError(caller, ": ", path, " exists; set overwrite or choose another name");
+      throw ValueError(caller, ": ", path, " exists; set overwrite or pass another path");
     }
   });
 }
@@ -95,7 +95,7 @@ ModelHandle load_model(const std::string& path, const LoadOptions& options) {
 void save_weights(const Model& model, const std::string& path, const SaveWeightsOptions& options) {
   const Format format = format_of("save_weights", path);
   if (format == Format::kArchive) {
-    throw ValueError("save_weights: a '.keras' file contains a whole model, received '", path,
+    throw ValueError("save_weights: a '.keras' file holds a whole model, received '", path,
                      "'; use '.weights.h5', or call save_model");
   }
   check_overwrite("save_weights", path, options.overwrite);
@@ -129,9 +129,8 @@ std::vector<std::string> load_weights(const Model& model, const std::string& pat
                      file.has_attribute("/", "layer_names0") || !file.has("/model_weights");
   if (alone && !file.has_attribute("/", "layer_names") &&
       !file.has_attribute("/", "layer_names0")) {
-    throw IoError(
-        path,
-        ": the file has no layer_names attribute; it contains no weights in Keras's legacy layout");
+    throw IoError(path,
+                  ": no weights in the legacy layout of Keras: attribute layer_names is missing");
   }
   return read_legacy_weights(file, alone ? "/" : "/model_weights", model,
                              {.by_name = options.by_name, .skip_mismatch = options.skip_mismatch});

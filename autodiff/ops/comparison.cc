@@ -84,7 +84,7 @@ class LogicalNot final : public Op {
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> in) const override {
     if (in[0].dtype != DType::kBool) {
-      throw TypeError("logical_not: requires bool, received ", in[0].dtype);
+      throw TypeError("logical_not: the operand must be bool, received ", in[0].dtype);
     }
     return {in[0]};
   }
@@ -219,7 +219,7 @@ class ZerosLike final : public Op {
 
 void check_bools(const char* caller, const Tensor& a, const Tensor& b) {
   if (a.dtype() == DType::kBool && b.dtype() == DType::kBool) return;
-  throw TypeError(caller, ": requires bool operands, received ", a.dtype(), " and ", b.dtype());
+  throw TypeError(caller, ": operands must be bool, received ", a.dtype(), " and ", b.dtype());
 }
 
 }  // namespace

@@ -227,9 +227,11 @@ class Dense final : public Op {
     const Shape &x = in[0].shape, &kernel = in[1].shape;
     const bool fits = x.rank() >= 2 && kernel.rank() == 2 &&
                       (x[-1] == kernel[0] || x[-1] == kUnknown || kernel[0] == kUnknown);
-    if (!fits) throw ValueError("dense: input ", x, " does not match kernel ", kernel);
+    if (!fits)
+      throw ValueError("dense: input of shape ", x, " does not match kernel of shape ", kernel);
     if (in.size() == 3 && in[2].shape != Shape{kernel[1]}) {
-      throw ValueError("dense: kernel ", kernel, " does not match bias ", in[2].shape);
+      throw ValueError("dense: kernel of shape ", kernel, " does not match bias of shape ",
+                       in[2].shape);
     }
     return {{.shape = x.drop_last() + Shape{kernel[1]}, .dtype = in[0].dtype}};
   }

@@ -89,7 +89,8 @@ class Einsum final : public Op {
         int64_t& dim = dims.try_emplace(labels[i], shape[i]).first->second;
         if (dim == kUnknown) dim = shape[i];
         if (shape[i] != kUnknown && shape[i] != dim) {
-          throw ValueError("einsum: shapes ", a, " and ", b, " do not match ", equation_.text());
+          throw ValueError("einsum: shapes ", a, " and ", b, " do not match the equation ",
+                           equation_.text());
         }
       }
     };

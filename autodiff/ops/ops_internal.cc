@@ -6,13 +6,13 @@ namespace keel::ops::internal {
 
 void check_floating(const char* caller, const TensorSpec& x) {
   if (!is_floating(x.dtype)) {
-    throw TypeError(caller, ": requires float32 or float64, received ", x.dtype);
+    throw TypeError(caller, ": dtype must be float32 or float64, received ", x.dtype);
   }
 }
 
 void check_numeric(const char* caller, const TensorSpec& x) {
   if (!is_floating(x.dtype) && !is_integer(x.dtype)) {
-    throw TypeError(caller, ": requires a numeric dtype, received ", x.dtype);
+    throw TypeError(caller, ": dtype must be numeric, received ", x.dtype);
   }
 }
 

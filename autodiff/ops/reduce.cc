@@ -20,7 +20,7 @@ std::vector<bool> reduced_axes(const char* caller, const Shape& x, const std::ve
       throw ValueError(caller, ": axis ", axis, " is out of range for shape ", x);
     }
     const int at = axis < 0 ? axis + x.rank() : axis;
-    if (reduced[at]) throw ValueError(caller, ": axis ", axis, " is given twice");
+    if (reduced[at]) throw ValueError(caller, ": axis ", axis, " is listed twice");
     reduced[at] = true;
   }
   return reduced;
@@ -325,7 +325,7 @@ class Extremum final : public Reduction {
  private:
   void run(const Tensor& x, const std::vector<bool>& reduced, Tensor& y) const override {
     if (x.size() == 0 && y.size() > 0) {
-      throw ValueError(caller_, ": needs at least one element, received shape ", x.shape());
+      throw ValueError(caller_, ": requires at least one element, received shape ", x.shape());
     }
     visit_numeric(x.dtype(), caller_, [&]<class T>(const T&) {
       const auto same = [](T total) { return total; };
@@ -348,7 +348,7 @@ class ArgMax final : public Op {
     ops::internal::check_numeric("argmax", in[0]);
     const int64_t dim = in[0].shape[axis_];
     if (dim == 0) {
-      throw ValueError("argmax: needs at least one element, received shape ", in[0].shape);
+      throw ValueError("argmax: requires at least one element, received shape ", in[0].shape);
     }
     return {{.shape = in[0].shape.without(axis_), .dtype = DType::kInt64}};
   }
@@ -411,7 +411,7 @@ class SumTo final : public Op {
       if (out[-i] == kUnknown) out = out.with(-i, x[-i]);
     }
     const bool fits = out.rank() <= x.rank() && compatible(broadcast_shapes(out, x, "sum_to"), x);
-    if (!fits) throw ValueError("sum_to: shape ", x, " is not a broadcast of ", shape_);
+    if (!fits) throw ValueError("sum_to: shape ", x, " cannot result from broadcasting ", shape_);
     return out;
   }
 

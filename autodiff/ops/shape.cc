@@ -537,7 +537,8 @@ Tensor stack(const std::vector<Tensor>& parts, int axis) {
   std::vector<Tensor> expanded;
   for (const Tensor& part : parts) {
     if (!compatible(part.shape(), parts[0].shape())) {
-      throw ValueError("stack: shapes ", parts[0].shape(), " and ", part.shape(), " differ");
+      throw ValueError("stack: tensors must have the same shape, received ", parts[0].shape(),
+                       " and ", part.shape());
     }
     expanded.push_back(expand_dims(part, axis));
   }

@@ -72,7 +72,7 @@ void check_product(const std::string& what, std::span<const int64_t> sizes) {
   int64_t product = 1;
   for (int64_t size : sizes) {
     if (size > 0 && product > std::numeric_limits<int64_t>::max() / size) {
-      throw ValueError("EngineConfiguration: ", what, " is too large");
+      throw ValueError("EngineConfiguration: ", what, " is too large: its size overflows 64 bits");
     }
     product *= size;
   }
@@ -120,7 +120,7 @@ void check(const Record& p) {
   }
   if (!Record::Mode_IsValid(p.mode()) || !Record::ShardingStrategy_IsValid(p.sharding_strategy())) {
     throw ValueError("EngineConfiguration: unknown mode ", static_cast<int>(p.mode()),
-                     " or sharding_strategy ", static_cast<int>(p.sharding_strategy()));
+                     " or unknown sharding_strategy ", static_cast<int>(p.sharding_strategy()));
   }
 }
 
@@ -131,7 +131,7 @@ void check_tables(const std::vector<EngineTable>& tables) {
   for (const EngineTable& table : tables) {
     if (!names.insert(table.name).second) {
       throw ValueError("EngineConfiguration: two tables are named '", table.name,
-                       "'; give each table its own name");
+                       "'; rename one of them");
     }
     if (table.learning_rate_tag) tags.insert(*table.learning_rate_tag);
   }

@@ -41,7 +41,7 @@ std::string label_of(const EngineConfiguration& configuration) {
     }
   }
   const std::hash<std::string> hash;
-  return str("ids to look up in tables ", std::hex, hash(shapes), " with optimizers ",
+  return str("lookup of ids in tables ", std::hex, hash(shapes), " with optimizers ",
              hash(optimizers));
 }
 
@@ -65,8 +65,9 @@ TableShard& EmbeddingEngine::State::held_with(int table, int64_t first, int64_t 
   TableShard& out = held.at(table);
   for (int64_t row = first; row < end && !out.rows().all(); ++row) {
     if (out.rows().contain(row)) continue;
-    throw RuntimeError("EmbeddingEngine: row ", row, " of table '", tables()[table].name,
-                       "' is held by another process; see local_rows()");
+    throw RuntimeError(
+        "EmbeddingEngine: row ", row, " of table '", tables()[table].name,
+        "' is stored by another process; local_rows() returns the rows of this process");
   }
   return out;
 }
@@ -93,11 +94,11 @@ void EmbeddingEngine::State::check(const std::vector<FeatureBatch>& features,
                                    const std::vector<TableStep>& steps) const {
   if (gradients.size() != features.size()) {
     throw ValueError("EmbeddingEngine: received ", gradients.size(), " gradients for ",
-                     features.size(), " features");
+                     features.size(), " features; pass one for each feature");
   }
   if (steps.size() != tables().size()) {
     throw ValueError("EmbeddingEngine: received ", steps.size(), " steps for ", tables().size(),
-                     " tables");
+                     " tables; pass one for each table");
   }
   for (size_t t = 0; t < steps.size(); ++t) {
     const double rate = steps[t].learning_rate;
@@ -303,7 +304,8 @@ EmbeddingEngine::Activations EmbeddingEngine::lookup(Communicator& communicator,
   const profile::Scope scope(profile::Phase::kLookup, "tables");
   if (communicator.size() != shards()) {
     throw RuntimeError("EmbeddingEngine: created for ", shards(),
-                       " replicas, but the strategy of the lookup has ", communicator.size());
+                       " replicas, but called under a strategy with ", communicator.size(),
+                       "; call it under the strategy that created it");
   }
   State::Scratch& scratch = s.scratch[communicator.rank() - s.first_shard];
   const auto prepared = training ? s.take_prepared(features, scratch) : nullptr;
@@ -340,7 +342,7 @@ void EmbeddingEngine::apply(Communicator& communicator, std::shared_ptr<Ticket> 
   if (ticket->used) {
     throw RuntimeError(
         "EmbeddingEngine: the gradient of one lookup was requested twice; a lookup updates its "
-        "tables once, so make another lookup");
+        "tables once, so look up again");
   }
   state_->check(ticket->features, gradients, steps);
   ticket->used = true;

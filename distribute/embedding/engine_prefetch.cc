@@ -111,12 +111,12 @@ void EmbeddingEngine::State::begin_first(Communicator& communicator, Scratch& s)
 }
 
 void EmbeddingEngine::State::group_ahead(Prepared& p, size_t table) const {
-  const profile::Scope scope(profile::Phase::kUpdate, "group ids ahead");
+  const profile::Scope scope(profile::Phase::kUpdate, "group ids (prefetch)");
   group(p.features, table, p.groups[table]);
 }
 
 void EmbeddingEngine::State::pool_ahead(Prepared& p, size_t feature) const {
-  const profile::Scope scope(profile::Phase::kLookup, "pool ahead");
+  const profile::Scope scope(profile::Phase::kLookup, "pool rows (prefetch)");
   const size_t t = table_of(feature);
   held[t].look_up(bags_of(p.features[feature]), tables()[t].combiner,
                   p.values[feature].mutable_data<float>().data());
@@ -135,7 +135,7 @@ std::shared_ptr<EmbeddingEngine::State::Prepared> EmbeddingEngine::State::take_p
   std::shared_ptr<Prepared> out = s.ahead.front();
   s.ahead.erase(s.ahead.begin());
   if (!out->begun) return nullptr;
-  const profile::Scope scope(profile::Phase::kLookup, "finish what is ahead");
+  const profile::Scope scope(profile::Phase::kLookup, "finish prefetch");
   s.worker.finish();
   return out;
 }

@@ -82,7 +82,7 @@ bool EmbeddingEngine::State::steps_as_it_sums(size_t table,
 
 void EmbeddingEngine::State::step_own_sums(const Pending& p, const Scratch& s,
                                            const Communicator& communicator) {
-  const profile::Scope scope(profile::Phase::kUpdate, "step rows");
+  const profile::Scope scope(profile::Phase::kUpdate, "update rows");
   struct Block {
     size_t table;
     int64_t first, end;
@@ -199,7 +199,7 @@ void EmbeddingEngine::State::collect_sums(Communicator& communicator, int64_t po
 // update.
 void EmbeddingEngine::State::step_listed(Communicator& communicator, const Pending& p,
                                          const Scratch& s) {
-  const profile::Scope scope(profile::Phase::kUpdate, "step rows");
+  const profile::Scope scope(profile::Phase::kUpdate, "update rows");
   const Placement& placement = communicator.placement();
   const int64_t me = communicator.rank() - placement.first_local();
   const int64_t local = placement.local();

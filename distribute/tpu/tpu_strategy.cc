@@ -186,7 +186,7 @@ std::unique_ptr<Strategy> make_strategy(const std::string& name,
                                         const TPUStrategyOptions& options) {
   if (name == "cpu") return std::make_unique<CPUStrategy>();
   if (name == "tpu") return std::make_unique<TPUStrategy>(options);
-  throw ValueError("make_strategy: '", name, "' is not a strategy; use cpu or tpu");
+  throw ValueError("make_strategy: unknown strategy '", name, "'; use cpu or tpu");
 }
 
 }  // namespace keel::distribute

@@ -9,10 +9,11 @@ namespace keel {
 
 Shape::Shape(std::span<const int64_t> dims) : rank_(static_cast<int>(dims.size())) {
   if (dims.size() > kMaxRank) {
-    throw ValueError("Shape: at most ", kMaxRank, " dimensions, received ", dims.size());
+    throw ValueError("Shape: rank must be at most ", kMaxRank, ", received ", dims.size());
   }
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] < kUnknown) throw ValueError("Shape: dimension ", i, " is below -1: ", dims[i]);
+    if (dims[i] < kUnknown)
+      throw ValueError("Shape: dimension ", i, " must be -1 (unknown) or more, received ", dims[i]);
     dims_[i] = dims[i];
   }
 }
@@ -54,7 +55,7 @@ Shape Shape::without(int axis) const {
 Shape Shape::inserted(int axis, int64_t dim) const {
   const int at = axis < 0 ? axis + rank_ + 1 : axis;
   if (at < 0 || at > rank_) {
-    throw ValueError("Shape: axis ", axis, " is out of range to insert into ", *this);
+    throw ValueError("Shape: axis ", axis, " is out of range for an insertion into shape ", *this);
   }
   return slice(0, at) + Shape{dim} + slice(at, rank_);
 }
@@ -98,7 +99,8 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* caller) {
     } else if (x == kUnknown || y == kUnknown) {
       out = std::max(x, y);
     } else {
-      throw ValueError(caller, ": shapes ", a, " and ", b, " do not broadcast");
+      throw ValueError(caller, ": shapes ", a, " and ", b,
+                       " cannot be broadcast to a common shape");
     }
   }
   return Shape(dims);

@@ -60,7 +60,7 @@ const Config* Config::find(const std::string& key) const {
 
 const Config& Config::operator[](const std::string& key) const {
   if (const Config* found = find(key)) return *found;
-  throw ValueError("Config: there is no key '", key, "'");
+  throw ValueError("Config: key '", key, "' is missing");
 }
 
 void Config::set(const std::string& key, Config value) {
@@ -92,7 +92,8 @@ Config encode(const Shape& v) {
 void decode(const Config& c, bool& v) { v = c.boolean(); }
 void decode(const Config& c, int& v) {
   const int64_t wide = c.integer();
-  if (wide != static_cast<int>(wide)) throw TypeError("Config: ", wide, " does not fit 32 bits");
+  if (wide != static_cast<int>(wide))
+    throw TypeError("Config: ", wide, " does not fit into 32 bits");
   v = static_cast<int>(wide);
 }
 void decode(const Config& c, int64_t& v) { v = c.integer(); }

@@ -126,7 +126,8 @@ StagePtr slices_stage(Tensors rows) {
     check_row(path, leaf);
     ++leaves;
   });
-  if (leaves == 0) throw ValueError("Dataset.from_tensor_slices: the structure has no tensors");
+  if (leaves == 0)
+    throw ValueError("Dataset.from_tensor_slices: the structure has no tensors; pass at least one");
   return std::make_shared<SlicesStage>(std::move(rows));
 }
 

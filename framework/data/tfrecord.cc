@@ -165,7 +165,7 @@ class RecordBatches {
 };
 
 Dataset records_of(std::vector<std::filesystem::path> files, const TFRecordOptions& options) {
-  if (files.empty()) throw ValueError(kReader, ": there are no files to read; pass at least one");
+  if (files.empty()) throw ValueError(kReader, ": the list of files is empty; pass at least one");
   compression_from_name(kReader, options.compression_type);
   if (options.buffer_size < 1) {
     throw ValueError(kReader, ": buffer_size must be at least 1 byte, received ",

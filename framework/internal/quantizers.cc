@@ -29,7 +29,8 @@ QuantizedTable abs_max_quantize(const Tensor& table, const std::string& caller) 
     }
   });
   for (const int64_t r : invalid_rows) {
-    if (r >= 0) throw ValueError(caller, ": row ", r, " is not finite; cannot quantize it");
+    if (r >= 0)
+      throw ValueError(caller, ": row ", r, " cannot be quantized to int8: it is not finite");
   }
   return out;
 }

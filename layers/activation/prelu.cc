@@ -13,7 +13,7 @@ void PReLULayer::build_weights(const TensorSpec& input) {
   Shape shape = input.shape;
   if (options_.shared_axes && !options_.shared_axes->values().empty()) {
     for (int axis : options_.shared_axes->normalized(input.shape, caller)) {
-      if (axis == 0) throw ValueError(caller, ": the batch cannot be a shared axis");
+      if (axis == 0) throw ValueError(caller, ": shared_axes must not contain the batch axis");
       shape = shape.with(axis, 1);
     }
   }

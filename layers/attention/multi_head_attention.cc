@@ -127,9 +127,10 @@ Tensors MultiHeadAttentionLayer::call(const Tensors& inputs, const CallContext&)
   const auto parts = attention_parts(inputs, caller());
   const Shape value = parts.value.spec().shape, key = parts.key_or_value().spec().shape;
   if (!compatible(value.drop_last(), key.drop_last())) {
-    throw ValueError(caller(),
-                     ": value and key must agree in all dimensions but the last, received ", value,
-                     " and ", key);
+    throw ValueError(
+        caller(),
+        ": value and key must have the same shape except for the last dimension, received ", value,
+        " and ", key);
   }
   if (any_symbolic(inputs)) return symbolic_results(inputs);
   HeadsOptions how = {.axes = attention_axes(parts.query.spec().shape),

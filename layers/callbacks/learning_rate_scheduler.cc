@@ -9,7 +9,8 @@ LearningRateSchedulerCallback::LearningRateSchedulerCallback(Options options)
     : options_(std::move(options)) {
   if (!options_.schedule)
     throw ValueError(
-        "LearningRateScheduler: schedule is not set; pass a function of the epoch and the rate");
+        "LearningRateScheduler: schedule is not set; pass a function of the epoch and the learning "
+        "rate");
 }
 
 void LearningRateSchedulerCallback::on_epoch_begin(int64_t epoch) {

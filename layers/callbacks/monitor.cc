@@ -89,7 +89,7 @@ const Tensor& state_value(const char* caller, const Callback::State& state,
   const auto it = state.find(name);
   if (it == state.end())
     throw ValueError(caller, ": the state has no entry '", name,
-                     "'; it belongs to another callback");
+                     "'; it was saved by another callback");
   return it->second;
 }
 

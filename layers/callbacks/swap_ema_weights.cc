@@ -25,7 +25,8 @@ void SwapEMAWeightsCallback::swap_in(std::vector<Tensor>& kept) {
       optimizer == nullptr ? std::vector<Slot>() : optimizer->slot_specs();
   const auto average = std::ranges::find_if(slots, is_average);
   if (average == slots.end()) {
-    throw RuntimeError("SwapEMAWeights: the optimizer keeps no averages; set use_ema");
+    throw RuntimeError(
+        "SwapEMAWeights: the optimizer keeps no moving averages; set its option use_ema");
   }
   const NoGradient pause;
   kept.clear();

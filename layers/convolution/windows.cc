@@ -151,8 +151,8 @@ Windows windows_for(const WindowOptions& options, int64_t steps, const std::stri
     out.after = std::max<int64_t>(missing, 0) - out.before;
   }
   if (out.count(steps) == 0) {
-    throw ValueError(caller, ": windows of ", out.span(), " steps do not fit into ", steps,
-                     " steps");
+    throw ValueError(caller, ": a window of ", out.span(), " steps does not fit into an input of ",
+                     steps, " steps; pass longer inputs or pad them");
   }
   return out;
 }

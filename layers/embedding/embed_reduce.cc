@@ -26,8 +26,8 @@ Parts parts_of(const std::string& caller, const Tensors& inputs) {
 void check_weight_shape(const std::string& caller, const Shape& weights, const Shape& embedded) {
   const int rank = weights.rank();
   if (rank <= embedded.rank() && compatible(weights, embedded.slice(0, rank))) return;
-  throw ValueError(caller, ": weights have shape ", weights, ", which must be a prefix of ",
-                   embedded, ", the shape of the embedded ids");
+  throw ValueError(caller, ": the shape of weights must be a prefix of ", embedded,
+                   ", the shape of the embedded ids, received ", weights);
 }
 
 // Converts floating-point ids to int64. Integer ids are unchanged.

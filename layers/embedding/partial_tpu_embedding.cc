@@ -90,8 +90,8 @@ Tensors PartialTPUEmbeddingLayer::call(const Tensors& inputs, const CallContext&
   for (const auto& [name, feature] : small_features_) {
     if (inputs[name].leaf().layout() != Layout::kDense) {
       throw ValueError(kCaller, ": feature '", name,
-                       "' has a small table, which needs dense ids; pass dense ids or lower "
-                       "size_threshold");
+                       "' has a table below size_threshold, which requires dense ids; pass dense "
+                       "ids or lower size_threshold");
     }
   }
   const auto table_of = [&](const Table& table, const Tensor& rows) {

@@ -32,10 +32,11 @@ void check_options(const TPUEmbeddingOptions& options, const TableSet& tables) {
   for (const TableSet::Entry& entry : tables.tables) {
     const EmbeddingOptimizer& optimizer = entry.own->optimizer;
     if (optimizer && optimizer->v1_parameters) {
-      throw ValueError("TPUEmbedding: table '", entry.own->name,
-                       "' needs an embedding optimizer (tpu::SGD, Adagrad, Adam, ...) or a Keras "
-                       "optimizer, received ",
-                       optimizer->class_name, " of the V1 engine");
+      throw ValueError(
+          "TPUEmbedding: table '", entry.own->name,
+          "' requires an embedding optimizer (tpu::SGD, Adagrad, Adam, ...) or a Keras "
+          "optimizer, received ",
+          optimizer->class_name, " of the V1 engine");
     }
   }
   if (options.batch_size && *options.batch_size < 1) {
@@ -80,8 +81,7 @@ std::unique_ptr<TPUEmbeddingLayer::Backend> TPUEmbeddingLayer::make_backend(
     case EmbeddingFeature::kUnsupported:
       if (options.pipeline_lookups) {
         throw ValueError(
-            "TPUEmbedding: pipeline_lookups needs an engine, embedding_feature kV1; received "
-            "kUnsupported");
+            "TPUEmbedding: pipeline_lookups requires embedding_feature kV1, received kUnsupported");
       }
       return std::make_unique<V0Backend>(tables, features);
     case EmbeddingFeature::kV1:
@@ -93,7 +93,7 @@ std::unique_ptr<TPUEmbeddingLayer::Backend> TPUEmbeddingLayer::make_backend(
   }
   if (options.batch_size && *options.batch_size % now.num_replicas_in_sync() != 0) {
     throw ValueError(
-        "TPUEmbedding: batch_size is that of the global batch and must be a multiple of the ",
+        "TPUEmbedding: batch_size is the size of the global batch and must be a multiple of the ",
         now.num_replicas_in_sync(), " replicas, received ", *options.batch_size);
   }
   return std::make_unique<EngineBackend>(
@@ -146,10 +146,11 @@ void TPUEmbeddingLayer::build_weights(const Specs& inputs) {
 
 Tensors TPUEmbeddingLayer::operator()(const Tensors& features, const CallOptions& options) {
   if (options.serving_config) {
-    if (!built()) throw RuntimeError("TPUEmbedding ", name(), ": not built yet; call it once");
+    if (!built())
+      throw RuntimeError("TPUEmbedding ", name(), ": the layer is not built; call it once first");
     if (any_symbolic(features)) {
       throw RuntimeError("TPUEmbedding ", name(),
-                         ": serving_config needs concrete values; it cannot be part of a graph");
+                         ": serving_config requires eager tensors, received symbolic ones");
     }
     return host_embedding_lookup(
         features, options.weights,
@@ -191,7 +192,8 @@ void TPUEmbeddingLayer::prefetch(const Tensors& inputs) {
 }
 
 std::vector<std::pair<Table, Tensor>> TPUEmbeddingLayer::embedding_tables() const {
-  if (!built()) throw RuntimeError("TPUEmbedding ", name(), ": not built yet; call it once");
+  if (!built())
+    throw RuntimeError("TPUEmbedding ", name(), ": the layer is not built; call it once first");
   const NoGradient pause;
   std::vector<std::pair<Table, Tensor>> out;
   for (size_t t = 0; t < tables_.tables.size(); ++t) {
@@ -201,7 +203,8 @@ std::vector<std::pair<Table, Tensor>> TPUEmbeddingLayer::embedding_tables() cons
 }
 
 void TPUEmbeddingLayer::update_embedding_table(const Table& table, const Tensor& values) {
-  if (!built()) throw RuntimeError("TPUEmbedding ", name(), ": not built yet; call it once");
+  if (!built())
+    throw RuntimeError("TPUEmbedding ", name(), ": the layer is not built; call it once first");
   const int found = tables_.find(table);
   if (found >= 0) backend_->write(found, values);
 }
@@ -250,8 +253,8 @@ std::optional<PlanValues> TPUEmbeddingLayer::plan(Planner& planner,
   const std::optional<LookupRules> rules = backend_->host_rules();
   if (!rules) {
     throw RuntimeError("ServingPlan: the tables of TPUEmbedding ", name(),
-                       " belong to the engine of a TPUStrategy; save the model and make the plan "
-                       "from the model that load_model returns outside the strategy");
+                       " belong to the engine of a TPUStrategy; save the model and create the plan "
+                       "from the result of load_model outside the strategy");
   }
   const bool weighted = has_weights(inputs);
   const PlanValues& features = weighted ? inputs[0] : inputs;

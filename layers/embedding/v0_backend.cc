@@ -6,8 +6,9 @@ namespace keel {
 void TPUEmbeddingLayer::V0Backend::check_strategy() const {
   const distribute::Strategy& now = distribute::Strategy::current();
   if (!now.is_tpu()) {
-    throw RuntimeError("TPUEmbedding: the layer was made under a TPUStrategy and is called under ",
-                       now.name(), "; pass serving_config to look up outside its own strategy");
+    throw RuntimeError(
+        "TPUEmbedding: the layer was created under a TPUStrategy and is called under ", now.name(),
+        "; pass serving_config for lookups outside its own strategy");
   }
 }
 

@@ -34,8 +34,8 @@ std::vector<Variable> TPUEmbeddingLayer::VariableBackend::build(const std::vecto
 void TPUEmbeddingLayer::VariableBackend::check_strategy() const {
   if (distribute::Strategy::current().is_tpu()) {
     throw RuntimeError(
-        "TPUEmbedding: the layer was not made under a TPUStrategy and is called "
-        "under one; make it inside the strategy's scope");
+        "TPUEmbedding: the layer was created outside of a TPUStrategy and is called under one; "
+        "create it in the scope of the strategy");
   }
 }
 

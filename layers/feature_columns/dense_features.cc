@@ -23,9 +23,10 @@ const T* as(const FeatureColumn& column) {
 
 // Returns the columns sorted by name. Throws without columns and for a null column.
 std::vector<Column> sorted(std::vector<Column> columns, const std::string& caller) {
-  if (columns.empty()) throw ValueError(caller, ": needs feature_columns, received none");
+  if (columns.empty())
+    throw ValueError(caller, ": requires at least one column in feature_columns, received none");
   for (const Column& column : columns) {
-    if (column == nullptr) throw TypeError(caller, ": received a null column");
+    if (column == nullptr) throw TypeError(caller, ": feature_columns must not contain null");
   }
   std::ranges::stable_sort(columns, {}, [](const Column& column) { return column->name(); });
   return columns;
@@ -43,9 +44,9 @@ const Tensor& activation(const TPUEmbeddingColumn& column, const Tensors::Dict& 
                          const std::string& caller) {
   const TensorLike& found = feature(features, column.feature_key(), caller);
   if (found.layout() != Layout::kDense || !is_floating(found.tensor().dtype())) {
-    throw TypeError(
-        caller, ": feature '", column.feature_key(), "' of column '", column.name(),
-        "' must hold activations, received ids; the estimator converts ids to activations");
+    throw TypeError(caller, ": feature '", column.feature_key(), "' of column '", column.name(),
+                    "' must hold activations, received ids; train the model with TPUEstimator, "
+                    "which looks up ids");
   }
   return found.tensor();
 }
@@ -100,7 +101,8 @@ DenseFeaturesLayer::DenseFeaturesLayer(Options options)
     const auto* embedding = as<EmbeddingColumn>(*column);
     const auto* tpu_embedding = as<TPUEmbeddingColumn>(*column);
     if (embedding == nullptr && tpu_embedding == nullptr && !as<NumericColumn>(*column)) {
-      throw TypeError(kClassName, " ", name(), ": needs numeric and embedding columns, received ",
+      throw TypeError(kClassName, " ", name(),
+                      ": columns must be numeric or embedding columns, received ",
                       column->class_name(), " '", column->name(), "'");
     }
     if ((embedding != nullptr && embedding->categorical_column()->is_sequence()) ||
@@ -170,8 +172,8 @@ SequenceFeaturesLayer::SequenceFeaturesLayer(Options options)
     if (length == 0) length = sequence->options().max_sequence_length;
     if (sequence->options().max_sequence_length != length) {
       throw ValueError(kClassName, " ", name(),
-                       ": columns must have the same max_sequence_length, but '", column->name(),
-                       "' does not have ", length);
+                       ": all columns must have the same max_sequence_length, but that of '",
+                       column->name(), "' is not ", length);
     }
   }
 }

@@ -38,9 +38,9 @@ struct CategoricalColumn::Parts {
     if (kind != Kind::kIdentity) return id_of_word(std::to_string(number));
     if (number >= 0 && number < num_buckets) return number;
     if (default_value) return *default_value;
-    throw ValueError("categorical_column_with_identity: feature '", key, "': ", number,
-                     " is not one of its ", num_buckets,
-                     " buckets; set default_value to accept it");
+    throw ValueError("categorical_column_with_identity: feature '", key,
+                     "': values must be in [0, ", num_buckets, "), received ", number,
+                     "; set default_value to accept other values");
   }
   int64_t id_of_word(const std::string& word) const {
     if (kind == Kind::kHashBucket) return hash_bucket(word, num_buckets);
@@ -69,7 +69,7 @@ struct CategoricalColumn::Parts {
       const auto n = numbers.data<int64_t>();
       for (size_t i = 0; i < n.size(); ++i) ids[i] = id_of_number(n[i]);
     } else {
-      throw TypeError("categorical column '", key, "': needs ",
+      throw TypeError("categorical column '", key, "': values must be ",
                       takes_words() ? "strings" : "integers", ", received ", values.dtype());
     }
     return out;
@@ -119,7 +119,8 @@ SparseTensor without_missing(const std::string& key, const Tensor& values) {
 
 void check_vocabulary(const char* caller, const std::string& key, const VocabularyOptions& options,
                       int64_t words) {
-  if (words == 0) throw ValueError(caller, ": '", key, "' needs at least one word");
+  if (words == 0)
+    throw ValueError(caller, ": '", key, "': the vocabulary is empty; pass at least one word");
   if (options.num_oov_buckets < 0) {
     throw ValueError(caller, ": '", key, "': num_oov_buckets must not be negative, received ",
                      options.num_oov_buckets);
@@ -142,7 +143,7 @@ Categorical with_vocabulary(const char* caller, Kind kind, const std::string& ke
   vocabulary->numbers = numbers;
   for (int64_t i = 0; i < size; ++i) {
     if (!vocabulary->ids.emplace(words[i], i).second) {
-      throw ValueError(caller, ": '", key, "' has the word '", words[i], "' twice");
+      throw ValueError(caller, ": '", key, "': the word '", words[i], "' is listed twice");
     }
   }
   return std::make_shared<const CategoricalColumn>(
@@ -168,7 +169,7 @@ std::vector<std::string> read_lines(const std::string& path, std::optional<int64
     if (line.ends_with('\r')) line.pop_back();
     out.push_back(line);
   }
-  if (file.bad()) throw IoError(path, ": cannot be read to its end");
+  if (file.bad()) throw IoError(path, ": cannot be read to the end");
   if (count && static_cast<int64_t>(out.size()) < *count) {
     throw ValueError(kCaller, ": ", path, " must have ", *count, " lines, received ", out.size());
   }
@@ -179,14 +180,14 @@ std::vector<std::string> read_lines(const std::string& path, std::optional<int64
 
 Tensor NumericColumn::dense_tensor(const TensorLike& feature) const {
   if (feature.layout() != Layout::kDense || feature.tensor().dtype() == DType::kString) {
-    throw TypeError("numeric_column '", key(), "': needs a dense tensor of numbers");
+    throw TypeError("numeric_column '", key(), "': the value must be a dense numeric tensor");
   }
   Tensor x = ops::cast(feature.tensor(), DType::kFloat32);
   const int64_t size = options_.shape.size();
   const bool scalar = x.rank() == 1 && size == 1;
   if (x.rank() == 0 || (!scalar && !compatible(x.shape().slice(1, x.rank()), options_.shape))) {
-    throw ValueError("numeric_column '", key(), "': needs shape [batch] + ", options_.shape,
-                     ", received ", x.shape());
+    throw ValueError("numeric_column '", key(), "': the value must have shape [batch] + ",
+                     options_.shape, ", received ", x.shape());
   }
   if (options_.normalizer_fn) x = options_.normalizer_fn(x);
   return x.rank() == 2 ? x : ops::reshape(x, {x.dim(0), size});
@@ -300,8 +301,8 @@ Categorical categorical_column_with_identity(const std::string& key, int64_t num
                      "': num_buckets must be positive, received ", num_buckets);
   }
   if (default_value && (*default_value < 0 || *default_value >= num_buckets)) {
-    throw ValueError("categorical_column_with_identity: '", key, "': default_value must be one of ",
-                     num_buckets, " buckets, received ", *default_value);
+    throw ValueError("categorical_column_with_identity: '", key, "': default_value must be in [0, ",
+                     num_buckets, "), received ", *default_value);
   }
   return std::make_shared<const CategoricalColumn>(CategoricalColumn::Parts{
       .key = key, .num_buckets = num_buckets, .default_value = default_value});
@@ -345,8 +346,8 @@ Categorical weighted_categorical_column(const Column& categorical_column,
   const Categorical column = require_categorical(categorical_column, "weighted_categorical_column");
   if (weight_feature_key.empty() || !column->weight_key().empty()) {
     throw ValueError("weighted_categorical_column: '", column->name(),
-                     weight_feature_key.empty() ? "' needs a nonempty weight_feature_key"
-                                                : "' has weights already");
+                     weight_feature_key.empty() ? "': weight_feature_key must not be empty"
+                                                : "': the column is already weighted");
   }
   return column->weighted_by(weight_feature_key);
 }
@@ -387,7 +388,7 @@ Categorical require_categorical(const Column& column, const char* caller) {
   auto categorical = std::dynamic_pointer_cast<const CategoricalColumn>(column);
   if (categorical == nullptr) {
     throw TypeError(
-        caller, ": needs a categorical column, received ",
+        caller, ": the column must be categorical, received ",
         column == nullptr ? "none" : str(column->class_name(), " '", column->name(), "'"));
   }
   return categorical;

@@ -20,7 +20,7 @@ void check_device(const std::string& caller, const EmbeddingColumnOptions& optio
   }
   if (device != "tpu_tensor_core") return;
   if (!options.tensor_core_width || *options.tensor_core_width < 1) {
-    throw ValueError(caller, ": a lookup on a tensor core needs a positive tensor_core_width");
+    throw ValueError(caller, ": a lookup on a tensor core requires a positive tensor_core_width");
   }
   if (sequence) throw ValueError(caller, ": a tensor core does not support sequence columns");
 }
@@ -38,12 +38,14 @@ TPUColumn make_column(const char* function, const Column& column, int64_t dimens
   }
   if (dimension < 1) throw ValueError(caller, ": dimension must be positive, received ", dimension);
   if (categorical->is_sequence() && options.max_sequence_length < 1) {
-    throw ValueError(caller, ": a sequence column needs a positive max_sequence_length, received ",
+    throw ValueError(caller,
+                     ": a sequence column requires a positive max_sequence_length, received ",
                      options.max_sequence_length);
   }
   if (!categorical->is_sequence() && options.max_sequence_length != 0) {
-    throw ValueError(caller, ": max_sequence_length is for sequence columns, received ",
-                     options.max_sequence_length);
+    throw ValueError(
+        caller, ": max_sequence_length must be 0 for a column that is not a sequence, received ",
+        options.max_sequence_length);
   }
   check_device(caller, options, categorical->is_sequence());
   return std::make_shared<const TPUEmbeddingColumn>(categorical, dimension, std::move(options),
@@ -134,22 +136,23 @@ std::vector<TPUColumn> shared_embedding_columns(const std::vector<Column>& categ
                                                 int64_t dimension,
                                                 SharedEmbeddingColumnsOptions options) {
   constexpr const char* kCaller = "tpu.shared_embedding_columns";
-  if (categorical_columns.empty()) throw ValueError(kCaller, ": needs at least one column");
+  if (categorical_columns.empty())
+    throw ValueError(kCaller, ": requires at least one column, received none");
   int64_t buckets = 0;
   for (const Column& column : categorical_columns) {
     const Categorical categorical = feature_column::require_categorical(column, kCaller);
     if (buckets == 0) buckets = categorical->num_buckets();
     if (categorical->num_buckets() != buckets) {
-      throw ValueError(kCaller, ": columns of one table must have the same num_buckets, '",
-                       categorical->name(), "' has ", categorical->num_buckets(), " instead of ",
-                       buckets);
+      throw ValueError(kCaller, ": columns of one table must have the same num_buckets, ", buckets,
+                       ", received ", categorical->num_buckets(), " for '", categorical->name(),
+                       "'");
     }
   }
   std::vector<int64_t> lengths = options.max_sequence_lengths;
   if (lengths.empty()) lengths.resize(categorical_columns.size());
   if (lengths.size() != categorical_columns.size()) {
-    throw ValueError(kCaller, ": ", categorical_columns.size(), " columns need as many ",
-                     "max_sequence_lengths, received ", lengths.size());
+    throw ValueError(kCaller, ": ", categorical_columns.size(),
+                     " columns require one max_sequence_length each, received ", lengths.size());
   }
   std::string collection = options.shared_embedding_collection_name;
   if (collection.empty()) collection = default_collection_name(categorical_columns);
@@ -174,7 +177,7 @@ SplitColumns split_sequence_columns(const std::vector<Column>& columns) {
     const auto* embedding = dynamic_cast<const TPUEmbeddingColumn*>(column.get());
     if (embedding == nullptr) {
       throw TypeError(
-          "tpu.split_sequence_columns: needs columns of tpu.embedding_column, received ",
+          "tpu.split_sequence_columns: columns must be created by tpu.embedding_column, received ",
           column == nullptr ? "none" : column->class_name());
     }
     (embedding->is_sequence() ? out.sequence_columns : out.non_sequence_columns).push_back(column);

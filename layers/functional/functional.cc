@@ -238,7 +238,7 @@ FunctionalModel::FunctionalModel(Options options)
     const auto it = numbers.find(key_of(t));
     if (it == numbers.end()) {
       throw ValueError(name(), ": the outputs depend on input layer '", producer_name(t),
-                       "', which is not among the model's inputs");
+                       "', which is not an input of the model; add it to the inputs");
     }
     return it->second;
   };
@@ -273,7 +273,7 @@ FunctionalModel::FunctionalModel(Options options)
     const auto layer = std::dynamic_pointer_cast<Layer>(operation);
     if (layer == nullptr) continue;
     if (!names.insert(layer->name()).second) {
-      throw ValueError(name(), ": two layers are named '", layer->name(), "'");
+      throw ValueError(name(), ": two layers are named '", layer->name(), "'; rename one of them");
     }
     layers_.push_back(track(LayerHandle<Layer>(kAdopt, layer)));
   }

@@ -43,7 +43,7 @@ class Writer {
     if (const auto* layer = dynamic_cast<const Layer*>(node.operation.get())) return *layer;
     throw NotImplementedError("Functional ", model_.name(), ": the graph has the op ",
                               node.operation->class_name(),
-                              ", but files hold layers only; wrap the op in a layer");
+                              ", which cannot be saved; wrap the op in a layer");
   }
 
   Config entry(const Layer& layer) const {

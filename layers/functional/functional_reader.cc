@@ -71,7 +71,7 @@ class Reader {
                                 : layer_call(node, name, class_from_keras(entry.class_name)));
     }
     if (entry.is_input()) {
-      if (!entry.calls.empty()) parser_.fail("input layer '", name, "' has inputs");
+      if (!entry.calls.empty()) parser_.fail("input layer '", name, "' must not have inputs");
       entry.calls.emplace_back();
     }
     if (!entries_.emplace(name, std::move(entry)).second) {

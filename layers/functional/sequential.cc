@@ -15,7 +15,7 @@ SequentialModel::SequentialModel(Options options) : Model(kClassName, options) {
 void SequentialModel::add(const LayerHandle<Layer>& layer) {
   if (const auto* input = dynamic_cast<const InputLayer*>(layer.shared().get())) {
     if (!sublayers().empty()) {
-      throw ValueError("Sequential ", name(), ": an InputLayer can only be the first layer");
+      throw ValueError("Sequential ", name(), ": an InputLayer must be the first layer");
     }
     input_spec_ = input->spec();
     input_name_ = input->name();
@@ -23,7 +23,8 @@ void SequentialModel::add(const LayerHandle<Layer>& layer) {
   }
   const auto taken = [&](const auto& other) { return other->name() == layer->name(); };
   if (std::ranges::any_of(sublayers(), taken)) {
-    throw ValueError("Sequential ", name(), ": two layers are named '", layer->name(), "'");
+    throw ValueError("Sequential ", name(), ": two layers are named '", layer->name(),
+                     "'; rename one of them");
   }
   // With a known input spec, each layer is built when it is added, so that summary() shows its
   // shapes. Specs are propagated layer by layer because the constructor calls add(), before the

@@ -74,8 +74,8 @@ Tensors DotInteractionLayer::call(const Tensors& inputs, const CallContext&) {
   const Tensor x = stacked ? tensors[0] : ops::stack(tensors, 1);
   const int64_t features = x.dim(1);
   if (features == kUnknown) {
-    throw ValueError("DotInteraction ", name(), ": the number of features must be known, received ",
-                     x.shape());
+    throw ValueError("DotInteraction ", name(),
+                     ": the number of features must be known, received shape ", x.shape());
   }
   // Unrounded operands give the same values as the gathered products.
   const AutocastScope no_autocast(false);

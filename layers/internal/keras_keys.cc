@@ -128,9 +128,9 @@ Config from_keras(const std::string& class_name, Config config) {
   // A class "Package>Class" is user code, which defines its own keys.
   if (class_name.find('>') != std::string::npos || !config.is_dict()) return config;
   if (class_name == "Lambda") {
-    throw NotImplementedError("Lambda ", name_in(config),
-                              ": Python code cannot be run; write a layer class instead and ",
-                              "register it under its name");
+    throw NotImplementedError(
+        "Lambda ", name_in(config),
+        ": Python code cannot be run; write a C++ layer class and register it under this name");
   }
   for (const OldName& old : kOldNames) {
     if (class_name == old.class_name && config.find(old.now) == nullptr) {

@@ -40,7 +40,7 @@ void check_class_numbers(const char* caller, const Tensor& labels, int64_t class
     const double v = values[i];
     if (ignore_class && v == static_cast<double>(*ignore_class)) continue;
     if (!(v >= 0 && v < static_cast<double>(classes) && v == std::floor(v))) {
-      throw ValueError(caller, ": labels must be class numbers below ", classes, ", received ", v,
+      throw ValueError(caller, ": labels must be class indices in [0, ", classes, "), received ", v,
                        " at position ", i);
     }
   }
@@ -64,7 +64,7 @@ Tensor class_numbers(const char* caller, const Tensor& y_true, const Tensor& y_p
   if (labels.rank() == want.rank() + 1 && labels.dim(-1) == 1) labels = ops::squeeze(labels, -1);
   if (!compatible(labels.shape(), want)) {
     throw ValueError(caller, ": labels of shape ", y_true.shape(),
-                     " do not fit predictions of shape ", y_pred.shape());
+                     " do not match predictions of shape ", y_pred.shape());
   }
   if (!labels.is_symbolic()) check_class_numbers(caller, labels, y_pred.dim(-1), ignore_class);
   return ops::cast(labels, DType::kInt64);

@@ -22,7 +22,7 @@ Tensor times_alpha(const Tensor& x, const ScalarOrList& alpha, int axis) {
   if (!alpha.is_list()) return ops::scale(x, alpha.values().at(0));
   const auto classes = static_cast<int64_t>(alpha.values().size());
   if (x.dim(axis) != classes) {
-    throw ValueError("categorical_focal_crossentropy: alpha must have one number for each of the ",
+    throw ValueError("categorical_focal_crossentropy: alpha must have one value for each of the ",
                      x.dim(axis), " classes, received ", classes);
   }
   std::vector<int64_t> dims(x.rank(), 1);

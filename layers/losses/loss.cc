@@ -61,7 +61,8 @@ std::pair<Tensor, Tensor> fit_labels(const std::string& caller, const Tensor& y_
   if (!is_floating(y_pred.dtype())) {
     throw TypeError(caller, ": predictions must be float32 or float64, received ", y_pred.dtype());
   }
-  if (y_pred.rank() == 0) throw ValueError(caller, ": predictions must have a batch dimension");
+  if (y_pred.rank() == 0)
+    throw ValueError(caller, ": predictions must have a batch dimension, received a scalar");
   Tensor prediction = y_pred.rank() == 1 ? ops::expand_dims(y_pred, -1) : y_pred;
   Tensor label = y_true;
   if (label.rank() + 1 == prediction.rank() && prediction.dim(-1) == 1) {
@@ -71,7 +72,7 @@ std::pair<Tensor, Tensor> fit_labels(const std::string& caller, const Tensor& y_
   }
   if (!same_shape(label, prediction)) {
     throw ValueError(caller, ": labels of shape ", y_true.shape(),
-                     " do not fit predictions of shape ", y_pred.shape());
+                     " do not match predictions of shape ", y_pred.shape());
   }
   if (label.dtype() != prediction.dtype()) label = ops::cast(label, prediction.dtype());
   return {label, prediction};

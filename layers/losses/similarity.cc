@@ -22,7 +22,7 @@ void check_embeddings(const Tensor& y_true, const Tensor& y_pred) {
   if (y_pred.rank() != 2 || !is_column ||
       !compatible(y_true.shape().slice(0, 1), y_pred.shape().slice(0, 1))) {
     throw ValueError(
-        "circle: labels must be class numbers [batch] and predictions [batch, dim], received ",
+        "circle: labels must be class indices [batch] and predictions [batch, dim], received ",
         y_true.shape(), " and ", y_pred.shape());
   }
   if (y_pred.dim(0) == kUnknown) {

@@ -24,7 +24,7 @@ Tensor moved(const Tensor& x, int axis, int to) {
 DotLayer::DotLayer(Options options) : Layer(kClassName, options), options_(std::move(options)) {
   const size_t count = options_.axes.values().size();
   if (count != 1 && count != 2) {
-    throw ValueError("Dot ", name(), ": there must be one or two axes, received ", count);
+    throw ValueError("Dot ", name(), ": axes must contain one or two axes, received ", count);
   }
 }
 
@@ -44,7 +44,7 @@ Tensors DotLayer::call(const Tensors& inputs, const CallContext&) {
     if (t.rank() < 2) fail("inputs must have rank 2 or more");
     if (axis < -t.rank() || axis >= t.rank()) fail("an axis is out of range");
     const int normalized = t.shape().normalize_axis(axis);
-    if (normalized == 0) fail("cannot sum over the batch");
+    if (normalized == 0) fail("an axis must not be the batch axis");
     return normalized;
   };
   const int x_axis = axis_of(x, axes.front());

@@ -40,7 +40,7 @@ Tensor class_numbers(const std::string& caller, const MetricBatch& batch) {
   const Shape samples = batch.y_pred.shape().drop_last();
   if (batch.y_true.shape() != samples && batch.y_true.shape() != samples + Shape({1})) {
     throw ValueError(caller, ": labels of shape ", batch.y_true.shape(),
-                     " do not fit predictions of shape ", batch.y_pred.shape());
+                     " do not match predictions of shape ", batch.y_pred.shape());
   }
   return batch.y_true.cast(DType::kInt64);
 }

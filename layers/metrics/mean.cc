@@ -6,7 +6,7 @@ namespace keel {
 namespace {
 
 MeanMetricWrapperMetricOptions checked(MeanMetricWrapperMetricOptions options) {
-  if (!options.fn) throw ValueError("MeanMetricWrapper: fn is missing; pass a loss");
+  if (!options.fn) throw ValueError("MeanMetricWrapper: fn is not set; pass a loss function");
   if (options.name.empty()) options.name = options.fn.shared()->name();
   return options;
 }

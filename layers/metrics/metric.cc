@@ -19,7 +19,7 @@ void check_no_nan(const std::string& caller, const Tensor& prediction) {
   if (!any) return;
   size_t i = 0;
   while (values[i] == values[i]) ++i;
-  throw ValueError(caller, ": predictions must be numbers, received NaN at position ", i,
+  throw ValueError(caller, ": predictions must not be NaN, received NaN at position ", i,
                    " of shape ", prediction.shape());
 }
 
@@ -56,7 +56,7 @@ Tensor masked(const Tensor& weight, const Tensor& mask) {
 MetricBatch::Weights MetricBatch::weights_of(int64_t values) const {
   if (!sample_weight || sample_weight.size() == 0) return {{}, 1};
   if (values % sample_weight.size() != 0) {
-    throw ValueError("Metric: sample_weight of shape ", sample_weight.shape(), " does not fit ",
+    throw ValueError("Metric: sample_weight of shape ", sample_weight.shape(), " does not match ",
                      values, " values");
   }
   return {sample_weight.data<float>(), values / sample_weight.size()};
@@ -104,7 +104,8 @@ void Metric::make_state(int64_t size) {
     state_ = zeros(size);
   }
   if (state_.shape() != Shape({size})) {
-    throw ValueError(name_, ": the metric has ", state_.shape().size(), " sums, received ", size);
+    throw ValueError(name_, ": the state must have ", state_.shape().size(), " values, received ",
+                     size);
   }
 }
 
@@ -138,7 +139,8 @@ void Metric::update_state(const Tensor& y_true, const Tensor& y_pred, const Tens
 Tensor Metric::result_tensor() const {
   if (current_replica_context() != nullptr) {
     throw RuntimeError(
-        name_, ": the result is not available in a replica; call result() outside of replicas");
+        name_,
+        ": the result is not available in a replica; call result() outside of Strategy::run");
   }
   const Tensor state = state_ ? state_.read() : Tensor::zeros({0}, DType::kFloat64);
   return compute(state.data<double>());

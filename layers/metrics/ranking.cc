@@ -181,9 +181,9 @@ void decode(const Config& config, NamedFunction& function) {
   } else if (name == kDefaultDiscount) {
     function = default_rank_discount_fn();
   } else {
-    throw ValueError("function '", name,
-                     "' cannot be found by its name; construct the metric in the ",
-                     "program and pass the function");
+    throw ValueError(
+        "function '", name,
+        "' cannot be looked up by name; construct the metric in C++ and pass the function");
   }
 }
 

@@ -15,7 +15,7 @@ BatchNormalizationLayer::BatchNormalizationLayer(Options options)
   }
   if (!(options_.momentum >= 0 && options_.momentum <= 1) || !(options_.epsilon >= 0)) {
     throw ValueError("BatchNormalization ", name(),
-                     ": momentum must be in [0, 1] and epsilon must be >= 0, received ",
+                     ": momentum must be in [0, 1] and epsilon must not be negative, received ",
                      options_.momentum, " and ", options_.epsilon);
   }
 }
@@ -80,7 +80,7 @@ BatchNormalizationLayer::Moments BatchNormalizationLayer::moments(
   }
   if (mask.rank() != x.rank() - 1) {
     throw ValueError("BatchNormalization ", name(), ": the mask of an input of shape ", x.shape(),
-                     " must have one dimension less, received shape ", mask.shape());
+                     " must have one dimension fewer, received shape ", mask.shape());
   }
   constexpr double kEpsilon = 1e-7;  // avoids a division by 0 if all steps are masked
   // A step counts once, regardless of the axis, as in Keras.

@@ -12,7 +12,7 @@ GroupNormalizationLayer::GroupNormalizationLayer(Options options)
     : TensorLayer(kClassName, options), options_(std::move(options)) {
   if (!(options_.epsilon >= 0) || (options_.groups < 1 && options_.groups != -1)) {
     throw ValueError("GroupNormalization ", name(),
-                     ": epsilon must be >= 0 and groups must be > 0 or -1, received ",
+                     ": epsilon must not be negative and groups must be positive or -1, received ",
                      options_.epsilon, " and ", options_.groups);
   }
 }

@@ -159,8 +159,9 @@ void NormalizationLayer::adapt(const Tensor& data) {
 
 void NormalizationLayer::adapt(const data::Dataset& batches) {
   if (options_.mean) {
-    throw RuntimeError("Normalization ", name(),
-                       ": mean and variance are given; adapt() is not allowed");
+    throw RuntimeError(
+        "Normalization ", name(),
+        ": adapt() cannot replace the given mean and variance; construct the layer without them");
   }
   std::optional<Moments> moments;
   for (const Tensors& element : batches) {

@@ -75,7 +75,8 @@ Tensor Pooling1DLayer::call(const Tensor& input, const CallContext&) {
   const Windows windows = windows_of(x.dim(steps_axis));
   if (windows.count == 0) {
     throw ValueError(class_name(), " ", name(), ": a window of ", windows.size,
-                     " steps does not fit into an input of shape ", input.shape());
+                     " steps does not fit into an input of shape ", input.shape(),
+                     "; pass longer inputs or pad them");
   }
   if (x.is_symbolic()) {
     return Tensor::symbolic(

@@ -25,12 +25,13 @@ DiscretizationLayer::DiscretizationLayer(Options options)
   }
   if (!boundaries) return;
   if (bins && *bins < std::ssize(*boundaries) + 1) {
-    throw ValueError("Discretization ", name(), ": ", boundaries->size(), " boundaries make ",
+    throw ValueError("Discretization ", name(), ": ", boundaries->size(), " boundaries define ",
                      boundaries->size() + 1, " bins, received num_bins ", *bins);
   }
   if (!std::ranges::is_sorted(*boundaries) ||
       std::ranges::any_of(*boundaries, [](double b) { return std::isnan(b); })) {
-    throw ValueError("Discretization ", name(), ": bin_boundaries must be ascending and not NaN");
+    throw ValueError("Discretization ", name(),
+                     ": bin_boundaries must be ascending and must not contain NaN");
   }
   boundaries_ = *boundaries;
   has_boundaries_ = true;
@@ -46,7 +47,8 @@ Config DiscretizationLayer::get_config() const {
 
 Tensor DiscretizationLayer::bins(const Tensor& x) const {
   if (!has_boundaries_) {
-    throw RuntimeError("Discretization ", name(), ": there are no boundaries yet; call adapt()");
+    throw RuntimeError("Discretization ", name(),
+                       ": bin boundaries are not set; call adapt() or pass bin_boundaries");
   }
   Tensor out = Tensor::uninitialized(x.shape(), DType::kInt64);
   visit_numeric(x.dtype(), "Discretization", [&]<class T>(const T&) {
@@ -80,7 +82,8 @@ void DiscretizationLayer::adapt(const data::Dataset& batches) {
 
 QuantileSummary DiscretizationLayer::empty_summary() const {
   if (!options_.num_bins) {
-    throw RuntimeError("Discretization ", name(), ": num_bins is not set; adapt() requires it");
+    throw RuntimeError("Discretization ", name(),
+                       ": adapt() requires num_bins; set it in the options");
   }
   return QuantileSummary(options_.epsilon);
 }
@@ -88,7 +91,8 @@ QuantileSummary DiscretizationLayer::empty_summary() const {
 void DiscretizationLayer::add(const Tensor& x, QuantileSummary& summary) const {
   std::vector<float> values = x.cast(DType::kFloat32).to_vector<float>();
   if (std::ranges::any_of(values, [](float v) { return std::isnan(v); })) {
-    throw ValueError("Discretization ", name(), ": adapt() received a NaN");
+    throw ValueError("Discretization ", name(),
+                     ": adapt() received a NaN; remove it from the data");
   }
   summary.add(std::move(values));
 }

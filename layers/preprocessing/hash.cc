@@ -51,7 +51,7 @@ void decode(const Config& config, HashingSalt& salt) {
     return;
   }
   const Config::List& items = config.items();
-  if (items.size() != 2) throw TypeError("salt: expected one or two integers");
+  if (items.size() != 2) throw TypeError("salt: must be one or two integers");
   salt = {items[0].integer(), items[1].integer()};
 }
 

@@ -58,7 +58,7 @@ class IndexLookupLayer<T>::Table {
     positions_.reserve(words.size());
     for (size_t i = 0; i < words.size(); ++i) {
       if (!positions_.insert(words[i], static_cast<int64_t>(i)).second) {
-        throw ValueError(caller, ": the vocabulary contains '", words[i], "' twice");
+        throw ValueError(caller, ": '", words[i], "' is listed twice in the vocabulary");
       }
     }
   }
@@ -150,8 +150,8 @@ IndexLookupLayer<T>::IndexLookupLayer(Options options)
         options_.output_mode, " and ", options_.num_oov_indices);
   }
   if (options_.max_tokens && *options_.max_tokens <= first_word()) {
-    throw ValueError(caller_, ": max_tokens must exceed the number of special tokens, ",
-                     first_word(), ", received ", *options_.max_tokens);
+    throw ValueError(caller_, ": max_tokens must be greater than ", first_word(),
+                     ", the number of special tokens, received ", *options_.max_tokens);
   }
   if (options_.pad_to_max_tokens && !options_.max_tokens) {
     throw ValueError(caller_, ": pad_to_max_tokens requires max_tokens");
@@ -181,7 +181,7 @@ int64_t IndexLookupLayer<T>::first_oov() const {
 template <class T>
 const typename IndexLookupLayer<T>::Table& IndexLookupLayer<T>::table() const {
   if (table_ == nullptr) {
-    throw RuntimeError(caller_, ": there is no vocabulary; pass one or call adapt()");
+    throw RuntimeError(caller_, ": the vocabulary is not set; pass one or call adapt()");
   }
   return *table_;
 }
@@ -189,7 +189,8 @@ const typename IndexLookupLayer<T>::Table& IndexLookupLayer<T>::table() const {
 template <class T>
 void IndexLookupLayer<T>::set_vocabulary(std::vector<T> vocabulary,
                                          const std::optional<std::vector<double>>& idf_weights) {
-  if (vocabulary.empty()) throw ValueError(caller_, ": the vocabulary is empty");
+  if (vocabulary.empty())
+    throw ValueError(caller_, ": the vocabulary is empty; pass at least one token");
   if (idf_weights.has_value() != (mode_ == OutputMode::kTfIdf) ||
       (idf_weights && idf_weights->size() != vocabulary.size())) {
     throw ValueError(
@@ -207,7 +208,7 @@ void IndexLookupLayer<T>::set_vocabulary(std::vector<T> vocabulary,
   const auto size = first_word() + std::ssize(vocabulary);
   if (options_.max_tokens && size > *options_.max_tokens) {
     throw ValueError(caller_, ": the vocabulary has ", size, " tokens, but max_tokens is ",
-                     *options_.max_tokens);
+                     *options_.max_tokens, "; raise max_tokens or pass fewer tokens");
   }
   auto table = std::make_shared<const Table>(std::move(vocabulary), caller_);
   if (options_.mask_token && table->position(*options_.mask_token) >= 0) {
@@ -277,8 +278,9 @@ Tensor IndexLookupLayer<T>::lookup(const Tensor& tensor) const {
     if (options_.mask_token && word == *options_.mask_token) return mask;
     if (const int64_t position = all.position(word); position >= 0) return first_word() + position;
     if (options_.num_oov_indices == 0) {
-      throw ValueError(caller_, ": '", word,
-                       "' is not in the vocabulary, and num_oov_indices is 0");
+      throw ValueError(
+          caller_, ": '", word,
+          "' is not in the vocabulary; set num_oov_indices to at least 1 to accept unknown tokens");
     }
     return first_oov() + oov_index(word);
   };

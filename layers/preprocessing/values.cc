@@ -58,9 +58,8 @@ void check_weights(const TensorLike& x, const TensorLike& weights, OutputMode mo
   const TensorSpec a = x.spec(), b = weights.spec();
   if (a.layout != b.layout || !compatible(a.shape, b.shape) ||
       (!x.is_symbolic() && !compatible(x.values().shape(), weights.values().shape()))) {
-    throw ValueError(caller,
-                     ": weights must have the shape and layout of the categories, received ",
-                     b.shape, " for ", a.shape);
+    throw ValueError(caller, ": weights must have the layout and shape of the categories, ",
+                     a.shape, ", received ", b.shape);
   }
 }
 

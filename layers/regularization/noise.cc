@@ -102,7 +102,7 @@ Shape shape_for(const Shape& x, const Shape& wanted, const std::string& caller) 
   }
   if (!fits) {
     throw ValueError(caller, ": noise of shape ", wanted,
-                     " does not broadcast to an input of shape ", x);
+                     " cannot be broadcast to an input of shape ", x);
   }
   return out;
 }

@@ -35,7 +35,7 @@ void BruteForceRetrievalLayer::update_candidates(const Tensor& candidate_embeddi
   }
   if (!candidate_ids && shape[0] > std::numeric_limits<int32_t>::max()) {
     throw ValueError("BruteForceRetrieval ", name(), ": positions of ", shape[0],
-                     " candidates do not fit into int32; pass candidate_ids");
+                     " candidates exceed int32; pass candidate_ids");
   }
   embeddings_ = as_dtype(candidate_embeddings, DType::kFloat32);
   ids_ = candidate_ids;
@@ -48,11 +48,11 @@ void BruteForceRetrievalLayer::check_query(const Tensor& query) const {
   }
   if (!embeddings_ && !query.is_symbolic()) {
     throw RuntimeError("BruteForceRetrieval ", name(),
-                       ": there are no candidates yet; call update_candidates()");
+                       ": the candidates are not set; call update_candidates()");
   }
   if (embeddings_ && query.dim(-1) != kUnknown && query.dim(-1) != embeddings_.dim(1)) {
-    throw ValueError("BruteForceRetrieval ", name(), ": candidates have dimension ",
-                     embeddings_.dim(1), ", received queries of shape ", query.shape());
+    throw ValueError("BruteForceRetrieval ", name(), ": queries must have dim ", embeddings_.dim(1),
+                     ", that of the candidates, received shape ", query.shape());
   }
 }
 

@@ -153,8 +153,9 @@ int64_t ServingPlan::State::check(std::span<const TensorView> inputs) const {
                        compatible(view.shape, spec.shape) && is_whole(view);
     if (!plain) check_view(str(kCaller, ": input '", input_names[i], "'"), spec, view);
     if (view.rows != inputs[0].rows) {
-      throw ValueError(kCaller, ": input '", input_names[i], "' has ", view.rows, " rows, input '",
-                       input_names[0], "' has ", inputs[0].rows);
+      throw ValueError(kCaller, ": input '", input_names[i], "' has ", view.rows,
+                       " rows, but input '", input_names[0], "' has ", inputs[0].rows,
+                       "; all inputs must have the same number of rows");
     }
   }
   return inputs.empty() ? 0 : inputs[0].rows;
@@ -162,7 +163,8 @@ int64_t ServingPlan::State::check(std::span<const TensorView> inputs) const {
 
 void ServingPlan::State::check_outputs(std::span<const std::span<float>> to, int64_t batch) const {
   if (to.size() != outputs.size()) {
-    throw ValueError(kCaller, ": has ", outputs.size(), " outputs, received room for ", to.size());
+    throw ValueError(kCaller, ": requires a buffer for each of ", outputs.size(),
+                     " outputs, received ", to.size());
   }
   for (size_t i = 0; i < to.size(); ++i) {
     if (!outputs[i].has_rows) {
@@ -172,7 +174,7 @@ void ServingPlan::State::check_outputs(std::span<const std::span<float>> to, int
     }
     if (std::ssize(to[i]) != batch * outputs[i].width) {
       throw ValueError(kCaller, ": output ", i, " requires ", batch * outputs[i].width,
-                       " floats, received room for ", to[i].size());
+                       " floats, received a buffer of ", to[i].size());
     }
   }
 }
@@ -237,8 +239,9 @@ void ServingPlan::State::run_piece(const PlanCall& call,
     if (to[i].data() == nullptr || !outputs[i].is_tensor) continue;
     const TensorView& made = call.view(outputs[i].value);
     if (made.values == call.batch * outputs[i].width) continue;
-    throw NotImplementedError(kCaller, ": output ", i, " is ", made.shape, " for ", call.batch,
-                              " rows; call the plan with tensors");
+    throw NotImplementedError(kCaller, ": output ", i, " has shape ", made.shape, " for ",
+                              call.batch,
+                              " rows, which a buffer cannot hold; call the plan with tensors");
   }
   for (size_t i = 0; i < to.size(); ++i) {
     if (to[i].data() == nullptr) continue;

@@ -6,7 +6,8 @@ namespace keel {
 
 Model& Callback::model() const {
   if (model_ == nullptr)
-    throw RuntimeError("Callback: model() is available only while fit, evaluate or predict runs");
+    throw RuntimeError(
+        "Callback: model() is not available; call it only while fit, evaluate or predict runs");
   return *model_;
 }
 

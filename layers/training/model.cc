@@ -60,8 +60,8 @@ class Model::Run {
       return true;
     }
     throw RuntimeError("Model.", caller,
-                       ": another thread is training or evaluating this model; wait ",
-                       "until it is done, or use a separate model for each thread");
+                       ": another thread is training or evaluating this model; wait until it "
+                       "returns, or use a separate model for each thread");
   }
 
   Model& model_;

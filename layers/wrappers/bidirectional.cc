@@ -12,7 +12,7 @@ namespace {
 
 LayerHandle<RecurrentLayer> as_recurrent(const std::optional<LayerHandle<Layer>>& layer,
                                          const char* option) {
-  if (!layer) throw ValueError("Bidirectional: ", option, " is missing");
+  if (!layer) throw ValueError("Bidirectional: ", option, " is not set; pass a recurrent layer");
   auto recurrent = std::dynamic_pointer_cast<RecurrentLayer>(layer->shared());
   if (recurrent == nullptr) {
     throw ValueError("Bidirectional: ", option, " must be a recurrent layer, received ",

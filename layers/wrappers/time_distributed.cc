@@ -8,7 +8,7 @@ namespace keel {
 namespace {
 
 LayerHandle<Layer> required_layer(const TimeDistributedOptions& options) {
-  if (!options.layer) throw ValueError("TimeDistributed: layer is missing");
+  if (!options.layer) throw ValueError("TimeDistributed: layer is not set; pass a layer");
   return *options.layer;
 }
 

@@ -101,7 +101,9 @@ size_t EmbeddingOptimizer::hash() const {
 
 EmbeddingOptimizer EmbeddingOptimizer::with_learning_rate(LearningRate rate) const {
   if (state_ == nullptr) {
-    throw RuntimeError("EmbeddingOptimizer.with_learning_rate: no optimizer is set");
+    throw RuntimeError(
+        "EmbeddingOptimizer.with_learning_rate: the EmbeddingOptimizer is empty; construct it with "
+        "an optimizer");
   }
   auto state = std::make_shared<TableOptimizerState>(*state_);
   state->learning_rate = std::move(rate);
@@ -113,14 +115,18 @@ EmbeddingOptimizer EmbeddingOptimizer::with_learning_rate(LearningRate rate) con
 
 double EmbeddingOptimizer::current_learning_rate() const {
   if (state_ == nullptr) {
-    throw RuntimeError("EmbeddingOptimizer.current_learning_rate: no optimizer is set");
+    throw RuntimeError(
+        "EmbeddingOptimizer.current_learning_rate: the EmbeddingOptimizer is empty; construct it "
+        "with an optimizer");
   }
   return state_->source != nullptr ? state_->source->learning_rate() : state_->learning_rate(0);
 }
 
 std::vector<double> EmbeddingOptimizer::current_hyperparameters() const {
   if (state_ == nullptr) {
-    throw RuntimeError("EmbeddingOptimizer.current_hyperparameters: no optimizer is set");
+    throw RuntimeError(
+        "EmbeddingOptimizer.current_hyperparameters: the EmbeddingOptimizer is empty; construct it "
+        "with an optimizer");
   }
   std::vector<double> out;
   for (const LearningRate& h : state_->hyperparameters) out.push_back(h(0));
@@ -147,9 +153,10 @@ Config encode(const EmbeddingOptimizer& optimizer) {
   }
   if (optimizer->custom || optimizer->slot_variable_creation_fn) {
     throw NotImplementedError(
-        optimizer->class_name, ": a ",
+        optimizer->class_name, ": the ",
         optimizer->custom ? "custom_computation" : "slot_variable_creation_fn",
-        " is a function, which cannot be written to a config");
+        " is a function and cannot be written to a config; set it in the program that reads the "
+        "config");
   }
   Config config = optimizer->config["config"];
   if (config.find("learning_rate") != nullptr) {
@@ -179,7 +186,8 @@ void decode(const Config& config, EmbeddingOptimizer& optimizer) {
                       tpu::AdamParameters, tpu::FtrlParameters, tpu::ProximalAdagradParameters,
                       tpu::ProximalYogiParameters, tpu::MomentumParameters, tpu::RMSPropParameters,
                       tpu::FrequencyEstimatorParameters>(read)) {
-    throw ValueError("EmbeddingOptimizer: unknown class '", name, "'");
+    throw ValueError("EmbeddingOptimizer: unknown class '", name,
+                     "'; use tpu::SGD, Adagrad, Adam, FTRL or AdagradMomentum");
   }
 }
 

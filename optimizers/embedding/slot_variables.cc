@@ -38,8 +38,8 @@ void check_created(const SlotVariables& made, const TableVariable& table,
 
 SlotVariables create_slots(const TableOptimizerState& optimizer, const TableVariable& table) {
   if (optimizer.required_dim && table.shape[-1] != *optimizer.required_dim) {
-    throw ValueError(optimizer.class_name, ": tables must have dim ", *optimizer.required_dim,
-                     ", received dim ", table.shape[-1], " for table '", table.name, "'");
+    throw ValueError(optimizer.class_name, ": the dim of table '", table.name, "' must be ",
+                     *optimizer.required_dim, ", received ", table.shape[-1]);
   }
   std::vector<std::string> names;
   for (const Slot& slot : optimizer.rule->slots()) names.push_back(slot.name);

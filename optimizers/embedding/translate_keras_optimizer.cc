@@ -97,7 +97,8 @@ TableOptimizerState translated(const Optimizer& optimizer) {
 
 TableOptimizerState state_of(std::shared_ptr<Optimizer> keras_optimizer) {
   if (keras_optimizer == nullptr) {
-    throw ValueError("EmbeddingOptimizer: the Keras optimizer is an empty handle");
+    throw ValueError(
+        "EmbeddingOptimizer: the handle of the Keras optimizer is empty; pass an optimizer");
   }
   TableOptimizerState state = translated(*keras_optimizer);
   state.learning_rate = keras_optimizer->learning_rate_source();

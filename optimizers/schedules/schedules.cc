@@ -52,7 +52,7 @@ PiecewiseConstantDecaySchedule::PiecewiseConstantDecaySchedule(Options options)
   const auto& [boundaries, values, name] = options_;
   if (values.size() != boundaries.size() + 1) {
     throw ValueError(
-        "PiecewiseConstantDecay: values must have one element more than boundaries, received ",
+        "PiecewiseConstantDecay: values must have one more element than boundaries, received ",
         values.size(), " values and ", boundaries.size(), " boundaries");
   }
   if (std::ranges::adjacent_find(boundaries, std::greater_equal<>()) != boundaries.end()) {

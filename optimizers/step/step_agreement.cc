@@ -62,8 +62,8 @@ std::string difference(std::span<const Proposed> a, std::span<const Proposed> b,
     if (!same || a[i].rows != b[i].rows || a[i].elements != b[i].elements) return kOtherLists;
     if (!one_process && a[i].start != b[i].start) {
       return str(variables[i].path(),
-                 " has other values in other processes, or has been trained in some of them only; "
-                 "run the same program in all processes");
+                 " differs between processes, or only some of them have trained it; run the same "
+                 "program in all processes");
     }
   }
   return {};

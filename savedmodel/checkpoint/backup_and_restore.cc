@@ -184,9 +184,10 @@ std::vector<BackupAndRestoreCallback::Values> BackupAndRestoreCallback::states_f
     const Values& progress) const {
   const auto& callbacks = params().callbacks;
   const auto refuse = [&](size_t i, const std::string& what) {
-    throw ValueError(kCaller, ": ", options_.backup_dir, " holds the backup of a run with other ",
-                     "callbacks than this one, starting at callback ", i + 1, ": ", what,
-                     "; pass the same callbacks or another backup_dir");
+    throw ValueError(
+        kCaller, ": ", options_.backup_dir,
+        " holds the backup of a run with other callbacks; the first difference is at callback ",
+        i + 1, ": ", what, "; pass the same callbacks or another backup_dir");
   };
   std::vector<Values> out;
   for (size_t i = 0; i < callbacks.size(); ++i) {
@@ -224,8 +225,8 @@ void BackupAndRestoreCallback::restore(const std::string& checkpoint, const Valu
           own, of_replicas, {}, [](const auto& e) { return e.first; },
           [](const auto& e) { return e.first; })) {
     throw ValueError(kCaller, ": ", options_.backup_dir,
-                     " holds the backup of another model, or of ",
-                     "another number of replicas; pass another backup_dir");
+                     " holds the backup of another model or of another number of replicas; pass "
+                     "another backup_dir");
   }
   checkpoints_->restore(checkpoint);
   for (const auto& [key, variable] : own) {

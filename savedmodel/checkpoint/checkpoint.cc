@@ -141,7 +141,8 @@ std::vector<Entry> entries_to_save(const CheckpointItems& items) {
   std::set<std::string> keys;
   for (const Entry& entry : out) {
     if (!keys.insert(entry.key).second) {
-      throw ValueError("Checkpoint.write: two values of the model have the key ", entry.key);
+      throw ValueError("Checkpoint.write: two values of the model have the key ", entry.key,
+                       "; rename one of their layers");
     }
   }
   const std::vector<Trained> trained = trained_variables(items);
@@ -223,7 +224,7 @@ void assign(const CheckpointReader& file, const Entry& entry) {
 
 void RestoreStatus::assert_consumed() const {
   if (missing.empty() && unused.empty()) return;
-  throw ValueError("RestoreStatus.assert_consumed: ", path, " lacks [", joined(missing),
+  throw ValueError("RestoreStatus.assert_consumed: ", path, " has no value for [", joined(missing),
                    "] and has unused values [", joined(unused), "]");
 }
 
@@ -234,7 +235,8 @@ void Checkpoint::write(const std::string& path, int64_t step) const {
   if (items_.model) require_built("Checkpoint.write", **items_.model);
   for (const auto& [name, tables] : items_.embeddings) {
     if (tables->built()) continue;
-    throw RuntimeError("Checkpoint.write: the embedding '", name, "' is not built; build it first");
+    throw RuntimeError("Checkpoint.write: the embedding '", name,
+                       "' is not built; call its build() first");
   }
   const std::vector<Entry> entries = entries_to_save(items_);
   std::vector<CheckpointValue> values;

@@ -59,7 +59,7 @@ std::vector<std::string> list_checkpoints(const std::string& directory, const st
 // Returns the files of the index that exist.
 std::vector<std::string> read_index(const std::string& directory) {
   constexpr int64_t kLongestIndex = 64 << 20;
-  constexpr const char* kRemedy = "; remove this file to list the folder instead";
+  constexpr const char* kRemedy = "; remove this file to search the folder for checkpoints instead";
   const std::string path = index_path(directory);
   if (!fs::exists(path)) return {};
   std::vector<std::string> out;
@@ -70,9 +70,9 @@ std::vector<std::string> read_index(const std::string& directory) {
       if (fs::exists(file)) out.push_back(file);
     }
   } catch (const ValueError& error) {
-    throw IoError(path, ": is not an index of checkpoints: ", error.what(), kRemedy);
+    throw IoError(path, ": not an index of checkpoints: ", error.what(), kRemedy);
   } catch (const TypeError& error) {
-    throw IoError(path, ": is not an index of checkpoints: ", error.what(), kRemedy);
+    throw IoError(path, ": not an index of checkpoints: ", error.what(), kRemedy);
   }
   return out;
 }

@@ -71,7 +71,7 @@ std::string replaced(const std::string& field, const Logs& values) {
     std::string known;
     for (const auto& entry : values) known += (known.empty() ? "" : ", ") + entry.first;
     throw ValueError("ModelCheckpoint: '", name,
-                     "' in the filepath is not in the logs; available: ", known);
+                     "' in the filepath is not in the logs; they have: ", known);
   }
   if (colon != std::string::npos) {
     return formatted(it->second, parse_format(field.substr(colon + 1)));
@@ -107,7 +107,8 @@ std::string format_logs(const std::string& text, const Logs& values) {
     } else {
       const size_t end = text.find('}', i);
       if (text[i] == '}' || end == std::string::npos) {
-        throw ValueError("ModelCheckpoint: unbalanced brace in '", text, "'");
+        throw ValueError("ModelCheckpoint: unbalanced brace in '", text,
+                         "'; write '{{' or '}}' for a brace");
       }
       out += replaced(text.substr(i + 1, end - i - 1), values);
       i = end;
@@ -142,9 +143,9 @@ bool ModelCheckpointCallback::is_to_be_saved(const Logs& logs, const std::string
   }
   const std::optional<double> value = monitor_.value(logs, params());
   if (!value && options_.save_freq && !warned_ && distribute::processes().rank() == 0) {
-    std::cerr << "ModelCheckpoint: nothing is saved, because '" << options_.monitor
-              << "' is known only after an epoch and save_freq saves after batches; unset "
-                 "save_freq\n";
+    std::cerr
+        << "ModelCheckpoint: nothing is saved, because '" << options_.monitor
+        << "' is known only after an epoch, but save_freq saves after batches; unset save_freq\n";
     warned_ = true;
   }
   if (!value || std::isnan(*value)) return false;

@@ -53,7 +53,7 @@ class Batches {
   Tensors first() {
     std::optional<Tensors> out = next();
     if (!out) {
-      throw ValueError(kCaller, ": the data of input_fn has no ", whole_ ? "full " : "",
+      throw ValueError(kCaller, ": the dataset of input_fn has no ", whole_ ? "full " : "",
                        "batch of ", batch_size_, " rows");
     }
     return *out;
@@ -69,7 +69,7 @@ class Batches {
 void warn_of_initial_values(const EstimatorRun& run, const RunConfig& config) {
   if (run.restored()) return;
   std::cerr << str(kCaller, ": ", config.model_dir,
-                   " has no checkpoint, so the model has its initial values; train it first\n");
+                   " has no checkpoint, so the model has its initial weights; train it first\n");
 }
 
 // Extends a short batch to `rows` rows by repeating its last row.
@@ -87,7 +87,7 @@ bool passed(int64_t every, int64_t before, int64_t now) {
 }  // namespace
 
 TPUEstimator::TPUEstimator(TPUEstimatorOptions options) : options_(std::move(options)) {
-  if (!options_.model_fn) throw ValueError(kCaller, ": model_fn is required");
+  if (!options_.model_fn) throw ValueError(kCaller, ": model_fn is not set; pass a function");
   check_config(options_.config);
   const auto& spec = options_.embedding_config_spec;
   const bool all_on_tpu = options_.use_tpu && options_.eval_on_tpu && options_.predict_on_tpu;
@@ -120,7 +120,7 @@ bool TPUEstimator::on_tpu(ModeKeys mode) const {
 
 TrainResult TPUEstimator::train(const InputFn& input_fn, const TrainOptions& options) {
   if (options.steps && options.max_steps) {
-    throw ValueError(kCaller, ".train: steps and max_steps cannot both be set");
+    throw ValueError(kCaller, ".train: received both steps and max_steps; pass one of them");
   }
   if (options.steps) check_positive("steps", *options.steps);
   if (options.max_steps) check_positive("max_steps", *options.max_steps);

@@ -94,7 +94,8 @@ class Checker {
       to_do_.pop_back();
       // Otherwise a group could contain itself, or there could be so many groups that the walk does
       // not end.
-      if (!objects_.insert(address).second) block.fail("an object with two names");
+      if (!objects_.insert(address).second)
+        block.fail("an object with two names, which is not supported");
       check_object(address);
     }
   }
@@ -147,7 +148,7 @@ class Checker {
     Bytes data = in_.at(heap.u64(), size);
     // The list of free blocks ends with 1.
     for (uint64_t blocks = 0; free != 1; ++blocks) {
-      if (blocks > size / 16 || size < 16 || free > size - 16) heap.fail("a broken free list");
+      if (blocks > size / 16 || size < 16 || free > size - 16) heap.fail("an invalid free list");
       Bytes block = data.part(free, 16);
       const uint64_t next = block.u64();
       if (block.u64() > size - free) block.fail("a free block outside its heap");
@@ -176,7 +177,7 @@ class Checker {
     Bytes node = in_.at(address, 8 + 40 * leaf_symbols_);
     once(address, node);
     node.expect("SNOD");
-    if (node.u8() != 1) node.fail("a symbol node of unknown version");
+    if (node.u8() != 1) node.fail("a symbol table node of unknown version");
     node.skip(1);
     const uint16_t count = node.u16();
     if (count > leaf_symbols_) node.fail("more symbols than fit into their node");
@@ -191,7 +192,7 @@ class Checker {
                                   std::optional<int> level) {
     constexpr int kDeepest = 16;
     node.expect("TREE");
-    if (node.u8() != type) node.fail("a B-tree of another type");
+    if (node.u8() != type) node.fail("a B-tree of an unexpected type");
     const TreeHead head = {.level = node.u8(), .children = node.u16()};
     if (head.level != level.value_or(head.level) || head.level > kDeepest) {
       node.fail("a B-tree node at the wrong level");
@@ -428,7 +429,8 @@ class Checker {
   static void check_fill_value(Bytes fill, const Datatype& type) {
     const uint32_t size = fill.u32();
     if (size == 0 || size == 0xFFFFFFFF) return;
-    if (size != type.size || type.variable_string) fill.fail("a fill value of another type");
+    if (size != type.size || type.variable_string)
+      fill.fail("a fill value whose type differs from that of the dataset");
     fill.skip(size);
   }
 
@@ -461,7 +463,8 @@ class Checker {
       filters.skip((name + 7) / 8 * 8);
       if (values != (id == 3 ? 0 : 1)) filters.fail("a filter with unsupported settings");
       const uint32_t setting = values == 1 ? filters.u32() : 0;
-      if (id == 2 && setting != type.size) filters.fail("a filter for another type");
+      if (id == 2 && setting != type.size)
+        filters.fail("a shuffle filter whose element size differs from that of the dataset");
       if (version == 1 && values % 2 == 1) filters.skip(4);
     }
     return count > 0;

@@ -74,7 +74,7 @@ class FractalHeap {
   void check_head(Bytes& block, std::string_view signature, uint64_t offset) const {
     block.expect(signature);
     if (block.u8() != 0 || block.u64() != address_ || block.u32() != offset) {
-      block.fail("a block of another heap");
+      block.fail("a block that belongs to another heap");
     }
   }
 
@@ -102,7 +102,7 @@ class FractalHeap {
 void check_node(Bytes& node, std::string_view signature) {
   node.expect(signature);
   if (node.u8() != 0) node.fail("a B-tree of unknown version");
-  if (node.u8() != 5) node.fail("a B-tree of another type");
+  if (node.u8() != 5) node.fail("a B-tree of an unexpected type");
 }
 
 // The ids of the links, from a B-tree of at most two levels.
@@ -173,7 +173,7 @@ uint64_t check_link(Bytes& message) {
   const uint8_t flags = message.u8();
   if ((flags & ~0x1F) != 0) message.fail("a link with unsupported flags");
   if ((flags & 8) != 0 && message.u8() != 0) {
-    message.fail("a link that is not hard, perhaps to another file");
+    message.fail("a soft or external link, which is not supported");
   }
   if ((flags & 4) != 0) message.skip(8);
   if ((flags & 0x10) != 0 && message.u8() > 1) message.fail("a name in an unknown character set");

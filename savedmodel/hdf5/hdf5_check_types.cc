@@ -8,7 +8,7 @@ namespace keel::hdf5_check_internal {
 
 Input::Input(const std::string& path, const std::string& name)
     : path_(name), file_(path, std::ios::binary | std::ios::ate) {
-  if (!file_) throw IoError(name, ": cannot be opened");
+  if (!file_) throw IoError(name, ": cannot be opened; check the path and its permissions");
   const auto end = file_.tellg();
   if (end < 0) throw IoError(name, ": is not a regular file");
   size_ = static_cast<uint64_t>(end);
@@ -17,7 +17,7 @@ Input::Input(const std::string& path, const std::string& name)
 void Input::check_range(uint64_t address, uint64_t count) const {
   if (address <= size_ && count <= size_ - address) return;
   throw IoError(path_, ": truncated or damaged: ", count, " bytes at ", address,
-                " are not in the file, which has ", size_);
+                " are outside the file, which has ", size_, " bytes; restore it from a copy");
 }
 
 Bytes Input::at(uint64_t address, uint64_t count) {
@@ -30,7 +30,7 @@ Bytes Input::at(uint64_t address, uint64_t count) {
 }
 
 void Bytes::fail(const char* what) const {
-  throw IoError(*path_, ": the file is damaged or not a model file: near byte ", address_, ": ",
+  throw IoError(*path_, ": damaged, or not supported in a model file: near byte ", address_, ": ",
                 what);
 }
 

@@ -200,7 +200,8 @@ Hdf5File::Hdf5File(const std::string& path, const std::string& name)
         const LibraryScope library;
         const std::string root = "/";
         const Place place{impl->path, root};
-        const Id access = place.check(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "no access list");
+        const Id access = place.check(H5Pcreate(H5P_FILE_ACCESS), H5Pclose,
+                                      "the access property list cannot be created");
         H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
         impl->file.emplace(place.check(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose,
                                        "cannot be opened: not an HDF5 file, or truncated"));
@@ -219,7 +220,7 @@ bool Hdf5File::Impl::exists(const std::string& object) const {
   const Place place{path, object};
   std::string so_far;
   const std::vector<std::string> parts = hdf5_internal::parts_of(object);
-  if (parts.size() > kMaxDepth) place.fail("is nested more deeply than groups of model files are");
+  if (parts.size() > kMaxDepth) place.fail("is nested too deeply for a model file");
   for (const std::string& part : parts) {
     so_far += "/" + part;
     const htri_t found = H5Lexists(*file, so_far.c_str(), H5P_DEFAULT);
@@ -371,7 +372,7 @@ void Hdf5File::Impl::check_storage(const Place& place, const Dataset& dataset) c
   const Id made = place.check(H5Dget_create_plist(dataset.id), H5Pclose, "has no layout");
   const H5D_layout_t layout = H5Pget_layout(made);
   if (layout == H5D_VIRTUAL || H5Pget_external_count(made) > 0) {
-    place.fail("stores its values in another file");
+    place.fail("stores its values in another file, which is not supported");
   }
   bool deflated = false;
   for (int i = 0; i < H5Pget_nfilters(made); ++i) {
@@ -431,8 +432,8 @@ Tensor Hdf5File::read_rows(const std::string& dataset, int64_t first, int64_t co
   if (out.size() == 0) return out;
   hdf5_internal::select_rows(place, source.space, first, out.shape());
   const std::vector<hsize_t> dims(out.shape().dims().begin(), out.shape().dims().end());
-  const Id memory_space =
-      place.check(H5Screate_simple(out.shape().rank(), dims.data(), nullptr), H5Sclose, "no space");
+  const Id memory_space = place.check(H5Screate_simple(out.shape().rank(), dims.data(), nullptr),
+                                      H5Sclose, "the dataspace cannot be created");
   const Id type = memory_type(place, dtype, source.type);
   place.check(
       H5Dread(source.id, type, memory_space, source.space, H5P_DEFAULT, out.mutable_raw().data()),

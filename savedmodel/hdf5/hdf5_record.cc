@@ -96,8 +96,9 @@ uint64_t Hdf5Record::stored_sum(const Hdf5File& file, const Attribute& attribute
 void Hdf5Record::check(const Hdf5File& file) const {
   const auto require = [&](bool equal, const std::string& object, const std::string& what) {
     if (equal) return;
-    throw IoError(file.path(), ", ", object, what, ": reads back other bytes than were written; ",
-                  "check the disk and write the file again");
+    throw IoError(
+        file.path(), ", ", object, what,
+        ": the bytes read back differ from those written; check the disk and write the file again");
   };
   for (const std::string& group : groups_) require(file.is_group(group), group, "");
   for (const auto& [dataset, spec] : specs_) require(file.spec(dataset) == spec, dataset, "");

@@ -23,7 +23,7 @@ constexpr size_t kHeaderLimit = 64512;
 constexpr size_t kVariableStringBytes = 16;  // size of an element of variable length in the header
 
 Id variable_string_type(const Place& place, bool utf8) {
-  Id type = place.check(H5Tcopy(H5T_C_S1), H5Tclose, "no string type");
+  Id type = place.check(H5Tcopy(H5T_C_S1), H5Tclose, "the string type cannot be created");
   H5Tset_size(type, H5T_VARIABLE);
   H5Tset_cset(type, utf8 ? H5T_CSET_UTF8 : H5T_CSET_ASCII);
   return type;
@@ -31,7 +31,8 @@ Id variable_string_type(const Place& place, bool utf8) {
 
 // The type by which h5py stores a numpy bool.
 Id bool_type(const Place& place) {
-  Id type = place.check(H5Tenum_create(H5T_STD_I8LE), H5Tclose, "no enumeration type");
+  Id type =
+      place.check(H5Tenum_create(H5T_STD_I8LE), H5Tclose, "the enumeration type cannot be created");
   constexpr std::array<int8_t, 2> kValues = {0, 1};
   H5Tenum_insert(type, "FALSE", &kValues[0]);
   H5Tenum_insert(type, "TRUE", &kValues[1]);
@@ -61,15 +62,17 @@ Id file_type(const Place& place, DType dtype) {
 }
 
 Id space_of(const Place& place, const Shape& shape) {
-  if (shape.rank() == 0) return place.check(H5Screate(H5S_SCALAR), H5Sclose, "no scalar space");
+  if (shape.rank() == 0)
+    return place.check(H5Screate(H5S_SCALAR), H5Sclose, "the scalar dataspace cannot be created");
   const std::vector<hsize_t> dims(shape.dims().begin(), shape.dims().end());
-  return place.check(H5Screate_simple(shape.rank(), dims.data(), nullptr), H5Sclose, "no space");
+  return place.check(H5Screate_simple(shape.rank(), dims.data(), nullptr), H5Sclose,
+                     "the dataspace cannot be created");
 }
 
 void check_no_nul(const Place& place, std::string_view text) {
   if (text.find('\0') == std::string_view::npos) return;
   throw ValueError("Hdf5Writer: ", place.object, " ", place.attribute,
-                   ": strings in a file must not contain a NUL character");
+                   ": strings must not contain a NUL character");
 }
 
 // Returns the sizes of the smallest number of parts of at most `largest` elements. The sizes differ
@@ -128,9 +131,11 @@ void Hdf5Writer::Impl::create_file() {
 Id Hdf5Writer::Impl::create(const Place& place, const TensorSpec& spec) const {
   const Id type = file_type(place, spec.dtype);
   const Id space = space_of(place, spec.shape);
-  const Id links = place.check(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "no link list");
+  const Id links =
+      place.check(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "the link property list cannot be created");
   H5Pset_create_intermediate_group(links, 1);
-  const Id creation = place.check(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "no creation list");
+  const Id creation = place.check(H5Pcreate(H5P_DATASET_CREATE), H5Pclose,
+                                  "the dataset property list cannot be created");
   H5Pset_obj_track_times(creation, false);  // for reproducible files
   Id out = place.check(
       H5Dcreate2(*file, place.object.c_str(), type, space, links, creation, H5P_DEFAULT), H5Dclose,
@@ -251,7 +256,7 @@ void Hdf5Writer::write_attribute(const std::string& object, const std::string& n
 
 void Hdf5Writer::Impl::write_fixed_strings(const Place& place, const std::string* first,
                                            size_t count, size_t longest) const {
-  const Id type = place.check(H5Tcopy(H5T_C_S1), H5Tclose, "no string type");
+  const Id type = place.check(H5Tcopy(H5T_C_S1), H5Tclose, "the string type cannot be created");
   H5Tset_size(type, longest);
   H5Tset_strpad(type, H5T_STR_NULLPAD);
   std::string bytes(count * longest, '\0');
@@ -269,8 +274,8 @@ void Hdf5Writer::write_string_list(const std::string& object, const std::string&
     longest = std::max(longest, value.size());
   }
   if (longest > kHeaderLimit) {
-    throw ValueError("Hdf5Writer: ", object, " ", name, ": a name has ", longest,
-                     " bytes; at most ", kHeaderLimit, " fit into a file");
+    throw ValueError("Hdf5Writer: ", object, " ", name, ": names must have at most ", kHeaderLimit,
+                     " bytes, received one of ", longest);
   }
   impl_->record.add_list(object, name, values);
   if (values.empty()) {

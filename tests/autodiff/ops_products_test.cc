@@ -112,9 +112,9 @@ TEST(DenseOpTest, BitsOfGradientsDoNotDependOnTheNumberOfWorkers) {
 TEST(DenseOpTest, RefusesShapesAndDtypesThatDoNotFit) {
   const Tensor x = Tensor::zeros({2, 3}), kernel = Tensor::zeros({3, 4});
   EXPECT_EQ(message_of<ValueError>([&] { ops::dense(x, Tensor::zeros({2, 4})); }),
-            "dense: input (2, 3) does not match kernel (2, 4)");
+            "dense: input of shape (2, 3) does not match kernel of shape (2, 4)");
   EXPECT_EQ(message_of<ValueError>([&] { ops::dense(x, kernel, Tensor::zeros({3})); }),
-            "dense: kernel (3, 4) does not match bias (3,)");
+            "dense: kernel of shape (3, 4) does not match bias of shape (3,)");
   EXPECT_THROW(ops::dense(Tensor::zeros({3}), kernel), ValueError);
   EXPECT_THROW(ops::dense(x, Tensor::zeros({3, 4}, DType::kFloat64)), TypeError);
   EXPECT_THROW(ops::dense(Tensor::zeros({2, 3}, DType::kInt32), kernel), TypeError);
@@ -147,7 +147,7 @@ TEST(EinsumTest, RefusesEquationsAndShapesThatDoNotFit) {
     EXPECT_THROW(ops::einsum(equation, a, a), ValueError) << equation;
   }
   EXPECT_EQ(message_of<ValueError>([&] { ops::einsum("ab,bc->ac", a, a); }),
-            "einsum: shapes (2, 3) and (2, 3) do not match ab,bc->ac");
+            "einsum: shapes (2, 3) and (2, 3) do not match the equation ab,bc->ac");
 }
 
 TEST(DotInteractionTest, OrdersPairsByTheirGreaterMember) {

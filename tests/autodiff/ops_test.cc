@@ -47,7 +47,7 @@ TEST(ElementwiseTest, BroadcastsLongRowsCutIntoPieces) {
 TEST(ElementwiseTest, RefusesShapesThatDoNotBroadcast) {
   const std::string message =
       message_of<ValueError>([] { ops::add(Tensor::zeros({2, 3}), Tensor::zeros({2})); });
-  EXPECT_EQ(message, "add: shapes (2, 3) and (2,) do not broadcast");
+  EXPECT_EQ(message, "add: shapes (2, 3) and (2,) cannot be broadcast to a common shape");
 }
 
 TEST(ElementwiseTest, RefusesOperandsOfTwoDtypes) {
@@ -250,7 +250,7 @@ TEST(ReduceTest, SumsBackToAShape) {
   expect_floats(ops::sum_to(x, {}), {}, {21});
   expect_floats(ops::sum_to(x, {2, 3}), {2, 3}, {1, 2, 3, 4, 5, 6});
   EXPECT_EQ(message_of<ValueError>([&] { ops::sum_to(x, {2}); }),
-            "sum_to: shapes (2,) and (2, 3) do not broadcast");
+            "sum_to: shapes (2,) and (2, 3) cannot be broadcast to a common shape");
   EXPECT_THROW(ops::sum_to(x, {4, 2, 3}), ValueError);
 }
 

@@ -8,7 +8,7 @@ expect_error 2 "unexpected argument 'data'" "$bin/train_ctr" data
 expect_error 2 "no such folder" "$bin/train_ctr" --data "$work/nowhere"
 expect_error 2 "schema.json" "$bin/train_ctr" --data "$work"
 expect_error 2 "model must be" "$bin/train_ctr" --data "$work/data" --model svm
-expect_error 2 "not a strategy" "$bin/train_ctr" --data "$work/data" --strategy gpu
+expect_error 2 "unknown strategy" "$bin/train_ctr" --data "$work/data" --strategy gpu
 expect_error 2 "--resume needs --checkpoint_dir" "$bin/train_ctr" --data "$work/data" --resume
 expect_error 2 "--batch_size must be at least 0" "$bin/train_ctr" --batch_size -1
 expect_error 2 "--learning_rate must be positive" "$bin/train_ctr" --learning_rate nan

@@ -19,5 +19,5 @@ expect_error 2 "price" "$bin/train_ctr" --data "$work/header"
 broken quote '4s/"//'
 expect_error 2 "train.csv" "$bin/train_ctr" --data "$work/quote"
 broken encoding '5s/,u[0-9]*,/,caf\xE9,/'
-expect_error 2 "row 4, column 'user': needs UTF-8, received byte 233 after 'caf'" \
+expect_error 2 "row 4, column 'user': must be UTF-8, received byte 233 after 'caf'" \
   "$bin/train_ctr" --data "$work/encoding"

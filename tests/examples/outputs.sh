@@ -13,7 +13,7 @@ expect_early() {
 }
 expect_early "nowhere/model.h5" --export "$work/nowhere/model.h5"
 expect_early "must end in" --export "$work/model.hdf"
-expect_early "contains only weights" --export "$work/model.weights.h5"
+expect_early "holds only weights" --export "$work/model.weights.h5"
 expect_early "table_dtype must be" --export "$work/model.h5" --export_table_dtype int4
 mkdir "$work/folder.h5"
 expect_early "folder.h5" --export "$work/folder.h5"

@@ -29,4 +29,4 @@ else
   echo "without h5py: weights are not listed"
 fi
 expect_error 1 "nowhere.h5" serve "$work/nowhere.h5"
-expect_error 1 "needs float32" serve "$work/files/ranker.h5" <(sed 's/float32/float64/' "$work/files/rows.json")
+expect_error 1 "dtype must be float32" serve "$work/files/ranker.h5" <(sed 's/float32/float64/' "$work/files/rows.json")

@@ -34,7 +34,7 @@ TEST_F(MatmulPrecisionTest, UnknownNamesChangeNothing) {
     set_matmul_precision("tf32");
     FAIL() << "no error";
   } catch (const ValueError& e) {
-    EXPECT_STREQ(e.what(), "set_matmul_precision: needs 'highest' or 'high', received 'tf32'");
+    EXPECT_STREQ(e.what(), "set_matmul_precision: must be 'highest' or 'high', received 'tf32'");
   }
   EXPECT_EQ(matmul_precision(), MatmulPrecision::kHigh);
 }

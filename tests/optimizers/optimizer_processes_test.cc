@@ -165,7 +165,7 @@ TEST(OptimizerProcessesTest, OtherRatesOrNumbersOfCallsInAnotherProcessAreAnErro
 TEST(OptimizerProcessesTest, AVariableThatStartsFromOtherValuesElsewhereIsAnErrorInAll) {
   EXPECT_NE(error_of_step([](int rank) {
               return std::vector{variable("dense/kernel", 4, static_cast<float>(rank))};
-            }).find("dense/kernel has other values in other processes"),
+            }).find("dense/kernel differs between processes"),
             std::string::npos);
 }
 

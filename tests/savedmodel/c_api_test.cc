@@ -247,7 +247,7 @@ TEST_F(CApiTest, SerializedExamplesGiveTheSame) {
   EXPECT_EQ(keel_run_examples(model_, "serving_default", strings.data(), 1, &result),
             KEEL_VALUE_ERROR);
   EXPECT_STREQ(keel_last_error(),
-               "keel_run_examples: signature 'serving_default' does not take examples");
+               "keel_run_examples: signature 'serving_default' takes no examples; call keel_run");
   EXPECT_EQ(result, nullptr);
 }
 
@@ -259,7 +259,9 @@ TEST_F(CApiTest, AModelWithoutSuchASignatureTakesNoExamples) {
   keel_result* result = nullptr;
   const keel_string text = {"", 0};
   EXPECT_EQ(keel_run_examples(model, nullptr, &text, 1, &result), KEEL_VALUE_ERROR);
-  EXPECT_STREQ(keel_last_error(), "keel_run_examples: no signature of the model takes examples");
+  EXPECT_STREQ(keel_last_error(),
+               "keel_run_examples: no signature of the model takes examples; save the model with "
+               "one that parses tf.Example");
   keel_model_free(model);
 }
 
@@ -326,7 +328,7 @@ TEST_F(CApiTest, InputsThatAreMissingUnknownOrGivenTwiceAreErrors) {
   std::vector<keel_tensor> inputs = three_rows();
   inputs.pop_back();
   EXPECT_EQ(run(inputs), KEEL_VALUE_ERROR);
-  EXPECT_STREQ(keel_last_error(), "keel_run: signature 'serving_default' needs input 'tags'");
+  EXPECT_STREQ(keel_last_error(), "keel_run: signature 'serving_default' requires input 'tags'");
   EXPECT_EQ(run({}), KEEL_VALUE_ERROR);
   inputs.push_back(inputs[0]);
   EXPECT_EQ(run(inputs), KEEL_VALUE_ERROR);
@@ -339,34 +341,35 @@ TEST_F(CApiTest, SizesThatContradictEachOtherAreErrors) {
   static const int64_t two_rows[] = {2, 2}, negative[] = {-3, 2}, odd[] = {3, 3};
   static const int64_t huge[] = {int64_t{1} << 62, 4};
   const auto dims = [](const int64_t* to) { return [to](keel_tensor& t) { t.dims = to; }; };
-  expect_refused(0, KEEL_VALUE_ERROR, "needs 4 values", dims(two_rows));
-  expect_refused(0, KEEL_VALUE_ERROR, "dims[0] is negative", dims(negative));
-  expect_refused(0, KEEL_VALUE_ERROR, "needs shape (?, 2), received (3, 3)", dims(odd));
-  expect_refused(0, KEEL_VALUE_ERROR, "more elements", dims(huge));
+  expect_refused(0, KEEL_VALUE_ERROR, "requires 4 values", dims(two_rows));
+  expect_refused(0, KEEL_VALUE_ERROR, "dims[0] must not be negative", dims(negative));
+  expect_refused(0, KEEL_VALUE_ERROR, "shape must be (?, 2), received (3, 3)", dims(odd));
+  expect_refused(0, KEEL_VALUE_ERROR, "overflows 64 bits", dims(huge));
   expect_refused(0, KEEL_VALUE_ERROR, "dims must not be NULL", dims(nullptr));
   expect_refused(0, KEEL_VALUE_ERROR, "rank", [](keel_tensor& t) { t.rank = -1; });
   expect_refused(0, KEEL_VALUE_ERROR, "rank", [](keel_tensor& t) { t.rank = 9; });
-  expect_refused(0, KEEL_VALUE_ERROR, "needs shape", [](keel_tensor& t) { t.rank = 0; });
+  expect_refused(0, KEEL_VALUE_ERROR, "shape must be", [](keel_tensor& t) { t.rank = 0; });
   expect_refused(0, KEEL_VALUE_ERROR, "received 23 bytes", [](keel_tensor& t) { --t.data_size; });
   expect_refused(0, KEEL_VALUE_ERROR, "data must not be NULL",
                  [](keel_tensor& t) { t.data = nullptr; });
-  expect_refused(1, KEEL_VALUE_ERROR, "input 'seen' has 2 rows, 'age' has 3", [](keel_tensor& t) {
-    static const int64_t splits[] = {0, 2, 3};
-    t.row_splits = splits;
-    t.row_splits_count = 3;
-  });
+  expect_refused(1, KEEL_VALUE_ERROR, "input 'seen' has 2 rows, but 'age' has 3",
+                 [](keel_tensor& t) {
+                   static const int64_t splits[] = {0, 2, 3};
+                   t.row_splits = splits;
+                   t.row_splits_count = 3;
+                 });
 }
 
 TEST_F(CApiTest, DtypesAndLayoutsAreThoseOfTheInput) {
-  expect_refused(0, KEEL_TYPE_ERROR, "needs float32, received float64",
+  expect_refused(0, KEEL_TYPE_ERROR, "dtype must be float32, received float64",
                  [](keel_tensor& t) { t.dtype = KEEL_FLOAT64; });
-  expect_refused(0, KEEL_TYPE_ERROR, "no dtype 99", [](keel_tensor& t) { t.dtype = 99; });
-  expect_refused(0, KEEL_TYPE_ERROR, "no layout -1", [](keel_tensor& t) { t.layout = -1; });
-  expect_refused(1, KEEL_TYPE_ERROR, "needs a ragged tensor, received a dense one",
+  expect_refused(0, KEEL_TYPE_ERROR, "unknown dtype 99", [](keel_tensor& t) { t.dtype = 99; });
+  expect_refused(0, KEEL_TYPE_ERROR, "unknown layout -1", [](keel_tensor& t) { t.layout = -1; });
+  expect_refused(1, KEEL_TYPE_ERROR, "requires a ragged tensor, received a dense one",
                  [](keel_tensor& t) { t.layout = KEEL_DENSE; });
-  expect_refused(0, KEEL_VALUE_ERROR, "row_splits are allowed only for ragged",
+  expect_refused(0, KEEL_VALUE_ERROR, "only ragged tensors have row_splits",
                  [](keel_tensor& t) { t.row_splits = kSplits; });
-  expect_refused(0, KEEL_VALUE_ERROR, "indices are allowed only for sparse",
+  expect_refused(0, KEEL_VALUE_ERROR, "only sparse tensors have indices",
                  [](keel_tensor& t) { t.indices_count = 2; });
 }
 
@@ -377,9 +380,9 @@ TEST_F(CApiTest, RowSplitsAndIndicesAreChecked) {
   expect_refused(1, KEEL_VALUE_ERROR, "seen", splits(short_of));
   expect_refused(1, KEEL_VALUE_ERROR, "seen", splits(late));
   expect_refused(1, KEEL_VALUE_ERROR, "NULL", splits(nullptr));
-  expect_refused(1, KEEL_VALUE_ERROR, "needs row_splits",
+  expect_refused(1, KEEL_VALUE_ERROR, "requires row_splits",
                  [](keel_tensor& t) { t.row_splits_count = 0; });
-  expect_refused(2, KEEL_VALUE_ERROR, "indices of rank 2",
+  expect_refused(2, KEEL_VALUE_ERROR, "a multiple of the rank, 2",
                  [](keel_tensor& t) { t.indices_count = 3; });
   expect_refused(2, KEEL_VALUE_ERROR, "tags", [](keel_tensor& t) {
     static const int64_t outside[] = {0, 0, 3, 0};

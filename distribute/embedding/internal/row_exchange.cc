@@ -55,7 +55,7 @@ void exchange_rows(Communicator& communicator, const std::vector<Bytes>& send,
     }
   }
   // The caller frees the messages, so wait until no rank reads them any more.
-  communicator.local_barrier("the rows have come");
+  communicator.local_barrier("rows received");
 }
 
 }  // namespace

@@ -61,12 +61,14 @@ class FileDescriptor {
   }
   int64_t size() const {
     struct stat status = {};
-    if (::fstat(fd_, &status) != 0) throw IoError(path_, ": ", system_message());
+    if (::fstat(fd_, &status) != 0)
+      throw IoError(path_, ": cannot be inspected: ", system_message());
     if (!S_ISREG(status.st_mode)) throw IoError(path_, ": is not a regular file");
     return status.st_size;
   }
   void seek(int64_t offset) const {
-    if (::lseek(fd_, offset, SEEK_SET) < 0) throw IoError(path_, ": ", system_message());
+    if (::lseek(fd_, offset, SEEK_SET) < 0)
+      throw IoError(path_, ": cannot be read: ", system_message());
   }
   void close() {
     if (::close(std::exchange(fd_, -1)) != 0) {
@@ -100,7 +102,8 @@ Seal compute_seal(const std::string& path, const FileDescriptor& file, int64_t l
   std::vector<char> block(std::min(kBlock, length));
   for (int64_t at = 0; at < length; at += kBlock) {
     const auto count = static_cast<size_t>(std::min(kBlock, length - at));
-    if (file.read(block.data(), count) != count) throw IoError(path, ": shrank while being read");
+    if (file.read(block.data(), count) != count)
+      throw IoError(path, ": became shorter while it was read; another process may be writing it");
     checksum.add(block.data(), count);
   }
   Seal seal = {.magic = {},
@@ -120,15 +123,16 @@ Seal read_seal(const std::string& path, const FileDescriptor& file) {
     file.read(reinterpret_cast<char*>(&found), sizeof(found));
   }
   if (!std::ranges::equal(found.magic, kMagic) || found.length != static_cast<uint64_t>(length)) {
-    throw IoError(
-        path,
-        ": truncated or not written by this library (no valid seal); restore the file from a copy");
+    throw IoError(path,
+                  ": truncated or not written by this library (no valid checksum at its end); "
+                  "restore the file from a copy");
   }
   return found;
 }
 
 void check_no_folder(const std::string& path) {
-  if (std::filesystem::is_directory(path)) throw IoError(path, ": is a folder");
+  if (std::filesystem::is_directory(path))
+    throw IoError(path, ": is a folder; pass the path of a file");
 }
 
 }  // namespace
@@ -152,7 +156,10 @@ void write_file_atomically(const std::string& path, const std::string& text) {
   file.file().write(0, text);
   std::string back(text.size() + 1, '\0');
   back.resize(file.file().read(0, back.data(), back.size()));
-  if (back != text) throw IoError(path, ": the bytes read back differ from those written");
+  if (back != text)
+    throw IoError(
+        path,
+        ": the bytes read back differ from those written; check the disk and write the file again");
   file.commit();
 }
 
@@ -197,7 +204,9 @@ void seal_file(const std::string& path) {
   file.seek(length);
   file.write({reinterpret_cast<const char*>(&seal), sizeof(seal)});
   const Seal found = read_seal(path, file);
-  if (found.sum != seal.sum) throw IoError(path, ": the seal was not written correctly");
+  if (found.sum != seal.sum)
+    throw IoError(
+        path, ": its checksum was not written correctly; check the disk and write the file again");
 }
 
 void check_seal(const std::string& path) {
@@ -207,7 +216,7 @@ void check_seal(const std::string& path) {
   if (compute_seal(path, file, static_cast<int64_t>(found.length)).sum != found.sum) {
     throw IoError(
         path,
-        ": damaged, the checksum of its contents does not match; restore the file from a copy");
+        ": damaged: the checksum of its contents does not match; restore the file from a copy");
   }
 }
 

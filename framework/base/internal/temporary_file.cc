@@ -153,7 +153,8 @@ size_t TemporaryFile::read(int64_t offset, char* to, size_t count) const {
 
 int64_t TemporaryFile::size() const {
   struct stat status = {};
-  if (::fstat(fd_, &status) != 0) throw IoError(target_, ": ", system_message());
+  if (::fstat(fd_, &status) != 0)
+    throw IoError(target_, ": cannot be inspected: ", system_message());
   return status.st_size;
 }
 

@@ -34,7 +34,7 @@ class TableReader {
         reader_(file, options.delimiter, caller),
         splitter_(reader_.place(), options.delimiter) {
     if (options.columns.empty())
-      throw ValueError(caller, ": there are no columns to read; pass at least one");
+      throw ValueError(caller, ": columns is empty; pass at least one column");
     const std::vector<std::string> header = names(options, file, caller);
     splitter_.expect_fields(header.size());
     for (const CsvColumn& column : options.columns) {
@@ -48,8 +48,8 @@ class TableReader {
                          "'");
       }
       if (std::ranges::any_of(columns_, [&](auto& c) { return c.name() == column.name; })) {
-        throw ValueError(caller, ": each column may be requested once, received '", column.name,
-                         "' twice");
+        throw ValueError(caller, ": column '", column.name,
+                         "' is listed twice; list each column once");
       }
       columns_.emplace_back(column, static_cast<size_t>(found - header.begin()), caller);
     }

@@ -147,7 +147,8 @@ size_t CompressedReader::inflate_some(char* out, size_t size) {
     throw IoError(place(offset_), ": the compressed data is damaged (",
                   stream.msg == nullptr ? "unknown reason" : stream.msg, ")");
   } else if (file_ended && produced == 0) {
-    throw IoError(place(offset_), ": the compressed data is truncated");
+    throw IoError(place(offset_),
+                  ": the compressed data is truncated; restore the file from a copy");
   }
   return produced;
 }

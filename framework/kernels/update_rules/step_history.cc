@@ -28,12 +28,12 @@ const AdamRule* adam(const UpdateRule& rule) {
 void check(const std::string& caller, const UpdateRule& rule, const SkippedStepsOptions& options) {
   if (dynamic_cast<const LayerwiseRule*>(&rule) != nullptr) {
     throw ValueError(caller,
-                     ": lazy_rows needs an optimizer that updates each row on its own, but this "
+                     ": lazy_rows requires an optimizer that updates each row on its own, but this "
                      "one uses norms of whole variables; use LazyRows::kOff");
   }
   if (dynamic_cast<const CustomRule*>(&rule) != nullptr) {
     throw ValueError(caller,
-                     ": lazy_rows needs a built-in update rule, got a custom computation; "
+                     ": lazy_rows requires a built-in update rule, received a custom computation; "
                      "use LazyRows::kOff");
   }
   if (!options.closed_form || ClosedForm::exists(zero_gradient_update<float>(rule)) ||

@@ -27,8 +27,8 @@ struct FeatureFields {
 
 void check_table(const std::string& caller, const TableConfig& table) {
   if (table.name.empty() || table.name.find('/') != std::string::npos) {
-    throw ValueError(caller, ": a table needs a nonempty name without '/', received '", table.name,
-                     "'");
+    throw ValueError(caller, ": the name of a table must not be empty or contain '/', received '",
+                     table.name, "'");
   }
   if (table.vocabulary_size <= 0 || table.embedding_dim <= 0) {
     throw ValueError(caller, ": vocabulary_size and embedding_dim of table '", table.name,
@@ -163,7 +163,7 @@ Nest<FeatureConfig> decode_structure(const Config& config, const std::vector<Tab
     const auto f = from_config<FeatureFields>(config, "keras_rs FeatureConfig");
     if (f.table < 0 || f.table >= std::ssize(tables)) {
       throw ValueError("DistributedEmbedding: feature '", f.name, "' refers to table ", f.table,
-                       ", but there are only ", tables.size(), " tables");
+                       ", but there are ", tables.size(), " tables");
     }
     return FeatureConfig{.name = f.name,
                          .table = tables[f.table],
@@ -173,7 +173,8 @@ Nest<FeatureConfig> decode_structure(const Config& config, const std::vector<Tab
   if (const Config* kind = config.find("class_name"); kind != nullptr && kind->is_string()) {
     if (kind->string() != "__tuple__") {
       throw ValueError(
-          "DistributedEmbedding: feature_configs may contain features and containers, received ",
+          "DistributedEmbedding: feature_configs must contain features, lists and dicts only, "
+          "received ",
           kind->string());
     }
     return Nest<FeatureConfig>::tuple(children(config["items"]));
@@ -195,7 +196,8 @@ Initializer table_initializer(const TableConfig& table) {
 
 void check_feature(const std::string& path, const FeatureConfig& feature) {
   const std::string caller = "DistributedEmbedding: feature '" + path + "'";
-  if (feature.table == nullptr) throw ValueError(caller, ": table is not set");
+  if (feature.table == nullptr)
+    throw ValueError(caller, ": table is not set; set FeatureConfig::table");
   check_table(caller, *feature.table);
   const Shape& in = feature.input_shape;
   if (in.rank() != 1 && in.rank() != 2) {

@@ -112,7 +112,7 @@ void DistributedEmbeddingLayer::collect_features() {
     keras_rs::check_feature(path, config);
     if (!paths.insert(path).second) {
       throw ValueError("DistributedEmbedding ", name(), ": two features have the path '", path,
-                       "'");
+                       "'; rename one of them");
     }
     const keras_rs::TableConfig& table = *config.table;
     auto it = std::ranges::find(tables_, config.table, &Table::original);
@@ -121,12 +121,13 @@ void DistributedEmbeddingLayer::collect_features() {
     if (it != tables_.end()) return;
     if (!names.insert(table.name).second) {
       throw ValueError("DistributedEmbedding ", name(), ": two tables are named '", table.name,
-                       "'");
+                       "'; rename one of them");
     }
     if (table.placement == kSparsecore && !has_sparsecores()) {
-      throw ValueError("DistributedEmbedding ", name(), ": feature '", path, "': table '",
-                       table.name, "' has placement sparsecore, which needs a TPUStrategy; under ",
-                       distribute::Strategy::current().name(), " there are no sparse cores");
+      throw ValueError(
+          "DistributedEmbedding ", name(), ": feature '", path, "': table '", table.name,
+          "' has placement sparsecore, which requires a TPUStrategy, received ",
+          distribute::Strategy::current().name(), "; set its placement to auto or default_device");
     }
     tables_.push_back({.original = config.table,
                        .config = std::make_shared<const keras_rs::TableConfig>(table),
@@ -388,7 +389,8 @@ std::vector<std::string> DistributedEmbeddingLayer::weight_attributes() const {
 
 std::map<std::string, Tensor> DistributedEmbeddingLayer::get_embedding_tables() const {
   if (!built()) {
-    throw RuntimeError("DistributedEmbedding ", name(), ": not built yet; call it once");
+    throw RuntimeError("DistributedEmbedding ", name(),
+                       ": the layer is not built; call it once first");
   }
   std::map<std::string, Tensor> out;
   const std::vector<StateEntry> entries = state_entries();
@@ -402,7 +404,8 @@ std::map<std::string, Tensor> DistributedEmbeddingLayer::get_embedding_tables() 
 
 void DistributedEmbeddingLayer::set_embedding_tables(const std::map<std::string, Tensor>& tables) {
   if (!built()) {
-    throw RuntimeError("DistributedEmbedding ", name(), ": not built yet; call it once");
+    throw RuntimeError("DistributedEmbedding ", name(),
+                       ": the layer is not built; call it once first");
   }
   const std::vector<StateEntry> entries = state_entries();
   // Check all tables before changing any.
@@ -410,11 +413,12 @@ void DistributedEmbeddingLayer::set_embedding_tables(const std::map<std::string,
   for (const auto& [table, values] : tables) {
     const auto it = std::ranges::find(entries, table + "/embeddings", &StateEntry::name);
     if (it == entries.end()) {
-      throw ValueError("DistributedEmbedding ", name(), ": there is no table '", table, "'");
+      throw ValueError("DistributedEmbedding ", name(), ": unknown table '", table, "'");
     }
     if (values.spec() != it->spec) {
-      throw ValueError("DistributedEmbedding ", name(), ": table '", table, "' is ", it->spec.dtype,
-                       " ", it->spec.shape, ", received ", values.dtype(), " ", values.shape());
+      throw ValueError("DistributedEmbedding ", name(), ": table '", table, "' must be ",
+                       it->spec.dtype, " ", it->spec.shape, ", received ", values.dtype(), " ",
+                       values.shape());
     }
     assignments.emplace_back(&*it, &values);
   }
@@ -438,8 +442,9 @@ std::vector<std::string> DistributedEmbeddingLayer::training_notices() const {
   for (const auto& [table, seen] : id_statistics()) {
     if (seen.dropped_ids == 0) continue;
     out.push_back(str("DistributedEmbedding ", name(), ": ", seen.dropped_ids, " ids of table '",
-                      table, "' were dropped; limits of ", seen.max_ids_per_partition, " ids and ",
-                      seen.max_unique_ids_per_partition, " unique ids would have kept them"));
+                      table, "' were dropped; to keep them, raise max_ids_per_partition to ",
+                      seen.max_ids_per_partition, " and max_unique_ids_per_partition to ",
+                      seen.max_unique_ids_per_partition));
   }
   return out;
 }

@@ -126,7 +126,7 @@ void IdLimiter::apply(std::span<IdRows* const> features) {
           "DistributedEmbedding: table '", table_,
           "': ", too_many ? "max_ids_per_partition" : "max_unique_ids_per_partition", " is ",
           too_many ? limits_.max_ids_per_partition : limits_.max_unique_ids_per_partition,
-          ", a batch has ", too_many ? *most : *most_unique, " for partition ", at,
+          ", but a batch has ", too_many ? *most : *most_unique, " for partition ", at,
           "; raise the limit or use IdLimitPolicy::kDrop");
     }
     dropped = drop(features);

@@ -59,7 +59,8 @@ std::vector<Group> group_by_name(const std::vector<StackableTable>& tables,
 int find_table(const std::vector<StackableTable>& tables, const std::string& name) {
   const auto it = std::ranges::find(tables, name, &StackableTable::name);
   if (it != tables.end()) return static_cast<int>(it - tables.begin());
-  throw ValueError("table_stacking: there is no table '", name, "' on sparse cores");
+  throw ValueError("table_stacking: unknown table '", name,
+                   "'; name tables with placement sparsecore");
 }
 
 std::vector<Group> group_by_lists(const std::vector<StackableTable>& tables,

@@ -10,11 +10,12 @@ void check_optimizers(const char* caller, const TableSet& tables, bool may_be_un
     if (!optimizer) {
       if (may_be_unset) continue;
       throw ValueError(caller, ": table '", entry.own->name,
-                       "' needs an embedding optimizer under a TPUStrategy, received none");
+                       "' requires an embedding optimizer under a TPUStrategy, received none; set "
+                       "TableConfig::optimizer");
     }
     if (optimizer->v1_parameters || optimizer->source != nullptr) {
       throw ValueError(caller, ": table '", entry.own->name,
-                       "' needs an embedding optimizer (tpu::SGD, Adagrad, Adam, FTRL, "
+                       "' requires an embedding optimizer (tpu::SGD, Adagrad, Adam, FTRL, "
                        "AdagradMomentum), received ",
                        optimizer->source != nullptr ? "the Keras optimizer " : "",
                        optimizer->class_name);

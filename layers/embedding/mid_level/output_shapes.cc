@@ -38,14 +38,15 @@ Shape OutputShapes::with_length(size_t f, const Shape& shape) const {
 std::vector<Shape> OutputShapes::of_input_shapes(const InputShapes& shapes) const {
   const std::vector<OptionalShape> flat = flatten(shapes);
   if (flat.size() != configs_.size()) {
-    throw ValueError("TPUEmbedding.build: needs the shapes of ", configs_.size(),
+    throw ValueError("TPUEmbedding.build: requires the shapes of ", configs_.size(),
                      " features, received ", flat.size());
   }
   std::vector<Shape> out;
   for (size_t f = 0; f < flat.size(); ++f) {
     if (!flat[f] || flat[f]->rank() < 1) {
       throw ValueError(feature(paths_[f]),
-                       ": build needs an input shape of rank 1 or more, received ", text(flat[f]));
+                       ": the input shape passed to build must have rank 1 or more, received ",
+                       text(flat[f]));
     }
     const Shape& shape = *flat[f];
     if (shape.rank() == 1) {
@@ -112,7 +113,7 @@ void OutputShapes::check(const std::vector<Shape>& candidates) const {
     const bool may_fold = candidate.rank() == 1 || candidate.rank() == 2;
     if (may_fold && known.rank() > candidate.rank()) continue;
     if (disagree(known, candidate)) {
-      throw ValueError(feature(paths_[f]), ": the output shape is ", known, ", received ",
+      throw ValueError(feature(paths_[f]), ": the output shape must be ", known, ", received ",
                        candidate);
     }
   }
@@ -136,7 +137,7 @@ std::vector<Shape> OutputShapes::fully_defined() const {
   for (size_t f = 0; f < shapes_.size(); ++f) {
     if (!shapes_[f] || !shapes_[f]->fully_defined()) {
       throw ValueError(feature(paths_[f]),
-                       ": the output shape must be fully defined, by its "
+                       ": the output shape must be fully defined by its "
                        "FeatureConfig, by build or by the inputs, received ",
                        text(shapes_[f]));
     }

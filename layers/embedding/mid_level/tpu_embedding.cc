@@ -71,12 +71,12 @@ std::vector<Tensor> checked_gradients(const Nest<Gradient>& gradients,
     }
     if (gradient.is_slices()) {
       throw ValueError(kCaller, ".apply_gradients: feature '", path,
-                       "' needs a dense gradient or none, received IndexedSlices");
+                       "' requires a dense gradient or none, received IndexedSlices");
     }
     out.push_back(gradient.dense());
     if (out.back().shape() != shape || out.back().dtype() != DType::kFloat32) {
       throw ValueError(kCaller, ".apply_gradients: feature '", path,
-                       "' needs a float32 gradient of shape ", shape, ", received ",
+                       "' requires a float32 gradient of shape ", shape, ", received ",
                        out.back().dtype(), " ", out.back().shape());
     }
   }
@@ -104,8 +104,8 @@ struct ReplicaBatches {
     for (const CallOrder::Serial batch : taken.dropped) in_flight.erase(batch);
     if (taken.unused_training && says_so) {
       std::cerr << kCaller
-                << ".dequeue: the previous batch was enqueued for training, and "
-                   "apply_gradients was not called; it counts as inference\n";
+                << ".dequeue: the previous batch was enqueued for training, but apply_gradients "
+                   "was not called; it is treated as inference\n";
     }
   }
 };
@@ -196,7 +196,9 @@ EngineSession::Batch TPUEmbedding::Accelerator::prepare(const Tensors& features,
     build([&] { return shapes; });
     settled_->check(shapes);
   } else if (!tables_->built()) {
-    throw ValueError(kCaller, ".enqueue: shapes are not verified, so build must be called first");
+    throw ValueError(
+        kCaller,
+        ".enqueue: the object is not built and shape verification is off; call build first");
   }
   if (weights) assert_same_structure(driver().features(), *weights);
   check_devices(driver().paths(), inputs, in_step);
@@ -279,8 +281,9 @@ TPUEmbedding::~TPUEmbedding() = default;
 
 TPUEmbedding::Accelerator& TPUEmbedding::accelerator(const char* call) const {
   if (accelerator_ == nullptr) {
-    throw RuntimeError(kCaller, ".", call,
-                       ": needs an object made under a TPUStrategy; this one has host variables");
+    throw RuntimeError(
+        kCaller, ".", call,
+        ": requires an object created in the scope of a TPUStrategy, received one created outside");
   }
   return *accelerator_;
 }
@@ -301,7 +304,7 @@ void TPUEmbedding::build(const std::optional<InputShapes>& per_replica_input_sha
     if (per_replica_input_shapes) return known.of_input_shapes(*per_replica_input_shapes);
     if (!per_replica_batch_size) return {};
     std::cerr << kCaller
-              << ".build: a batch size is an older form; pass the shapes of the inputs\n";
+              << ".build: passing a batch size is deprecated; pass the shapes of the inputs\n";
     return known.of_batch_size(*per_replica_batch_size);
   });
 }
@@ -319,7 +322,7 @@ void TPUEmbedding::enqueue(const Tensors& features, const EnqueueOptions& option
     }
     if (!options.device.empty()) {
       throw ValueError(kCaller, ".enqueue: a step enqueues for its own core, received device '",
-                       options.device, "'");
+                       options.device, "'; leave the device unset");
     }
     a.enqueue(replica.local_replica, a.prepare(features, options.weights, true), options.training,
               options.name);
@@ -327,9 +330,9 @@ void TPUEmbedding::enqueue(const Tensors& features, const EnqueueOptions& option
   }
   a.driver().check_live();
   if (options.device.empty() && a.strategy().num_replicas_in_sync() > 1) {
-    throw ValueError(kCaller,
-                     ".enqueue: outside a step the features must be per-replica values or be "
-                     "for one device, received neither");
+    throw ValueError(
+        kCaller,
+        ".enqueue: outside a step, pass per-replica values or set the device, received neither");
   }
   const int local_replica = options.device.empty() ? 0 : a.local_replica_of(options.device);
   a.enqueue(local_replica, a.prepare(features, options.weights, false), options.training,
@@ -341,14 +344,14 @@ void TPUEmbedding::enqueue(const distribute::PerReplica<Tensors>& features,
   Accelerator& a = accelerator("enqueue");
   a.driver().check_live();
   if (current_replica_context() != nullptr) {
-    throw RuntimeError(
-        kCaller,
-        ".enqueue: received per-replica values in a replica; enqueue the replica's own part");
+    throw RuntimeError(kCaller,
+                       ".enqueue: received per-replica values inside a replica; pass the features "
+                       "of this replica only");
   }
   const int replicas = a.strategy().num_local_replicas();
   const auto check_size = [&](int size) {
     if (size != replicas) {
-      throw ValueError(kCaller, ".enqueue: needs the features and weights of ", replicas,
+      throw ValueError(kCaller, ".enqueue: requires the features and weights of ", replicas,
                        " replicas, received ", size);
     }
   };
@@ -394,9 +397,10 @@ void TPUEmbedding::apply_gradients(const Nest<Gradient>& gradients, const CallNa
 
 EmbeddingTables TPUEmbedding::embedding_tables() {
   if (accelerator_ == nullptr) return EmbeddingBase::embedding_tables();
-  throw RuntimeError(kCaller,
-                     ".embedding_tables: under a TPUStrategy the tables are in the engine; "
-                     "write a checkpoint and restore it into an object made elsewhere");
+  throw RuntimeError(
+      kCaller,
+      ".embedding_tables: under a TPUStrategy the tables are stored in the engine; write a "
+      "checkpoint and restore it into an object created outside the strategy");
 }
 
 const std::string& TPUEmbedding::record() const {

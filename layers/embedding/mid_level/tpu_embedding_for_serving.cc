@@ -11,7 +11,9 @@ constexpr char kCaller[] = "TPUEmbeddingForServing";
 
 Nest<FeatureConfig> outside_tpu(const Nest<FeatureConfig>& features) {
   if (distribute::Strategy::current().is_tpu()) {
-    throw RuntimeError(kCaller, ": cannot be made under a TPUStrategy; use TPUEmbedding");
+    throw RuntimeError(
+        kCaller,
+        ": must be constructed outside the scope of a TPUStrategy; use TPUEmbedding inside it");
   }
   return features;
 }
@@ -30,7 +32,7 @@ Tensors look_up(const Tensors& inputs, const FeatureWeights& weights, const Valu
     if (feature.table != nullptr && find(feature.table) != tables.end()) return;
     throw ValueError("serving_embedding_lookup: feature '", path, "' uses table '",
                      feature.table == nullptr ? "" : feature.table->name,
-                     "', which is not among the tables");
+                     "', which is not in `tables`");
   });
   return host_embedding_lookup(
       inputs, weights, features,

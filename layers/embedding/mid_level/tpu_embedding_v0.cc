@@ -10,7 +10,8 @@ constexpr char kCaller[] = "TPUEmbeddingV0";
 Nest<FeatureConfig> under_tpu(const Nest<FeatureConfig>& features) {
   const distribute::Strategy& now = distribute::Strategy::current();
   if (!now.is_tpu()) {
-    throw RuntimeError(kCaller, ": must be made under a TPUStrategy, received ", now.name());
+    throw RuntimeError(kCaller, ": must be constructed in the scope of a TPUStrategy, received ",
+                       now.name());
   }
   return features;
 }

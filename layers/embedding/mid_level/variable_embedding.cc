@@ -38,7 +38,10 @@ void VariableEmbedding::warn_once(const Tensors& features) {
 
 const std::map<std::string, Variable>& VariableEmbedding::slots(const Table& table) const {
   const int found = table_set().find(table);
-  if (found < 0) throw ValueError("VariableEmbedding.slots: the table is not one of this object's");
+  if (found < 0)
+    throw ValueError(
+        "VariableEmbedding.slots: the table belongs to another object; pass a table of this "
+        "object's feature_config");
   if (!built())
     throw RuntimeError("VariableEmbedding.slots: the object is not built; call build first");
   return host_tables().slots()[found];

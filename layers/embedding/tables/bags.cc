@@ -40,7 +40,7 @@ struct Collector {
         break;
     }
     throw ValueError("TPUEmbedding: feature '", path, "': id ", id, " at position ", i,
-                     " is outside its table of ", rows, " rows");
+                     " is outside the table of ", rows, " rows");
   }
 };
 
@@ -155,9 +155,9 @@ FeatureBags ragged_bags(const Collector& c, const RaggedTensor& input, const Sha
 Tensor matching_weights(const std::string& path, const TensorLike& input,
                         const TensorLike& weights) {
   if (input.layout() == Layout::kDense) {
-    throw ValueError("TPUEmbedding: feature '", path,
-                     "': weights are given for dense ids; only "
-                     "sparse and ragged ids take weights");
+    throw ValueError(
+        "TPUEmbedding: feature '", path,
+        "': received weights for dense ids; only sparse and ragged ids accept weights");
   }
   if (weights.layout() != input.layout()) {
     throw ValueError("TPUEmbedding: feature '", path,
@@ -194,7 +194,7 @@ Shape ragged_output_shape(const std::string& path, const FeatureConfig& feature,
       rows == kUnknown || samples == rows || (rows > 0 && samples > rows && samples % rows == 0);
   if (!fits) {
     throw ValueError("TPUEmbedding: feature '", path, "': output_shape ", *feature.output_shape,
-                     " does not fit ", rows, " rows");
+                     " does not match ", rows, " rows");
   }
   return *feature.output_shape;
 }

@@ -194,8 +194,8 @@ std::vector<std::vector<Initializer>> EngineSession::State::slot_initializers() 
       const auto* initializer = std::get_if<Initializer>(&starts.at(slot.name));
       if (initializer == nullptr) {
         throw ValueError(kCaller, ": slot '", slot.name, "' of table '", table.name,
-                         "' needs an initializer, from which each shard computes its own rows; "
-                         "slot_variable_creation_fn returned a tensor");
+                         "' requires an initializer, because each shard computes its own rows; "
+                         "received a tensor from slot_variable_creation_fn");
       }
       of_table.push_back(*initializer);
     }
@@ -299,16 +299,16 @@ std::pair<std::shared_ptr<EmbeddingEngine>, int> EngineSession::State::drained(i
   std::shared_ptr<EmbeddingEngine> live = live_without_pending();
   if (live == nullptr) {
     throw RuntimeError(kCaller, ": table '", name,
-                       "' is in no engine: its strategy has been destroyed, or the accelerator was "
-                       "initialized again");
+                       "' is not in an engine: its strategy has been destroyed, or the accelerator "
+                       "was initialized again; create the object again");
   }
   if (live == engine) return {live, table};
   const auto& there = live->tables();
   for (size_t t = 0; t < there.size(); ++t) {
     if (has_same_part(there[t], engine->tables()[table], part)) return {live, static_cast<int>(t)};
   }
-  throw RuntimeError(kCaller, ": the accelerator's engine has no '", entry_name(table, part),
-                     "' of the same shape");
+  throw RuntimeError(kCaller, ": the current engine of the accelerator has no '",
+                     entry_name(table, part), "' of the same shape");
 }
 
 StateEntry::Rows EngineSession::State::row_access(const EngineSession& self, int table,
@@ -342,8 +342,9 @@ EngineSession::EngineSession(const TableSet& tables, const Nest<FeatureConfig>& 
   state_->announced.resize(state_->strategy.num_local_replicas());
   for (const TableSet::Entry& entry : tables.tables) {
     if (!entry.own->optimizer) {
-      throw ValueError(kCaller, ": table '", entry.own->name,
-                       "' has no optimizer; under a TPUStrategy every table needs one");
+      throw ValueError(
+          kCaller, ": table '", entry.own->name,
+          "' requires an optimizer under a TPUStrategy, received none; set TableConfig::optimizer");
     }
   }
 }
@@ -379,7 +380,8 @@ void EngineSession::check_strategy() const {
   const State& s = *state_;
   if (s.strategy_lifetime.expired() || &now != &s.strategy) {
     throw RuntimeError(
-        kCaller, ": the object was made under a TPUStrategy and is called under another strategy, ",
+        kCaller,
+        ": the object was created under a TPUStrategy and is called under another strategy, ",
         now.name(), " of ", now.num_replicas_in_sync(),
         " replicas; to look up outside its own strategy, pass serving_config or "
         "load a saved model");
@@ -390,7 +392,9 @@ void EngineSession::check_strategy() const {
 void EngineSession::check_live() const {
   const State& s = *state_;
   if (s.strategy_lifetime.expired()) {
-    throw RuntimeError(kCaller, ": the strategy that the object was made under has been destroyed");
+    throw RuntimeError(kCaller,
+                       ": the strategy under which the object was created has been destroyed; keep "
+                       "it alive while the object is used");
   }
   if (s.built && distribute::live_engine(s.strategy) != s.engine) {
     throw RuntimeError(
@@ -545,8 +549,9 @@ Tensor EngineSession::read(int table, int part) const {
 void EngineSession::write(int table, int part, const Tensor& values) const {
   const Shape shape = {state_->rows(table), state_->tables.tables[table].own->dim};
   if (values.shape() != shape || values.dtype() != DType::kFloat32) {
-    throw ValueError(kCaller, ": table '", state_->tables.tables[table].own->name, "' is float32 ",
-                     shape, ", received ", values.dtype(), " ", values.shape());
+    throw ValueError(kCaller, ": table '", state_->tables.tables[table].own->name,
+                     "' must be float32 ", shape, ", received ", values.dtype(), " ",
+                     values.shape());
   }
   const auto [engine, index] = state_->drained(table, part);
   const auto [first, end] = state_->local_rows(*engine, index, shape[0]);

@@ -21,17 +21,20 @@ void check(const Lookup& lookup, LookupRules rules) {
   };
   const bool dense = input.layout() == Layout::kDense;
   if (weights) {
-    if (dense) refuse("weights are given for dense ids; only sparse and ragged ids take weights");
+    if (dense) refuse("received weights for dense ids; only sparse and ragged ids accept weights");
     if (weights->layout() != input.layout()) {
       refuse("weights and ids must have the same layout, both sparse or both ragged");
     }
-    if (feature.max_sequence_length > 0) refuse("weights are given for a sequence feature");
+    if (feature.max_sequence_length > 0)
+      refuse(
+          "received weights for a sequence feature; set max_sequence_length to 0 or omit the "
+          "weights");
   }
   if (feature.max_sequence_length == 0) return;
-  if (dense) refuse("a sequence feature needs sparse or ragged ids, received dense ones");
+  if (dense) refuse("a sequence feature requires sparse or ragged ids, received dense ones");
   if (rules == LookupRules::kV0 && input.layout() == Layout::kSparse && !feature.output_shape &&
       input.spec().shape.rank() > 2) {
-    refuse("a sequence feature needs sparse ids of rank 2");
+    refuse("a sequence feature requires sparse ids of rank 2");
   }
 }
 

@@ -87,7 +87,7 @@ StateEntry HostTables::entry(const Table& table, size_t index, const std::string
               [self, index, slot, name] {
                 if (!self->built())
                   throw RuntimeError("Embedding table '", name,
-                                     "': not built; build the embedding before reading it");
+                                     "': the layer is not built; call it once first");
                 return self->variable(index, slot).read();
               },
           .set =

@@ -24,7 +24,7 @@ void check_ids(const std::string& caller, const Tensor& ids, int64_t vocabulary_
   const auto values = ids.data<int64_t>();
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] < 0 || values[i] >= vocabulary_size) {
-      throw ValueError(caller, ": id ", values[i], " at position ", i, " is outside its table of ",
+      throw ValueError(caller, ": id ", values[i], " at position ", i, " is outside the table of ",
                        vocabulary_size, " rows");
     }
   }
@@ -37,7 +37,7 @@ Tensor spread_weights(const std::string& caller, const Tensor& weights, const Te
   check_weights_are_finite(caller, values);
   const auto w = values.data<float>();
   if (weights.rank() == 1 && std::ssize(w) != std::ssize(splits) - 1) {
-    throw ValueError(caller, ": weights of shape ", weights.shape(), " do not fit ids of ",
+    throw ValueError(caller, ": weights of shape ", weights.shape(), " do not match ids of ",
                      splits.size() - 1, " rows");
   }
   Tensor out = Tensor::uninitialized({splits.back()}, DType::kFloat32);
@@ -54,7 +54,7 @@ Tensor weights_of(const std::string& caller, const TensorLike& ids, const Tensor
                   const Tensor& row_splits) {
   if (!is_floating(weights.values().dtype()) && weights.values().dtype() != DType::kInt64 &&
       weights.values().dtype() != DType::kInt32) {
-    throw TypeError(caller, ": weights must be numbers, received ", weights.values().dtype());
+    throw TypeError(caller, ": weights must be numeric, received ", weights.values().dtype());
   }
   if (weights.layout() == Layout::kDense && weights.tensor().rank() < 2) {
     return spread_weights(caller, weights.tensor(), row_splits);
@@ -123,7 +123,7 @@ void cut_rows(IdRows& rows, int64_t max_row_length) {
 
 void check_id_spec(const std::string& caller, const TensorSpec& ids) {
   if (ids.dtype != DType::kInt64 && ids.dtype != DType::kInt32 && !is_floating(ids.dtype)) {
-    throw TypeError(caller, ": ids must be numbers, received ", ids.dtype);
+    throw TypeError(caller, ": ids must be numeric, received ", ids.dtype);
   }
   const int rank = ids.shape.rank();
   if (rank == 2 || (rank == 1 && ids.layout == Layout::kDense)) return;

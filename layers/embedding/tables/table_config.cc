@@ -19,7 +19,8 @@ void check(const TableConfig& t) {
 }
 
 void check(const std::string& path, const FeatureConfig& feature) {
-  if (feature.table == nullptr) throw ValueError("FeatureConfig '", path, "': table is not set");
+  if (feature.table == nullptr)
+    throw ValueError("FeatureConfig '", path, "': table is not set; set FeatureConfig::table");
   if (feature.max_sequence_length < 0) {
     throw ValueError("FeatureConfig '", path,
                      "': max_sequence_length must not be negative, received ",
@@ -28,8 +29,8 @@ void check(const std::string& path, const FeatureConfig& feature) {
   const IdPolicy& policy = feature.id_policy;
   if (policy.kind == IdPolicy::Kind::kDefaultRow &&
       (policy.default_row < 0 || policy.default_row >= feature.table->vocabulary_size)) {
-    throw ValueError("FeatureConfig '", path, "': the default row of invalid ids must be one of ",
-                     feature.table->vocabulary_size, " rows, received ", policy.default_row);
+    throw ValueError("FeatureConfig '", path, "': the default row of invalid ids must be in [0, ",
+                     feature.table->vocabulary_size, "), received ", policy.default_row);
   }
 }
 
@@ -134,7 +135,7 @@ Nest<FeatureConfig> TableSet::on_own_tables(const Nest<FeatureConfig>& features,
     if (found < 0) {
       throw ValueError(caller, ": feature '", path, "' uses table '",
                        feature.table == nullptr ? "" : feature.table->name,
-                       "', which is not one of the layer's tables");
+                       "', which is not a table of the layer");
     }
     feature.table = tables[found].own;
     return feature;

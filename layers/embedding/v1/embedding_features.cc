@@ -141,7 +141,7 @@ std::shared_ptr<EmbeddingFeaturesLayer> EmbeddingFeaturesLayer::from_config(cons
   for (const auto& f :
        all_from_config<FeatureFields>(config["features"], "EmbeddingFeatures feature")) {
     if (!options.configs.table_to_config_dict.contains(f.table)) {
-      throw ValueError("EmbeddingFeatures: feature '", f.key, "' names the unknown table '",
+      throw ValueError("EmbeddingFeatures: feature '", f.key, "' refers to the unknown table '",
                        f.table, "'");
     }
     if (!f.safe) options.unsafe_features.push_back(f.key);

@@ -8,7 +8,7 @@ namespace {
 void check_hosts(const std::string& caller, std::initializer_list<Tensor> tensors) {
   for (const Tensor& t : tensors) {
     if (t && !t.device().is_host()) {
-      throw ValueError(caller, ": all of a core's data must be on the host, received a tensor on ",
+      throw ValueError(caller, ": the data of a core must be on the host, received a tensor on ",
                        t.device().name());
     }
   }
@@ -83,8 +83,10 @@ EmbeddingInput embedding_input_of(const std::string& caller, const EnqueueData& 
   check_ids(caller, ids, weights);
   if (!data.sample_indices) {
     if (ids.size() != batch || weights || sequence) {
-      throw ValueError(caller, ": without sample_indices there must be one id for each of ", batch,
-                       " samples, no weights and no sequence, received ", ids.size(), " ids");
+      throw ValueError(
+          caller, ": without sample_indices, each of ", batch,
+          " samples must have exactly one id, and weights and sequences are not allowed; received ",
+          ids.size(), " ids");
     }
     return {.ids = ids};
   }

@@ -88,8 +88,8 @@ void check_numbers(const TableProfile& p) {
 
 TableProfile decode_profile(const Config& config) {
   require(config.is_dict(), "is not a JSON object");
-  require(config["format"] == Config(kFormat), "has another format");
-  require(config["version"] == Config(kVersion), "has another version");
+  require(config["format"] == Config(kFormat), "has an unknown format");
+  require(config["version"] == Config(kVersion), "has an unsupported version");
   TableProfile out;
   out.key = from_config<ProfileKey>(config["key"], "key");
   decode(config["examples_seen"], out.examples_seen);
@@ -112,10 +112,10 @@ TableProfile read_file(const std::string& path) {
   try {
     out = decode_profile(parse_json(text));
   } catch (const Error& error) {
-    throw IoError(path, ": is not a file of lookup statistics: ", error.what());
+    throw IoError(path, ": not a file of lookup statistics: ", error.what());
   }
   if (fs::path(path).filename() != profile_file_name(out.key)) {
-    throw IoError(path, ": has the statistics of another table, '", out.key.table_name, "'");
+    throw IoError(path, ": holds the statistics of another table, '", out.key.table_name, "'");
   }
   return out;
 }
@@ -159,7 +159,7 @@ std::optional<TableProfile> read_profile(const std::string& directory, const Pro
   if (!fs::exists(path, ignored)) return {};
   TableProfile out = read_file(path);
   if (!(out.key == key)) {
-    throw IoError(path, ": has the statistics of another table, '", out.key.table_name, "'");
+    throw IoError(path, ": holds the statistics of another table, '", out.key.table_name, "'");
   }
   return out;
 }

@@ -40,7 +40,7 @@ void check_dicts(const Options& options) {
   }
   for (const auto& [key, feature] : options.feature_to_config_dict) {
     if (!options.table_to_config_dict.contains(feature->table_id)) {
-      throw ValueError(kCaller, ": feature '", key, "' names the unknown table '",
+      throw ValueError(kCaller, ": feature '", key, "' refers to the unknown table '",
                        feature->table_id, "'");
     }
   }
@@ -48,7 +48,9 @@ void check_dicts(const Options& options) {
     const bool used = std::ranges::any_of(options.feature_to_config_dict, [&](const auto& feature) {
       return feature.second->table_id == entry.first;
     });
-    if (!used) throw ValueError(kCaller, ": no feature uses table '", entry.first, "'");
+    if (!used)
+      throw ValueError(kCaller, ": no feature uses table '", entry.first,
+                       "'; remove the table or add a feature");
   }
 }
 
@@ -60,14 +62,15 @@ void check_optimizers(const Options& options) {
   }
   if (global && !is_v1_parameters(global)) {
     throw ValueError(kCaller,
-                     ": optimization_parameters must be of a class like AdagradParameters, ",
+                     ": optimization_parameters must be of a class such as AdagradParameters, ",
                      "received ", global->class_name);
   }
   for (const auto& [name, table] : options.table_to_config_dict) {
     const EmbeddingOptimizer& own = table->optimization_parameters;
     if (!own && !global) {
-      throw ValueError(kCaller, ": training needs optimization_parameters, and table '", name,
-                       "' has none of its own");
+      throw ValueError(kCaller,
+                       ": training requires optimization_parameters, received none for table '",
+                       name, "'");
     }
     const std::optional<int64_t> dim = (own ? own : global)->required_dim;
     if (dim && *dim != table->dimension) {
@@ -232,14 +235,15 @@ Shape TPUEmbedding::State::activation_shape(const std::string& feature) const {
 
 EngineSession::Batch TPUEmbedding::State::encode(const CoreEnqueueData& data) {
   if (data.size() != features.size()) {
-    throw ValueError(kCaller, ": a core's data must have ", features.size(), " features, received ",
-                     data.size());
+    throw ValueError(kCaller, ": the data of a core must have ", features.size(),
+                     " features, received ", data.size());
   }
   Tensors::Dict ids;
   Nest<std::optional<TensorLike>>::Dict weights;
   for (const std::string& key : features) {
     const auto it = data.find(key);
-    if (it == data.end()) throw ValueError(kCaller, ": a core's data lacks feature '", key, "'");
+    if (it == data.end())
+      throw ValueError(kCaller, ": the data of a core has no feature '", key, "'");
     const std::string caller = str(kCaller, ": feature '", key, "'");
     const Shape shape = activation_shape(key);
     const auto* sparse = std::get_if<EnqueueData>(&it->second);
@@ -282,7 +286,8 @@ void TPUEmbedding::State::profile(const std::vector<EngineSession::Batch>& batch
 TPUEmbedding::State::Core& TPUEmbedding::State::core() {
   const ReplicaContext* replica = current_replica_context();
   if (replica == nullptr || &distribute::Strategy::current() != &strategy) {
-    throw RuntimeError(kCaller, ": must be called in a core of its strategy, inside Strategy::run");
+    throw RuntimeError(kCaller,
+                       ": must be called in a replica of its strategy, inside Strategy::run");
   }
   return cores.at(replica->local_replica);
 }
@@ -323,7 +328,7 @@ int64_t TPUEmbedding::batch_size_per_core() const {
 const std::vector<std::string>& TPUEmbedding::tables() const { return state_->tables; }
 const std::vector<TPUEmbedding::Place>& TPUEmbedding::features_of(const std::string& table) const {
   const auto it = state_->places.find(table);
-  if (it == state_->places.end()) throw ValueError(kCaller, ": there is no table '", table, "'");
+  if (it == state_->places.end()) throw ValueError(kCaller, ": unknown table '", table, "'");
   return it->second;
 }
 int64_t TPUEmbedding::num_features(const std::string& table) const {
@@ -364,7 +369,7 @@ void TPUEmbedding::build() {
 void TPUEmbedding::generate_enqueue(const std::vector<CoreEnqueueData>& cores) {
   State& s = *state_;
   if (cores.size() != s.cores.size()) {
-    throw ValueError(kCaller, ".generate_enqueue: needs data for each of ", s.cores.size(),
+    throw ValueError(kCaller, ".generate_enqueue: requires data for each of ", s.cores.size(),
                      " cores, received ", cores.size());
   }
   // Encode the data of all cores before enqueuing any, so that an error enqueues nothing.
@@ -389,7 +394,8 @@ TPUEmbedding::Activations TPUEmbedding::get_activations() {
   State& s = *state_;
   State::Core& core = s.core();
   s.driver->check_strategy();
-  if (!s.driver->built()) throw RuntimeError(kCaller, ".get_activations: call build first");
+  if (!s.driver->built())
+    throw RuntimeError(kCaller, ".get_activations: the object is not built; call build first");
   const EngineSession::Batch batch = s.take_batch(core);
   const bool training = s.options.mode == Mode::kTraining;
   EngineSession::Lookup found = s.driver->look_up(batch, training);
@@ -418,14 +424,15 @@ void TPUEmbedding::generate_send_gradients(const Activations& gradients,
   if (s.options.mode != Mode::kTraining)
     throw RuntimeError(kSend, ": is for training only; construct the object with Mode::kTraining");
   if (!s.rate_fns.empty() && !step) {
-    throw ValueError(kSend, ": learning rates that are functions need a step; pass `step`");
+    throw ValueError(kSend, ": learning rates that are functions require a step; pass `step`");
   }
   State::Core& core = s.core();
   std::vector<Tensor> flat;
   for (const std::string& key : s.features) {
     const auto it = gradients.find(key);
     if (it == gradients.end() || !it->second) {
-      throw ValueError(kSend, ": feature '", key, "' has no gradient");
+      throw ValueError(kSend, ": feature '", key,
+                       "' has no gradient; pass a gradient for each feature");
     }
     if (it->second.shape() != s.activation_shape(key)) {
       throw ValueError(kSend, ": the gradient of feature '", key, "' must have shape ",

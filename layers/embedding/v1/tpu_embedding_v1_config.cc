@@ -30,7 +30,7 @@ TableConfig::TableConfig(TableOptions options) : options_(std::move(options)) {
   }
   if (options_.optimization_parameters && !is_v1_parameters(options_.optimization_parameters)) {
     throw ValueError(kCaller,
-                     ": optimization_parameters must be of a class like AdagradParameters, ",
+                     ": optimization_parameters must be of a class such as AdagradParameters, ",
                      "received ", options_.optimization_parameters->class_name);
   }
 }
@@ -50,7 +50,7 @@ Configs get_configs_from_feature_columns(const std::vector<Column>& columns) {
     const auto* embedding = dynamic_cast<const TPUEmbeddingColumn*>(column.get());
     if (embedding == nullptr) {
       throw TypeError(
-          kCaller, ": an embedding engine needs columns of tpu.embedding_column, received ",
+          kCaller, ": columns must be created by tpu.embedding_column, received ",
           column == nullptr ? "none" : str(column->class_name(), " '", column->name(), "'"));
     }
     if (embedding->on_tensor_core()) continue;

@@ -99,7 +99,7 @@ SparseTensor non_zero(const Tensor& ids) {
 TensorLike checked_ids(const std::string& caller, const TensorLike& ids) {
   if (!is_integer(ids.values().dtype())) {
     throw ValueError(caller, ": ids must be integers, received ", ids.values().dtype(),
-                     "; convert words to ids with the column's transform_feature()");
+                     "; convert strings to ids with transform_feature() of the column");
   }
   if (ids.layout() == Layout::kSparse) ids.sparse().validate(caller);
   if (ids.layout() == Layout::kRagged) ids.ragged().validate(caller);
@@ -114,7 +114,7 @@ TensorLike checked_ids(const std::string& caller, const TensorLike& ids) {
 TensorLike checked_weights(const std::string& caller, const TensorLike& ids,
                            const TensorLike& weights) {
   if (weights.layout() == Layout::kDense || weights.layout() != ids.layout()) {
-    throw ValueError(caller, ": weights must be sparse or ragged, like the ids");
+    throw ValueError(caller, ": weights must have the layout of the ids, sparse or ragged");
   }
   const auto same = [](const Tensor& a, const Tensor& b) {
     return a.shape() == b.shape() && std::ranges::equal(a.raw(), b.raw());
@@ -124,7 +124,7 @@ TensorLike checked_weights(const std::string& caller, const TensorLike& ids,
                         : same(ids.ragged().row_splits, weights.ragged().row_splits);
   if (!fits || weights.values().dtype() == DType::kString ||
       weights.values().size() != ids.values().size()) {
-    throw ValueError(caller, ": weights must be numbers at the positions of the ids");
+    throw ValueError(caller, ": weights must be numeric and have the positions of the ids");
   }
   return with_values(weights, weights.values().cast(DType::kFloat32));
 }
@@ -161,7 +161,7 @@ EmbeddingInput input_of(const std::string& key, TensorLike ids, std::optional<Te
   if (ids.layout() == Layout::kDense) {
     if (!combines && weights) {
       throw ValueError(caller,
-                       ": weights are given for a table without a combiner; set its combiner");
+                       ": received weights for a table without a combiner; set its combiner");
     }
     if (!combines) return {.ids = one_per_row(ids.tensor())};
     ids = non_zero(ids.tensor());

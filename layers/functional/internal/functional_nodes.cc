@@ -252,13 +252,13 @@ const Config& GraphParser::field(const Config& config, const char* key) const {
 
 const Config::List& GraphParser::list(const Config& config, const char* key) const {
   const Config& found = field(config, key);
-  if (!found.is_list()) fail("'", key, "' is not a list");
+  if (!found.is_list()) fail("'", key, "' must be a list");
   return found.items();
 }
 
 const std::string& GraphParser::text(const Config& config, const char* key) const {
   const Config& found = field(config, key);
-  if (!found.is_string()) fail("'", key, "' is not a string");
+  if (!found.is_string()) fail("'", key, "' must be a string");
   return found.string();
 }
 
@@ -270,7 +270,7 @@ GraphCall GraphParser::call(const Config& node, const std::string& layer,
     const Config::List& positional = list(node, "args");
     for (size_t i = 0; i < positional.size(); ++i) arguments.take_positional(i, positional[i]);
     keywords = field(node, "kwargs");
-    if (keywords.is_null()) fail("'kwargs' of layer '", layer, "' is not a dict");
+    if (keywords.is_null()) fail("'kwargs' of layer '", layer, "' must be a dict");
   } else {
     arguments.take_first(unwrapped(structure(node)));
     keywords = last_keywords(node);
@@ -343,13 +343,14 @@ Shape GraphParser::array(const Config& config, std::vector<double>& values, bool
     std::optional<Shape> inner;
     for (const Config& item : config.items()) {
       const Shape shape = array(item, values, integers);
-      if (inner && *inner != shape) fail("the rows of a constant differ in length");
+      if (inner && *inner != shape) fail("the rows of a constant must have the same length");
       inner = shape;
     }
     return Shape{std::ssize(config.items())} + inner.value_or(Shape());
   }
   if (!config.is_number() && !config.is_bool()) {
-    throw NotImplementedError(caller_, ": a layer is called with the constant ", to_json(config));
+    throw NotImplementedError(caller_, ": a layer is called with the constant ", to_json(config),
+                              ", which is not supported");
   }
   integers = integers && !config.is_bool() && config.is_integer();
   values.push_back(config.is_bool() ? config.boolean() : config.number());

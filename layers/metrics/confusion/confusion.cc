@@ -21,7 +21,7 @@ Options checked(const char* caller, const char* name, Options options) {
     }
   }
   if (options.thresholds->values().empty()) {
-    throw ValueError(caller, ": no threshold; pass at least one number, or leave thresholds unset");
+    throw ValueError(caller, ": thresholds is empty; pass at least one value or leave it unset");
   }
   return options;
 }

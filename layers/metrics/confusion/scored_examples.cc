@@ -26,7 +26,8 @@ ScoredExamples& ReplicaExamples::mine(const std::string& caller) {
   if (context == nullptr) return of_replicas_[0];
   if (context->local_replicas != std::ssize(of_replicas_)) {
     throw RuntimeError(caller, ": the metric was created for ", of_replicas_.size(),
-                       " replicas but is used in a strategy with ", context->local_replicas);
+                       " replicas but is used under a strategy with ", context->local_replicas,
+                       "; create it in the scope of that strategy");
   }
   return of_replicas_[context->local_replica];
 }

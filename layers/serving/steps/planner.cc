@@ -36,7 +36,7 @@ void copy_variables(const Layer& layer, VariableSnapshot& copies) {
       throw RuntimeError(
           "ServingPlan: the tables of ", layer.class_name(), " ", layer.name(),
           " belong to the engine of a TPUStrategy; save the model and create the plan "
-          "from the result of load_model outside of the strategy");
+          "from the result of load_model outside the strategy");
     }
     copies.add(variable);
   }

@@ -24,7 +24,8 @@ Tensor copied(const void* data, const Shape& shape, DType dtype) {
 // Checks that the sizes of a view match its shape, before its data is read.
 void check_size(const std::string& caller, const TensorView& view) {
   const Shape& shape = view.shape;
-  if (!shape.fully_defined()) throw ValueError(caller, ": dimensions of ", shape, " are unknown");
+  if (!shape.fully_defined())
+    throw ValueError(caller, ": shape must be fully defined, received ", shape);
   const auto check = [&](const char* what, int64_t needed, int64_t received) {
     if (received == needed) return;
     throw ValueError(caller, ": shape ", shape, " has ", needed, " ", what,
@@ -71,11 +72,12 @@ void check_sparse(const std::string& caller, const TensorView& view) {
     for (int axis = 0; axis < rank; ++axis) {
       if (index[axis] < 0 || index[axis] >= view.shape.dims()[axis]) {
         throw ValueError(caller, ": index ", index[axis], " of entry ", i,
-                         " lies outside dimension ", axis, " of ", view.shape);
+                         " is out of range for dimension ", axis, " of ", view.shape);
       }
     }
     if (i > 0 && std::lexicographical_compare(index, index + rank, index - rank, index)) {
-      throw ValueError(caller, ": indices must be in row-major order, entry ", i, " is not");
+      throw ValueError(caller, ": indices must be in row-major order, but entry ", i,
+                       " is not; sort the entries");
     }
   }
 }
@@ -142,7 +144,8 @@ void check_view(const std::string& caller, const TensorSpec& spec, const TensorV
                      ragged ? "values of " : "", view.shape);
   }
   check_size(caller, view);
-  if (view.data == nullptr && view.values > 0) throw ValueError(caller, ": data is null");
+  if (view.data == nullptr && view.values > 0)
+    throw ValueError(caller, ": TensorView::data must not be null");
   if (ragged) check_ragged(caller, view);
   if (spec.layout == Layout::kSparse) check_sparse(caller, view);
 }

@@ -52,7 +52,8 @@ std::optional<distribute::PerReplica<Tensors>> BatchSource::next() {
     ++given_;
     return batch;
   }
-  if (given_ == 0 || runs_on_) throw ValueError(caller_, ": the dataset has no batches");
+  if (given_ == 0 || runs_on_)
+    throw ValueError(caller_, ": the dataset has no batches; check its files and filters");
   if (steps_) warn_of_end();
   counted_ = given_;
   return {};
@@ -61,7 +62,8 @@ std::optional<distribute::PerReplica<Tensors>> BatchSource::next() {
 void BatchSource::warn_of_end() {
   if (warned_ || distribute::processes().rank() != 0) return;
   warned_ = true;
-  std::cerr << str(caller_, ": the dataset ended after ", given_, " of ", *steps_, " steps\n");
+  std::cerr << str(caller_, ": the dataset ended after ", given_, " of ", *steps_,
+                   " steps; call repeat() on it or reduce the number of steps\n");
 }
 
 void BatchSource::skip_epochs(int64_t epochs) {

@@ -88,7 +88,7 @@ int64_t check_batch(const distribute::PerReplica<Tensors>& batch, distribute::Pr
     refuse_nan(kNanWeight, "sample weight");
     rows += static_cast<int64_t>(fact[kRows]);
   }
-  if (rows == 0) throw ValueError(place, ": the batch has no rows");
+  if (rows == 0) throw ValueError(place, ": the batch has no rows; drop empty batches");
   return rows;
 }
 

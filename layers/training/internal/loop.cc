@@ -276,8 +276,9 @@ History fit_loop(Trainer& trainer, Model& model, const Tensors& data, const FitO
     const int64_t rows = row_count(data);
     const auto kept = static_cast<int64_t>(std::floor(static_cast<double>(rows) * (1 - split)));
     if (kept == 0 || kept == rows) {
-      throw ValueError(kFit, ": validation_split ", split, " of ", rows,
-                       " rows leaves no rows for training or for validation");
+      throw ValueError(
+          kFit, ": validation_split ", split, " of ", rows,
+          " rows leaves no rows for training or for validation; change it or pass validation_data");
     }
     if (options.validation_data.arrays || options.validation_data.dataset) {
       throw ValueError(kFit,

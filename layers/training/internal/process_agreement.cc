@@ -100,11 +100,11 @@ void check_same_training(distribute::ProcessGroup& group, const char* caller, co
   const std::string local = joined(settings_of(model, trainer, options));
   // Exchanges hashes first, so that the usual case costs a few bytes; the texts follow only if the
   // hashes differ.
-  const auto hashes = distribute::gather_texts(group, "the options of a training",
-                                               str(std::hash<std::string>()(local)));
+  const auto hashes =
+      distribute::gather_texts(group, "the options of fit", str(std::hash<std::string>()(local)));
   const auto other = std::ranges::find_if(hashes, [&](const auto& h) { return h != hashes[0]; });
   if (other == hashes.end()) return;
-  const auto texts = distribute::gather_texts(group, "the differing options of a training", local);
+  const auto texts = distribute::gather_texts(group, "the differing options of fit", local);
   const std::vector<std::string> first = lines(texts[0]);
   const std::vector<std::string> second = lines(texts[other - hashes.begin()]);
   const auto at = std::ranges::mismatch(first, second).in1 - first.begin();

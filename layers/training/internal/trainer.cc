@@ -68,7 +68,7 @@ Trainer::State::const_iterator found(const Trainer::State& state, const std::str
   const auto it = state.find(name);
   if (it == state.end()) {
     throw ValueError("Model.set_training_state: the state has no entry '", name,
-                     "'; it belongs to another model or training");
+                     "'; it was saved by another model or with other options of compile()");
   }
   return it;
 }
@@ -184,7 +184,8 @@ Logs Trainer::train_replica(Model& model, const Tensors& element) {
     const Tensor loss = model.compute_loss(data, outputs);
     value = scalar(loss);
     if (is_nan_anywhere(value)) {
-      if (!tolerates_nan_) throw ValueError(place_, ": the loss is NaN");
+      if (!tolerates_nan_)
+        throw ValueError(place_, ": the loss is NaN; check the data or lower the learning rate");
       return {{kLoss, value}};
     }
     model.compute_metrics(data, outputs);
@@ -199,7 +200,8 @@ Logs Trainer::test_replica(Model& model, const Tensors& element) {
   const Tensors outputs = model(data.x, {.training = false});
   const double value = scalar(model.compute_loss(data, outputs));
   if (is_nan_anywhere(value)) {
-    if (!tolerates_nan_) throw ValueError(place_, ": the loss is NaN");
+    if (!tolerates_nan_)
+      throw ValueError(place_, ": the loss is NaN; check the data or lower the learning rate");
     return {{kLoss, value}};
   }
   model.compute_metrics(data, outputs);

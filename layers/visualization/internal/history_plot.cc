@@ -49,7 +49,8 @@ std::string line_from(Place a, Place b, const char* color) {
 
 // Returns the names of the panels: options.names or, if empty, the loss and then all other names.
 std::vector<std::string> panel_names(const History& history, const HistoryPlotOptions& options) {
-  if (history.epochs().empty()) throw ValueError("plot_history: the history has no epochs");
+  if (history.epochs().empty())
+    throw ValueError("plot_history: the history has no epochs; train the model first");
   std::vector<std::string> all;
   for (const std::string& name : history.names()) {
     const std::string base = name.starts_with("val_") ? name.substr(4) : name;

@@ -94,12 +94,13 @@ std::vector<fs::path> parts_beside(const std::string& path) {
 
 void check_format(const Hdf5File& file, const char* format) {
   if (!file.has_attribute("/", "format") || file.string_attribute("/", "format") != format) {
-    throw IoError(file.path(), ": is not a checkpoint");
+    throw IoError(file.path(), ": not a checkpoint");
   }
   const int64_t version = file.integer_attribute("/", "format_version");
   if (version != kVersion) {
     throw IoError(file.path(), ": is a checkpoint of version ", version,
-                  ", but this library reads version ", kVersion);
+                  ", but this library reads version ", kVersion,
+                  "; use the version of the library that wrote it");
   }
 }
 
@@ -192,12 +193,13 @@ CheckpointReader::CheckpointReader(const std::string& path) : path_(path) {
   add_file(main);
   for (const std::string& name : main.string_list("/", "parts")) {
     if (!name.starts_with(part_prefix(path)) || name.find('/') != std::string::npos) {
-      throw IoError(path, ": lists a part '", name, "' of another checkpoint");
+      throw IoError(path, ": refers to '", name,
+                    "', a part of another checkpoint; restore the file from a copy");
     }
     const std::string part = fs::path(path).replace_filename(name).string();
     check_seal(part);
     if (!name.ends_with(str("-", sealed_checksum(part)))) {
-      throw IoError(part, ": is not the part with which ", path, " was written");
+      throw IoError(part, ": does not belong to ", path, "; restore both files from the same copy");
     }
     files_.push_back(std::make_unique<Hdf5File>(part));
     check_format(*files_.back(), kPartFormat);

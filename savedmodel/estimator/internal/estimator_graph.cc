@@ -26,19 +26,22 @@ void check_spec(const EstimatorSpec& spec, ModeKeys mode) {
   if (spec.mode != mode)
     throw ValueError(
         kCaller,
-        ": model_fn returned a spec with another mode; pass it the mode that it is called with");
+        ": the spec returned by model_fn has another mode; set it to the mode passed to model_fn");
   if (mode == ModeKeys::kPredict) {
     if (is_empty(spec.predictions))
-      throw ValueError(kCaller, ": the spec returned by model_fn has no predictions");
+      throw ValueError(
+          kCaller,
+          ": the spec returned by model_fn has no predictions; set EstimatorSpec::predictions");
     return;
   }
   if (!spec.loss || !spec.loss.is_symbolic() || spec.loss.rank() != 0) {
-    throw ValueError(
-        kCaller,
-        ": the spec returned by model_fn must have a loss, a scalar computed from its arguments");
+    throw ValueError(kCaller,
+                     ": the spec returned by model_fn must have a scalar loss that is computed "
+                     "from the arguments of model_fn");
   }
   if (mode == ModeKeys::kTrain && spec.optimizer.shared() == nullptr) {
-    throw ValueError(kCaller, ": the spec returned by model_fn has no optimizer");
+    throw ValueError(
+        kCaller, ": the spec returned by model_fn has no optimizer; set EstimatorSpec::optimizer");
   }
 }
 
@@ -145,12 +148,12 @@ std::map<std::string, std::string> table_variable_names(
     const auto used = scopes.find(column->name());
     if (used == scopes.end()) {
       throw RuntimeError(kCaller, ": the model does not use column '", column->name(),
-                         "' of embedding_config_spec; give it to a DenseFeatures layer");
+                         "' of embedding_config_spec; pass it to a DenseFeatures layer");
     }
     if (!embedding->is_shared() && used->second.size() > 1) {
-      throw ValueError(kCaller, ": column '", column->name(),
-                       "' is not shared but used by two layers, '", *used->second.begin(),
-                       "' and '", *used->second.rbegin(), "'");
+      throw ValueError(kCaller, ": column '", column->name(), "' is used by two layers, '",
+                       *used->second.begin(), "' and '", *used->second.rbegin(),
+                       "', but is not shared; use tpu::shared_embedding_columns");
     }
     out[embedding->table_name()] = embedding->checkpoint_name(*used->second.begin());
   }

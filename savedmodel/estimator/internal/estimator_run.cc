@@ -259,8 +259,8 @@ double EstimatorRun::eval_step(const Tensors& batch) {
 Tensors EstimatorRun::predict_step(const Tensors& batch) {
   if (strategy_->num_local_replicas() != strategy_->num_replicas_in_sync()) {
     throw NotImplementedError(
-        "TPUEstimator.predict: with cores in several processes, each process has only a part of "
-        "the predictions; predict on the host or in one process");
+        "TPUEstimator.predict: with cores in several processes each process has only a part of the "
+        "predictions; predict on the host or in one process");
   }
   const Parts parts = feed(batch);
   const auto out = strategy_->run(

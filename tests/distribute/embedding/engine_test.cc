@@ -341,7 +341,7 @@ TEST(EngineProcessesTest, TablesOfOtherSizesInAnotherProcessAreAnErrorInBoth) {
     strategy.run([&] { engine.lookup(strategy.communicator(), {bags({{2}})}); });
   });
   for (const std::string& error : errors) {
-    EXPECT_NE(error.find("ids to look up in tables"), std::string::npos) << error;
+    EXPECT_NE(error.find("lookup of ids in tables"), std::string::npos) << error;
   }
 }
 

@@ -87,7 +87,7 @@ TEST_F(PipelineLookupsTest, ALoopOfOnesOwnTrainsTheSameBitsWithPrefetch) {
   EXPECT_EQ(train(strategy, layer(), true), plain);
   int64_t grouped_in_steps = 0;
   for (const profile::Row& row : profile::stop().rows) {
-    if (row.name == "finish what is ahead") grouped_in_steps = row.calls;
+    if (row.name == "finish prefetch") grouped_in_steps = row.calls;
   }
   EXPECT_EQ(grouped_in_steps, 2 * 11) << "prefetched batches that lookups used";
 }

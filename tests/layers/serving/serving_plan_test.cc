@@ -132,7 +132,7 @@ std::string error_of(const Fn& spoil) {
 TEST(ServingPlan, RefusesWhatDoesNotFitBeforeItWritesAnything) {
   const std::vector<int64_t> odd = {1, 50, 2};
   EXPECT_EQ(error_of([&](auto& in, auto&) { in[1].data = odd.data(); }),
-            "TPUEmbedding: feature 'id1': id 50 at position 1 is outside its table of 50 rows");
+            "TPUEmbedding: feature 'id1': id 50 at position 1 is outside the table of 50 rows");
   EXPECT_EQ(error_of([](auto& in, auto&) { in.pop_back(); }),
             "ServingPlan: requires 6 inputs, received 5");
   EXPECT_EQ(error_of([](auto& in, auto&) { in[5].shape = {3, 8}; }),
@@ -142,13 +142,14 @@ TEST(ServingPlan, RefusesWhatDoesNotFitBeforeItWritesAnything) {
   EXPECT_EQ(error_of([](auto& in, auto&) { in[5].layout = Layout::kSparse; }),
             "ServingPlan: input 'numbers' must be dense, received a sparse tensor");
   EXPECT_EQ(error_of([](auto& in, auto&) { in[2].data = nullptr; }),
-            "ServingPlan: input 'id2': data is null");
+            "ServingPlan: input 'id2': TensorView::data must not be null");
   EXPECT_EQ(error_of([](auto& in, auto&) { in[2].shape = {2}, in[2].rows = in[2].values = 2; }),
-            "ServingPlan: input 'id2' has 2 rows, input 'id0' has 3");
+            "ServingPlan: input 'id2' has 2 rows, but input 'id0' has 3; all inputs must have the "
+            "same number of rows");
   EXPECT_EQ(error_of([](auto&, auto& out) { out.clear(); }),
-            "ServingPlan: has 1 outputs, received room for 0");
+            "ServingPlan: requires a buffer for each of 1 outputs, received 0");
   EXPECT_EQ(error_of([](auto&, auto& out) { out[0] = out[0].first(2); }),
-            "ServingPlan: output 0 requires 3 floats, received room for 2");
+            "ServingPlan: output 0 requires 3 floats, received a buffer of 2");
 }
 
 TEST(ServingPlan, RefusesViewsThatContradictThemselves) {
@@ -162,7 +163,7 @@ TEST(ServingPlan, RefusesViewsThatContradictThemselves) {
   EXPECT_EQ(error_of([](auto& in, auto&) { in[5].values = 20; }),
             numbers + "shape (3, 7) has 21 values, but TensorView::values is 20");
   EXPECT_EQ(error_of([](auto& in, auto&) { in[5].shape = {kUnknown, 7}, in[5].rows = -1; }),
-            numbers + "dimensions of (?, 7) are unknown");
+            numbers + "shape must be fully defined, received (?, 7)");
   EXPECT_EQ(error_of([](auto& in, auto&) { in[0].values = 2; }),
             "ServingPlan: input 'id0': shape (3,) has 3 values, but TensorView::values is 2");
 }

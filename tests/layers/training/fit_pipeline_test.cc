@@ -106,7 +106,7 @@ std::vector<float> trained(const Case& c) {
 int64_t calls_ahead(const profile::Report& report) {
   int64_t calls = 0;
   for (const profile::Row& row : report.rows)
-    calls += row.name == "group ids ahead" ? row.calls : 0;
+    calls += row.name == "group ids (prefetch)" ? row.calls : 0;
   return calls;
 }
 

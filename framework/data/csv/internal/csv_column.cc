@@ -51,7 +51,7 @@ void check(const CsvColumn& column, const std::string& caller) {
   if (!column.default_value) return;
   if (is_text) {
     throw ValueError(caller, ": string column '", column.name,
-                     "' does not support a default value");
+                     "' does not support a default value; leave default_value unset");
   }
   visit_column(column.dtype, [&]<class T>(const T&) {
     if constexpr (std::is_arithmetic_v<T>) {
@@ -169,13 +169,13 @@ void CsvColumnReader::fail(const std::string& place, const CsvSplitter& split,
     // incomplete.
     size_t from = valid - std::min(valid, kShown);
     while (from < valid && (text[from] & 0xC0) == 0x80) ++from;
-    throw ValueError(place, ", column '", column_.name, "': needs UTF-8, received byte ",
+    throw ValueError(place, ", column '", column_.name, "': must be UTF-8, received byte ",
                      static_cast<int>(static_cast<unsigned char>(text[valid])), " after '",
                      std::string_view(text).substr(from, valid - from),
-                     "'; convert the file, as with iconv -f latin1 -t utf-8");
+                     "'; convert the file, for example with iconv -f latin1 -t utf-8");
   }
   if (text.size() > kShown) text = text.substr(0, kShown) + "...";
-  throw ValueError(place, ", column '", column_.name, "': needs ",
+  throw ValueError(place, ", column '", column_.name, "': must be ",
                    is_floating(column_.dtype) ? "a finite " : "an ", column_.dtype, ", received '",
                    text, "'");
 }

@@ -13,7 +13,8 @@ std::vector<TableStack> stacks_of(const SparseCoreOptions& options, int shards) 
   for (const auto& table : options.tables) {
     if (!table->optimizer) {
       throw ValueError("DistributedEmbedding: table '", table->name,
-                       "' on sparsecore needs an optimizer, received none");
+                       "' has placement sparsecore, which requires an optimizer, received none; "
+                       "set TableConfig::optimizer");
     }
     tables.push_back({.name = table->name,
                       .vocabulary_size = table->vocabulary_size,
@@ -95,8 +96,8 @@ StateEntry member_entry(const MemberRows& rows, StateEntry entry) {
   };
   entry.set = [rows, whole, shape](const Tensor& values) {
     if (values.shape() != shape || values.dtype() != DType::kFloat32) {
-      throw ValueError("DistributedEmbedding: table '", rows.member().name, "' is float32 ", shape,
-                       ", received ", values.dtype(), " ", values.shape());
+      throw ValueError("DistributedEmbedding: table '", rows.member().name, "' must be float32 ",
+                       shape, ", received ", values.dtype(), " ", values.shape());
     }
     rows.write(whole, 0, shape[0], values.data<float>().data());
   };

@@ -55,7 +55,7 @@ void CallOrder::refuse_apply(const Name& name) const {
   const bool inference = std::ranges::any_of(
       batches_, [&](const Batch& b) { return b.dequeued && b.name == name && !b.training; });
   throw RuntimeError(
-      "TPUEmbedding.apply_gradients: no dequeued batch", under(name), " needs gradients",
+      "TPUEmbedding.apply_gradients: no dequeued batch", under(name), " requires gradients",
       inference ? "; the last one was enqueued with training = false" : "; call dequeue first");
 }
 

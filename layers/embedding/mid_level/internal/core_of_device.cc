@@ -12,7 +12,7 @@ namespace keel {
 namespace {
 
 [[noreturn]] void refuse(const std::string& device, const std::string& why) {
-  throw ValueError("TPUEmbedding.enqueue: needs a device like /task:0/device:TPU:2, received '",
+  throw ValueError("TPUEmbedding.enqueue: device must be like /task:0/device:TPU:2, received '",
                    device, "'", why);
 }
 

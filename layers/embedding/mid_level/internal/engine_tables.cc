@@ -27,14 +27,14 @@ StateEntry EngineTables::entry_before_build(int table, int part, const std::stri
               [self, table, part, name] {
                 if (self->built()) return self->driver_.read(table, part);
                 throw RuntimeError("TPUEmbedding: '", name,
-                                   "' has no values before build; call enqueue or build first");
+                                   "' has no values yet; call enqueue or build first");
               },
           .set =
               [self, table, part, name, shape](const Tensor& value) {
                 if (self->built()) return self->driver_.write(table, part, value);
                 if (value.shape() != shape || value.dtype() != DType::kFloat32) {
-                  throw ValueError("TPUEmbedding: '", name, "' is float32 ", shape, ", received ",
-                                   value.dtype(), " ", value.shape());
+                  throw ValueError("TPUEmbedding: '", name, "' must be float32 ", shape,
+                                   ", received ", value.dtype(), " ", value.shape());
                 }
                 const std::lock_guard lock(self->mutex_);
                 self->restored_.insert_or_assign(name, value);

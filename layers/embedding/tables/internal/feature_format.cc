@@ -55,8 +55,8 @@ Nest<FeatureConfig> decode_structure(const Config& config, const std::vector<Tab
   if (const Config* feature = config.find("feature")) {
     const auto f = from_config<FeatureFields>(*feature, "TPUEmbedding feature_config");
     if (f.table < 0 || f.table >= static_cast<int64_t>(tables.size())) {
-      throw ValueError("TPUEmbedding: feature_config refers to table ", f.table,
-                       ", but there are only ", tables.size(), " tables");
+      throw ValueError("TPUEmbedding: feature_config refers to table ", f.table, ", but there are ",
+                       tables.size(), " tables");
     }
     return FeatureConfig{.table = tables[f.table],
                          .max_sequence_length = f.max_sequence_length,

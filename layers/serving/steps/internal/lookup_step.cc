@@ -215,7 +215,7 @@ void check_ids(const PlanLookup& lookup, const Id* ids, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     const auto id = static_cast<int64_t>(ids[i]);
     if (id < limit && (id >= 0 || lookup.prunes)) continue;
-    throw ValueError(lookup.caller, ": id ", id, " at position ", i, " is outside its table of ",
+    throw ValueError(lookup.caller, ": id ", id, " at position ", i, " is outside the table of ",
                      limit, " rows");
   }
 }

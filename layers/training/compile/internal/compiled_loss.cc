@@ -69,8 +69,9 @@ std::vector<CompiledLoss::Term> CompiledLoss::shares(const char* caller,
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (!by_output_[i]) continue;
     if (!labels[i]) {
-      throw ValueError(caller, ": output '", outputs_[i],
-                       "' has a loss, but the data has no labels for it");
+      throw ValueError(
+          caller, ": output '", outputs_[i],
+          "' has a loss, but the data has no labels for it; pass labels or remove the loss");
     }
     out.push_back(
         {.output = outputs_[i],

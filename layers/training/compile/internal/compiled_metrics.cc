@@ -62,8 +62,9 @@ void CompiledMetrics::update(const char* caller, std::span<const Tensor> labels,
   for (const Entry& entry : entries_) {
     const size_t i = entry.output;
     if (!labels[i]) {
-      throw ValueError(caller, ": output '", outputs_[i],
-                       "' has a metric, but the data has no labels for it");
+      throw ValueError(
+          caller, ": output '", outputs_[i],
+          "' has a metric, but the data has no labels for it; pass labels or remove the metric");
     }
     entry.metric->update_state(labels[i], predictions[i], entry.weighted ? weights[i] : Tensor());
   }

@@ -182,7 +182,7 @@ TEST(CsvTest, TextThatIsNotUtf8IsAnErrorWithItsPlace) {
   const std::string message = message_of([&] { read_csv(file, {texts("t")}); });
   expect_contains(message, file.string());
   expect_contains(message,
-                  "row 2, column 't': needs UTF-8, received byte 233 after 'caf'; convert");
+                  "row 2, column 't': must be UTF-8, received byte 233 after 'caf'; convert");
   // Columns that are not read are not checked.
   EXPECT_EQ(read_csv(file, {ints("i")})["i"].tensor().to_vector<int64_t>(), Ints({1, 2}));
 }

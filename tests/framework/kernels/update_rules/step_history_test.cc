@@ -303,7 +303,7 @@ std::string refusal(const Rule& rule, bool closed_form) {
 
 TEST(SkippedStepsTest, RefusesRulesThatItCannotMakeUpFor) {
   const Rule lamb = std::make_shared<LambRule>(MomentRuleOptions{});
-  EXPECT_NE(refusal(lamb, false).find("Test: lazy_rows needs"), std::string::npos);
+  EXPECT_NE(refusal(lamb, false).find("Test: lazy_rows requires"), std::string::npos);
   const Rule custom = std::make_shared<CustomRule>(CustomComputation(), std::vector<std::string>{});
   EXPECT_NE(refusal(custom, false).find("custom computation"), std::string::npos);
   const Rule endless = std::make_shared<SGDRule>(1.0);

@@ -71,9 +71,10 @@ TEST(IdLimitsTest, ErrorsNameTableLimitAndPartition) {
     limits.apply(std::vector<IdRows*>{&rows});
     FAIL() << "three ids of two";
   } catch (const ValueError& error) {
-    EXPECT_STREQ(error.what(),
-                 "DistributedEmbedding: table 'users': max_ids_per_partition is 2, a batch has 3 "
-                 "for partition 1");
+    EXPECT_STREQ(
+        error.what(),
+        "DistributedEmbedding: table 'users': max_ids_per_partition is 2, but a batch has 3 "
+        "for partition 1; raise the limit or use IdLimitPolicy::kDrop");
   }
   EXPECT_EQ(rows.ids.size(), 3);
   IdLimiter unique = limiter(IdLimitPolicy::kError, 256, 2);

@@ -57,8 +57,8 @@ TEST(ServingLookupTest, ChecksComeInOrder) {
   says(error_of({.input = ids({1}, {1}), .weights = ones, .feature = steps}), "dense ids");
   says(error_of({.input = rows, .weights = ones, .feature = steps}), "one kind");
   says(error_of({.input = rows, .weights = ragged(FloatRows{{1}}), .feature = steps}),
-       "weights are given for a sequence");
-  says(error_of({.input = ids({1}, {1}), .feature = steps}), "needs sparse or ragged");
+       "received weights for a sequence");
+  says(error_of({.input = ids({1}, {1}), .feature = steps}), "requires sparse or ragged");
   says(error_of({.input = Tensor::from<std::string>({"a"}, {1})}), "int32 or int64");
 }
 

@@ -62,7 +62,7 @@ TEST(IdRowsTest, ErrorsNameWhoAsks) {
     return "";
   };
   EXPECT_EQ(message(Tensor::from<int64_t>({1, 100}, {2})),
-            "test: id 100 at position 1 is outside its table of 100 rows");
+            "test: id 100 at position 1 is outside the table of 100 rows");
   EXPECT_EQ(message(Tensor::zeros({1, 1, 1}, DType::kInt64)),
             "test: ids must have shape [rows] or [rows, n], received (1, 1, 1)");
 }

@@ -64,7 +64,8 @@ TEST(BatchSourceTest, ValidationEndsWithItsDataAndWarnsOnce) {
                                                           .validation_data = counting(2),
                                                           .validation_steps = 3});
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "Model.fit, validation: the dataset ended after 2 of 3 steps\n");
+            "Model.fit, validation: the dataset ended after 2 of 3 steps; call repeat() on it or "
+            "reduce the number of steps\n");
   EXPECT_EQ(history["val_loss"], (std::vector<double>{1.5, 1.5}));
 }
 
