@@ -16,9 +16,9 @@ namespace keel {
 // ValueError unless 1 <= count <= 1024. Call it before creating strategies; existing strategies
 // keep the number they were created with.
 //
-// The default is the number of processors of this process: those that its launcher has pinned it
-// to, or else an equal share of the machine among the job's processes on it. It is at most the same
-// share of the CPU quota of the control group, which is a container's limit.
+// By default, a process that its launcher has pinned uses the processors that it is pinned to. The
+// processes of a job on one machine otherwise share its processors equally. In both cases they also
+// share the CPU quota of the control group, which is a container's limit.
 void set_num_workers(int count);
 // Returns the number of workers. Thread safe.
 int num_workers();
