@@ -1,4 +1,4 @@
-// All callbacks of fit(), and Callback, the base class of your own.
+// All callbacks of fit(), and Callback, the base class for your own callbacks.
 #pragma once
 
 #include <keel/layers/callbacks/csv_logger.h>
