@@ -1,20 +1,22 @@
-// Models whose tables are in 8 bits.
+// with_int8_tables() quantizes the embedding tables of a model to int8.
 #pragma once
 
 #include <keel/layers/training/model.h>
 
 namespace keel {
 
-// A model in which the table of each Embedding is in int8, as Embedding.quantize makes it
-// (layers/core/embedding.h); other layers are the same objects, and the given model stays what it
-// is. Functional and Sequential models are looked through, also those in each other. Embedding
-// layers in any other layer keep their tables, as do layers of other classes. It is not compiled,
-// unless there was no table to rewrite: then it is the model itself.
+// Returns a model in which each Embedding has an int8 table, like after Embedding.quantize("int8")
+// (layers/core/embedding.h). Embeddings are replaced in Functional and Sequential models, at any
+// depth of nesting, but not inside other layers. All other layers are shared with `model`, which
+// does not change. The result is not compiled. If there is no table to quantize, returns `model`
+// itself.
 //
-// ValueError for a table that is not float32 or not finite; for layers that only this library has
-// and that hold tables, such as TPUEmbedding (keras_model_of, for_keras.h, puts Embedding in the
-// place of that one); and for a model of another class that has an Embedding.
-// RuntimeError if the model has no weights yet.
+// Throws
+// - ValueError for a table that is not float32 or has values that are not finite;
+// - ValueError for a layer with tables that Keras does not have, such as TPUEmbedding; apply
+//   keras_model_of() (for_keras.h) first, which replaces TPUEmbedding by Embedding;
+// - ValueError for a model that contains an Embedding but is neither Functional nor Sequential;
+// - RuntimeError if the model has no weights yet, or inside a replica.
 ModelHandle with_int8_tables(const Model& model);
 
 }  // namespace keel

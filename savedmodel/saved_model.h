@@ -1,15 +1,15 @@
-// Saving and loading models and weights; the suffix of the file's name chooses the format, as in
-// Keras, and Keras reads and writes the same files.
+// Saves and loads models and weights. The suffix of the file name selects the format. Keras reads
+// and writes the same files.
 //
 //   save_model(ranker, "ranker.keras");
 //   ModelHandle same = load_model("ranker.keras");
 //
-//   .keras            whole model: configuration, weights, optimizer's state (keras_archive.h)
-//   .h5, .hdf5        whole model in Keras's legacy layout (keras_h5.h); or weights alone
-//   .weights.h5       weights alone, and the optimizer's state
+//   .keras            a whole model: configuration, weights and optimizer state
+//   .h5, .hdf5        a whole model, or only its weights, in Keras's legacy layout
+//   .weights.h5       weights and optimizer state
 //
-// Classes of one's own are found in layer_registry(), loss_registry() and so on: add them before
-// loading.
+// Before you load a model with custom classes, add these to layer_registry(), loss_registry() and
+// so on.
 #pragma once
 
 #include <string>
@@ -20,57 +20,75 @@
 
 namespace keel {
 
+// Options of save_model().
 struct SaveOptions {
-  // In a ".h5" file the optimizer's state too; its config always is, and a ".keras" file always has
-  // both.
+  // If true, a ".h5" file contains the state of the optimizer. It always contains the optimizer's
+  // config, and a ".keras" file always contains both.
   bool include_optimizer = true;
   bool overwrite = true;  // false: ValueError if the file exists
-  // Save keras_model_of(model) (for_keras.h), which Keras can load, in place of a model that has
-  // layers Keras does not.
+  // If true, saves keras_model_of(model) (for_keras.h), in which layers that Keras does not have
+  // are replaced by layers of Keras.
   bool for_keras = false;
-  // "int8": save with_int8_tables(model) (int8_tables.h), a model to serve that is not compiled:
-  // the table of each Embedding, and with for_keras of each TPUEmbedding, takes a quarter of the
-  // bytes, as where Keras quantizes it.
+  // "float32", or "int8" to save with_int8_tables(model) (int8_tables.h), an uncompiled model for
+  // serving. The table of each Embedding, and with for_keras also of each TPUEmbedding, then takes
+  // a quarter of the bytes.
   std::string table_dtype = "float32";
-  // Ways to serve the model beside "serving_default"; signatures(path) gives them (signature.h).
-  // Keras does not see them.
+  // Signatures in addition to "serving_default"; signatures(path) returns them (signature.h). Keras
+  // ignores them.
   SignatureSpecs signatures = {};
 };
 
-// ValueError for another suffix than those of whole models and another table_dtype, and what
-// write_keras_h5, write_keras_archive, keras_model_of and with_int8_tables throw; ValueError and
-// TypeError, naming it, for a signature that does not fit the model saved. The file appears whole
-// or not at all. All processes of a job call it.
+// Saves a whole model. The file appears as a whole or not at all. All processes of a job must call
+// this; rank 0 writes the file.
+//
+// Throws
+// - ValueError for a suffix that is not one of a whole model, and for an unknown table_dtype;
+// - ValueError or TypeError, naming the signature, if a signature does not fit the model;
+// - RuntimeError if the model has no weights yet, or inside a replica;
+// - NotImplementedError if a part of the model has no config;
+// - IoError if the file cannot be written;
+// - the errors of keras_model_of() and with_int8_tables().
 void save_model(const Model& model, const std::string& path, const SaveOptions& options = {});
 inline void save_model(const ModelHandle& model, const std::string& path,
                        const SaveOptions& options = {}) {
   save_model(*model, path, options);
 }
 
-// Throws what save_model throws for the path and these options, of any model: for its suffix, an
-// unknown table_dtype, and a folder that does not exist or may not be written (IoError). A program
-// calls it before it trains for hours. All processes of a job call it.
+// Throws the errors of save_model() that do not depend on the model: for the suffix, for
+// table_dtype, for an existing file without `overwrite`, and for a folder that does not exist or is
+// not writable (IoError). Call it before a long training run. All processes of a job must call it.
 void check_save_model(const std::string& path, const SaveOptions& options = {});
 
+// Options of load_model().
 struct LoadOptions {
-  // Compile the model as it was, the optimizer's state included, if the file says how; without a
-  // word otherwise. False for a model that only predicts, and one whose loss is not registered.
+  // If true, compiles the model as it was compiled when it was saved, with the optimizer's state.
+  // Has no effect if the file has no training configuration. Use false for a model that only
+  // predicts, and for one whose loss is not registered.
   bool compile = true;
-  // Refuse a Python lambda as what it is, a danger (ValueError); else as what cannot run here
-  // (NotImplementedError).
+  // Selects the error for a Python lambda, which cannot run here: ValueError if true, because
+  // loading it is unsafe, and NotImplementedError if false.
   bool safe_mode = true;
 };
 
-// A new model for the strategy of now. ValueError for suffixes as above; what read_keras_h5 and
-// read_keras_archive throw.
+// Loads a whole model under the current strategy.
+//
+// Throws
+// - ValueError for a suffix that is not one of a whole model, and for an unknown class or config
+//   key;
+// - ValueError, naming layer, weight and both shapes, if weights are missing, left over or of
+//   another shape;
+// - NotImplementedError, naming it, for a feature of Keras that is not supported;
+// - IoError if the file cannot be read, is damaged or has another format.
 ModelHandle load_model(const std::string& path, const LoadOptions& options = {});
 
+// Options of save_weights().
 struct SaveWeightsOptions {
   bool overwrite = true;  // false: ValueError if the file exists
 };
 
-// The weights of any built model, also of classes that no file can describe. ValueError for a
-// suffix other than ".weights.h5", ".h5" and ".hdf5".
+// Saves the weights of a built model. Unlike save_model(), it supports models of classes without a
+// config. Throws ValueError for a suffix other than ".weights.h5", ".h5" and ".hdf5", RuntimeError
+// if the model has no weights yet or inside a replica, and IoError if the file cannot be written.
 void save_weights(const Model& model, const std::string& path,
                   const SaveWeightsOptions& options = {});
 inline void save_weights(const ModelHandle& model, const std::string& path,
@@ -78,16 +96,21 @@ inline void save_weights(const ModelHandle& model, const std::string& path,
   save_weights(*model, path, options);
 }
 
+// Options of load_weights().
 struct LoadWeightsOptions {
-  bool by_name = false;        // of legacy files: layers by name, those without a match stay
-  bool skip_mismatch = false;  // leave out weights that do not fit, in place of an error
+  // If true, matches layers by name instead of by order, and keeps the weights of layers that the
+  // file does not have. Only for legacy files.
+  bool by_name = false;
+  bool skip_mismatch = false;  // skip weights that do not fit instead of throwing
 };
 
-// Assigns the weights of a file of any of the formats, whole models included, to a built model.
-// Nothing is assigned before all is known to fit. Returns what was left out with skip_mismatch, a
-// line each.
-// ValueError for weights that are missing, left over or of another shape, for by_name with a file
-// that has no names (".keras", ".weights.h5"), and for another suffix.
+// Assigns the weights of a file of any format above, including files of whole models, to a built
+// model. All weights are checked before the first one is assigned. Returns one line for each weight
+// that was skipped.
+//
+// Throws ValueError if weights are missing, left over or of another shape, for by_name with a file
+// without layer names (".keras", ".weights.h5"), and for another suffix. Throws RuntimeError if the
+// model has no weights yet or inside a replica, and IoError if the file cannot be read.
 std::vector<std::string> load_weights(const Model& model, const std::string& path,
                                       const LoadWeightsOptions& options = {});
 inline std::vector<std::string> load_weights(const ModelHandle& model, const std::string& path,

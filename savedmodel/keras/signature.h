@@ -1,4 +1,4 @@
-// Signatures: named ways in which an exported model is served.
+// Signatures: named functions of a saved model, for serving.
 //
 //   save_model(ranker, "ranker.keras",
 //              {.signatures = {{"serve_examples",
@@ -8,8 +8,9 @@
 //   const Signatures served = signatures("ranker.keras");
 //   Tensors scores = served.at("serve_examples")(serialized);  // {"score": [batch, 1]}
 //
-// Every model has "serving_default", which takes the model's inputs; others take serialized
-// tf.Example. Files of models hold them, and Keras reads these files as if they did not.
+// Every model has "serving_default", which takes the model's inputs. The other signatures take
+// serialized tf.Example and are stored in the file of the model. Keras ignores them when it reads
+// the file.
 #pragma once
 
 #include <map>
@@ -21,40 +22,44 @@
 
 namespace keel {
 
+// The name of the signature that every model has.
 inline constexpr const char* kServingDefault = "serving_default";
 
-// A feature of serialized examples, and what becomes of it.
+// A feature of serialized examples, and the input of the model that it feeds.
 struct ExampleFeature {
   data::FeatureSpec feature = {};
-  std::string input = {};  // name of the model's input that takes it; empty: the feature's own name
+  std::string input = {};  // name of the input; if empty, the name of the feature
 };
 using ExampleFeatures = std::map<std::string, ExampleFeature>;  // by feature name
-// What signatures parse, by signature name.
+// The features that signatures parse, by signature name.
 using SignatureSpecs = std::map<std::string, ExampleFeatures>;
 
-// The inputs of a functional or sequential model, by the names of its input layers. ValueError for
-// other models, for one that does not know its input yet, and for two inputs of one name.
+// Returns the specs of the inputs of a functional or sequential model, by the names of its input
+// layers. Throws ValueError for other models, for a sequential model that has no input yet, and if
+// two inputs have the same name.
 std::map<std::string, TensorSpec> model_inputs(const Model& model);
 
-// A model and how it is called. Copies share the model; thread safe as the model is.
+// A function that runs a model. Copies share the model. As thread safe as calls of the model.
 class Signature {
  public:
-  // Takes the model's inputs. ValueError as of model_inputs.
+  // Makes a signature that takes the model's inputs. Throws the errors of model_inputs().
   explicit Signature(ModelHandle model);
-  // Takes serialized examples. TypeError and ValueError as of ExampleParser; ValueError, naming
-  // feature and input, unless each input is fed by one feature: a dense input by a FixedLenFeature
-  // of as many values, a sparse one by a VarLenFeature, a ragged one by a RaggedFeature; TypeError
-  // for strings where numbers are needed and the other way round. Numbers become the input's dtype.
+  // Makes a signature that takes serialized examples. Each input of the model must be fed by
+  // exactly one feature: a dense input by a FixedLenFeature with the same number of values, a
+  // sparse input by a VarLenFeature, and a ragged input by a RaggedFeature. Numbers are cast to the
+  // input's dtype. Throws ValueError, naming feature and input, if they do not match in this way,
+  // TypeError if a string feature feeds a numeric input or vice versa, and the errors of
+  // ExampleParser.
   Signature(ModelHandle model, const ExampleFeatures& features);
 
-  // What it takes: the model's inputs, or "examples", strings [batch].
+  // Returns the specs of the arguments: the model's inputs, or "examples", a string tensor [batch].
   const std::map<std::string, TensorSpec>& inputs() const;
-  // What it returns; dimensions that follow from the values are unknown.
+  // Returns the specs of the results. Dimensions that depend on values are unknown.
   std::map<std::string, TensorSpec> outputs() const;
-  // Takes {input name: tensor}, or the tensor alone if there is one input, or what the model takes.
-  // Returns {output name: tensor} (output_names.h), without training. ValueError for a dict with
-  // other names; whatever the parser and the model throw, and ValueError for a sparse feature that
-  // is longer than its input.
+  // Runs the model in inference mode and returns {output name: tensor}. `inputs` is a dict {input
+  // name: tensor}, or the single tensor if there is one input, or the structure that the model
+  // takes. Throws ValueError if a dict has other names and if a sparse feature is longer than its
+  // input, and the errors of the parser and the model.
   Tensors operator()(const Tensors& inputs) const;
 
  private:
@@ -66,15 +71,17 @@ class Signature {
 
 using Signatures = std::map<std::string, Signature>;
 
-// Those of a file of a whole model (".keras", ".h5", ".hdf5"), "serving_default" always among them.
-// They run the model that was loaded from it, or a model loaded now: then by a ServingPlan, made
-// once, with the same results (layers/serving/serving_plan.h); inputs of different numbers of rows,
-// as of one user and many items, go to the model itself. Throws what load_model throws; ValueError,
-// naming the file, for signatures that do not fit the model.
+// Return the signatures of the file of a whole model (".keras", ".h5", ".hdf5"), always including
+// "serving_default". The first function runs `model`, which must have been loaded from the file.
+// The second one loads the model and runs it by a ServingPlan, which gives the same results faster
+// (layers/serving/serving_plan.h). Inputs with different numbers of rows, such as one user and many
+// items, are run by the model itself. Throw the errors of load_model(), and ValueError, naming the
+// file, if a signature does not fit the model.
 Signatures signatures(const ModelHandle& model, const std::string& path);
 Signatures signatures(const std::string& path);  // defined in saved_model.cc
 
-// The signatures of a model that has just been loaded from `path` and that nobody else has.
+// Like signatures(path), for a model that was loaded from `path` and of which the caller has no
+// other handle, so that its weights cannot change.
 Signatures planned_signatures(const ModelHandle& model, const std::string& path);
 
 }  // namespace keel
