@@ -30,7 +30,7 @@
 
 namespace keel::distribute {
 
-// How reduce() combines the values of the replicas.
+// Selects how reduce() combines the values of the replicas.
 enum class ReduceOp { kSum, kMean };
 
 // The base class of strategies. Models, optimizers and datasets created under a strategy belong to
@@ -155,7 +155,7 @@ class CPUStrategy final : public Strategy {
 
  private:
   friend class Strategy;
-  // For Strategy::current() without a scope: each process uses its own strategy.
+  // Creates the strategy of Strategy::current() without a scope, which each process has for itself.
   explicit CPUStrategy(ProcessGroup& alone);
   void run_replicas(const std::function<void(int)>& body) override;
   const std::shared_ptr<Communicator> communicator_;

@@ -42,7 +42,8 @@ class ConfusionMetric : public Metric {
 struct ThresholdMetricOptions {
   std::string name = {};  // empty: the class name in lower case
   DType dtype = DType::kFloat32;
-  // In [0, 1]. Unset: 0.5, or no threshold if top_k is set. Pass several as ScalarOrList{0.2, 0.5}.
+  // Thresholds in [0, 1]. If unset, 0.5, or none if top_k is set. Pass several as ScalarOrList{0.2,
+  // 0.5}.
   std::optional<ScalarOrList> thresholds = {};
   std::optional<int64_t> top_k = {};     // only the top_k greatest of a row may be positive
   std::optional<int64_t> class_id = {};  // only this column of y_pred and y_true

@@ -40,7 +40,7 @@ class ScoredMetric : public Metric {
  private:
   Tensor compute(std::span<const double>) const final;
   bool uses_mask() const final { return true; }
-  // The examples that update_state() stores in place of sums, separately for each replica.
+  // The examples that update_state() stores, separately for each replica.
   mutable ReplicaExamples examples_;
 };
 
