@@ -122,7 +122,7 @@ class ConfusionCountMetric : public ConfusionMetric {
   const Options options_;
 };
 
-// The weight of positive labels with positive predictions.
+// Computes the total weight of positive labels with positive predictions.
 class TruePositivesMetric final : public ConfusionCountMetric {
  public:
   static constexpr char kClassName[] = "TruePositives";
@@ -131,7 +131,7 @@ class TruePositivesMetric final : public ConfusionCountMetric {
                              std::move(options)) {}
 };
 
-// The weight of negative labels with negative predictions.
+// Computes the total weight of negative labels with negative predictions.
 class TrueNegativesMetric final : public ConfusionCountMetric {
  public:
   static constexpr char kClassName[] = "TrueNegatives";
@@ -140,7 +140,7 @@ class TrueNegativesMetric final : public ConfusionCountMetric {
                              std::move(options)) {}
 };
 
-// The weight of negative labels with positive predictions.
+// Computes the total weight of negative labels with positive predictions.
 class FalsePositivesMetric final : public ConfusionCountMetric {
  public:
   static constexpr char kClassName[] = "FalsePositives";
@@ -149,7 +149,7 @@ class FalsePositivesMetric final : public ConfusionCountMetric {
                              std::move(options)) {}
 };
 
-// The weight of positive labels with negative predictions.
+// Computes the total weight of positive labels with negative predictions.
 class FalseNegativesMetric final : public ConfusionCountMetric {
  public:
   static constexpr char kClassName[] = "FalseNegatives";

@@ -51,7 +51,7 @@ struct ExactAUCMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The area under the ROC curve, or 0 if there are no positive or no negative examples.
+// Computes the area under the ROC curve, or 0 if there are no positive or no negative examples.
 class ExactAUCMetric final : public ScoredMetric {
  public:
   static constexpr char kClassName[] = "ExactAUC";
