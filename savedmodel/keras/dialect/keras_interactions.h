@@ -1,4 +1,4 @@
-// Layers of keras_rs rewritten into layers of Keras. Private to savedmodel.
+// KerasInteractions replaces layers of keras_rs by layers of Keras. Private to savedmodel.
 #pragma once
 
 #include <functional>
@@ -12,19 +12,21 @@
 
 namespace keel {
 
-// Whether the layer is rewritten: a FeatureCross, or a DotInteraction without skip_gather.
+// Returns true if the layer can be replaced: a FeatureCross, or a DotInteraction without
+// skip_gather.
 bool has_keras_form(const Layer& layer);
-// Whether any layer of a functional model, or of a functional model in it, is.
+// Returns true if any layer of a functional model, at any depth of nesting, can be replaced.
 bool has_keras_form_inside(const Layer& model);
 
+// Replaces the layers of one model.
 class KerasInteractions {
  public:
-  // `unique` makes a layer name of a proposal.
+  // `unique` converts a proposed layer name to one that is not used yet.
   explicit KerasInteractions(std::function<std::string(std::string)> unique)
       : unique_(std::move(unique)) {}
 
-  // The result of a layer with has_keras_form on symbolic inputs. All calls of one FeatureCross
-  // share the weights of its rewritten form.
+  // Applies the replacement of a layer, for which has_keras_form() must be true, to symbolic
+  // inputs. All calls of one FeatureCross share the weights of its replacement.
   Tensor rewrite(const Layer& layer, const Tensors& inputs);
 
  private:

@@ -1,4 +1,4 @@
-// Keras 3's model archives (.keras): a zip of configuration and weights.
+// Reads and writes the model archives of Keras 3 (.keras): zip files of configuration and weights.
 #pragma once
 
 #include <string>
@@ -8,27 +8,31 @@
 
 namespace keel {
 
+// Options of write_keras_archive().
 struct KerasArchiveWriteOptions {
-  SignatureSpecs signatures = {};  // that fit the model
+  SignatureSpecs signatures = {};  // must fit the model
 };
 
-// Writes configuration, weights, and if the model is compiled with an optimizer what compile() was
-// given and the optimizer's state. The file appears whole or not at all. All processes of a job
-// call it, and rank 0 writes.
-// NotImplementedError if a part of the model has no config; RuntimeError if the model has no
-// weights yet; IoError if the file cannot be written.
+// Writes configuration and weights and, if the model is compiled with an optimizer, the arguments
+// of compile() and the optimizer's state. The file appears as a whole or not at all. All processes
+// of a job must call this, and rank 0 writes the file. Throws NotImplementedError if a part of the
+// model has no config, RuntimeError if the model has no weights yet, and IoError if the file cannot
+// be written.
 void write_keras_archive(const Model& model, const std::string& path,
                          const KerasArchiveWriteOptions& options = {});
 
+// Options of read_keras_archive(), as in LoadOptions (saved_model.h).
 struct KerasArchiveReadOptions {
-  bool compile = false;   // as the file says, with the optimizer's state
-  bool safe_mode = true;  // as LoadOptions has it (saved_model.h)
+  bool compile = false;
+  bool safe_mode = true;
 };
 
-// IoError for a file that is no such archive, or damaged; otherwise what read_keras_h5 throws.
+// Returns the model of an archive. Throws IoError if the file is damaged or not an archive, and the
+// other errors of read_keras_h5().
 ModelHandle read_keras_archive(const std::string& path,
                                const KerasArchiveReadOptions& options = {});
-// Its weights alone, into a model that is like the archive's. As read_keras_weights.
+// Assigns only the weights of an archive to a model of the same structure; otherwise like
+// read_keras_weights().
 std::vector<std::string> read_archive_weights(const std::string& path, const Model& model,
                                               bool skip_mismatch);
 

@@ -1,5 +1,5 @@
-// Keras's legacy whole-model file (.h5): configuration and weights, in the form that Keras 2 and 3
-// and this library read.
+// Reads and writes whole models in Keras's legacy files (.h5): configuration and weights. Keras 2
+// and 3 read the written files.
 #pragma once
 
 #include <string>
@@ -9,32 +9,40 @@
 
 namespace keel {
 
+// Options of write_keras_h5().
 struct KerasH5WriteOptions {
-  // The state of the optimizer of a compiled model, as Keras 2.15 writes it. Keras 3 loads such a
-  // file, but cannot go on training.
+  // If true, writes the optimizer state of a compiled model in the layout of Keras 2.15. Keras 3
+  // loads such a file, but cannot resume training from it.
   bool optimizer_weights = false;
-  SignatureSpecs signatures = {};  // that fit the model
+  SignatureSpecs signatures = {};  // must fit the model
 };
 
-// What compile() was given is written if the model is compiled with an optimizer. The file appears
-// whole or not at all. In a job of several processes rank 0 writes it, and all of them call this:
-// tables come from all, each of them whole in every process for a moment.
-// NotImplementedError if a part of the model has no config (get_config says which); RuntimeError
-// if the model has no weights yet; IoError if the file cannot be written.
+// Writes a model. If it is compiled with an optimizer, the arguments of compile() are written too.
+// The file appears as a whole or not at all. All processes of a job must call this, and rank 0
+// writes the file. Tables are gathered from all processes, and each process temporarily holds one
+// whole table at a time.
+//
+// Throws NotImplementedError, naming it, if a part of the model has no config, RuntimeError if the
+// model has no weights yet, and IoError if the file cannot be written.
 void write_keras_h5(const Model& model, const std::string& path,
                     const KerasH5WriteOptions& options = {});
 
+// Options of read_keras_h5(), as in LoadOptions (saved_model.h).
 struct KerasH5ReadOptions {
-  bool compile = false;   // as the file says, with the optimizer's state if the file has it
-  bool safe_mode = true;  // as LoadOptions has it (saved_model.h)
+  bool compile = false;
+  bool safe_mode = true;
 };
 
-// A model with the file's weights. Weighted layers are matched in order, and so are the weights in
-// each; names do not count. Nothing is assigned before all of them are known to fit.
-// IoError for a file that is not such a one, or damaged; ValueError for a class or config key that
-// is not known, NotImplementedError for one that is not offered; ValueError if weights are missing,
-// left over or of another shape than the model's: the error names layer, weight, what the model
-// needs and what the file has.
+// Returns a model with the weights of the file. Layers with weights are matched by order, and so
+// are the weights of each layer; names are ignored. All weights are checked before the first one is
+// assigned.
+//
+// Throws
+// - IoError if the file is damaged or not a legacy file of a whole model;
+// - ValueError for an unknown class or config key;
+// - NotImplementedError for a feature that is not supported;
+// - ValueError, naming layer, weight and both shapes, if weights are missing, left over or of
+//   another shape.
 ModelHandle read_keras_h5(const std::string& path, const KerasH5ReadOptions& options = {});
 
 }  // namespace keel

@@ -1,5 +1,6 @@
-// Configs of models between this library and Keras's files: the object dialect of .keras archives,
-// with a module for each object, and what files may hold in place of plain values.
+// Converts the configs of models between this library and Keras's files: the object format of
+// .keras archives, which has a module for each object, and the encodings that files use for plain
+// values.
 #pragma once
 
 #include <new>
@@ -10,35 +11,36 @@
 
 namespace keel {
 
-// The config of a .keras archive for a model: {"module", "class_name", "config",
-// "registered_name"}, all the way down. NotImplementedError if a part of the model has no config.
+// Returns the config of a model for a .keras archive, in which every object has the form {"module",
+// "class_name", "config", "registered_name"}. Throws NotImplementedError if a part of the model has
+// no config.
 Config to_keras_archive(const Model& model);
-// {"class_name", "config"} for a legacy file, all the way down but for the layers that others hold,
-// and those that only the other dialect expresses: Keras 3 reads either, entry by entry.
+// Returns the config of a model for a legacy file, in which objects have the form {"class_name",
+// "config"}. Exceptions have the form of archives, because Keras 3 reads either form of each entry:
+// layers inside other layers, and layers that only that form can express.
 Config to_keras_legacy(const Model& model);
 
+// Options of model_from_keras().
 struct ModelFromKerasOptions {
-  // Whether a Python lambda is a ValueError that says so; it cannot run here in any case, and is a
-  // NotImplementedError without.
+  // Selects the error for a Python lambda, which cannot run here: ValueError if true, otherwise
+  // NotImplementedError.
   bool safe_mode = true;
-  // The file's keras_version; empty: unknown. Of Keras 1 and 2, configs are read as from_keras2()
-  // (keras_dialect.h) says.
+  // The file's keras_version, or empty if unknown. Configs of Keras 1 and 2 are converted by
+  // from_keras2() (keras_dialect.h).
   std::string keras_version = {};
 };
 
-// The model that the config of a file of either dialect describes, its weights new. Values that
-// Keras tags (arrays, tuples, bytes) are read as plain ones.
-// ValueError for a config that makes no model, and for lambdas; NotImplementedError for what is
-// not offered: the error names it.
+// Creates the model of a config of either form, with new weights. Values that Keras tags (arrays,
+// tuples, bytes) are read as plain values. Throws ValueError for an invalid config, and
+// NotImplementedError, naming it, for a feature that is not supported.
 ModelHandle model_from_keras(const Config& config, const ModelFromKerasOptions& options = {});
 
-// Bytes of tensors that a model made of this file may take: its weights are in the file, however
-// well compressed, and need as much again while they are made. What the configuration asks for
-// beyond that would fail for want of weights, after the memory was taken.
+// Returns the most bytes of tensors that a model of this file can need: twice its weights, which
+// are in the file, however well compressed. A configuration that needs more would fail later,
+// because its weights are missing from the file, after it has allocated the memory.
 size_t most_bytes_of_model(const std::string& path);
 
-// make(), whose errors name the file and a part of it: JSON text, or what a model or an optimizer
-// is made of, may be wrong in many ways.
+// Returns make(), and adds the file and the name of a part of it to the errors that it throws.
 template <class Make>
 auto naming_file(const std::string& path, const char* part, Make make) {
   try {

@@ -1,4 +1,4 @@
-// The groups of Keras 3's weight files, in which the weights of a model's layers lie.
+// The groups of Keras 3's weight files, which contain the weights of a model's layers.
 #pragma once
 
 #include <string>
@@ -8,23 +8,25 @@
 
 namespace keel {
 
+// The group of a layer.
 struct WeightGroup {
   std::string path;  // from the root: "layers/functional/layers/dense_1"; empty for the model
-  std::string name;  // of the layer; the group's attribute
-  std::vector<StateEntry> weights;  // own ones: trainable first, then the others
+  std::string name;  // name of the layer, the group's attribute
+  std::vector<StateEntry> weights;  // without those of sublayers; trainable first, then the others
   const Layer* layer = nullptr;
-  // Of weights that Keras keeps in a layer inside the layer (WeightAttributes): where earlier
-  // releases had them, the layer's path and the weights' positions there.
+  // For weights that Keras stores in a layer inside the layer (WeightAttributes): the path of the
+  // layer, in whose group earlier releases stored them, and their positions there.
   std::string owner_path = {};
   std::string attribute = {};  // empty for other groups
   std::vector<size_t> positions = {};
-  // Of a layer that has such groups: how many weights they have.
+  // For a layer that has such groups: the total number of their weights.
   size_t weights_inside = 0;
 };
 
-// Layers of a model go by their class names in snake case, numbered "_1", "_2", ... from the second
-// of a class on, in the order of layers(); layers of any other layer by the attribute that holds
-// them in Keras. A layer reached twice counts once, at the first place.
+// Returns the groups of a model. Layers of a model are named by their class in snake case, with
+// "_1", "_2", ... from the second layer of a class on, in the order of layers(). Sublayers of any
+// other layer are named by the attribute that holds them in Keras. A layer that is reached twice
+// has one group, at the first place.
 std::vector<WeightGroup> weight_groups(const Model& model);
 
 }  // namespace keel

@@ -1,6 +1,6 @@
-// Weights in the layout of Keras's legacy files: a group for each layer, with the names of its
-// weights, under one group, which whole-model files call "/model_weights" and files of weights
-// alone "/".
+// Reads and writes weights in the layout of Keras's legacy files: a group for each layer with the
+// names of its weights. The groups are in "/model_weights" in files of whole models, and in "/" in
+// files of weights.
 #pragma once
 
 #include <string>
@@ -11,27 +11,29 @@
 
 namespace keel {
 
-// Keras 2 and 3 read a file of either; Keras checks no more than whether it is version 1. Readers
-// here take the functions of Keras 2 for older versions (keras_dialect.h), so this is not one.
+// The version that is written. Keras only checks whether it is 1. For files of older versions, this
+// library uses the functions of Keras 2 (keras_dialect.h), so this must be a version of Keras 3.
 inline constexpr char kLegacyKerasVersion[] = "3.8.0";
 inline constexpr char kLegacyBackend[] = "tensorflow";
 
+// Adds the weights of a model to `out` under the group `root`.
 void add_legacy_weights(const Model& model, const std::string& root, Hdf5Contents& out);
 
-// How weights of a file find those of a model.
+// Selects how the weights of a file are matched with those of a model.
 struct WeightMatching {
-  bool by_name = false;        // layers by name, in place of one after the other
-  bool skip_mismatch = false;  // leave out what does not fit, in place of an error
+  bool by_name = false;        // match layers by name instead of by order
+  bool skip_mismatch = false;  // skip weights that do not fit instead of throwing
 };
 
-// Assigns the file's weights. Weighted layers are matched in order (or by name), and the weights
-// in each in order; in a nested model by name where names are the same, because there the order
-// depends on which of its layers are frozen. Nothing is assigned before all is known to fit.
-// Returns what was left out, a line each; by name, also layers of the model that the file lacks.
-// ValueError for weights that are missing, left over or of another shape than the model's: the
-// error names layer, weight, what the model needs and what the file has. By name, also if no layer
-// has the name of one in the file. NotImplementedError for convolutions of Keras's Theano backend,
-// which stored kernels the other way round.
+// Assigns the weights of a file. Layers with weights are matched by order or by name, and the
+// weights of a layer by order. In a nested model, weights with equal names are matched by name,
+// because their order depends on which of its layers are frozen. Everything is checked before the
+// first assignment. Returns one line for each weight that was skipped and, with by_name, for each
+// layer that the file does not have.
+//
+// Throws ValueError, naming layer, weight and both shapes, if weights are missing, left over or of
+// another shape. With by_name, throws ValueError if no layer of the file matches. Throws
+// NotImplementedError for convolutions of Keras's Theano backend, which stored kernels flipped.
 std::vector<std::string> read_legacy_weights(const Hdf5File& file, const std::string& root,
                                              const Model& model,
                                              const WeightMatching& matching = {});

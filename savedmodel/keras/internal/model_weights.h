@@ -8,30 +8,33 @@
 
 namespace keel {
 
+// A weight of a layer and its name in files.
 struct NamedWeight {
   std::string name;  // in the layer's group: "dense/kernel:0"
   StateEntry entry;
 };
 
-// Of one layer of the model: trainable ones first, then the others; those of the layers in it
-// too, if any. Names are unique.
+// The weights of one layer of the model, including those of its sublayers: trainable weights first,
+// then the others. Names are unique.
 struct LayerWeights {
   std::string layer;
-  bool nested = false;  // has layers in it
+  bool nested = false;  // true if the layer has sublayers
   std::vector<NamedWeight> weights;
 };
 
+// Returns the weights of each layer of the model.
 std::vector<LayerWeights> weights_by_layer(const Model& model);
-// Those that belong to the model itself and to none of its layers.
+// Returns the weights that belong to the model itself and to none of its layers.
 LayerWeights top_level_weights(const Model& model);
 
-// Empty if what a file has is what a weight needs, else why not: " needs shape (3, 2), the file has
-// (4, 2)". Numbers are converted, but codes of int8 are not to be taken for the numbers themselves.
+// Returns an empty string if a stored tensor fits a weight, and otherwise the reason: " needs shape
+// (3, 2), the file has (4, 2)". Numeric dtypes are converted, except int8, whose values are codes.
 std::string misfit(const TensorSpec& needed, const TensorSpec& stored);
 
-// RuntimeError, naming `caller`, if a layer in `root` has not made its weights yet.
+// Throws RuntimeError, naming `caller`, if a layer in `root` has not created its weights yet.
 void require_built(const std::string& caller, const Layer& root);
-// RuntimeError, naming `caller`, inside a replica of several: state is read and set outside.
+// Throws RuntimeError, naming `caller`, inside one of several replicas, where state must not be
+// read or assigned.
 void require_no_replica(const std::string& caller);
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// What stands for the results of a graph's nodes in a rewritten copy of the graph.
+// NodeResults maps the tensors of a graph to those of a rewritten copy of the graph.
 #pragma once
 
 #include <functional>
@@ -11,16 +11,17 @@
 
 namespace keel {
 
+// The map from original tensors to their replacements.
 class NodeResults {
  public:
-  // Flattened, in the order of the node's own.
+  // Adds the replacements of all results of a node, in flattening order, or of one tensor.
   void add(const GraphNode& node, const Tensors& results);
   void add(const TensorLike& result, const TensorLike& by);
 
-  // Null if nothing stands for it.
+  // Returns the replacement of a tensor, or null if there is none.
   const TensorLike* find(const TensorLike& result) const;
-  // With what stands for each symbolic tensor, and for its mask, in its place. ValueError, with the
-  // words of `missing`, for one without.
+  // Returns `tensors` with each symbolic tensor and its mask replaced. Throws ValueError with the
+  // message missing(tensor) if a tensor has no replacement.
   Tensors replaced(const Tensors& tensors,
                    const std::function<std::string(const TensorLike&)>& missing) const;
 

@@ -1,10 +1,9 @@
-// Zip archives: a few entries, read and written by name.
+// Reads and writes zip archives of a few entries.
 //
-// Archives are not trusted: an entry that claims more bytes than its compressed size allows, or
-// that grows out of proportion (unpack_limit.h), is refused before anything is unpacked, and no
-// more than it claims is written.
+// Archives are not trusted. An entry whose stated size exceeds what its compressed size allows
+// (unpack_limit.h) is rejected before it is unpacked, and unpacking stops at the stated size.
 //
-// Thread safety: objects belong to one thread at a time.
+// Thread safety: an object must not be used by several threads at once.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +15,27 @@
 
 namespace keel {
 
+// A zip archive that is open for reading.
 class ZipFile {
  public:
-  // Opens for reading: entries stored or deflated, zip64 too. IoError, naming the file, if it is
-  // missing or no zip archive. Errors call it `name` if there is one, else by its path.
+  // Opens an archive with stored or deflated entries, including zip64. Throws IoError if it is
+  // missing or not a zip archive. Errors call the file `name`, or its path if `name` is empty.
   explicit ZipFile(const std::string& path, const std::string& name = {});
   ~ZipFile();
   ZipFile(const ZipFile&) = delete;
   ZipFile& operator=(const ZipFile&) = delete;
 
+  // Returns true if the archive has this entry.
   bool has(const std::string& entry) const;
-  // IoError if there is no such entry, it is damaged, encrypted, packed in another way, or longer
-  // than `limit` bytes.
+  // Returns the contents of an entry. Throws IoError if it does not exist, is damaged, encrypted or
+  // compressed by another method, or is longer than `limit` bytes.
   std::string read(const std::string& entry, int64_t limit) const;
-  // The same into an empty file, or as the file `to`. IoError too if the disk has no room for it.
+  // Write the contents of an entry to an empty temporary file, or to a new file at the path `to`.
+  // Throw the errors of read(), and IoError if the file cannot be written.
   void extract(const std::string& entry, const TemporaryFile& to) const;
   void extract(const std::string& entry, const std::string& to) const;
-  // Reads all entries to their end. IoError unless they are `entries`, in this order, fit their
-  // checksums, and are described alike in both places that a zip archive has for it.
+  // Reads all entries. Throws IoError unless they are `entries`, in this order, match their
+  // checksums, and have the same local and central headers.
   void check(const std::vector<std::string>& entries) const;
 
  private:
@@ -41,18 +43,21 @@ class ZipFile {
   const std::unique_ptr<const Impl> impl_;
 };
 
+// Writes a zip archive. Entries are stored without compression, in the order of their calls.
 class ZipWriter {
  public:
-  // The file appears under `path` when finish() returns, and not at all without it; entries are
-  // stored, in the order in which they came.
+  // The file appears at `path` when finish() returns, and not at all without finish().
   explicit ZipWriter(const std::string& path);
   ~ZipWriter();
   ZipWriter(const ZipWriter&) = delete;
   ZipWriter& operator=(const ZipWriter&) = delete;
 
+  // Adds an entry with these contents.
   void add(const std::string& entry, std::string text);
-  void add_file(const std::string& entry, const std::string& file);  // which stays until finish()
-  // Reads the archive back before it appears. IoError if the disk refuses or returns other bytes.
+  // Adds an entry with the contents of a file, which must exist until finish().
+  void add_file(const std::string& entry, const std::string& file);
+  // Writes the archive, reads it back, and moves it to its path. Throws IoError if it cannot be
+  // written or reads back other bytes.
   void finish();
 
  private:
