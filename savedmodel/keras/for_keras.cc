@@ -31,7 +31,7 @@ class Rewriter {
   ModelHandle rewrite() {
     for (const auto& node : model_.nodes()) add(*node);
     for (const TensorLike& input : flatten(model_.inputs())) {
-      // One that no output needs is no node of the graph.
+      // An input that no output depends on is not a node of the graph.
       if (results_.find(input) == nullptr) add(*input.values().producer());
     }
     return Functional({.inputs = inputs(),
@@ -64,7 +64,7 @@ class Rewriter {
     results_.add(node, node.operation->replay(replaced(node.inputs), node.options));
   }
 
-  // Of a model in the model, the same for each of its calls. They go on with its inputs.
+  // Returns the rewritten form of a nested model, which all calls of the model share.
   ModelHandle rewritten(const FunctionalModel& inner) {
     const auto it = models_.find(&inner);
     if (it != models_.end()) return it->second;
@@ -81,7 +81,7 @@ class Rewriter {
         ->make_output();
   }
 
-  // Sparse ones wait for the feature that they are.
+  // Replaces a dense input. Sparse inputs are replaced when their feature is found.
   void add_input(const GraphNode& node, const InputLayer& input) {
     const TensorSpec spec = input.spec();
     if (spec.layout == Layout::kDense) {
@@ -105,7 +105,7 @@ class Rewriter {
     FeatureConfig config;
     TensorLike ids;
     std::optional<TensorLike> weights = {};
-    Shape output;  // where the layer is called
+    Shape output;  // shape of the feature's output in this call
   };
 
   template <class... Args>
@@ -116,7 +116,7 @@ class Rewriter {
 
   void add_embedding(const GraphNode& node) {
     const auto& layer = static_cast<const TPUEmbeddingLayer&>(*node.operation);
-    // With weights the inputs are the pair of both structures.
+    // With weights, the inputs are the pair of both structures.
     const bool weighted = flatten(node.inputs).size() == 2 * flatten(layer.feature_config()).size();
     const Tensors& features = weighted ? node.inputs[0] : node.inputs;
     const std::vector<TensorLike> ids = flatten(features);
@@ -162,7 +162,7 @@ class Rewriter {
                                          {"target_shape", encode(target)}}))(rows);
   }
 
-  // Of a sparse input, a row of which has slots.
+  // Looks up and pools the rows of a sparse feature.
   Tensor pool(const Feature& feature) {
     const Shape shape = feature.ids.spec().shape;
     if (shape.rank() != 2 || shape[1] == kUnknown) {
@@ -180,7 +180,7 @@ class Rewriter {
         .tensor();
   }
 
-  // The dense input that stands for a sparse one.
+  // Returns the dense input that replaces a sparse one.
   Tensor dense_input(const Feature& feature, const TensorLike& sparse, DType dtype) {
     if (const TensorLike* const found = results_.find(sparse)) return found->tensor();
     const auto* input =
@@ -203,7 +203,7 @@ class Rewriter {
     return it->second;
   }
 
-  // What each row of the table is multiplied by before all are summed.
+  // Returns the factors of the looked-up rows, [batch, length], whose products are summed.
   Tensor pooling(const Feature& feature, const Tensor& weights) {
     const std::string& combiner = feature.config.table->combiner;
     if (combiner == "sum") return weights;
@@ -214,7 +214,7 @@ class Rewriter {
     if (feature.weights) {
       refuse(feature, "the mean of rows with weights has no layer in Keras; sum and sqrtn have");
     }
-    // Equal scores for the slots with ids, and such for the others that nothing is left of them.
+    // Softmax gives equal shares to the positions with ids and 0 to the others.
     constexpr double kFar = 1e9;
     const Tensor scores = make("Rescaling", Config::dict({{"name", unique(feature, "scores")},
                                                           {"scale", kFar},
@@ -226,7 +226,7 @@ class Rewriter {
         .tensor();
   }
 
-  // The layer that has a copy of the feature's table.
+  // Returns the layer that holds a copy of the feature's table.
   LayerHandle<Layer> table(const Feature& feature, const Tensor& ids) {
     std::vector<Table> tables;
     for (const FeatureConfig& config : flatten(feature.layer.feature_config())) {
@@ -264,7 +264,7 @@ class Rewriter {
     return out;
   }
 
-  // As the model's, with the new ones behind.
+  // Returns the model's inputs, followed by the new ones.
   Tensors inputs() const {
     Tensors first = replaced(model_.inputs());
     if (presence_.empty()) return first;
@@ -285,8 +285,8 @@ class Rewriter {
 
   const FunctionalModel& model_;
   NodeResults results_;
-  std::map<const FunctionalModel*, ModelHandle> models_;  // in the model
-  std::map<std::string, Tensor> presence_;                // new inputs, by the name of the ids'
+  std::map<const FunctionalModel*, ModelHandle> models_;  // rewritten nested models
+  std::map<std::string, Tensor> presence_;                // new weights, by the name of the ids
   std::map<std::pair<const TPUEmbeddingLayer*, size_t>, LayerHandle<Layer>> tables_;
   std::vector<std::string> names_;  // of new layers
   KerasInteractions interactions_{[this](std::string name) { return unique(std::move(name)); }};
@@ -294,7 +294,7 @@ class Rewriter {
 
 }  // namespace
 
-// Classes of a user's own are his affair.
+// Custom classes are not checked, because the user can register them in Keras.
 const Layer* unknown_to_keras(const Layer& layer) {
   constexpr std::array<std::string_view, 6> kOwn = {"DenseFeatures",     "DistributedEmbedding",
                                                     "EmbeddingFeatures", "PartialTPUEmbedding",

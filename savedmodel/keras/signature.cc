@@ -23,7 +23,7 @@ struct Input {
   TensorSpec spec;
 };
 
-// In flattening order.
+// Returns the inputs of a model in flattening order.
 std::vector<Input> inputs_of(const Model& model) {
   std::vector<Input> out;
   if (const auto* functional = dynamic_cast<const FunctionalModel*>(&model)) {
@@ -54,7 +54,7 @@ std::map<std::string, TensorSpec> by_name(const std::vector<Input>& inputs) {
   return out;
 }
 
-// Whether all rows have as many values.
+// Returns true if the rows of both shapes have the same number of values.
 bool same_size(const Shape& a, const Shape& b) {
   const Shape rows_of_a = a.slice(1, a.rank()), rows_of_b = b.slice(1, b.rank());
   if (!rows_of_a.fully_defined() || !rows_of_b.fully_defined()) return compatible(a, b);
@@ -83,7 +83,7 @@ Tensor as_dtype(const Tensor& values, DType dtype) {
   return values.dtype() == dtype ? values : values.cast(dtype);
 }
 
-// What was parsed, as the input wants it.
+// Converts a parsed feature to the shape and dtype of the input.
 TensorLike adapted(const std::string& name, const TensorLike& parsed, const Input& input) {
   const TensorSpec& spec = input.spec;
   if (parsed.layout() == Layout::kDense) {
@@ -106,7 +106,7 @@ TensorLike adapted(const std::string& name, const TensorLike& parsed, const Inpu
                       sparse.dense_shape.with(1, width == kUnknown ? longest : width)};
 }
 
-// Whether all have as many rows; plans take no others.
+// Returns true if all inputs have the same number of rows, as a ServingPlan requires.
 bool same_rows(const Tensors& inputs) {
   const std::vector<TensorLike> leaves = flatten(inputs);
   return std::ranges::all_of(leaves, [&](const TensorLike& leaf) {
@@ -132,9 +132,9 @@ struct Signature::Plan {
   std::map<std::string, TensorSpec> inputs;
   std::optional<data::ExampleParser> parser = {};
   std::vector<std::string> fed_by = {};             // feature for each of the model's inputs
-  std::shared_ptr<const ServingPlan> serving = {};  // runs in place of the model, where it can
+  std::shared_ptr<const ServingPlan> serving = {};  // runs instead of the model if possible
 
-  // In the order of the model's inputs.
+  // Returns the parsed features in the order of the model's inputs.
   std::vector<TensorLike> parsed(const Tensor& serialized) const {
     const Tensors features = (*parser)(serialized);
     std::vector<TensorLike> out;
@@ -144,7 +144,7 @@ struct Signature::Plan {
     return out;
   }
 
-  // The value of each input that a dict must have and no others.
+  // Returns the values of a dict, which must contain exactly the inputs.
   std::vector<TensorLike> named(const Tensors& dict) const {
     if (dict.entries().size() != inputs.size()) throw_other_names(dict);
     const Tensors& only = dict.entries().begin()->second;
@@ -271,8 +271,8 @@ Signatures signatures(const ModelHandle& model, const std::string& path) {
 
 Signatures planned_signatures(const ModelHandle& model, const std::string& path) {
   Signatures out = signatures(model, path);
-  // Nobody else has the model, so its weights stay as they are. Tables that an engine holds, as
-  // under a TPUStrategy, can only be reached through it.
+  // The caller has no other handle of the model, so its weights cannot change and a plan is valid.
+  // A plan cannot read tables that an engine holds, as under a TPUStrategy.
   if (distribute::Strategy::current().is_tpu()) return out;
   const auto serving = std::make_shared<const ServingPlan>(model);
   for (auto& [_, signature] : out) {

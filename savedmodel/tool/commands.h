@@ -1,5 +1,5 @@
-// The commands of the tool `keel`. Each prints to the standard output and returns the exit status;
-// what is wrong with arguments or files is thrown.
+// The commands of the tool `keel`. Each one prints to the standard output and returns the exit
+// status. Throws if the arguments or files are invalid.
 #pragma once
 
 #include <string>
@@ -9,6 +9,7 @@
 
 namespace keel::tool {
 
+// A command and its help text.
 struct Command {
   Syntax syntax;
   std::string summary;  // one line

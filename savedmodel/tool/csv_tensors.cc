@@ -10,7 +10,7 @@
 namespace keel::tool {
 namespace {
 
-// Where errors say they are.
+// The context of errors.
 struct Column {
   std::string path;
   std::string name;
@@ -34,7 +34,7 @@ std::vector<std::string_view> words_of(std::string_view field) {
   }
 }
 
-// Tables of numbers some of which are missing have "3.0" where the number is 3.
+// Parses a number. Programs write integers as "3.0" if values of their column are missing.
 template <class T>
 std::optional<T> whole_number(std::string_view word) {
   const auto value = parse_number<T>(word);
@@ -67,7 +67,7 @@ T value_of(const Column& column, int64_t row, std::string_view word) {
   }
 }
 
-// Appends the values of a field, `width` of them; any number if that is unknown.
+// Appends the values of a field: `width` values, or any number if `width` is unknown.
 template <class T>
 void append_values(const Column& column, int64_t row, const std::string& field, int64_t width,
                    std::vector<T>& out) {
@@ -81,7 +81,7 @@ void append_values(const Column& column, int64_t row, const std::string& field, 
   for (const std::string_view word : words) out.push_back(value_of<T>(column, row, word));
 }
 
-// The values of all rows, `width` in each; any number if it is unknown.
+// Returns the values of all rows: `width` values per row, or any number if `width` is unknown.
 template <class T>
 TensorLike parsed_as(const Column& column, std::span<const std::string> fields, int64_t width,
                      const Shape& shape) {
@@ -103,7 +103,7 @@ TensorLike parsed(const Column& column, std::span<const std::string> fields, int
                    [&]<class T>(T) { return parsed_as<T>(column, fields, width, spec.shape); });
 }
 
-// A feature of one example; empty for one without values.
+// Returns a feature of one example. An empty field gives a feature without values.
 Tensor feature_of(const Column& column, int64_t row, const std::string& field,
                   const data::FeatureSpec& spec) {
   const auto* const fixed = std::get_if<data::FixedLenFeature>(&spec);
@@ -189,7 +189,7 @@ data::Dataset csv_inputs(const std::string& path, const std::map<std::string, Te
     columns.push_back({.name = name, .dtype = DType::kString});
     widths[name] = width_of(path, name, spec);
   }
-  // Elements come in order, once each.
+  // map() is called for the elements in order, once for each.
   const auto row = std::make_shared<int64_t>(1);
   return data::csv_dataset(path, {.columns = columns, .batch_size = batch_size})
       .map([path, inputs, widths, row](const Tensors& batch) {

@@ -1,4 +1,4 @@
-// How far two tensors are from each other.
+// Compares the values and the structure of two tensors.
 #pragma once
 
 #include <string>
@@ -7,18 +7,20 @@
 
 namespace keel::tool {
 
+// The result of difference().
 struct Difference {
-  int64_t count = 0;    // elements that differ by more than is allowed
-  double largest = 0;   // of all elements; infinite where one is NaN and the other is not
-  std::string at = {};  // its place, "[3, 0]"; empty if none differs
+  int64_t count = 0;    // number of elements that differ by more than the tolerance
+  double largest = 0;   // largest difference of an element; infinite if only one value is NaN
+  std::string at = {};  // index of that element, "[3, 0]"; empty if no element differs
 };
 
-// |a - b| <= atol + rtol |b| is allowed. NaN equals NaN; strings are equal or infinitely far. The
-// tensors have one shape; their dtypes may be two, but both numbers or both strings (TypeError).
+// Compares all elements with the tolerance |a - b| <= atol + rtol |b|. NaN equals NaN. The
+// difference of two strings is 0 or infinite. The tensors must have the same shape. Their dtypes
+// may differ, but both must be numeric or both strings (TypeError otherwise).
 Difference difference(const Tensor& a, const Tensor& b, double atol, double rtol = 0);
 
-// How the structures of two tensors differ, apart from their values: "" if they do not, else
-// "ragged, expected dense", or how row_splits, indices or dense_shape do.
+// Describes how the layouts, row_splits, indices or dense_shapes of two tensors differ, e.g.
+// "ragged, expected dense". Returns an empty string if they do not differ.
 std::string structure_difference(const TensorLike& a, const TensorLike& b);
 
 }  // namespace keel::tool

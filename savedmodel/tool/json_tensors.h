@@ -1,4 +1,4 @@
-// Named tensors in JSON files: {"inputs": [{"name", "dtype", "shape", "data"}, ...]}.
+// Reads and writes named tensors in JSON: {"inputs": [{"name", "dtype", "shape", "data"}, ...]}.
 #pragma once
 
 #include <string>
@@ -10,19 +10,21 @@
 
 namespace keel::tool {
 
+// An entry of a list of tensors.
 struct NamedTensor {
   std::string name;
   TensorLike value;
 };
 
-// The entries of the list under `key`. "data" has the values flat, row-major; "dtype" is float32
-// if it is left out. A ragged tensor has "row_splits" too, and its shape is that of all values; a
-// sparse one has "indices", flat, and its shape is the dense one. IoError for a file that cannot be
-// read or is no such JSON; ValueError and TypeError for an entry that contradicts itself. Errors
-// name the file and the tensor.
+// Returns the entries of the list under `key`. "data" is a flat list of the values in row-major
+// order. "dtype" defaults to float32. A ragged tensor also has "row_splits", and its "shape" is the
+// shape of all values. A sparse tensor also has "indices", a flat list, and its "shape" is the
+// dense shape. Throws IoError if the file cannot be read or does not have this form, and ValueError
+// or TypeError for an inconsistent entry. Errors name the file and the tensor.
 std::vector<NamedTensor> read_json_tensors(const std::string& path, const char* key);
 
-// The same list as text; numbers are the shortest that read back the same.
+// Returns the JSON text of such a list. Numbers have the fewest digits that read back the same
+// value.
 std::string json_tensors(const std::vector<NamedTensor>& tensors, const char* key);
 
 }  // namespace keel::tool

@@ -1,4 +1,4 @@
-// keel: looks into, runs, converts, compares and draws the files of models.
+// keel: inspects, runs, converts, compares and draws model files.
 #include <algorithm>
 #include <exception>
 #include <iostream>

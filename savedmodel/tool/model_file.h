@@ -1,5 +1,4 @@
-// A file of a model, of weights or a checkpoint, whatever its format: what kind it is, and the
-// values in it.
+// Reads the kind and the values of files of models, weights and checkpoints in any format.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +13,31 @@
 
 namespace keel::tool {
 
+// The kind of a file.
 enum class FileKind { kArchive, kLegacyModel, kLegacyWeights, kWeights, kCheckpoint };
+// Returns a description of the kind for messages.
 const char* describe(FileKind kind);
 inline bool has_model(FileKind kind) {
   return kind == FileKind::kArchive || kind == FileKind::kLegacyModel;
 }
 
-// By the file's contents. IoError if it is missing, damaged or none of these.
+// Determines the kind from the contents of a file. Throws IoError if it is missing, damaged or of
+// another kind.
 FileKind kind_of_file(const std::string& path);
-// The newest checkpoint of a folder; other paths as they are. IoError if a folder has none.
+// Returns the newest checkpoint if `path` is a folder, and otherwise `path`. Throws IoError if a
+// folder has no checkpoint.
 std::string file_of(const std::string& path);
 
+// The result of load_whole_model().
 struct LoadedModel {
   ModelHandle model;
   std::string not_compiled = {};  // why the training configuration cannot be used; empty if it can
 };
-// Compiled if the file says how. What load_model throws; ValueError, naming `caller`, for a file of
-// another kind.
+// Loads a whole model, compiled if the file contains a valid training configuration. Throws the
+// errors of load_model(), and ValueError, naming `caller`, for a file without a model.
 LoadedModel load_whole_model(const std::string& caller, const std::string& path);
 
-// load_weights(), which prints a line on the standard error for each weight that it leaves out.
+// Calls load_weights() and prints a line to stderr for each weight that was skipped.
 void load_weights_into(const std::string& caller, const ModelHandle& model, const std::string& path,
                        bool by_name);
 
@@ -42,22 +46,26 @@ struct StoredValue {
   std::string name;  // "dense/kernel"
   TensorSpec spec;
   std::function<Tensor()> get;
-  std::function<Tensor(int64_t)> row;  // of one that has rows
+  std::function<Tensor(int64_t)> row;  // returns one row; empty if the tensor has no rows
 };
 
+// All tensors of a file or model.
 struct StoredValues {
   std::vector<StoredValue> weights;
   std::vector<StoredValue> optimizer;
 };
 
-// Weights go by the names of layers and weights; optimizer's state is there if it has made a step.
+// Returns the values of a model. Weights are named by layer and weight. The optimizer's state is
+// included if the optimizer has made a step.
 StoredValues values_of(const Model& model);
-// Compiled, and at step 0: nothing in its slots is of training.
+// Returns true if the model is compiled and its optimizer has not made a step, so that its slots
+// hold only initial values.
 bool has_new_optimizer(const Model& model);
 inline constexpr char kNewOptimizer[] =
     "new: the file has no state of steps, or not of all variables (what belongs to tables in an "
     "engine is in checkpoints only)";
-// Those of a file of weights alone, by their place in it, or of a checkpoint, by their keys.
+// Returns the values of a file of weights, named by their paths in it, or of a checkpoint, named by
+// their keys.
 StoredValues values_of(const std::string& path, FileKind kind);
 
 }  // namespace keel::tool

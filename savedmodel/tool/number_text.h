@@ -1,4 +1,4 @@
-// Numbers from text and back.
+// Converts between numbers and text.
 #pragma once
 
 #include <charconv>
@@ -8,7 +8,7 @@
 
 namespace keel::tool {
 
-// The whole text as a number; nothing if it is none, or out of range.
+// Parses the whole text as a number. Returns nothing if it is not a number or out of range.
 template <class T>
 std::optional<T> parse_number(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
@@ -18,7 +18,7 @@ std::optional<T> parse_number(std::string_view text) {
   return out;
 }
 
-// The shortest text that reads back as the same number.
+// Returns the shortest text that reads back as the same number.
 template <class T>
 std::string number_text(T value) {
   char text[64];

@@ -1,4 +1,4 @@
-// keel plot: a picture of a model.
+// keel plot: draws a model.
 #include <iostream>
 
 #include <keel/layers/visualization/plot_model.h>

@@ -1,4 +1,4 @@
-// keel predict: what a model says of inputs in a file.
+// keel predict: computes a model's predictions for the inputs in files.
 #include <iostream>
 
 #include <keel/framework/base/internal/atomic_file.h>
@@ -29,8 +29,8 @@ bool takes_examples(const Signature& signature) {
 
 enum class InputKind { kRecords, kCsv, kJson };
 
-// By the file's name; files of records are often named "clicks.tfrecord-00000-of-00012" or
-// "clicks_tfrecord-00000-of-00012.gz".
+// Determines the kind of a file from its name. Record files are often named
+// "clicks.tfrecord-00000-of-00012" or "clicks_tfrecord-00000-of-00012.gz".
 InputKind kind_of_inputs(const std::string& path) {
   if (path.ends_with(".json")) return InputKind::kJson;
   if (path.ends_with(".csv")) return InputKind::kCsv;
@@ -50,7 +50,8 @@ InputKind kind_of_inputs(const std::vector<std::string>& paths) {
   return kind;
 }
 
-// That of --signature; else "serving_default", or for records the only one that takes examples.
+// Returns the signature of --signature. By default, this is "serving_default" or, for record files,
+// the only signature that takes examples.
 std::pair<std::string, Signature> chosen_signature(const Arguments& arguments,
                                                    const Signatures& all) {
   const bool records = kind_of_inputs(arguments.operands_from(1)) == InputKind::kRecords;
@@ -101,14 +102,14 @@ std::string names_of(const std::map<std::string, TensorSpec>& inputs) {
   return out;
 }
 
-// Batches of the rows of a JSON file.
+// Returns batches of the rows of a JSON file.
 data::Dataset json_inputs(const std::string& path, const std::map<std::string, TensorSpec>& inputs,
                           int64_t batch_size) {
   Tensors::Dict found;
   const std::vector<NamedTensor> given = read_json_tensors(path, "inputs");
   for (const NamedTensor& tensor : given) {
     auto at = inputs.find(tensor.name);
-    // The only input goes by any name: Keras 2 numbers the names of inputs anew in each program.
+    // A single input may have any name, because Keras 2 numbers inputs differently in each program.
     if (at == inputs.end() && inputs.size() == 1 && given.size() == 1) at = inputs.begin();
     if (at == inputs.end()) {
       throw ValueError(path, ": the model has no input '", tensor.name, "'; it takes ",
@@ -144,7 +145,7 @@ data::Dataset json_inputs(const std::string& path, const std::map<std::string, T
   });
 }
 
-// `features`: what the signature parses, if it takes examples.
+// Returns batches of inputs. `features` are those that the signature parses, if it takes examples.
 data::Dataset inputs_of(const std::string& path, const Signature& signature,
                         const ExampleFeatures& features, int64_t batch_size) {
   switch (kind_of_inputs(path)) {
@@ -161,7 +162,7 @@ data::Dataset inputs_of(const std::string& path, const Signature& signature,
   return json_inputs(path, signature.inputs(), batch_size);
 }
 
-// Predictions for the rows of all files, one file after the other.
+// Returns the predictions for the rows of all files in order.
 Tensors predictions(const Arguments& arguments, const Signature& signature,
                     const ExampleFeatures& features) {
   const std::vector<std::string> paths = arguments.operands_from(1);
@@ -180,7 +181,7 @@ Tensors predictions(const Arguments& arguments, const Signature& signature,
   return concat_rows(batches);
 }
 
-// Outputs in the model's order, which a dict does not keep.
+// Returns the outputs in the order of the model, which a dict does not preserve.
 std::vector<NamedTensor> ordered(const Model& model, const Tensors& outputs) {
   std::vector<std::string> names;
   if (const auto* functional = dynamic_cast<const FunctionalModel*>(&model)) {
@@ -204,7 +205,7 @@ void write_outputs(const std::string& path, const std::vector<NamedTensor>& outp
   std::cout << "wrote " << path << '\n';
 }
 
-// Prints a line for each output. Whether all are as close as asked.
+// Prints a line for each output. Returns true if all are within the tolerance.
 bool compare(const std::string& path, const std::vector<NamedTensor>& outputs,
              const std::vector<NamedTensor>& expected, double atol, double rtol) {
   if (outputs.size() != expected.size()) {

@@ -45,8 +45,8 @@ Tensor KerasInteractions::rewrite(const Layer& layer, const Tensors& inputs) {
   return feature_cross(dynamic_cast<const FeatureCrossLayer&>(layer), inputs);
 }
 
-// Row i of the lower triangle of products is the vectors before i times vector i. The rows side by
-// side are in the order of DotInteraction: (1,0), (2,0), (2,1), ...
+// Row i of the lower triangle of products is the product of the vectors before i and vector i. The
+// concatenated rows have the order of DotInteraction: (1,0), (2,0), (2,1), ...
 Tensor KerasInteractions::dot_interaction(const DotInteractionLayer& layer, const Tensors& inputs) {
   std::vector<Tensor> vectors = tensors_of(inputs);
   Tensor stacked = vectors[0];  // [batch, n, dim]

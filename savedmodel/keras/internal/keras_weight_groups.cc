@@ -9,7 +9,7 @@
 namespace keel {
 namespace {
 
-// What the class is called in Keras's own source; Keras exports this one under another name.
+// Returns the name of a class in Keras's source, which may differ from its exported name.
 std::string source_name(const std::string& class_name) {
   return class_name == "GroupQueryAttention" ? "GroupedQueryAttention" : class_name;
 }
@@ -33,8 +33,8 @@ class Walk {
   std::vector<WeightGroup> take() { return std::move(groups_); }
 
  private:
-  // Keras looks at a model's attributes in the order of their names, and one of them is "layers",
-  // which has all the others.
+  // Adds sublayers that Keras finds under attributes of a model. Keras visits attributes in the
+  // order of their names, and one of them, "layers", contains all layers.
   void add_named(const Layer& layer, const std::vector<std::string>& attributes,
                  const std::string& prefix, bool is_model) {
     std::vector<std::pair<std::string, const Layer*>> named;
@@ -47,7 +47,7 @@ class Walk {
     for (const auto& [name, child] : named) add(*child, prefix + name);
   }
 
-  // Those that have no place yet.
+  // Adds the layers that have no group yet.
   void add_listed(const std::vector<LayerHandle<Layer>>& layers, const std::string& prefix) {
     std::map<std::string, int> used;
     for (const auto& layer : layers) {
@@ -71,7 +71,7 @@ class Walk {
         {.path = path, .name = layer.name(), .weights = std::move(weights), .layer = &layer});
   }
 
-  // A group for each attribute, behind one without weights for the layer itself.
+  // Adds a group without weights for the layer itself, then one for each attribute.
   void add_inside(const Layer& layer, const std::vector<std::string>& attributes,
                   std::vector<StateEntry> weights, const std::string& path) {
     groups_.push_back({.path = path,

@@ -10,7 +10,7 @@ namespace {
 
 using Charset = Hdf5Writer::Charset;
 
-// "/model_weights" or "/" and a name in it.
+// Returns the path of a name in the group "/model_weights" or "/".
 std::string inside(const std::string& root, const std::string& name) {
   return root == "/" ? root + name : str(root, "/", name);
 }
@@ -51,7 +51,7 @@ void add_weights(const LayerWeights& layer, const std::string& root, Hdf5Content
 
 void add_legacy_weights(const Model& model, const std::string& root, Hdf5Contents& out) {
   out.groups.push_back(root);
-  // The root of a file keeps them as Keras 3 does, groups as all versions do.
+  // In the root, strings are stored as by Keras 3; in groups, as by all versions.
   const Charset charset = root == "/" ? Charset::kUtf8 : Charset::kAscii;
   out.texts.push_back({root, "keras_version", kLegacyKerasVersion, charset});
   out.texts.push_back({root, "backend", kLegacyBackend, charset});
@@ -69,11 +69,11 @@ namespace {
 // A layer's weights in a file: names of datasets.
 struct StoredLayer {
   std::string layer;
-  std::vector<std::string> names;     // as weight_names has them
+  std::vector<std::string> names;     // as in the attribute weight_names
   std::vector<std::string> datasets;  // their paths
 };
 
-// A weight's own name and its layer's: "dense/kernel" of "model/dense/kernel:0".
+// Returns the names of a weight and its layer: "dense/kernel" for "model/dense/kernel:0".
 std::string last_two_parts(std::string name) {
   if (name.ends_with(":0")) name.resize(name.size() - 2);
   const size_t last = name.rfind('/');
@@ -81,8 +81,8 @@ std::string last_two_parts(std::string name) {
   return before == std::string::npos ? name : name.substr(before + 1);
 }
 
-// In a nested model the order depends on which of its layers are frozen. Where names tell what
-// belongs together, they say it better.
+// Reorders the stored weights of a nested model by name if all names match, because their order
+// depends on which layers are frozen.
 void match_by_name(const LayerWeights& layer, StoredLayer& stored) {
   std::map<std::string, std::string> datasets;
   for (size_t i = 0; i < stored.names.size(); ++i) {
@@ -138,7 +138,7 @@ class Matcher {
     std::function<void(const Tensor&)> set, check;
   };
 
-  // Empty for a layer that the file lists without a group.
+  // Returns the stored weights of a layer, which are empty if the file has no group for it.
   StoredLayer stored_layer(const std::string& name) const {
     StoredLayer out{.layer = name, .names = {}, .datasets = {}};
     const std::string group = inside(root_, name);
@@ -181,7 +181,7 @@ class Matcher {
     for (const LayerWeights& layer : layers) {
       auto it = std::ranges::find(stored, layer.layer, &StoredLayer::layer);
       if (it == stored.end()) {
-        // Layers of models from files have no "/" in their names (keras_dialect.h).
+        // Names of layers loaded from files contain no "/" (keras_dialect.h).
         it = std::ranges::find_if(
             stored, [&](const StoredLayer& s) { return without_slashes(s.layer) == layer.layer; });
       }
