@@ -9,10 +9,11 @@
 
 namespace keel {
 
-// Returns one gradient per input: either none, or a gradient with the input's shape (ValueError
-// otherwise) and dtype (TypeError otherwise). It is called once per gradient() call that needs it.
-// output_gradients[i] is none if no gradient reached output i. The function must own what it
-// captures, because a tape may outlive the code that recorded it.
+// Computes one gradient per input from the gradients of the outputs. Each result must be empty or
+// have the input's shape (ValueError otherwise) and dtype (TypeError otherwise).
+// output_gradients[i] is empty if no gradient reached output i. The function is called once by each
+// gradient() call that needs it. It must own what it captures, because a tape may outlive the code
+// that recorded it.
 using Backward = std::function<std::vector<Gradient>(std::span<const Gradient> output_gradients)>;
 
 // The result of a forward function: its outputs and the gradient function for them.

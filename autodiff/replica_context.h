@@ -1,18 +1,18 @@
-// ReplicaContext says which replica the current thread runs, if any. It is set by
-// distribute/strategy.h and read by variables.
+// ReplicaContext identifies the replica that the current thread runs, if any. Strategies
+// (distribute/strategy.h) set it, and variables read it.
 #pragma once
 
 #include <cstdint>
 
 namespace keel {
 
-// The position of a replica among the replicas of a strategy.
+// A replica's position among the replicas of its strategy, and the current run.
 struct ReplicaContext {
   int replica = 0;         // index among all replicas of the strategy
   int replicas = 1;        // number of replicas of the strategy, over all processes
   int local_replica = 0;   // index among the replicas of this process
   int local_replicas = 1;  // number of replicas of this process
-  uint64_t run = 1;        // sequence number of the strategy's run(), from 1
+  uint64_t run = 1;        // number of the strategy's run(), counted from 1
 };
 
 // Returns the context of this thread, or null in cross-replica code, such as the main program.

@@ -6,7 +6,7 @@
 //
 // A tape is a list of the ops that depend on a watched tensor, in execution order. gradient()
 // traverses it backwards once. Tapes nest; outer tapes record the gradient computations of inner
-// tapes. Gradients that reach the same tensor are added in one fixed order.
+// tapes. The gradients that reach a tensor are always added in the same order.
 #pragma once
 
 #include <memory>
@@ -24,41 +24,45 @@ struct TapeOptions {
   bool watch_accessed_variables = true;  // watch trainable variables on read
 };
 
-// The gradient of a source that the target does not depend on: none, or zeros.
+// The gradient of a source that the target does not depend on: an empty Gradient, or zeros.
 enum class UnconnectedGradients { kNone, kZero };
 
 // Options of GradientTape::gradient().
 struct GradientOptions {
-  // d loss / d target, with the target's shape and dtype. If unset, ones are used, which gives the
-  // gradient of the target's sum.
+  // d loss / d target. Must have the target's shape (ValueError otherwise) and dtype (TypeError
+  // otherwise). If empty, ones are used, which gives the gradient of the target's sum.
   Tensor output_gradient = {};
   UnconnectedGradients unconnected_gradients = UnconnectedGradients::kNone;
 };
 
-// Records the ops of the thread that created it, from its construction until gradient().
+// Records the ops of the thread that created it until gradient() is called or, if it is persistent,
+// until it is destroyed. It must be used and destroyed on that thread.
 class GradientTape {
  public:
-  explicit GradientTape(TapeOptions options = {});  // begins to record
+  // Starts recording.
+  explicit GradientTape(TapeOptions options = {});
   ~GradientTape();
   GradientTape(const GradientTape&) = delete;
   GradientTape& operator=(const GradientTape&) = delete;
 
-  // Starts to record the ops that depend on `tensor`, which must be floating-point (TypeError
-  // otherwise), or on `variable`.
+  // From now on, also records the ops that depend on `tensor` or on `variable`. Trainable variables
+  // need no watch() unless watch_accessed_variables is false. Throws TypeError if `tensor` is not
+  // floating point.
   void watch(const Tensor& tensor);
   void watch(const Variable& variable);
 
-  // Returns d target / d source for each source, or none if the target does not depend on it. A
-  // target that is not a scalar is summed. Unless the tape is persistent, the call stops recording
-  // and frees the recorded ops, and a second call throws RuntimeError.
+  // Returns d target / d source for each source, or an empty Gradient if the target does not depend
+  // on it. A target that is not a scalar is summed. Unless the tape is persistent, the call stops
+  // recording and frees the recorded ops, and a second call throws RuntimeError.
   std::vector<Gradient> gradient(const Tensor& target, const std::vector<Variable>& sources,
                                  const GradientOptions& options = {});
-  // Returns the same with respect to watched tensors. It is not an overload of gradient() because
-  // a Variable converts to a Tensor, which makes `gradient(loss, {w, b})` ambiguous.
+  // Like gradient(), with respect to tensors that were watched or computed from watched ones. The
+  // gradient of any other tensor is empty. It is not an overload of gradient() because a Variable
+  // converts to a Tensor, which would make `gradient(loss, {w, b})` ambiguous.
   std::vector<Gradient> input_gradient(const Tensor& target, const std::vector<Tensor>& sources,
                                        const GradientOptions& options = {});
 
-  // Discards everything that was recorded and watched, and continues to record.
+  // Discards everything that was recorded and watched. The tape then records like a new one.
   void reset();
 
   // While a Pause is alive, its tape records nothing.
@@ -80,12 +84,12 @@ class GradientTape {
   // Returns true if a tape of this thread is recording.
   static bool any_active();
   // Returns true if the computations of this thread belong to a training step: no NoGradient is
-  // alive, and a tape still records or computes gradients, stop_recording() notwithstanding.
+  // alive, and a tape records, is paused or computes gradients.
   static bool any_in_use();
-  // Records a computed op on all tapes that record.
+  // Adds a computed op to all recording tapes of this thread.
   static void record_all(const std::shared_ptr<const Op>& op, std::span<const Tensor> inputs,
                          std::span<const Tensor> outputs);
-  // Watches the value that was read from a trainable variable.
+  // Watches the value that was read from a trainable variable on the recording tapes.
   static void on_read(uint64_t variable_id, const Tensor& value);
 
  private:
@@ -104,7 +108,8 @@ class NoGradient {
 };
 
 // While a SuspendRecording is alive, no tape of this thread records. Use it around the component
-// ops of an op that is itself recorded: they belong to a training step if that op does.
+// ops of an op that is recorded as a whole. Unlike under NoGradient, they still belong to the
+// training step.
 class SuspendRecording {
  public:
   SuspendRecording();

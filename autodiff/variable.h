@@ -24,9 +24,9 @@
 
 namespace keel {
 
-// Whether the replicas of a process share one value, or each replica has its own (kOnRead).
+// Selects whether the replicas of a process share one value or each has its own (kOnRead).
 enum class VariableSynchronization { kShared, kOnRead };
-// How a read outside the replicas combines the values of a kOnRead variable.
+// Selects how a read outside the replicas combines the values of a kOnRead variable.
 enum class VariableAggregation { kNone, kSum, kMean, kOnlyFirstReplica };
 
 // Options of a Variable.
@@ -106,7 +106,7 @@ class Variable {
   // outside of them.
   void update(const std::function<void(Tensor& value)>& fn) const;
 
-  // For optimizers, which write one shared value from several replicas between barriers. One
+  // Used by optimizers, which write one shared value from several replicas between barriers. One
   // replica makes the value unique first, then each replica writes its own part of the elements.
   // Rows of elements() may have deferred updates; read() and the assignments apply these first.
   void make_value_unique() const;
@@ -115,7 +115,7 @@ class Variable {
     return mutable_value().template mutable_data<T>();
   }
 
-  // For optimizers that keep a value in their own memory. value_in_place() returns the stored
+  // Used by optimizers that keep a value in their own memory. value_in_place() returns the stored
   // value, possibly a view. move_value() replaces it by a tensor of the same shape and dtype, which
   // holds the value from then on. read() returns a contiguous copy of a view.
   const Tensor& value_in_place() const;

@@ -10,20 +10,21 @@
 
 namespace keel::distribute {
 
-// Whether distribute_datasets_from_function() makes one input pipeline per host or per replica.
+// Selects whether Strategy::distribute_datasets_from_function() creates one input pipeline per host
+// (kPerWorker) or one per replica.
 enum class InputReplicationMode { kPerWorker, kPerReplica };
 
-// Options of distributed datasets (tf.distribute.InputOptions). There is no device memory, so
-// experimental_fetch_to_device and experimental_place_dataset_on_device exist only for
-// compatibility and must be false (ValueError otherwise).
+// Options of distributed datasets (tf.distribute.InputOptions). Distributing a dataset throws
+// ValueError if experimental_fetch_to_device or experimental_place_dataset_on_device is true,
+// because there is no device memory, or if the buffer size is negative.
 struct InputOptions {
   bool experimental_fetch_to_device = false;
   InputReplicationMode experimental_replication_mode = InputReplicationMode::kPerWorker;
   bool experimental_place_dataset_on_device = false;
-  int64_t experimental_per_replica_buffer_size = 1;  // prefetched batches; 0: no prefetching
+  int64_t experimental_per_replica_buffer_size = 1;  // batches to prefetch; 0: no prefetching
 };
 
-// The arguments of a function that creates the dataset of one input pipeline.
+// The argument of a function that creates the dataset of one input pipeline.
 struct InputContext {
   int num_input_pipelines = 1;  // number of hosts, or of replicas in mode kPerReplica
   int input_pipeline_id = 0;
@@ -34,16 +35,18 @@ struct InputContext {
   int64_t get_per_replica_batch_size(int64_t global_batch_size) const;
 };
 
-// A dataset whose elements are one batch per replica of this process.
+// A dataset. Each of its elements contains one batch for each replica of this process.
 class DistributedDataset {
  public:
   using Next = std::function<std::optional<PerReplica<Tensors>>()>;
-  // Called by Strategy. `make` begins a pass over the dataset.
+  // Called by Strategy. `make` starts an iteration and returns its `Next` function.
   DistributedDataset(std::function<Next()> make, int64_t cardinality);
 
-  // Returns a function that returns the batches of one pass over the dataset, then nullopt.
+  // Starts an iteration. The returned function returns the next element, or nullopt at the end.
   Next iterator() const { return make_(); }
-  int64_t cardinality() const { return cardinality_; }  // number of steps; see data::Dataset
+  // Returns the number of elements, that is, of steps, or data::kInfinite or
+  // data::kUnknownCardinality.
+  int64_t cardinality() const { return cardinality_; }
 
   // Iterator for range-based for loops.
   class RangeIterator {

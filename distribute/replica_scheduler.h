@@ -1,10 +1,10 @@
-// ReplicaScheduler decides which replicas of a process run. Each replica is a thread. At most as
-// many as there are workers hold a turn, that is, may compute; the others sleep.
+// ReplicaScheduler decides which replica threads of a process run. A replica computes only while it
+// holds a turn. There are as many turns as workers, and replicas without a turn sleep.
 //
-// A replica that has to wait for an event passes its turn to a replica that is ready. The thread
+// A replica that has to wait for an event gives its turn to a replica that is ready. The thread
 // that completes the event marks the waiting replicas as ready. A replica is therefore woken only
-// when it can run and a worker is available and, as far as the scheduler knows, not on a processor
-// where another replica computes.
+// when it can run and a worker is free. It wakes up on a processor that no other replica uses, if
+// the scheduler knows of one.
 #pragma once
 
 #include <array>
@@ -34,15 +34,15 @@ class ReplicaScheduler {
   // Queues a waiting replica for the next free turn. A later call of dispatch(), wait() or leave()
   // by another thread grants it.
   void make_ready(int replica) { ready_.push_back(replica); }
-  // Grants free turns to ready replicas. Releases the lock. `waits` tells that this thread is about
-  // to wait and leaves its processor.
+  // Grants free turns to ready replicas, and releases the lock. `waits` is true if this thread is
+  // about to wait, which frees its processor.
   void dispatch(Lock& lock, bool waits = false);
-  // Releases this replica's turn and returns when it has a turn again. `soon` tells that the
-  // awaited event is expected shortly.
+  // Releases this replica's turn and returns when it has a turn again. `soon` is true if the event
+  // is expected within microseconds, so that spinning is better than sleeping.
   void wait(Lock& lock, int replica, bool soon);
   // Returns when this replica, which holds no turn, is granted one.
   void wait_for_first(Lock& lock, int replica);
-  // Releases this replica's turn permanently. Releases the lock.
+  // Releases this replica's turn permanently, and releases the lock.
   void leave(Lock& lock, int replica);
 
  private:
@@ -65,7 +65,7 @@ class ReplicaScheduler {
   int free_;                // number of turns that no replica holds
   std::array<int, CPU_SETSIZE> turns_on_ = {};  // number of turns by processor
   int busy_ = 0;                                // processors with at least one turn
-  const int processors_;                        // that threads may run on; 0 if unknown
+  const int processors_;                        // number of allowed processors; 0 if unknown
   const std::unique_ptr<Replica[]> replicas_;
 };
 

@@ -1,8 +1,8 @@
 // The balanced tree in which arrays are summed over replicas.
 //
-// A node covers the replicas [begin, end). Its left child covers the largest power of two of them
-// that is smaller than their number, its right child the rest. A process can sum the whole subtrees
-// that it holds first, without changing a bit of the result.
+// A node covers n replicas [begin, end). If n > 1, its left child covers the first k of them, where
+// k is the largest power of two below n, and its right child covers the rest. A process can sum the
+// subtrees of its own replicas first without changing a bit of the result.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,21 @@ struct ReplicaRange {
   friend bool operator==(const ReplicaRange&, const ReplicaRange&) = default;
 };
 
-// Returns the largest whole subtrees of the tree over `replicas` that lie in `held`, in order.
+// Returns the largest subtrees that lie within `held`, in ascending order, of the tree over
+// replicas [0, replicas).
 std::vector<ReplicaRange> whole_subtrees(int replicas, ReplicaRange held);
 
-// An array that is the sum over the replicas from its index in the list to `end`.
+// The sum of the arrays of the replicas [r, end), where r is the index of this Summand in its list.
 struct Summand {
   int end = 0;
   const float* data = nullptr;
 };
 
-// Computes out[0, n) as the sum of the summands that make up the tree of `range`. summands[r] is
-// the summand that begins with replica r. n must not exceed kSumBlock.
-inline constexpr int64_t kSumBlock = 1024;  // floats, small enough for the L1 cache
+// The most floats that sum_in_tree_order() adds at once, few enough for the L1 cache.
+inline constexpr int64_t kSumBlock = 1024;
+// Computes out[0, n) as the sum over the replicas of `range`, added in the order of their tree. The
+// summands must be sums over subtrees of it. summands[r] is the one that begins with replica r. n
+// must not exceed kSumBlock.
 void sum_in_tree_order(std::span<const Summand> summands, ReplicaRange range, int64_t n,
                        float* out);
 

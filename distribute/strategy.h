@@ -1,10 +1,12 @@
 // Strategy: the replicas that training runs on (tf.distribute.Strategy).
 //
-// The number of replicas is part of the program: it determines how a batch is split and in which
-// order gradients are added. The number of worker threads that run the replicas (set_num_workers)
-// is not, and never changes a bit of a result. Neither does the number of processes of a job
-// (process_group.h): all processes run the same program, and functions that need all replicas
-// (run(), reduce(), datasets by functions) must be called by all processes in the same order.
+// The number of replicas affects results: it determines how a batch is split and in which order
+// gradients are added. The number of worker threads that run the replicas (set_num_workers) and the
+// number of processes of a job (process_group.h) never change a bit of a result.
+//
+// All processes of a job run the same program. run(), reduce() and
+// distribute_datasets_from_function(), including its iterations, must be called by all processes in
+// the same order.
 //
 //   distribute::TPUStrategy strategy({.num_cores = 4});
 //   const auto scope = strategy.scope();       // models created from here on belong to it
@@ -28,7 +30,7 @@
 
 namespace keel::distribute {
 
-// How reduce() combines the values of the replicas.
+// Selects how reduce() combines the values of the replicas.
 enum class ReduceOp { kSum, kMean };
 
 // The base class of strategies. Models, optimizers and datasets created under a strategy belong to
@@ -57,8 +59,9 @@ class Strategy {
   };
   // Begins a scope of this strategy.
   Scope scope() { return Scope(*this); }
-  // Returns the strategy of the innermost scope or of the running replica, and otherwise the
-  // default, a CPUStrategy. Throws RuntimeError once if scopes have not ended in reverse order.
+  // Returns the strategy of the innermost scope or, inside a replica, of the replica. Without
+  // either, returns the default, a CPUStrategy. Throws RuntimeError once if scopes have not ended
+  // in reverse order.
   static Strategy& current();
 
   int num_replicas_in_sync() const { return placement_.replicas(); }  // over all processes
@@ -76,10 +79,11 @@ class Strategy {
   std::weak_ptr<const void> lifetime() const { return lifetime_; }
 
   // Calls fn(args[r]...) in every replica r of this process concurrently and returns the results,
-  // if any. If a replica throws, all stop and the exception of the lowest failed replica is
-  // rethrown here. The strategy can then be used again, unless there are other processes: they
-  // throw Aborted, and the job is over. Throws RuntimeError if called inside a replica or if args
-  // have another number of replicas.
+  // if any. The result type must be default constructible and not bool. If a replica throws, all
+  // replicas stop, and the exception of the lowest failed replica is rethrown here. The strategy
+  // can then be used again. In a job of several processes, however, the others throw Aborted, and
+  // the job cannot continue. Throws RuntimeError if called inside a replica, or if an argument does
+  // not have one value per replica of this process.
   template <class Fn, class... Args>
   auto run(Fn&& fn, const PerReplica<Args>&... args) {
     (check_replicas(args.size()), ...);
@@ -94,26 +98,30 @@ class Strategy {
   }
   // Returns the number of failed runs, for objects that keep state from one run to the next.
   uint64_t failed_runs() const { return failed_runs_; }
-  // Returns fn(r) for each replica r of this process, called sequentially on this thread.
+  // Returns fn(r) for each replica of this process, called sequentially on this thread. r is the
+  // replica's index among all replicas of the strategy.
   template <class Fn>
   auto distribute_values_from_function(Fn&& fn) {
     std::vector<std::invoke_result_t<Fn&, int>> out;
     for (int r = 0; r < num_local_replicas(); ++r) out.push_back(fn(first_local_replica() + r));
     return PerReplica(std::move(out));
   }
-  // Returns the sum or mean over all replicas, added as a balanced tree over the replica number.
+  // Returns the sum or mean of the values of all replicas, which must have the same shape and
+  // dtype. The sum is a balanced tree over the replica indices. No tape records it. Throws
+  // RuntimeError if `value` does not have one value per replica of this process.
   Tensor reduce(ReduceOp op, const PerReplica<Tensor>& value) const;
 
-  // Splits each batch of a global dataset into contiguous ranges of rows, one per replica. If the
+  // Splits each global batch of a dataset into contiguous ranges of rows, one per replica. If the
   // number of rows is not a multiple of the number of replicas, the first replicas get one row
-  // more; a replica may get no rows of a short last batch. Every process iterates over the whole
-  // dataset and keeps the rows of its own replicas.
+  // more. A replica may therefore get no rows of a short last batch. Every process iterates over
+  // the whole dataset and keeps the rows of its own replicas.
   DistributedDataset experimental_distribute_dataset(const data::Dataset& dataset,
                                                      const InputOptions& options = {});
-  // Creates one dataset of per-replica batches for each input pipeline of this process by calling
-  // fn with the pipeline's context. The dataset ends when the pipelines of all processes have
-  // ended. Iteration throws RuntimeError if the pipelines of a process produce no batch at all
-  // while others do.
+  // Calls fn(context) for each input pipeline of this process. fn returns a dataset of per-replica
+  // batches, from which the replicas of the pipeline take turns. The result ends when the pipelines
+  // of all processes have ended; a pipeline that ends earlier gives its replicas batches without
+  // rows. Iteration throws RuntimeError if the pipelines of a process produce no batch at all while
+  // others do.
   DistributedDataset distribute_datasets_from_function(
       const std::function<data::Dataset(const InputContext&)>& fn,
       const InputOptions& options = {});
@@ -136,8 +144,8 @@ class Strategy {
   const std::shared_ptr<const void> lifetime_ = std::make_shared<char>();
 };
 
-// One replica on the caller's thread; parallel loops inside it use all workers. Embedding tables
-// are ordinary trainable variables. The constructor throws RuntimeError in a job of several
+// Runs one replica on the calling thread. Parallel loops inside it use all workers. Embedding
+// tables are ordinary trainable variables. The constructor throws RuntimeError in a job of several
 // processes.
 class CPUStrategy final : public Strategy {
  public:
@@ -147,7 +155,7 @@ class CPUStrategy final : public Strategy {
 
  private:
   friend class Strategy;
-  // For Strategy::current() without a scope: each process uses its own strategy.
+  // Creates the strategy of Strategy::current() without a scope, which each process has for itself.
   explicit CPUStrategy(ProcessGroup& alone);
   void run_replicas(const std::function<void(int)>& body) override;
   const std::shared_ptr<Communicator> communicator_;

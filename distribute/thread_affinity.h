@@ -1,8 +1,9 @@
 // ThreadAffinity controls on which processor a thread wakes up.
 //
 // The kernel's scheduler may leave two threads that wake each other on one processor for many steps
-// while another processor is idle. The thread that wakes another one can detect this and make it
-// wake up elsewhere. Once awake, the thread may run on all of its processors again.
+// while another processor is idle. The thread that wakes another one can detect this and select the
+// processor on which the other one wakes up. Once awake, that thread may run on all of its
+// processors again.
 #pragma once
 
 #include <sched.h>
@@ -10,21 +11,23 @@
 
 namespace keel::distribute {
 
-// The affinity of one thread, which calls look(). Other threads may call wake_on() while it sleeps.
+// Controls the affinity of the thread that calls look(). Other threads may call wake_on() while
+// that thread sleeps.
 class ThreadAffinity {
  public:
   static constexpr int kNowhere = -1;
 
-  static int current();  // processor of this thread
+  static int current();  // processor of this thread, or kNowhere if unknown
   static int allowed();  // number of processors this thread may run on; 0 if unknown
 
-  // Called by the thread itself when it is awake: restores its full affinity and records its
-  // current processor.
+  // Called by the controlled thread when it has woken up. Restores its full affinity and records
+  // its current processor.
   void look();
-  // Returns the processor recorded last, kNowhere before the first look().
+  // Returns the processor that was recorded last, or kNowhere before the first look().
   int processor() const { return processor_; }
-  // Called while the thread sleeps: makes it wake up on the first allowed processor p for which
-  // suits(p) is true. Does nothing if there is none or if the system refuses.
+  // Called by another thread while the controlled one sleeps. Makes it wake up on the first allowed
+  // processor p for which suits(p) is true. Does nothing if there is none, or if the system call
+  // fails.
   template <class Suits>
   void wake_on(const Suits& suits);
 

@@ -1,9 +1,9 @@
-// ThreadCommunicator: collectives of replicas that are threads of this process and of the other
-// processes of a job.
+// ThreadCommunicator: the collectives of replicas that run as threads in one or several processes.
 //
 // Replicas of a process synchronize and read each other's memory in place. With several processes,
-// the last replica to arrive exchanges data with them on behalf of all before any replica
-// continues. A replica that waits passes its turn to compute to another one.
+// the last replica of a process to arrive exchanges data with the other processes before any
+// replica of its process continues. A waiting replica gives its turn to compute to another one
+// (replica_scheduler.h).
 #pragma once
 
 #include <functional>
@@ -54,11 +54,11 @@ class ThreadCommunicator final : public Communicator {
   TrafficByKind traffic_of_rank(int rank) const override;
   void reset_traffic() override;
 
-  // Prepares for the next run; every rank must have left or thrown.
+  // Prepares for the next run. Every local rank must have left or thrown.
   void reset();
-  // Tells the other processes that a run has ended in which all ranks have left. Called by the
-  // thread that started the run. The next exchange throws RuntimeError if replicas of other
-  // processes wait in a collective.
+  // Notifies the other processes that all local ranks have left the run. Called by the thread that
+  // started the run. If replicas of other processes still wait in a collective of the run, the next
+  // exchange throws RuntimeError.
   void finish();
 
  private:

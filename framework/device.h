@@ -1,18 +1,18 @@
-// Devices: the host and the numbered cores of a simulated accelerator. All of them share one
-// memory. A tensor records the device on which it was made, because programs for real accelerators
-// must not mix devices: code that takes only host inputs (tpu::TPUEmbedding::enqueue) reports a
-// mismatch.
+// Devices: the host and the numbered cores of a simulated accelerator, which share one memory. A
+// tensor records the device on which it was made, because a program for a real accelerator must not
+// mix devices. Functions that take only host inputs, such as tpu::TPUEmbedding::enqueue, throw for
+// tensors of a core.
 #pragma once
 
 #include <string>
 
 namespace keel {
 
-// A device.
+// The host or one core.
 struct Device {
   int core = -1;  // -1 is the host
 
-  // True for the host.
+  // Returns true for the host.
   bool is_host() const { return core < 0; }
   std::string name() const;  // "/device:CPU:0" or "/device:TPU:<core>"
   friend bool operator==(const Device&, const Device&) = default;
@@ -22,7 +22,7 @@ struct Device {
 // DeviceScope.
 Device current_device();
 
-// While an object exists, this thread makes tensors on `device`.
+// While a DeviceScope is alive, this thread makes tensors on `device`. Scopes nest.
 class DeviceScope {
  public:
   explicit DeviceScope(Device device);

@@ -26,19 +26,20 @@ class InitializerFunction {
   virtual std::optional<int64_t> seed() const { return {}; }
 };
 
-// An initializer as options hold it: made from a name ("glorot_uniform", "zeros") or by the
-// functions of keel::initializers. Immutable; copies share the implementation.
+// An initializer, the type of options. Made from a name ("glorot_uniform", "zeros") or by a
+// function of keel::initializers. Immutable; copies share the implementation.
 class Initializer {
  public:
   Initializer() : Initializer("zeros") {}
-  // Makes an initializer from a name in snake_case or a class name. Throws ValueError if it is
-  // unknown.
+  // Makes an initializer with default parameters from a name in snake_case or a class name. Throws
+  // ValueError if the name is unknown.
   Initializer(const char* name);         // NOLINT: implicit
   Initializer(const std::string& name);  // NOLINT: implicit
   explicit Initializer(std::shared_ptr<const InitializerFunction> f) : function_(std::move(f)) {}
 
-  // Returns a new tensor. Draws from the initializer's own seed if it has one, otherwise from the
-  // next stream of the program. Throws TypeError unless `dtype` is a floating or integer type.
+  // Returns a new tensor of initial values. They are drawn from the initializer's own seed if it
+  // has one, and otherwise from the next stream of the program (random.h). Throws TypeError unless
+  // `dtype` is a floating or integer type.
   Tensor operator()(const Shape& shape, DType dtype = DType::kFloat32) const;
   // Returns the stream that the next call draws from. Constant initializers draw nothing and do not
   // advance the numbering of streams.
@@ -88,16 +89,16 @@ Initializer lecun_uniform(std::optional<int64_t> seed = {});   // 1, "fan_in", "
 Initializer lecun_normal(std::optional<int64_t> seed = {});    // 1, "fan_in", "truncated_normal"
 // Treats the tensor as a matrix [product of all dimensions but the last, last dimension]. Its rows
 // or its columns, whichever are fewer, are orthogonal vectors of length `gain` (Saxe et al. 2014).
-// With s the shorter and l the longer side, every call that fills a part takes O(s^2 l) time.
-// Throws ValueError for less than two dimensions when it fills a tensor.
+// Each call of fill() computes the whole matrix in O(s^2 l) time, where s is the shorter and l the
+// longer side. Filling a tensor of fewer than two dimensions throws ValueError.
 Initializer orthogonal(double gain = 1.0, std::optional<int64_t> seed = {});
-// A matrix with `gain` on the diagonal and 0 elsewhere. Throws ValueError for another rank when it
-// fills a tensor.
+// A matrix with `gain` on the diagonal and 0 elsewhere. Filling a tensor whose rank is not 2 throws
+// ValueError.
 Initializer identity(double gain = 1.0);
 // All elements of row i are offset + i, so that the result of a lookup shows which row was read.
 Initializer row_id(int64_t offset = 0);
 
-// Returns the registry of the classes that files may name.
+// Returns the registry of initializer classes, which loading and names use.
 Registry<InitializerFunction>& registry();
 
 }  // namespace initializers

@@ -1,8 +1,8 @@
 // Nest<T>: a T, or a list, tuple or dict of nests (tf.nest).
 //
-// Features, weights, activations and gradients are matched by their flattening order: depth first,
-// sequences in order, dicts in ascending key order. The path of a leaf consists of its keys and
-// positions, joined by '/': "group/watched", "0".
+// The leaves have an order, in which features, weights, activations and gradients are matched:
+// depth first, sequences by position, dicts by ascending key. The path of a leaf consists of its
+// keys and positions, joined by '/': "group/watched", "0".
 #pragma once
 
 #include <concepts>
@@ -18,7 +18,7 @@
 
 namespace keel {
 
-// The kind of a node.
+// The kind of a node: a leaf holds a T, the others hold nests.
 enum class NestKind { kLeaf, kList, kTuple, kDict };
 // Returns the kind as messages print it: "a leaf", "a list", ...
 std::string_view name_of(NestKind kind);
@@ -43,18 +43,20 @@ class Nest {
   static Nest tuple(Items items) { return Nest(Node(Tuple{std::move(items)})); }
   static Nest dict(Dict entries) { return Nest(std::move(entries)); }
 
-  // Tests of the kind.
+  // Return the kind of this node, or true if it has that kind.
   NestKind kind() const { return static_cast<NestKind>(node_.index()); }
   bool is_leaf() const { return kind() == NestKind::kLeaf; }
   bool is_dict() const { return kind() == NestKind::kDict; }
   bool is_sequence() const { return kind() == NestKind::kList || kind() == NestKind::kTuple; }
 
-  // Accessors by kind; they throw TypeError if the node is of another kind. Called on a temporary
+  // The accessors below throw TypeError if the node is of another kind. Called on a temporary
   // (`model(x).tensor()`), they return a copy, never a dangling reference.
+
+  // Returns the value of a leaf.
   const T& leaf() const& { return as<T>("a leaf"); }
   T& leaf() & { return const_cast<T&>(std::as_const(*this).leaf()); }
   T leaf() && { return as<T>("a leaf"); }
-  // Returns the dense tensor of a nest of TensorLike that is a single leaf.
+  // For a Nest<TensorLike>: returns the dense tensor of a leaf.
   auto tensor() const
     requires requires(const T& t) { t.tensor(); }
   {
@@ -71,12 +73,14 @@ class Nest {
   const Dict& entries() const& { return as<Dict>("a dict"); }
   Dict entries() && { return as<Dict>("a dict"); }
 
-  // Returns the child of a dict. Throws ValueError if the key is missing.
+  // Returns the child of a dict under `key`. Throws ValueError if the key is missing.
   const Nest& at(const std::string& key) const& {
     const auto it = entries().find(key);
     if (it == entries().end()) throw ValueError("Nest: no key '", key, "' in ", structure());
     return it->second;
   }
+  // Returns at(key), or the child of a list or tuple at `position`, which throws std::out_of_range
+  // if it is out of bounds.
   const Nest& operator[](const std::string& key) const& { return at(key); }
   Nest operator[](const std::string& key) && { return at(key); }
   const Nest& operator[](const char* key) const& { return at(key); }
@@ -84,7 +88,7 @@ class Nest {
   const Nest& operator[](int position) const& { return items().at(position); }
   Nest operator[](int position) && { return items().at(position); }
 
-  // Returns a printable form of the structure: "{item: *, user: [*, *]}".
+  // Returns the structure as text, with '*' for leaves: "{item: *, user: [*, *]}".
   std::string structure() const {
     if (is_leaf()) return "*";
     std::string out;
@@ -98,7 +102,7 @@ class Nest {
     return kind() == NestKind::kList ? "[" + out + "]" : "(" + out + ")";
   }
 
-  // Makes a list or tuple, whichever this nest is, for code that rebuilds structures.
+  // Makes a list if this node is a list, otherwise a tuple. For code that rebuilds structures.
   Nest same_kind(Items items) const {
     return kind() == NestKind::kList ? list(std::move(items)) : tuple(std::move(items));
   }
@@ -144,6 +148,7 @@ void for_each_leaf(const Nest<T>& nest, Fn&& fn, const std::string& path = "") {
   }
 }
 
+// Returns the leaves in flattening order.
 template <class T>
 std::vector<T> flatten(const Nest<T>& nest) {
   std::vector<T> out;

@@ -10,7 +10,8 @@
 
 namespace keel {
 
-// A tensor whose rows have different lengths. Row i is values[row_splits[i], row_splits[i + 1]).
+// A tensor whose rows have different lengths. Row i consists of the values at the positions
+// [row_splits[i], row_splits[i + 1]).
 struct RaggedTensor {
   Tensor values;      // [n] or [n, ...]
   Tensor row_splits;  // int64 [rows + 1], from 0 to n, non-decreasing
@@ -19,7 +20,7 @@ struct RaggedTensor {
   template <Element T>
   static RaggedTensor from_rows(const std::vector<std::vector<T>>& rows);
 
-  int64_t rows() const { return row_splits.dim(0) - 1; }
+  int64_t rows() const { return row_splits.dim(0) - 1; }  // number of rows
   // Throws ValueError, with `caller` in the message, unless `values` and `row_splits` have the
   // dtypes, shapes and values stated above.
   void validate(const std::string& caller) const;
@@ -43,15 +44,15 @@ class TensorLike {
   TensorLike(RaggedTensor t) : value_(std::move(t)) {}  // NOLINT: implicit
   TensorLike(SparseTensor t) : value_(std::move(t)) {}  // NOLINT: implicit
 
-  // The layout of the value.
+  // Returns the layout of the value.
   Layout layout() const { return static_cast<Layout>(value_.index()); }
-  TensorSpec spec() const;  // spec of the dense equivalent, with this layout
+  TensorSpec spec() const;  // shape of the dense equivalent, dtype of the values, and layout
   bool is_symbolic() const;
   // Returns the tensor that carries the graph identity: the dense tensor itself, or the values of a
   // ragged or sparse one.
   const Tensor& values() const;
 
-  // Return the tensor in one layout. Throw TypeError if the layout is another one.
+  // Return the value in its layout. Throw TypeError if it has another layout.
   const Tensor& tensor() const;
   const RaggedTensor& ragged() const;
   const SparseTensor& sparse() const;
@@ -60,7 +61,7 @@ class TensorLike {
   std::variant<Tensor, RaggedTensor, SparseTensor> value_;
 };
 
-using Tensors = Nest<TensorLike>;  // inputs and outputs of a layer
+using Tensors = Nest<TensorLike>;  // the inputs or outputs of a layer
 using Specs = Nest<TensorSpec>;
 
 // Returns the spec of every leaf.

@@ -1,4 +1,4 @@
-// TensorSpec: the shape, dtype and layout of a tensor, which are known before it has a value.
+// TensorSpec: the shape, dtype and layout of a tensor, known before the tensor has values.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace keel {
 enum class Layout : uint8_t { kDense, kRagged, kSparse };
 
 // The shape, dtype and layout of a tensor. Dimension 0 is the batch by convention. Unknown
-// dimensions are kUnknown. A ragged spec has shape [batch, kUnknown, ...]; a sparse one has the
-// dense shape.
+// dimensions are kUnknown. The shape of a ragged tensor is [batch, kUnknown, ...]; that of a sparse
+// tensor is its dense shape.
 struct TensorSpec {
   Shape shape = {};
   DType dtype = DType::kFloat32;

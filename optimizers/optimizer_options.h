@@ -13,8 +13,8 @@
 
 namespace keel {
 
-// How a step that moves every row treats the rows of a table that a sparse gradient does not name
-// (OptimizerOptions::lazy_rows).
+// Selects how an optimizer whose steps change every row of a table treats the rows that a sparse
+// gradient does not name (OptimizerOptions::lazy_rows).
 enum class LazyRows {
   kOff,         // each step updates the whole table
   kReplay,      // rows are deferred; missed steps are later applied one by one
@@ -45,7 +45,7 @@ struct OptimizerOptions {
   std::optional<double> loss_scale_factor = {};
   // Only every n-th call updates the variables, by the mean of the last n gradients.
   std::optional<int64_t> gradient_accumulation_steps = {};
-  // Adam, momentum, Ftrl, weight decay and others move every row of a table in every step. With
+  // Adam, momentum, Ftrl, weight decay and others change every row of a table in every step. With
   // lazy_rows, a step by IndexedSlices takes time proportional to the number of rows that they
   // name. The other rows are deferred, and the missed steps are applied before a row is looked up,
   // before the table or its slots are read or assigned, and before they are saved. Readers

@@ -42,12 +42,12 @@ static_assert(KEEL_DENSE == static_cast<int>(Layout::kDense));
 static_assert(KEEL_RAGGED == static_cast<int>(Layout::kRagged));
 static_assert(KEEL_SPARSE == static_cast<int>(Layout::kSparse));
 
-// A plain array, because storing an error must not allocate.
+// An array, because storing an error must not allocate.
 thread_local char last_error[2048] = "";
 
 keel_status fail(keel_status status, const char* what) {
   size_t size = std::min(std::strlen(what), sizeof last_error - 1);
-  // Do not cut through a multi-byte UTF-8 character.
+  // Truncate before a UTF-8 character of several bytes, not inside it.
   if (what[size] != '\0') {
     while (size > 0 && (static_cast<unsigned char>(what[size]) & 0xC0) == 0x80) --size;
   }
@@ -56,7 +56,7 @@ keel_status fail(keel_status status, const char* what) {
   return status;
 }
 
-// Calls body() and converts its exceptions to a status.
+// Calls body() and converts its exceptions to statuses.
 template <class Body>
 keel_status guarded(Body&& body) noexcept {
   try {
@@ -154,7 +154,7 @@ namespace {
 
 const Tensor& values_of(const TensorLike& value) { return value.values(); }
 
-// Returns the number of elements of a caller's shape. Throws ValueError if the shape is invalid.
+// Returns the number of elements of an untrusted shape. Throws ValueError if it is invalid.
 int64_t checked_size(const std::string& caller, const keel_tensor& given) {
   if (given.rank < 0 || given.rank > KEEL_MAX_RANK) {
     throw ValueError(caller, ": rank must be 0 to ", KEEL_MAX_RANK, ", received ", given.rank);
@@ -175,7 +175,7 @@ Shape shape_of(const keel_tensor& given) {
   return given.rank == 0 ? Shape() : Shape(std::span(given.dims, static_cast<size_t>(given.rank)));
 }
 
-// Copies `count` elements from `data`, which need not be aligned.
+// Copies `count` elements at `data`, which need not be aligned.
 Tensor copied(const std::string& caller, DType dtype, const void* data, size_t bytes, int64_t count,
               const Shape& shape) {
   const size_t element = dtype == DType::kString ? sizeof(keel_string) : keel::size_of(dtype);
@@ -204,7 +204,7 @@ Tensor copied(const std::string& caller, DType dtype, const void* data, size_t b
   return out;
 }
 
-// Copies `count` numbers into a tensor of `shape`, which has `count` elements.
+// Copies `count` numbers to a tensor of `shape`, which must have as many elements.
 Tensor numbers(const std::string& caller, const int64_t* data, size_t count, const Shape& shape) {
   Tensor out = Tensor::uninitialized(shape, DType::kInt64);
   if (count > 0) {
@@ -253,7 +253,7 @@ void check_count(const std::string& caller, size_t count) {
   }
 }
 
-// Reads values of shape [values, ...] for a spec of shape [batch, ?, ...].
+// Makes a ragged tensor with values [n, ...] for a spec of shape [batch, ?, ...].
 TensorLike ragged(const std::string& caller, const keel_tensor& given, const TensorSpec& spec) {
   check_count(str(caller, ", row_splits"), given.row_splits_count);
   const int64_t count = checked_size(caller, given);

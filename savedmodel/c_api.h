@@ -1,6 +1,5 @@
-// Serves a model from C and from other languages that can call C. The library is keel_c
-// (libkeel_c.so). C++ programs that link the other libraries already contain these functions and
-// must not link this library.
+// The C API for serving a model, for C and all languages that can call C: library keel_c
+// (libkeel_c.so). The C++ libraries contain these functions too; do not link keel_c in addition.
 //
 //   keel_model* model = NULL;
 //   if (keel_model_load("ranker.keras", &model) != KEEL_OK) puts(keel_last_error());
@@ -15,12 +14,12 @@
 //   keel_result_free(result);
 //   keel_model_free(model);
 //
-// Functions return a status. A function that fails changes nothing, including its results, and
-// keel_last_error() returns a reason of one line. No function throws a C++ exception. A pointer
-// that is NULL gives KEEL_VALUE_ERROR unless its comment allows NULL.
+// Functions return a status. A function that fails changes nothing, including its output arguments,
+// and keel_last_error() returns the reason in one line. No exception leaves the library. A NULL
+// pointer gives KEEL_VALUE_ERROR unless NULL is documented as allowed.
 //
-// Thread safety: any number of threads may use one model and one result concurrently. Free an
-// object only after all threads have finished with it.
+// Thread safety: any number of threads may use one model or one result at the same time. No other
+// thread may use it while it is freed.
 #pragma once
 
 #include <stddef.h>
@@ -34,57 +33,60 @@ extern "C" {
 #define KEEL_API __attribute__((visibility("default")))
 #define KEEL_MAX_RANK 8
 
+// The result of a call.
 typedef enum keel_status {
   KEEL_OK = 0,
   KEEL_VALUE_ERROR = 1,            // a value, shape, size or name is wrong
   KEEL_TYPE_ERROR = 2,             // a dtype or layout is wrong
-  KEEL_RUNTIME_ERROR = 3,          // any other error
-  KEEL_NOT_IMPLEMENTED_ERROR = 4,  // the model needs a feature that this library does not offer
+  KEEL_RUNTIME_ERROR = 3,          // all other errors
+  KEEL_NOT_IMPLEMENTED_ERROR = 4,  // the model needs a feature that is not supported
   KEEL_IO_ERROR = 5,               // a file is missing, damaged or of an unknown format
   KEEL_OUT_OF_MEMORY = 6
 } keel_status;
 
+// The element type of a tensor.
 typedef enum keel_dtype {
   KEEL_FLOAT32 = 0,
   KEEL_FLOAT64 = 1,
   KEEL_INT32 = 2,
   KEEL_INT64 = 3,
-  KEEL_BOOL = 4,  // one byte, 0 or 1; nonzero input bytes count as 1
+  KEEL_BOOL = 4,  // one byte; in inputs every value except 0 is true, outputs are 0 or 1
   KEEL_UINT8 = 5,
   KEEL_STRING = 6,  // keel_string
   KEEL_INT8 = 7
 } keel_dtype;
 
+// The storage layout of a tensor.
 typedef enum keel_layout { KEEL_DENSE = 0, KEEL_RAGGED = 1, KEEL_SPARSE = 2 } keel_layout;
 
-typedef struct keel_model keel_model;
-typedef struct keel_result keel_result;
+typedef struct keel_model keel_model;    // a loaded model
+typedef struct keel_result keel_result;  // the outputs of one run
 
-// A string of any bytes. It need not be NUL-terminated.
+// A string of any bytes, not necessarily terminated by NUL.
 typedef struct keel_string {
   const char* data;
   size_t size;
 } keel_string;
 
-// Describes one input or output of a signature. Dimension 0 is the batch. A dimension of -1 may
-// have any size.
+// An input or output of a signature. Dimension 0 is the batch. -1 is a dimension of any size.
 typedef struct keel_spec {
   const char* name;  // valid as long as the model
   int dtype;         // keel_dtype
   int layout;        // keel_layout
   int rank;
-  int64_t dims[KEEL_MAX_RANK];  // of the dense equivalent; unused dimensions are 0
+  int64_t dims[KEEL_MAX_RANK];  // shape of the dense equivalent; unused elements are 0
 } keel_spec;
 
-// A named input or output tensor. The memory of an input belongs to the caller, and that of an
-// output to the result.
+// A named input or output. The memory that it points to belongs to the caller for an input, and to
+// the result for an output.
 //
-//   dense   data contains the values of shape dims in row-major order.
-//   ragged  row i has the values [row_splits[i], row_splits[i + 1]). dims is the shape of all
-//           values, [values, ...]. row_splits has rows + 1 numbers, starts with 0 and ends with
-//           values.
-//   sparse  data contains the values. indices contains rank numbers per value, its position in a
-//           tensor of shape dims, in row-major order.
+//   dense   `data` holds the elements of shape `dims`, row-major.
+//   ragged  `data` holds the values of all rows, of shape `dims` = [n, ...]. Row i consists of the
+//           values [row_splits[i], row_splits[i + 1]). `row_splits` has rows + 1 numbers, from 0 to
+//           n.
+//   sparse  `data` holds n values, and `indices` holds `rank` numbers for each of them, its
+//   position
+//           in a tensor of shape `dims`. Positions are in row-major order.
 typedef struct keel_tensor {
   const char* name;
   int dtype;   // keel_dtype
@@ -92,37 +94,38 @@ typedef struct keel_tensor {
   int rank;
   const int64_t* dims;
   const void* data;           // may be NULL if data_size is 0; need not be aligned
-  size_t data_size;           // bytes: number of values times the size of one value
+  size_t data_size;           // in bytes: the number of values times the size of a value
   const int64_t* row_splits;  // NULL unless ragged
-  size_t row_splits_count;    // number of elements, not bytes
-  const int64_t* indices;     // NULL unless sparse; may be NULL if there are no values
-  size_t indices_count;       // number of elements, not bytes
+  size_t row_splits_count;    // in numbers, not bytes
+  const int64_t* indices;     // NULL unless sparse; may be NULL if indices_count is 0
+  size_t indices_count;       // in numbers, not bytes
 } keel_tensor;
 
-// Returns the version, for example "0.1.0".
+// Returns the version of the library, e.g. "0.1.0".
 KEEL_API const char* keel_version(void);
 
-// Returns the reason of the last failed call of this thread, or "" if no call has failed. The
-// string is valid until the next failing call of this thread.
+// Returns the error of this thread's last failed call, or "" if no call has failed. Valid until the
+// next failing call of this thread.
 KEEL_API const char* keel_last_error(void);
 
 // Sets the number of cores that compute at once, for all models together. The default is the number
-// of cores available to the process. Call it before any other function. KEEL_VALUE_ERROR unless 1
-// <= count <= 1024.
+// of processors available to the process. Call it before any other function. Returns
+// KEEL_VALUE_ERROR unless 1 <= count <= 1024.
 KEEL_API keel_status keel_set_num_workers(int count);
 
-// Loads a whole model from a ".keras", ".h5" or ".hdf5" file. Free it with keel_model_free.
+// Loads a whole model from a ".keras", ".h5" or ".hdf5" file. Free it with keel_model_free().
 KEEL_API keel_status keel_model_load(const char* path, keel_model** model);
 KEEL_API void keel_model_free(keel_model* model);  // NULL is allowed
 
-// Signatures, by position in ascending order of their names. "serving_default" is always present.
+// Return the number of signatures, and the name of a signature by position. Names are in ascending
+// order and always include "serving_default".
 KEEL_API keel_status keel_signature_count(const keel_model* model, size_t* count);
 KEEL_API keel_status keel_signature_name(const keel_model* model, size_t position,
                                          const char** name);
 
-// Inputs and outputs of a signature, by position in ascending order of their names. A signature of
-// NULL is "serving_default". KEEL_VALUE_ERROR for an unknown signature or a position that is too
-// large.
+// Return the inputs and outputs of a signature by position, in ascending order of names. A NULL
+// signature is "serving_default". Return KEEL_VALUE_ERROR for an unknown signature and for a
+// position that is out of range.
 KEEL_API keel_status keel_input_count(const keel_model* model, const char* signature,
                                       size_t* count);
 KEEL_API keel_status keel_input_spec(const keel_model* model, const char* signature,
@@ -132,23 +135,23 @@ KEEL_API keel_status keel_output_count(const keel_model* model, const char* sign
 KEEL_API keel_status keel_output_spec(const keel_model* model, const char* signature,
                                       size_t position, keel_spec* spec);
 
-// Runs a signature (NULL: "serving_default") on its inputs, which may be in any order. The inputs
-// may be freed after the call. KEEL_VALUE_ERROR for an input that is missing, unknown or given
-// twice, for a wrong shape, for inconsistent sizes or row splits, and for another number of rows
-// than the first input. KEEL_TYPE_ERROR for a wrong dtype or layout. The error message names the
-// input.
+// Runs a signature, or "serving_default" if it is NULL. Inputs may be in any order and may be freed
+// after the call. Free the result with keel_result_free(). Errors name the input. Returns
+// - KEEL_VALUE_ERROR if an input is missing, unknown or given twice, if its shape does not fit, if
+//   its sizes or row splits are inconsistent, or if its number of rows differs from that of the
+//   first input;
+// - KEEL_TYPE_ERROR if an input has another dtype or layout.
 KEEL_API keel_status keel_run(const keel_model* model, const char* signature,
                               const keel_tensor* inputs, size_t count, keel_result** result);
 
-// Runs a signature that takes serialized tf.Example messages on `count` of them. A signature of
-// NULL selects the only signature that takes examples; KEEL_VALUE_ERROR if there is none or more
-// than one.
+// Runs a signature on `count` serialized tf.Examples. A NULL signature selects the only signature
+// that takes examples; returns KEEL_VALUE_ERROR if there is none or more than one.
 KEEL_API keel_status keel_run_examples(const keel_model* model, const char* signature,
                                        const keel_string* examples, size_t count,
                                        keel_result** result);
 
-// Outputs, by position in ascending order of their names, or by name. The memory of an output is
-// valid as long as the result.
+// Return the outputs of a run, by position in ascending order of names, or by name. The memory that
+// they point to is valid as long as the result.
 KEEL_API keel_status keel_result_count(const keel_result* result, size_t* count);
 KEEL_API keel_status keel_result_at(const keel_result* result, size_t position,
                                     keel_tensor* output);

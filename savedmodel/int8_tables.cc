@@ -84,7 +84,7 @@ class Rewriter {
                        .trainable = model.trainable()});
   }
 
-  // Returns the same object for every call of a layer, so that shared layers stay shared.
+  // Returns the replacement of a layer, which all its calls share.
   LayerHandle<Layer> replacement(const LayerHandle<Layer>& layer) {
     const auto it = replacements_.find(&*layer);
     if (it != replacements_.end()) return it->second;

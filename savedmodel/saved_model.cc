@@ -45,7 +45,7 @@ void check_overwrite(const char* caller, const std::string& path, bool overwrite
   });
 }
 
-// Returns the format of `path`. Throws if a whole model cannot be saved with these options.
+// Returns the format of a whole model after checking the path and the options.
 Format checked_format(const std::string& path, const SaveOptions& options) {
   const Format format = whole_model_format("save_model", path);
   if (options.table_dtype != "float32" && options.table_dtype != "int8") {

@@ -1,4 +1,5 @@
-// EngineConfiguration describes an embedding engine. It can be serialized to a protobuf record.
+// EngineConfiguration: the tables, features and sharding of an embedding engine. It can be
+// serialized to a protobuf record.
 #pragma once
 
 #include <optional>
@@ -18,8 +19,8 @@ using kernels::Combiner;
 // num_buckets values spread evenly over [lower, upper], with halves rounded up. Stored values keep
 // their precision, and gradients ignore the quantization.
 struct Quantization {
-  int64_t num_buckets = 2;  // >= 2
-  double lower = 0, upper = 0;
+  int64_t num_buckets = 2;      // >= 2
+  double lower = 0, upper = 0;  // lower < upper
 };
 
 // A table of an engine. `name` must be unique; rows and dim must be positive.
@@ -27,12 +28,11 @@ struct EngineTable {
   std::string name = {};
   int64_t rows = 0, dim = 0;
   Combiner combiner = Combiner::kMean;
-  // Number of activation rows per example of the tensor core's batch.
+  // Number of activations of this table per example of a tensor core's batch.
   int64_t num_features = 0;
-  RowUpdate update = {};  // without a rule the table has no slots and is never updated
-  // The learning rate is either a number, or a function given by its index among the distinct
-  // functions of all tables.
-  double learning_rate = 0;
+  RowUpdate update = {};     // without a rule the table has no slots and is never updated
+  double learning_rate = 0;  // ignored if learning_rate_tag is set
+  // Set if the learning rate is a function: its index among the distinct functions of all tables.
   std::optional<int> learning_rate_tag = {};
   std::optional<Quantization> quantization = {};
   bool low_dimensional_packing = false;  // a storage hint that changes no value
@@ -41,14 +41,14 @@ struct EngineTable {
   kernels::StorageType storage = kernels::StorageType::kFloat32;
 };
 
-// An input of an engine: the table that it looks up and the shape of its activations.
+// An input of an engine, which table it looks up, and the shape of its activations.
 struct EngineFeature {
   std::string name = {};
   int table_id = 0;        // index among the tables
   Shape input_shape = {};  // shape of the activations without the last dimension, dim
 };
 
-// Everything that an engine is created from.
+// The arguments that an engine is created from.
 struct EngineConfiguration {
   std::vector<EngineTable> tables;
   std::vector<EngineFeature> features;
@@ -57,7 +57,7 @@ struct EngineConfiguration {
   int num_hosts = 1;
   int num_tensor_cores = 1;  // over all hosts; a multiple of num_hosts
   ShardingStrategy sharding_strategy = ShardingStrategy::kDiv;
-  // Applies updates one step late; see EmbeddingEngine.
+  // If true, updates are applied one step later; see EmbeddingEngine.
   bool pipeline_execution_with_tensor_core = false;
   std::string profile_data_directory = {};
 
@@ -66,14 +66,15 @@ struct EngineConfiguration {
 };
 
 // Returns a serialized TPUEmbeddingConfiguration (tpu_embedding_configuration.proto). Equal
-// configurations give equal bytes. Of a custom rule only the name is stored. Throws ValueError for
-// any other rule that engines do not support (SGD with momentum, Adagrad with an epsilon, Adam with
-// bias correction).
+// configurations give equal bytes. A custom rule is stored only as its name. Throws ValueError for
+// a built-in rule that the record cannot represent: SGD with momentum, Adagrad with an epsilon,
+// Adam with bias correction.
 std::string serialize(const EngineConfiguration& configuration);
-// Parses such a record. A table with a custom rule is returned without a rule. Throws ValueError if
-// the bytes are not such a record or if its numbers are inconsistent.
+// Parses a record of serialize(). A table with a custom rule is returned without a rule. Throws
+// ValueError if the bytes are not such a record or if its numbers are inconsistent.
 EngineConfiguration parse_engine_configuration(const std::string& record);
-// Returns the record in protobuf's text format, for logs. Throws ValueError as above.
+// Returns a record in protobuf's text format, for logs. Throws the same errors as
+// parse_engine_configuration().
 std::string to_text(const std::string& record);
 
 }  // namespace keel::distribute

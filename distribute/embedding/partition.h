@@ -7,7 +7,7 @@
 
 namespace keel::distribute {
 
-// How rows are assigned to hosts.
+// Selects how rows are assigned to hosts.
 enum class ShardingStrategy {
   kDiv,  // contiguous blocks
   kMod,  // row r to host r mod hosts
@@ -19,9 +19,9 @@ struct Sharding {
   ShardingStrategy strategy = ShardingStrategy::kDiv;
 };
 
-// The rows that each host owns. With either strategy, the first (rows mod hosts) hosts own one row
-// more than the others. The cores of a host share its memory: any of them reads any of its rows,
-// and each update divides its rows evenly among them.
+// Assigns the rows of a table to hosts. With either strategy, the first (rows mod hosts) hosts own
+// one row more than the others. The cores of a host share its memory: any of them reads any of its
+// rows, and each update divides its rows evenly among them.
 class Partition {
  public:
   // Divides a table of `rows` rows.

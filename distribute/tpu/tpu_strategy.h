@@ -12,20 +12,23 @@ struct TPUStrategyOptions {
   int num_cores = 8;  // per host
 };
 
-// Runs num_hosts * num_cores replicas, each on a thread of its own. At most as many compute at the
-// same time as there were workers (set_num_workers) when the strategy was created. Embedding tables
+// Runs num_hosts * num_cores replicas, each on its own thread. The number of replicas that compute
+// at the same time is limited to num_workers() at the creation of the strategy. Embedding tables
 // created under it are sharded over the cores and belong to an embedding engine
 // (distribute/embedding/engine.h).
 //
-// Hosts are simulated in one process, or distributed over the processes of a job started by mpirun
-// in contiguous ranges, the first processes with one host more if necessary. The results have the
-// same bits. The constructor throws ValueError unless hosts and cores are positive, their product
-// is at most 1024, and there is at least one host per process. It throws RuntimeError if the
-// processes create different strategies.
+// In a job of several processes, started by mpirun, each process simulates a contiguous range of
+// the hosts. If the hosts do not divide evenly, the first processes simulate one host more. The
+// number of processes does not change a bit of the results.
+//
+// The constructor throws ValueError unless hosts and cores are positive, their product is at most
+// 1024, and there is at least one host per process. It throws RuntimeError if the processes create
+// different strategies.
 class TPUStrategy final : public Strategy {
  public:
   explicit TPUStrategy(const TPUStrategyOptions& options);
-  // Uses another job than the program's own; `group` must outlive the variables created here.
+  // Uses the processes of `group` instead of those of the program's job. `group` must outlive the
+  // variables created under the strategy.
   TPUStrategy(const TPUStrategyOptions& options, ProcessGroup& group);
   ~TPUStrategy() override;
 
@@ -45,7 +48,8 @@ class TPUStrategy final : public Strategy {
   std::unique_ptr<Threads> threads_;
 };
 
-// Returns the strategy "cpu", or "tpu" with `options`. Throws ValueError for another name.
+// Returns a CPUStrategy for the name "cpu", and a TPUStrategy with `options` for "tpu". Throws
+// ValueError for another name.
 std::unique_ptr<Strategy> make_strategy(const std::string& name,
                                         const TPUStrategyOptions& options = {});
 

@@ -10,9 +10,9 @@
 
 namespace keel {
 
-// The element type of a tensor. kString and kInt8 support no arithmetic. kString feeds
-// StringLookup, Hashing and files. kInt8 holds the codes of quantized tables, which can be stored,
-// cast, compared for equality, copied, gathered and written to files.
+// The element type of a tensor. kString and kInt8 support no arithmetic. kString is the input of
+// StringLookup and Hashing, and a column type of files. kInt8 holds the codes of quantized tables;
+// int8 tensors can be copied, cast, gathered, compared for equality and written to files.
 enum class DType : uint8_t { kFloat32, kFloat64, kInt32, kInt64, kBool, kUint8, kString, kInt8 };
 
 // Returns the number of bytes per element.

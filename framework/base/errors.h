@@ -1,10 +1,10 @@
 // The exceptions that this library throws.
 //
-// Messages have the form "function or class: problem; remedy". An error is thrown before any state
-// changes.
+// Messages have the form "function or class: problem; remedy". Unless documented otherwise, a call
+// that throws has changed nothing.
 //   ValueError           a value, shape, length or key is wrong
 //   TypeError            a dtype, layout or kind of container is wrong
-//   RuntimeError         a valid call at the wrong time or place
+//   RuntimeError         a valid call at the wrong time or place, e.g. inside a replica
 //   NotImplementedError  a valid request that is not supported
 //   IoError              a file is missing, truncated or malformed
 #pragma once
@@ -40,8 +40,8 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A value, shape, length or key is wrong. The arguments of each exception are concatenated by
-// str().
+// A value, shape, length or key is wrong. Like the other exceptions, it is constructed from the
+// parts of its message, which str() concatenates.
 class ValueError : public Error {
  public:
   template <class... Args>

@@ -12,8 +12,8 @@
 
 namespace keel {
 
-// Selects the constructor that makes a handle from an existing object. Without the tag,
-// `Flatten({})` would choose the shared_ptr constructor and make a null handle.
+// Tag of the constructor that makes a handle from an existing object. Without the tag,
+// `Flatten({})` would select the shared_ptr constructor and make a null handle.
 struct Adopt {};
 inline constexpr Adopt kAdopt;
 
@@ -22,8 +22,8 @@ inline constexpr Adopt kAdopt;
 template <class T>
 class Handle {
  public:
-  // Makes a new U from its options. The default argument lets a braced options list choose
-  // T::Options.
+  // Makes a new T from its options. This is a template so that T may be a class without Options,
+  // such as an abstract base.
   template <class U = T>
   explicit Handle(typename U::Options options) : ptr_(std::make_shared<U>(std::move(options))) {}
   // Shares an existing object, which must not be null.

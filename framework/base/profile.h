@@ -4,10 +4,10 @@
 //   train();
 //   print(profile::stop(), std::cout);   // or run the program with KEEL_PROFILE=1
 //
-// The framework opens a Scope for what it computes: each op by its class, forward and backward;
-// lookups and updates of embedding tables; dense updates; sums over replicas; waiting for other
-// replicas. Programs may open a Scope around their own work. While no profile is running, a Scope
-// costs one relaxed load.
+// The framework opens a Scope for each op, forward and backward, named by the op's class; for
+// lookups and updates of embedding tables; for dense updates; for sums over replicas; and for
+// waiting for other replicas. Programs may open a Scope around their own work. While no profile is
+// running, a Scope costs one relaxed load.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ enum class Phase : uint8_t {
   kUpdate,     // updates of embedding tables and of variables
   kReduce,     // sums over replicas
   kFramework,  // everything between the other phases: graph walks, tapes, bookkeeping
-  kWait,       // idle time, waiting for other replicas; no loss if replicas share a core
+  kWait,       // waiting for other replicas, which may use the core meanwhile
 };
 inline constexpr int kPhases = 8;
 // Returns the lower-case name of the phase, e.g. "input".
@@ -48,7 +48,7 @@ struct Report {
   double wall_seconds = 0;     // from start() to stop()
   std::vector<Row> rows = {};  // sorted by phase, then by decreasing time
 
-  // The total time of a phase, summed over threads.
+  // Returns the total time of a phase, summed over threads.
   double seconds(Phase phase) const;
   double busy_seconds() const;    // all phases except kWait
   double kernel_seconds() const;  // all phases except kWait and kFramework
@@ -69,16 +69,16 @@ inline std::atomic<bool> running = false;
 // Returns true while a profile is running.
 inline bool is_running() { return internal::running.load(std::memory_order_relaxed); }
 
-// While an object exists, the time of this thread is attributed to (phase, name). Scopes nest: the
+// While a Scope is alive, the time of this thread is attributed to (phase, name). Scopes nest: the
 // time of a scope excludes the scopes inside it.
 class Scope {
  public:
-  // `name` must outlive the scope. Ops called inside belong to `phase_of_ops`.
+  // `name` must outlive the scope. Ops that run inside it are attributed to `phase_of_ops`.
   Scope(Phase phase, std::string_view name, Phase phase_of_ops = Phase::kForward) {
     if (is_running()) open(phase, name, phase_of_ops);
   }
-  // Opens the scope of an op. Its phase is the enclosing scope's phase of ops, or kForward if there
-  // is none.
+  // Opens the scope of an op. Its phase is the `phase_of_ops` of the enclosing scope, or kForward
+  // without one.
   explicit Scope(std::string_view op_name) {
     if (is_running()) open_op(op_name);
   }

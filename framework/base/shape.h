@@ -12,9 +12,9 @@ namespace keel {
 
 inline constexpr int64_t kUnknown = -1;  // a dimension that is not known until run time
 
-// The dimensions of a tensor. Rank 0 is a scalar. At most kMaxRank dimensions are stored inline, so
-// a Shape never allocates. Throws ValueError for more dimensions, for a dimension below kUnknown
-// and for an axis that is out of range.
+// The dimensions of a tensor. Rank 0 is a scalar. A Shape holds at most kMaxRank dimensions inline
+// and owns no heap memory. Constructors throw ValueError for more dimensions and for a dimension
+// below kUnknown. Every function with an `axis` throws ValueError if it is out of range.
 class Shape {
  public:
   static constexpr int kMaxRank = 8;
@@ -25,25 +25,27 @@ class Shape {
   explicit Shape(std::span<const int64_t> dims);
   explicit Shape(const std::vector<int64_t>& dims) : Shape(std::span<const int64_t>(dims)) {}
 
-  // Number of dimensions.
+  // Returns the number of dimensions.
   int rank() const { return rank_; }
-  // Returns the dimension at an axis, which may be negative.
+  // Returns the dimension at an axis. A negative axis counts from the end.
   int64_t operator[](int axis) const { return dims_[normalize_axis(axis)]; }
-  // Returns `axis` as a number in [0, rank). A negative axis counts from the end.
+  // Returns `axis` as a number in [0, rank): -1 becomes rank - 1.
   int normalize_axis(int axis) const;
-  // Returns the product of the dimensions. Throws ValueError if a dimension is unknown or if the
-  // product overflows 64 bits.
+  // Returns the product of the dimensions, which is 1 for a scalar. Throws ValueError if a
+  // dimension is unknown or if the product overflows 64 bits.
   int64_t size() const;
   // Returns true if no dimension is unknown.
   bool fully_defined() const;
   std::span<const int64_t> dims() const { return {dims_.data(), static_cast<size_t>(rank_)}; }
 
-  Shape with(int axis, int64_t dim) const;      // a copy with one dimension replaced
-  Shape without(int axis) const;                // a copy with one dimension removed
-  Shape inserted(int axis, int64_t dim) const;  // a copy with one more; axis in [0, rank]
+  Shape with(int axis, int64_t dim) const;  // a copy with one dimension replaced
+  Shape without(int axis) const;            // a copy with one dimension removed
+  // Returns a copy with `dim` inserted so that result[axis] == dim, for an axis in [-rank - 1,
+  // rank].
+  Shape inserted(int axis, int64_t dim) const;
   // Returns a copy without the last dimension.
   Shape drop_last() const { return without(-1); }
-  // Returns the dimensions [begin, end).
+  // Returns the dimensions [begin, end). Requires 0 <= begin <= end <= rank().
   Shape slice(int begin, int end) const;
   friend Shape operator+(const Shape& a, const Shape& b);  // concatenation
 
@@ -56,8 +58,8 @@ class Shape {
 };
 
 // Returns the shape of an elementwise operation on `a` and `b` under NumPy broadcasting. An unknown
-// dimension stays unknown against 1 or another unknown one; against any other dimension it becomes
-// that dimension. Throws ValueError, with `caller` in the message, if the shapes do not broadcast.
+// dimension stays unknown if the other one is 1 or unknown, and otherwise becomes the other one.
+// Throws ValueError, with `caller` in the message, if the shapes do not broadcast.
 Shape broadcast_shapes(const Shape& a, const Shape& b, const char* caller);
 
 // Returns true if the ranks are equal and every dimension known in both shapes agrees.

@@ -1,5 +1,5 @@
-// SharedFunction: a function object for option structs. Copies share it and compare equal by
-// identity.
+// SharedFunction: a function object for option structs. Copies share one function and compare equal
+// by its identity.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@ namespace keel {
 template <class Signature>
 class SharedFunction;
 
-// Can be made from anything that std::function can be made from; an empty std::function makes an
-// empty SharedFunction. Two objects are equal if they are
+// Converts from every callable that std::function accepts. An empty std::function gives an empty
+// SharedFunction. Two objects are equal if they are
 // - copies of one SharedFunction,
 // - the same plain function,
 // - function objects of one class without members (a lambda that captures nothing),
 // - references (std::ref) to the same object.
-// Any other function object is copied, and each copy is a distinct function.
+// Any other function object is copied when it is converted, so two conversions of it are not equal.
 template <class Result, class... Args>
 class SharedFunction<Result(Args...)> {
  public:
@@ -42,7 +42,7 @@ class SharedFunction<Result(Args...)> {
   explicit operator bool() const { return function_ != nullptr; }
   // Calls the function, which must not be empty.
   Result operator()(Args... args) const { return (*function_)(std::forward<Args>(args)...); }
-  // Returns the function, null if empty.
+  // Returns the function, or null if this is empty.
   const std::shared_ptr<const Function>& function() const { return function_; }
 
   // Returns a pointer that is equal for equal functions, e.g. for hashing; null if empty.

@@ -15,10 +15,11 @@
 
 namespace keel {
 
-// While an object exists, the first SIGINT or SIGTERM is only recorded. The second ends the process
-// immediately, as the signal does by default. System calls interrupted by a signal are restarted. A
-// signal that the process already ignores stays ignored. Objects may nest: the first one installs
-// the handlers, and the last one restores the previous handlers. Thread safe.
+// While an object is alive, the first SIGINT or SIGTERM is only recorded. The second one ends the
+// process immediately, which is the default action of both signals. System calls interrupted by a
+// signal are restarted. A signal that the process already ignores stays ignored. Objects may nest:
+// the first one installs the handlers, and the last one restores the previous handlers. Thread
+// safe.
 class TerminationSignals {
  public:
   // Throws RuntimeError if the handlers cannot be installed.

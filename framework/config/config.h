@@ -19,7 +19,7 @@
 
 namespace keel {
 
-// A null, boolean, integer, double, string, list or dict.
+// A value: null, a boolean, an integer, a double, a string, a list or a dict.
 class Config {
  public:
   using List = std::vector<Config>;
@@ -47,7 +47,7 @@ class Config {
     return Dict(entries);
   }
 
-  // Tests of the type. Integers are numbers too.
+  // Return true if the value has this type. is_number() accepts integers and doubles.
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
   bool is_bool() const { return std::holds_alternative<bool>(value_); }
   bool is_integer() const { return std::holds_alternative<int64_t>(value_); }
@@ -56,8 +56,8 @@ class Config {
   bool is_list() const { return std::holds_alternative<List>(value_); }
   bool is_dict() const { return std::holds_alternative<Dict>(value_); }
 
-  // Accessors by type. They throw TypeError, with the actual type in the message, if the value is
-  // of another type.
+  // Return the value. They throw TypeError, with the actual type in the message, if it has another
+  // type.
   bool boolean() const;
   int64_t integer() const;  // also accepts a double without a fraction
   double number() const;    // also accepts an integer
@@ -65,8 +65,8 @@ class Config {
   const List& items() const;
   const Dict& entries() const;
 
-  // Access to a dict. All of these except push_back() require a dict and push_back() requires a
-  // list; otherwise they throw TypeError.
+  // Access to the entries of a dict, except push_back(), which requires a list. Throw TypeError for
+  // a value of another type.
   const Config& operator[](const std::string& key) const;  // throws ValueError if missing
   const Config* find(const std::string& key) const;        // null if missing
   void set(const std::string& key, Config value);          // replaces or appends
@@ -88,8 +88,9 @@ std::string to_json(const Config& config);
 // the first syntax error, if the text is invalid, and if it nests more than 512 levels.
 Config parse_json(const std::string& text);
 
-// encode() and decode() convert a single value to and from Config. They are overloaded next to each
-// type that options use. decode() throws TypeError if the Config has another type.
+// encode() and decode() convert a single value to and from Config. Every type of an option has
+// overloads, which are declared next to the type. decode() throws TypeError if the Config has
+// another type.
 inline Config encode(bool v) { return v; }
 inline Config encode(int v) { return v; }
 inline Config encode(int64_t v) { return v; }
@@ -134,8 +135,8 @@ void decode(const Config& c, std::vector<T>& v) {
   for (const Config& item : c.items()) decode(item, v.emplace_back());
 }
 
-// Converts options to a Config through their `fields` function, the only place that names the
-// parameters of a class for files:
+// Converts options to a Config. An options struct lists the parameters that files contain, and
+// their names, in its static function `fields`:
 //   static void fields(auto& self, auto&& field) { field("units", self.units); }
 template <class Options>
 Config to_config(const Options& options) {
@@ -150,10 +151,10 @@ void reject_unknown_keys(const Config& config, const std::vector<std::string>& k
                          const std::string& caller);
 }
 
-// Converts a Config to options. Missing keys keep their defaults. A key whose value is null also
-// keeps its default, unless null is a valid value of the field. Unlisted keys are accepted if their
-// value is null. Throws ValueError for any other key that `fields` does not list and TypeError for
-// a value of the wrong type; both messages contain `caller` and the key.
+// Converts a Config to options. A field keeps its default if its key is missing, or if the value is
+// null and null is not a valid value of the field. Throws ValueError for a key that `fields` does
+// not list, unless its value is null, and TypeError for a value of the wrong type; both messages
+// contain `caller` and the key.
 template <class Options>
 Options from_config(const Config& config, const std::string& caller) {
   Options out;

@@ -14,8 +14,9 @@ namespace keel {
 // are unchanged.
 std::string class_name_of(const std::string& name);
 
-// An immutable object that copies share, or nothing. Base has virtual class_name() and
-// get_config(), and a static registry() of the classes that files may name.
+// Holds an immutable object, which copies share, or nothing (None). Base must have virtual
+// functions class_name() and get_config(), and a static function registry() that returns the
+// registry of its classes.
 template <class Base>
 class Configured {
  public:
@@ -23,13 +24,13 @@ class Configured {
   Configured(const char* name) : Configured(std::string(name)) {}            // NOLINT: implicit
   Configured(const std::string& name) : Configured(name, Config::dict()) {}  // NOLINT: implicit
   explicit Configured(std::shared_ptr<const Base> object) : object_(std::move(object)) {}
-  // Makes an object of the named class. Throws ValueError if the name is unknown, and any exception
-  // of the class's constructor.
+  // Makes an object of the named class. Throws ValueError if the name is unknown, and the
+  // exceptions of the class's constructor.
   Configured(const std::string& name, const Config& config)
       : object_(Base::registry().make(class_name_of(name), config)) {}
 
   explicit operator bool() const { return object_ != nullptr; }
-  // Access to the object, which must exist.
+  // Return the object. Must not be called if there is none.
   const Base& operator*() const { return *object_; }
   const Base* operator->() const { return object_.get(); }
 

@@ -5,14 +5,17 @@
 //   "mixed_bfloat16"           float32 variables, gradients and results; both operands of a layer's
 //                              matrix products are rounded to the nearest bfloat16 and the products
 //                              are summed in float32, in the forward pass and in both gradients
-//   "int8_from_float32"        weights in int8, everything else as in the policy after "from";
-//   "int8_from_mixed_bfloat16" Embedding.quantize("int8") sets these policies, and files of such
-//                              layers have them (keras.dtype_policies.QuantizedDTypePolicy)
+//   "int8_from_float32"        int8 weights, otherwise like "float32"
+//   "int8_from_mixed_bfloat16" int8 weights, otherwise like "mixed_bfloat16"
 //
-// Keras also rounds the values that layers exchange; here they stay float32 until a product uses
-// them. "mixed_float16", "float16" and "bfloat16" throw NotImplementedError: the first needs a
-// scaled loss, and no tensor holds 16-bit floats. Other types of quantized weights, such as int4,
-// throw it too.
+// Embedding.quantize("int8") sets an int8 policy, which files store as
+// keras.dtype_policies.QuantizedDTypePolicy.
+//
+// Under "mixed_bfloat16", Keras also rounds the values that layers exchange. Keel keeps them in
+// float32 until a matrix product uses them.
+//
+// "mixed_float16", "float16", "bfloat16" and other quantized weights, such as int4, throw
+// NotImplementedError: there is no loss scaling, and tensors cannot hold 16-bit floats.
 #pragma once
 
 #include <string>
@@ -27,18 +30,19 @@ class DTypePolicy {
  public:
   DTypePolicy();                                   // the global policy
   DTypePolicy(DType dtype) : variables_(dtype) {}  // NOLINT: implicit
-  DTypePolicy(const std::string& name);            // NOLINT: implicit; ValueError if unknown
+  // Throws ValueError for an unknown name, and NotImplementedError as described above.
+  DTypePolicy(const std::string& name);                              // NOLINT: implicit
   DTypePolicy(const char* name) : DTypePolicy(std::string(name)) {}  // NOLINT: implicit
 
   // Returns the name as Keras writes it.
   std::string name() const;
-  // The dtype of the variables.
+  // Returns the dtype of the variables.
   DType variable_dtype() const { return variables_; }
-  // True if the operands of matrix products are rounded to bfloat16.
+  // Returns true if the operands of matrix products are rounded to bfloat16.
   bool bfloat16_products() const { return bfloat16_products_; }
-  // True if the weights are int8.
+  // Returns true if the weights are int8.
   bool int8_weights() const { return int8_weights_; }
-  // Returns this policy with weights in int8. Throws NotImplementedError unless the variables are
+  // Returns this policy with int8 weights. Throws NotImplementedError unless the variables are
   // float32 and the weights are not yet int8.
   DTypePolicy with_int8_weights() const;
   operator DType() const { return variables_; }  // NOLINT: implicit
@@ -61,8 +65,9 @@ DTypePolicy dtype_policy();
 // or the weights are int8.
 void set_dtype_policy(const DTypePolicy& policy);
 
-// encode() writes the name of a single dtype, and Keras's DTypePolicy or QuantizedDTypePolicy
-// objects for other policies. decode() reads names and these objects, including those of Keras 2.
+// encode() writes a policy with a single dtype as its name, and other policies as the DTypePolicy
+// or QuantizedDTypePolicy objects of Keras. decode() reads names and these objects, including those
+// of Keras 2; null gives the global policy.
 Config encode(const DTypePolicy& v);
 void decode(const Config& c, DTypePolicy& v);
 

@@ -34,7 +34,7 @@ class Iterator {
 
 // Options of Dataset::shuffle().
 struct ShuffleOptions {
-  std::optional<int64_t> seed = {};  // default: the next stream of set_random_seed()
+  std::optional<int64_t> seed = {};  // if unset, the next stream of the program (random.h)
   // If true, the order changes with every iteration: the k-th iteration of this Dataset and its
   // copies uses (seed, k). If false, every iteration has the same order.
   bool reshuffle_each_iteration = true;
@@ -42,18 +42,19 @@ struct ShuffleOptions {
 
 // Options of Dataset::batch().
 struct BatchOptions {
-  bool drop_remainder = false;  // drops a last batch with fewer elements
+  bool drop_remainder = false;  // drop the last batch if it has fewer than batch_size elements
 };
 
 // An immutable description of a stream of elements. Copies are cheap and share iteration counts.
-// Unless noted, methods return a new dataset and throw ValueError for an empty function and for an
-// argument that is out of range.
+// Methods that make a dataset throw ValueError for an empty function and for an argument that is
+// out of range.
 class Dataset {
  public:
   // Makes a dataset with one element, the structure itself.
   static Dataset from_tensors(Tensors element);
-  // Makes a dataset with one element per row of the leaves. Ragged and sparse leaves are also split
-  // along their first dimension. Throws ValueError unless all leaves have the same first dimension.
+  // Makes a dataset with one element per row of the leaves: each leaf, also a ragged or sparse one,
+  // is split along its first dimension. Throws ValueError unless all leaves have the same number of
+  // rows.
   static Dataset from_tensor_slices(Tensors rows);
   // Makes a dataset from a generator. Each iteration calls `make()` once. The returned function
   // produces elements of one structure until it returns nullopt. `cardinality` is the value that
@@ -67,17 +68,18 @@ class Dataset {
   // Keeps the elements for which `keep` returns true.
   Dataset filter(std::function<bool(const Tensors&)> keep) const;
   // Shuffles the elements through a buffer of `buffer_size` elements. Each output is drawn from the
-  // buffer with equal probability, and the next input element takes its place. Throws ValueError
-  // unless buffer_size > 0.
+  // buffer with equal probability, and the next input element takes its place.
   Dataset shuffle(int64_t buffer_size, ShuffleOptions options = {}) const;
-  // Stacks `batch_size` consecutive elements: a dense [..] becomes [batch, ..] and a sparse [w]
-  // becomes [batch, w]. Ragged rows are concatenated; as an element of a generator or map, a ragged
-  // row is a RaggedTensor of one row. Throws ValueError, with the path of the leaf, if shapes
-  // differ.
+  // Stacks `batch_size` consecutive elements:
+  // - dense leaves of shape [...] become [batch, ...];
+  // - sparse leaves of shape [w] become [batch, w];
+  // - ragged leaves, which must have one row in each element, become a ragged leaf of `batch` rows.
+  // While iterating, throws ValueError if shapes differ and TypeError if dtypes or layouts differ,
+  // with the path of the leaf.
   Dataset batch(int64_t batch_size, BatchOptions options = {}) const;
   // Splits each element into its rows; the inverse of batch().
   Dataset unbatch() const;
-  // Repeats the dataset `count` times.
+  // Repeats the dataset `count` times, or forever if `count` is kInfinite.
   Dataset repeat(int64_t count = kInfinite) const;
   // Keeps the first `count` elements.
   Dataset take(int64_t count) const;
@@ -85,9 +87,8 @@ class Dataset {
   Dataset skip(int64_t count) const;
   // Keeps the elements at positions index, index + num_shards, index + 2 num_shards, ...
   Dataset shard(int64_t num_shards, int64_t index) const;
-  // Produces up to `buffer_size` elements ahead of time on a separate thread. If producing an
-  // element throws, next() rethrows at that element's position. Destroying the iterator stops the
-  // thread.
+  // Produces up to `buffer_size` elements in advance on a separate thread. If producing an element
+  // throws, next() rethrows at that element's position. Destroying the iterator stops the thread.
   Dataset prefetch(int64_t buffer_size) const;
 
   // Starts an iteration.

@@ -16,8 +16,8 @@ namespace keel::data {
 
 // The dtype of a feature must be float32, int64 or string, the types that examples can hold.
 
-// A feature with the same number of values in every example. Parsed to a dense tensor [batch,
-// shape...].
+// A feature with the same number of values in every example. Parsed to a dense tensor with the
+// dimensions [batch] + shape.
 struct FixedLenFeature {
   Shape shape = {};
   DType dtype = DType::kFloat32;
@@ -26,13 +26,14 @@ struct FixedLenFeature {
   Tensor default_value = {};
 };
 
-// A feature with any number of values. Parsed to a sparse tensor [batch, maximum number in the
-// batch].
+// A feature with any number of values. Parsed to a sparse tensor [batch, n], where n is the largest
+// number of values of an example in the batch.
 struct VarLenFeature {
   DType dtype = DType::kInt64;
 };
 
-// A feature with any number of values. Parsed to a ragged tensor [batch, (values)].
+// A feature with any number of values. Parsed to a ragged tensor, whose row i holds the values of
+// example i.
 struct RaggedFeature {
   DType dtype = DType::kInt64;
 };
@@ -53,21 +54,23 @@ TensorSpec parsed_spec(const FeatureSpec& spec);
 // safe.
 class ExampleParser {
  public:
-  // Throws TypeError for a dtype that examples cannot hold and for a default value of another
-  // dtype. Throws ValueError if there are no features, if a shape has unknown dimensions and if a
-  // default value has another shape.
+  // Throws TypeError for a dtype that examples cannot hold, and for a default value that does not
+  // have the feature's dtype. Throws ValueError if there are no features, if a shape has unknown
+  // dimensions, and if a default value is neither a scalar nor of the feature's shape.
   explicit ExampleParser(FeatureSpecs specs);
 
   // Parses serialized examples, strings of shape [batch], into {feature name: values}. Features
   // without a spec are skipped. If an example contains a name twice, the last one applies. A
   // feature without a list of values counts as missing.
   //
-  // Throws TypeError unless `serialized` is a string tensor, and for values of another dtype.
+  // Throws TypeError if `serialized` is not a dense string tensor, and if the values of a feature
+  // do not have the dtype of its spec.
+  //
   // Throws ValueError in these cases:
   // - `serialized` does not have shape [batch];
   // - an example is not a valid tf.Example;
   // - a feature without a default value is missing;
-  // - the number of values does not match the shape.
+  // - the number of values does not match the shape of a FixedLenFeature.
   // Messages contain the position of the example, the feature, and the expected and received
   // values.
   Tensors operator()(const Tensors& serialized) const;

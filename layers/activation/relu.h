@@ -25,12 +25,13 @@ struct ReLUOptions {
   }
 };
 
-// Computes min(x, max_value) where x > threshold, else negative_slope * (x - threshold). Like in
-// Keras, the limit applies only to values above the threshold.
-// The gradient at the threshold is 0, except that it is negative_slope if the threshold is 0 and
-// there is no limit. The gradient at the limit is 1, except that it is 0 if the limit is 6 and the
-// threshold is 0 (relu6). The output has the shape of the input. Integers are first cast to the
-// layer's dtype.
+// Computes min(x, max_value) where x > threshold, and negative_slope * (x - threshold) elsewhere.
+// As in Keras, the limit applies only to values above the threshold. The output has the shape and
+// mask of the input. Integers are first cast to the layer's dtype.
+//
+// The gradient at x = threshold is 0, except that it is negative_slope if the threshold is 0 and
+// there is no limit. The gradient at x = max_value is 1, except that it is 0 if max_value is 6 and
+// the threshold is 0 (relu6).
 class ReLULayer final : public TensorLayer {
  public:
   static constexpr char kClassName[] = "ReLU";

@@ -15,11 +15,10 @@ namespace keel {
 // Options of EarlyStopping.
 struct EarlyStoppingOptions {
   std::string monitor = "val_loss";  // a name in the logs of an epoch
-  double min_delta = 0;              // a smaller change is no improvement
+  double min_delta = 0;              // a smaller change does not count as an improvement
   int64_t patience = 0;  // number of epochs without improvement after which training ends
   int64_t verbose = 0;   // 1: print when training ends and what is restored
-  // "min" or "max": which values are better; "auto": determined by the monitored metric
-  // (monitor.h).
+  // Selects which values are better: "min", "max", or "auto" for those of the metric (monitor.h).
   std::string mode = "auto";
   std::optional<double> baseline = {};  // only values better than this reset the patience
   // Restores the weights of the best epoch at the end of training; the optimizer state is not

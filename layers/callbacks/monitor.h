@@ -11,9 +11,9 @@ namespace keel {
 // Watches one name in the logs.
 class Monitor {
  public:
-  // `caller` is the name of the callback in error messages. `mode` is "min", "max" or "auto": which
-  // values are better. A change smaller than `min_delta` is no improvement. Throws ValueError for
-  // another mode.
+  // `caller` is the name of the callback in error messages. `mode` selects which values are better:
+  // "min", "max" or "auto". A change smaller than `min_delta` does not count as an improvement.
+  // Throws ValueError for another mode.
   Monitor(const char* caller, std::string name, const std::string& mode, double min_delta = 0);
 
   // Determines the direction of mode "auto"; call it when training begins. The direction is

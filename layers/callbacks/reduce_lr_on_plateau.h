@@ -19,7 +19,7 @@ struct ReduceLROnPlateauOptions {
   // "min" or "max": which values are better; "auto": determined by the monitored metric
   // (monitor.h).
   std::string mode = "auto";
-  double min_delta = 1e-4;  // a smaller change is no improvement
+  double min_delta = 1e-4;  // a smaller change does not count as an improvement
   int64_t cooldown = 0;     // epochs after a reduction that are not counted
   double min_lr = 0;        // lower bound of the rate
 };

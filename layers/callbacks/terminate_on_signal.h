@@ -10,8 +10,8 @@ namespace keel {
 
 // Options of TerminateOnSignal.
 struct TerminateOnSignalOptions {
-  // In a job of several processes: number of batches between the exchanges that tell all processes
-  // about a signal received by one of them. A single process checks after each batch.
+  // The number of batches between the exchanges by which the processes of a job learn of a signal
+  // that one of them has received. A single process checks after each batch.
   int64_t frequency = 16;
 };
 

@@ -11,7 +11,7 @@ namespace keel {
 struct EmbeddingOptions {
   int64_t input_dim = 0;   // required, > 0: number of rows
   int64_t output_dim = 0;  // required, > 0: number of columns
-  // In [-0.05, 0.05); int8 tables start with zeros.
+  // The default draws uniformly from [-0.05, 0.05). int8 tables start with zeros.
   Initializer embeddings_initializer = "uniform";
   Regularizer embeddings_regularizer = {};
   Regularizer activity_regularizer = {};  // applied to the output

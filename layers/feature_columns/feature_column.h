@@ -70,7 +70,7 @@ class NumericColumn final : public FeatureColumn {
 // Converts a feature to ids in [0, num_buckets).
 class CategoricalColumn final : public FeatureColumn {
  public:
-  // How words and numbers become ids.
+  // Selects how words and numbers are mapped to ids.
   enum class Kind { kIdentity, kVocabularyList, kVocabularyFile, kHashBucket };
   struct Parts;
 

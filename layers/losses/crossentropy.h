@@ -108,7 +108,7 @@ class SparseCategoricalCrossentropyLoss final : public Loss {
 
 // The options of CategoricalGeneralizedCrossEntropyLoss.
 struct CategoricalGeneralizedCrossEntropyLossOptions {
-  // In (0, 1). Near 0 the loss acts like the cross entropy, near 1 like the absolute error.
+  // Must be in (0, 1). Near 0 the loss acts like the cross entropy, near 1 like the absolute error.
   double q = 0.5;
   std::string reduction = "sum_over_batch_size";
   std::string name = "categorical_generalized_cross_entropy";

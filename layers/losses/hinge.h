@@ -12,7 +12,8 @@ struct HingeLossOptions {
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// The mean over the last axis of max(1 - y_true y_pred, 0). Labels are -1 and 1, or 0 and 1.
+// Computes the mean over the last axis of max(1 - y_true y_pred, 0). Labels are -1 and 1, or 0
+// and 1.
 class HingeLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "Hinge";
@@ -32,7 +33,8 @@ struct SquaredHingeLossOptions {
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// The mean over the last axis of max(1 - y_true y_pred, 0)^2. Labels are -1 and 1, or 0 and 1.
+// Computes the mean over the last axis of max(1 - y_true y_pred, 0)^2. Labels are -1 and 1, or 0
+// and 1.
 class SquaredHingeLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "SquaredHinge";

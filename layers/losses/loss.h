@@ -12,10 +12,10 @@
 
 namespace keel {
 
-// How per-sample losses are reduced to one number. "sum_over_batch_size" (the default; "mean" and
-// "auto" are aliases) divides their sum by their number. "mean_with_sample_weight" divides it by
-// the sum of the weights. "sum" adds the losses, and "none" returns them unreduced. Losses store
-// the reduction by name, as Keras's configs do.
+// Selects how per-sample losses are reduced to one number. "sum_over_batch_size" (the default;
+// "mean" and "auto" are aliases) divides their sum by their number. "mean_with_sample_weight"
+// divides it by the sum of the weights. "sum" adds the losses, and "none" returns them unreduced.
+// Options hold the name, as Keras's configs do.
 enum class Reduction { kSumOverBatchSize, kSum, kMeanWithSampleWeight, kNone };
 // Returns the reduction with this name. Throws ValueError, naming `caller`, if it is unknown.
 Reduction reduction_from_name(const std::string& name, const std::string& caller);
@@ -142,7 +142,7 @@ class LossArgument {
 std::pair<Tensor, Tensor> fit_labels(const std::string& caller, const Tensor& y_true,
                                      const Tensor& y_pred);
 
-// The meaning of Keras's words "accuracy" and "crossentropy", determined by the shapes of labels
+// The meaning of Keras's names "accuracy" and "crossentropy", determined by the shapes of labels
 // and predictions.
 enum class LabelKind { kBinary, kSparseCategorical, kCategorical };
 // Returns the kind of labels for tensors of these shapes.

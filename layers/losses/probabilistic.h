@@ -12,7 +12,8 @@ struct KLDivergenceLossOptions {
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// The sum over the last axis of y_true log(y_true / y_pred), with both clipped to [1e-7, 1].
+// Computes the sum over the last axis of y_true log(y_true / y_pred), with both clipped to [1e-7,
+// 1].
 class KLDivergenceLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "KLDivergence";
@@ -33,7 +34,7 @@ struct PoissonLossOptions {
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// The mean over the last axis of y_pred - y_true log(y_pred + 1e-7).
+// Computes the mean over the last axis of y_pred - y_true log(y_pred + 1e-7).
 class PoissonLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "Poisson";

@@ -1,4 +1,6 @@
-// Regression losses. Means are over the last axis. Labels and predictions have the same shape.
+// Regression losses. Each one is a mean over the last axis: predictions [batch, n] give losses
+// [batch]. Labels and predictions must have the same shape after fit_labels() (loss.h). For the
+// values of `reduction` see Reduction (loss.h).
 #pragma once
 
 #include <keel/layers/losses/loss.h>
@@ -12,7 +14,7 @@ struct MeanSquaredErrorLossOptions {
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// The mean of (y_true - y_pred)^2.
+// Computes the mean of (y_true - y_pred)^2.
 class MeanSquaredErrorLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "MeanSquaredError";
@@ -33,7 +35,7 @@ struct MeanAbsoluteErrorLossOptions {
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// The mean of |y_true - y_pred|.
+// Computes the mean of |y_true - y_pred|.
 class MeanAbsoluteErrorLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "MeanAbsoluteError";
@@ -54,7 +56,7 @@ struct MeanAbsolutePercentageErrorLossOptions {
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// 100 times the mean of |y_true - y_pred| / max(|y_true|, 1e-7).
+// Computes 100 times the mean of |y_true - y_pred| / max(|y_true|, 1e-7).
 class MeanAbsolutePercentageErrorLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "MeanAbsolutePercentageError";
@@ -75,7 +77,7 @@ struct MeanSquaredLogarithmicErrorLossOptions {
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// The mean of (log(1 + y_true) - log(1 + y_pred))^2, with both raised to at least 1e-7 first.
+// Computes the mean of (log(1 + max(y_true, 1e-7)) - log(1 + max(y_pred, 1e-7)))^2.
 class MeanSquaredLogarithmicErrorLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "MeanSquaredLogarithmicError";
@@ -101,13 +103,14 @@ struct HuberLossOptions {
   }
 };
 
-// With e = y_true - y_pred, the mean of e^2 / 2 where |e| <= delta, and of delta (|e| - delta / 2)
-// elsewhere.
+// Computes the mean of e^2 / 2 where |e| <= delta, and delta (|e| - delta / 2) elsewhere, for the
+// error e = y_true - y_pred.
 class HuberLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "Huber";
   using Options = HuberLossOptions;
-  explicit HuberLoss(Options options);  // Throws ValueError unless delta > 0.
+  // Throws ValueError unless delta > 0.
+  explicit HuberLoss(Options options);
   Tensor per_sample(const Tensor& y_true, const Tensor& y_pred) const override;
   Config get_config() const override { return to_config(options_); }
 
@@ -122,7 +125,7 @@ struct LogCoshLossOptions {
   static void fields(auto& self, auto&& field) { loss_fields(self, field); }
 };
 
-// The mean of log(cosh(y_pred - y_true)).
+// Computes the mean of log(cosh(y_pred - y_true)).
 class LogCoshLoss final : public Loss {
  public:
   static constexpr char kClassName[] = "LogCosh";
@@ -145,7 +148,8 @@ using MeanSquaredLogarithmicError = Handle<MeanSquaredLogarithmicErrorLoss>;
 using Huber = Handle<HuberLoss>;
 using LogCosh = Handle<LogCoshLoss>;
 
-// Return the loss of each sample. Labels and predictions must satisfy fit_labels().
+// Return the loss of each sample, without a reduction. They apply fit_labels() and throw its
+// errors. huber() requires delta > 0.
 Tensor mean_squared_error(const Tensor& y_true, const Tensor& y_pred);
 Tensor mean_absolute_error(const Tensor& y_true, const Tensor& y_pred);
 Tensor mean_absolute_percentage_error(const Tensor& y_true, const Tensor& y_pred);

@@ -12,7 +12,7 @@ struct AccuracyMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The fraction of elements of y_pred that equal the label.
+// Computes the fraction of elements of y_pred that equal the label.
 class AccuracyMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "Accuracy";
@@ -39,8 +39,8 @@ struct BinaryAccuracyMetricOptions {
   }
 };
 
-// The fraction of elements of y_pred that are on the correct side of the threshold: above it for
-// label 1, and not above it for label 0. Set the threshold to 0 for logits.
+// Computes the fraction of elements of y_pred that are on the correct side of the threshold: above
+// it for label 1, and not above it for label 0. Set the threshold to 0 for logits.
 class BinaryAccuracyMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "BinaryAccuracy";
@@ -62,8 +62,8 @@ struct CategoricalAccuracyMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The fraction of samples whose label and prediction [..., classes] have their maximum at the same
-// class. The first of several equal maxima is used.
+// Computes the fraction of samples whose label and prediction [..., classes] have their maximum at
+// the same class. The first of several equal maxima is used.
 class CategoricalAccuracyMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "CategoricalAccuracy";
@@ -113,8 +113,8 @@ struct TopKCategoricalAccuracyMetricOptions {
   }
 };
 
-// The fraction of samples for which fewer than k classes have a greater prediction than the class
-// with the greatest label.
+// Computes the fraction of samples for which fewer than k classes have a greater prediction than
+// the class with the greatest label.
 class TopKCategoricalAccuracyMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "TopKCategoricalAccuracy";

@@ -19,8 +19,8 @@ struct NormalizedEntropyMetricOptions {
   }
 };
 
-// The mean log loss divided by the log loss of always predicting the mean label q (He et al. 2014,
-// "Practical lessons from predicting clicks on ads at Facebook"):
+// Computes the mean log loss divided by the log loss of always predicting the mean label q (He et
+// al. 2014, "Practical lessons from predicting clicks on ads at Facebook"):
 //   mean(-y log p - (1 - y) log(1 - p)) / (-q log q - (1 - q) log(1 - q))
 // Values below 1 are better than predicting the mean. The clip range of probabilities is
 // [1e-7, 1 - 1e-7]. The result is 0 where the quotient is undefined: without samples, and if all
@@ -52,8 +52,8 @@ struct CalibrationMetricOptions {
   }
 };
 
-// The mean prediction divided by the mean label (He et al. 2014): 1 if there are as many clicks as
-// predicted, and above 1 if there are fewer. The result is 0 if no label is positive.
+// Computes the mean prediction divided by the mean label (He et al. 2014): 1 if there are as many
+// clicks as predicted, and above 1 if there are fewer. The result is 0 if no label is positive.
 class CalibrationMetric final : public Metric {
  public:
   static constexpr char kClassName[] = "Calibration";

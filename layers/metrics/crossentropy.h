@@ -21,7 +21,7 @@ struct BinaryCrossentropyMetricOptions {
   }
 };
 
-// The mean over samples of BinaryCrossentropyLoss.
+// Computes the mean over samples of BinaryCrossentropyLoss.
 class BinaryCrossentropyMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "BinaryCrossentropy";
@@ -52,7 +52,7 @@ struct CategoricalCrossentropyMetricOptions {
   }
 };
 
-// The mean over samples of CategoricalCrossentropyLoss.
+// Computes the mean over samples of CategoricalCrossentropyLoss.
 class CategoricalCrossentropyMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "CategoricalCrossentropy";

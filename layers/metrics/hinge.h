@@ -12,7 +12,7 @@ struct HingeMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The mean over samples of HingeLoss.
+// Computes the mean over samples of HingeLoss.
 class HingeMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "Hinge";
@@ -34,7 +34,7 @@ struct SquaredHingeMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The mean over samples of SquaredHingeLoss.
+// Computes the mean over samples of SquaredHingeLoss.
 class SquaredHingeMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "SquaredHinge";
@@ -56,7 +56,7 @@ struct CategoricalHingeMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The mean over samples of CategoricalHingeLoss.
+// Computes the mean over samples of CategoricalHingeLoss.
 class CategoricalHingeMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "CategoricalHinge";

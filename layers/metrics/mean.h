@@ -28,7 +28,7 @@ struct MeanMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The mean of values without labels. In a model it is the mean prediction.
+// Computes the mean of values without labels. In a model it is the mean prediction.
 class MeanMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "Mean";
@@ -52,7 +52,7 @@ struct SumMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The weighted sum of values without labels.
+// Computes the weighted sum of values without labels.
 class SumMetric final : public Metric {
  public:
   static constexpr char kClassName[] = "Sum";
@@ -77,7 +77,7 @@ struct MeanMetricWrapperMetricOptions {
   LossArgument fn = {};  // required; its reduction is ignored
 };
 
-// The mean over samples of an arbitrary loss.
+// Computes the mean over samples of an arbitrary loss.
 class MeanMetricWrapperMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "MeanMetricWrapper";

@@ -12,7 +12,7 @@ struct KLDivergenceMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The mean over samples of KLDivergenceLoss.
+// Computes the mean over samples of KLDivergenceLoss.
 class KLDivergenceMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "KLDivergence";
@@ -34,7 +34,7 @@ struct PoissonMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The mean over samples of PoissonLoss.
+// Computes the mean over samples of PoissonLoss.
 class PoissonMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "Poisson";

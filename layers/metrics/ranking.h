@@ -124,7 +124,8 @@ class RankingMetric : public Metric {
   const RandomStream random_;
 };
 
-// The reciprocal rank of the first relevant item: 1 / rank, or 0 if it is not among the first k.
+// Computes the reciprocal rank of the first relevant item: 1 / rank, or 0 if it is not among the
+// first k.
 class MeanReciprocalRankMetric final : public RankingMetric {
  public:
   static constexpr char kClassName[] = "MeanReciprocalRank";
@@ -135,8 +136,8 @@ class MeanReciprocalRankMetric final : public RankingMetric {
   double value(const RankedList& list) const override;
 };
 
-// The number of relevant items among the first k, divided by k, or by the number of items if that
-// is less.
+// Computes the number of relevant items among the first k, divided by k, or by the number of items
+// if that is less.
 class PrecisionAtKMetric final : public RankingMetric {
  public:
   static constexpr char kClassName[] = "PrecisionAtK";
@@ -146,7 +147,7 @@ class PrecisionAtKMetric final : public RankingMetric {
   double value(const RankedList& list) const override;
 };
 
-// The fraction of the relevant items that are among the first k.
+// Computes the fraction of the relevant items that are among the first k.
 class RecallAtKMetric final : public RankingMetric {
  public:
   static constexpr char kClassName[] = "RecallAtK";

@@ -12,7 +12,7 @@ struct MeanSquaredErrorMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The mean over samples of MeanSquaredErrorLoss.
+// Computes the mean over samples of MeanSquaredErrorLoss.
 class MeanSquaredErrorMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "MeanSquaredError";
@@ -34,7 +34,7 @@ struct RootMeanSquaredErrorMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The square root of the mean squared error over all batches.
+// Computes the square root of the mean squared error over all batches.
 class RootMeanSquaredErrorMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "RootMeanSquaredError";
@@ -58,7 +58,7 @@ struct MeanAbsoluteErrorMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The mean over samples of MeanAbsoluteErrorLoss.
+// Computes the mean over samples of MeanAbsoluteErrorLoss.
 class MeanAbsoluteErrorMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "MeanAbsoluteError";
@@ -80,7 +80,7 @@ struct MeanAbsolutePercentageErrorMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The mean over samples of MeanAbsolutePercentageErrorLoss.
+// Computes the mean over samples of MeanAbsolutePercentageErrorLoss.
 class MeanAbsolutePercentageErrorMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "MeanAbsolutePercentageError";
@@ -102,7 +102,7 @@ struct MeanSquaredLogarithmicErrorMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The mean over samples of MeanSquaredLogarithmicErrorLoss.
+// Computes the mean over samples of MeanSquaredLogarithmicErrorLoss.
 class MeanSquaredLogarithmicErrorMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "MeanSquaredLogarithmicError";
@@ -124,7 +124,7 @@ struct LogCoshErrorMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The mean over samples of LogCoshLoss.
+// Computes the mean over samples of LogCoshLoss.
 class LogCoshErrorMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "LogCoshError";
@@ -151,7 +151,7 @@ struct CosineSimilarityMetricOptions {
   }
 };
 
-// The cosine of the angle between labels and predictions, which are vectors along `axis`.
+// Computes the cosine of the angle between labels and predictions, which are vectors along `axis`.
 class CosineSimilarityMetric final : public MeanOfSamples {
  public:
   static constexpr char kClassName[] = "CosineSimilarity";

@@ -37,8 +37,8 @@ struct LookupOptions {
   std::optional<std::vector<double>> idf_weights = {};  // for "tf_idf": one per given word
   // Make encodings of depth max_tokens regardless of the vocabulary size.
   bool pad_to_max_tokens = false;
-  // How integers outside the vocabulary are distributed over num_oov_indices: "floormod" by their
-  // remainder, "farmhash" by the hash of their digits. Strings are always hashed.
+  // Selects how integers outside the vocabulary are distributed over num_oov_indices: "floormod" by
+  // their remainder, "farmhash" by the hash of their digits. Strings are always hashed.
   std::string oov_method = "floormod";
   std::optional<HashingSalt> salt = {};  // hash with SipHash and this key instead of FarmHash64
   std::string name = {};

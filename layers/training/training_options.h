@@ -14,7 +14,7 @@
 
 namespace keel {
 
-// What fit, evaluate and predict print to the standard output.
+// Selects what fit, evaluate and predict print to the standard output.
 enum class Verbose {
   kAuto,         // kProgressBar on a terminal, otherwise kOneLine
   kSilent,       // nothing
@@ -40,8 +40,9 @@ struct FitOptions {
   int64_t initial_epoch = 0;         // first epoch, counted from 0
   int64_t batch_size = 32;           // rows of a global batch; for arrays only
   bool shuffle = true;               // shuffle the rows for each epoch; for arrays only
-  std::optional<int64_t> seed = {};  // shuffle seed; unset: the next stream of set_random_seed
-  // For arrays only: shape [rows], for all outputs, or structured like the labels.
+  std::optional<int64_t> seed = {};  // shuffle seed; if unset, the next stream of the program
+  // Weights of the samples, for arrays only: one tensor [rows] for all outputs, or a structure like
+  // that of the labels.
   Tensors sample_weight = {};
   ClassWeight class_weight = {};  // by class; needs a single output and excludes sample weights
   Verbose verbose = Verbose::kAuto;

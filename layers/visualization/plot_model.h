@@ -9,8 +9,8 @@ namespace keel {
 
 // Options of plot_model and model_to_dot.
 struct PlotModelOptions {
-  // For plot_model only. ".dot" and ".gv" write Graphviz text; ".png", ".svg", ".pdf" and ".jpg"
-  // write an image.
+  // The file that plot_model writes. The suffixes ".dot" and ".gv" select Graphviz text, and
+  // ".png", ".svg", ".pdf" and ".jpg" select an image.
   std::string to_file = "model.png";
   bool show_shapes = false;       // of inputs and outputs
   bool show_dtype = false;        // of outputs

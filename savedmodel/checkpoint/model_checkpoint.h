@@ -20,12 +20,11 @@ struct ModelCheckpointOptions {
   int64_t verbose = 0;               // 1 prints what is saved, and where
   bool save_best_only = false;       // save only if `monitor` is better than ever before
   bool save_weights_only = false;    // to a ".weights.h5" file
-  // Which values of `monitor` are better: "min", "max", or "auto", which depends on the metric of
-  // that name (monitor.h).
+  // Selects which values are better: "min", "max", or "auto" for those of the metric (monitor.h).
   std::string mode = "auto";
-  // In batches; if unset, the model is saved after each epoch. The logs of batches contain no
-  // validation values, so save_best_only with a validation metric then saves nothing; a warning on
-  // stderr says so once.
+  // The number of batches between saves. If unset, the model is saved after each epoch. The logs of
+  // batches contain no validation values, so with save_freq and save_best_only, a validation metric
+  // saves nothing; a warning is printed once to stderr.
   std::optional<int64_t> save_freq = {};
   // With save_best_only, nothing is saved until `monitor` is better than this value.
   std::optional<double> initial_value_threshold = {};

@@ -1,4 +1,4 @@
-// EstimatorSpec: the model that a model_fn returns (tf.estimator.EstimatorSpec).
+// EstimatorSpec: the model for one mode, as a model_fn returns it (tf.estimator.EstimatorSpec).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace keel::estimator {
 // The mode in which model_fn is called.
 enum class ModeKeys { kTrain, kEval, kPredict };
 
-// A metric for evaluation, with the symbolic tensors that it is computed from.
+// A metric of evaluate(), with the symbolic tensors that it is computed from.
 struct EvalMetric {
   MetricHandle metric;
   Tensor y_true;
@@ -23,7 +23,9 @@ struct EvalMetric {
   Tensor sample_weight = {};  // if empty, all ones
 };
 
-// All tensors are symbolic: results of layers and ops applied to the arguments of model_fn.
+// `mode` must be the mode that model_fn was called with. kTrain requires `loss` and `optimizer`,
+// kEval requires `loss`, and kPredict requires `predictions`. All tensors must be symbolic,
+// computed by layers and ops from the arguments of model_fn.
 struct EstimatorSpec {
   ModeKeys mode = ModeKeys::kPredict;
   Tensors predictions = {};          // the result of predict
@@ -32,18 +34,19 @@ struct EstimatorSpec {
   std::map<std::string, EvalMetric> eval_metrics = {};  // by the name in the result of evaluate
 };
 
-// Builds the model. It is called once per call of train, evaluate or predict. The layers that it
-// creates get their weights from the estimator's checkpoint in the order of their calls, so this
-// order must not depend on the mode.
+// Builds the model. Each call of a TPUEstimator's train(), evaluate(), predict() or
+// export_saved_model() calls it once. The layers that it creates get their weights from the
+// estimator's checkpoint in the order of their calls, so this order must not depend on the mode.
 //
-// `features` is a dict: the features of a batch, with the activations of embedding features,
-// float32 [batch, dimension] or [batch, max_sequence_length, dimension], under their keys, and the
-// lengths of sequences under "<key>_seq_length_". `labels` is empty for predictions.
+// `features` is a dict of the features of a batch. An embedding feature is replaced by its
+// activations, float32 [batch, dimension] or, for a sequence, [batch, max_sequence_length,
+// dimension]. The lengths of a sequence have the key "<key>_seq_length_". `labels` is empty for
+// predictions.
 using ModelFn =
     std::function<EstimatorSpec(const Tensors& features, const Tensors& labels, ModeKeys mode)>;
 
-// Returns the data: batches of `batch_size` rows, which are tuples (features, labels) with a dict
-// of features. For predictions, a dict of features without labels is sufficient.
+// Returns a dataset of batches of `batch_size` rows. Each element is a tuple (features, labels),
+// where features is a dict. For predictions, the dict alone is sufficient.
 using InputFn = std::function<data::Dataset(int64_t batch_size)>;
 
 }  // namespace keel::estimator

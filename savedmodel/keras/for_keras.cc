@@ -31,7 +31,7 @@ class Rewriter {
   ModelHandle rewrite() {
     for (const auto& node : model_.nodes()) add(*node);
     for (const TensorLike& input : flatten(model_.inputs())) {
-      // An input that no output needs is not a node of the graph.
+      // An input that no output depends on is not a node of the graph.
       if (results_.find(input) == nullptr) add(*input.values().producer());
     }
     return Functional({.inputs = inputs(),
@@ -64,7 +64,7 @@ class Rewriter {
     results_.add(node, node.operation->replay(replaced(node.inputs), node.options));
   }
 
-  // Returns the rewritten form of a nested model. All calls share it. Their inputs do not change.
+  // Returns the rewritten form of a nested model, which all calls of the model share.
   ModelHandle rewritten(const FunctionalModel& inner) {
     const auto it = models_.find(&inner);
     if (it != models_.end()) return it->second;
@@ -82,7 +82,7 @@ class Rewriter {
         ->make_output();
   }
 
-  // A sparse input is replaced when the feature that uses it is rewritten.
+  // Replaces a dense input. Sparse inputs are replaced when their feature is found.
   void add_input(const GraphNode& node, const InputLayer& input) {
     const TensorSpec spec = input.spec();
     if (spec.layout == Layout::kDense) {
@@ -107,7 +107,7 @@ class Rewriter {
     FeatureConfig config;
     TensorLike ids;
     std::optional<TensorLike> weights = {};
-    Shape output;  // output shape if the layer is called
+    Shape output;  // shape of the feature's output in this call
   };
 
   template <class... Args>
@@ -118,7 +118,7 @@ class Rewriter {
 
   void add_embedding(const GraphNode& node) {
     const auto& layer = static_cast<const TPUEmbeddingLayer&>(*node.operation);
-    // With weights, the inputs are a pair of two structures: ids and weights.
+    // With weights, the inputs are the pair of both structures.
     const bool weighted = flatten(node.inputs).size() == 2 * flatten(layer.feature_config()).size();
     const Tensors& features = weighted ? node.inputs[0] : node.inputs;
     const std::vector<TensorLike> ids = flatten(features);
@@ -164,7 +164,7 @@ class Rewriter {
                                          {"target_shape", encode(target)}}))(rows);
   }
 
-  // The number of slots per row of a sparse input.
+  // Looks up and pools the rows of a sparse feature.
   Tensor pool(const Feature& feature) {
     const Shape shape = feature.ids.spec().shape;
     if (shape.rank() != 2 || shape[1] == kUnknown) {
@@ -205,7 +205,7 @@ class Rewriter {
     return it->second;
   }
 
-  // Returns the factor of each table row in the sum.
+  // Returns the factors of the looked-up rows, [batch, length], whose products are summed.
   Tensor pooling(const Feature& feature, const Tensor& weights) {
     const std::string& combiner = feature.config.table->combiner;
     if (combiner == "sum") return weights;
@@ -216,7 +216,7 @@ class Rewriter {
     if (feature.weights) {
       refuse(feature, "Keras has no layer for the mean of rows with weights; use sum or sqrtn");
     }
-    // Slots with ids get equal scores. Empty slots get a score so low that their softmax is 0.
+    // Softmax gives equal shares to the positions with ids and 0 to the others.
     constexpr double kFar = 1e9;
     const Tensor scores = make("Rescaling", Config::dict({{"name", unique(feature, "scores")},
                                                           {"scale", kFar},
@@ -228,7 +228,7 @@ class Rewriter {
         .tensor();
   }
 
-  // Returns the layer with a copy of the feature's table.
+  // Returns the layer that holds a copy of the feature's table.
   LayerHandle<Layer> table(const Feature& feature, const Tensor& ids) {
     std::vector<Table> tables;
     for (const FeatureConfig& config : flatten(feature.layer.feature_config())) {
@@ -266,7 +266,7 @@ class Rewriter {
     return out;
   }
 
-  // Returns the inputs of the model followed by the new inputs.
+  // Returns the model's inputs, followed by the new ones.
   Tensors inputs() const {
     Tensors first = replaced(model_.inputs());
     if (presence_.empty()) return first;
@@ -287,8 +287,8 @@ class Rewriter {
 
   const FunctionalModel& model_;
   NodeResults results_;
-  std::map<const FunctionalModel*, ModelHandle> models_;  // nested models
-  std::map<std::string, Tensor> presence_;  // new inputs, by the name of the ids' input
+  std::map<const FunctionalModel*, ModelHandle> models_;  // rewritten nested models
+  std::map<std::string, Tensor> presence_;                // new weights, by the name of the ids
   std::map<std::pair<const TPUEmbeddingLayer*, size_t>, LayerHandle<Layer>> tables_;
   std::vector<std::string> names_;  // names of new layers
   KerasInteractions interactions_{[this](std::string name) { return unique(std::move(name)); }};
@@ -296,7 +296,7 @@ class Rewriter {
 
 }  // namespace
 
-// User-defined classes are not listed; Keras must know them.
+// Custom classes are not checked, because the user can register them in Keras.
 const Layer* unknown_to_keras(const Layer& layer) {
   constexpr std::array<std::string_view, 6> kOwn = {"DenseFeatures",     "DistributedEmbedding",
                                                     "EmbeddingFeatures", "PartialTPUEmbedding",

@@ -23,7 +23,7 @@ struct Input {
   TensorSpec spec;
 };
 
-// Returns the inputs in the order of flatten().
+// Returns the inputs of a model in flattening order.
 std::vector<Input> inputs_of(const Model& model) {
   std::vector<Input> out;
   if (const auto* functional = dynamic_cast<const FunctionalModel*>(&model)) {
@@ -55,7 +55,7 @@ std::map<std::string, TensorSpec> by_name(const std::vector<Input>& inputs) {
   return out;
 }
 
-// Returns true if all rows have the same number of values.
+// Returns true if the rows of both shapes have the same number of values.
 bool same_size(const Shape& a, const Shape& b) {
   const Shape rows_of_a = a.slice(1, a.rank()), rows_of_b = b.slice(1, b.rank());
   if (!rows_of_a.fully_defined() || !rows_of_b.fully_defined()) return compatible(a, b);
@@ -84,7 +84,7 @@ Tensor as_dtype(const Tensor& values, DType dtype) {
   return values.dtype() == dtype ? values : values.cast(dtype);
 }
 
-// Converts a parsed feature to the form of the input.
+// Converts a parsed feature to the shape and dtype of the input.
 TensorLike adapted(const std::string& name, const TensorLike& parsed, const Input& input) {
   const TensorSpec& spec = input.spec;
   if (parsed.layout() == Layout::kDense) {
@@ -107,7 +107,7 @@ TensorLike adapted(const std::string& name, const TensorLike& parsed, const Inpu
                       sparse.dense_shape.with(1, width == kUnknown ? longest : width)};
 }
 
-// Returns true if all inputs have the same number of rows; plans require this.
+// Returns true if all inputs have the same number of rows, as a ServingPlan requires.
 bool same_rows(const Tensors& inputs) {
   const std::vector<TensorLike> leaves = flatten(inputs);
   return std::ranges::all_of(leaves, [&](const TensorLike& leaf) {
@@ -132,10 +132,10 @@ struct Signature::Plan {
   std::vector<Input> model_inputs;
   std::map<std::string, TensorSpec> inputs;
   std::optional<data::ExampleParser> parser = {};
-  std::vector<std::string> fed_by = {};             // the feature of each model input
+  std::vector<std::string> fed_by = {};             // feature for each of the model's inputs
   std::shared_ptr<const ServingPlan> serving = {};  // runs instead of the model if possible
 
-  // Returns the inputs in the order of the model's inputs.
+  // Returns the parsed features in the order of the model's inputs.
   std::vector<TensorLike> parsed(const Tensor& serialized) const {
     const Tensors features = (*parser)(serialized);
     std::vector<TensorLike> out;
@@ -145,7 +145,7 @@ struct Signature::Plan {
     return out;
   }
 
-  // Returns the value of each input. A dict must have exactly these names.
+  // Returns the values of a dict, which must contain exactly the inputs.
   std::vector<TensorLike> named(const Tensors& dict) const {
     if (dict.entries().size() != inputs.size()) throw_other_names(dict);
     const Tensors& only = dict.entries().begin()->second;
@@ -273,8 +273,8 @@ Signatures signatures(const ModelHandle& model, const std::string& path) {
 
 Signatures planned_signatures(const ModelHandle& model, const std::string& path) {
   Signatures out = signatures(model, path);
-  // The model has no other users, so its weights do not change. Tables that an engine holds, as
-  // under a TPUStrategy, are accessible only through the model.
+  // The caller has no other handle of the model, so its weights cannot change and a plan is valid.
+  // A plan cannot read tables that an engine holds, as under a TPUStrategy.
   if (distribute::Strategy::current().is_tpu()) return out;
   const auto serving = std::make_shared<const ServingPlan>(model);
   for (auto& [_, signature] : out) {

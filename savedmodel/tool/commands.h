@@ -1,5 +1,5 @@
-// The commands of the tool `keel`. Each prints to standard output and returns the exit status.
-// Invalid arguments or files raise errors.
+// The commands of the tool `keel`. Each one prints to the standard output and returns the exit
+// status. Throws if the arguments or files are invalid.
 #pragma once
 
 #include <string>

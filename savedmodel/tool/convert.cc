@@ -1,4 +1,4 @@
-// keel convert: writes a model or its weights in another format.
+// keel convert: converts a model or its weights to another format.
 #include <iostream>
 
 #include <keel/savedmodel/keras/internal/signature_files.h>
@@ -22,7 +22,7 @@ void check_suffix(const std::string& out) {
   }
 }
 
-// Returns the model of IN, or the model of --model with the weights in IN.
+// Returns the model of IN, or the model of --model with the weights of IN.
 LoadedModel model_of(const Arguments& arguments) {
   const std::string& in = arguments.operand(0);
   const std::optional<std::string> frame = arguments.value("model");

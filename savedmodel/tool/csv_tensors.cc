@@ -10,7 +10,7 @@
 namespace keel::tool {
 namespace {
 
-// The position that error messages name.
+// The context of errors.
 struct Column {
   std::string path;
   std::string name;
@@ -34,7 +34,7 @@ std::vector<std::string_view> words_of(std::string_view field) {
   }
 }
 
-// Some programs write integer columns with missing values as floats, for example "3.0" for 3.
+// Parses a number. Programs write integers as "3.0" if values of their column are missing.
 template <class T>
 std::optional<T> whole_number(std::string_view word) {
   const auto value = parse_number<T>(word);
@@ -103,7 +103,7 @@ TensorLike parsed(const Column& column, std::span<const std::string> fields, int
                    [&]<class T>(T) { return parsed_as<T>(column, fields, width, spec.shape); });
 }
 
-// Returns the feature of one example; empty if the field has no values.
+// Returns a feature of one example. An empty field gives a feature without values.
 Tensor feature_of(const Column& column, int64_t row, const std::string& field,
                   const data::FeatureSpec& spec) {
   const auto* const fixed = std::get_if<data::FixedLenFeature>(&spec);
@@ -189,7 +189,7 @@ data::Dataset csv_inputs(const std::string& path, const std::map<std::string, Te
     columns.push_back({.name = name, .dtype = DType::kString});
     widths[name] = width_of(path, name, spec);
   }
-  // Elements come in order, once each.
+  // map() is called for the elements in order, once for each.
   const auto row = std::make_shared<int64_t>(1);
   return data::csv_dataset(path, {.columns = columns, .batch_size = batch_size})
       .map([path, inputs, widths, row](const Tensors& batch) {

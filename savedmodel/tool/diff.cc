@@ -1,4 +1,4 @@
-// keel diff: in what two files differ.
+// keel diff: prints the differences of two files.
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -96,7 +96,7 @@ void compare_stored(const StoredValues& a, const StoredValues& b, double atol, R
   compare_lists("optimizer", a.optimizer, b.optimizer, atol, report);
 }
 
-// Uses one dialect because formats name losses differently.
+// Returns the training configuration in one form, because formats name losses differently.
 Config training_of(const Model& model) {
   return model.compiled() ? to_training_config(model.get_compile_config()) : Config();
 }
@@ -113,7 +113,7 @@ void compare_models(const std::string& a, const std::string& b, double atol, Rep
     const Config compiled_a = training_of(*x.model), compiled_b = training_of(*y.model);
     compare_configs("training", &compiled_a, &compiled_b, report);
   }
-  // A training configuration that cannot be read may differ, so it counts as a difference.
+  // A configuration that cannot be read may differ from the other one.
   if (!x.not_compiled.empty()) report.add("training in A cannot be read: ", x.not_compiled);
   if (!y.not_compiled.empty()) report.add("training in B cannot be read: ", y.not_compiled);
   const Config served_a = to_config(read_signature_specs(a));
@@ -129,7 +129,7 @@ void compare_models(const std::string& a, const std::string& b, double atol, Rep
   compare_stored(of_x, of_y, atol, report);
 }
 
-// Compares only the weights of two files. The model of one of them names the weights of the other.
+// Compares the weights of two files, using the model in one of them to name the other's weights.
 void compare_with_model(const std::string& with_model, const std::string& weights, bool model_first,
                         double atol, Report& report) {
   const ModelHandle framed = load_model(with_model, {.compile = false});

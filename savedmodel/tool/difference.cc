@@ -17,7 +17,7 @@ std::string place(const Shape& shape, int64_t flat) {
   return str("[", out, "]");
 }
 
-// Compares distance(i) with allowed(i) for each element.
+// Compares distance(i) with allowed(i) for each element i.
 template <class Distance, class Allowed>
 Difference summed(const Shape& shape, const Distance& distance, const Allowed& allowed) {
   Difference out;
@@ -78,7 +78,7 @@ Difference difference(const Tensor& a, const Tensor& b, double atol, double rtol
         [](int64_t) { return 0.0; });
   }
   if (a.dtype() == DType::kInt64 && b.dtype() == DType::kInt64) {
-    // Not all int64 values can be represented as double.
+    // Not every int64 is representable as a double.
     const auto x = a.data<int64_t>(), y = b.data<int64_t>();
     return summed(
         a.shape(),

@@ -9,18 +9,18 @@ namespace keel::tool {
 
 // The result of difference().
 struct Difference {
-  int64_t count = 0;    // elements that differ by more than the tolerance
-  double largest = 0;   // largest difference; infinite if exactly one value is NaN
-  std::string at = {};  // position of the largest difference, "[3, 0]"; empty if no element differs
+  int64_t count = 0;    // number of elements that differ by more than the tolerance
+  double largest = 0;   // largest difference of an element; infinite if only one value is NaN
+  std::string at = {};  // index of that element, "[3, 0]"; empty if no element differs
 };
 
-// Compares two tensors of the same shape. The tolerance is |a - b| <= atol + rtol |b|. NaN equals
-// NaN. Strings are equal or infinitely different. The dtypes may differ, but both must be numbers
-// or both strings (TypeError).
+// Compares all elements with the tolerance |a - b| <= atol + rtol |b|. NaN equals NaN. The
+// difference of two strings is 0 or infinite. The tensors must have the same shape. Their dtypes
+// may differ, but both must be numeric or both strings (TypeError otherwise).
 Difference difference(const Tensor& a, const Tensor& b, double atol, double rtol = 0);
 
-// Returns how the structures of two tensors differ, ignoring their values: "" if they are equal,
-// else "ragged, expected dense", or the difference of row_splits, indices or dense_shape.
+// Describes how the layouts, row_splits, indices or dense_shapes of two tensors differ, e.g.
+// "ragged, expected dense". Returns an empty string if they do not differ.
 std::string structure_difference(const TensorLike& a, const TensorLike& b);
 
 }  // namespace keel::tool

@@ -21,7 +21,7 @@ void print_line(const std::string& what, const std::string& value) {
   std::cout << what << std::string(what.size() < 11 ? 12 - what.size() : 1, ' ') << value << '\n';
 }
 
-// Returns the checksum of the values in memory, and for strings also of their lengths.
+// Returns the checksum of the bytes of the values in memory, or of strings with their lengths.
 std::string checksum(const Tensor& value) {
   std::string bytes;
   if (value.dtype() == DType::kString) {
@@ -49,7 +49,7 @@ std::string element_text(const Tensor& value, int64_t i) {
   });
 }
 
-// Prints scalars with their value.
+// Prints names, checksums, dtypes and shapes, and the values of scalars.
 void print_values(const char* title, const std::vector<StoredValue>& values) {
   std::cout << '\n' << title << (values.empty() ? "  none" : "") << '\n';
   size_t width = 0;
@@ -143,8 +143,8 @@ void inspect_values(const std::string& path, FileKind kind) {
   print_values("optimizer", values.optimizer);
 }
 
-// Finds a value by its whole name, else by a unique part of the name. Weights take precedence over
-// the optimizer state.
+// Finds a value by its whole name, or by a part of its name that no other one contains. Searches
+// the weights before the optimizer's state.
 const StoredValue& value_named(const std::string& path, const StoredValues& values,
                                const std::string& name) {
   for (const auto* list : {&values.weights, &values.optimizer}) {

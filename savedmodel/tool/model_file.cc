@@ -120,7 +120,7 @@ FileKind kind_of_file(const std::string& path) {
   if (file.has_attribute("/", "model_config")) return FileKind::kLegacyModel;
   if (has_list(file, "layer_names")) return FileKind::kLegacyWeights;
   for (const std::string& child : file.children("/")) {
-    // In files written by Keras on Windows, the name of a group is its whole path.
+    // In files that Keras wrote on Windows, the name of a group is its whole path.
     const std::string first = child.substr(0, child.find('\\'));
     if (first == "layers" || first == "_layer_checkpoint_dependencies" || first == "vars") {
       return FileKind::kWeights;
@@ -139,8 +139,7 @@ LoadedModel load_whole_model(const std::string& caller, const std::string& path)
   } catch (const IoError&) {
     throw;
   } catch (const Error& error) {
-    // Load again without compiling. If the training configuration was not the reason, this call
-    // throws the error again.
+    // If the error is not in the training configuration, this throws again.
     return {.model = load_model(path, {.compile = false}), .not_compiled = error.what()};
   }
 }

@@ -1,4 +1,4 @@
-// Converts numbers from text and to text.
+// Converts between numbers and text.
 #pragma once
 
 #include <charconv>
@@ -8,7 +8,7 @@
 
 namespace keel::tool {
 
-// Returns the number if the whole text is one, or nothing if it is not a number or out of range.
+// Parses the whole text as a number. Returns nothing if it is not a number or out of range.
 template <class T>
 std::optional<T> parse_number(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);

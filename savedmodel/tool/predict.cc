@@ -1,4 +1,4 @@
-// keel predict: runs a model on the inputs in files.
+// keel predict: computes a model's predictions for the inputs in files.
 #include <iostream>
 
 #include <keel/framework/base/internal/atomic_file.h>
@@ -29,7 +29,7 @@ bool takes_examples(const Signature& signature) {
 
 enum class InputKind { kRecords, kCsv, kJson };
 
-// Detects the kind from the file name. Record files are often named
+// Determines the kind of a file from its name. Record files are often named
 // "clicks.tfrecord-00000-of-00012" or "clicks_tfrecord-00000-of-00012.gz".
 InputKind kind_of_inputs(const std::string& path) {
   if (path.ends_with(".json")) return InputKind::kJson;
@@ -50,8 +50,8 @@ InputKind kind_of_inputs(const std::vector<std::string>& paths) {
   return kind;
 }
 
-// Returns the signature of --signature. The default is "serving_default", or for records the only
-// signature that takes examples.
+// Returns the signature of --signature. By default, this is "serving_default" or, for record files,
+// the only signature that takes examples.
 std::pair<std::string, Signature> chosen_signature(const Arguments& arguments,
                                                    const Signatures& all) {
   const bool records = kind_of_inputs(arguments.operands_from(1)) == InputKind::kRecords;
@@ -109,8 +109,7 @@ data::Dataset json_inputs(const std::string& path, const std::map<std::string, T
   const std::vector<NamedTensor> given = read_json_tensors(path, "inputs");
   for (const NamedTensor& tensor : given) {
     auto at = inputs.find(tensor.name);
-    // A single input may have any name because Keras 2 numbers the names of inputs anew in each
-    // program.
+    // A single input may have any name, because Keras 2 numbers inputs differently in each program.
     if (at == inputs.end() && inputs.size() == 1 && given.size() == 1) at = inputs.begin();
     if (at == inputs.end()) {
       throw ValueError(path, ": the model has no input '", tensor.name, "'; it takes ",
@@ -146,7 +145,7 @@ data::Dataset json_inputs(const std::string& path, const std::map<std::string, T
   });
 }
 
-// `features` contains the features that the signature parses, if it takes examples.
+// Returns batches of inputs. `features` are those that the signature parses, if it takes examples.
 data::Dataset inputs_of(const std::string& path, const Signature& signature,
                         const ExampleFeatures& features, int64_t batch_size) {
   switch (kind_of_inputs(path)) {
@@ -163,7 +162,7 @@ data::Dataset inputs_of(const std::string& path, const Signature& signature,
   return json_inputs(path, signature.inputs(), batch_size);
 }
 
-// Returns the predictions for the rows of all files, one file after the other.
+// Returns the predictions for the rows of all files in order.
 Tensors predictions(const Arguments& arguments, const Signature& signature,
                     const ExampleFeatures& features) {
   const std::vector<std::string> paths = arguments.operands_from(1);
@@ -182,7 +181,7 @@ Tensors predictions(const Arguments& arguments, const Signature& signature,
   return concat_rows(batches);
 }
 
-// Returns the outputs in the model's order, which a dict does not preserve.
+// Returns the outputs in the order of the model, which a dict does not preserve.
 std::vector<NamedTensor> ordered(const Model& model, const Tensors& outputs) {
   std::vector<std::string> names;
   if (const auto* functional = dynamic_cast<const FunctionalModel*>(&model)) {
@@ -206,7 +205,7 @@ void write_outputs(const std::string& path, const std::vector<NamedTensor>& outp
   std::cout << "wrote " << path << '\n';
 }
 
-// Prints one line per output. Returns true if all outputs are within the tolerance.
+// Prints a line for each output. Returns true if all are within the tolerance.
 bool compare(const std::string& path, const std::vector<NamedTensor>& outputs,
              const std::vector<NamedTensor>& expected, double atol, double rtol) {
   if (outputs.size() != expected.size()) {

@@ -1,4 +1,4 @@
-// All callbacks for fit(), and Callback, the base class for your own callbacks.
+// All callbacks of fit(), and Callback, the base class for your own callbacks.
 #pragma once
 
 #include <keel/layers/callbacks/csv_logger.h>

@@ -1,5 +1,6 @@
-// Reads CSV files into batches of columns. The format is RFC 4180: fields separated by commas,
-// quotes doubled inside quotes, line breaks allowed inside quotes, lines ending in LF or CRLF.
+// Reads CSV files into batches of columns. The format is RFC 4180: fields are separated by commas
+// and lines end in LF or CRLF. A quoted field may contain commas and line breaks, and quotes inside
+// it are doubled.
 //
 // Other delimiters and files without a header line, such as Criteo's click logs, are supported:
 //
@@ -22,17 +23,17 @@ namespace keel::data {
 struct CsvColumn {
   std::string name;               // as in the header or CsvOptions::column_names
   DType dtype = DType::kFloat32;  // float32, float64, int32, int64 or string
-  // The value of an empty field. Without it, an empty field of a numeric column is an error, and an
-  // empty field of a string column is the empty string.
+  // The value of an empty field of a numeric column; if unset, an empty field is an error. Must not
+  // be set for a string column, in which an empty field is the empty string.
   std::optional<double> default_value = {};
 };
 
 // Options for reading.
 struct CsvOptions {
-  std::vector<CsvColumn> columns;  // columns to read, in any order; others are skipped
+  std::vector<CsvColumn> columns;  // required; columns to read, in any order; others are skipped
   int64_t batch_size = 1;
   char delimiter = ',';
-  bool drop_remainder = false;
+  bool drop_remainder = false;  // drop the last batch if it has fewer than batch_size rows
   // True if the first record contains the names; if false, column_names is required.
   bool has_header = true;
   // The names of all columns of the file, in order. They replace the names of the header.
@@ -40,7 +41,7 @@ struct CsvOptions {
 };
 
 // Returns a dataset of batches {column name: [batch]} of the file's rows in order. Rows are read on
-// demand, so memory is bounded by the batch and a read buffer, not by the file. The header is
+// demand, so memory use depends on the batch size, not on the size of the file. The header is
 // checked when the dataset is created; the file is opened again when an iteration starts. All
 // workers parse in parallel. Rows and errors do not depend on the number of workers, and an error
 // always names the first invalid row.
@@ -50,16 +51,20 @@ struct CsvOptions {
 // - a quote is not closed or is followed by text;
 // - the number of fields of a row differs from the number of columns.
 // Throws ValueError in these cases:
-// - the file does not have a requested column;
-// - the number of column_names differs from that of the header;
+// - the file does not have a requested column, has it twice, or it is requested twice;
+// - `columns` is empty or batch_size is less than 1;
+// - column_names is missing for a file without a header, or differs in length from the header;
+// - a default value is set for a string column or cannot be represented in the column's dtype;
 // - text of a numeric column is not a finite number or is out of range;
 // - text of a string column is not UTF-8.
-// Messages contain the file, the row (row 1 is the first record after the header, if there is one),
-// the column and the text.
+// Throws TypeError if the dtype of a column is not one of those listed at CsvColumn.
+//
+// Messages about rows contain the file, the row (row 1 is the first record after the header, if
+// there is one), the column and the text.
 Dataset csv_dataset(const std::filesystem::path& file, CsvOptions options);
 
-// Returns the whole file as {column name: [rows]}. Throws the same errors as csv_dataset().
-// `batch_size` and `drop_remainder` are ignored.
+// Return the whole file as {column name: [rows]}. Throw the same errors as csv_dataset(). The
+// options `batch_size` and `drop_remainder` are ignored.
 Tensors read_csv_table(const std::filesystem::path& file, const CsvOptions& options);
 Tensors read_csv(const std::filesystem::path& file, std::vector<CsvColumn> columns,
                  char delimiter = ',');

@@ -35,7 +35,8 @@ struct DistributedEmbeddingOptions {
   Nest<keras_rs::FeatureConfig> feature_configs;
   TableStacking table_stacking = "auto";  // of the tables on sparse cores
   bool update_stats = false;              // not supported (ValueError); see id_limit_policy
-  // How max_ids_per_partition and max_unique_ids_per_partition apply to tables on sparse cores.
+  // Selects how max_ids_per_partition and max_unique_ids_per_partition apply to tables on sparse
+  // cores.
   IdLimitPolicy id_limit_policy = IdLimitPolicy::kUnlimited;
   std::string name = {};
   bool trainable = true;

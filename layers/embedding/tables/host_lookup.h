@@ -12,7 +12,7 @@ namespace keel {
 // (int64) of it.
 using TableLookup = std::function<Tensor(const Table& table, const Tensor& ids)>;
 
-// How a lookup treats invalid ids and sparse inputs.
+// Selects how a lookup treats invalid ids and sparse inputs.
 enum class LookupRules {
   kHost,  // sparse ids follow FeatureConfig::validate_weights_and_indices
   kV0,    // drops nothing, like an engine; a sparse sequence must have rank 2

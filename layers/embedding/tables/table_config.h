@@ -27,8 +27,8 @@ struct QuantizationConfig {
   double lower, upper;
 };
 
-// How lookups treat an invalid id, which is negative or not below the table's number of rows.
-// Applies to all lookups: engine, host and V0.
+// Selects how lookups treat an invalid id, that is, one that is negative or not below the table's
+// number of rows. Applies to all lookups: engine, host and V0.
 struct IdPolicy {
   // The treatment of an invalid id.
   enum class Kind {

@@ -36,8 +36,9 @@ struct EmbeddingConfigSpecOptions {
   // The features and tables, as an alternative to feature_columns.
   tpu::v1::FeatureConfigs feature_to_config_dict = {};
   tpu::v1::TableConfigs table_to_config_dict = {};
-  // How rows are sharded over hosts: "div", contiguous blocks, or "mod", row r on host r modulo
-  // hosts. "mod" only supports training and evaluation on the accelerator.
+  // Selects how rows are sharded over hosts: "div" gives each host a contiguous block, "mod" puts
+  // row r on host r modulo the number of hosts. "mod" requires that everything runs on the
+  // accelerator.
   std::string partition_strategy = "div";
   // The directory for lookup statistics; see layers/embedding/v1/lookup_statistics.h. Empty:
   // statistics are not kept.

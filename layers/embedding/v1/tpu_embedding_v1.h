@@ -28,7 +28,7 @@
 
 namespace keel::tpu::v1 {
 
-// Whether the engine updates its tables.
+// Selects whether the engine updates its tables.
 enum class Mode { kTraining, kInference };
 
 // Options of a TPUEmbedding.

@@ -23,7 +23,7 @@ struct AUCMetricOptions {
   // Weights of the columns, >= 0. They apply to the areas with multi_label, else to the elements.
   std::optional<std::vector<double>> label_weights = {};
   bool from_logits = false;  // apply a sigmoid to the predictions first
-  // Interior thresholds in [0, 1], used in place of num_thresholds; both ends are added.
+  // Interior thresholds in [0, 1], which replace num_thresholds; 0 and 1 are added.
   std::optional<std::vector<double>> thresholds = {};
 
   static void fields(auto& self, auto&& field) {

@@ -42,7 +42,8 @@ class ConfusionMetric : public Metric {
 struct ThresholdMetricOptions {
   std::string name = {};  // empty: the class name in lower case
   DType dtype = DType::kFloat32;
-  // In [0, 1]. Unset: 0.5, or no threshold if top_k is set. Pass several as ScalarOrList{0.2, 0.5}.
+  // Thresholds in [0, 1]. If unset, 0.5, or none if top_k is set. Pass several as ScalarOrList{0.2,
+  // 0.5}.
   std::optional<ScalarOrList> thresholds = {};
   std::optional<int64_t> top_k = {};     // only the top_k greatest of a row may be positive
   std::optional<int64_t> class_id = {};  // only this column of y_pred and y_true
@@ -121,7 +122,7 @@ class ConfusionCountMetric : public ConfusionMetric {
   const Options options_;
 };
 
-// The weight of positive labels with positive predictions.
+// Computes the total weight of positive labels with positive predictions.
 class TruePositivesMetric final : public ConfusionCountMetric {
  public:
   static constexpr char kClassName[] = "TruePositives";
@@ -130,7 +131,7 @@ class TruePositivesMetric final : public ConfusionCountMetric {
                              std::move(options)) {}
 };
 
-// The weight of negative labels with negative predictions.
+// Computes the total weight of negative labels with negative predictions.
 class TrueNegativesMetric final : public ConfusionCountMetric {
  public:
   static constexpr char kClassName[] = "TrueNegatives";
@@ -139,7 +140,7 @@ class TrueNegativesMetric final : public ConfusionCountMetric {
                              std::move(options)) {}
 };
 
-// The weight of negative labels with positive predictions.
+// Computes the total weight of negative labels with positive predictions.
 class FalsePositivesMetric final : public ConfusionCountMetric {
  public:
   static constexpr char kClassName[] = "FalsePositives";
@@ -148,7 +149,7 @@ class FalsePositivesMetric final : public ConfusionCountMetric {
                              std::move(options)) {}
 };
 
-// The weight of positive labels with negative predictions.
+// Computes the total weight of positive labels with negative predictions.
 class FalseNegativesMetric final : public ConfusionCountMetric {
  public:
   static constexpr char kClassName[] = "FalseNegatives";

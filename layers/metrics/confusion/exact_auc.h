@@ -40,7 +40,7 @@ class ScoredMetric : public Metric {
  private:
   Tensor compute(std::span<const double>) const final;
   bool uses_mask() const final { return true; }
-  // The examples that update_state() stores in place of sums, separately for each replica.
+  // The examples that update_state() stores, separately for each replica.
   mutable ReplicaExamples examples_;
 };
 
@@ -51,7 +51,7 @@ struct ExactAUCMetricOptions {
   static void fields(auto& self, auto&& field) { metric_fields(self, field); }
 };
 
-// The area under the ROC curve, or 0 if there are no positive or no negative examples.
+// Computes the area under the ROC curve, or 0 if there are no positive or no negative examples.
 class ExactAUCMetric final : public ScoredMetric {
  public:
   static constexpr char kClassName[] = "ExactAUC";

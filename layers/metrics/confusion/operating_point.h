@@ -53,8 +53,8 @@ struct SensitivityAtSpecificityMetricOptions {
   }
 };
 
-// The greatest sensitivity, tp / (tp + fn), where specificity, tn / (tn + fp), is at least the
-// given value.
+// Computes the greatest sensitivity, tp / (tp + fn), where specificity, tn / (tn + fp), is at least
+// the given value.
 class SensitivityAtSpecificityMetric final : public OperatingPointMetric {
  public:
   static constexpr char kClassName[] = "SensitivityAtSpecificity";
@@ -85,7 +85,7 @@ struct SpecificityAtSensitivityMetricOptions {
   }
 };
 
-// The greatest specificity where sensitivity is at least the given value.
+// Computes the greatest specificity where sensitivity is at least the given value.
 class SpecificityAtSensitivityMetric final : public OperatingPointMetric {
  public:
   static constexpr char kClassName[] = "SpecificityAtSensitivity";
@@ -116,8 +116,8 @@ struct PrecisionAtRecallMetricOptions {
   }
 };
 
-// The greatest precision, tp / (tp + fp), where recall, tp / (tp + fn), is at least the given
-// value.
+// Computes the greatest precision, tp / (tp + fp), where recall, tp / (tp + fn), is at least the
+// given value.
 class PrecisionAtRecallMetric final : public OperatingPointMetric {
  public:
   static constexpr char kClassName[] = "PrecisionAtRecall";
@@ -148,7 +148,7 @@ struct RecallAtPrecisionMetricOptions {
   }
 };
 
-// The greatest recall where precision is at least the given value.
+// Computes the greatest recall where precision is at least the given value.
 class RecallAtPrecisionMetric final : public OperatingPointMetric {
  public:
   static constexpr char kClassName[] = "RecallAtPrecision";

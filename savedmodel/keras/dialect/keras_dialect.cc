@@ -8,7 +8,7 @@
 namespace keel {
 namespace {
 
-// Returns true if is_it holds for any dict in the config.
+// Returns true if is_it is true for any dict in the config.
 template <class IsIt>
 bool any_dict(const Config& config, const IsIt& is_it) {
   if (config.is_list()) {
@@ -20,8 +20,9 @@ bool any_dict(const Config& config, const IsIt& is_it) {
          });
 }
 
-// Earlier releases of this library wrote 2.15.0 for functions of Keras 3. All their models have
-// InputLayers without "sparse", which Keras 2 always wrote.
+// Returns true for files of earlier releases of this library, which wrote version 2.15.0 but used
+// the functions of Keras 3. All their models have InputLayers without "sparse", which Keras 2
+// always writes.
 bool is_of_earlier_release(const std::string& version, const Config& config) {
   return version == "2.15.0" && any_dict(config, [](const Config& dict) {
            const Config* const class_name = dict.find("class_name");
@@ -92,7 +93,7 @@ Config from_keras2(const Config& config) {
 
 namespace {
 
-using Names = std::map<std::string, std::string>;  // from the names in the file to the names here
+using Names = std::map<std::string, std::string>;  // from names in the file to new names
 
 const std::string* name_of(const Config& layer) {
   const Config* name = layer.is_dict() ? layer.find("name") : nullptr;
@@ -121,7 +122,7 @@ Names names_of(const Config::List& layers) {
   return out;
 }
 
-// Replaces the names everywhere; no other values in references can equal them.
+// Replaces the names everywhere in a graph. References contain no other strings that match them.
 Config renamed(const Config& graph, const Names& names) {
   if (graph.is_string()) {
     const auto it = names.find(graph.string());

@@ -1,4 +1,4 @@
-// Converts configs of Keras 1 and 2 that Keras 3 would interpret differently.
+// Converts configs in files of Keras 1 and 2 whose meaning has changed in Keras 3.
 #pragma once
 
 #include <string>
@@ -8,20 +8,19 @@
 
 namespace keel {
 
-// Returns true if the config was written for Keras 1 or 2. `version` is the file's keras_version.
-// If it is empty, the form of the config decides.
+// Returns true if a model config was written by Keras 1 or 2. `version` is the file's
+// keras_version. If it is empty, the form of the config decides.
 bool is_of_keras2(const std::string& version, const Config& model_config);
-// Returns the keras_version of a legacy file, or "" if it has none.
+// Returns the keras_version of a legacy file, or an empty string if it has none.
 std::string keras_version_of(const Hdf5File& file);
 
-// Converts a config of Keras 1 or 2 to one that computes the same in Keras 3:
-//   hard_sigmoid     0.2 x + 0.5 in [0, 1]; Keras 3 uses x / 6 + 0.5
-//   GRU, GRUCell     a missing reset_after is false; Keras before 2.1.3 had no such option
+// Converts a config of Keras 1 or 2 to a config that computes the same in Keras 3:
+//   hard_sigmoid     0.2 x + 0.5 clipped to [0, 1]; Keras 3 computes x / 6 + 0.5
+//   GRU, GRUCell     a missing reset_after becomes false, the only behavior before Keras 2.1.3
 Config from_keras2(const Config& config);
 
-// Returns the config with "_" instead of "/" in the names of layers and in the references of a
-// graph to them, because this library and Keras 3 refuse "/". Appends a number if the name is
-// already used.
+// Replaces "/" by "_" in the names of layers and in references to them, because this library and
+// Keras 3 reject "/". Appends a number if the new name is already used.
 Config without_slashes_in_names(const Config& config);
 
 }  // namespace keel

@@ -45,7 +45,7 @@ Tensor KerasInteractions::rewrite(const Layer& layer, const Tensors& inputs) {
   return feature_cross(dynamic_cast<const FeatureCrossLayer&>(layer), inputs);
 }
 
-// Row i of the lower triangle contains the products of the preceding vectors with vector i. The
+// Row i of the lower triangle of products is the product of the vectors before i and vector i. The
 // concatenated rows have the order of DotInteraction: (1,0), (2,0), (2,1), ...
 Tensor KerasInteractions::dot_interaction(const DotInteractionLayer& layer, const Tensors& inputs) {
   std::vector<Tensor> vectors = tensors_of(inputs);

@@ -1,4 +1,4 @@
-// Rewrites layers of keras_rs into layers of Keras. Private to savedmodel.
+// KerasInteractions replaces layers of keras_rs by layers of Keras. Private to savedmodel.
 #pragma once
 
 #include <functional>
@@ -12,21 +12,21 @@
 
 namespace keel {
 
-// Returns true if the layer can be rewritten: a FeatureCross, or a DotInteraction without
+// Returns true if the layer can be replaced: a FeatureCross, or a DotInteraction without
 // skip_gather.
 bool has_keras_form(const Layer& layer);
-// Returns true if a functional model, or a functional model inside it, contains such a layer.
+// Returns true if any layer of a functional model, at any depth of nesting, can be replaced.
 bool has_keras_form_inside(const Layer& model);
 
-// Rewrites the layers of one model.
+// Replaces the layers of one model.
 class KerasInteractions {
  public:
-  // `unique` returns a unique layer name for a proposed name.
+  // `unique` converts a proposed layer name to one that is not used yet.
   explicit KerasInteractions(std::function<std::string(std::string)> unique)
       : unique_(std::move(unique)) {}
 
-  // Returns the result of the rewritten layer on symbolic inputs; has_keras_form(layer) must hold.
-  // All calls of one FeatureCross share the weights of its rewritten form.
+  // Applies the replacement of a layer, for which has_keras_form() must be true, to symbolic
+  // inputs. All calls of one FeatureCross share the weights of its replacement.
   Tensor rewrite(const Layer& layer, const Tensors& inputs);
 
  private:

@@ -20,7 +20,7 @@ constexpr const char* kConfig = "config.json";
 constexpr const char* kWeights = "model.weights.h5";
 constexpr int64_t kMaxConfigBytes = int64_t{1} << 30;
 
-// Readers ignore the version. Omitting the date makes the files of equal models equal.
+// Readers ignore the version. The date is omitted so that equal models give equal files.
 Config metadata() {
   return Config::dict({{"keras_version", "3.8.0"}, {"date_saved", "1980-01-01@00:00:00"}});
 }
@@ -51,7 +51,7 @@ void write_keras_archive(const Model& model, const std::string& path,
 
 namespace {
 
-// The weights file of an archive, extracted to a temporary file.
+// The unpacked weights of an archive.
 class ArchivedWeights {
  public:
   ArchivedWeights(const ZipFile& zip, const std::string& path)

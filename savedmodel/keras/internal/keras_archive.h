@@ -1,4 +1,4 @@
-// Keras 3 model archives (.keras): a zip file with configuration and weights.
+// Reads and writes the model archives of Keras 3 (.keras): zip files of configuration and weights.
 #pragma once
 
 #include <string>
@@ -13,25 +13,26 @@ struct KerasArchiveWriteOptions {
   SignatureSpecs signatures = {};  // must fit the model
 };
 
-// Writes the configuration and the weights. If the model is compiled with an optimizer, also writes
-// the arguments of compile() and the optimizer state. The file is either complete or absent. All
-// processes of a job must call this function; rank 0 writes.
-// Throws NotImplementedError if a part of the model has no config, RuntimeError if the model has
-// not been built, and IoError if the file cannot be written.
+// Writes configuration and weights and, if the model is compiled with an optimizer, the arguments
+// of compile() and the optimizer's state. The file appears as a whole or not at all. All processes
+// of a job must call this, and rank 0 writes the file. Throws NotImplementedError if a part of the
+// model has no config, RuntimeError if the model has no weights yet, and IoError if the file cannot
+// be written.
 void write_keras_archive(const Model& model, const std::string& path,
                          const KerasArchiveWriteOptions& options = {});
 
-// Options of read_keras_archive().
+// Options of read_keras_archive(), as in LoadOptions (saved_model.h).
 struct KerasArchiveReadOptions {
-  bool compile = false;   // compile as stored in the file, with the optimizer state
-  bool safe_mode = true;  // see LoadOptions (saved_model.h)
+  bool compile = false;
+  bool safe_mode = true;
 };
 
-// Reads a model. Throws IoError if the file is not a Keras archive or is damaged, and the other
-// errors of read_keras_h5.
+// Returns the model of an archive. Throws IoError if the file is damaged or not an archive, and the
+// other errors of read_keras_h5().
 ModelHandle read_keras_archive(const std::string& path,
                                const KerasArchiveReadOptions& options = {});
-// Reads only the weights of an archive into a model of the same structure. See read_keras_weights.
+// Assigns only the weights of an archive to a model of the same structure; otherwise like
+// read_keras_weights().
 std::vector<std::string> read_archive_weights(const std::string& path, const Model& model,
                                               bool skip_mismatch);
 

@@ -21,7 +21,7 @@ bool is_object(const Config& config) {
          config.find("config") != nullptr;
 }
 
-// Applies fn to each loss or metric of a per-output structure.
+// Applies fn to each loss or metric of a structure by output.
 template <class Fn>
 Config map_objects(const Config& config, const Fn& fn) {
   if (config.is_list()) {
@@ -55,7 +55,7 @@ Config full_loss_name(const Config& loss) {
   return it == kFull.end() ? loss : Config(it->second);
 }
 
-// Losses and metrics that belong to the package keras_rs.
+// Returns true for losses and metrics of the package keras_rs.
 bool is_of_keras_rs(const std::string& class_name) {
   constexpr std::array<std::string_view, 11> kNames = {"DCG",
                                                        "ListMLELoss",
@@ -71,7 +71,7 @@ bool is_of_keras_rs(const std::string& class_name) {
   return std::ranges::find(kNames, class_name) != kNames.end();
 }
 
-// Returns the class names that legacy files use.
+// Returns an object with the class name that legacy files use.
 Config with_package(const Config& object) {
   if (!is_object(object) || !is_of_keras_rs(object["class_name"].string())) return object;
   Config out = object;
@@ -79,7 +79,7 @@ Config with_package(const Config& object) {
   return out;
 }
 
-// Keys of an optimizer next to its class and config. Keras's readers ignore them.
+// Adds lazy_rows next to the optimizer's class and config, where Keras ignores it.
 Config with_lazy_rows(Config out, const Config& of) {
   constexpr char kKey[] = "lazy_rows";
   if (const Config* const lazy = of.find(kKey)) out.set(kKey, *lazy);
@@ -91,7 +91,7 @@ Config class_and_config(const Config& object) {
       Config::dict({{"class_name", object["class_name"]}, {"config", object["config"]}}), object);
 }
 
-// Returns an object in the form of .keras archives. "Package>Class" is a user-defined class.
+// Returns an object in the form of .keras archives. "Package>Class" is a custom class.
 Config with_module(const Config& object, const char* module) {
   if (!is_object(object)) return object;
   const std::string& name = object["class_name"].string();
@@ -112,8 +112,8 @@ Config with_module(const Config& object, const char* module) {
                         object);
 }
 
-// Resolves functions by name, the wrappers that Keras 2 puts around them, and settings of Keras 2
-// without effect.
+// Converts a loss or metric from Keras's forms: functions by name, the wrapper classes of Keras 2,
+// and settings of Keras 2 that have no effect.
 Config plain(const Config& object) {
   if (!is_object(object)) return object;
   const Config& inner = object["config"];
@@ -121,7 +121,7 @@ Config plain(const Config& object) {
   if (class_name == "function" && inner.is_string()) return inner;
   Config config = inner;
   if (config.is_dict()) {
-    // Classes other than the wrappers have their own function. Keras 2 wrote it nevertheless.
+    // Keras 2 also writes `fn` for classes other than the wrappers, which does not configure them.
     if (!class_name.ends_with("Wrapper")) config.erase("fn");
     const Config* const reduction = config.find("reduction");
     if (reduction != nullptr && *reduction == Config("auto")) config.erase("reduction");
@@ -135,8 +135,8 @@ Config plain(const Config& object) {
                         object);
 }
 
-// Converts settings of Keras 2 optimizers to those of Keras 3. Keras 3 has no learning-rate decay
-// outside of schedules: it loads such files without the decay and prints a message.
+// Converts the settings of Keras 2's optimizers to those of Keras 3. Keras 3 supports learning rate
+// decay only by schedules, and drops `decay` with a warning.
 Config current_optimizer(Config optimizer) {
   if (!is_object(optimizer) || !optimizer["config"].is_dict()) return optimizer;
   const std::string& name = optimizer["class_name"].string();
@@ -157,7 +157,7 @@ Config current_optimizer(Config optimizer) {
   return optimizer;
 }
 
-// Keras 2 wraps the metrics of a model with one output into one more list.
+// Removes the additional list in which Keras 2 puts the metrics of a model with one output.
 Config one_list(const Config& metrics) {
   if (metrics.is_list() && metrics.items().size() == 1 && metrics.items()[0].is_list()) {
     return metrics.items()[0];

@@ -1,5 +1,5 @@
-// Keras's legacy whole-model files (.h5): configuration and weights, in a form that Keras 2, Keras
-// 3 and this library read.
+// Reads and writes whole models in Keras's legacy files (.h5): configuration and weights. Keras 2
+// and 3 read the written files.
 #pragma once
 
 #include <string>
@@ -11,34 +11,38 @@ namespace keel {
 
 // Options of write_keras_h5().
 struct KerasH5WriteOptions {
-  // Writes the optimizer state of a compiled model in the format of Keras 2.15. Keras 3 loads such
-  // a file but cannot continue the training.
+  // If true, writes the optimizer state of a compiled model in the layout of Keras 2.15. Keras 3
+  // loads such a file, but cannot resume training from it.
   bool optimizer_weights = false;
   SignatureSpecs signatures = {};  // must fit the model
 };
 
-// Writes a model. If the model is compiled with an optimizer, also writes the arguments of
-// compile(). The file is either complete or absent. In a job of several processes, rank 0 writes
-// the file, and all processes must call this function because each contributes its rows of the
-// tables. Every process temporarily holds each table as a whole.
-// Throws NotImplementedError if a part of the model has no config (get_config names it),
-// RuntimeError if the model has not been built, and IoError if the file cannot be written.
+// Writes a model. If it is compiled with an optimizer, the arguments of compile() are written too.
+// The file appears as a whole or not at all. All processes of a job must call this, and rank 0
+// writes the file. Tables are gathered from all processes, and each process temporarily holds one
+// whole table at a time.
+//
+// Throws NotImplementedError, naming it, if a part of the model has no config, RuntimeError if the
+// model has no weights yet, and IoError if the file cannot be written.
 void write_keras_h5(const Model& model, const std::string& path,
                     const KerasH5WriteOptions& options = {});
 
-// Options of read_keras_h5().
+// Options of read_keras_h5(), as in LoadOptions (saved_model.h).
 struct KerasH5ReadOptions {
-  bool compile =
-      false;  // compile as stored in the file, with the optimizer state if the file has it
-  bool safe_mode = true;  // see LoadOptions (saved_model.h)
+  bool compile = false;
+  bool safe_mode = true;
 };
 
-// Reads a model with its weights. Layers with weights are matched in order, and so are the weights
-// of each layer; names are ignored. Nothing is assigned until all weights are known to fit.
-// Throws IoError if the file is not a Keras model or is damaged, ValueError for an unknown class or
-// config key, and NotImplementedError for an unsupported one. Throws ValueError if weights are
-// missing, superfluous or of another shape than the model's: the error names the layer, the weight,
-// the required and the stored shape.
+// Returns a model with the weights of the file. Layers with weights are matched by order, and so
+// are the weights of each layer; names are ignored. All weights are checked before the first one is
+// assigned.
+//
+// Throws
+// - IoError if the file is damaged or not a legacy file of a whole model;
+// - ValueError for an unknown class or config key;
+// - NotImplementedError for a feature that is not supported;
+// - ValueError, naming layer, weight and both shapes, if weights are missing, left over or of
+//   another shape.
 ModelHandle read_keras_h5(const std::string& path, const KerasH5ReadOptions& options = {});
 
 }  // namespace keel

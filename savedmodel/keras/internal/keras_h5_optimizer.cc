@@ -16,7 +16,7 @@ std::vector<Variable> trainable_variables(const Model& model) {
   return out;
 }
 
-// Keras 2 names of a slot of a class: the name since 2.11, then the older name if it differs.
+// Returns the names of a slot in Keras 2: the name since 2.11, then the older name if it differs.
 std::vector<std::string> keras_2_names(const std::string& class_name, const std::string& slot) {
   static const std::map<std::string, std::map<std::string, std::vector<std::string>>> kOfClasses = {
       {"Adadelta",
@@ -38,8 +38,8 @@ std::vector<std::string> keras_2_names(const std::string& class_name, const std:
   return {found == kOfAll.end() ? slot : found->second};
 }
 
-// Returns the slot of a file's entry. Keras 2.15: "Adam/m/dense/kernel:0"; before:
-// "Adam/dense/kernel/m:0"; Keras 3: "adam/dense_kernel_momentum".
+// Returns the slot that an entry of a file belongs to. Keras 2.15 writes "Adam/m/dense/kernel:0",
+// earlier versions "Adam/dense/kernel/m:0", and Keras 3 "adam/dense_kernel_momentum".
 std::optional<size_t> slot_of(std::string name, const Optimizer& optimizer) {
   if (name.ends_with(":0")) name.resize(name.size() - 2);
   const size_t first = name.find('/');
@@ -54,7 +54,7 @@ std::optional<size_t> slot_of(std::string name, const Optimizer& optimizer) {
     const auto is = [&](const std::string& part) { return std::ranges::count(names, part) > 0; };
     if (has_parts && (is(second) || is(name.substr(last + 1)))) return s;
   }
-  // Prefer the longest match: "gradient_accumulator" also ends with "accumulator".
+  // The longest match is the right one: "gradient_accumulator" also ends in "accumulator".
   std::optional<size_t> out;
   for (size_t s = 0; s < slots.size(); ++s) {
     const bool longer = !out || slots[s].name.size() > slots[*out].name.size();
@@ -63,7 +63,7 @@ std::optional<size_t> slot_of(std::string name, const Optimizer& optimizer) {
   return out;
 }
 
-// Layers of different nested models may have the same name.
+// Returns a name that is not in `taken`. Layers of different nested models may have the same name.
 std::string unique_name(const std::vector<std::string>& taken, const std::string& name) {
   std::string out = name + ":0";
   for (int i = 1; std::ranges::find(taken, out) != taken.end(); ++i) {
@@ -79,14 +79,14 @@ Kind kind_of(const std::string& name, const Optimizer& optimizer) {
   if (last == "iteration" || last == "iteration:0" || last == "iter:0") return Kind::kIteration;
   if (last.starts_with("learning_rate")) return Kind::kLearningRate;
   if (optimizer.shared_slots().empty()) return Kind::kSlot;
-  // Keras gives its variable no name; before 2.11 it had a different name.
+  // Keras does not name its variable; before 2.11 the name was different.
   for (const char* start : {"u_product", "variable", "Variable", "momentum_cache"}) {
     if (last.starts_with(start) && !slot_of(name, optimizer)) return Kind::kShared;
   }
   return Kind::kSlot;
 }
 
-// Returns the datasets by slot, in the order of the variables.
+// The datasets of each slot, in the order of the variables.
 struct Stored {
   std::string iterations;
   std::vector<std::string> shared;
@@ -111,7 +111,7 @@ Stored stored_weights(const Hdf5File& file, const Optimizer& optimizer) {
   return out;
 }
 
-// Returns the slot of each dataset.
+// Returns the slot variable that each dataset belongs to.
 std::map<std::string, Variable> targets_of(const Hdf5File& file, const Stored& stored,
                                            Optimizer& optimizer,
                                            const std::vector<Variable>& variables) {
@@ -120,7 +120,7 @@ std::map<std::string, Variable> targets_of(const Hdf5File& file, const Stored& s
   for (size_t s = 0; s < stored.slots.size(); ++s) {
     const std::string& name = optimizer.slot_specs()[s].name;
     const std::vector<std::string>& datasets = stored.slots[s];
-    if (datasets.empty()) continue;  // the optimizer was not built when it was saved
+    if (datasets.empty()) continue;  // was not built when it was saved
     for (size_t v = 0; v < variables.size(); ++v) {
       const Shape found = file.spec(datasets[v]).shape;
       if (found != variables[v].shape()) {
@@ -139,7 +139,7 @@ Tensor scalar_of(const Hdf5File& file, const std::string& dataset, DType dtype) 
   return out.reshaped({});
 }
 
-// Some versions do not store shared slots because they follow from the number of steps.
+// Computes the shared slots from the number of steps, for versions that do not store them.
 std::vector<Tensor> shared_after(const Optimizer& optimizer, int64_t iterations) {
   std::vector<double> values;
   for (const Slot& slot : optimizer.rule().shared_slots()) values.push_back(slot.initial);
@@ -157,7 +157,7 @@ void add_slot(const std::shared_ptr<Optimizer>& optimizer, const Variable& varia
   out.push_back({.name = slot.path(),
                  .spec = slot.spec(),
                  .is_slot = true,
-                 // Read again at each call: with several processes, each has only a part.
+                 // Read when needed, because each process may hold only a part of the slot.
                  .get = [=] { return optimizer->slots(variable)[s].read(); },
                  .set = [=](const Tensor& value) { slot.assign(value); }});
 }
@@ -233,7 +233,7 @@ std::vector<OptimizerState> optimizer_state(const Model& model) {
          .get = [=] { return Tensor::scalar(static_cast<float>(optimizer->learning_rate())); },
          .set =
              [=](const Tensor& v) {
-               // Keep the value of the config, which has more digits of the same rate.
+               // The config stores the same rate with more digits.
                const auto rate = v.item<float>();
                if (static_cast<float>(optimizer->learning_rate()) == rate) return;
                optimizer->set_learning_rate(rate);

@@ -1,4 +1,4 @@
-// The optimizer state in Keras's files.
+// Reads and writes the state of optimizers in Keras's files.
 #pragma once
 
 #include <functional>
@@ -12,38 +12,38 @@ namespace keel {
 
 inline constexpr char kOptimizerWeights[] = "/optimizer_weights";
 
-// One dataset of the optimizer state in a legacy file.
+// A dataset of the group kOptimizerWeights.
 struct OptimizerWeight {
   std::string name;             // in the group
   std::function<Tensor()> get;  // collective over the processes of a job
 };
 
-// Returns the contents of the group kOptimizerWeights: the iterations, then the slots in Keras's
-// order, with the names of Keras 2.15 ("iteration:0", "Adam/m/dense/kernel:0"). Creates missing
-// slots first.
+// Returns the contents of that group: the iterations, then the slots in Keras's order, with the
+// names of Keras 2.15 ("iteration:0", "Adam/m/dense/kernel:0"). Creates missing slots first.
 std::vector<OptimizerWeight> optimizer_weights(const Model& model);
 
-// Reads the state from files of Keras 2 and 3 into the optimizer of a compiled model. Does nothing
-// if the file has no state. Calls leave_optimizer_out if the state has another number of variables.
-// Throws ValueError, before any change, if shapes do not fit the model's trainable variables, and
-// IoError for a name with an unknown meaning.
+// Assigns the optimizer state of a file of Keras 2 or 3 to the optimizer of a compiled model. Does
+// nothing if the file has none. Calls leave_optimizer_out() if the file has state for another
+// number of variables. Throws ValueError, before anything changes, if shapes do not fit the model's
+// trainable variables, and IoError for an unknown name.
 void read_optimizer_weights(const Hdf5File& file, const Model& model);
 
-// Prints to stderr that the optimizer is not restored, as Keras does. This happens if the stored
-// state belongs to other variables, for example if an engine held the tables of the saved model.
+// Warns on stderr, like Keras, that the optimizer's state is not loaded, because the file's state
+// belongs to other variables. An example is a model saved with its tables in an engine and loaded
+// on the host.
 void leave_optimizer_out(const std::string& where, size_t needed, size_t stored);
 
-// One variable of the optimizer state.
+// One tensor of an optimizer's state.
 struct OptimizerState {
   std::string name;
   TensorSpec spec = {};
-  bool is_slot = false;  // created with the variables; other state exists from the start
+  bool is_slot = false;  // slots are created with the variables, the other state with the optimizer
   std::function<Tensor()> get;
   std::function<void(const Tensor&)> set;
 };
 
-// Returns the optimizer state of a compiled model in the order of Keras 3's files: the iterations,
-// the learning rate unless a schedule computes it, averages and accumulated gradients if the
+// Returns the state of a compiled model's optimizer in the order of Keras 3's files: the
+// iterations, the learning rate unless it is a schedule, averages and accumulated gradients if the
 // optimizer has them, its slots, and the slots that all variables share. Creates missing slots
 // first.
 std::vector<OptimizerState> optimizer_state(const Model& model);

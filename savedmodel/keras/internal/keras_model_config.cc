@@ -24,7 +24,7 @@ bool is_one_of(const std::string& name, const auto& names) {
 constexpr std::array<std::string_view, 5> kRecommenders = {
     "BruteForceRetrieval", "DistributedEmbedding", "DotInteraction", "EmbedReduce", "FeatureCross"};
 
-// Packages of classes that do not belong to Keras.
+// Returns the module of a class, which may belong to another package than Keras.
 Config module_of(const std::string& class_name) {
   constexpr std::array<std::string_view, 5> kOwn = {"DenseFeatures", "EmbeddingFeatures",
                                                     "PartialTPUEmbedding", "SequenceFeatures",
@@ -82,7 +82,7 @@ Config value_object(const std::string& key, const Config& value) {
   return is_layer(value) ? layer_object(value) : value;
 }
 
-// Keras 3 does not wrap a single input or output into a list.
+// Unwraps a single input or output, which Keras 3 does not put into a list.
 Config unwrapped(const Config& ends) {
   const bool single = ends.is_list() && ends.items().size() == 1 && ends.items()[0].is_list();
   return single ? ends.items()[0] : ends;
@@ -126,7 +126,7 @@ Config layer_object(const Config& layer) {
                 std::move(values));
 }
 
-// Converts the special values and the class names of files.
+// Converts the encodings of values in files to plain values, and class names to those used here.
 class Plain {
  public:
   explicit Plain(const ModelFromKerasOptions& options) : options_(options) {}
@@ -147,8 +147,8 @@ class Plain {
   }
 
  private:
-  // Keras 2 writes a setting that is an array, such as the alpha of its first LeakyReLUs, with its
-  // type.
+  // Returns the value of a NumPy array, which Keras 2 writes with its type, e.g. the alpha of early
+  // LeakyReLU layers.
   static const Config* numpy_array_of_keras2(const Config& config) {
     const Config* const type = config.find("type");
     const bool is_it =
@@ -159,7 +159,7 @@ class Plain {
   Config plain_dict(const Config& config) const {
     Config out = Config::dict();
     for (const auto& [key, value] : config.entries()) {
-      // Part of a graph; the graph's reader converts it.
+      // These keys of a graph are converted by the reader of graphs.
       const bool graph = key == "inbound_nodes" || key == "input_layers" || key == "output_layers";
       out.set(key, graph ? value : (*this)(value));
     }
@@ -167,7 +167,7 @@ class Plain {
     return renamed(std::move(out));
   }
 
-  // Keras 3 replaced this class of Keras 2 by another one.
+  // Converts ThresholdedReLU of Keras 2 to ReLU with a threshold.
   static Config renamed(Config object) {
     const Config* const class_name = object.find("class_name");
     if (class_name == nullptr || *class_name != Config("ThresholdedReLU")) return object;
@@ -200,7 +200,7 @@ class Plain {
     throw NotImplementedError("model config: values of type ", tag, " are not supported");
   }
 
-  // User-defined classes are registered as "Package>Class".
+  // Returns the registered name of a custom class, "Package>Class".
   static std::string registered_class(const Config& object) {
     const std::string& class_name = object["class_name"].string();
     const Config* const registered = object.find("registered_name");
@@ -231,8 +231,8 @@ Specs specs_of_shapes(const Config& shapes) {
   return Specs(spec);
 }
 
-// Returns the input of models that are not graphs, and of a Sequential whose config has no
-// InputLayer.
+// Builds a model from the input shape in its config. Models that are not graphs, and a Sequential
+// without an InputLayer, store their input in this way.
 void build(Model& model, const Config& config) {
   if (model.built()) return;
   const Config* shapes = nullptr;
@@ -246,9 +246,8 @@ void build(Model& model, const Config& config) {
   model.build(specs_of_shapes(*shapes));
 }
 
-// Rewrites values that Keras 3's reader of legacy files misinterprets: it takes "dot" for a
-// function, does not know a class by the name that Keras exports, and drops an axis that is not a
-// number.
+// Returns true if the reader of legacy files in Keras 3 misreads the layer: it takes "dot" for a
+// function, does not know a class by its exported name, or drops an axis that is not a number.
 bool is_misread(const std::string& class_name, const Config& config) {
   if (class_name == "Attention" || class_name == "GroupQueryAttention") return true;
   const Config* const axis = config.find("axis");
@@ -257,8 +256,8 @@ bool is_misread(const std::string& class_name, const Config& config) {
 
 Config legacy_layer(const Config& layer);
 
-// A Sequential of Keras 3 forwards the list of a nested model's outputs unchanged, so the nested
-// model must return a tensor.
+// Converts a layer of a Sequential. Keras 3 passes the list of a model's outputs to the next layer
+// unchanged, so a nested model must output a tensor instead of a list.
 Config legacy_layer_of_sequential(const Config& layer) {
   Config out = legacy_layer(layer);
   if (layer["class_name"] != Config("Functional")) return out;
@@ -279,7 +278,7 @@ Config legacy_values(const std::string& class_name, const Config& config) {
       }
       out.set(key, std::move(layers));
     } else {
-      // Keras reads layers inside other layers as objects in both dialects.
+      // Keras reads sublayers in the form of archives from both kinds of files.
       out.set(key, is_layer(value) ? layer_object(value) : value);
     }
   }

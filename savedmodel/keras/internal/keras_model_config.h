@@ -1,5 +1,5 @@
-// Converts model configs between this library and Keras's files: the object dialect of .keras
-// archives, with a module for each object, and the values that files may store instead of plain
+// Converts the configs of models between this library and Keras's files: the object format of
+// .keras archives, which has a module for each object, and the encodings that files use for plain
 // values.
 #pragma once
 
@@ -11,39 +11,36 @@
 
 namespace keel {
 
-// Returns the config of a model for a .keras archive: {"module", "class_name", "config",
-// "registered_name"} at every level. Throws NotImplementedError if a part of the model has no
-// config.
+// Returns the config of a model for a .keras archive, in which every object has the form {"module",
+// "class_name", "config", "registered_name"}. Throws NotImplementedError if a part of the model has
+// no config.
 Config to_keras_archive(const Model& model);
-// Returns {"class_name", "config"} at every level, for a legacy file. Exceptions are layers inside
-// other layers, and objects that only the other dialect can express: Keras 3 reads both dialects,
-// entry by entry.
+// Returns the config of a model for a legacy file, in which objects have the form {"class_name",
+// "config"}. Exceptions have the form of archives, because Keras 3 reads either form of each entry:
+// layers inside other layers, and layers that only that form can express.
 Config to_keras_legacy(const Model& model);
 
 // Options of model_from_keras().
 struct ModelFromKerasOptions {
-  // A Python lambda cannot run here. True: it throws ValueError because it is unsafe. False: it
-  // throws NotImplementedError.
+  // Selects the error for a Python lambda, which cannot run here: ValueError if true, otherwise
+  // NotImplementedError.
   bool safe_mode = true;
-  // The file's keras_version; empty if unknown. Configs of Keras 1 and 2 are converted by
+  // The file's keras_version, or empty if unknown. Configs of Keras 1 and 2 are converted by
   // from_keras2() (keras_dialect.h).
   std::string keras_version = {};
 };
 
-// Creates the model that a config of either dialect describes, with new weights. Values that Keras
-// tags (arrays, tuples, bytes) are read as plain values.
-// Throws ValueError for a config that does not describe a model, and for lambdas. Throws
-// NotImplementedError, naming the object, for unsupported ones.
+// Creates the model of a config of either form, with new weights. Values that Keras tags (arrays,
+// tuples, bytes) are read as plain values. Throws ValueError for an invalid config, and
+// NotImplementedError, naming it, for a feature that is not supported.
 ModelHandle model_from_keras(const Config& config, const ModelFromKerasOptions& options = {});
 
-// Returns the maximum number of tensor bytes of a model that is created from this file. The file
-// contains the weights, however well compressed, and creating them needs the same amount again. A
-// configuration that requests more would fail because of missing weights, but only after allocating
-// the memory.
+// Returns the most bytes of tensors that a model of this file can need: twice its weights, which
+// are in the file, however well compressed. A configuration that needs more would fail later,
+// because its weights are missing from the file, after it has allocated the memory.
 size_t most_bytes_of_model(const std::string& path);
 
-// Calls make() and adds the file and one of its parts to the messages of its errors. Invalid JSON
-// text, model configs or optimizer configs raise many kinds of errors.
+// Returns make(), and adds the file and the name of a part of it to the errors that it throws.
 template <class Make>
 auto naming_file(const std::string& path, const char* part, Make make) {
   try {

@@ -20,7 +20,7 @@ bool is_string(const Config* config, std::string_view text) {
   return config != nullptr && config->is_string() && config->string() == text;
 }
 
-// Trailing empty words are ignored because a file may end with a line feed.
+// Returns the lines of a text without empty lines at the end, because a file may end in line feeds.
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> out;
   size_t begin = 0;
@@ -40,7 +40,7 @@ class Vocabularies {
   Vocabularies(const ZipFile& archive, const Hdf5File& weights)
       : archive_(archive), weights_(weights) {}
 
-  // Returns the config of an object whose weights are in `group`.
+  // Returns the config of an object, whose weights are in `group`, with its vocabulary.
   Config filled(const Config& object, const std::string& group) const {
     const Config* const class_name = find(object, "class_name");
     const Config* const config = find(object, "config");
@@ -75,7 +75,7 @@ class Vocabularies {
   Config lookup(Config config, const std::string& group, bool integers) const {
     const Config* const own = find(config, "vocabulary");
     std::string entry = "assets/" + group + "vocabulary.txt";
-    // Archives written on Windows may use its path separators.
+    // Archives written on Windows may contain backslashes.
     if (!archive_.has(entry)) std::ranges::replace(entry, '/', '\\');
     if (!config.is_dict() || (own != nullptr && own->is_list()) || !archive_.has(entry)) {
       return config;
@@ -91,7 +91,7 @@ class Vocabularies {
     return config;
   }
 
-  // The weights after those of the words are zeros, up to max_tokens.
+  // Returns the weights of the words. Keras pads them with zeros up to max_tokens.
   Config idf_weights(const std::string& group, size_t words) const {
     const Tensor stored = weights_.read(group + "vars/idf_weights", DType::kFloat64);
     if (stored.rank() != 1 || static_cast<size_t>(stored.size()) < words) {

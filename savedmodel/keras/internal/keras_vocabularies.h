@@ -1,5 +1,5 @@
-// Vocabularies that Keras 3's archives store next to the config: those that StringLookup and
-// IntegerLookup learned or read from a file.
+// Reads the vocabularies that archives of Keras 3 store outside of the config: those that
+// StringLookup and IntegerLookup have adapted to data or read from a file.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace keel {
 
-// Returns the config of an archive's model, in which each lookup layer without its own vocabulary
-// has that of the archive: "assets/<group>/vocabulary.txt" with one word per line, and for tf_idf
-// the dataset "<group>/vars/idf_weights" of `weights`. The groups are those of the layers' weights.
-// The layers of files written by Keras are in their original order.
-// Throws IoError if a word of IntegerLookup is not an integer, or if idf_weights are missing.
+// Returns the config of an archive's model with the vocabularies added to lookup layers that have
+// none. A vocabulary is the entry "assets/<group>/vocabulary.txt", one token per line, where
+// <group> is the layer's group of weights; for tf_idf, the dataset "<group>/vars/idf_weights" of
+// `weights` is added too. The layers must be in the order of files that Keras writes. Throws
+// IoError if a token of IntegerLookup is not an integer, or if idf_weights are missing.
 Config with_vocabularies(const ZipFile& archive, const Hdf5File& weights, const Config& model);
 
 }  // namespace keel

@@ -9,7 +9,7 @@
 namespace keel {
 namespace {
 
-// The class name in Keras's source. Keras exports this class under a different name.
+// Returns the name of a class in Keras's source, which may differ from its exported name.
 std::string source_name(const std::string& class_name) {
   return class_name == "GroupQueryAttention" ? "GroupedQueryAttention" : class_name;
 }
@@ -33,8 +33,8 @@ class Walk {
   std::vector<WeightGroup> take() { return std::move(groups_); }
 
  private:
-  // Keras visits a model's attributes in the order of their names. One of them is "layers", which
-  // contains all the others.
+  // Adds sublayers that Keras finds under attributes of a model. Keras visits attributes in the
+  // order of their names, and one of them, "layers", contains all layers.
   void add_named(const Layer& layer, const std::vector<std::string>& attributes,
                  const std::string& prefix, bool is_model) {
     std::vector<std::pair<std::string, const Layer*>> named;
@@ -71,7 +71,7 @@ class Walk {
         {.path = path, .name = layer.name(), .weights = std::move(weights), .layer = &layer});
   }
 
-  // Add one group per attribute, after one without weights for the layer itself.
+  // Adds a group without weights for the layer itself, then one for each attribute.
   void add_inside(const Layer& layer, const std::vector<std::string>& attributes,
                   std::vector<StateEntry> weights, const std::string& path) {
     groups_.push_back({.path = path,

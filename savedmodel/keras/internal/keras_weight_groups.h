@@ -8,25 +8,25 @@
 
 namespace keel {
 
-// The weights of one layer, or a part of them, in one group of the file.
+// The group of a layer.
 struct WeightGroup {
   std::string path;  // from the root: "layers/functional/layers/dense_1"; empty for the model
-  std::string name;  // name of the layer; attribute of the group
-  std::vector<StateEntry> weights;  // the layer's own weights: trainable first
+  std::string name;  // name of the layer, the group's attribute
+  std::vector<StateEntry> weights;  // without those of sublayers; trainable first, then the others
   const Layer* layer = nullptr;
-  // For weights that Keras keeps in a layer inside the layer (WeightAttributes): the path of the
-  // layer that held them in earlier releases, and their positions in it.
+  // For weights that Keras stores in a layer inside the layer (WeightAttributes): the path of the
+  // layer, in whose group earlier releases stored them, and their positions there.
   std::string owner_path = {};
   std::string attribute = {};  // empty for other groups
   std::vector<size_t> positions = {};
-  // For a layer with such groups: the number of weights in them.
+  // For a layer that has such groups: the total number of their weights.
   size_t weights_inside = 0;
 };
 
-// Returns the groups of a model. Layers of a model are named by their class names in snake case,
-// numbered "_1", "_2", ... from the second layer of a class, in the order of layers(). Layers
-// inside any other layer are named by the attribute that holds them in Keras. A layer that is
-// reached twice is listed once, at its first position.
+// Returns the groups of a model. Layers of a model are named by their class in snake case, with
+// "_1", "_2", ... from the second layer of a class on, in the order of layers(). Sublayers of any
+// other layer are named by the attribute that holds them in Keras. A layer that is reached twice
+// has one group, at the first place.
 std::vector<WeightGroup> weight_groups(const Model& model);
 
 }  // namespace keel

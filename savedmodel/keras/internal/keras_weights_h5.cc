@@ -18,8 +18,8 @@ std::string vars_of(const std::string& path) {
   return path.empty() ? "/vars" : "/" + path + "/vars";
 }
 
-// Dataset that a lookup layer for tf_idf stores under its own name. Keras does not load a model
-// without it.
+// Adds the idf_weights of a lookup layer, which have a name instead of a number. Keras does not
+// load a model without them.
 template <class T>
 void add_idf_weights(const Layer& layer, const std::string& vars, Hdf5Contents& out) {
   const auto* lookup = dynamic_cast<const IndexLookupLayer<T>*>(&layer);
@@ -85,7 +85,7 @@ class Reader {
     if (model.optimizer() == nullptr || !file_.has(kOptimizer)) return;
     const std::vector<OptimizerState> state = optimizer_state(model);
     const size_t stored = file_.children(kOptimizer).size();
-    // An optimizer that has not created its slots yet has none in the file.
+    // An optimizer that had not created its slots yet has none in the file.
     const auto is_slot = [](const OptimizerState& s) { return s.is_slot; };
     const size_t scalars = std::ranges::find_if(state, is_slot) - state.begin();
     if (stored != state.size() && stored != scalars) {
@@ -118,8 +118,8 @@ class Reader {
     skipped_.push_back(str(what...));
   }
 
-  // Returns true if the file was written by a release that stored the weights of inner layers in
-  // the group of the outer layer.
+  // Matches the group in the layout of earlier releases, which stored the weights of sublayers in
+  // the group of the outer layer. Returns false if the file has another layout.
   bool match_in_owner(const WeightGroup& group) {
     const auto owner = by_path_.find(group.owner_path);
     if (owner == by_path_.end() || count_numbered(owner->second) <= group.positions.back()) {
@@ -133,7 +133,7 @@ class Reader {
     return true;
   }
 
-  // The group of a lookup layer may contain datasets that are not weights here.
+  // Counts the weights of a group. The groups of lookup layers may also contain other datasets.
   size_t count_numbered(const std::string& vars) const {
     const std::vector<std::string> names = file_.children(vars);
     return std::ranges::count_if(names, [](const std::string& name) {
@@ -141,7 +141,7 @@ class Reader {
     });
   }
 
-  // Returns the name of a group. On Windows, it is a path with "\\" between its parts.
+  // Returns the current path of a group, whose name contains backslashes if written on Windows.
   static std::string path_of_now(const std::string& child) {
     std::string out;
     for (size_t begin = 0; begin <= child.size();) {
@@ -153,8 +153,8 @@ class Reader {
     return out;
   }
 
-  // Indexes all groups with weights by their paths since Keras 2.15 (before, children were not in
-  // "layers"), and by the layer name if the file contains it.
+  // Indexes all groups with weights by path and, if the file contains it, by layer name. Paths are
+  // those since Keras 2.15; before, children were not in "layers".
   void index(const std::string& group, const std::string& path = "") {
     for (const std::string& child : file_.children(group.empty() ? "/" : group)) {
       const std::string full = str(group, "/", child);
@@ -173,8 +173,8 @@ class Reader {
     }
   }
 
-  // The layers of a model that is not a graph may be stored under the names of its attributes,
-  // which are unknown here. In this case, the layer names identify the groups.
+  // Returns the path of a group in the file. The layers of a model that is not a graph may be under
+  // the names of its attributes, which are unknown here, and are then found by layer name.
   std::string find(const WeightGroup& group) const {
     const auto here = by_path_.find(group.path);
     if (!group.attribute.empty()) {

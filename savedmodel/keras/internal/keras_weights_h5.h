@@ -1,4 +1,4 @@
-// Keras 3 weight files (.weights.h5), which .keras archives also contain.
+// Reads and writes the weight files of Keras 3 (.weights.h5), which .keras archives contain too.
 #pragma once
 
 #include <string>
@@ -10,15 +10,14 @@
 
 namespace keel {
 
-// Returns the weights, and the optimizer state if the model is compiled with an optimizer. Throws
-// RuntimeError if the model has not been built.
+// Returns the contents of a weight file: the weights and, if the model is compiled with an
+// optimizer, the optimizer's state. Throws RuntimeError if the model has no weights yet.
 Hdf5Contents keras_weights_contents(const Model& model);
 
-// Assigns the weights of the file, and the optimizer state if the model is compiled with an
-// optimizer and the file contains the state. Nothing is assigned until all values are known to fit.
-// With `skip_mismatch`, returns one line for each skipped weight.
-// Throws ValueError for weights that are missing, superfluous or of another shape than the model's,
-// and for an optimizer state that does not fit.
+// Assigns the weights of the file and, if the model is compiled with an optimizer and the file has
+// its state, that state. Everything is checked before the first assignment. Returns one line for
+// each weight that skip_mismatch has skipped. Throws ValueError if weights are missing, left over
+// or of another shape, and if the optimizer's state does not fit.
 std::vector<std::string> read_keras_weights(const Hdf5File& file, const Model& model,
                                             bool skip_mismatch = false);
 

@@ -10,7 +10,7 @@ namespace {
 
 using Charset = Hdf5Writer::Charset;
 
-// Joins the root ("/model_weights" or "/") and a name.
+// Returns the path of a name in the group "/model_weights" or "/".
 std::string inside(const std::string& root, const std::string& name) {
   return root == "/" ? root + name : str(root, "/", name);
 }
@@ -51,8 +51,7 @@ void add_weights(const LayerWeights& layer, const std::string& root, Hdf5Content
 
 void add_legacy_weights(const Model& model, const std::string& root, Hdf5Contents& out) {
   out.groups.push_back(root);
-  // The root group of a weights file stores these texts as UTF-8, like Keras 3. Other groups store
-  // them as ASCII, like all versions.
+  // In the root, strings are stored as by Keras 3; in groups, as by all versions.
   const Charset charset = root == "/" ? Charset::kUtf8 : Charset::kAscii;
   out.texts.push_back({root, "keras_version", kLegacyKerasVersion, charset});
   out.texts.push_back({root, "backend", kLegacyBackend, charset});
@@ -71,10 +70,10 @@ namespace {
 struct StoredLayer {
   std::string layer;
   std::vector<std::string> names;     // as in the attribute weight_names
-  std::vector<std::string> datasets;  // paths of the datasets
+  std::vector<std::string> datasets;  // their paths
 };
 
-// Returns the name of a weight and of its layer: "dense/kernel" for "model/dense/kernel:0".
+// Returns the names of a weight and its layer: "dense/kernel" for "model/dense/kernel:0".
 std::string last_two_parts(std::string name) {
   if (name.ends_with(":0")) name.resize(name.size() - 2);
   const size_t last = name.rfind('/');
@@ -82,8 +81,8 @@ std::string last_two_parts(std::string name) {
   return before == std::string::npos ? name : name.substr(before + 1);
 }
 
-// In a nested model, the order depends on which layers are frozen, so names are more reliable if
-// they match.
+// Reorders the stored weights of a nested model by name if all names match, because their order
+// depends on which layers are frozen.
 void match_by_name(const LayerWeights& layer, StoredLayer& stored) {
   std::map<std::string, std::string> datasets;
   for (size_t i = 0; i < stored.names.size(); ++i) {
@@ -139,7 +138,7 @@ class Matcher {
     std::function<void(const Tensor&)> set, check;
   };
 
-  // Returns an empty entry for a layer that the file lists without a group.
+  // Returns the stored weights of a layer, which are empty if the file has no group for it.
   StoredLayer stored_layer(const std::string& name) const {
     StoredLayer out{.layer = name, .names = {}, .datasets = {}};
     const std::string group = inside(root_, name);
@@ -182,7 +181,7 @@ class Matcher {
     for (const LayerWeights& layer : layers) {
       auto it = std::ranges::find(stored, layer.layer, &StoredLayer::layer);
       if (it == stored.end()) {
-        // Layers of models from files have no "/" in their names (keras_dialect.h).
+        // Names of layers loaded from files contain no "/" (keras_dialect.h).
         it = std::ranges::find_if(
             stored, [&](const StoredLayer& s) { return without_slashes(s.layer) == layer.layer; });
       }

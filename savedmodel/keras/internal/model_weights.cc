@@ -10,7 +10,7 @@
 namespace keel {
 namespace {
 
-// Each part of a name becomes a group name. HDF5 interprets "." as the group itself.
+// Replaces parts of a name that cannot be group names: in HDF5, "." is the group itself.
 std::string file_name(const std::string& name) {
   std::string out, part;
   const auto end_part = [&] {
@@ -31,8 +31,7 @@ std::string file_name(const std::string& name) {
 
 class Collector {
  public:
-  // The name of a layer of a model has no prefix. The name of a part of any other layer includes
-  // its owner.
+  // Adds the weights of a layer. Names of sublayers are prefixed, except in nested models.
   void add(const Layer& layer, const std::string& prefix) {
     if (std::ranges::find(seen_, &layer) != seen_.end()) return;
     seen_.push_back(&layer);
@@ -40,7 +39,7 @@ class Collector {
     if (const auto* model = dynamic_cast<const Model*>(&layer)) {
       for (const auto& child : model->layers()) add(*child, child->name() + "/");
     }
-    // All layers that `layers()` lists have been visited now.
+    // The layers that layers() lists have been added already.
     for (const auto& child : layer.sublayers()) add(*child, prefix + child->name() + "/");
   }
 
@@ -68,7 +67,7 @@ class Collector {
 
 void require_built(const std::string& caller, const Layer& root, const Layer& layer) {
   if (dynamic_cast<const InputLayer*>(&layer) != nullptr) return;
-  // These layers are built when their inner layers are, even if they have not been called.
+  // These are built when their layers are, even if they have not been called.
   const bool is_graph = dynamic_cast<const FunctionalModel*>(&layer) != nullptr ||
                         dynamic_cast<const SequentialModel*>(&layer) != nullptr;
   if (is_graph) {

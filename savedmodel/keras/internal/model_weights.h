@@ -8,34 +8,33 @@
 
 namespace keel {
 
-// A weight and its name in a file.
+// A weight of a layer and its name in files.
 struct NamedWeight {
   std::string name;  // within the group of the layer: "dense/kernel:0"
   StateEntry entry;
 };
 
-// The weights of one layer of the model, including those of layers inside it: trainable weights
-// first. Names are unique.
+// The weights of one layer of the model, including those of its sublayers: trainable weights first,
+// then the others. Names are unique.
 struct LayerWeights {
   std::string layer;
-  bool nested = false;  // contains other layers
+  bool nested = false;  // true if the layer has sublayers
   std::vector<NamedWeight> weights;
 };
 
-// Returns the weights of all layers in the order of Keras's files.
+// Returns the weights of each layer of the model.
 std::vector<LayerWeights> weights_by_layer(const Model& model);
 // Returns the weights that belong to the model itself and to none of its layers.
 LayerWeights top_level_weights(const Model& model);
 
-// Returns an empty string if the stored tensor fits the weight, else the reason: " needs shape (3,
-// 2), the file has (4, 2)". Numbers are converted to another dtype, but int8 codes are never used
-// as numbers.
+// Returns an empty string if a stored tensor fits a weight, and otherwise the reason: " needs shape
+// (3, 2), the file has (4, 2)". Numeric dtypes are converted, except int8, whose values are codes.
 std::string misfit(const TensorSpec& needed, const TensorSpec& stored);
 
-// Throws RuntimeError, naming `caller`, if a layer in `root` has not been built.
+// Throws RuntimeError, naming `caller`, if a layer in `root` has not created its weights yet.
 void require_built(const std::string& caller, const Layer& root);
-// Throws RuntimeError, naming `caller`, if called inside one of several replicas: state must be
-// read and set outside.
+// Throws RuntimeError, naming `caller`, inside one of several replicas, where state must not be
+// read or assigned.
 void require_no_replica(const std::string& caller);
 
 }  // namespace keel

@@ -1,4 +1,4 @@
-// Maps the results of a graph's nodes to their replacements in a rewritten copy of the graph.
+// NodeResults maps the tensors of a graph to those of a rewritten copy of the graph.
 #pragma once
 
 #include <functional>
@@ -11,19 +11,18 @@
 
 namespace keel {
 
-// A map from symbolic tensors to their replacements.
+// The map from original tensors to their replacements.
 class NodeResults {
  public:
-  // Adds replacements for all results of a node. `results` is flattened in the order of the node's
-  // own results.
+  // Adds the replacements of all results of a node, in flattening order, or of one tensor.
   void add(const GraphNode& node, const Tensors& results);
   // Adds the replacement of one result.
   void add(const TensorLike& result, const TensorLike& by);
 
-  // Returns the replacement, or null if there is none.
+  // Returns the replacement of a tensor, or null if there is none.
   const TensorLike* find(const TensorLike& result) const;
   // Returns `tensors` with each symbolic tensor and its mask replaced. Throws ValueError with the
-  // text of `missing` for a tensor without a replacement.
+  // message missing(tensor) if a tensor has no replacement.
   Tensors replaced(const Tensors& tensors,
                    const std::function<std::string(const TensorLike&)>& missing) const;
 

@@ -82,7 +82,7 @@ void check_signatures(const Model& model, const SignatureSpecs& specs) {
   for (const auto& [name, features] : specs) {
     naming_file(str("signature '", name, "'"), "features", [&] {
       data::FeatureSpecs parsed;
-      // NOLINTNEXTLINE(clang-analyzer-*): it takes a captured structured binding for garbage
+      // NOLINTNEXTLINE(clang-analyzer-*): false positive for a captured structured binding
       for (const auto& [feature, spec] : features) parsed.emplace(feature, spec.feature);
       const data::ExampleParser checked(std::move(parsed));
       to_json(to_config({{name, features}}));

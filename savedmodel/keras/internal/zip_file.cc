@@ -16,8 +16,8 @@
 namespace keel {
 namespace {
 
-// 1980-01-01 00:00, the earliest time of the format. A fixed time makes the files of equal models
-// equal.
+// 1980-01-01 00:00, the first date of the format. A constant, so that equal models give equal
+// files.
 constexpr uint16_t kDosDate = 1 << 5 | 1;
 
 struct CloseFile {
@@ -36,7 +36,7 @@ std::string message_of(int code) {
 
 struct ZipFile::Impl {
   std::string location;
-  std::string path;  // or the name that errors show
+  std::string path;  // or its name in errors
   uint64_t bytes = 0;
   zip_t* archive = nullptr;
   ~Impl() {
@@ -298,7 +298,7 @@ struct ZipWriter::Impl {
     output.check();
     throw IoError(target.path(), ": ", what, " (", zip_strerror(archive), ")");
   }
-  // Takes ownership of the source.
+  // Adds an entry and takes ownership of the source.
   void add(const std::string& entry, zip_source_t* source) {
     if (source == nullptr) fail("'" + entry + "' cannot be read");
     // Do not use ZIP_FL_ENC_UTF_8: libzip 1.11 also marks ASCII names as UTF-8, so the bytes would

@@ -1,10 +1,9 @@
-// Zip archives whose entries are read and written by name.
+// Reads and writes zip archives of a few entries.
 //
-// Archives are not trusted. An entry is refused before anything is unpacked if it claims more bytes
-// than its compressed size allows or expands beyond a limit (unpack_limit.h). Never more bytes than
-// claimed are written.
+// Archives are not trusted. An entry whose stated size exceeds what its compressed size allows
+// (unpack_limit.h) is rejected before it is unpacked, and unpacking stops at the stated size.
 //
-// Thread safety: an object must be used by one thread at a time.
+// Thread safety: an object must not be used by several threads at once.
 #pragma once
 
 #include <cstdint>
@@ -19,25 +18,24 @@ namespace keel {
 // A zip archive that is open for reading.
 class ZipFile {
  public:
-  // Opens an archive for reading. Entries may be stored or deflated; zip64 is supported. Throws
-  // IoError, naming the file, if it is missing or not a zip archive. Errors show `name` instead of
-  // the path if `name` is not empty.
+  // Opens an archive with stored or deflated entries, including zip64. Throws IoError if it is
+  // missing or not a zip archive. Errors call the file `name`, or its path if `name` is empty.
   explicit ZipFile(const std::string& path, const std::string& name = {});
   ~ZipFile();
   ZipFile(const ZipFile&) = delete;
   ZipFile& operator=(const ZipFile&) = delete;
 
-  // Returns true if the archive contains the entry.
+  // Returns true if the archive has this entry.
   bool has(const std::string& entry) const;
-  // Returns the contents of an entry. Throws IoError if there is no such entry, if it is damaged,
-  // encrypted or compressed with an unsupported method, or if it is longer than `limit` bytes.
+  // Returns the contents of an entry. Throws IoError if it does not exist, is damaged, encrypted or
+  // compressed by another method, or is longer than `limit` bytes.
   std::string read(const std::string& entry, int64_t limit) const;
-  // Extract an entry into an empty temporary file or into a new file `to`. Throws the errors of
-  // read(), and IoError if the disk is full.
+  // Write the contents of an entry to an empty temporary file, or to a new file at the path `to`.
+  // Throw the errors of read(), and IoError if the file cannot be written.
   void extract(const std::string& entry, const TemporaryFile& to) const;
   void extract(const std::string& entry, const std::string& to) const;
-  // Reads all entries to their end. Throws IoError unless they are `entries` in this order, match
-  // their checksums, and have the same description in both headers of the archive.
+  // Reads all entries. Throws IoError unless they are `entries`, in this order, match their
+  // checksums, and have the same local and central headers.
   void check(const std::vector<std::string>& entries) const;
 
  private:
@@ -45,21 +43,21 @@ class ZipFile {
   const std::unique_ptr<const Impl> impl_;
 };
 
-// Writes a zip archive with uncompressed entries.
+// Writes a zip archive. Entries are stored without compression, in the order of their calls.
 class ZipWriter {
  public:
-  // Creates a writer. The file appears under `path` only when finish() returns. Entries are stored
-  // in the order in which they were added.
+  // The file appears at `path` when finish() returns, and not at all without finish().
   explicit ZipWriter(const std::string& path);
   ~ZipWriter();
   ZipWriter(const ZipWriter&) = delete;
   ZipWriter& operator=(const ZipWriter&) = delete;
 
-  // Add an entry with the given contents, or with those of a file.
+  // Adds an entry with these contents.
   void add(const std::string& entry, std::string text);
-  void add_file(const std::string& entry, const std::string& file);  // must exist until finish()
-  // Writes the archive, reads it back and then makes it visible. Throws IoError if writing fails or
-  // if the disk returns other bytes.
+  // Adds an entry with the contents of a file, which must exist until finish().
+  void add_file(const std::string& entry, const std::string& file);
+  // Writes the archive, reads it back, and moves it to its path. Throws IoError if it cannot be
+  // written or reads back other bytes.
   void finish();
 
  private:
