@@ -46,7 +46,8 @@ void sum_over_ranks(Communicator& communicator, std::vector<double>& values,
 // Passes the sums of the gradients to `consume`, for the elements that this replica updates.
 // Returns false if the attachment is not accepted.
 bool scatter_sums(Communicator& communicator, const PresentVariables& dense,
-                  const Communicator::Consume& consume, const Communicator::Once& on_last_arrival,
+                  const Communicator::Consume& consume,
+                  const Communicator::OnLastArrival& on_last_arrival,
                   const Communicator::Attachment* attachment) {
   std::vector<Tensor> gradients;
   std::vector<std::span<const float>> pieces;
@@ -164,7 +165,8 @@ bool step_together(Communicator& communicator, const StepPlan& plan, const Updat
       buffered.empty() ? dense.updates[i](begin, sum.data(), n)
                        : buffered[i].take(begin, sum.data(), n);
     };
-    const Communicator::Once last = ends_with_sums ? on_last_arrival : Communicator::Once();
+    const Communicator::OnLastArrival last =
+        ends_with_sums ? on_last_arrival : Communicator::OnLastArrival();
     if (!scatter_sums(communicator, dense, consume, last, attachment)) return false;
   }
   if (ends_with_sums) return true;
