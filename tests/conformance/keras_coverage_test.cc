@@ -21,7 +21,8 @@ std::string text_of(const std::filesystem::path& path) {
 
 TEST(KerasCoverageTest, ThePageOfTheDocumentationIsUpToDate) {
   EXPECT_TRUE(text_of(KEEL_SOURCE_DIR "/docs/keras_coverage.md") == keras_coverage_page())
-      << "docs/keras_coverage.md is out of date; run build/release/bin/keras_coverage --write docs/keras_coverage.md";
+      << "docs/keras_coverage.md is out of date; run build/release/bin/keras_coverage --write "
+         "docs/keras_coverage.md";
 }
 
 // The classes of callbacks that headers declare, by Keras's names.
