@@ -95,7 +95,7 @@ endfunction()
 # links and no others: its include directory is a tree of links to itself and to the folders before it.
 #   EXCEPT: prefixes of sources that do not belong to the library.
 #   ALONE: sources that a fast build compiles one by one.
-#   LIGHT: the folder's code prepares, describes and stores what others compute. A fast build compiles
+#   LIGHT: the folder's code does no heavy computation. A fast build compiles
 #     it at -O1, which takes a third less time, except sources with a prefix of FULL.
 set(KEEL_FOLDERS framework autodiff distribute optimizers layers savedmodel)
 function(keel_library folder)

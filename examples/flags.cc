@@ -75,7 +75,7 @@ void parse_flags(int argc, char** argv, const char* usage) {
 namespace {
 
 // Ends the other processes of the job with the same message.
-void say(const char* name, const std::exception& error) {
+void report_error(const char* name, const std::exception& error) {
   std::cerr << str(name, ": ", error.what(), '\n');
   try {
     distribute::processes().abort(error.what());
@@ -92,13 +92,13 @@ int run_program(const char* name, int (*body)()) {
     if (!std::cout.flush()) throw RuntimeError("standard output cannot be written");
     return status;
   } catch (const RuntimeError& error) {
-    say(name, error);
+    report_error(name, error);
     return 1;
   } catch (const Error& error) {
-    say(name, error);
+    report_error(name, error);
     return 2;
   } catch (const std::exception& error) {
-    say(name, error);
+    report_error(name, error);
     return 1;
   }
 }

@@ -61,7 +61,8 @@ Format checked_format(const std::string& path, const SaveOptions& options) {
 void check_save_model(const std::string& path, const SaveOptions& options) {
   checked_format(path, options);
   distribute::run_collectively(distribute::processes(), "save_model", [&] {
-    if (distribute::processes().rank() == 0) const AtomicFile removed_at_once(path);
+    // Without commit, AtomicFile removes its file again: this only checks that it can be created.
+    if (distribute::processes().rank() == 0) const AtomicFile probe(path);
   });
 }
 
@@ -69,12 +70,12 @@ void save_model(const Model& model, const std::string& path, const SaveOptions& 
   const Format format = checked_format(path, options);
   const bool in_int8 = options.table_dtype == "int8";
   if (options.for_keras || in_int8) {
-    SaveOptions as_it_is = options;
-    as_it_is.for_keras = false;
-    as_it_is.table_dtype = "float32";
-    if (!options.for_keras) return save_model(with_int8_tables(model), path, as_it_is);
+    SaveOptions plain_options = options;
+    plain_options.for_keras = false;
+    plain_options.table_dtype = "float32";
+    if (!options.for_keras) return save_model(with_int8_tables(model), path, plain_options);
     const ModelHandle rewritten = keras_model_of(model);
-    return save_model(in_int8 ? with_int8_tables(*rewritten) : rewritten, path, as_it_is);
+    return save_model(in_int8 ? with_int8_tables(*rewritten) : rewritten, path, plain_options);
   }
   check_signatures(model, options.signatures);
   if (format == Format::kArchive) {

@@ -31,8 +31,8 @@ class DenseSteps {
     int64_t begin = 0, size = 0;
     std::mutex mutex = {};  // guards the members below
     int arrived = 0;
-    const float* first = nullptr;  // of the first to come
-    std::vector<float> sum = {};   // of all, from the second on
+    const float* first = nullptr;  // gradients of the first replica that arrives
+    std::vector<float> sum = {};   // sum of all gradients, from the second replica on
   };
 
   void make_blocks();

@@ -46,7 +46,7 @@ class TableSteps {
   struct Sums {
     std::vector<int64_t> ids;
     std::vector<float> values;
-    std::vector<int32_t> places;  // of a hash; -1: free
+    std::vector<int32_t> places;  // slots of a hash table; -1: free
   };
   struct Replica {
     // State of the engine.
@@ -74,10 +74,10 @@ class TableSteps {
   const Order order_;
   const Step step_;
   const distribute::RowUpdate update_;
-  std::vector<int64_t> splits_;  // of so many samples as any replica has
+  std::vector<int64_t> splits_;  // for the largest number of samples of any replica
   distribute::TPUStrategy strategy_;
-  std::unique_ptr<distribute::EmbeddingEngine> engine_;  // of the fixed order
-  std::vector<distribute::TableShard> tables_;           // of the free one
+  std::unique_ptr<distribute::EmbeddingEngine> engine_;  // fixed order only
+  std::vector<distribute::TableShard> tables_;           // free order only
   std::vector<Replica> replicas_;
 };
 

@@ -70,7 +70,7 @@ bool has_memory_for(size_t bytes, const std::string& what, Report& report) {
   const size_t available = available_bytes();
   if (static_cast<double>(bytes) <= kShare * static_cast<double>(available)) return true;
   std::ostringstream line;
-  line << what << ": left out, needs " << (bytes >> 20) << " MiB, of " << (available >> 20);
+  line << what << ": skipped, needs " << (bytes >> 20) << " MiB, of " << (available >> 20);
   report.note(line.str());
   return false;
 }

@@ -13,12 +13,12 @@ struct GrowthSetting {
   // Keras optimizers: "sgd", "adagrad", "adam", "ftrl". "adam_lazy_rows", "ftrl_lazy_rows" and
   // "adam_replayed" compute the same values but update only rows that are read.
   std::string optimizer = "sgd";
-  int64_t vocabulary = 1'000'000;  // of each table
+  int64_t vocabulary = 1'000'000;  // rows of each table
   int64_t samples = 2048;
   int tables = 1;
-  int replicas = 1;  // of the tpu strategy
+  int replicas = 1;  // of the TPU strategy
 
-  // Of each row, of as many columns as the table.
+  // Returns the number of slot variables of the optimizer.
   int slots() const;
 };
 
@@ -27,7 +27,7 @@ class GrowthBatches {
   explicit GrowthBatches(const GrowthSetting& setting);
 
   std::vector<BagBatch> draw();  // by table
-  int64_t ids() const;           // of a batch
+  int64_t ids() const;           // ids per batch
 
  private:
   const int64_t samples_;

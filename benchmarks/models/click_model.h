@@ -12,7 +12,7 @@ namespace keel::bench {
 
 struct ClickModel {
   layers::TPUEmbedding embedding;
-  Functional model;             // of {"numbers", "c00", ... "c25"}
+  Functional model;             // inputs {"numbers", "c00", ... "c25"}
   std::vector<Variable> dense;  // in the order of StartValues
 };
 

@@ -14,7 +14,7 @@ namespace keel::bench {
 // The replicas, each with its piece of a batch.
 struct ClickCores {
   int hosts = 1;
-  int cores = 1;  // of each host
+  int cores = 1;  // per host
 
   int replicas() const { return hosts * cores; }
 };
@@ -25,13 +25,13 @@ class ClickTrainer {
   ClickTrainer(const ClickWork& work, const std::vector<ClickBatch>& batches,
                const ClickCores& cores);
 
-  float train(int batch);  // one step; its loss
+  float train(int batch);  // runs one step and returns its loss
   int replicas() const { return cores_.replicas(); }
   StartValues values() const { return start_values(model_); }
 
  private:
   const ClickCores cores_;
-  const int64_t samples_;  // of a batch
+  const int64_t samples_;  // per batch
   const std::unique_ptr<distribute::Strategy> strategy_;
   const ClickModel model_;
   const OptimizerHandle optimizer_;

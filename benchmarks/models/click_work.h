@@ -21,9 +21,9 @@ inline constexpr int64_t kColumns = 26;  // categorical columns of a sample
 struct ClickWork {
   ModelKind model = ModelKind::kDlrm;
   int64_t dim = 16;
-  std::vector<int64_t> rows = {};  // of the table of each column
+  std::vector<int64_t> rows = {};  // rows of the table of each column
   int64_t bag = 1;                 // ids of a sample in a column, summed
-  bool adagrad = false;            // of the tables, and of no bias or kernel; else SGD
+  bool adagrad = false;            // optimizer of the tables; all other weights use SGD
   double learning_rate = 0.01;
   bool bfloat16 = false;  // products in bfloat16, weights in float32
 };
@@ -43,7 +43,7 @@ struct Tower {
   int64_t input = 0;
   std::vector<int64_t> widths = {};
 };
-Tower bottom_tower(const ClickWork& work);  // of DLRM
+Tower bottom_tower(const ClickWork& work);  // DLRM only
 Tower top_tower(const ClickWork& work);
 
 // Return the floating-point operations of the products for one sample: forward only, and a training
@@ -56,7 +56,7 @@ double training_flops(const ClickWork& work);
 struct StartValues {
   std::vector<std::vector<float>> dense;
   std::vector<std::vector<float>>
-      tables;  // by column; of Wide & Deep then those of the linear part
+      tables;  // by column; for Wide & Deep followed by those of the linear part
 };
 
 }  // namespace keel::bench

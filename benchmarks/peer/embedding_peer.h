@@ -16,7 +16,7 @@ enum class SparseOptimizer { kSgd, kAdagrad, kAdam, kFtrl };
 constexpr int slots_of(SparseOptimizer optimizer) {
   return optimizer == SparseOptimizer::kSgd ? 0 : optimizer == SparseOptimizer::kAdagrad ? 1 : 2;
 }
-constexpr double kAdagradStart = 0.1, kFtrlStart = 0.1;  // of accumulators
+constexpr double kAdagradStart = 0.1, kFtrlStart = 0.1;  // initial accumulators
 constexpr double kAdamBeta1 = 0.9, kAdamBeta2 = 0.999, kAdamEpsilon = 1e-7;
 
 struct EmbeddingPeerOptions {

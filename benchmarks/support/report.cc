@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 Json number(double value) {
   if (!std::isfinite(value)) return nullptr;
-  std::ostringstream digits;  // those that a measurement has
+  std::ostringstream digits;  // only the significant digits of a measurement
   digits << std::setprecision(6) << value;
   return std::stod(digits.str());
 }
@@ -42,7 +42,7 @@ Json to_json(const Result& result) {
   return out;
 }
 
-constexpr const char* kPeerVariant = "peer_variant";  // of the ratio, not of the value
+constexpr const char* kPeerVariant = "peer_variant";  // describes the ratio, not the value
 
 std::string name_of(const Result& result) {
   std::string name = result.op;

@@ -144,7 +144,8 @@ class Rewriter {
   Tensor look_up(const Feature& feature) {
     const IdPolicy::Kind policy = feature.config.id_policy.kind;
     if (policy == IdPolicy::Kind::kIgnore || policy == IdPolicy::Kind::kDefaultRow) {
-      refuse(feature, "odd ids are left out or replaced, which an Embedding of Keras cannot");
+      refuse(feature,
+             "invalid ids are dropped or replaced, which Keras's Embedding does not support");
     }
     if (feature.ids.layout() == Layout::kRagged) {
       refuse(feature, "rows of any number of ids (ragged) have no layer in Keras");

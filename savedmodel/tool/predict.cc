@@ -55,18 +55,18 @@ InputKind kind_of_inputs(const std::vector<std::string>& paths) {
 std::pair<std::string, Signature> chosen_signature(const Arguments& arguments,
                                                    const Signatures& all) {
   const bool records = kind_of_inputs(arguments.operands_from(1)) == InputKind::kRecords;
-  const std::optional<std::string> asked = arguments.value("signature");
+  const std::optional<std::string> requested = arguments.value("signature");
   std::string names;
   std::vector<std::string> fitting;
   for (const auto& [name, signature] : all) {
     names += (names.empty() ? "" : ", ") + name;
-    const bool fits = asked     ? name == *asked
+    const bool fits = requested ? name == *requested
                       : records ? takes_examples(signature)
                                 : name == kServingDefault;
     if (fits) fitting.push_back(name);
   }
-  if (asked && fitting.empty()) {
-    throw ValueError(kCaller, ": the model has no signature '", *asked, "'; it has ", names);
+  if (requested && fitting.empty()) {
+    throw ValueError(kCaller, ": the model has no signature '", *requested, "'; it has ", names);
   }
   if (records && fitting.size() != 1) {
     throw ValueError(kCaller, ": ", fitting.empty() ? "no signature" : "more than one signature",

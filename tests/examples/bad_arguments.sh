@@ -18,7 +18,7 @@ expect_error 2 "--hidden must be positive integers" "$bin/train_ctr" --hidden 64
 expect_error 2 "--min_count must be at least 1" "$bin/train_ctr" --min_count 0
 expect_error 2 "--workers must be at least 0" "$bin/train_ctr" --workers -1
 expect_error 2 "nowhere.h5" "$bin/serve_hdf5" --model "$work/nowhere.h5" --csv "$work/data/test.csv"
-expect_error 2 "--model and --csv are needed" "$bin/serve_hdf5"
+expect_error 2 "--model or --csv is missing" "$bin/serve_hdf5"
 "$bin/train_ctr" --help >"$work/help"
 grep -q -- "--embedding_optimizer" "$work/help" || fail "no help"
 # Output that cannot be written to its file is an error.

@@ -149,7 +149,7 @@ Config current_optimizer(Config optimizer) {
   }
   const Config decay = value_of(config, "decay");
   if (decay.is_number() && decay.number() != 0) {
-    std::cerr << "load_model: the optimizer's decay, " << decay.number() << ", is left out\n";
+    std::cerr << "load_model: the optimizer's decay, " << decay.number() << ", is ignored\n";
     config.erase("decay");
   }
   config.erase("schedule_decay");  // of Nadam; Keras 3 has no parameter for this schedule

@@ -125,7 +125,7 @@ TEST(ForKerasTest, WhatKerasHasNotIsRefusedByFeatureAndReason) {
     return Functional({.inputs = inputs, .outputs = embedding(inputs)["group"]["ids"]});
   };
   expect_refused("'group/ids'", "ragged", [&] { keras_model_of(*ragged({.table = table("t")})); });
-  expect_refused("'group/ids'", "odd ids", [&] {
+  expect_refused("'group/ids'", "invalid ids", [&] {
     keras_model_of(*ragged({.table = table("t"), .id_policy = IdPolicy::ignore()}));
   });
 }

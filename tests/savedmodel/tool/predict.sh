@@ -138,7 +138,7 @@ bad_features() {
   expect_bad "$2" "$keel" predict "$model" bad.csv --batch_size 2 --signature serve_examples
 }
 bad_features '1s/user_id/user/' "user_id"
-bad_features '4s/^1,[0-9]*/1,/' "row 3, column 'user_id': is empty, and the feature has no default"
+bad_features '4s/^1,[0-9]*/1,/' "row 3, column 'user_id': is empty, but the feature has no default"
 bad_features '4s/^1,[0-9]*/1,x/' "row 3, column 'user_id': needs a int64, received 'x'"
 bad_features '5s/;.*//' "row 4, column 'age': needs 2 values, received 1"
 expect_bad "a CSV file cannot hold input 'tags'" "$keel" predict "$files/mixed.keras" "$files/rows.csv"
