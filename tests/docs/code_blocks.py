@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What the documentation shows, checked: README.md and docs/*.md.
+"""Checks what the documentation shows: README.md, CONTRIBUTING.md, docs/*.md and docs/guides/*.md.
 
   code_blocks.py extract ROOT OUT
-      Writes every ```cpp block as a program, OUT/<document>_<n>.cc, and prints their paths, one a
-      line. A block without main() is a fragment: its includes and using-directives stay outside,
-      the rest becomes the body of main(). Files that have not changed are not touched.
+      Writes every ```cpp block as a program, OUT/<document>_<n>.cc (OUT/guides_<document>_<n>.cc
+      for a guide), and prints their paths, one a line. A block without main() is a fragment: its
+      includes and using-directives stay outside, the rest becomes the body of main(). Files that
+      have not changed are not touched.
   code_blocks.py commands ROOT BIN
       Checks the commands of ```sh blocks and of indented ones: that programs of build/<preset>/bin
       exist in BIN, that --help of each knows the flags, and that ./dev has the command. Exits 1
@@ -23,7 +24,8 @@ FLAG = re.compile(r"^--?([A-Za-z][\w-]*)")
 
 
 def documents(root: pathlib.Path):
-    return [root / "README.md"] + sorted((root / "docs").glob("*.md"))
+    return [root / "README.md", root / "CONTRIBUTING.md",
+            *sorted((root / "docs").glob("*.md")), *sorted((root / "docs/guides").glob("*.md"))]
 
 
 def blocks(text: str, language: str):
@@ -54,6 +56,8 @@ def extract(root: pathlib.Path, out: pathlib.Path) -> int:
     written = []
     for document in documents(root):
         name = re.sub(r"\W", "_", document.stem.lower())
+        if document.parent.name == "guides":
+            name = "guides_" + name
         for number, (line, block) in enumerate(blocks(document.read_text(), "cpp"), 1):
             path = out / f"{name}_{number}.cc"
             write_if_changed(path, as_program(block, line, document))
