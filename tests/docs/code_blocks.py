@@ -36,6 +36,8 @@ def blocks(text: str, language: str):
 
 
 def as_program(block: str, line: int, document: pathlib.Path) -> str:
+    if "#include <keel/keel.h>" not in block:
+        sys.exit(f"{document}:{line}: the block must include <keel/keel.h>")
     place = f'#line {line} "{document}"\n'
     if re.search(r"\bint main\(", block):
         return place + block
