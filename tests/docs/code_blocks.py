@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Checks the code and the commands in the documentation: README.md and docs/*.md.
+"""Checks what the documentation shows: README.md, CONTRIBUTING.md, docs/*.md and docs/guides/*.md.
 
   code_blocks.py extract ROOT OUT
-      Writes every ```cpp block as a program, OUT/<document>_<n>.cc, and prints the paths, one per
-      line. A block without main() is a fragment: its includes and using-directives stay outside,
-      and the rest becomes the body of main(). Unchanged files are not rewritten.
+      Writes every ```cpp block as a program, OUT/<document>_<n>.cc (OUT/guides_<document>_<n>.cc
+      for a guide), and prints their paths, one a line. A block without main() is a fragment: its
+      includes and using-directives stay outside, the rest becomes the body of main(). Files that
+      have not changed are not touched.
   code_blocks.py commands ROOT BIN
       Checks the commands in ```sh blocks and in indented blocks: programs of build/<preset>/bin
       must exist in BIN, their --help must list the flags, and ./dev must have the command. Exits
@@ -23,7 +24,8 @@ FLAG = re.compile(r"^--?([A-Za-z][\w-]*)")
 
 
 def documents(root: pathlib.Path):
-    return [root / "README.md"] + sorted((root / "docs").glob("*.md"))
+    return [root / "README.md", root / "CONTRIBUTING.md",
+            *sorted((root / "docs").glob("*.md")), *sorted((root / "docs/guides").glob("*.md"))]
 
 
 def blocks(text: str, language: str):
@@ -34,6 +36,8 @@ def blocks(text: str, language: str):
 
 
 def as_program(block: str, line: int, document: pathlib.Path) -> str:
+    if "#include <keel/keel.h>" not in block:
+        sys.exit(f"{document}:{line}: the block must include <keel/keel.h>")
     place = f'#line {line} "{document}"\n'
     if re.search(r"\bint main\(", block):
         return place + block
@@ -54,6 +58,8 @@ def extract(root: pathlib.Path, out: pathlib.Path) -> int:
     written = []
     for document in documents(root):
         name = re.sub(r"\W", "_", document.stem.lower())
+        if document.parent.name == "guides":
+            name = "guides_" + name
         for number, (line, block) in enumerate(blocks(document.read_text(), "cpp"), 1):
             path = out / f"{name}_{number}.cc"
             write_if_changed(path, as_program(block, line, document))
