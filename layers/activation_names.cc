@@ -171,7 +171,7 @@ KnownFunctions& known() {
   return instance;
 }
 
-// A layer that Keras's configs hold in place of a function with arguments. encode() writes the
+// A layer that Keras's configs contain instead of a function with arguments. encode() writes the
 // first form in the list that matches the function.
 struct LayerForm {
   const char* class_name;

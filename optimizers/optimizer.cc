@@ -63,7 +63,7 @@ void check_any_gradient(const std::string& caller, const std::vector<GradientKin
       ": none of these variables has a gradient; check that the loss depends on them: ", paths);
 }
 
-// The variables of a call, grouped by what the step does to them. Virtual variables are left out;
+// The variables of a call, grouped by what the step does to them. Virtual variables are omitted;
 // all groups are empty if no variable has a gradient.
 struct Sorted {
   std::vector<StepVariable> updated;

@@ -19,7 +19,7 @@
 namespace keel::optimizers {
 namespace {
 
-// Keras's optimizer classes reject unknown settings, but its readers ignore unknown keys beside
+// Keras's optimizer classes reject unknown settings, but its readers ignore unknown keys next to
 // "class_name" and "config". The setting is therefore stored there.
 constexpr char kLazyRows[] = "lazy_rows";
 

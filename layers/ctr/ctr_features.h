@@ -25,7 +25,7 @@ struct CtrFeaturesOptions {
   // A category with fewer training rows is mapped to id 0, the id of unknown categories.
   int64_t min_count = 1;
   // Maximum number of bins of a numeric column. A value that is at least as frequent as an average
-  // bin gets a bin of its own.
+  // bin gets a separate bin.
   int64_t max_buckets = 20;
 };
 

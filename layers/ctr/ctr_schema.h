@@ -42,7 +42,7 @@ struct CtrSchema {
   std::set<std::string> integers = {};
 };
 
-// The value of an empty field in an integer categorical column; it is a category of its own.
+// The value of an empty field in an integer categorical column, which is a separate category.
 inline constexpr int64_t kNoCategory = -1;
 
 // Reads `folder`/schema.json. Also reads the files that it names and `more_files`, to find the

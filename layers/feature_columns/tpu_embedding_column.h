@@ -93,7 +93,8 @@ TPUColumn embedding_column(const Column& categorical_column, int64_t dimension,
 struct SharedEmbeddingColumnsOptions {
   std::string combiner = "mean";
   std::optional<Initializer> initializer = {};
-  // Empty: the sorted names of the columns, joined by '_', followed by "_shared_embedding".
+  // If empty, the name is the sorted names of the columns, joined by '_', followed by
+  // "_shared_embedding".
   std::string shared_embedding_collection_name = {};
   std::vector<int64_t> max_sequence_lengths = {};  // one for each column; empty: zeros
   LearningRateFn learning_rate_fn = {};

@@ -50,7 +50,7 @@ class FeatureCrossLayer final : public Layer, public WeightAttributes {
   explicit FeatureCrossLayer(Options options);
 
   const Variable& kernel() const { return kernel_; }  // empty until built
-  // Empty until built, and at full rank.
+  // Returns an empty handle before the layer is built, and at full rank.
   const Variable& down_kernel() const { return down_kernel_; }
   const Variable& bias() const { return bias_; }  // empty until built, and if !use_bias
   std::optional<PlanValues> plan(Planner& planner, const PlanValues& inputs) const override;

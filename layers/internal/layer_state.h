@@ -12,7 +12,7 @@ namespace keel {
 // the order in which they were tracked, depth first. A layer that is reached twice is visited only
 // the first time.
 //
-// The path has the form "<layer>/<layer>/.../<entry name>", where `root` itself is left out. A
+// The path has the form "<layer>/<layer>/.../<entry name>", without `root` itself. A
 // layer is named after its class in snake case. If a parent has several sublayers of one class, the
 // second and later ones get the suffixes "_1", "_2", ... Paths thus depend on the structure alone:
 // models built by the same code have equal paths, whatever their layers are named.

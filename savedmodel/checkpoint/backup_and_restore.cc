@@ -106,8 +106,9 @@ BackupAndRestoreCallback::BackupAndRestoreCallback(Options options) : options_(s
   }
 }
 
-// The path beside a checkpoint of the values that checkpoints do not hold. The file is written
-// before its checkpoint, so that every checkpoint in the index has one.
+// Returns the path of the file, next to a checkpoint, of the values that checkpoints do not
+// contain. The file is written before its checkpoint, so that every checkpoint in the index has
+// one.
 std::string BackupAndRestoreCallback::progress_path(const std::string& checkpoint) const {
   return fs::path(options_.backup_dir) / ("progress-" + fs::path(checkpoint).filename().string());
 }

@@ -16,10 +16,10 @@
 // attributes of the root are format, format_version, entries (their number), step and parts. The
 // file ends with a seal (atomic_file.h). Files appear as a whole or not at all.
 //
-// If a strategy spans several processes, each process writes its rows of sharded tables to a part
-// of its own (checkpoint_file.h), and reads only the rows that it will hold. Any number of
-// processes, hosts and cores can restore a checkpoint of any other. No process holds a whole table
-// in memory, except tables of DistributedEmbedding and of embedding objects that are not built yet.
+// If a strategy spans several processes, each process writes its rows of sharded tables to its own
+// part file (checkpoint_file.h), and reads only the rows that it will hold. A checkpoint can be
+// restored with another number of processes, hosts and cores. No process holds a whole table in
+// memory, except tables of DistributedEmbedding and of embedding objects that are not built yet.
 // write() and restore() are collective over the processes; an error in one process is thrown in
 // all.
 #pragma once

@@ -35,7 +35,7 @@ struct TPUConfig {
   int64_t iterations_per_loop = 1;
 };
 
-// Where and how an estimator runs.
+// Options of the run: the folder, the cluster, checkpoints and log lines.
 struct RunConfig {
   std::string model_dir = {};                   // folder of the checkpoints; required
   distribute::TPUStrategyOptions cluster = {};  // the accelerator's hosts and cores
@@ -74,7 +74,7 @@ struct TrainResult {
   double loss = 0;  // of the last step
 };
 
-// Every call builds the model anew and restores the newest checkpoint of model_dir if there is one.
+// Every call builds a new model and restores the newest checkpoint of model_dir if there is one.
 // A program may therefore be stopped and restarted, and may evaluate what another program trains.
 //
 // These calls throw ValueError, naming the field, for a spec that lacks a field required by the

@@ -35,8 +35,8 @@ struct Hdf5Contents {
 // read. The file appears as a whole or not at all.
 void write_hdf5(const char* caller, const std::string& path, const Hdf5Contents& contents);
 
-// Does the same into a temporary file beside `path`. Rank 0 receives the file; other processes
-// receive null.
+// Does the same into a temporary file in the folder of `path`. Rank 0 receives the file; other
+// processes receive null.
 std::unique_ptr<const TemporaryFile> write_temporary_hdf5(const char* caller,
                                                           const std::string& path,
                                                           const Hdf5Contents& contents);

@@ -1,4 +1,4 @@
-// BackgroundWorker runs the pieces of a job on a thread of its own, concurrently with its owner.
+// BackgroundWorker runs the pieces of a job on its own thread, concurrently with its owner.
 #pragma once
 
 #include <condition_variable>

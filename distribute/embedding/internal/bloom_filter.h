@@ -22,7 +22,7 @@ class BloomFilter {
     const int width = std::bit_width(bits - 1);
     shift_ = 64 - width;
     constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;  // 2^64 / golden ratio
-    // If every row has a bit of its own, the factor only cancels the shift and there are no
+    // If every row has its own bit, the factor only cancels the shift and there are no
     // collisions. Otherwise rows are hashed by multiplication.
     factor_ = static_cast<uint64_t>(rows) <= uint64_t{1} << width ? uint64_t{1} << shift_ : kGolden;
     words_.assign((size_t{1} << width) / 64, 0);

@@ -30,7 +30,7 @@ inline void prefetch_row_to_read(const void* row, int64_t bytes) {
   kAsksIntoL2 ? prefetch_row<Into::kL2>(row, bytes) : prefetch_row<Into::kL1>(row, bytes);
 }
 
-// Prefetches a row that will be read and written, possibly with its slots beside it. The prefetch
+// Prefetches a row that will be read and written, possibly with its slots next to it. The prefetch
 // into the L2 cache is one for reading: most rows are in no other core's cache, so the line arrives
 // in exclusive state and can be written without another request.
 inline void prefetch_row_to_write(const void* row, int64_t bytes) {

@@ -36,7 +36,7 @@ class DenseGradientJob {
         in_tiles_(internal::multiplies_in_tiles(args.precision, args.rows, args.in, args.out) &&
                   internal::multiplies_in_tiles(args.precision, args.in, args.out, args.rows)),
         in_place_(parallel_runs_in_place() && args.out >= kWidth && !in_tiles_),
-        // A stride that is no power of two: otherwise rows would map to the same sets of a cache.
+        // Avoid a stride that is a power of two, which would map all rows to the same cache sets.
         step_(in_place_ ? args.out + kWidth : args.out),
         // Packing may pay because x is read once for each panel, column by column.
         packs_x_(in_place_ && args.dw != nullptr &&

@@ -66,7 +66,7 @@ struct Block {
   const Product& x;
   int64_t row, rows, first, last;
   bool packs_a = packs_columns(x, rows, last - first);
-  // Whether b is packed into panels: always if it is transposed, and also if reading it again for
+  // True if b is packed into panels: always if it is transposed, and also if reading it again for
   // every tile of rows would miss the caches.
   bool packs = x.transpose_b || packs_a || (collides(x.ldb()) && rows >= 4 * kMostRows);
   bool spreads = spreads_rows(x, rows);

@@ -17,7 +17,7 @@ constexpr int64_t kGroup = 4 * kPanel;      // columns of b that are packed at o
 constexpr int64_t kBlockRows = 4 * kRows;   // rows of c per task
 constexpr int64_t kFewElements = 1 << 15;   // elements of b per packing task
 
-// The words of the tiles of one row or column of tiles in one step of the sums.
+// The 32-bit words of one row or column of tiles in one step of the sums.
 template <int kParts>
 constexpr int64_t kStepSize = int64_t{kParts} * kTileSize;
 

@@ -123,7 +123,7 @@ void OutputShapes::update(const std::vector<Shape>& candidates) {
   for (size_t f = 0; f < shapes_.size(); ++f) {
     if (!shapes_[f]) shapes_[f] = candidates[f];
     const int64_t length = configs_[f].max_sequence_length;
-    // Whether max_sequence_length is a dimension of the output shape.
+    // True if max_sequence_length is a dimension of the output shape.
     const bool counts = is_sequence(f) && shapes_[f]->rank() == 2 && (*shapes_[f])[1] == length;
     if (length > 0 && !counts) {
       std::cerr << feature(paths_[f]) << ": max_sequence_length " << length

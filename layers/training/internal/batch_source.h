@@ -13,7 +13,7 @@ namespace keel {
 // Iterates over the batches of each epoch.
 class BatchSource {
  public:
-  // Where an epoch of a fixed number of steps starts.
+  // Selects where an epoch of a fixed number of steps starts.
   enum class Epochs {
     kRunOn,      // where the previous epoch stopped; restarts the dataset at its end
     kFromStart,  // at the dataset's start; ends early, with one warning, if the dataset does

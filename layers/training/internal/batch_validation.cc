@@ -47,8 +47,8 @@ double leaf_of_other_rows(const Tensors& element) {
   return -1;
 }
 
-// What the replicas exchange about their parts of the batch; numbers, so that one tensor holds
-// them.
+// The facts that replicas exchange about their parts of the batch; numbers, so that one tensor
+// holds them.
 enum Fact { kRows, kNanLabel, kNanWeight, kUnevenLeaf, kFacts };
 
 Tensor facts_of(const Tensors& element, const StepPlace& place) {

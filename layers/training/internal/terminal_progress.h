@@ -14,7 +14,7 @@ namespace keel {
 // Prints progress in the format of Keras. Style kBar redraws a bar in place:
 //   Epoch 1/5
 //   128/128 ━━━━━━━━━━━━━━━━━━━━ 1s 5ms/step - auc: 0.9012 - loss: 0.3123 - val_auc: 0.8954
-// The duration is the estimated time left while the run goes on, and the elapsed time at its end.
+// The duration is the estimated remaining time during the run, and the elapsed time at its end.
 // Style kLine prints one line at the end:
 //   Epoch 1/5
 //   128/128 - 1s - 5ms/step - auc: 0.9012 - loss: 0.3123 - val_auc: 0.8954
