@@ -9,8 +9,7 @@ namespace keel::bench {
 
 bool peer_available();
 std::string peer_name();  // "libtorch 1.13.1", or "" if there is none
-// Sets the number of threads of the peer; call it before its first work. Also disables its autograd
-// if the work does not need it.
+// Sets the number of threads of the peer. Call it before any other function of the peer.
 void set_peer_threads(int threads);
 
 }  // namespace keel::bench

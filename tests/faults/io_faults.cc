@@ -55,7 +55,7 @@ int kind() {
   return std::atoi(text.c_str());
 }
 
-// Whether the call is the one to affect.
+// Returns true if this call is one of those to affect.
 bool is_affected(const char* call, const std::string& path) {
   static const std::string folder = variable("IO_FAULT_FOLDER");
   static const int first = std::atoi(variable("IO_FAULT_AT").c_str());

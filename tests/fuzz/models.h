@@ -13,7 +13,7 @@ namespace keel::fuzz {
 const ModelHandle& small_model();
 const ModelHandle& small_graph();
 
-// Of models of an input and one layer each, of many kinds.
+// Returns the configs of models that consist of an input and one layer of many kinds.
 std::vector<Config> one_layer_configs();
 
 }  // namespace keel::fuzz

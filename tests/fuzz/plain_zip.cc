@@ -35,7 +35,7 @@ std::string inflated(std::string_view bytes, size_t size) {
   return out;
 }
 
-// What a local header and an entry of the directory have in common.
+// Returns the fields that a local header and an entry of the directory have in common.
 std::string fields_of(const ZipEntry& entry, size_t packed) {
   std::string out;
   append(out, 20, 2);

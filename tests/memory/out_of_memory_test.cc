@@ -112,7 +112,7 @@ Functional make_model() {
   return model;
 }
 
-// What is tried: `prepare` makes the objects, and the function that it returns uses them.
+// A case: `prepare` makes the objects, and the function that it returns uses them.
 using Use = std::function<void()>;
 struct Case {
   const char* name;

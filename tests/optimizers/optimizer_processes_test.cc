@@ -48,7 +48,7 @@ void append(const Variable& v, Bits& out) {
 }
 
 // Returns variables and slots after steps with changing lists of variables: dense, sparse, some
-// left out, with reads between the steps.
+// omitted, with reads between the steps.
 Bits trained(ProcessGroup& group, const OptimizerHandle& optimizer) {
   TPUStrategy strategy({.num_hosts = 6, .num_cores = 1}, group);
   const auto scope = strategy.scope();

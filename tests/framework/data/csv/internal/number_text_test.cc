@@ -64,7 +64,7 @@ TEST(NumberTextTest, FastAndExactWaysAgreeBitForBit) {
 
 TEST(NumberTextTest, NumbersHalfwayBetweenFloatsAreRoundedOnce) {
   // 2^24 + 1 lies halfway between two floats. The list also has other halfway numbers and numbers
-  // slightly beside them.
+  // close to them.
   for (const char* text : {"16777217", "16777217.0000001", "16777216.9999999", "33554434.00001",
                            "0.500000029802322", "1.00000005960464"}) {
     taken_of(text);
