@@ -3,7 +3,7 @@
 //
 // No batch is used twice: each is drawn right before its slice, outside of the timed part. The
 // vocabulary should add only cache misses and the cost of more distinct rows per batch
-// ("rows_times_2e7" is the factor). Keras's Adam and FTRL move every row in every step.
+// ("rows_times_2e7" is the factor). Keras's Adam and FTRL change every row in every step.
 // "adam_lazy_rows" computes the same values but updates only rows that are read: the missed updates
 // of a row are part of the step. libtorch runs its sparse steps on the same batches ("libtorch" is
 // its growth). It has no counterpart to exact Adam and FTRL on large tables.

@@ -35,9 +35,9 @@ struct TrafficByKind {
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  virtual int rank() const = 0;                    // of the calling thread
+  virtual int rank() const = 0;                    // rank of the calling thread
   virtual int size() const = 0;                    // number of ranks
-  virtual const Placement& placement() const = 0;  // of the ranks on processes
+  virtual const Placement& placement() const = 0;  // placement of the ranks on processes
 
   // Waits until all ranks have called it. In every collective, `what` is the label of the call: all
   // ranks must pass the same one, and errors contain it.

@@ -46,7 +46,7 @@ class ProcessGroup {
   using Parts = std::vector<Bytes>;
 
   virtual ~ProcessGroup() = default;
-  virtual int rank() const = 0;  // of this process
+  virtual int rank() const = 0;  // rank of this process
   virtual int size() const = 0;  // number of processes
 
   // Sends send[p] to each other process p and returns the messages received, by rank. The message

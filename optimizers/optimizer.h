@@ -49,7 +49,7 @@ class Optimizer {
   // OptimizerOptions selects which of these stages are enabled.
   //
   // IndexedSlices are first summed by id and then update only the rows that they name, if the step
-  // would not change the other rows for a dense gradient either. Steps that move every row (Adam,
+  // would not change the other rows for a dense gradient either. Steps that change every row (Adam,
   // Ftrl, momentum, weight decay, averages, accumulation) update the whole table, in time
   // proportional to its size, unless OptimizerOptions::lazy_rows is set. Constraints are applied to
   // the whole variable.

@@ -36,7 +36,7 @@ class GrowthSteps {
 // Creates a layer under the strategy of the setting.
 std::unique_ptr<GrowthSteps> make_growth_steps(const GrowthSetting& setting);
 // Creates the step with libtorch and sparse gradients. Returns null without libtorch, or if
-// libtorch has no counterpart: several tables, or an Adam or FTRL that moves all rows.
+// libtorch has no counterpart: several tables, or an Adam or FTRL that changes all rows.
 std::unique_ptr<GrowthSteps> make_growth_steps_of_peer(const GrowthSetting& setting);
 
 }  // namespace keel::bench

@@ -13,9 +13,9 @@ namespace keel {
 struct EmbedReduceOptions {
   int64_t input_dim = 0;                           // required: number of rows, > 0
   int64_t output_dim = 0;                          // required: number of columns, > 0
-  Initializer embeddings_initializer = "uniform";  // in [-0.05, 0.05)
+  Initializer embeddings_initializer = "uniform";  // the default draws from [-0.05, 0.05)
   Regularizer embeddings_regularizer = {};
-  Regularizer activity_regularizer = {};  // of the output
+  Regularizer activity_regularizer = {};  // applied to the output
   Constraint embeddings_constraint = {};
   bool mask_zero = false;
   std::string combiner = "mean";  // "mean", "sum" or "sqrtn"

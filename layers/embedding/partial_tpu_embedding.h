@@ -16,7 +16,7 @@ namespace keel {
 // Options of PartialTPUEmbeddingLayer.
 struct PartialTPUEmbeddingOptions {
   Nest<FeatureConfig> feature_config;  // a dict of features
-  EmbeddingOptimizer optimizer = {};   // of large tables without their own
+  EmbeddingOptimizer optimizer = {};   // for large tables without their own optimizer
   bool pipeline_execution_with_tensor_core = false;
   std::optional<int64_t> batch_size = {};
   // Tables with more rows than this are large. Unset: no table is large. 0: all tables are.

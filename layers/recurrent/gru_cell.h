@@ -26,7 +26,7 @@ struct GRUCellOptions {
   double dropout = 0.0;            // dropout rate of the inputs, in [0, 1]
   double recurrent_dropout = 0.0;  // dropout rate of the state, in [0, 1]
   bool reset_after = true;
-  std::optional<int64_t> seed = {};  // for both dropouts; unset: next streams of set_random_seed
+  std::optional<int64_t> seed = {};  // for both dropouts; unset: the next streams
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};

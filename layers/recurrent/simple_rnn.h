@@ -25,7 +25,7 @@ struct SimpleRNNOptions {
   Constraint bias_constraint = {};
   double dropout = 0.0;            // dropout rate of the inputs, in [0, 1]; one mask for all steps
   double recurrent_dropout = 0.0;  // dropout rate of the state, in [0, 1]; one mask for all steps
-  std::optional<int64_t> seed = {};  // for both dropouts; unset: next streams of set_random_seed
+  std::optional<int64_t> seed = {};  // for both dropouts; unset: the next streams
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;

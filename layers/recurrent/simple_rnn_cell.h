@@ -24,7 +24,7 @@ struct SimpleRNNCellOptions {
   Constraint bias_constraint = {};
   double dropout = 0.0;              // dropout rate of the inputs, in [0, 1]
   double recurrent_dropout = 0.0;    // dropout rate of the state, in [0, 1]
-  std::optional<int64_t> seed = {};  // for both dropouts; unset: next streams of set_random_seed
+  std::optional<int64_t> seed = {};  // for both dropouts; unset: the next streams
   std::string name = {};
   bool trainable = true;
   DTypePolicy dtype = {};

@@ -44,7 +44,7 @@ struct FitOptions {
   // Weights of the samples, for arrays only: one tensor [rows] for all outputs, or a structure like
   // that of the labels.
   Tensors sample_weight = {};
-  ClassWeight class_weight = {};  // by class; needs a single output and excludes sample weights
+  ClassWeight class_weight = {};  // by class; requires a single output and no sample weights
   Verbose verbose = Verbose::kAuto;
   std::vector<CallbackHandle> callbacks = {};
   ValidationData validation_data = {};
@@ -63,7 +63,7 @@ struct FitOptions {
 
 // Options of Model::evaluate.
 struct EvaluateOptions {
-  int64_t batch_size = 32;     // for arrays only
+  int64_t batch_size = 32;     // rows of a global batch; for arrays only
   Tensors sample_weight = {};  // for arrays only; see FitOptions
   Verbose verbose = Verbose::kAuto;
   std::vector<CallbackHandle> callbacks = {};
@@ -72,7 +72,7 @@ struct EvaluateOptions {
 
 // Options of Model::predict.
 struct PredictOptions {
-  int64_t batch_size = 32;  // for arrays only
+  int64_t batch_size = 32;  // rows of a global batch; for arrays only
   Verbose verbose = Verbose::kAuto;
   std::vector<CallbackHandle> callbacks = {};
   std::optional<int64_t> steps = {};  // number of batches; all if unset or if there are fewer
@@ -81,7 +81,7 @@ struct PredictOptions {
 // Options of Model::train_on_batch and test_on_batch.
 struct OnBatchOptions {
   Tensors sample_weight = {};     // shape [rows], for all outputs, or structured like the labels
-  ClassWeight class_weight = {};  // by class; needs a single output; for train_on_batch
+  ClassWeight class_weight = {};  // by class; requires a single output; for train_on_batch
   // If false, logs cover all batches since metrics were last reset by Model::reset_metrics, fit or
   // evaluate, as in Keras 3. If true, logs cover this batch only.
   bool reset_metrics = false;

@@ -12,14 +12,14 @@ struct PlotModelOptions {
   // The file that plot_model writes. The suffixes ".dot" and ".gv" select Graphviz text, and
   // ".png", ".svg", ".pdf" and ".jpg" select an image.
   std::string to_file = "model.png";
-  bool show_shapes = false;       // of inputs and outputs
-  bool show_dtype = false;        // of outputs
-  bool show_layer_names = false;  // next to the class names
+  bool show_shapes = false;       // show the shapes of inputs and outputs
+  bool show_dtype = false;        // show the dtypes of outputs
+  bool show_layer_names = false;  // show the names next to the class names
   std::string rankdir = "TB";  // direction of the graph: "TB" (top to bottom), "BT", "LR" or "RL"
   bool expand_nested = false;  // draw the layers of nested models, in a box
-  int64_t dpi = 200;           // of raster images
-  bool show_layer_activations = false;  // of layers that have an activation
-  bool show_trainable = false;
+  int64_t dpi = 200;           // resolution of raster images
+  bool show_layer_activations = false;  // show the activations of layers that have one
+  bool show_trainable = false;          // show which layers are trainable
 };
 
 // Returns the graph in Graphviz's DOT language: one node for each layer and op of a functional or

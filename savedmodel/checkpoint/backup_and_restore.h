@@ -15,7 +15,7 @@ namespace keel {
 // Options of BackupAndRestore.
 struct BackupAndRestoreOptions {
   std::string backup_dir = {};            // required; one folder per training run
-  std::optional<int64_t> save_freq = {};  // in batches; if unset, after each epoch
+  std::optional<int64_t> save_freq = {};  // number of batches between backups; unset: one per epoch
   bool double_checkpoint = false;         // also keep the previous backup
   bool delete_checkpoint = true;          // remove the backups when training ends
 };

@@ -17,9 +17,9 @@ struct ModelCheckpointOptions {
   // "model-{epoch:02d}-{val_loss:.2f}.h5". Missing folders are created.
   std::string filepath = {};
   std::string monitor = "val_loss";  // a name in the logs
-  int64_t verbose = 0;               // 1 prints what is saved, and where
+  int64_t verbose = 0;               // 1: print the path of each saved file
   bool save_best_only = false;       // save only if `monitor` is better than ever before
-  bool save_weights_only = false;    // to a ".weights.h5" file
+  bool save_weights_only = false;    // call save_weights; the path must end in ".weights.h5"
   // Selects which values are better: "min", "max", or "auto" for those of the metric (monitor.h).
   std::string mode = "auto";
   // The number of batches between saves. If unset, the model is saved after each epoch. The logs of

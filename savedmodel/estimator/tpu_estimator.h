@@ -71,7 +71,7 @@ struct TrainOptions {
 // Result of TPUEstimator::train.
 struct TrainResult {
   int64_t global_step = 0;
-  double loss = 0;  // of the last step
+  double loss = 0;  // loss of the last step
 };
 
 // Every call builds a new model and restores the newest checkpoint of model_dir if there is one.

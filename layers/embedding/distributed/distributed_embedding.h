@@ -33,14 +33,14 @@ class SparseCore;
 // Options of DistributedEmbeddingLayer.
 struct DistributedEmbeddingOptions {
   Nest<keras_rs::FeatureConfig> feature_configs;
-  TableStacking table_stacking = "auto";  // of the tables on sparse cores
+  TableStacking table_stacking = "auto";  // how tables on sparse cores are stacked
   bool update_stats = false;              // not supported (ValueError); see id_limit_policy
   // Selects how max_ids_per_partition and max_unique_ids_per_partition apply to tables on sparse
   // cores.
   IdLimitPolicy id_limit_policy = IdLimitPolicy::kUnlimited;
   std::string name = {};
   bool trainable = true;
-  DTypePolicy dtype = {};  // of tables on the default device
+  DTypePolicy dtype = {};  // policy of tables on the default device
 };
 
 // Options of one call of DistributedEmbeddingLayer.
