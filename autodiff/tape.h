@@ -39,7 +39,7 @@ struct GradientOptions {
 // until it is destroyed. It must be used and destroyed on that thread.
 class GradientTape {
  public:
-  // Starts recording.
+  // Starts recording. Throws ValueError if the variable KEEL_MATMUL_PRECISION has an unknown value.
   explicit GradientTape(TapeOptions options = {});
   ~GradientTape();
   GradientTape(const GradientTape&) = delete;

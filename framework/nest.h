@@ -50,7 +50,7 @@ class Nest {
   bool is_sequence() const { return kind() == NestKind::kList || kind() == NestKind::kTuple; }
 
   // The accessors below throw TypeError if the node is of another kind. Called on a temporary
-  // (`model(x).tensor()`), they return a copy, never a dangling reference.
+  // (`model(x).tensor()`), all except at() return a copy, never a dangling reference.
 
   // Returns the value of a leaf.
   const T& leaf() const& { return as<T>("a leaf"); }
