@@ -35,8 +35,9 @@ static void* allocate(size_t count, size_t size) {
 
 static const char* dtype_name(int dtype) {
   static const char* const names[] = {"float32", "float64", "int32", "int64",
-                                      "bool",    "uint8",   "string"};
-  return names[dtype];
+                                      "bool",    "uint8",   "string", "int8"};
+  const int count = sizeof names / sizeof *names;
+  return dtype >= 0 && dtype < count ? names[dtype] : "unknown dtype";
 }
 
 static void print_spec(const keel_spec* spec) {
