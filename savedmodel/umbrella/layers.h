@@ -66,6 +66,7 @@
 #include <keel/layers/reshaping/zero_padding1d.h>
 #include <keel/layers/retrieval/brute_force_retrieval.h>
 #include <keel/layers/training/model.h>
+#include <keel/layers/visualization/history_plot.h>
 #include <keel/layers/visualization/plot_model.h>
 #include <keel/layers/visualization/summary.h>
 #include <keel/layers/wrappers/bidirectional.h>

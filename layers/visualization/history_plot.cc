@@ -1,4 +1,4 @@
-#include <keel/layers/visualization/internal/history_plot.h>
+#include <keel/layers/visualization/history_plot.h>
 
 #include <algorithm>
 #include <array>
