@@ -23,7 +23,7 @@ model=$files/ranker.keras
 expect_error 2 "nowhere.keras" "$bin/serve_c" "$work/nowhere.keras"
 expect_error 2 "no signature 'other'" "$bin/serve_c" "$model" --signature other user=1
 expect_error 2 "no input with this name" "$bin/serve_c" "$model" person=1
-expect_error 2 "needs input" "$bin/serve_c" "$model" user=1
+expect_error 2 "requires input" "$bin/serve_c" "$model" user=1
 expect_error 2 "not a number" "$bin/serve_c" "$model" user=x
 expect_error 2 "usage" "$bin/serve_c"
 expect_error 2 "input 'user' has 1 rows, 'age' has 2" \

@@ -341,10 +341,10 @@ TEST_F(CApiTest, SizesThatContradictEachOtherAreErrors) {
   static const int64_t two_rows[] = {2, 2}, negative[] = {-3, 2}, odd[] = {3, 3};
   static const int64_t huge[] = {int64_t{1} << 62, 4};
   const auto dims = [](const int64_t* to) { return [to](keel_tensor& t) { t.dims = to; }; };
-  expect_refused(0, KEEL_VALUE_ERROR, "needs 4 values", dims(two_rows));
-  expect_refused(0, KEEL_VALUE_ERROR, "dims[0] is negative", dims(negative));
-  expect_refused(0, KEEL_VALUE_ERROR, "needs shape (?, 2), received (3, 3)", dims(odd));
-  expect_refused(0, KEEL_VALUE_ERROR, "too many elements", dims(huge));
+  expect_refused(0, KEEL_VALUE_ERROR, "requires 4 values", dims(two_rows));
+  expect_refused(0, KEEL_VALUE_ERROR, "dims[0] must not be negative", dims(negative));
+  expect_refused(0, KEEL_VALUE_ERROR, "shape must be (?, 2), received (3, 3)", dims(odd));
+  expect_refused(0, KEEL_VALUE_ERROR, "overflows 64 bits", dims(huge));
   expect_refused(0, KEEL_VALUE_ERROR, "dims must not be NULL", dims(nullptr));
   expect_refused(0, KEEL_VALUE_ERROR, "rank", [](keel_tensor& t) { t.rank = -1; });
   expect_refused(0, KEEL_VALUE_ERROR, "rank", [](keel_tensor& t) { t.rank = 9; });
@@ -365,7 +365,7 @@ TEST_F(CApiTest, DtypesAndLayoutsAreThoseOfTheInput) {
                  [](keel_tensor& t) { t.dtype = KEEL_FLOAT64; });
   expect_refused(0, KEEL_TYPE_ERROR, "unknown dtype 99", [](keel_tensor& t) { t.dtype = 99; });
   expect_refused(0, KEEL_TYPE_ERROR, "unknown layout -1", [](keel_tensor& t) { t.layout = -1; });
-  expect_refused(1, KEEL_TYPE_ERROR, "needs a ragged tensor, received a dense one",
+  expect_refused(1, KEEL_TYPE_ERROR, "requires a ragged tensor, received a dense one",
                  [](keel_tensor& t) { t.layout = KEEL_DENSE; });
   expect_refused(0, KEEL_VALUE_ERROR, "only ragged tensors have row_splits",
                  [](keel_tensor& t) { t.row_splits = kSplits; });
@@ -382,7 +382,7 @@ TEST_F(CApiTest, RowSplitsAndIndicesAreChecked) {
   expect_refused(1, KEEL_VALUE_ERROR, "NULL", splits(nullptr));
   expect_refused(1, KEEL_VALUE_ERROR, "requires row_splits",
                  [](keel_tensor& t) { t.row_splits_count = 0; });
-  expect_refused(2, KEEL_VALUE_ERROR, "indices need 2 numbers",
+  expect_refused(2, KEEL_VALUE_ERROR, "multiple of the rank, 2",
                  [](keel_tensor& t) { t.indices_count = 3; });
   expect_refused(2, KEEL_VALUE_ERROR, "tags", [](keel_tensor& t) {
     static const int64_t outside[] = {0, 0, 3, 0};

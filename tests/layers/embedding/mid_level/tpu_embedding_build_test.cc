@@ -244,7 +244,7 @@ TEST(TPUEmbeddingBuildTest, ABatchSizeMayStandInEitherArgumentAndShapesStandAbov
   const Nest<FeatureConfig> features = one_feature(on(table_of(8, 4)));
   testing::internal::CaptureStderr();
   EXPECT_EQ(built_shapes(features, {}, 7), (std::vector<Shape>{{7}}));
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("older"), std::string::npos);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("deprecated"), std::string::npos);
   EXPECT_EQ(built_shapes(features, f_shape(Shape{3, 1}), 7), (std::vector<Shape>{{3}}));
 }
 

@@ -55,7 +55,7 @@ TEST(ServingLookupTest, ChecksComeInOrder) {
   };
   const TensorLike ones = Tensor::full<float>({1}, 1);
   says(error_of({.input = ids({1}, {1}), .weights = ones, .feature = steps}), "dense ids");
-  says(error_of({.input = rows, .weights = ones, .feature = steps}), "one kind");
+  says(error_of({.input = rows, .weights = ones, .feature = steps}), "same layout");
   says(error_of({.input = rows, .weights = ragged(FloatRows{{1}}), .feature = steps}),
        "received weights for a sequence");
   says(error_of({.input = ids({1}, {1}), .feature = steps}), "requires sparse or ragged");
