@@ -63,8 +63,9 @@ StoredValues values_of(const Model& model);
 // hold only initial values.
 bool has_new_optimizer(const Model& model);
 inline constexpr char kNewOptimizer[] =
-    "new: the file has no state of steps, or not of all variables (what belongs to tables in an "
-    "engine is in checkpoints only)";
+    "new: the file has no optimizer state, or not for all variables (the state of engine tables is "
+    "in "
+    "checkpoints only)";
 // Returns the values of a file of weights, named by their paths in it, or of a checkpoint, named by
 // their keys.
 StoredValues values_of(const std::string& path, FileKind kind);

@@ -26,5 +26,5 @@ expect_error 2 "no input with this name" "$bin/serve_c" "$model" person=1
 expect_error 2 "requires input" "$bin/serve_c" "$model" user=1
 expect_error 2 "not a number" "$bin/serve_c" "$model" user=x
 expect_error 2 "usage" "$bin/serve_c"
-expect_error 2 "input 'user' has 1 rows, 'age' has 2" \
+expect_error 2 "input 'user' has 1 rows, but 'age' has 2" \
   "$bin/serve_c" "$model" "age=1,2;3,4" "user=1" "seen=1;2"
