@@ -13,15 +13,17 @@ if(KEEL_HWCAPS)
 endif()
 set(soversion ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 
-# Headers that users include. tests/lint/check_structure.py has these folders, too, and the few headers
-# of theirs that public headers still include.
+# Headers that users include: not those in folders called internal or in these folders, except the few
+# of theirs that public headers still include. tests/lint/check_structure.py reads both lists.
+set(private_folders
+  framework/kernels optimizers/step savedmodel/hdf5 savedmodel/keras/dialect savedmodel/tool)
 set(leaked_headers
   framework/kernels/embedding/gather.h framework/kernels/embedding/int8_rows.h
   framework/kernels/half.h framework/kernels/update_rules/embedding_update_rules.h
   framework/kernels/update_rules/update_rule.h optimizers/step/optimizer_slots.h
   optimizers/step/slot_sharding.h optimizers/step/step_plan.h)
-foreach(folder framework/kernels optimizers/step savedmodel/hdf5 savedmodel/keras/dialect savedmodel/tool)
-  list(APPEND private_folders PATTERN ${folder} EXCLUDE)
+foreach(folder ${private_folders})
+  list(APPEND excluded PATTERN ${folder} EXCLUDE)
 endforeach()
 foreach(header ${leaked_headers})
   get_filename_component(folder ${header} DIRECTORY)
@@ -32,7 +34,7 @@ foreach(folder ${KEEL_FOLDERS})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/keel
           COMPONENT development
           FILES_MATCHING PATTERN "*.h" PATTERN "*_internal.h" EXCLUDE PATTERN "internal" EXCLUDE
-          PATTERN "savedmodel/umbrella" EXCLUDE ${private_folders})
+          PATTERN "savedmodel/umbrella" EXCLUDE ${excluded})
 endforeach()
 file(GLOB umbrella_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/savedmodel/umbrella/*.h)
 install(FILES ${umbrella_headers} ${PROJECT_BINARY_DIR}/include/framework/keel/version.h

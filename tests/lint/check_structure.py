@@ -22,16 +22,6 @@ HOME_OF = {
     "mpi.h": "distribute/",
     "zlib.h": "framework/data/",
 }
-# Folders whose headers are not installed, beside those called internal. KeelInstall.cmake has them, too.
-PRIVATE_FOLDERS = ("framework/kernels/", "optimizers/step/", "savedmodel/hdf5/",
-                   "savedmodel/keras/dialect/", "savedmodel/tool/")
-# Private headers that public ones include; none may be added.
-LEAKED_HEADERS = {
-    "framework/kernels/embedding/gather.h", "framework/kernels/embedding/int8_rows.h",
-    "framework/kernels/half.h", "framework/kernels/update_rules/embedding_update_rules.h",
-    "framework/kernels/update_rules/update_rule.h", "optimizers/step/optimizer_slots.h",
-    "optimizers/step/slot_sharding.h", "optimizers/step/step_plan.h",
-}
 NEVER_IN_HEADERS = ("absl/", "Eigen/", "google/protobuf/", "hdf5.h", "nlohmann/", "Random123/",
                     "mpi.h", "zlib.h")
 # The folders of layers/, lowest first. A folder includes those of earlier lines, and its own.
@@ -64,8 +54,20 @@ LONG_HEADERS = {
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<](?:keel/)?([^">]+)[">]', re.MULTILINE)
 
 
+def listed(root: pathlib.Path, variable: str) -> tuple[str, ...]:
+    """A list that cmake/KeelInstall.cmake sets."""
+    text = (root / "cmake/KeelInstall.cmake").read_text()
+    return tuple(re.search(rf"set\({variable}\s([^)]*)\)", text)[1].split())
+
+
+ROOT = pathlib.Path(sys.argv[1])
+# Folders whose headers are not installed, beside those called internal, and the private headers that
+# public ones include; none may be added.
+PRIVATE_FOLDERS = tuple(folder + "/" for folder in listed(ROOT, "private_folders"))
+LEAKED_HEADERS = listed(ROOT, "leaked_headers")
+
 def is_private(header: str) -> bool:
-    return (header not in LEAKED_HEADERS and header.startswith(PRIVATE_FOLDERS)
+    return (header.startswith(PRIVATE_FOLDERS) and header not in LEAKED_HEADERS
             or "/internal/" in header or header.endswith("_internal.h"))
 
 
@@ -83,8 +85,7 @@ def faults(root: pathlib.Path):
                     if header.startswith(prefix) and not name.startswith(home):
                         yield f"{name}: only {home} may include {header}"
                 if path.suffix == ".h" and not is_private(name):
-                    if header.startswith(NEVER_IN_HEADERS) or (
-                            is_private(header) and header not in LEAKED_HEADERS):
+                    if header.startswith(NEVER_IN_HEADERS) or is_private(header):
                         yield f"{name}: a public header may not include {header}"
 
 
@@ -154,9 +155,7 @@ def size_faults(root: pathlib.Path):
 
 
 if __name__ == "__main__":
-    root_folder = pathlib.Path(sys.argv[1])
-    folders = folder_edges(root_folder)
-    found = [*faults(root_folder), *upward_faults(folders), *cycle_faults(folders),
-             *size_faults(root_folder)]
+    folders = folder_edges(ROOT)
+    found = [*faults(ROOT), *upward_faults(folders), *cycle_faults(folders), *size_faults(ROOT)]
     print("\n".join(found) or "includes run one way, and no file or folder is too large")
     sys.exit(bool(found))

@@ -160,8 +160,8 @@ install_in() { # ROOT PACKAGES...
 }
 
 clone_in() { # ROOT
-  [ ! -e "$1/root/keel" ] || return 0
-  in_system "$1" sh -c "git config --global safe.directory '*' && git clone -q /source /root/keel"
+  [ ! -e "$1/keel" ] || return 0
+  in_system "$1" sh -c "git config --global safe.directory '*' && git clone -q /source /keel"
 }
 
 # The steps of a system. Each prints to the log and sets report, the text of the system's line.
@@ -189,14 +189,14 @@ run_commands() { # ROOT
   if [ "$only" != test ]; then
     begin=$SECONDS
     progress demo
-    in_system "$root" env "${variables[@]}" sh -c 'cd /root/keel && ./dev demo "$@"' sh "${preset[@]}" ||
+    in_system "$root" env "${variables[@]}" sh -c 'cd /keel && ./dev demo "$@"' sh "${preset[@]}" ||
       failed+=", demo FAILED"
     demo_seconds=$((SECONDS - begin))
   fi
   if [ "$only" != demo ] && [ -z "$failed" ]; then
     begin=$SECONDS
     progress tests
-    in_system "$root" env "${variables[@]}" sh -c 'cd /root/keel && ./dev test "$@"' sh "${preset[@]}" ||
+    in_system "$root" env "${variables[@]}" sh -c 'cd /keel && ./dev test "$@"' sh "${preset[@]}" ||
       failed+=", tests FAILED"
     test_seconds=$((SECONDS - begin))
   fi
@@ -237,13 +237,13 @@ run_packages() { # ROOT
   clone_in "$root" || return 1
   begin=$SECONDS
   progress packages
-  in_system "$root" sh -c 'cd /root/keel && ./dev package' || { report="packages FAILED"; return 1; }
+  in_system "$root" sh -c 'cd /keel && ./dev package' || { report="packages FAILED"; return 1; }
   local seconds=$((SECONDS - begin))
 
   progress "installed packages"
   make_system "$clean" || return 1
   mkdir -p "$clean/root/packages"
-  cp "$root"/root/keel/build/packages/* "$clean/root/packages"
+  cp "$root"/keel/build/packages/* "$clean/root/packages"
   # shellcheck disable=SC2046  # each name is an argument
   install_in "$clean" $(packages_in "$clean" 'libkeel[0-9]*' keel_) &&
     in_system "$clean" sh -c "$USE_PROGRAMS" || { report="use of the programs FAILED"; return 1; }
