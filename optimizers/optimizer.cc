@@ -309,15 +309,15 @@ void Optimizer::apply_alone(const std::vector<Gradient>& gradients,
   const std::vector<double> shared = shared_values(plan);
   plan.step.shared = shared;
   complete(all.updated);
-  step_alone(plan, *rule_, all.updated);
+  step_local(plan, *rule_, all.updated);
   finish(plan, all.updated, all.averaged);
 }
 
 // One call of apply_gradients in one of several replicas.
-class TogetherStep {
+class ReplicatedStep {
  public:
-  TogetherStep(Optimizer& optimizer, const ReplicaContext& context,
-               const std::vector<Gradient>& gradients, const std::vector<Variable>& variables)
+  ReplicatedStep(Optimizer& optimizer, const ReplicaContext& context,
+                 const std::vector<Gradient>& gradients, const std::vector<Variable>& variables)
       : optimizer_(optimizer),
         caller_(optimizer.class_name_ + ".apply_gradients"),
         context_(context),
@@ -379,7 +379,7 @@ class TogetherStep {
     const std::vector<double> shared = optimizer_.shared_values(plan);
     plan.step.shared = shared;
     optimizer_.complete(all.updated);
-    return step_together(
+    return step_replicated(
         communicator_, plan, *optimizer_.rule_, all.updated,
         [&] { as_leader([&] { optimizer_.finish(plan, all.updated, all.averaged); }); },
         attachment);
@@ -464,7 +464,7 @@ void Optimizer::apply_together(const std::vector<Gradient>& gradients,
                        Strategy::current().name(),
                        "; call it in the function passed to Strategy::run");
   }
-  TogetherStep(*this, *context, gradients, variables).run();
+  ReplicatedStep(*this, *context, gradients, variables).run();
 }
 
 StepProposal Optimizer::proposal(const std::vector<Gradient>& gradients,

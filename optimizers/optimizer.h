@@ -24,7 +24,7 @@ namespace keel {
 class DecayExceptions;
 class LazyTables;
 struct SteppedTable;
-class TogetherStep;
+class ReplicatedStep;
 struct StepMemory;
 struct StepProposal;
 enum class GradientKind : int64_t;
@@ -165,7 +165,7 @@ class Optimizer {
   }
 
  private:
-  friend class TogetherStep;
+  friend class ReplicatedStep;
   void apply_alone(const std::vector<Gradient>& gradients, const std::vector<Variable>& variables);
   void apply_together(const std::vector<Gradient>& gradients,
                       const std::vector<Variable>& variables);

@@ -210,14 +210,14 @@ void LazyTable::bring_up_all() {
   all_had_ = due_;
 }
 
-void LazyTable::bring_up_slots() {
+void LazyTable::materialize_slots() {
   if (!memory_.slots.empty()) bring_up_all();
 }
 
 LazyTables::LazyTables(const std::string& caller, std::shared_ptr<const UpdateRule> rule,
                        bool closed_form)
     : steps_(std::make_shared<kernels::StepHistory>(
-          caller, std::move(rule), kernels::SkippedStepsOptions{.closed_form = closed_form})) {}
+          caller, std::move(rule), kernels::StepHistoryOptions{.closed_form = closed_form})) {}
 
 void LazyTables::pack(const std::vector<SteppedTable>& tables) {
   for (const SteppedTable& s : tables) {
@@ -249,7 +249,7 @@ void LazyTables::end_step(const Step& step, double decay, const std::vector<Step
 void LazyTables::drop_tables_that_are_gone() {
   std::erase_if(tables_, [](const auto& table) {
     if (table.second->has_table()) return false;
-    table.second->bring_up_slots();
+    table.second->materialize_slots();
     return true;
   });
 }

@@ -45,7 +45,7 @@ class LazyTable final : public DeferredRows, public std::enable_shared_from_this
   bool has_table() const { return static_cast<bool>(table_.lock()); }
   // Catches up the slots of a table that has been destroyed, which keep the memory alive. Without
   // slots the memory is gone too, and there is nothing to do.
-  void bring_up_slots();
+  void materialize_slots();
 
   // Catches up these rows, or all rows. Ids out of range are ignored.
   void materialize(std::span<const int64_t> ids) override;

@@ -22,7 +22,7 @@ struct StepVariable {
 };
 
 // Performs a step without communication.
-void step_alone(const StepPlan& plan, const UpdateRule& rule,
+void step_local(const StepPlan& plan, const UpdateRule& rule,
                 const std::vector<StepVariable>& variables);
 
 // Performs a step by the sums of the gradients of all replicas. Collective: all replicas pass equal
@@ -30,9 +30,9 @@ void step_alone(const StepPlan& plan, const UpdateRule& rule,
 // Float32 only. When all values are written, one replica of each process runs `on_last_arrival`
 // before any replica returns. With an attachment, which requires a dense gradient, returns false
 // and updates nothing if the attachment is not accepted.
-bool step_together(distribute::Communicator& communicator, const StepPlan& plan,
-                   const UpdateRule& rule, const std::vector<StepVariable>& variables,
-                   const distribute::Communicator::OnLastArrival& on_last_arrival,
-                   const distribute::Communicator::Attachment* attachment = nullptr);
+bool step_replicated(distribute::Communicator& communicator, const StepPlan& plan,
+                     const UpdateRule& rule, const std::vector<StepVariable>& variables,
+                     const distribute::Communicator::OnLastArrival& on_last_arrival,
+                     const distribute::Communicator::Attachment* attachment = nullptr);
 
 }  // namespace keel

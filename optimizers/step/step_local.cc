@@ -104,7 +104,7 @@ void step_by_norms(const StepPlan& plan, const UpdateRule& rule,
 
 }  // namespace
 
-void step_alone(const StepPlan& plan, const UpdateRule& rule,
+void step_local(const StepPlan& plan, const UpdateRule& rule,
                 const std::vector<StepVariable>& variables) {
   const bool layerwise = plan.updates && dynamic_cast<const LayerwiseRule*>(&rule) != nullptr;
   if (layerwise || clips_by_norm(plan)) return step_by_norms(plan, rule, variables, layerwise);

@@ -143,10 +143,10 @@ void step_layerwise(Communicator& communicator, BufferedUpdates& dense) {
 
 }  // namespace
 
-bool step_together(Communicator& communicator, const StepPlan& plan, const UpdateRule& rule,
-                   const std::vector<StepVariable>& variables,
-                   const Communicator::OnLastArrival& on_last_arrival,
-                   const Communicator::Attachment* attachment) {
+bool step_replicated(Communicator& communicator, const StepPlan& plan, const UpdateRule& rule,
+                     const std::vector<StepVariable>& variables,
+                     const Communicator::OnLastArrival& on_last_arrival,
+                     const Communicator::Attachment* attachment) {
   PresentVariables dense = with_form(GradientKind::kDense, plan, rule, variables);
   const PresentVariables rows = with_form(GradientKind::kRows, plan, rule, variables);
   const bool layerwise = plan.updates && dynamic_cast<const LayerwiseRule*>(&rule) != nullptr;

@@ -25,7 +25,7 @@ const AdamRule* adam(const UpdateRule& rule) {
   return found != nullptr && !found->options.amsgrad ? found : nullptr;
 }
 
-void check(const std::string& caller, const UpdateRule& rule, const SkippedStepsOptions& options) {
+void check(const std::string& caller, const UpdateRule& rule, const StepHistoryOptions& options) {
   if (dynamic_cast<const LayerwiseRule*>(&rule) != nullptr) {
     throw ValueError(caller,
                      ": lazy_rows requires an optimizer that updates each row on its own, but this "
@@ -131,7 +131,7 @@ struct Adam {
 }  // namespace
 
 StepHistory::StepHistory(const std::string& caller, std::shared_ptr<const UpdateRule> rule,
-                         SkippedStepsOptions options)
+                         StepHistoryOptions options)
     : rule_(std::move(rule)),
       options_(options),
       slots_(rule_->slots().size()),

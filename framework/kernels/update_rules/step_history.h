@@ -16,7 +16,7 @@
 namespace keel::kernels {
 
 // How missed steps are applied.
-struct SkippedStepsOptions {
+struct StepHistoryOptions {
   // If true, applies many steps at once (ClosedForm). If false, applies each step with the bits of
   // UpdateRule::update(), but skips work where a step is known to change nothing.
   bool closed_form = false;
@@ -30,7 +30,7 @@ class StepHistory {
   // than one row (LayerwiseRule) or is arbitrary code (CustomRule). With `closed_form` it also
   // throws for rules that have no closed form.
   StepHistory(const std::string& caller, std::shared_ptr<const UpdateRule> rule,
-              SkippedStepsOptions options = {});
+              StepHistoryOptions options = {});
   ~StepHistory();
 
   // Appends a step. It first subtracts `decay` times the weight from every weight that decays.
@@ -89,7 +89,7 @@ class StepHistory {
   void replay_adam(T* w, T* const* slots, int64_t n, int64_t from, int64_t to, bool decays) const;
 
   const std::shared_ptr<const UpdateRule> rule_;
-  const SkippedStepsOptions options_;
+  const StepHistoryOptions options_;
   const size_t slots_;               // slots per row
   std::vector<int> others_at_rest_;  // slots that may be nonzero in a row at rest
   const size_t shared_;              // shared values per step
