@@ -25,6 +25,7 @@ Device current_device();
 // While a DeviceScope is alive, this thread makes tensors on `device`. Scopes nest.
 class DeviceScope {
  public:
+  // Makes `device` the device of this thread until the object is destroyed.
   explicit DeviceScope(Device device);
   ~DeviceScope();
   DeviceScope(const DeviceScope&) = delete;

@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numbers>
 #include <utility>
 
-#include <keel/framework/config/configured.h>
+#include <keel/framework/config/registry.h>
+#include <keel/framework/internal/math.h>
+#include <keel/framework/internal/skip_initialization.h>
+#include <keel/framework/internal/stft_initializer.h>
 
 namespace keel {
 namespace {
@@ -351,6 +355,7 @@ void add_constant_classes(Functions& functions) {
   add_class<IdentityOptions>(functions, "Identity", [](const IdentityOptions& options) {
     return std::make_shared<IdentityFunction>(options);
   });
+  add_class<internal::STFTOptions>(functions, "STFT", internal::stft_initializer);
   add_class<RowIdOptions>(functions, "RowIdInitializer", [](const RowIdOptions& options) {
     return std::make_shared<RowIdFunction>(options);
   });
@@ -427,6 +432,16 @@ Tensor filled(const Shape& shape, DType dtype, double value) {
 
 }  // namespace
 
+namespace {
+
+thread_local int skip_depth = 0;  // nested SkipInitialization objects
+
+}  // namespace
+
+SkipInitialization::SkipInitialization() { ++skip_depth; }
+SkipInitialization::~SkipInitialization() { --skip_depth; }
+bool SkipInitialization::active() { return skip_depth > 0; }
+
 Initializer::Initializer(const char* name) : Initializer(std::string(name)) {}
 Initializer::Initializer(const std::string& name)
     : function_(make_function(name, Config::dict())) {}
@@ -434,6 +449,10 @@ Initializer::Initializer(const std::string& name)
 Tensor Initializer::operator()(const Shape& shape, DType dtype) const {
   if (!is_floating(dtype) && !is_integer(dtype)) {
     throw TypeError("Initializer: dtype must be floating or integer, received ", dtype);
+  }
+  if (SkipInitialization::active() && shape.rank() >= 2 &&
+      shape.size() * static_cast<int64_t>(size_of(dtype)) >= SkipInitialization::kSmallestBytes) {
+    return Tensor::zeros(shape.slice(1, shape.rank()), dtype).repeated(shape[0]);
   }
   // Constants are written directly, because a float32 intermediate would round values of other
   // dtypes.

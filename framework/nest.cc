@@ -1,6 +1,6 @@
-#include <keel/framework/nest.h>
-
 #include <array>
+
+#include <keel/framework/nest_functions.h>
 
 namespace keel {
 

@@ -14,8 +14,8 @@ namespace keel {
 
 // An unbounded sequence of random numbers.
 struct RandomStream {
-  uint64_t seed = 0;
-  uint64_t purpose = 0;
+  uint64_t seed = 0;     // the seed of the program or of one object
+  uint64_t purpose = 0;  // distinguishes the streams of one seed
 
   // Returns four independent 32-bit words for position `index`. Other values of `lane` give further
   // independent words.

@@ -30,7 +30,15 @@ class Buffer {
       std::uninitialized_value_construct_n(static_cast<std::string*>(data_), count);
     }
   }
+  // Elements in memory that `owner` keeps alive. They are never written.
+  Buffer(const void* data, size_t count, DType dtype, std::shared_ptr<const void> owner)
+      : count_(count),
+        dtype_(dtype),
+        bytes_(bytes_of(count, dtype)),
+        data_(const_cast<void*>(data)),
+        owner_(std::move(owner)) {}
   ~Buffer() {
+    if (owner_ != nullptr) return;
     if (dtype_ == DType::kString) std::destroy_n(static_cast<std::string*>(data_), count_);
     deallocate(data_, bytes_);
   }
@@ -39,6 +47,7 @@ class Buffer {
 
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
+  bool writable() const { return owner_ == nullptr; }
   Device device() const { return device_; }
 
  private:
@@ -47,6 +56,7 @@ class Buffer {
   const DType dtype_;
   const size_t bytes_;
   void* const data_;
+  const std::shared_ptr<const void> owner_;  // null if the buffer has allocated data_
 };
 
 // Returns a new id. Each thread reserves 4096 ids at a time, so that threads do not contend for a
@@ -85,6 +95,20 @@ Tensor Tensor::zeros(const Shape& shape, DType dtype) {
   if (dtype != DType::kString)
     std::memset(out.impl_->buffer->data(), 0, out.impl_->buffer->bytes());
   return out;
+}
+
+Tensor Tensor::from_blob(const void* data, const Shape& shape, DType dtype,
+                         std::shared_ptr<const void> owner) {
+  if (dtype == DType::kString) throw TypeError("Tensor.from_blob: strings have no raw bytes");
+  if (data == nullptr || owner == nullptr ||
+      reinterpret_cast<uintptr_t>(data) % size_of(dtype) != 0) {
+    throw ValueError("Tensor.from_blob: needs an owner and the address of ", dtype,
+                     " elements, aligned to ", size_of(dtype), " bytes");
+  }
+  auto buffer =
+      std::make_shared<Buffer>(data, static_cast<size_t>(shape.size()), dtype, std::move(owner));
+  return Tensor(
+      std::make_shared<Impl>(TensorSpec{.shape = shape, .dtype = dtype}, std::move(buffer)));
 }
 
 Tensor Tensor::symbolic(TensorSpec spec, std::shared_ptr<const GraphNode> producer, int output) {
@@ -132,7 +156,9 @@ void* Tensor::mutable_elements(DType expected) {
   return const_cast<void*>(data);
 }
 
-bool Tensor::unique() const { return impl_.use_count() == 1 && owners() == 1 && !is_view(); }
+bool Tensor::unique() const {
+  return impl_.use_count() == 1 && owners() == 1 && !is_view() && impl_->buffer->writable();
+}
 
 bool Tensor::held_once() const { return impl_.use_count() == 1; }
 

@@ -19,18 +19,18 @@
 #include <vector>
 
 #include <keel/framework/base/errors.h>
+#include <keel/framework/base/shape.h>
 #include <keel/framework/device.h>
-#include <keel/framework/tensor_spec.h>
 
 namespace keel {
 
-class GraphNode;  // autodiff/graph.h
+class GraphNode;  // autodiff/operation.h
 
 // The rows of a tensor along its first axis. Row r begins `step` elements after row r - 1.
 template <class T>
 struct TensorRows {
-  const T* first;
-  int64_t step;
+  const T* first;  // the first element of row 0
+  int64_t step;    // elements from one row to the next
 };
 
 // A dense tensor. See the top of this file for the sharing rules.
@@ -43,17 +43,21 @@ class Tensor {
   static Tensor uninitialized(const Shape& shape, DType dtype);
   static Tensor zeros(const Shape& shape, DType dtype = DType::kFloat32);  // "" for strings
   template <Element T>
-  static Tensor full(const Shape& shape, const T& value);
+  static Tensor full(const Shape& shape, const T& value);  // every element is `value`
   template <Element T>
-  static Tensor scalar(const T& value) {
+  static Tensor scalar(const T& value) {  // of rank 0
     return full<T>({}, value);
   }
   template <Element T>
-  static Tensor from(std::span<const T> values, const Shape& shape);
+  static Tensor from(std::span<const T> values, const Shape& shape);  // row-major
   template <Element T>
-  static Tensor from(std::initializer_list<T> values, const Shape& shape);
+  static Tensor from(std::initializer_list<T> values, const Shape& shape);  // row-major
   template <Element T>
-  static Tensor from(const std::vector<T>& values, const Shape& shape);
+  static Tensor from(const std::vector<T>& values, const Shape& shape);  // row-major
+  // Makes a read-only tensor of elements in memory that `owner` keeps alive, such as a mapped file.
+  // The elements must not change. Throws ValueError unless the address is aligned to their size.
+  static Tensor from_blob(const void* data, const Shape& shape, DType dtype,
+                          std::shared_ptr<const void> owner);
   // Makes a symbolic tensor: output number `output` of the graph node `producer`.
   static Tensor symbolic(TensorSpec spec, std::shared_ptr<const GraphNode> producer = nullptr,
                          int output = 0);
@@ -67,7 +71,7 @@ class Tensor {
   DType dtype() const { return spec().dtype; }
   int rank() const { return shape().rank(); }
   int64_t dim(int axis) const { return shape()[axis]; }  // `axis` may be negative
-  int64_t size() const { return shape().size(); }
+  int64_t size() const { return shape().size(); }        // number of elements
 
   // Values. All of these throw TypeError if T is not dtype() and RuntimeError if the tensor is
   // symbolic. All except rows() throw RuntimeError for a view; use rows() to read a view.
@@ -79,12 +83,13 @@ class Tensor {
   template <Element T>
   T item() const;  // throws ValueError unless size() == 1
   template <Element T>
-  std::vector<T> to_vector() const;
+  std::vector<T> to_vector() const;  // a copy, row-major
 
   // The elements, writable by the op that has just made this tensor. RuntimeError if it is shared.
   template <Element T>
   std::span<T> mutable_data();
-  bool unique() const;     // true if this handle is the only owner of its buffer and not a view
+  // True if this handle alone owns the buffer, which from_blob() did not make, and is not a view.
+  bool unique() const;
   bool held_once() const;  // true if no other handle is a copy of this one
   int owners() const;      // tensors that share the buffer; copied handles count once
 
@@ -121,7 +126,7 @@ class Tensor {
   Device device() const;  // where the bytes were allocated; the host for symbolic tensors
   uint64_t id() const;    // unique in the process for the lifetime of the tensor
   const std::shared_ptr<const GraphNode>& producer() const;  // null unless symbolic
-  int producer_output() const;
+  int producer_output() const;  // position among the outputs of the producer
 
  private:
   struct Impl;
@@ -161,12 +166,7 @@ Tensor Tensor::from(std::initializer_list<T> values, const Shape& shape) {
 template <Element T>
 Tensor Tensor::from(const std::vector<T>& values, const Shape& shape) {
   if constexpr (std::same_as<T, bool>) {  // vector<bool> does not convert to a span
-    Tensor out = uninitialized(shape, DType::kBool);
-    if (static_cast<int64_t>(values.size()) != shape.size()) {
-      throw ValueError("Tensor.from: shape ", shape, " does not match ", values.size(), " values");
-    }
-    std::ranges::copy(values, out.mutable_data<bool>().begin());
-    return out;
+    return from(std::vector<uint8_t>(values.begin(), values.end()), shape).cast(DType::kBool);
   } else {
     return from(std::span<const T>(values), shape);
   }

@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include <keel/framework/nest.h>
+#include <keel/framework/nest_functions.h>
 #include <keel/framework/tensor.h>
 
 namespace keel {
@@ -40,14 +40,15 @@ struct SparseTensor {
 // A dense, ragged or sparse tensor.
 class TensorLike {
  public:
+  // Convert a tensor of any layout.
   TensorLike(Tensor t) : value_(std::move(t)) {}        // NOLINT: implicit
   TensorLike(RaggedTensor t) : value_(std::move(t)) {}  // NOLINT: implicit
   TensorLike(SparseTensor t) : value_(std::move(t)) {}  // NOLINT: implicit
 
   // Returns the layout of the value.
   Layout layout() const { return static_cast<Layout>(value_.index()); }
-  TensorSpec spec() const;  // shape of the dense equivalent, dtype of the values, and layout
-  bool is_symbolic() const;
+  TensorSpec spec() const;   // shape of the dense equivalent, dtype of the values, and layout
+  bool is_symbolic() const;  // true if the value is an output of a graph, without values
   // Returns the tensor that carries the graph identity: the dense tensor itself, or the values of a
   // ragged or sparse one.
   const Tensor& values() const;
@@ -62,7 +63,7 @@ class TensorLike {
 };
 
 using Tensors = Nest<TensorLike>;  // the inputs or outputs of a layer
-using Specs = Nest<TensorSpec>;
+using Specs = Nest<TensorSpec>;    // their shapes, dtypes and layouts
 
 // Returns the spec of every leaf.
 Specs specs_of(const Tensors& tensors);

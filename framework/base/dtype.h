@@ -29,41 +29,34 @@ inline bool is_integer(DType d) {
 }
 std::ostream& operator<<(std::ostream& out, DType dtype);
 
-// Maps a C++ element type to its DType: DTypeOf<float>::kValue is DType::kFloat32.
+// Maps a C++ element type to its DType: DTypeOf<float>::kValue is DType::kFloat32. Has no kValue
+// for types that a Tensor cannot hold.
 template <class T>
-struct DTypeOf;
-template <>
-struct DTypeOf<float> {
-  static constexpr DType kValue = DType::kFloat32;
+struct DTypeOf {};
+
+namespace internal {
+template <DType kDType>
+struct DTypeConstant {
+  static constexpr DType kValue = kDType;
 };
+}  // namespace internal
+
 template <>
-struct DTypeOf<double> {
-  static constexpr DType kValue = DType::kFloat64;
-};
+struct DTypeOf<float> : internal::DTypeConstant<DType::kFloat32> {};
 template <>
-struct DTypeOf<int32_t> {
-  static constexpr DType kValue = DType::kInt32;
-};
+struct DTypeOf<double> : internal::DTypeConstant<DType::kFloat64> {};
 template <>
-struct DTypeOf<int64_t> {
-  static constexpr DType kValue = DType::kInt64;
-};
+struct DTypeOf<int32_t> : internal::DTypeConstant<DType::kInt32> {};
 template <>
-struct DTypeOf<bool> {
-  static constexpr DType kValue = DType::kBool;
-};
+struct DTypeOf<int64_t> : internal::DTypeConstant<DType::kInt64> {};
 template <>
-struct DTypeOf<uint8_t> {
-  static constexpr DType kValue = DType::kUint8;
-};
+struct DTypeOf<bool> : internal::DTypeConstant<DType::kBool> {};
 template <>
-struct DTypeOf<int8_t> {
-  static constexpr DType kValue = DType::kInt8;
-};
+struct DTypeOf<uint8_t> : internal::DTypeConstant<DType::kUint8> {};
 template <>
-struct DTypeOf<std::string> {
-  static constexpr DType kValue = DType::kString;
-};
+struct DTypeOf<int8_t> : internal::DTypeConstant<DType::kInt8> {};
+template <>
+struct DTypeOf<std::string> : internal::DTypeConstant<DType::kString> {};
 
 // A C++ type that a Tensor can hold.
 template <class T>

@@ -40,10 +40,10 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A value, shape, length or key is wrong. Like the other exceptions, it is constructed from the
-// parts of its message, which str() concatenates.
+// A value, shape, length or key is wrong.
 class ValueError : public Error {
  public:
+  // Makes the message from its parts with str().
   template <class... Args>
   explicit ValueError(const Args&... args) : Error(str(args...)) {}
 };
@@ -51,6 +51,7 @@ class ValueError : public Error {
 // A dtype, layout or kind of container is wrong.
 class TypeError : public Error {
  public:
+  // Makes the message from its parts with str().
   template <class... Args>
   explicit TypeError(const Args&... args) : Error(str(args...)) {}
 };
@@ -58,6 +59,7 @@ class TypeError : public Error {
 // A valid call at the wrong time or place.
 class RuntimeError : public Error {
  public:
+  // Makes the message from its parts with str().
   template <class... Args>
   explicit RuntimeError(const Args&... args) : Error(str(args...)) {}
 };
@@ -65,6 +67,7 @@ class RuntimeError : public Error {
 // A valid request that is not supported.
 class NotImplementedError : public Error {
  public:
+  // Makes the message from its parts with str().
   template <class... Args>
   explicit NotImplementedError(const Args&... args) : Error(str(args...)) {}
 };
@@ -72,8 +75,17 @@ class NotImplementedError : public Error {
 // A file is missing, truncated or malformed.
 class IoError : public Error {
  public:
+  // Makes the message from its parts with str().
   template <class... Args>
   explicit IoError(const Args&... args) : Error(str(args...)) {}
+};
+
+// A ValueError about an id that its table does not have, which servers count.
+class InvalidIdError : public ValueError {
+ public:
+  // Makes the message from its parts with str().
+  template <class... Args>
+  explicit InvalidIdError(const Args&... args) : ValueError(args...) {}
 };
 
 }  // namespace keel

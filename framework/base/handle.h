@@ -15,6 +15,7 @@ namespace keel {
 // Tag of the constructor that makes a handle from an existing object. Without the tag,
 // `Flatten({})` would select the shared_ptr constructor and make a null handle.
 struct Adopt {};
+// The value of the tag: Handle<T>(kAdopt, object).
 inline constexpr Adopt kAdopt;
 
 // A shared reference to a T. Copies refer to the same object, and it is never null unless moved
@@ -32,13 +33,13 @@ class Handle {
   template <std::derived_from<T> U>
   Handle(Handle<U> other) : ptr_(std::move(other).shared()) {}  // NOLINT: implicit upcast
 
-  // Access to the object.
+  // Give access to the object.
   T* operator->() const { return ptr_.get(); }
   T& operator*() const { return *ptr_; }
   // Returns the shared pointer to the object.
   const std::shared_ptr<T>& shared() const& { return ptr_; }
   std::shared_ptr<T> shared() && { return std::move(ptr_); }
-  // Returns true if both handles refer to the same object.
+  // Returns true if both handles refer to the same object, whatever its state.
   friend bool operator==(const Handle& a, const Handle& b) { return a.ptr_ == b.ptr_; }
 
  private:

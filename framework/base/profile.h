@@ -31,16 +31,17 @@ enum class Phase : uint8_t {
   kFramework,  // everything between the other phases: graph walks, tapes, bookkeeping
   kWait,       // waiting for other replicas, which may use the core meanwhile
 };
+// The number of phases.
 inline constexpr int kPhases = 8;
 // Returns the lower-case name of the phase, e.g. "input".
 std::string_view name_of(Phase phase);
 
 // The time of all scopes of one phase and name.
 struct Row {
-  Phase phase = Phase::kFramework;
-  std::string name = {};
-  int64_t calls = 0;
-  double seconds = 0;  // excludes nested scopes; summed over threads
+  Phase phase = Phase::kFramework;  // the kind of work
+  std::string name = {};            // of the op, table or scope
+  int64_t calls = 0;                // scopes that were closed
+  double seconds = 0;               // excludes nested scopes; summed over threads
 };
 
 // The result of a profile.
@@ -54,10 +55,10 @@ struct Report {
   double kernel_seconds() const;  // all phases except kWait and kFramework
 };
 
-// start() begins a profile and discards the counts of a running one. stop() ends it and returns its
-// report. At most one thread may call them at a time. Scopes that are open when either is called
-// are not counted.
+// Begins a profile and discards the counts of a running one. At most one thread may call start()
+// and stop() at a time. Scopes that are open when either is called are not counted.
 void start();
+// Ends the profile and returns its report.
 Report stop();
 // Prints the report as a table.
 void print(const Report& report, std::ostream& out);

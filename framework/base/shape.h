@@ -1,4 +1,5 @@
-// Shape: the dimensions of a dense row-major tensor.
+// Shape: the dimensions of a dense row-major tensor. TensorSpec: the shape, dtype and layout of a
+// tensor, known before the tensor has values.
 #pragma once
 
 #include <array>
@@ -6,7 +7,10 @@
 #include <initializer_list>
 #include <iosfwd>
 #include <span>
+#include <string>
 #include <vector>
+
+#include <keel/framework/base/dtype.h>
 
 namespace keel {
 
@@ -17,6 +21,7 @@ inline constexpr int64_t kUnknown = -1;  // a dimension that is not known until 
 // below kUnknown. Every function with an `axis` throws ValueError if it is out of range.
 class Shape {
  public:
+  // The largest rank.
   static constexpr int kMaxRank = 8;
 
   // Makes the shape of a scalar, or a shape with the given dimensions.
@@ -36,6 +41,7 @@ class Shape {
   int64_t size() const;
   // Returns true if no dimension is unknown.
   bool fully_defined() const;
+  // Returns all dimensions. The span is valid as long as the shape.
   std::span<const int64_t> dims() const { return {dims_.data(), static_cast<size_t>(rank_)}; }
 
   Shape with(int axis, int64_t dim) const;  // a copy with one dimension replaced
@@ -64,5 +70,23 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* caller);
 
 // Returns true if the ranks are equal and every dimension known in both shapes agrees.
 bool compatible(const Shape& a, const Shape& b);
+
+// The storage layout of a tensor.
+enum class Layout : uint8_t {
+  kDense,   // a Tensor
+  kRagged,  // a RaggedTensor
+  kSparse   // a SparseTensor
+};
+
+// The shape, dtype and layout of a tensor. Dimension 0 is the batch by convention. Unknown
+// dimensions are kUnknown. The shape of a ragged tensor is [batch, kUnknown, ...]; that of a sparse
+// tensor is its dense shape.
+struct TensorSpec {
+  Shape shape = {};                // of the dense equivalent; default: a scalar
+  DType dtype = DType::kFloat32;   // of the values
+  Layout layout = Layout::kDense;  // how the values are stored
+
+  friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
+};
 
 }  // namespace keel

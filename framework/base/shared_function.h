@@ -23,6 +23,7 @@ class SharedFunction;
 template <class Result, class... Args>
 class SharedFunction<Result(Args...)> {
  public:
+  // The function that is shared.
   using Function = std::function<Result(Args...)>;
 
   // Makes an empty function.

@@ -7,7 +7,7 @@
 //     if (const auto signal = TerminationSignals::received()) return exit_status(*signal);
 //   }
 //
-// callbacks::TerminateOnSignal (layers/callbacks/terminate_on_signal.h) does this in fit().
+// callbacks::TerminateOnSignal (layers/callbacks/stopping.h) does this in fit().
 #pragma once
 
 #include <optional>

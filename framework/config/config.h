@@ -22,7 +22,9 @@ namespace keel {
 // A value: null, a boolean, an integer, a double, a string, a list or a dict.
 class Config {
  public:
+  // The elements of a list.
   using List = std::vector<Config>;
+  // The keys and values of a dict, in the order in which they were added.
   using Dict = std::vector<std::pair<std::string, Config>>;
 
   Config() = default;  // null
@@ -30,9 +32,11 @@ class Config {
   // destroys values that it has not constructed.
   Config(const Config& other);
   Config(Config&&) noexcept = default;
+  // Assign a copy or move the value.
   Config& operator=(const Config& other) { return *this = Config(other); }
   Config& operator=(Config&&) noexcept = default;
   ~Config() = default;
+  // Make a value of the type of the argument.
   Config(bool v) : value_(v) {}                      // NOLINT: implicit
   Config(int64_t v) : value_(v) {}                   // NOLINT: implicit
   Config(int v) : value_(int64_t{v}) {}              // NOLINT: implicit
@@ -59,11 +63,11 @@ class Config {
   // Return the value. They throw TypeError, with the actual type in the message, if it has another
   // type.
   bool boolean() const;
-  int64_t integer() const;  // also accepts a double without a fraction
-  double number() const;    // also accepts an integer
-  const std::string& string() const;
-  const List& items() const;
-  const Dict& entries() const;
+  int64_t integer() const;            // also accepts a double without a fraction
+  double number() const;              // also accepts an integer
+  const std::string& string() const;  // a string
+  const List& items() const;          // the elements of a list
+  const Dict& entries() const;        // the entries of a dict
 
   // Access to the entries of a dict, except push_back(), which requires a list. Throw TypeError for
   // a value of another type.
@@ -98,13 +102,14 @@ inline Config encode(double v) { return v; }
 inline Config encode(const std::string& v) { return v; }
 Config encode(DType v);
 Config encode(const Shape& v);  // unknown dimensions become null
+// Read a value. A double accepts an integer, and an integer a double without a fraction.
 void decode(const Config& c, bool& v);
 void decode(const Config& c, int& v);
 void decode(const Config& c, int64_t& v);
 void decode(const Config& c, double& v);
 void decode(const Config& c, std::string& v);
-void decode(const Config& c, DType& v);  // accepts a name or a Keras DTypePolicy object
 void decode(const Config& c, Shape& v);
+void decode(const Config& c, DType& v);  // accepts a name or a Keras DTypePolicy object
 
 // Declared before the overloads of std::optional, so that they can use optional vectors.
 template <class T>

@@ -1,6 +1,6 @@
-#include <keel/framework/config/configured.h>
-
 #include <cctype>
+
+#include <keel/framework/config/registry.h>
 
 namespace keel {
 

@@ -28,7 +28,8 @@ namespace keel {
 // A dtype policy. Converts from a DType or a name and to the DType of the variables.
 class DTypePolicy {
  public:
-  DTypePolicy();                                   // the global policy
+  DTypePolicy();  // the global policy
+  // Uses one dtype for everything.
   DTypePolicy(DType dtype) : variables_(dtype) {}  // NOLINT: implicit
   // Throws ValueError for an unknown name, and NotImplementedError as described above.
   DTypePolicy(const std::string& name);                              // NOLINT: implicit

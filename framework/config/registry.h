@@ -1,6 +1,8 @@
-// Registry<Base>: makes objects derived from Base from their class name and Config.
+// Registry<Base>: makes objects derived from Base from their class name and Config. Configured: the
+// type of options for which Keras accepts None, a name or an object (regularizers, constraints).
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,10 +13,43 @@
 
 namespace keel {
 
+// The name of a class as a template argument, given as a string literal.
+template <size_t kSize>
+struct ClassName {
+  // Converts a literal.
+  constexpr ClassName(const char (&literal)[kSize]) {  // NOLINT: implicit
+    std::copy_n(literal, kSize, text);
+  }
+  char text[kSize] = {};  // ends with a zero
+};
+
+// What the files of Keras need to know about a class besides its config.
+struct ClassTraits {
+  // The Python package that has a class of this name: "keras" or "keras_rs". "keel" means that only
+  // this library has the class, so that Keras rejects files with it. Empty for classes of the user,
+  // whose package is a part of the name: "Package>Class".
+  std::string package = "keel";
+  // For a layer: the parameters of call() in Keras, in their order: "x0, x". A flag is written with
+  // its default: "query, value, use_causal_mask=false". A layer whose call() has `training` names
+  // it: "inputs, training". So does a layer that takes a mask: "mask", or "query_mask" for the
+  // input `query`.
+  std::string call = "inputs";
+  // For a layer: keys that Keras writes and for which this class has no option. "sparse=false" may
+  // be dropped if it has this value (JSON) or is null, "fused=*" has no effect.
+  std::string ignored_keys = "";  // NOLINT: without a value, GCC warns where it is left out
+};
+
+// Returns {"module", "class_name", "config", "registered_name"}, the form of objects in Keras 3.
+// `kind` is the last part of the module: "layers". A user's class without a package is written as
+// one of Keras.
+Config to_keras_object(const ClassTraits& traits, const std::string& kind,
+                       const std::string& class_name, Config config);
+
 // A registry of classes. Thread safe: classes may be added while objects are made.
 template <class Base>
 class Registry {
  public:
+  // Makes an object from its config.
   using Maker = std::function<std::shared_ptr<Base>(const Config&)>;
 
   // `what` names the kind of class in messages, e.g. "layer".
@@ -23,19 +58,26 @@ class Registry {
   // Adds a class T. T has T::kClassName and either a static T::from_config(config) that returns a
   // shared pointer, or T::Options with `fields` and a constructor from T::Options.
   template <class T>
-  void add() {
-    add(T::kClassName, [](const Config& config) -> std::shared_ptr<Base> {
+  void add(ClassTraits traits = ClassTraits{.package = ""}) {
+    const auto make = [](const Config& config) -> std::shared_ptr<Base> {
       if constexpr (requires { T::from_config(config); }) {
         return T::from_config(config);
       } else {
         return std::make_shared<T>(from_config<typename T::Options>(config, T::kClassName));
       }
-    });
+    };
+    add(T::kClassName, make, std::move(traits));
+  }
+  // Adds several classes with the same traits.
+  template <class... T>
+  void add_all(const ClassTraits& traits = ClassTraits{.package = ""}) {
+    (add<T>(traits), ...);
   }
   // Adds a class with its own factory function. Replaces a class of the same name.
-  void add(const std::string& class_name, Maker maker) {
+  void add(const std::string& class_name, Maker maker,
+           ClassTraits traits = ClassTraits{.package = ""}) {
     const std::lock_guard lock(mutex_);
-    makers_[class_name] = std::move(maker);
+    classes_[class_name] = {std::move(maker), std::move(traits)};
   }
 
   // Makes an object. Throws ValueError for an unknown class, and any exception of from_config and
@@ -45,11 +87,11 @@ class Registry {
     Maker maker;
     {
       const std::lock_guard lock(mutex_);
-      const auto it = makers_.find(class_name);
-      if (it == makers_.end()) {
+      const auto it = classes_.find(class_name);
+      if (it == classes_.end()) {
         throw ValueError("unknown ", what_, " class '", class_name, "'; register it first");
       }
-      maker = it->second;
+      maker = it->second.maker;
     }
     return maker(config);
   }
@@ -58,26 +100,101 @@ class Registry {
   std::vector<std::string> class_names() const {
     const std::lock_guard lock(mutex_);
     std::vector<std::string> out;
-    for (const auto& [name, maker] : makers_) out.push_back(name);
+    for (const auto& [name, entry] : classes_) out.push_back(name);
     return out;
+  }
+  // Returns the traits of a class, those of a user's class if the name is unknown.
+  ClassTraits traits(const std::string& class_name) const {
+    const std::lock_guard lock(mutex_);
+    const auto it = classes_.find(class_name);
+    return it == classes_.end() ? ClassTraits{.package = ""} : it->second.traits;
   }
 
  private:
+  struct Entry {
+    Maker maker;
+    ClassTraits traits;
+  };
   const std::string what_;
-  mutable std::mutex mutex_;  // guards makers_
-  std::map<std::string, Maker> makers_;
+  mutable std::mutex mutex_;  // guards classes_
+  std::map<std::string, Entry> classes_;
 };
+
+// Converts a Keras name to a class name: "unit_norm" to "UnitNorm", "l1_l2" to "L1L2". Class names
+// are unchanged.
+std::string class_name_of(const std::string& name);
+
+// Holds an immutable object, which copies share, or nothing (None). Base must have virtual
+// functions class_name() and get_config(), and a static function registry() that returns the
+// registry of its classes.
+template <class Base>
+class Configured {
+ public:
+  Configured() = default;  // nothing
+  // Make an object of the named class with default parameters. Throw ValueError if the name is
+  // unknown.
+  Configured(const char* name) : Configured(std::string(name)) {}            // NOLINT: implicit
+  Configured(const std::string& name) : Configured(name, Config::dict()) {}  // NOLINT: implicit
+  // Shares an object, or holds nothing if it is null.
+  explicit Configured(std::shared_ptr<const Base> object) : object_(std::move(object)) {}
+  // Makes an object of the named class. Throws ValueError if the name is unknown, and the
+  // exceptions of the class's constructor.
+  Configured(const std::string& name, const Config& config)
+      : object_(Base::registry().make(class_name_of(name), config)) {}
+
+  explicit operator bool() const { return object_ != nullptr; }
+  // Return the object. Must not be called if there is none.
+  const Base& operator*() const { return *object_; }
+  const Base* operator->() const { return object_.get(); }
+
+ private:
+  std::shared_ptr<const Base> object_;
+};
+
+// Returns null or {"class_name": ..., "config": ...}.
+template <class Base>
+Config encode(const Configured<Base>& value) {
+  if (!value) return {};
+  return Config::dict({{"class_name", value->class_name()}, {"config", value->get_config()}});
+}
+
+// Reads the forms that encode() writes, or a name.
+template <class Base>
+void decode(const Config& config, Configured<Base>& value) {
+  if (config.is_null()) {
+    value = {};
+  } else if (config.is_string()) {
+    value = Configured<Base>(config.string());
+  } else {
+    const Config* inner = config.find("config");
+    value = Configured<Base>(config["class_name"].string(),
+                             inner == nullptr || inner->is_null() ? Config::dict() : *inner);
+  }
+}
 
 }  // namespace keel
 
-// Registers a built-in class. Used in the source of the class, the macro defines
-// keel::internal::register_<Class>(registry), which the list of built-in classes of that Base
-// calls. The list needs no header of the class, and no static initializer is involved that a linker
-// might drop.
-#define KEEL_REGISTER(Base, Class)                                                    \
-  namespace internal {                                                                \
-  void register_##Class(Registry<Base>& registry);                                    \
-  void register_##Class(Registry<Base>& registry) { registry.template add<Class>(); } \
+// Registers a built-in class, with its ClassTraits:
+//   KEEL_REGISTER(Layer, FeatureCrossLayer, .package = "keras_rs", .call = "x0, x")
+// Used in the source of the class, the macro defines keel::internal::register_<Class>(registry),
+// which the list of built-in classes of that Base calls. The list needs no header of the class, and
+// no static initializer is involved that a linker might drop.
+#define KEEL_REGISTER(Base, Class, ...)                     \
+  namespace internal {                                      \
+  void register_##Class(Registry<Base>& registry);          \
+  void register_##Class(Registry<Base>& registry) {         \
+    registry.template add<Class>(ClassTraits{__VA_ARGS__}); \
+  }                                                         \
   }
-// Declares the function that KEEL_REGISTER defines.
+// Registers the built-in classes of one source. The body of the function
+// keel::internal::register_<group>(registry) follows:
+//   KEEL_REGISTER_ALL(Loss, margin_losses) {
+//     registry.add_all<CircleLoss, HingeLoss>({.package = "keras"});
+//   }
+#define KEEL_REGISTER_ALL(Base, group)             \
+  namespace internal {                             \
+  void register_##group(Registry<Base>& registry); \
+  }                                                \
+  void internal::register_##group(Registry<Base>& registry)
+// Declares the function that KEEL_REGISTER or KEEL_REGISTER_ALL defines.
 #define KEEL_DECLARE_REGISTRATION(Base, Class) void register_##Class(Registry<Base>& registry);

@@ -56,10 +56,10 @@ class Dataset {
   // is split along its first dimension. Throws ValueError unless all leaves have the same number of
   // rows.
   static Dataset from_tensor_slices(Tensors rows);
-  // Makes a dataset from a generator. Each iteration calls `make()` once. The returned function
-  // produces elements of one structure until it returns nullopt. `cardinality` is the value that
-  // cardinality() reports.
+  // Returns the next element, or nullopt at the end. All elements have one structure.
   using Generator = std::function<std::optional<Tensors>()>;
+  // Makes a dataset from a generator. Each iteration calls `make()` once and takes the elements
+  // from the function that it returns. `cardinality` is the value that cardinality() reports.
   static Dataset from_generator(std::function<Generator()> make,
                                 int64_t cardinality = kUnknownCardinality);
 
@@ -95,20 +95,20 @@ class Dataset {
   std::unique_ptr<Iterator> iterator() const;
   int64_t cardinality() const;  // number of elements, kInfinite or kUnknownCardinality
 
-  // Support for range-based for loops. begin() starts an iteration; end() is a sentinel.
+  // The iterator of range-based for loops.
   class RangeIterator {
    public:
-    explicit RangeIterator(std::unique_ptr<Iterator> it);
-    const Tensors& operator*() const { return *element_; }
-    RangeIterator& operator++();
-    bool operator!=(std::nullptr_t) const { return element_.has_value(); }
+    explicit RangeIterator(std::unique_ptr<Iterator> it);   // reads the first element
+    const Tensors& operator*() const { return *element_; }  // the current element
+    RangeIterator& operator++();                            // reads the next element
+    bool operator!=(std::nullptr_t) const { return element_.has_value(); }  // false at the end
 
    private:
     std::unique_ptr<Iterator> it_;
     std::optional<Tensors> element_;
   };
-  RangeIterator begin() const { return RangeIterator(iterator()); }
-  std::nullptr_t end() const { return nullptr; }
+  RangeIterator begin() const { return RangeIterator(iterator()); }  // starts an iteration
+  std::nullptr_t end() const { return nullptr; }                     // the sentinel
 
   // A stage of the description; defined in stage.h.
   class Stage;

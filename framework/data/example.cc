@@ -1,7 +1,7 @@
-#include <keel/framework/data/example.h>
-
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <keel/framework/data/tfrecord.h>
 
 #include "framework/data/example.pb.h"
 

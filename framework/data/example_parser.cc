@@ -1,5 +1,3 @@
-#include <keel/framework/data/example_parser.h>
-
 #include <algorithm>
 #include <span>
 #include <string_view>
@@ -7,6 +5,7 @@
 
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/data/internal/example_wire.h>
+#include <keel/framework/data/tfrecord.h>
 
 namespace keel::data {
 namespace {

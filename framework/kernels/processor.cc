@@ -18,7 +18,7 @@ bool is_intel() {
 // the line arrives from memory. The loads and stores of the current rows need the same buffers. The
 // L2 cache has 32 to 48 requests of its own in flight. AMD's L1 caches keep as many requests in
 // flight as the memory can serve.
-const bool kAsksIntoL2 = is_intel();
+const bool kPrefetchesIntoL2 = is_intel();
 
 // Intel's hardware prefetchers follow strides of at most 2 KiB and do not cross a page. AMD's
 // prefetchers follow longer strides, so the same loops come near peak speed there.

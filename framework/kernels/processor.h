@@ -6,7 +6,7 @@ namespace keel::kernels {
 
 // True if rows should be prefetched into the L2 cache instead of the L1 cache, because the L2 cache
 // can have many more requests in flight. False until the program's static objects are constructed.
-extern const bool kAsksIntoL2;
+extern const bool kPrefetchesIntoL2;
 
 // True if the hardware prefetcher does not follow loops that read with a long stride. False until
 // the program's static objects are constructed.

@@ -31,9 +31,9 @@ struct CsvColumn {
 // Options for reading.
 struct CsvOptions {
   std::vector<CsvColumn> columns;  // required; columns to read, in any order; others are skipped
-  int64_t batch_size = 1;
-  char delimiter = ',';
-  bool drop_remainder = false;  // drop the last batch if it has fewer than batch_size rows
+  int64_t batch_size = 1;          // rows per batch, at least 1
+  char delimiter = ',';            // the character between two fields
+  bool drop_remainder = false;     // drop the last batch if it has fewer than batch_size rows
   // True if the first record contains the names; if false, column_names is required.
   bool has_header = true;
   // The names of all columns of the file, in order. They replace the names of the header.

@@ -66,7 +66,8 @@ auto make_prefetcher(const Rows& rows, int64_t dim, int64_t begin, int64_t end) 
 template <class Fn>
 void with_loop(int64_t dim, const Fn& fn) {
   with_constant_dim(dim, [&]<int64_t kDim>() {
-    kAsksIntoL2 ? fn.template operator()<kDim, true>() : fn.template operator()<kDim, false>();
+    kPrefetchesIntoL2 ? fn.template operator()<kDim, true>()
+                      : fn.template operator()<kDim, false>();
   });
 }
 

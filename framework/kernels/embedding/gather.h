@@ -6,13 +6,10 @@
 
 #include <cstdint>
 
+#include <keel/framework/base/combiner.h>
 #include <keel/framework/kernels/half.h>
 
 namespace keel::kernels {
-
-// How the rows of a sample are pooled: their sum, their sum divided by the sum of the weights, or
-// by the square root of the sum of the squared weights.
-enum class Combiner { kSum, kMean, kSqrtN };
 
 // The ids of a batch: sample s owns positions [splits[s], splits[s + 1]) of `ids` and `weights`.
 struct Bags {

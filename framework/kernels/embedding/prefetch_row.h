@@ -27,7 +27,7 @@ inline void prefetch_row(const void* row, int64_t bytes) {
 
 // Prefetches a row that will be read.
 inline void prefetch_row_to_read(const void* row, int64_t bytes) {
-  kAsksIntoL2 ? prefetch_row<Into::kL2>(row, bytes) : prefetch_row<Into::kL1>(row, bytes);
+  kPrefetchesIntoL2 ? prefetch_row<Into::kL2>(row, bytes) : prefetch_row<Into::kL1>(row, bytes);
 }
 
 // Prefetches a row that will be read and written, possibly with its slots next to it. The prefetch
@@ -35,14 +35,14 @@ inline void prefetch_row_to_read(const void* row, int64_t bytes) {
 // in exclusive state and can be written without another request.
 inline void prefetch_row_to_write(const void* row, int64_t bytes) {
   constexpr int64_t kMostBytes = 2048;
-  kAsksIntoL2 ? prefetch_row<Into::kL2, kMostBytes>(row, bytes)
-              : prefetch_row<Into::kL1ToWrite, kMostBytes>(row, bytes);
+  kPrefetchesIntoL2 ? prefetch_row<Into::kL2, kMostBytes>(row, bytes)
+                    : prefetch_row<Into::kL1ToWrite, kMostBytes>(row, bytes);
 }
 
 // Returns how many rows of `dim` floats to prefetch ahead of a row that is written. For the L1
 // cache the number of lines in flight is about the same for short and long rows.
 inline int64_t written_rows_ahead(int64_t dim) {
-  return kAsksIntoL2 ? 64 : std::clamp<int64_t>(1024 / std::max<int64_t>(dim, 1), 8, 64);
+  return kPrefetchesIntoL2 ? 64 : std::clamp<int64_t>(1024 / std::max<int64_t>(dim, 1), 8, 64);
 }
 
 }  // namespace keel::kernels

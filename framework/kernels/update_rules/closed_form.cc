@@ -271,16 +271,16 @@ bool ClosedForm::divide_by_series(T* w, T* m, T* spread, int64_t n_, int64_t fro
 }
 
 template <class T>
-void ClosedForm::catch_up_rows(const RowsBehind<T>& behind, int64_t first,
+void ClosedForm::catch_up_rows(const StaleRows<T>& stale, int64_t first,
                                std::vector<size_t>& left) const {
-  with_constant_dim(behind.dim, [&]<int64_t kDim>() {
-    for (size_t i = 0; i < behind.rows.size(); ++i) {
-      const int64_t at = behind.rows[i].row * behind.row_step;
-      const int64_t from = behind.rows[i].had - first;
+  with_constant_dim(stale.dim, [&]<int64_t kDim>() {
+    for (size_t i = 0; i < stale.rows.size(); ++i) {
+      const int64_t at = stale.rows[i].row * stale.row_step;
+      const int64_t from = stale.rows[i].steps - first;
       const double keeps = kept(from, size());
       if (!std::isfinite(keeps) || keeps == 0 ||
-          !divide_by_series<kDim>(behind.values + at, behind.slots[formula_.m] + at,
-                                  behind.slots[formula_.spread] + at, behind.dim, from, keeps)) {
+          !divide_by_series<kDim>(stale.values + at, stale.slots[formula_.m] + at,
+                                  stale.slots[formula_.spread] + at, stale.dim, from, keeps)) {
         left.push_back(i);
       }
     }
@@ -351,9 +351,9 @@ void ClosedForm::shrink(T* const* slots, int64_t n, int64_t steps) const {
 }
 
 template bool ClosedForm::catch_up(float*, float* const*, int64_t, int64_t, int64_t) const;
-template void ClosedForm::catch_up_rows(const RowsBehind<float>&, int64_t,
+template void ClosedForm::catch_up_rows(const StaleRows<float>&, int64_t,
                                         std::vector<size_t>&) const;
-template void ClosedForm::catch_up_rows(const RowsBehind<double>&, int64_t,
+template void ClosedForm::catch_up_rows(const StaleRows<double>&, int64_t,
                                         std::vector<size_t>&) const;
 template bool ClosedForm::catch_up(double*, double* const*, int64_t, int64_t, int64_t) const;
 

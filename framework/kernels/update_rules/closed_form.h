@@ -21,19 +21,19 @@ namespace keel::kernels {
 constexpr size_t kMostSlots = 8;  // maximum number of slots of a table with rows that lag behind
 
 // A row of a table that has missed steps.
-struct RowBehind {
+struct StaleRow {
   int64_t row = 0;
-  int32_t had = 0;  // number of steps that the row has had
+  int32_t steps = 0;  // number of steps applied to the row
 };
 
 // Rows of a table that have had different numbers of steps. Row r is the `dim` elements from offset
 // r * row_step in `values` and in each slot.
 template <class T>
-struct RowsBehind {
+struct StaleRows {
   T* values;
   std::span<T* const> slots;  // at most kMostSlots
   int64_t dim, row_step;
-  std::span<const RowBehind> rows;
+  std::span<const StaleRow> rows;
 };
 
 // The closed form of a rule's steps with zero gradient. Const functions may run concurrently; add()
@@ -41,7 +41,7 @@ struct RowsBehind {
 class ClosedForm {
  public:
   // Returns whether every step of the rule has a closed form. The result is also true for
-  // Move::kForgets, for which catch_up() returns false: its last step alone gives the result.
+  // Move::kMemoryless, for which catch_up() returns false: its last step alone gives the result.
   static bool exists(const ZeroGradientUpdate& formula);
 
   // Requires exists(formula).
@@ -53,7 +53,7 @@ class ClosedForm {
   int64_t size() const { return static_cast<int64_t>(steps_.size()); }
 
   // Prefetches the memory needed by rows that have had all steps before `from`.
-  void ask_for(int64_t from) const {
+  void prefetch(int64_t from) const {
     __builtin_prefetch(steps_.data() + from);
     __builtin_prefetch(shrunk_.data() + (size() - from) * std::ssize(formula_.shrinking));
   }
@@ -62,11 +62,11 @@ class ClosedForm {
   // steps have no closed form.
   template <class T>
   bool catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64_t to) const;
-  // Applies all steps that many rows have missed. RowBehind::had counts from `first`, the number of
-  // this object's first step. Appends the index in behind.rows of each row that it does not update
-  // to `left`.
+  // Applies all steps that many rows have missed. StaleRow::steps counts from `first`, the number
+  // of this object's first step. Appends the index in stale.rows of each row that it does not
+  // update to `left`.
   template <class T>
-  void catch_up_rows(const RowsBehind<T>& behind, int64_t first, std::vector<size_t>& left) const;
+  void catch_up_rows(const StaleRows<T>& stale, int64_t first, std::vector<size_t>& left) const;
 
  private:
   static constexpr int kTerms = 6;  // terms of the series; the last one bounds the error

@@ -6,7 +6,7 @@
 // checked where users set them, not here. Every rule may change every element in every step.
 #pragma once
 
-#include <keel/framework/kernels/update_rules/update_rule.h>
+#include <keel/framework/update_rule.h>
 
 namespace keel {
 

@@ -7,8 +7,8 @@
 
 #include <utility>
 
-#include <keel/framework/base/shared_function.h>
-#include <keel/framework/kernels/update_rules/update_rule.h>
+#include <keel/framework/kernels/update_rules/basic_update_rules.h>
+#include <keel/framework/update_rule.h>
 
 namespace keel {
 
@@ -120,21 +120,6 @@ struct FrequencyEstimatorRule final : UpdateRule {
   void update(float*, const float*, float* const*, int64_t, const Step&) const override;
   void update(double*, const double*, double* const*, int64_t, const Step&) const override;
 };
-
-// The arguments of a custom computation for one row. The computation updates `row` and `slots` in
-// place.
-struct CustomRow {
-  std::span<const float> gradient;
-  std::span<float> row;
-  std::span<float* const> slots;  // row.size() elements each
-  double learning_rate = 0;
-  std::span<const double> hyperparameters;
-
-  std::span<float> slot(size_t i) const { return {slots[i], row.size()}; }
-};
-// A user's update computation. It must depend on its argument alone: several threads update rows,
-// in any order.
-using CustomComputation = SharedFunction<void(const CustomRow&)>;
 
 // A user-defined rule for whole rows: the n elements of one update are a row. Slots start at 0
 // unless the creator of the table sets other initial values. The double update() throws

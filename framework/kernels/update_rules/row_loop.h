@@ -5,7 +5,7 @@
 
 #include <keel/framework/kernels/constant_dim.h>
 #include <keel/framework/kernels/embedding/prefetch_row.h>
-#include <keel/framework/kernels/update_rules/update_rule.h>
+#include <keel/framework/update_rule.h>
 
 namespace keel::kernels {
 

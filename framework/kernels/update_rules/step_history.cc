@@ -9,6 +9,7 @@
 #include <keel/framework/internal/math.h>
 #include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 #include <keel/framework/kernels/update_rules/smallest_root.h>
+#include <keel/framework/whole_variable_rule.h>
 
 namespace keel::kernels {
 namespace {
@@ -26,6 +27,11 @@ const AdamRule* adam(const UpdateRule& rule) {
 }
 
 void check(const std::string& caller, const UpdateRule& rule, const StepHistoryOptions& options) {
+  if (dynamic_cast<const WholeVariableRule*>(&rule) != nullptr) {
+    throw ValueError(caller,
+                     ": lazy_rows requires an optimizer that updates each row on its own, but a "
+                     "step of this one needs a whole variable; use LazyRows::kOff");
+  }
   if (dynamic_cast<const LayerwiseRule*>(&rule) != nullptr) {
     throw ValueError(caller,
                      ": lazy_rows requires an optimizer that updates each row on its own, but this "
@@ -37,7 +43,7 @@ void check(const std::string& caller, const UpdateRule& rule, const StepHistoryO
                      "use LazyRows::kOff");
   }
   if (!options.closed_form || ClosedForm::exists(zero_gradient_update<float>(rule)) ||
-      zero_gradient_update<float>(rule).move == Move::kForgets) {
+      zero_gradient_update<float>(rule).move == Move::kMemoryless) {
     return;
   }
   throw ValueError(caller,
@@ -153,8 +159,8 @@ void StepHistory::add(const Step& step, double decay) {
       {.learning_rate = step.learning_rate, .decay = decay, .iteration = step.iteration});
   shared_values_.insert(shared_values_.end(), step.shared.begin(), step.shared.end());
   log_kept_.push_back(log_kept_.back() + math::log1p(-decay));
-  odd_ |= !(step.learning_rate >= 0) || !std::isfinite(step.learning_rate);
-  odd_ |= step.learning_rate == 0 && typed_[0].formula.move == Move::kForgets;
+  needs_replay_ |= !(step.learning_rate >= 0) || !std::isfinite(step.learning_rate);
+  needs_replay_ |= step.learning_rate == 0 && typed_[0].formula.move == Move::kMemoryless;
   if (is_adam_) {
     rates_.push_back(adam(*rule_)->alpha(step));
     largest_rate_ = std::max(largest_rate_, rates_.back());
@@ -165,13 +171,13 @@ void StepHistory::add(const Step& step, double decay) {
 }
 
 void StepHistory::forget() {
-  forgotten_ = size();
+  first_step_ = size();
   records_.clear();
   shared_values_.clear();
   rates_.clear();
   log_kept_ = {0};
   largest_rate_ = 0;
-  odd_ = false;
+  needs_replay_ = false;
   for (Typed& typed : typed_) {
     for (auto& closed : typed.closed) {
       if (closed != nullptr) closed = std::make_unique<ClosedForm>(typed.formula);
@@ -222,9 +228,9 @@ bool StepHistory::at_rest(T* const* slots, int64_t n) const {
 
 // Returns whether the last of many steps alone gives the result of all of them.
 template <class T>
-bool StepHistory::forgets(const T* w, T* const* slots, int64_t n) const {
+bool StepHistory::is_memoryless(const T* w, T* const* slots, int64_t n) const {
   const ZeroGradientUpdate& formula = typed<T>().formula;
-  if (odd_ || formula.move != Move::kForgets) return false;
+  if (needs_replay_ || formula.move != Move::kMemoryless) return false;
   bool out = are_all<Kind::kFinite>(w, n) && are_all<Kind::kPositive>(slots[formula.spread], n);
   for (size_t slot = 0; slot < slots_; ++slot) out = out && are_all<Kind::kFinite>(slots[slot], n);
   return out;
@@ -241,8 +247,8 @@ template <class T>
 void StepHistory::catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64_t to,
                            bool decays) const {
   if (from >= to) return;
-  from -= forgotten_;
-  to -= forgotten_;
+  from -= first_step_;
+  to -= first_step_;
   if (n <= kPiece) return catch_up_piece(w, slots, n, from, to, decays);
   std::vector<T*> at(slots, slots + slots_);
   for (int64_t i = 0; i < n; i += kPiece) {
@@ -253,27 +259,28 @@ void StepHistory::catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64
 }
 
 template <class T>
-void StepHistory::ask_for(int64_t had, bool decays) const {
+void StepHistory::prefetch(int64_t steps, bool decays) const {
   const ClosedForm* closed = typed<T>().closed[decays].get();
-  if (closed != nullptr && had >= forgotten_ && had < size()) closed->ask_for(had - forgotten_);
+  if (closed != nullptr && steps >= first_step_ && steps < size())
+    closed->prefetch(steps - first_step_);
 }
 
 template <class T>
-void StepHistory::catch_up_rows(const RowsBehind<T>& behind, bool decays) const {
+void StepHistory::catch_up_rows(const StaleRows<T>& stale, bool decays) const {
   thread_local std::vector<size_t> left;
   left.clear();
-  const ClosedForm* closed = odd_ ? nullptr : typed<T>().closed[decays].get();
+  const ClosedForm* closed = needs_replay_ ? nullptr : typed<T>().closed[decays].get();
   if (closed != nullptr && typed<T>().formula.move == Move::kDivides) {
-    closed->catch_up_rows(behind, forgotten_, left);
+    closed->catch_up_rows(stale, first_step_, left);
   } else {
-    for (size_t i = 0; i < behind.rows.size(); ++i) left.push_back(i);
+    for (size_t i = 0; i < stale.rows.size(); ++i) left.push_back(i);
   }
   std::array<T*, kMostSlots> slots;
   for (const size_t i : left) {
-    const auto [row, had] = behind.rows[i];
-    const int64_t at = row * behind.row_step;
-    for (size_t s = 0; s < behind.slots.size(); ++s) slots[s] = behind.slots[s] + at;
-    catch_up(behind.values + at, slots.data(), behind.dim, had, size(), decays);
+    const auto [row, steps] = stale.rows[i];
+    const int64_t at = row * stale.row_step;
+    for (size_t s = 0; s < stale.slots.size(); ++s) slots[s] = stale.slots[s] + at;
+    catch_up(stale.values + at, slots.data(), stale.dim, steps, size(), decays);
   }
 }
 
@@ -283,8 +290,8 @@ void StepHistory::catch_up_piece(T* w, T* const* slots, int64_t n, int64_t from,
   // Tries the fast paths first: the last step alone, rows at rest, the closed form. Otherwise
   // replays step by step.
   const Typed& of = typed<T>();
-  const bool formulas = !odd_;
-  if (to - from > 1 && forgets(w, slots, n)) from = to - 1;
+  const bool formulas = !needs_replay_;
+  if (to - from > 1 && is_memoryless(w, slots, n)) from = to - 1;
   const bool many = to - from > kFewSteps;
   if (formulas && many && at_rest(slots, n)) {
     const bool at_once =
@@ -338,10 +345,10 @@ void StepHistory::replay_adam(T* w, T* const* slots, int64_t n, int64_t from, in
 
 template void StepHistory::expect<float>(bool);
 template void StepHistory::expect<double>(bool);
-template void StepHistory::ask_for<float>(int64_t, bool) const;
-template void StepHistory::ask_for<double>(int64_t, bool) const;
-template void StepHistory::catch_up_rows(const RowsBehind<float>&, bool) const;
-template void StepHistory::catch_up_rows(const RowsBehind<double>&, bool) const;
+template void StepHistory::prefetch<float>(int64_t, bool) const;
+template void StepHistory::prefetch<double>(int64_t, bool) const;
+template void StepHistory::catch_up_rows(const StaleRows<float>&, bool) const;
+template void StepHistory::catch_up_rows(const StaleRows<double>&, bool) const;
 template void StepHistory::catch_up(float*, float* const*, int64_t, int64_t, int64_t, bool) const;
 template void StepHistory::catch_up(double*, double* const*, int64_t, int64_t, int64_t, bool) const;
 

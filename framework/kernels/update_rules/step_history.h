@@ -10,8 +10,8 @@
 #include <memory>
 #include <vector>
 
+#include <keel/framework/kernels/update_rules/basic_update_rules.h>
 #include <keel/framework/kernels/update_rules/closed_form.h>
-#include <keel/framework/kernels/update_rules/update_rule.h>
 
 namespace keel::kernels {
 
@@ -36,7 +36,7 @@ class StepHistory {
   // Appends a step. It first subtracts `decay` times the weight from every weight that decays.
   void add(const Step& step, double decay);
   // The number of steps so far. Steps are numbered from 0.
-  int64_t size() const { return forgotten_ + static_cast<int64_t>(records_.size()); }
+  int64_t size() const { return first_step_ + static_cast<int64_t>(records_.size()); }
   // Drops the records of all steps; step numbers continue. Every row must have had all steps.
   void forget();
 
@@ -48,12 +48,12 @@ class StepHistory {
   // Applies the steps [from, to) to a row of n elements, with zero gradient.
   template <class T>
   void catch_up(T* w, T* const* slots, int64_t n, int64_t from, int64_t to, bool decays) const;
-  // Prefetches the memory needed by rows that have had `had` steps.
+  // Prefetches the memory needed by rows that have had `steps` steps.
   template <class T>
-  void ask_for(int64_t had, bool decays) const;
+  void prefetch(int64_t steps, bool decays) const;
   // Applies to each row all steps that it has missed.
   template <class T>
-  void catch_up_rows(const RowsBehind<T>& behind, bool decays) const;
+  void catch_up_rows(const StaleRows<T>& stale, bool decays) const;
 
  private:
   // The stored data of a step.
@@ -80,7 +80,7 @@ class StepHistory {
   template <class T>
   bool at_rest(T* const* slots, int64_t n) const;
   template <class T>
-  bool forgets(const T* w, T* const* slots, int64_t n) const;
+  bool is_memoryless(const T* w, T* const* slots, int64_t n) const;
   template <class T>
   void decay(T* w, int64_t n, int64_t number) const;
   template <class T>
@@ -94,14 +94,15 @@ class StepHistory {
   std::vector<int> others_at_rest_;  // slots that may be nonzero in a row at rest
   const size_t shared_;              // shared values per step
   const bool is_adam_;
-  int64_t forgotten_ = 0;
+  int64_t first_step_ = 0;
   std::vector<Record> records_;
   std::vector<double> shared_values_;   // `shared_` values per step
   std::vector<double> rates_;           // AdamRule::alpha() of each step
   std::vector<double> log_kept_ = {0};  // log of the decay factor of the steps before each step
   double largest_rate_ = 0;             // maximum of rates_
-  // A recorded learning rate is negative, not finite, or 0 with Move::kForgets: no formula holds.
-  bool odd_ = false;
+  // A recorded learning rate is negative, not finite, or 0 with Move::kMemoryless: no formula
+  // holds.
+  bool needs_replay_ = false;
   std::array<Typed, 2> typed_;
 };
 

@@ -82,7 +82,7 @@ ZeroGradientUpdate of(const AdamRule& rule) {
 // l2_shrinkage w also changes the linear slot.
 template <class T>
 ZeroGradientUpdate of(const FtrlRule& rule) {
-  return {.move = rule.options.l2_shrinkage == 0 ? Move::kForgets : Move::kUnknown, .spread = 0};
+  return {.move = rule.options.l2_shrinkage == 0 ? Move::kMemoryless : Move::kUnknown, .spread = 0};
 }
 
 template <class T>

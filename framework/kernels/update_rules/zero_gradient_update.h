@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include <keel/framework/kernels/update_rules/update_rule.h>
+#include <keel/framework/update_rule.h>
 
 namespace keel::kernels {
 
@@ -12,14 +12,14 @@ namespace keel::kernels {
 // finite numbers; steps keep finite numbers finite.
 struct ZeroGradientUpdate {
   enum class Move {
-    kStays,    // w does not change
-    kFollows,  // w -= rate factor m; divided by (sqrt(still) + epsilon) if `still` is set, after
-               // still = max(still, spread)
-    kDivides,  // w -= rate m / (root(spread) + scale epsilon)
-    kSigns,    // w -= rate sign(m)
-    kForgets,  // w becomes independent of its old value and of earlier steps; slots do not change,
-               // and `spread` must be positive
-    kUnknown,  // no formula
+    kStays,       // w does not change
+    kFollows,     // w -= rate factor m; divided by (sqrt(still) + epsilon) if `still` is set, after
+                  // still = max(still, spread)
+    kDivides,     // w -= rate m / (root(spread) + scale epsilon)
+    kSigns,       // w -= rate sign(m)
+    kMemoryless,  // w becomes independent of its old value and of earlier steps; slots do not
+                  // change, and `spread` must be positive
+    kUnknown,     // no formula
   };
   // A slot that each step multiplies by a factor.
   struct Shrinking {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <type_traits>
 
-#include <keel/framework/data/csv/internal/number_text.h>
+#include <keel/framework/data/csv/internal/csv_number.h>
 #include <keel/framework/data/csv/internal/utf8.h>
 
 namespace keel::data {
@@ -98,7 +98,7 @@ void CsvColumnReader::reserve(int64_t rows) {
 
 template <class T>
 bool CsvColumnReader::read_number(std::string_view text, T& out) const {
-  if (const std::optional<T> value = parse_number<T>(text)) {
+  if (const std::optional<T> value = parse_csv_number<T>(text)) {
     out = *value;
   } else if (column_.default_value && trimmed(text).empty()) {
     out = static_cast<T>(*column_.default_value);

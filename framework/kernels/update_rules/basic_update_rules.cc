@@ -1,4 +1,4 @@
-#include <keel/framework/kernels/update_rules/update_rule.h>
+#include <keel/framework/kernels/update_rules/basic_update_rules.h>
 
 #include <algorithm>
 #include <cmath>

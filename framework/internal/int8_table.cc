@@ -1,8 +1,9 @@
-#include <keel/framework/int8_table.h>
+#include <keel/framework/internal/int8_table.h>
 
 #include <vector>
 
 #include <keel/framework/base/parallel.h>
+#include <keel/framework/kernels/embedding/int8_rows.h>
 
 namespace keel {
 namespace {
@@ -41,7 +42,9 @@ Int8Table::Int8Table(const Tensor& table, const std::string& caller) {
 Tensor Int8Table::to_floats() const {
   Tensor out = Tensor::uninitialized({rows(), dim_}, DType::kFloat32);
   float* const to = out.mutable_data<float>().data();
-  for (int64_t r = 0; r < rows(); ++r) kernels::to_floats(row(r), dim_, to + r * dim_);
+  for (int64_t r = 0; r < rows(); ++r) {
+    kernels::to_floats(kernels::Int8Row(data() + r * row_bytes()), dim_, to + r * dim_);
+  }
   return out;
 }
 

@@ -1,12 +1,10 @@
 // Int8Table: the rows of an embedding table quantized to 8 bits per element, with a scale and an
-// offset for each row (kernels/int8_rows.h). For serving, it takes a quarter of the memory and of
+// offset for each row. For serving, it takes a quarter of the memory and of
 // the memory bandwidth.
 #pragma once
 
 #include <string>
 
-#include <keel/framework/kernels/embedding/gather.h>
-#include <keel/framework/kernels/embedding/int8_rows.h>
 #include <keel/framework/tensor.h>
 
 namespace keel {
@@ -20,13 +18,14 @@ class Int8Table {
   // of float32.
   Int8Table(const Tensor& table, const std::string& caller);
 
+  // Returns true unless default-constructed.
   explicit operator bool() const { return static_cast<bool>(bytes_); }
-  int64_t rows() const { return bytes_.dim(0); }
-  int64_t dim() const { return dim_; }
-  int64_t row_bytes() const { return bytes_.dim(1); }
-  // Returns the quantized rows. Row r is at data() + r * row_bytes().
+  int64_t rows() const { return bytes_.dim(0); }       // number of rows
+  int64_t dim() const { return dim_; }                 // elements of a row
+  int64_t row_bytes() const { return bytes_.dim(1); }  // bytes of a quantized row
+  // Returns the quantized rows. Row r is at data() + r * row_bytes(): its scale and its offset, as
+  // floats, then the codes. Code c represents offset + scale * c.
   const char* data() const { return reinterpret_cast<const char*>(bytes_.data<uint8_t>().data()); }
-  kernels::Int8Row row(int64_t r) const { return kernels::Int8Row(data() + r * row_bytes()); }
   // Returns the dequantized rows as a float32 tensor of shape [rows, dim].
   Tensor to_floats() const;
 

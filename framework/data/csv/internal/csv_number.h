@@ -1,4 +1,4 @@
-// Parses numbers. Private to framework/data.
+// Parses the numbers of CSV fields.
 #pragma once
 
 #include <algorithm>
@@ -55,7 +55,7 @@ inline bool is_below_one(std::string_view text) {
 // Parses `text`, which must consist of one number and optional surrounding spaces. Returns nullopt
 // if it does not, if T cannot hold the number or if it is not finite.
 template <class T>
-std::optional<T> parse_number(std::string_view text) {
+std::optional<T> parse_csv_number(std::string_view text) {
   text = trimmed(text);
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   T value = {};
@@ -138,8 +138,8 @@ inline constexpr double kPowersOfTen[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,
                                           1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
 
 // Parses the `size` bytes at p if they are a short number without an exponent. The result equals
-// that of parse_number bit for bit. Returns false for all other text, for which the caller must use
-// parse_number. Reads up to 17 bytes, whatever `size` is.
+// that of parse_csv_number bit for bit. Returns false for all other text, for which the caller must
+// use parse_csv_number. Reads up to 17 bytes, whatever `size` is.
 template <class T>
 bool parse_plain(const char* p, uint32_t size, T& out) {
   const uint32_t sign = *p == '-' ? 1 : 0;
