@@ -1,15 +1,12 @@
 #include <keel/autodiff/control_flow.h>
 
+#include <keel/autodiff/internal/thread_state.h>
+
 namespace keel {
-namespace {
 
-thread_local int depth = 0;
-
-}  // namespace
-
-ControlFlowScope::ControlFlowScope() { ++depth; }
-ControlFlowScope::~ControlFlowScope() { --depth; }
-bool ControlFlowScope::active() { return depth > 0; }
+ControlFlowScope::ControlFlowScope() { ++thread_state.control_flow_depth; }
+ControlFlowScope::~ControlFlowScope() { --thread_state.control_flow_depth; }
+bool ControlFlowScope::active() { return thread_state.control_flow_depth > 0; }
 
 bool ops::truth(const Tensor& value) {
   if (value.size() != 1) {

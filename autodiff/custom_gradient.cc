@@ -1,5 +1,3 @@
-#include <keel/autodiff/custom_gradient.h>
-
 #include <algorithm>
 
 #include <keel/autodiff/tape.h>

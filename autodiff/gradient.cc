@@ -1,5 +1,4 @@
-#include <keel/autodiff/gradient.h>
-
+#include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/tape.h>
 #include <keel/framework/base/parallel.h>

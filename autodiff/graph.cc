@@ -1,12 +1,11 @@
-#include <keel/autodiff/graph.h>
-
 #include <atomic>
 #include <unordered_set>
 
+#include <keel/autodiff/internal/thread_state.h>
+#include <keel/autodiff/operation.h>
+
 namespace keel {
 namespace {
-
-thread_local int no_nodes_depth = 0;
 
 uint64_t next_sequence() {
   static std::atomic<uint64_t> counter = 0;
@@ -41,9 +40,9 @@ GraphNode::GraphNode(std::shared_ptr<Operation> op, Tensors in, CallOptions how,
       output_specs(std::move(out)),
       sequence(next_sequence()) {}
 
-NoGraphScope::NoGraphScope() { ++no_nodes_depth; }
-NoGraphScope::~NoGraphScope() { --no_nodes_depth; }
-bool NoGraphScope::active() { return no_nodes_depth > 0; }
+NoGraphScope::NoGraphScope() { ++thread_state.no_graph_depth; }
+NoGraphScope::~NoGraphScope() { --thread_state.no_graph_depth; }
+bool NoGraphScope::active() { return thread_state.no_graph_depth > 0; }
 
 TensorLike make_symbolic(const TensorSpec& spec, const std::shared_ptr<const GraphNode>& producer,
                          int output) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include <keel/autodiff/graph.h>
 #include <keel/autodiff/tape.h>
 #include <keel/framework/base/profile.h>
 

@@ -1,5 +1,8 @@
 // Operation is a node of a functional graph: an Op or a Layer.
 // Op is a pure, differentiable function of tensors.
+// Gradient holds nothing, a dense Tensor, or IndexedSlices (gradients of some rows of a table).
+// GraphNode is one call of an operation in the graph behind symbolic tensors, which records which
+// operation produced each tensor and from which inputs.
 //
 // Every op call goes through dispatch(), which does exactly one of three things:
 //   if an input is symbolic: infers the output specs and adds a graph node
@@ -12,13 +15,46 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
-#include <keel/autodiff/gradient.h>
 #include <keel/framework/config/config.h>
+#include <keel/framework/tensor.h>
 #include <keel/framework/tensor_like.h>
 
 namespace keel {
+
+// The sparse gradient of a table: gradients of single rows. Row ids may repeat; the dense
+// equivalent sums the values of each row.
+struct IndexedSlices {
+  Tensor ids;         // int64 [n], in [0, dense_shape[0])
+  Tensor values;      // [n, dim...]
+  Shape dense_shape;  // {rows, dim...}
+};
+
+// A gradient of a target with respect to one source.
+class Gradient {
+ public:
+  Gradient() = default;  // none: the target does not depend on the source
+  // Make a dense gradient, and one of some rows of a table.
+  Gradient(Tensor t) : value_(std::move(t)) {}         // NOLINT: implicit
+  Gradient(IndexedSlices s) : value_(std::move(s)) {}  // NOLINT: implicit
+
+  // Returns true if there is a gradient, dense or sparse.
+  explicit operator bool() const { return value_.index() != 0; }
+  // Returns true if the gradient is IndexedSlices.
+  bool is_slices() const { return std::holds_alternative<IndexedSlices>(value_); }
+  const IndexedSlices& slices() const;  // throws RuntimeError unless is_slices()
+  // Returns the dense equivalent; slices are summed into zeros of shape dense_shape. Throws
+  // RuntimeError if there is no gradient.
+  Tensor dense() const;
+  // Adds `other` to this gradient. Two sets of slices of one table are concatenated, not made
+  // dense. The sum is differentiable.
+  void add(const Gradient& other);
+
+ private:
+  std::variant<std::monostate, Tensor, IndexedSlices> value_;
+};
 
 // Arguments of an operation's call other than its inputs.
 struct CallOptions {
@@ -37,8 +73,10 @@ class Operation : public std::enable_shared_from_this<Operation> {
 
 // The arguments of Op::vjp().
 struct VjpArgs {
-  std::span<const TensorSpec> input_specs, output_specs;
-  std::span<const Tensor> inputs, outputs;     // empty handles where Retain is not set
+  std::span<const TensorSpec> input_specs;     // one for each input, always present
+  std::span<const TensorSpec> output_specs;    // one for each output, always present
+  std::span<const Tensor> inputs;              // empty handles where Retain::inputs is not set
+  std::span<const Tensor> outputs;             // empty handles where Retain::outputs is not set
   std::span<const Gradient> output_gradients;  // none where no gradient reached the output
   uint32_t wanted = ~0u;                       // bit i: the gradient of input i is used
 
@@ -50,13 +88,15 @@ struct VjpArgs {
 // Selects the tensors that a tape keeps for vjp(): bit i stands for input (output) i. Tensors at
 // index 32 and above are kept only if all bits are set.
 struct Retain {
-  uint32_t inputs = ~0u, outputs = ~0u;
+  uint32_t inputs = ~0u;   // default: all inputs
+  uint32_t outputs = ~0u;  // default: all outputs
 };
 
 // A pure function of tensors with a gradient. Implementations are immutable, because tapes and
 // graphs share them.
 class Op : public Operation {
  public:
+  // Makes an op with this name in error messages, profiles and graphs.
   explicit Op(std::string class_name) : class_name_(std::move(class_name)) {}
   const std::string& class_name() const final { return class_name_; }
 
@@ -90,5 +130,52 @@ template <class O>
 Tensor dispatch1(O op, std::vector<Tensor> inputs) {
   return dispatch(std::make_shared<const O>(std::move(op)), std::move(inputs))[0];
 }
+
+// One call of an operation on symbolic inputs. Immutable. Nodes are numbered by `sequence` in the
+// order in which the process creates them.
+class GraphNode {
+ public:
+  // Use make_outputs() to create nodes.
+  GraphNode(std::shared_ptr<Operation> op, Tensors in, CallOptions how, Specs out);
+
+  const std::shared_ptr<Operation> operation;  // the op or layer that was called
+  const Tensors inputs;                        // its arguments; at least one leaf is symbolic
+  const CallOptions options;  // as passed by the caller; replaying the graph passes them again
+  const Specs output_specs;   // the shapes, dtypes and layouts of the results
+  const uint64_t sequence;    // the number of the node, unique in the process
+};
+
+// While a NoGraphScope is alive on this thread, symbolic calls infer specs but record no nodes.
+// A layer's call() runs under one, so a layer is one node regardless of the ops inside it.
+class NoGraphScope {
+ public:
+  NoGraphScope();
+  ~NoGraphScope();
+  NoGraphScope(const NoGraphScope&) = delete;
+  NoGraphScope& operator=(const NoGraphScope&) = delete;
+  // Returns true if this thread is inside a NoGraphScope.
+  static bool active();
+};
+
+// Records a node for operation(inputs) and returns its outputs, symbolic tensors with these specs.
+// Under a NoGraphScope, records nothing, and the outputs have no producer.
+Tensors make_outputs(std::shared_ptr<Operation> operation, const Tensors& inputs,
+                     const Specs& specs, const CallOptions& options = {});
+
+// Returns a symbolic tensor with this spec, including its components if it is ragged or sparse.
+// `output` is its position among the outputs of `producer` in flattening order. `producer` may be
+// null.
+TensorLike make_symbolic(const TensorSpec& spec, const std::shared_ptr<const GraphNode>& producer,
+                         int output);
+
+// Returns the nodes that produced `tensors`, which are the inputs of a node or the outputs of a
+// graph. The producers of the symbolic leaves come first, in flattening order. The producers of
+// symbolic masks attached to leaves (Tensor::with_mask) follow.
+std::vector<std::shared_ptr<const GraphNode>> producers_of(const Tensors& tensors);
+
+// Returns the nodes that `outputs` depend on, producers before consumers. The order is depth first
+// from each output in flattening order, with the inputs of a node in order. Throws ValueError if an
+// output or a symbolic input of a node has no producer, that is, if no layer or op returned it.
+std::vector<std::shared_ptr<const GraphNode>> topological_order(const Tensors& outputs);
 
 }  // namespace keel

@@ -10,75 +10,90 @@
 #include <string>
 #include <vector>
 
-#include <keel/framework/kernels/embedding/gather.h>
+#include <keel/framework/base/combiner.h>
 #include <keel/framework/tensor.h>
 
 namespace keel::ops {
 
+// How embedding_pool() divides the weighted sum of the rows of a sample: kSum, kMean or kSqrtN.
 using kernels::Combiner;
 
 // ---- Elementwise functions of numeric dtypes. Two operands broadcast as in NumPy.
-Tensor add(const Tensor& a, const Tensor& b);
-Tensor subtract(const Tensor& a, const Tensor& b);
-Tensor multiply(const Tensor& a, const Tensor& b);
-Tensor divide(const Tensor& a, const Tensor& b);         // floating-point
+
+Tensor add(const Tensor& a, const Tensor& b);            // a + b
+Tensor subtract(const Tensor& a, const Tensor& b);       // a - b
+Tensor multiply(const Tensor& a, const Tensor& b);       // a * b
+Tensor divide(const Tensor& a, const Tensor& b);         // a / b, floating-point
 Tensor divide_no_nan(const Tensor& a, const Tensor& b);  // floating-point; 0 where b is 0
-// Where a equals b, each of the two gets half of the gradient of maximum and minimum.
+// The greater and the smaller of a and b. Where they are equal, each gets half of the gradient.
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
-Tensor pow(const Tensor& a, const Tensor& b);  // floating-point
+Tensor pow(const Tensor& a, const Tensor& b);  // a^b, floating-point
 Tensor scale(const Tensor& x, double factor);  // x * factor
 Tensor shift(const Tensor& x, double offset);  // x + offset
-Tensor negative(const Tensor& x);
-Tensor abs(const Tensor& x);   // the gradient is sign(x)
-Tensor sign(const Tensor& x);  // no gradient
-Tensor square(const Tensor& x);
+Tensor negative(const Tensor& x);              // -x
+Tensor abs(const Tensor& x);                   // |x|; the gradient is sign(x)
+Tensor sign(const Tensor& x);                  // -1, 0 or 1; no gradient
+Tensor square(const Tensor& x);                // x * x
+
 // The functions from here to clip_by_value() take floating-point dtypes only.
-Tensor sqrt(const Tensor& x);
-Tensor rsqrt(const Tensor& x);
-Tensor exp(const Tensor& x);
-Tensor log(const Tensor& x);
-Tensor log1p(const Tensor& x);
-Tensor erf(const Tensor& x);
-Tensor tanh(const Tensor& x);
-Tensor sigmoid(const Tensor& x);
+
+Tensor sqrt(const Tensor& x);      // the square root
+Tensor rsqrt(const Tensor& x);     // 1 / sqrt(x)
+Tensor exp(const Tensor& x);       // e^x
+Tensor log(const Tensor& x);       // the natural logarithm
+Tensor log1p(const Tensor& x);     // log(1 + x), exact for small x
+Tensor erf(const Tensor& x);       // the error function
+Tensor tanh(const Tensor& x);      // the hyperbolic tangent
+Tensor sigmoid(const Tensor& x);   // 1 / (1 + e^-x)
 Tensor softplus(const Tensor& x);  // log(1 + e^x), without overflow
-Tensor relu(const Tensor& x);      // the gradient is 0 at 0
-Tensor floor(const Tensor& x);     // no gradient
+Tensor relu(const Tensor& x);      // max(x, 0); the gradient is 0 at 0
+Tensor floor(const Tensor& x);     // the greatest integer <= x; no gradient
 // Clips x to [low, high]. The gradient is 1 inside and at the bounds, 0 outside.
 Tensor clip_by_value(const Tensor& x, double low, double high);
 // Converts x to `dtype`. It has a gradient only between floating-point dtypes.
 Tensor cast(const Tensor& x, DType dtype);
 
-// ---- Comparisons and selection. Comparisons return bool; conditions have no gradient.
+// ---- Comparisons and selection. Operands broadcast; conditions have no gradient.
+
+// Compare numbers and return bool. equal() and not_equal() also take bool, int8 and string.
 Tensor equal(const Tensor& a, const Tensor& b);
 Tensor not_equal(const Tensor& a, const Tensor& b);
 Tensor greater(const Tensor& a, const Tensor& b);
 Tensor greater_equal(const Tensor& a, const Tensor& b);
 Tensor less(const Tensor& a, const Tensor& b);
 Tensor less_equal(const Tensor& a, const Tensor& b);
+// Combine bool tensors.
 Tensor logical_not(const Tensor& x);
 Tensor logical_and(const Tensor& a, const Tensor& b);
 Tensor logical_or(const Tensor& a, const Tensor& b);
-Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);  // all three broadcast
-Tensor is_nan(const Tensor& x);
+// Returns a where the bool `condition` is true, and b elsewhere. All three broadcast.
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
+Tensor is_nan(const Tensor& x);  // bool; true where the floating-point x is NaN
 
 // ---- Identity and constants.
+
 // Returns x as a constant: no gradient reaches x.
 Tensor stop_gradient(const Tensor& x);
 Tensor ones_like(const Tensor& x);   // a constant with the spec of x, without gradient
 Tensor zeros_like(const Tensor& x);  // a constant with the spec of x, without gradient
 
-// ---- Reductions over `axes`, or over all axes if it is empty.
+// ---- Reductions over `axes`, or over all axes if it is empty. With keepdims, the reduced axes
+// stay with dimension 1.
+
+// The sum and the arithmetic mean of the elements.
 Tensor sum(const Tensor& x, const std::vector<int>& axes = {}, bool keepdims = false);
 Tensor mean(const Tensor& x, const std::vector<int>& axes = {}, bool keepdims = false);
-// max and min divide the gradient evenly among the elements that attain the extreme value.
+// The greatest and the smallest element. The gradient is divided evenly among the elements that
+// attain it.
 Tensor max(const Tensor& x, const std::vector<int>& axes = {}, bool keepdims = false);
 Tensor min(const Tensor& x, const std::vector<int>& axes = {}, bool keepdims = false);
 Tensor argmax(const Tensor& x, int axis = -1);  // int64; the first index if several are equal
 
 // ---- Shapes.
-// At most one dimension of `shape` may be kUnknown; it is computed from the size of x.
+
+// Returns the elements of x, row-major, in another shape of the same size. At most one dimension of
+// `shape` may be kUnknown; it is computed from the size of x.
 Tensor reshape(const Tensor& x, const Shape& shape);
 // Inserts a dimension of size 1 at `axis`.
 Tensor expand_dims(const Tensor& x, int axis);
@@ -99,6 +114,7 @@ Tensor pad(const Tensor& x, int axis, int64_t before, int64_t after);
 std::vector<Tensor> split(const Tensor& x, int64_t parts, int axis = -1);
 
 // ---- Products.
+
 // Multiplies matrices: [..., m, k] x [..., k, n] -> [..., m, n]. transpose_a and transpose_b swap
 // the last two axes of that operand first. Both operands have rank 2, or both have the same rank
 // and equal leading dimensions, or b has rank 2 and a has any rank.
@@ -118,6 +134,7 @@ Tensor dot_interaction(const Tensor& x, bool self_interaction = false);
 Tensor dot_interaction(const std::vector<Tensor>& features, bool self_interaction = false);
 
 // ---- Table rows. Ids are int32 or int64. An id outside the table throws a ValueError naming it.
+
 // Returns params[ids] along axis 0: ids [...] -> [..., dims of a row]. The gradient is
 // IndexedSlices.
 Tensor gather(const Tensor& params, const Tensor& ids);
@@ -138,6 +155,7 @@ Tensor scatter_sum(const Tensor& ids, const Tensor& values, const Shape& shape);
 Tensor one_hot(const Tensor& ids, int64_t depth, DType dtype = DType::kFloat32);  // no gradient
 
 // ---- Probabilities.
+
 // e^x / sum(e^x) along `axis`, and its logarithm, without overflow.
 Tensor softmax(const Tensor& x, int axis = -1);
 Tensor log_softmax(const Tensor& x, int axis = -1);
@@ -154,7 +172,7 @@ Tensor sigmoid_cross_entropy(const Tensor& labels, const Tensor& logits);
 
 namespace keel {
 
-// Arithmetic operators as shorthand for the functions above.
+// Shorthand for the functions of keel::ops of the same meaning.
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return ops::add(a, b); }
 inline Tensor operator-(const Tensor& a, const Tensor& b) { return ops::subtract(a, b); }
 inline Tensor operator*(const Tensor& a, const Tensor& b) { return ops::multiply(a, b); }

@@ -1,18 +1,16 @@
 #include <keel/autodiff/replica_context.h>
 
+#include <keel/autodiff/internal/thread_state.h>
+
 namespace keel {
-namespace {
 
-thread_local const ReplicaContext* current = nullptr;
+const ReplicaContext* current_replica_context() { return thread_state.replica; }
 
-}  // namespace
-
-const ReplicaContext* current_replica_context() { return current; }
-
-ReplicaScope::ReplicaScope(const ReplicaContext& context) : context_(context), previous_(current) {
-  current = &context_;
+ReplicaScope::ReplicaScope(const ReplicaContext& context)
+    : context_(context), previous_(thread_state.replica) {
+  thread_state.replica = &context_;
 }
 
-ReplicaScope::~ReplicaScope() { current = previous_; }
+ReplicaScope::~ReplicaScope() { thread_state.replica = previous_; }
 
 }  // namespace keel

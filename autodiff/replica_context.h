@@ -21,6 +21,7 @@ const ReplicaContext* current_replica_context();
 // While a ReplicaScope is alive, this thread runs the given replica. Scopes nest.
 class ReplicaScope {
  public:
+  // Makes `context` the context of this thread until the object is destroyed.
   explicit ReplicaScope(const ReplicaContext& context);
   ~ReplicaScope();
   ReplicaScope(const ReplicaScope&) = delete;

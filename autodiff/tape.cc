@@ -18,9 +18,6 @@ struct Entry {
   std::vector<Tensor> inputs, outputs;  // those that vjp() reads, per Retain; else empty handles
 };
 
-// Numbers of live NoGradient and SuspendRecording objects of this thread.
-thread_local int paused_depth = 0, unrecorded_depth = 0;
-
 // Gradients of custom ops must be checked: kernels derive buffer sizes from the shapes of the
 // tensors that the gradients belong to and do not check them again.
 void check_gradient(const Gradient& gradient, const Op& op, size_t input, const TensorSpec& spec) {
@@ -47,6 +44,47 @@ void check_gradient(const Gradient& gradient, const Op& op, size_t input, const 
   }
 }
 
+// Returns the gradients of an entry's outputs; nothing if none of them has one.
+std::vector<Gradient> gradients_of_outputs(const Entry& entry,
+                                           const HashMap<uint64_t, Gradient>& gradients) {
+  std::vector<Gradient> out;
+  for (size_t i = 0; i < entry.output_ids.size(); ++i) {
+    const Gradient* const gradient = gradients.find(entry.output_ids[i]);
+    if (gradient == nullptr || !*gradient) continue;
+    out.resize(entry.output_ids.size());
+    out[i] = *gradient;
+  }
+  return out;
+}
+
+// Returns the inputs that lead to a source, as a mask.
+uint32_t wanted_inputs(const Entry& entry, const HashSet<uint64_t>& reachable) {
+  uint32_t wanted = 0;
+  for (size_t i = 0; i < std::min<size_t>(entry.input_ids.size(), 32); ++i) {
+    if (reachable.contains(entry.input_ids[i])) wanted |= 1u << i;
+  }
+  return wanted;
+}
+
+// Adds the gradients that an entry's op has returned for its inputs.
+void add_gradients_of_inputs(const Entry& entry, const std::vector<Gradient>& input_gradients,
+                             const HashSet<uint64_t>& reachable,
+                             HashMap<uint64_t, Gradient>& gradients) {
+  if (input_gradients.size() != entry.input_ids.size()) {
+    throw ValueError("GradientTape: ", entry.op->class_name(),
+                     " must return a gradient for each of ", entry.input_ids.size(),
+                     " inputs, received ", input_gradients.size());
+  }
+  for (size_t i = 0; i < input_gradients.size(); ++i) {
+    if (input_gradients[i] && reachable.contains(entry.input_ids[i])) {
+      // Gradients of integer inputs are never read, so their spec does not matter.
+      const TensorSpec& spec = entry.input_specs[i];
+      if (is_floating(spec.dtype)) check_gradient(input_gradients[i], *entry.op, i, spec);
+      gradients[entry.input_ids[i]].add(input_gradients[i]);
+    }
+  }
+}
+
 }  // namespace
 
 struct GradientTape::Impl {
@@ -61,10 +99,15 @@ struct GradientTape::Impl {
 
   bool records() const { return recording && pauses == 0; }
 
-  // The tapes of this thread, the outermost first.
-  static std::vector<Impl*>& active() {
-    thread_local std::vector<Impl*> stack;
-    return stack;
+  // The recording of one thread.
+  struct Recording {
+    std::vector<Impl*> tapes;  // alive, the outermost first
+    int no_gradients = 0;      // number of NoGradient objects alive
+    int suspensions = 0;       // number of SuspendRecording objects alive
+  };
+  static Recording& of_thread() {
+    thread_local Recording recording;
+    return recording;
   }
 
   void record(const std::shared_ptr<const Op>& op, std::span<const Tensor> inputs,
@@ -73,10 +116,8 @@ struct GradientTape::Impl {
   std::vector<Gradient> gradients(const Tensor& target,
                                   const std::vector<std::vector<uint64_t>>& sources,
                                   const std::vector<TensorSpec>& specs, const GradientOptions& how);
-  std::vector<Gradient> backward(const Tensor& target, const GradientOptions& how,
-                                 const std::vector<std::vector<uint64_t>>& sources) const;
-  void back_through(const Entry& entry, const HashSet<uint64_t>& reachable,
-                    HashMap<uint64_t, Gradient>& gradients) const;
+  void check(const Tensor& target, const GradientOptions& how) const;
+  std::vector<const Entry*> entries_to(HashSet<uint64_t>& reachable) const;
 };
 
 void GradientTape::Impl::record(const std::shared_ptr<const Op>& op, std::span<const Tensor> inputs,
@@ -112,80 +153,17 @@ void GradientTape::Impl::watch_value(uint64_t variable_id, const Tensor& value) 
   if (std::ranges::find(known, value.id()) == known.end()) known.push_back(value.id());
 }
 
-void GradientTape::Impl::back_through(const Entry& entry, const HashSet<uint64_t>& reachable,
-                                      HashMap<uint64_t, Gradient>& gradients) const {
-  std::vector<Gradient> output_gradients(entry.output_ids.size());
-  bool any = false;
-  for (size_t i = 0; i < entry.output_ids.size(); ++i) {
-    const Gradient* const gradient = gradients.find(entry.output_ids[i]);
-    if (gradient != nullptr && *gradient) {
-      output_gradients[i] = *gradient;
-      any = true;
-    }
-  }
-  if (!any) return;
-  uint32_t wanted = 0;
-  for (size_t i = 0; i < std::min<size_t>(entry.input_ids.size(), 32); ++i) {
-    if (reachable.contains(entry.input_ids[i])) wanted |= 1u << i;
-  }
-  std::vector<Gradient> input_gradients = entry.op->vjp({.input_specs = entry.input_specs,
-                                                         .output_specs = entry.output_specs,
-                                                         .inputs = entry.inputs,
-                                                         .outputs = entry.outputs,
-                                                         .output_gradients = output_gradients,
-                                                         .wanted = wanted});
-  if (input_gradients.size() != entry.input_ids.size()) {
-    throw ValueError("GradientTape: ", entry.op->class_name(),
-                     " must return a gradient for each of ", entry.input_ids.size(),
-                     " inputs, received ", input_gradients.size());
-  }
-  for (size_t i = 0; i < input_gradients.size(); ++i) {
-    if (input_gradients[i] && reachable.contains(entry.input_ids[i])) {
-      // Gradients of integer inputs are never read, so their spec does not matter.
-      const TensorSpec& spec = entry.input_specs[i];
-      if (is_floating(spec.dtype)) check_gradient(input_gradients[i], *entry.op, i, spec);
-      gradients[entry.input_ids[i]].add(input_gradients[i]);
-    }
-  }
-}
-
-std::vector<Gradient> GradientTape::Impl::backward(
-    const Tensor& target, const GradientOptions& how,
-    const std::vector<std::vector<uint64_t>>& sources) const {
-  HashSet<uint64_t> wanted;
-  for (const auto& ids : sources) {
-    for (const uint64_t id : ids) wanted.insert(id);
-  }
-  HashSet<uint64_t> reachable = wanted;  // tensors that depend on a source
-  std::vector<const Entry*> on_path;
+// Returns the entries that depend on a tensor of `reachable`, in their order, and adds their
+// outputs to `reachable`.
+std::vector<const Entry*> GradientTape::Impl::entries_to(HashSet<uint64_t>& reachable) const {
+  std::vector<const Entry*> out;
   for (const Entry& entry : entries) {
     if (std::ranges::none_of(entry.input_ids,
                              [&](uint64_t id) { return reachable.contains(id); })) {
       continue;
     }
-    on_path.push_back(&entry);
+    out.push_back(&entry);
     for (const uint64_t id : entry.output_ids) reachable.insert(id);
-  }
-
-  HashMap<uint64_t, Gradient> gradients;
-  gradients[target.id()] = how.output_gradient ? how.output_gradient : ops::ones_like(target);
-  for (auto it = on_path.rbegin(); it != on_path.rend(); ++it) {
-    back_through(**it, reachable, gradients);
-    // The output gradients have been propagated to the inputs, so free their memory now. Those of
-    // sources are read below.
-    for (uint64_t id : (*it)->output_ids) {
-      if (wanted.contains(id)) continue;
-      if (Gradient* const gradient = gradients.find(id)) *gradient = {};
-    }
-  }
-
-  std::vector<Gradient> out;
-  for (const auto& ids : sources) {
-    Gradient& sum = out.emplace_back();
-    for (uint64_t id : ids) {
-      const Gradient* const gradient = gradients.find(id);
-      if (gradient != nullptr && *gradient) sum.add(*gradient);
-    }
   }
   return out;
 }
@@ -193,10 +171,10 @@ std::vector<Gradient> GradientTape::Impl::backward(
 GradientTape::GradientTape(TapeOptions options) : impl_(std::make_unique<Impl>()) {
   matmul_precision();  // throws for an unknown name in the environment before any state changes
   impl_->options = options;
-  Impl::active().push_back(impl_.get());
+  Impl::of_thread().tapes.push_back(impl_.get());
 }
 
-GradientTape::~GradientTape() { std::erase(Impl::active(), impl_.get()); }
+GradientTape::~GradientTape() { std::erase(Impl::of_thread().tapes, impl_.get()); }
 
 void GradientTape::watch(const Tensor& tensor) {
   if (!is_floating(tensor.dtype())) {
@@ -210,9 +188,7 @@ void GradientTape::watch(const Variable& variable) {
   impl_->watch_value(variable.id(), variable.read());
 }
 
-std::vector<Gradient> GradientTape::Impl::gradients(
-    const Tensor& target, const std::vector<std::vector<uint64_t>>& sources,
-    const std::vector<TensorSpec>& specs, const GradientOptions& how) {
+void GradientTape::Impl::check(const Tensor& target, const GradientOptions& how) const {
   if (used && !options.persistent) {
     throw RuntimeError(
         "GradientTape.gradient: called twice on a tape that is not persistent; pass "
@@ -226,9 +202,50 @@ std::vector<Gradient> GradientTape::Impl::gradients(
     throw TypeError("GradientTape.gradient: output_gradient must have dtype ", target.dtype(),
                     " of the target, received ", how.output_gradient.dtype());
   }
+}
+
+std::vector<Gradient> GradientTape::Impl::gradients(
+    const Tensor& target, const std::vector<std::vector<uint64_t>>& sources,
+    const std::vector<TensorSpec>& specs, const GradientOptions& how) {
+  check(target, how);
   used = true;
   const profile::Scope scope(profile::Phase::kFramework, "tape", profile::Phase::kBackward);
-  std::vector<Gradient> out = backward(target, how, sources);
+  HashSet<uint64_t> wanted;
+  for (const auto& ids : sources) {
+    for (const uint64_t id : ids) wanted.insert(id);
+  }
+  HashSet<uint64_t> reachable = wanted;  // tensors that depend on a source
+  const std::vector<const Entry*> on_path = entries_to(reachable);
+  HashMap<uint64_t, Gradient> gradients;
+  gradients[target.id()] = how.output_gradient ? how.output_gradient : ops::ones_like(target);
+  for (auto it = on_path.rbegin(); it != on_path.rend(); ++it) {
+    const Entry& entry = **it;
+    const std::vector<Gradient> output_gradients = gradients_of_outputs(entry, gradients);
+    if (!output_gradients.empty()) {
+      add_gradients_of_inputs(entry,
+                              entry.op->vjp({.input_specs = entry.input_specs,
+                                             .output_specs = entry.output_specs,
+                                             .inputs = entry.inputs,
+                                             .outputs = entry.outputs,
+                                             .output_gradients = output_gradients,
+                                             .wanted = wanted_inputs(entry, reachable)}),
+                              reachable, gradients);
+    }
+    // The output gradients have been propagated to the inputs, so free their memory now. Those of
+    // sources are read below.
+    for (const uint64_t id : entry.output_ids) {
+      if (wanted.contains(id)) continue;
+      if (Gradient* const gradient = gradients.find(id)) *gradient = {};
+    }
+  }
+  std::vector<Gradient> out;
+  for (const auto& ids : sources) {
+    Gradient& sum = out.emplace_back();
+    for (const uint64_t id : ids) {
+      const Gradient* const gradient = gradients.find(id);
+      if (gradient != nullptr && *gradient) sum.add(*gradient);
+    }
+  }
   if (how.unconnected_gradients == UnconnectedGradients::kZero) {
     for (size_t i = 0; i < out.size(); ++i) {
       if (!out[i]) out[i] = Tensor::zeros(specs[i].shape, specs[i].dtype);
@@ -276,7 +293,7 @@ void GradientTape::reset() {
   auto fresh = std::make_unique<Impl>();
   fresh->options = impl_->options;
   fresh->pauses = impl_->pauses;
-  std::ranges::replace(Impl::active(), impl_.get(), fresh.get());
+  std::ranges::replace(Impl::of_thread().tapes, impl_.get(), fresh.get());
   impl_ = std::move(fresh);
 }
 
@@ -284,24 +301,26 @@ GradientTape::Pause::Pause(GradientTape& tape) : tape_(tape) { ++tape_.impl_->pa
 GradientTape::Pause::~Pause() { --tape_.impl_->pauses; }
 
 bool GradientTape::any_active() {
-  return paused_depth + unrecorded_depth == 0 &&
-         std::ranges::any_of(Impl::active(), &Impl::records);
+  const Impl::Recording& now = Impl::of_thread();
+  return now.no_gradients + now.suspensions == 0 && std::ranges::any_of(now.tapes, &Impl::records);
 }
 
 bool GradientTape::any_in_use() {
-  return paused_depth == 0 && std::ranges::any_of(Impl::active(), &Impl::recording);
+  const Impl::Recording& now = Impl::of_thread();
+  return now.no_gradients == 0 && std::ranges::any_of(now.tapes, &Impl::recording);
 }
 
 void GradientTape::record_all(const std::shared_ptr<const Op>& op, std::span<const Tensor> inputs,
                               std::span<const Tensor> outputs) {
-  for (Impl* tape : Impl::active()) {
+  for (Impl* tape : Impl::of_thread().tapes) {
     if (tape->records()) tape->record(op, inputs, outputs);
   }
 }
 
 void GradientTape::on_read(uint64_t variable_id, const Tensor& value) {
-  if (paused_depth + unrecorded_depth > 0) return;
-  for (Impl* tape : Impl::active()) {
+  const Impl::Recording& now = Impl::of_thread();
+  if (now.no_gradients + now.suspensions > 0) return;
+  for (Impl* tape : now.tapes) {
     if (!tape->records()) continue;
     if (tape->options.watch_accessed_variables || tape->watched_variables.contains(variable_id)) {
       tape->watch_value(variable_id, value);
@@ -309,10 +328,10 @@ void GradientTape::on_read(uint64_t variable_id, const Tensor& value) {
   }
 }
 
-NoGradient::NoGradient() { ++paused_depth; }
-NoGradient::~NoGradient() { --paused_depth; }
+NoGradient::NoGradient() { ++GradientTape::Impl::of_thread().no_gradients; }
+NoGradient::~NoGradient() { --GradientTape::Impl::of_thread().no_gradients; }
 
-SuspendRecording::SuspendRecording() { ++unrecorded_depth; }
-SuspendRecording::~SuspendRecording() { --unrecorded_depth; }
+SuspendRecording::SuspendRecording() { ++GradientTape::Impl::of_thread().suspensions; }
+SuspendRecording::~SuspendRecording() { --GradientTape::Impl::of_thread().suspensions; }
 
 }  // namespace keel

@@ -7,8 +7,12 @@
 // A tape is a list of the ops that depend on a watched tensor, in execution order. gradient()
 // traverses it backwards once. Tapes nest; outer tapes record the gradient computations of inner
 // tapes. The gradients that reach a tensor are always added in the same order.
+//
+// custom_gradient() defines a differentiable function whose gradient the caller supplies
+// (tf.custom_gradient).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -24,14 +28,18 @@ struct TapeOptions {
   bool watch_accessed_variables = true;  // watch trainable variables on read
 };
 
-// The gradient of a source that the target does not depend on: an empty Gradient, or zeros.
-enum class UnconnectedGradients { kNone, kZero };
+// The gradient of a source that the target does not depend on.
+enum class UnconnectedGradients {
+  kNone,  // an empty Gradient
+  kZero   // zeros of the source's shape
+};
 
 // Options of GradientTape::gradient().
 struct GradientOptions {
   // d loss / d target. Must have the target's shape (ValueError otherwise) and dtype (TypeError
   // otherwise). If empty, ones are used, which gives the gradient of the target's sum.
   Tensor output_gradient = {};
+  // The gradient of a source that the target does not depend on.
   UnconnectedGradients unconnected_gradients = UnconnectedGradients::kNone;
 };
 
@@ -68,6 +76,7 @@ class GradientTape {
   // While a Pause is alive, its tape records nothing.
   class [[nodiscard]] Pause {
    public:
+    // Pauses `tape`, which must outlive the object.
     explicit Pause(GradientTape& tape);
     ~Pause();
     Pause(const Pause&) = delete;
@@ -93,6 +102,8 @@ class GradientTape {
   static void on_read(uint64_t variable_id, const Tensor& value);
 
  private:
+  friend class NoGradient;
+  friend class SuspendRecording;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
@@ -117,5 +128,24 @@ class SuspendRecording {
   SuspendRecording(const SuspendRecording&) = delete;
   SuspendRecording& operator=(const SuspendRecording&) = delete;
 };
+
+// Computes one gradient per input from the gradients of the outputs. Each result must be empty or
+// have the input's shape (ValueError otherwise) and dtype (TypeError otherwise).
+// output_gradients[i] is empty if no gradient reached output i. The function is called once by each
+// gradient() call that needs it. It must own what it captures, because a tape may outlive the code
+// that recorded it.
+using Backward = std::function<std::vector<Gradient>(std::span<const Gradient> output_gradients)>;
+
+// The result of a forward function: its outputs and the gradient function for them.
+struct WithBackward {
+  std::vector<Tensor> outputs;  // returned by custom_gradient()
+  Backward backward;            // called with the gradients of `outputs`
+};
+
+// Runs `forward` without recording its ops, then records a single op from `inputs` to the outputs
+// of `forward`, whose gradient is `backward`. Works on eager tensors only: throws RuntimeError if
+// an input is symbolic.
+std::vector<Tensor> custom_gradient(const std::vector<Tensor>& inputs,
+                                    const std::function<WithBackward()>& forward);
 
 }  // namespace keel

@@ -6,6 +6,7 @@
 
 #include <keel/autodiff/internal/tree_sum.h>
 #include <keel/autodiff/internal/variable_snapshot.h>
+#include <keel/autodiff/internal/variable_storage.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
@@ -54,7 +55,7 @@ struct Variable::State {
   bool is_virtual = false;
   std::vector<Tensor> values;                        // one, or one per local replica
   std::shared_ptr<const VariableReplicas> replicas;  // null: one replica, or all share the value
-  std::shared_ptr<DeferredRows> waiting;
+  std::shared_ptr<DeferredRows> deferred;
   const uint64_t id = next_variable_id();
 
   bool on_read() const { return options.synchronization == VariableSynchronization::kOnRead; }
@@ -160,7 +161,7 @@ uint64_t Variable::id() const {
 }
 
 Tensor Variable::read() const {
-  bring_up_all();
+  VariableStorage(*this).materialize_all();
   return read_as_is().contiguous();
 }
 
@@ -177,22 +178,14 @@ Tensor Variable::read_as_is() const {
 }
 
 Tensor Variable::read_rows(const Tensor& ids) const {
-  const std::shared_ptr<DeferredRows>& waiting = state().waiting;
-  if (waiting == nullptr) return read_as_is();
+  const std::shared_ptr<DeferredRows>& deferred = state().deferred;
+  if (deferred == nullptr) return read_as_is();
   if (ids.is_symbolic() || (ids.dtype() != DType::kInt64 && ids.dtype() != DType::kInt32)) {
     return read();
   }
-  waiting->materialize(
+  deferred->materialize(
       (ids.dtype() == DType::kInt64 ? ids : ids.cast(DType::kInt64)).data<int64_t>());
   return read_as_is();
-}
-
-void Variable::set_waiting_rows(std::shared_ptr<DeferredRows> rows) const {
-  state().waiting = std::move(rows);
-}
-const std::shared_ptr<DeferredRows>& Variable::deferred_rows() const { return state().waiting; }
-void Variable::bring_up_all() const {
-  if (state().waiting != nullptr) state().waiting->bring_up_all();
 }
 
 void Variable::assign(const Tensor& value) const {
@@ -201,7 +194,7 @@ void Variable::assign(const Tensor& value) const {
   s.check_may_write();
   // Deferred updates also apply to slot variables. Apply them all first, or the slots would lose
   // these steps.
-  bring_up_all();
+  VariableStorage(*this).materialize_all();
   const int position = s.position();
   if (position >= 0) {
     s.values[position] = value.aliased();
@@ -225,25 +218,38 @@ void Variable::update(const std::function<void(Tensor& value)>& fn) const {
                        ": update() was called outside the replicas that hold its values; call it "
                        "inside a replica or use assign()");
   }
-  bring_up_all();
-  make_value_unique();
-  fn(mutable_value());
+  const VariableStorage storage(*this);
+  storage.materialize_all();
+  storage.make_unique();
+  fn(s.values[s.position()]);
 }
 
-Tensor& Variable::mutable_value() const {
-  State& s = state();
+Tensor& VariableStorage::mutable_value() const {
+  Variable::State& s = variable_.state();
   return s.values.at(s.position());
 }
 
-void Variable::make_value_unique() const {
+void VariableStorage::make_unique() const {
   Tensor& value = mutable_value();
   // clone() would leave the viewed memory, and the deferred updates of its rows would be lost.
-  if (value.is_view()) bring_up_all();
+  if (value.is_view()) materialize_all();
   if (!value.unique()) value = value.clone();
 }
 
-const Tensor& Variable::value_in_place() const { return mutable_value(); }
-void Variable::move_value(Tensor value) const { mutable_value() = std::move(value); }
+void VariableStorage::replace(Tensor value) const { mutable_value() = std::move(value); }
+
+void VariableStorage::set_deferred_rows(std::shared_ptr<DeferredRows> rows) const {
+  variable_.state().deferred = std::move(rows);
+}
+
+const std::shared_ptr<DeferredRows>& VariableStorage::deferred_rows() const {
+  return variable_.state().deferred;
+}
+
+void VariableStorage::materialize_all() const {
+  DeferredRows* const deferred = variable_.state().deferred.get();
+  if (deferred != nullptr) deferred->materialize_all();
+}
 
 ReplicatedVariables::ReplicatedVariables(int replicas)
     : ReplicatedVariables(std::make_shared<const VariableReplicas>(

@@ -20,35 +20,34 @@
 #include <string>
 #include <vector>
 
-#include <keel/autodiff/gradient.h>
+#include <keel/autodiff/operation.h>
 
 namespace keel {
 
-// Selects whether the replicas of a process share one value or each has its own (kOnRead).
-enum class VariableSynchronization { kShared, kOnRead };
+// Selects whether the replicas of a process share one value or each has its own.
+enum class VariableSynchronization {
+  kShared,  // one value
+  kOnRead   // a value for each replica; reads outside the replicas combine them
+};
 // Selects how a read outside the replicas combines the values of a kOnRead variable.
-enum class VariableAggregation { kNone, kSum, kMean, kOnlyFirstReplica };
+enum class VariableAggregation {
+  kNone,             // such a read throws RuntimeError
+  kSum,              // the sum of the replicas' values
+  kMean,             // their mean
+  kOnlyFirstReplica  // the value of replica 0
+};
 
 // Options of a Variable.
 struct VariableOptions {
-  std::string name = "variable";
-  bool trainable = true;
+  std::string name = "variable";  // the last part of the path
+  bool trainable = true;          // tapes watch it, and optimizers may update it
+  // Whether the replicas share one value.
   VariableSynchronization synchronization = VariableSynchronization::kShared;
+  // How a read outside the replicas combines their values.
   VariableAggregation aggregation = VariableAggregation::kNone;
   // Function that optimizers apply to the value after each step; empty means none. It returns a
   // tensor of the variable's shape and dtype.
   std::function<Tensor(const Tensor&)> constraint = {};
-};
-
-// Updates of a variable's rows that are deferred until the rows are read
-// (OptimizerOptions::lazy_rows). Implementations are thread-safe.
-class DeferredRows {
- public:
-  virtual ~DeferredRows() = default;
-  // Applies the deferred updates of the given rows. Ids that are not rows of the table are ignored.
-  virtual void materialize(std::span<const int64_t> ids) = 0;
-  // Applies the deferred updates of all rows.
-  virtual void bring_up_all() = 0;
 };
 
 // A handle to a variable. Copies of a handle refer to the same variable.
@@ -106,33 +105,13 @@ class Variable {
   // outside of them.
   void update(const std::function<void(Tensor& value)>& fn) const;
 
-  // Used by optimizers, which write one shared value from several replicas between barriers. One
-  // replica makes the value unique first, then each replica writes its own part of the elements.
-  // Rows of elements() may have deferred updates; read() and the assignments apply these first.
-  void make_value_unique() const;
-  template <Element T>
-  std::span<T> elements() const {
-    return mutable_value().template mutable_data<T>();
-  }
-
-  // Used by optimizers that keep a value in their own memory. value_in_place() returns the stored
-  // value, possibly a view. move_value() replaces it by a tensor of the same shape and dtype, which
-  // holds the value from then on. read() returns a contiguous copy of a view.
-  const Tensor& value_in_place() const;
-  void move_value(Tensor value) const;
-
-  // Sets the deferred updates of this variable's rows; null means that there are none.
-  void set_waiting_rows(std::shared_ptr<DeferredRows> rows) const;
-  const std::shared_ptr<DeferredRows>& deferred_rows() const;
-  // Applies the deferred updates of all rows.
-  void bring_up_all() const;
-
   uint64_t id() const;  // identity: copies of a handle have the same id
   friend bool operator==(const Variable& a, const Variable& b) { return a.state_ == b.state_; }
 
   // A handle that does not keep the variable alive.
   class Weak {
    public:
+    // Refers to the variable without owning it.
     explicit Weak(const Variable& variable) : state_(variable.state_) {}
     Variable lock() const { return Variable(state_.lock()); }  // empty if the variable is destroyed
 
@@ -141,10 +120,10 @@ class Variable {
   };
 
  private:
+  friend class VariableStorage;
   explicit Variable(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  State& state() const;           // throws RuntimeError if the handle is empty
-  Tensor read_as_is() const;      // without applying deferred updates; possibly a view
-  Tensor& mutable_value() const;  // the value of this replica, or the shared one
+  State& state() const;       // throws RuntimeError if the handle is empty
+  Tensor read_as_is() const;  // without applying deferred updates; possibly a view
   std::shared_ptr<State> state_;
 };
 
@@ -162,6 +141,7 @@ struct VariableReplicas {
 class ReplicatedVariables {
  public:
   explicit ReplicatedVariables(int replicas);  // all in this process
+  // Replicas of several processes.
   explicit ReplicatedVariables(std::shared_ptr<const VariableReplicas> replicas);
   ~ReplicatedVariables();
   ReplicatedVariables(const ReplicatedVariables&) = delete;

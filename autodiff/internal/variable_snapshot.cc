@@ -2,16 +2,10 @@
 
 #include <utility>
 
+#include <keel/autodiff/internal/thread_state.h>
 #include <keel/autodiff/tape.h>
 
 namespace keel {
-namespace {
-
-thread_local const VariableSnapshot* copies_of_scope = nullptr;
-thread_local const CombinedReads* reads_of_scope = nullptr;
-
-}  // namespace
-
 void VariableSnapshot::add(const Variable& variable) {
   if (variable.is_virtual() || copies_.contains(variable.id())) return;
   const NoGradient pause;
@@ -20,17 +14,17 @@ void VariableSnapshot::add(const Variable& variable) {
   copies_.emplace(variable.id(), std::move(copy));
 }
 
-bool VariableSnapshot::any_in_use() { return copies_of_scope != nullptr; }
+bool VariableSnapshot::any_in_use() { return thread_state.snapshot != nullptr; }
 
 const Variable* VariableSnapshot::current(uint64_t id) {
-  if (copies_of_scope == nullptr) return nullptr;
-  const auto at = copies_of_scope->copies_.find(id);
-  return at == copies_of_scope->copies_.end() ? nullptr : &at->second;
+  if (thread_state.snapshot == nullptr) return nullptr;
+  const auto at = thread_state.snapshot->copies_.find(id);
+  return at == thread_state.snapshot->copies_.end() ? nullptr : &at->second;
 }
 
 VariableSnapshot::Scope::Scope(const VariableSnapshot& copies)
-    : previous_(std::exchange(copies_of_scope, &copies)) {}
-VariableSnapshot::Scope::~Scope() { copies_of_scope = previous_; }
+    : previous_(std::exchange(thread_state.snapshot, &copies)) {}
+VariableSnapshot::Scope::~Scope() { thread_state.snapshot = previous_; }
 
 CombinedReads::CombinedReads(const std::vector<Variable>& variables) {
   for (const Variable& variable : variables) {
@@ -39,13 +33,13 @@ CombinedReads::CombinedReads(const std::vector<Variable>& variables) {
 }
 
 const Tensor* CombinedReads::current(uint64_t id) {
-  if (reads_of_scope == nullptr) return nullptr;
-  const auto at = reads_of_scope->values_.find(id);
-  return at == reads_of_scope->values_.end() ? nullptr : &at->second;
+  if (thread_state.combined_reads == nullptr) return nullptr;
+  const auto at = thread_state.combined_reads->values_.find(id);
+  return at == thread_state.combined_reads->values_.end() ? nullptr : &at->second;
 }
 
 CombinedReads::Scope::Scope(const CombinedReads& reads)
-    : previous_(std::exchange(reads_of_scope, &reads)) {}
-CombinedReads::Scope::~Scope() { reads_of_scope = previous_; }
+    : previous_(std::exchange(thread_state.combined_reads, &reads)) {}
+CombinedReads::Scope::~Scope() { thread_state.combined_reads = previous_; }
 
 }  // namespace keel

@@ -1,6 +1,6 @@
 #include <numeric>
 
-#include <keel/autodiff/autocast.h>
+#include <keel/autodiff/internal/autocast.h>
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/ops/ops_internal.h>

@@ -4,6 +4,7 @@
 #include <keel/autodiff/operation.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/ops/ops_internal.h>
+#include <keel/framework/kernels/embedding/gather.h>
 #include <keel/framework/kernels/embedding/id_range.h>
 #include <keel/framework/kernels/embedding/unique.h>
 

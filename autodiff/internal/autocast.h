@@ -10,6 +10,7 @@ namespace keel {
 // gradients and to replays of a graph. Scopes nest; the innermost one applies.
 class AutocastScope {
  public:
+  // Opens a scope on this thread until the object is destroyed.
   explicit AutocastScope(bool bfloat16_products);
   ~AutocastScope();
   AutocastScope(const AutocastScope&) = delete;

@@ -1,0 +1,24 @@
+// What the scopes that are alive on a thread determine. One object per thread, so that its members
+// share a cache line and one lookup.
+#pragma once
+
+#include <keel/autodiff/replica_context.h>
+
+namespace keel {
+
+class VariableSnapshot;
+class CombinedReads;
+
+// Each member is changed only by the scope that its comment names.
+struct ThreadState {
+  int control_flow_depth = 0;                     // ControlFlowScope
+  int no_graph_depth = 0;                         // NoGraphScope
+  bool bfloat16_products = false;                 // AutocastScope
+  const ReplicaContext* replica = nullptr;        // ReplicaScope
+  const VariableSnapshot* snapshot = nullptr;     // VariableSnapshot::Scope
+  const CombinedReads* combined_reads = nullptr;  // CombinedReads::Scope
+};
+
+inline constinit thread_local ThreadState thread_state;
+
+}  // namespace keel
