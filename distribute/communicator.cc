@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <keel/distribute/internal/placement.h>
+
 namespace keel::distribute {
 namespace {
 

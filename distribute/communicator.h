@@ -21,14 +21,17 @@
 #include <utility>
 #include <vector>
 
-#include <keel/distribute/placement.h>
 #include <keel/distribute/process_group.h>
 
 namespace keel::distribute {
 
+struct Placement;  // the assignment of ranks to processes
+
 // The traffic of each kind of collective, without headers. Empty messages are not counted.
 struct TrafficByKind {
-  Traffic all_to_all = {}, reduce_scatter = {}, all_gather_shards = {};
+  Traffic all_to_all = {};         // of all_to_all, all_gather and posts
+  Traffic reduce_scatter = {};     // of reduce_scatter and reduce_scatter_if
+  Traffic all_gather_shards = {};  // of all_gather_shards
 };
 
 // The collectives of the replicas of one strategy. A rank is a replica's index among all replicas.
@@ -37,7 +40,7 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;                    // rank of the calling thread
   virtual int size() const = 0;                    // number of ranks
-  virtual const Placement& placement() const = 0;  // placement of the ranks on processes
+  virtual const Placement& placement() const = 0;  // assignment of the ranks to processes
 
   // Waits until all ranks have called it. In every collective, `what` is the label of the call: all
   // ranks must pass the same one, and errors contain it.
@@ -54,12 +57,13 @@ class Communicator {
   // returns once every rank has called arrive() as often as this rank has, immediately if they
   // already have. A rank that has left or finished its run counts as arrived.
   virtual void arrive() = 0;
-  virtual void wait_for_arrivals() = 0;
+  virtual void wait_for_arrivals() = 0;  // See arrive().
 
   // Returns the bytes that each rank passes, by rank. The result is valid until this rank's next
   // collective has returned. If `on_last_arrival` is not empty, one rank of each process calls it
   // with the same bytes.
   using OnceWith = std::function<void(std::span<const Bytes>)>;
+  // See OnceWith.
   virtual std::vector<Bytes> all_gather(Bytes mine, std::string_view what,
                                         const OnceWith& on_last_arrival = {}) = 0;
 
@@ -73,6 +77,7 @@ class Communicator {
   // messages may be changed afterwards. collect_posted() takes the number that post_to_processes()
   // returned and returns the received messages by rank, empty for ranks of this process.
   virtual int64_t post_to_processes(std::span<const Bytes> send, std::string_view what) = 0;
+  // See post_to_processes().
   virtual std::vector<Bytes> collect_posted(int64_t posted, std::string_view what) = 0;
 
   // A split all_gather: post_gather() does not wait for other processes. One rank of each process
@@ -96,6 +101,7 @@ class Communicator {
   // after all ranks of this process have consumed their parts and, unless one of them threw,
   // `on_last_arrival` has run.
   using Consume = std::function<void(size_t piece, int64_t begin, std::span<const float> part)>;
+  // See Consume.
   virtual void reduce_scatter(std::span<const std::span<const float>> pieces,
                               const Consume& consume,
                               const OnLastArrival& on_last_arrival = {}) = 0;
@@ -105,9 +111,10 @@ class Communicator {
   // consumed, `on_last_arrival` does not run, and the call returns false. `accept` must return the
   // same in all processes. Ranks that know that the sums will be rejected pass no pieces.
   struct Attachment {
-    Bytes mine;
-    std::function<bool(std::span<const Bytes>)> accept;
+    Bytes mine;                                          // of this rank
+    std::function<bool(std::span<const Bytes>)> accept;  // called with those of all ranks
   };
+  // See Attachment.
   virtual bool reduce_scatter_if(std::span<const std::span<const float>> pieces,
                                  const Attachment& attachment, const Consume& consume,
                                  const OnLastArrival& on_last_arrival) = 0;
@@ -130,18 +137,19 @@ class Communicator {
   // processes. traffic_of_rank() counts what a rank of this process sent to all other ranks, which
   // is what it would send if every rank were a process. Must not be called while replicas run.
   virtual TrafficByKind traffic() const = 0;
-  virtual TrafficByKind traffic_of_rank(int rank) const = 0;
-  virtual void reset_traffic() = 0;
+  virtual TrafficByKind traffic_of_rank(int rank) const = 0;  // See traffic().
+  virtual void reset_traffic() = 0;                           // Sets all counts to 0.
 };
 
 // Sets values[i] to the sum of values[i] over the ranks, in every rank. Collective.
 void all_reduce_sum(Communicator& communicator, std::span<float> values);
 
-// Reinterprets the bytes of a collective as elements of type T, and elements as bytes.
+// Reinterprets the bytes of a collective as elements of type T.
 template <class T>
 std::span<const T> as_elements(Bytes bytes) {
   return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
+// Reinterprets elements as the bytes of a collective.
 template <class T>
 Bytes as_bytes_of(std::span<const T> elements) {
   return std::as_bytes(elements);

@@ -15,6 +15,7 @@
 #include <stop_token>
 #include <thread>
 
+#include <keel/distribute/internal/messages.h>
 #include <keel/distribute/mpi_process_group_internal.h>
 
 namespace keel::distribute {
@@ -31,9 +32,7 @@ constexpr int64_t kMostBytes = int64_t{1} << 30;  // per message: MPI counts in 
 // that limit; larger ones would exceed the receiver's buffers.
 constexpr int64_t kEagerBytes = int64_t{60} << 10;
 constexpr int64_t kMostInPieces = int64_t{4} << 20;
-constexpr int64_t kAlignment = 16;
-constexpr int64_t kKeptBytes = int64_t{64} << 20;  // excess up to which a buffer is not shrunk
-constexpr auto kBusyWait = milliseconds(1);        // afterwards a waiting process sleeps
+constexpr auto kBusyWait = milliseconds(1);  // afterwards a waiting process sleeps
 constexpr auto kSleep = std::chrono::microseconds(50);
 // How long to wait for messages that a process sent before it ended, and for the error texts of
 // other processes after a job has failed.
@@ -46,76 +45,9 @@ constexpr char kFailed = 'F', kEnded = 'E', kWorks = 'W';  // kinds of notices
 // within one timeout.
 constexpr double kLongestPulse = 10;
 
-// The header of a message from one process to another. The sizes of the parts follow it.
-struct Header {
-  int64_t bytes = 0;  // of the whole message, including this header
-  int64_t parts = 0;
-  uint64_t hash = 0;  // of the complete label, which `what` may truncate
-  std::array<char, 104> what = {};
-};
-static_assert(sizeof(Header) % kAlignment == 0 && sizeof(Header) < kHeadBytes);
-
-int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+static_assert(sizeof(Header) < kHeadBytes);
 
 int64_t head_size(int64_t bytes) { return std::min(bytes, kHeadBytes); }
-
-// An uninitialized buffer that is reused by later exchanges unless it is far too large.
-class Buffer {
- public:
-  std::byte* resize(int64_t bytes) {
-    if (bytes > capacity_ || capacity_ > 4 * bytes + kKeptBytes) {
-      data_.reset();
-      data_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
-      capacity_ = bytes;
-    }
-    return data_.get();
-  }
-  std::byte* data() { return data_.get(); }
-
- private:
-  std::unique_ptr<std::byte[]> data_;
-  int64_t capacity_ = 0;
-};
-
-// Stores a message, header first, in `out` and returns its size. All parts are aligned.
-int64_t pack(std::string_view what, const ProcessGroup::Parts& parts, Buffer& out) {
-  Header header{.parts = static_cast<int64_t>(parts.size()),
-                .hash = std::hash<std::string_view>()(what)};
-  what.copy(header.what.data(), header.what.size() - 1);
-  std::vector<int64_t> sizes;
-  const int64_t begin = aligned(sizeof(Header) + parts.size() * sizeof(int64_t));
-  header.bytes = begin;
-  for (const Bytes& part : parts) {
-    sizes.push_back(static_cast<int64_t>(part.size()));
-    header.bytes += aligned(sizes.back());
-  }
-  std::byte* const bytes = out.resize(header.bytes);
-  std::memcpy(bytes, &header, sizeof(Header));
-  if (!sizes.empty()) {
-    std::memcpy(bytes + sizeof(Header), sizes.data(), sizes.size() * sizeof(int64_t));
-  }
-  std::byte* at = bytes + begin;
-  for (const Bytes& part : parts) {
-    std::ranges::copy(part, at);
-    at += aligned(static_cast<int64_t>(part.size()));
-  }
-  return header.bytes;
-}
-
-// Returns the parts of a message. They refer to `bytes`.
-ProcessGroup::Parts unpack(const std::byte* bytes) {
-  Header header;
-  std::memcpy(&header, bytes, sizeof(Header));
-  ProcessGroup::Parts parts;
-  const std::byte* at = bytes + aligned(sizeof(Header) + header.parts * sizeof(int64_t));
-  for (int64_t i = 0; i < header.parts; ++i) {
-    int64_t size = 0;
-    std::memcpy(&size, bytes + sizeof(Header) + i * sizeof(int64_t), sizeof(size));
-    parts.emplace_back(at, size);
-    at += aligned(size);
-  }
-  return parts;
-}
 
 // One wait for other processes.
 class Wait {
@@ -166,7 +98,7 @@ struct Transfer {
 
   int64_t number = 0;
   std::string what;
-  bool announced = false;     // created by announce(); never collected
+  bool from_notify = false;   // created by notify(); never collected
   std::vector<Route> routes;  // by process
 
   bool any_is(int state) const {
@@ -184,7 +116,7 @@ class MpiProcessGroup final : public ProcessGroup {
   std::vector<Parts> exchange(std::string_view what, std::span<const Parts> send) override;
   int64_t post(std::string_view what, std::span<const Parts> send) override;
   std::vector<Parts> collect(int64_t posted) override;
-  void announce(std::string_view what) override;
+  void notify(std::string_view what) override;
   void begin_long_work(std::string_view what) override;
   void end_long_work() noexcept override;
   void abort(const std::string& why) noexcept override;
@@ -205,7 +137,7 @@ class MpiProcessGroup final : public ProcessGroup {
   std::unique_lock<std::mutex> take_turn(std::string_view what);
   void wait_for(const Transfer& transfer);
   // Steps of an exchange; they require mutex_.
-  Transfer& begin(std::string_view what, std::span<const Parts> send, bool announced);
+  Transfer& begin(std::string_view what, std::span<const Parts> send, bool from_notify);
   void send_to(int peer, Route& route, int64_t size);
   int64_t piece_size(int peer, int64_t size) const;
   void progress();
@@ -334,8 +266,8 @@ MpiProcessGroup::~MpiProcessGroup() {
   MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 }
 
-// Completes the transfers announced before this process left main. Sets failed_ if other processes
-// do not take part in them.
+// Completes the transfers of notify() that this process began before it left main. Sets failed_ if
+// other processes do not take part in them.
 void MpiProcessGroup::finish_transfers() {
   try {
     progress();
@@ -374,7 +306,7 @@ int64_t MpiProcessGroup::post(std::string_view what, std::span<const Parts> send
   return begin(what, send, false).number;
 }
 
-void MpiProcessGroup::announce(std::string_view what) {
+void MpiProcessGroup::notify(std::string_view what) {
   const std::vector<Parts> nothing(peers_.size());
   const auto turn = take_turn(what);
   const Transfer* oldest = nullptr;
@@ -384,8 +316,8 @@ void MpiProcessGroup::announce(std::string_view what) {
     throw_if_failed();
     begin(what, nothing, true);
     progress();
-    // Limits the number of open transfers; otherwise the memory of a process that only announces
-    // would grow without bound.
+    // Limits the number of open transfers; otherwise the memory of a process that only calls
+    // notify() would grow without bound.
     if (std::ssize(open_) > kMostOpen) oldest = unfinished();
   }
   if (oldest != nullptr) wait_for(*oldest);
@@ -440,7 +372,7 @@ void MpiProcessGroup::wait_for(const Transfer& transfer) {
 }
 
 Transfer& MpiProcessGroup::begin(std::string_view what, std::span<const Parts> send,
-                                 bool announced) {
+                                 bool from_notify) {
   std::unique_ptr<Transfer> next;
   if (spare_.empty()) {
     next = std::make_unique<Transfer>();
@@ -452,7 +384,7 @@ Transfer& MpiProcessGroup::begin(std::string_view what, std::span<const Parts> s
   Transfer& transfer = *open_.emplace_back(std::move(next));
   transfer.number = ++transfers_;
   transfer.what = what;
-  transfer.announced = announced;
+  transfer.from_notify = from_notify;
   for (int p = 0; p < size(); ++p) {
     Route& route = transfer.routes[p];
     route.state = p == rank_ ? Route::kDone : Route::kAbsent;
@@ -500,7 +432,7 @@ void MpiProcessGroup::progress() {
       if (transfer->routes[p].state == Route::kAbsent) break;
     }
   }
-  while (!open_.empty() && open_.front()->announced && open_.front()->is_done()) {
+  while (!open_.empty() && open_.front()->from_notify && open_.front()->is_done()) {
     spare_.push_back(std::move(open_.front()));
     open_.pop_front();
   }

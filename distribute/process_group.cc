@@ -60,7 +60,7 @@ std::vector<ProcessGroup::Parts> ProcessGroup::collect(int64_t posted) {
   return collected_.back().received;
 }
 
-void ProcessGroup::announce(std::string_view what) { exchange(what, std::vector<Parts>(size())); }
+void ProcessGroup::notify(std::string_view what) { exchange(what, std::vector<Parts>(size())); }
 
 ProcessGroup& single_process() {
   static SingleProcess group;

@@ -31,12 +31,12 @@ class Aborted : public RuntimeError {
   using RuntimeError::RuntimeError;
 };
 
-using Bytes = std::span<const std::byte>;
+using Bytes = std::span<const std::byte>;  // A view of bytes.
 
 // The amount of data sent.
 struct Traffic {
-  int64_t bytes_sent = 0;
-  int64_t messages = 0;
+  int64_t bytes_sent = 0;  // number of bytes
+  int64_t messages = 0;    // number of messages that are not empty
 };
 
 // The processes of a job and their means of exchanging data. One thread at a time may exchange.
@@ -62,14 +62,14 @@ class ProcessGroup {
   // posts and exchanges in the same order. Of a post that is not collected before the job ends,
   // only the label is checked. The default post() makes a complete exchange.
   virtual int64_t post(std::string_view what, std::span<const Parts> send);
-  virtual std::vector<Parts> collect(int64_t posted);
+  virtual std::vector<Parts> collect(int64_t posted);  // See post().
   // Tells the other processes that this one has reached `what`, without waiting for them. A process
   // that makes another call instead fails immediately, and this process at its next exchange.
-  virtual void announce(std::string_view what);
+  virtual void notify(std::string_view what);
 
   // See LongWork.
   virtual void begin_long_work(std::string_view) {}
-  virtual void end_long_work() noexcept {}
+  virtual void end_long_work() noexcept {}  // See LongWork.
 
   // Ends the job: the other processes throw Aborted, "rank 1 failed: <why>". Only the first call
   // has an effect. Does nothing in a job of one process. May be called from any thread.
@@ -93,6 +93,7 @@ class ProcessGroup {
 // `what`. Their timeout does not expire as long as this process runs.
 class LongWork {
  public:
+  // Begins the work. `what` is its name in messages.
   LongWork(ProcessGroup& group, std::string_view what) : group_(group) {
     group_.begin_long_work(what);
   }

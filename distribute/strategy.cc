@@ -8,6 +8,7 @@
 #include <keel/autodiff/replica_context.h>
 #include <keel/autodiff/tape.h>
 #include <keel/distribute/internal/gather_tensors.h>
+#include <keel/distribute/internal/placement.h>
 
 namespace keel::distribute {
 
@@ -135,11 +136,17 @@ class Pipelines {
 
 }  // namespace
 
-Strategy::Strategy(Placement placement, ProcessGroup& group)
-    : placement_(std::move(placement)),
+Strategy::Strategy(const Placement& placement, ProcessGroup& group)
+    : placement_(std::make_unique<const Placement>(placement)),
       group_(group),
       variable_replicas_(
-          std::make_shared<const VariableReplicas>(replicas_of_variables(placement_, group))) {}
+          std::make_shared<const VariableReplicas>(replicas_of_variables(placement, group))) {}
+
+Strategy::~Strategy() = default;
+
+int Strategy::num_replicas_in_sync() const { return placement_->replicas(); }
+int Strategy::num_local_replicas() const { return placement_->local(); }
+int Strategy::first_local_replica() const { return placement_->first_local(); }
 
 Strategy::Scope::Scope(Strategy& strategy)
     : variables_(strategy.variable_replicas_), entry_(std::make_shared<Entry>(strategy)) {
@@ -182,7 +189,7 @@ void Strategy::check_replicas(int received) const {
 Tensor Strategy::reduce(ReduceOp op, const PerReplica<Tensor>& value) const {
   check_replicas(value.size());
   const NoGradient pause;
-  const std::vector<Tensor> all = placement_.processes() == 1
+  const std::vector<Tensor> all = placement_->processes() == 1
                                       ? value.values()
                                       : gather_tensors(group_, "Strategy::reduce", value.values());
   const Tensor sum = tree_sum(all);
@@ -194,7 +201,7 @@ DistributedDataset Strategy::experimental_distribute_dataset(const data::Dataset
   check(options);
   const bool alone = num_replicas_in_sync() == 1;
   // Rows are split in the prefetching thread, so that replicas do not wait for the copies.
-  const data::Dataset shares = dataset.map([alone, placement = placement_](const Tensors& batch) {
+  const data::Dataset shares = dataset.map([alone, placement = *placement_](const Tensors& batch) {
     return alone ? batch : Tensors::tuple(split_rows(batch, placement));
   });
   const data::Dataset source = prefetched(shares, options.experimental_per_replica_buffer_size);
@@ -229,7 +236,7 @@ DistributedDataset Strategy::distribute_datasets_from_function(
     sources.push_back(prefetched(dataset, options.experimental_per_replica_buffer_size * served));
   }
   int64_t cardinality = longest(steps);
-  if (placement_.processes() > 1) {
+  if (placement_->processes() > 1) {
     cardinality =
         longest(gather_numbers(group_, "Strategy::distribute_datasets_from_function", cardinality));
   }
@@ -249,7 +256,7 @@ CPUStrategy::CPUStrategy() : CPUStrategy(single_process()) {
 }
 
 CPUStrategy::CPUStrategy(ProcessGroup& alone)
-    : Strategy({}, alone), communicator_(make_self_communicator()) {}
+    : Strategy(Placement{}, alone), communicator_(make_self_communicator()) {}
 
 const std::string& CPUStrategy::name() const {
   static const std::string kName = "CPUStrategy";

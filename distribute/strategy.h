@@ -25,10 +25,11 @@
 #include <keel/autodiff/variable.h>
 #include <keel/distribute/communicator.h>
 #include <keel/distribute/distributed_dataset.h>
-#include <keel/distribute/per_replica.h>
 #include <keel/framework/tensor.h>
 
 namespace keel::distribute {
+
+struct Placement;  // the assignment of replicas to processes
 
 // Selects how reduce() combines the values of the replicas.
 enum class ReduceOp { kSum, kMean };
@@ -37,7 +38,7 @@ enum class ReduceOp { kSum, kMean };
 // it.
 class Strategy {
  public:
-  virtual ~Strategy() = default;
+  virtual ~Strategy();
   Strategy(const Strategy&) = delete;
   Strategy& operator=(const Strategy&) = delete;
 
@@ -46,7 +47,7 @@ class Strategy {
   // current() on that thread throws RuntimeError.
   class [[nodiscard]] Scope {
    public:
-    explicit Scope(Strategy& strategy);
+    explicit Scope(Strategy& strategy);  // Begins the scope.
     ~Scope();
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
@@ -64,11 +65,11 @@ class Strategy {
   // in reverse order.
   static Strategy& current();
 
-  int num_replicas_in_sync() const { return placement_.replicas(); }  // over all processes
-  int num_local_replicas() const { return placement_.local(); }       // in this process
-  int first_local_replica() const { return placement_.first_local(); }
-  virtual int num_hosts() const { return 1; }
-  virtual bool is_tpu() const { return false; }
+  int num_replicas_in_sync() const;                       // number of replicas of all processes
+  int num_local_replicas() const;                         // number of replicas of this process
+  int first_local_replica() const;                        // index of the first of them
+  virtual int num_hosts() const { return 1; }             // number of hosts of the replicas
+  virtual bool is_tpu() const { return false; }           // true for a TPUStrategy
   ProcessGroup& process_group() const { return group_; }  // the processes of the replicas
   virtual const std::string& name() const = 0;            // "CPUStrategy" or "TPUStrategy"
   // Returns the collectives of the replicas. With several replicas they work only inside run()
@@ -129,15 +130,18 @@ class Strategy {
  protected:
   // The replicas are placed on the processes of `group`, which must outlive variables created under
   // the strategy.
-  Strategy(Placement placement, ProcessGroup& group);
-  const Placement& placement() const { return placement_; }
+  Strategy(const Placement& placement, ProcessGroup& group);
+  // The assignment of replicas to processes.
+  const Placement& placement() const { return *placement_; }
+  // Calls body(r) for each local replica r concurrently, and returns when all have returned. If a
+  // replica throws, calls count_failed_run() and rethrows the exception.
   virtual void run_replicas(const std::function<void(int local_replica)>& body) = 0;
-  void count_failed_run() { ++failed_runs_; }
+  void count_failed_run() { ++failed_runs_; }  // See failed_runs().
 
  private:
   void check_replicas(int received) const;
 
-  const Placement placement_;
+  const std::unique_ptr<const Placement> placement_;
   ProcessGroup& group_;
   const std::shared_ptr<const VariableReplicas> variable_replicas_;
   std::atomic<uint64_t> failed_runs_ = 0;

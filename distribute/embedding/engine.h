@@ -18,7 +18,7 @@
 // a checkpoint therefore draws the same bits if every update has its own iteration, but not with
 // embedding optimizers, for which all iterations are 0.
 //
-// A replica can announce its next batches with prefetch(). A background thread of the replica then
+// A replica can pass its next batches to prefetch(). A background thread of the replica then
 // groups the ids and pools the rows while the replica does other work. If an update runs in
 // between, the samples that contain a changed row are pooled again, or all samples of the table if
 // there are many. Prefetching does not change a bit of lookups and updates. With several processes,
@@ -117,7 +117,7 @@ class EmbeddingEngine {
   // replicas. Collective.
   Activations lookup(Communicator& communicator, const std::vector<FeatureBatch>& features,
                      bool training = true);
-  // Announces a batch that this replica will look up in training, after the batches announced
+  // Prefetches a batch that this replica will look up in training, after the batches prefetched
   // before it. Its preparation starts when those have been looked up, or immediately if there are
   // none. With one worker (num_workers()) it is prepared completely at that moment. At most two
   // prefetched batches are kept. An invalid batch is ignored; its lookup throws the error. Not
@@ -137,11 +137,11 @@ class EmbeddingEngine {
   bool has_pending() const;  // true if an update is pending
   // Called after a failed run. Drops all prefetched batches. Also drops all pending updates, unless
   // every replica has the same number of them.
-  void forget_uneven_pending();
+  void recover_from_failed_run();
 
  private:
+  struct Replica;  // the lookups, updates and prefetched batches of one replica
   struct State;
-  void drop_prepared();
   const std::unique_ptr<State> state_;
 };
 

@@ -88,8 +88,8 @@ class LocalRows {
   int64_t row_at(int64_t position) const {
     if (all()) return position;
     if (is_run()) return first_row() + position;
-    const int held = end_ - first_;
-    return position / held * partition_.hosts() + position % held + first_;
+    const int local_hosts = end_ - first_;
+    return position / local_hosts * partition_.hosts() + position % local_hosts + first_;
   }
   // Returns true if the rows are contiguous in the table; first_row() is then the first of them.
   bool is_run() const { return all() || partition_.strategy() == ShardingStrategy::kDiv; }

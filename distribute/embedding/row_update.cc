@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include <keel/framework/update_rule.h>
+
 namespace keel::distribute {
 namespace {
 
@@ -17,32 +19,22 @@ void clip(float* values, int64_t n, const std::optional<double>& low,
 
 }  // namespace
 
-void RowUpdate::apply(const TableRows& rows, float* gradients, const Step& step) const {
-  if (use_gradient_accumulation) return apply_once(rows, gradients, step);
-  TableRows one = rows;
-  for (size_t i = 0; i < rows.rows.size(); ++i) {
-    one.rows = rows.rows.subspan(i, 1);
-    apply_once(one, gradients + static_cast<int64_t>(i) * rows.dim, step);
+void RowUpdate::prepare(const TableRows& rows, float* gradients, const Step& step) const {
+  clip(gradients, std::ssize(rows.rows) * rows.dim, clip_gradient_min, clip_gradient_max);
+  if (weight_decay_factor == 0) return;
+  const auto decay = static_cast<float>(
+      weight_decay_factor *
+      (multiply_weight_decay_factor_by_learning_rate ? step.learning_rate : 1.0));
+  for (const int64_t row : rows.rows) {
+    float* weights = rows.values + row * rows.row_step;
+    for (int64_t i = 0; i < rows.dim; ++i) weights[i] -= decay * weights[i];
   }
 }
 
-// Updates rows that are all distinct, so each of the four phases can run over all of them.
-void RowUpdate::apply_once(const TableRows& rows, float* gradients, const Step& step) const {
-  const int64_t dim = rows.dim;
-  clip(gradients, std::ssize(rows.rows) * dim, clip_gradient_min, clip_gradient_max);
-  if (weight_decay_factor != 0) {
-    const auto decay = static_cast<float>(
-        weight_decay_factor *
-        (multiply_weight_decay_factor_by_learning_rate ? step.learning_rate : 1.0));
-    for (const int64_t row : rows.rows) {
-      float* weights = rows.values + row * rows.row_step;
-      for (int64_t i = 0; i < dim; ++i) weights[i] -= decay * weights[i];
-    }
-  }
-  rule->update_rows(rows, gradients, step);
+void RowUpdate::clip_weights(const TableRows& rows) const {
   if (!clip_weight_min && !clip_weight_max) return;
   for (const int64_t row : rows.rows) {
-    clip(rows.values + row * rows.row_step, dim, clip_weight_min, clip_weight_max);
+    clip(rows.values + row * rows.row_step, rows.dim, clip_weight_min, clip_weight_max);
   }
 }
 

@@ -1,15 +1,20 @@
-// RowUpdate: the complete update of a row of an embedding table in one step.
+// RowUpdate: what the update of a row of an embedding table does in one step.
 #pragma once
 
 #include <memory>
 #include <optional>
 
-#include <keel/framework/kernels/update_rules/update_rule.h>
+namespace keel {
+class UpdateRule;
+struct Step;
+struct TableRows;
+}  // namespace keel
 
 namespace keel::distribute {
 
 // An update clips the row's gradient elementwise, applies weight decay, runs the rule and clips the
 // weights elementwise, in this order. Clipping bounds that are unset do not apply.
+// TableShard::update() performs it: prepare(), rule->update_rows(), clip_weights().
 struct RowUpdate {
   std::shared_ptr<const UpdateRule> rule = nullptr;  // null: the table is never updated
   std::optional<double> clip_gradient_min = {}, clip_gradient_max = {};
@@ -25,13 +30,11 @@ struct RowUpdate {
   // the table.
   bool lazy = true;
 
-  // Updates each row with its row of `gradients`, which may be modified. Rows must be distinct if
-  // use_gradient_accumulation is true; otherwise a row that occurs several times is updated in the
-  // given order. `rule` must not be null.
-  void apply(const TableRows& rows, float* gradients, const Step& step) const;
-
- private:
-  void apply_once(const TableRows& rows, float* gradients, const Step& step) const;
+  // Clips the gradients [rows, dim] of the rows, and applies weight decay to the rows, which must
+  // be distinct.
+  void prepare(const TableRows& rows, float* gradients, const Step& step) const;
+  // Clips the weights of the rows.
+  void clip_weights(const TableRows& rows) const;
 };
 
 }  // namespace keel::distribute

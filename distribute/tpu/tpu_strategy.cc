@@ -1,47 +1,63 @@
 #include <keel/distribute/tpu/tpu_strategy.h>
 
+#include <condition_variable>
 #include <exception>
+#include <mutex>
 #include <thread>
 
 #include <keel/autodiff/replica_context.h>
-#include <keel/distribute/tpu/tpu_system.h>
+#include <keel/distribute/embedding/engine.h>
+#include <keel/distribute/internal/placement.h>
+#include <keel/distribute/internal/thread_communicator.h>
+#include <keel/distribute/tpu/internal/active_engine.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/base/profile.h>
 
 namespace keel::distribute {
 
-// The threads of the replicas, which sleep between runs.
-class TPUStrategy::Threads {
+// The threads of the replicas, which sleep between runs, and what they share.
+class TPUStrategy::Replicas {
  public:
-  explicit Threads(TPUStrategy& strategy)
-      : strategy_(strategy), errors_(strategy.num_local_replicas()) {
+  Replicas(TPUStrategy& strategy, const Placement& placement, ProcessGroup& group)
+      : strategy_(strategy),
+        scheduler_(placement.local(), num_workers()),
+        communicator_(placement, group, scheduler_),
+        errors_(placement.local()) {
     try {
-      for (int r = 0; r < strategy.num_local_replicas(); ++r) {
-        threads_.emplace_back([this, r] { serve(r); });
-      }
+      for (int r = 0; r < placement.local(); ++r) threads_.emplace_back([this, r] { serve(r); });
     } catch (...) {
       stop();
       throw;
     }
   }
-  ~Threads() { stop(); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
+  ~Replicas() { stop(); }
+  Replicas(const Replicas&) = delete;
+  Replicas& operator=(const Replicas&) = delete;
 
-  // Runs body(r) in every thread r and waits for all. errors_[r] holds the exception of replica r.
-  void run(const std::function<void(int)>& body) {
-    ReplicaScheduler::Lock lock = turns_.lock();
+  ThreadCommunicator& communicator() { return communicator_; }
+  // Locked during a run: concurrent callers of Strategy::run() run one after the other.
+  std::mutex& run_mutex() { return run_mutex_; }
+
+  // Wakes the threads, each of which calls body(r) with its replica r.
+  void start(const std::function<void(int)>& body) {
+    communicator_.reset();
+    ReplicaScheduler::Lock lock = scheduler_.lock();
     body_ = &body;
     running_ = static_cast<int>(threads_.size());
     ++runs_;
-    begin_all(lock);
-    lock.lock();
+    wake_all(lock);
+  }
+  // Waits until all replicas have returned. Returns the error of the lowest replica that failed
+  // itself. Only if there is none, returns an Aborted, which merely reports that another replica or
+  // process failed.
+  std::exception_ptr wait() {
+    ReplicaScheduler::Lock lock = scheduler_.lock();
     done_.wait(lock, [this] { return running_ == 0; });
     body_ = nullptr;
+    return first_error();
   }
 
-  // Returns the error of the lowest replica that failed itself. Only if there is none, returns an
-  // Aborted, which merely reports that another replica or process failed.
+ private:
   std::exception_ptr first_error() {
     std::exception_ptr aborted;
     for (std::exception_ptr& error : errors_) {
@@ -57,35 +73,36 @@ class TPUStrategy::Threads {
     return aborted;
   }
 
- private:
-  void begin_all(ReplicaScheduler::Lock& lock) {
-    for (int r = 0; r < std::ssize(threads_); ++r) turns_.make_ready(r);
-    turns_.dispatch(lock, true);
+  void wake_all(ReplicaScheduler::Lock& lock) {
+    for (int r = 0; r < std::ssize(threads_); ++r) scheduler_.make_ready(r);
+    scheduler_.dispatch(lock, true);
   }
 
   void stop() {
-    ReplicaScheduler::Lock lock = turns_.lock();
+    ReplicaScheduler::Lock lock = scheduler_.lock();
     stopping_ = true;
-    begin_all(lock);
+    wake_all(lock);
     threads_.clear();
   }
 
-  void serve(int replica) {
+  // The function of a replica's thread: one call of the body for each run.
+  void serve(int local_replica) {
     const SerialSection replicas_share_the_workers;
-    ReplicaScheduler::Lock lock = turns_.lock();
-    turns_.wait_for_first(lock, replica);
+    ReplicaScheduler::Lock lock = scheduler_.lock();
+    scheduler_.wait_for_first(lock, local_replica);
     while (!stopping_) {
       const uint64_t run = runs_;
       lock.unlock();
-      errors_[replica] = work(replica, run);
+      errors_[local_replica] = run_replica(local_replica, run);
       lock.lock();
       if (--running_ == 0) done_.notify_one();
-      turns_.wait(lock, replica, false);
+      scheduler_.wait(lock, local_replica, false);
     }
-    turns_.leave(lock, replica);
+    scheduler_.leave(lock, local_replica);
   }
 
-  std::exception_ptr work(int local_replica, uint64_t run) {
+  // Calls the body of this run in one replica. Returns its exception, if any.
+  std::exception_ptr run_replica(int local_replica, uint64_t run) {
     const int replica = strategy_.first_local_replica() + local_replica;
     std::exception_ptr error;
     try {
@@ -100,21 +117,23 @@ class TPUStrategy::Threads {
         const profile::Scope scope(profile::Phase::kFramework, "replica");
         (*body_)(local_replica);
       }
-      strategy_.communicator_.leave();
+      communicator_.leave();
     } catch (const Aborted&) {  // the failed replica or process has notified the others
       error = std::current_exception();
     } catch (const std::exception& e) {
       error = std::current_exception();
-      strategy_.communicator_.abort(str_or_empty("replica ", replica, " failed: ", e.what()));
+      communicator_.abort(str_or_empty("replica ", replica, " failed: ", e.what()));
     } catch (...) {
       error = std::current_exception();
-      strategy_.communicator_.abort(str_or_empty("replica ", replica, " failed"));
+      communicator_.abort(str_or_empty("replica ", replica, " failed"));
     }
     return error;
   }
 
   TPUStrategy& strategy_;
-  ReplicaScheduler& turns_ = strategy_.turns_;  // its lock guards the members up to running_
+  std::mutex run_mutex_;
+  ReplicaScheduler scheduler_;  // its lock guards the members from body_ to running_
+  ThreadCommunicator communicator_;
   std::condition_variable done_;
   const std::function<void(int)>* body_ = nullptr;
   bool stopping_ = false;
@@ -145,9 +164,7 @@ TPUStrategy::TPUStrategy(const TPUStrategyOptions& options) : TPUStrategy(option
 TPUStrategy::TPUStrategy(const TPUStrategyOptions& options, ProcessGroup& group)
     : Strategy(place_hosts(checked(options).num_hosts, options.num_cores, group), group),
       options_(options),
-      turns_(num_local_replicas(), num_workers()),
-      communicator_(placement(), group, turns_),
-      threads_(std::make_unique<Threads>(*this)) {
+      replicas_(std::make_unique<Replicas>(*this, placement(), group)) {
   // The label contains the options, so that processes with different strategies fail immediately.
   if (group.size() > 1) {
     all_gather(group,
@@ -163,23 +180,21 @@ const std::string& TPUStrategy::name() const {
   return kName;
 }
 
-Communicator& TPUStrategy::communicator() { return communicator_; }
+Communicator& TPUStrategy::communicator() { return replicas_->communicator(); }
 
 void TPUStrategy::run_replicas(const std::function<void(int)>& body) {
   if (current_replica_context() != nullptr) {
     throw RuntimeError("Strategy::run: called inside a replica; call it from the main program");
   }
-  const std::lock_guard turn(run_mutex_);
-  communicator_.reset();
-  threads_->run(body);
-  if (const std::exception_ptr error = threads_->first_error()) {
+  const std::lock_guard lock(replicas_->run_mutex());
+  replicas_->start(body);
+  if (const std::exception_ptr error = replicas_->wait()) {
     count_failed_run();
-    // Some replicas may have failed before they made a pending update; drop those that not all
-    // replicas have.
-    if (const auto engine = live_engine(*this)) engine->forget_uneven_pending();
+    // Some replicas may have failed before they applied a pending update.
+    if (const auto engine = active_engine(*this)) engine->recover_from_failed_run();
     std::rethrow_exception(error);
   }
-  communicator_.finish();
+  replicas_->communicator().finish();
 }
 
 std::unique_ptr<Strategy> make_strategy(const std::string& name,

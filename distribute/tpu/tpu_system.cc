@@ -1,9 +1,9 @@
-#include <keel/distribute/tpu/tpu_system.h>
-
 #include <map>
 #include <mutex>
 
 #include <keel/autodiff/replica_context.h>
+#include <keel/distribute/tpu/internal/active_engine.h>
+#include <keel/distribute/tpu/tpu_strategy.h>
 
 namespace keel::distribute {
 namespace {
@@ -31,8 +31,8 @@ void erase_expired_strategies(Systems& s) {
 
 }  // namespace
 
-void set_live_engine(const Strategy& strategy, const std::shared_ptr<EmbeddingEngine>& engine,
-                     const char* caller) {
+void set_active_engine(const Strategy& strategy, const std::shared_ptr<EmbeddingEngine>& engine,
+                       const char* caller) {
   Systems& s = systems();
   const std::lock_guard lock(s.mutex);
   erase_expired_strategies(s);
@@ -41,15 +41,15 @@ void set_live_engine(const Strategy& strategy, const std::shared_ptr<EmbeddingEn
   slot = engine;
 }
 
-std::shared_ptr<EmbeddingEngine> live_engine(const Strategy& strategy) {
+std::shared_ptr<EmbeddingEngine> active_engine(const Strategy& strategy) {
   Systems& s = systems();
   const std::lock_guard lock(s.mutex);
   const auto it = s.engines.find(strategy.lifetime());
   return it == s.engines.end() ? nullptr : it->second.lock();
 }
 
-void require_no_live_engine(const Strategy& strategy, const char* caller) {
-  if (live_engine(strategy) != nullptr) throw_engine_exists(caller);
+void require_no_active_engine(const Strategy& strategy, const char* caller) {
+  if (active_engine(strategy) != nullptr) throw_engine_exists(caller);
 }
 
 void initialize_tpu_system(const Strategy& strategy) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <keel/distribute/internal/placement.h>
+
 namespace keel::distribute {
 namespace {
 
@@ -22,16 +24,12 @@ int answering_rank(const Placement& placement, int host, int hosts, int asking) 
 
 }  // namespace
 
-void RemoteRows::fetch(Communicator& communicator, const std::vector<TableShard>& tables,
-                       std::span<const std::vector<int64_t>> ids, const std::string& label) {
+// Sorts the ids of each table into requests_ by the rank that answers them. Returns that rank by
+// table and distinct id.
+std::vector<std::vector<int>> RemoteRows::group_by_rank(const Communicator& communicator,
+                                                        const std::vector<TableShard>& tables,
+                                                        std::span<const std::vector<int64_t>> ids) {
   const size_t count = tables.size();
-  const int size = communicator.size();
-  groups_.resize(count);
-  number_.resize(count);
-  rows_.resize(count);
-  requests_.resize(size);
-  replies_.resize(size);
-  fetched_.resize(size);
   for (std::vector<int64_t>& request : requests_) request.clear();
   std::vector<std::vector<int>> ranks(count);  // the answering rank, by distinct id
   for (size_t t = 0; t < count; ++t) {
@@ -47,6 +45,20 @@ void RemoteRows::fetch(Communicator& communicator, const std::vector<TableShard>
       request.push_back(id);
     }
   }
+  return ranks;
+}
+
+void RemoteRows::fetch(Communicator& communicator, const std::vector<TableShard>& tables,
+                       std::span<const std::vector<int64_t>> ids, const std::string& label) {
+  const size_t count = tables.size();
+  const int size = communicator.size();
+  groups_.resize(count);
+  number_.resize(count);
+  rows_.resize(count);
+  requests_.resize(size);
+  replies_.resize(size);
+  fetched_.resize(size);
+  const std::vector<std::vector<int>> ranks = group_by_rank(communicator, tables, ids);
   const std::vector<Bytes> asked = communicator.all_to_all(as_messages(requests_), label);
   for (int r = 0; r < size; ++r) {
     const auto request = as_elements<int64_t>(asked[r]);

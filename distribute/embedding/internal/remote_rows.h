@@ -26,6 +26,10 @@ class RemoteRows {
   }
 
  private:
+  std::vector<std::vector<int>> group_by_rank(const Communicator& communicator,
+                                              const std::vector<TableShard>& tables,
+                                              std::span<const std::vector<int64_t>> ids);
+
   std::vector<kernels::GroupedIds> groups_;      // by table
   std::vector<std::vector<int64_t>> number_;     // by table, by position: distinct id's index
   std::vector<std::vector<const float*>> rows_;  // by table, by distinct id

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <keel/distribute/internal/placement.h>
 #include <keel/framework/kernels/embedding/unique.h>
 
 namespace keel::distribute {

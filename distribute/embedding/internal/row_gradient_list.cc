@@ -89,7 +89,8 @@ KWayMerge::KWayMerge(std::span<const RowGradientList::Table> lists, int64_t begi
     heads_.push_back({.id = list.ids.data() + first,
                       .end = list.ids.data() + last,
                       .row = list.values + first * dim_});
-    for (auto i = first; i < std::min(last, first + ahead_); ++i) table_.ask_to_write(list.ids[i]);
+    for (auto i = first; i < std::min(last, first + ahead_); ++i)
+      table_.prefetch_to_write(list.ids[i]);
   }
   const size_t leaves = std::bit_ceil(lists.size());
   std::vector<uint64_t> winners(2 * leaves, kEnd);
@@ -114,7 +115,7 @@ int64_t KWayMerge::next_id() const {
 const float* KWayMerge::take() {
   const size_t list = winner_ & ((uint64_t{1} << kListBits) - 1);
   Head& head = heads_[list];
-  if (head.end - head.id > ahead_) table_.ask_to_write(head.id[ahead_]);
+  if (head.end - head.id > ahead_) table_.prefetch_to_write(head.id[ahead_]);
   const float* const row = head.row;
   ++head.id;
   head.row += dim_;

@@ -66,7 +66,7 @@ void TableShard::read(int part, int64_t row, float* out) const {
 void TableShard::read_rows(std::span<const int64_t> rows, float* out) const {
   constexpr size_t kAhead = 32;
   for (size_t i = 0; i < rows.size(); ++i, out += dim_) {
-    if (i + kAhead < rows.size()) ask_for(rows[i + kAhead]);
+    if (i + kAhead < rows.size()) prefetch_to_read(rows[i + kAhead]);
     read(0, rows[i], out);
   }
 }
@@ -110,27 +110,32 @@ void TableShard::initialize(int part, int64_t rows, const InitializerFunction& i
   });
 }
 
-void TableShard::step(const RowUpdate& update, std::span<const int64_t> ids, float* gradients,
-                      const Step& step, RowKeys& keys) {
+void TableShard::update(const RowUpdate& row_update, std::span<const int64_t> ids, float* gradients,
+                        const Step& step, RowKeys& keys) {
+  const bool is_float = storage_ == StorageType::kFloat32;
+  // Without accumulation a row may occur several times and is updated once per occurrence.
+  const size_t at_once = is_float && !row_update.use_gradient_accumulation ? 1 : kRowsAtOnce;
   std::array<int64_t, kRowsAtOnce> positions;
   std::array<uint64_t, kRowsAtOnce> keys_of_rows;
   while (!ids.empty()) {
-    const size_t n = std::min(ids.size(), kRowsAtOnce);
+    const size_t n = std::min(ids.size(), at_once);
     for (size_t i = 0; i < n; ++i) positions[i] = rows_.position(ids[i]);
     const std::span some(positions.data(), n);
-    if (storage_ == StorageType::kFloat32) {
-      update.apply({.values = pointers_[0],
-                    .slots = pointers_.data() + 1,
-                    .dim = dim_,
-                    .row_step = row_step<float>(),
-                    .rows = some},
-                   gradients, step);
+    if (is_float) {
+      const TableRows rows = {.values = pointers_[0],
+                              .slots = pointers_.data() + 1,
+                              .dim = dim_,
+                              .row_step = row_step<float>(),
+                              .rows = some};
+      row_update.prepare(rows, gradients, step);
+      row_update.rule->update_rows(rows, gradients, step);
+      row_update.clip_weights(rows);
     } else {
       for (size_t i = 0; i < n; ++i) keys_of_rows[i] = keys.next(ids[i]);
       if (storage_ == StorageType::kBFloat16) {
-        step_halves<kernels::BFloat16>(update, some, gradients, step, keys_of_rows);
+        update_halves<kernels::BFloat16>(row_update, some, gradients, step, keys_of_rows);
       } else {
-        step_halves<kernels::Float16>(update, some, gradients, step, keys_of_rows);
+        update_halves<kernels::Float16>(row_update, some, gradients, step, keys_of_rows);
       }
     }
     ids = ids.subspan(n);
@@ -141,31 +146,34 @@ void TableShard::step(const RowUpdate& update, std::span<const int64_t> ids, flo
 // Updates rows on float32 copies, so that rules need no 16-bit code. A row that is updated several
 // times is rounded each time.
 template <class Half>
-void TableShard::step_halves(const RowUpdate& update, std::span<const int64_t> positions,
-                             float* gradients, const Step& step, std::span<const uint64_t> keys) {
+void TableShard::update_halves(const RowUpdate& row_update, std::span<const int64_t> positions,
+                               float* gradients, const Step& step, std::span<const uint64_t> keys) {
   constexpr int64_t kFloatsAtOnce = 4096;  // half of the L1 cache
   const auto parts = std::ssize(pointers_);
   // Without accumulation a row may occur several times and must be rounded after each update.
-  const int64_t at_once = update.use_gradient_accumulation
+  const int64_t at_once = row_update.use_gradient_accumulation
                               ? std::clamp<int64_t>(kFloatsAtOnce / (parts * dim_), 1, kRowsAtOnce)
                               : 1;
-  thread_local std::vector<float> copies;  // by part, by row
-  thread_local std::vector<float*> starts;
-  copies.resize(parts * at_once * dim_);
-  starts.clear();
-  for (int64_t part = 0; part < parts; ++part) {
-    starts.push_back(copies.data() + part * at_once * dim_);
-  }
+  // By part, by row. Only rows of more than kFloatsAtOnce elements need memory of the heap.
+  std::array<float, kFloatsAtOnce> small;
+  const int64_t needed = parts * at_once * dim_;
+  std::vector<float> large(needed > kFloatsAtOnce ? needed : 0);
+  float* const copies = large.empty() ? small.data() : large.data();
+  std::vector<float*> starts;
+  for (int64_t part = 0; part < parts; ++part) starts.push_back(copies + part * at_once * dim_);
   for (int64_t first = 0; first < std::ssize(positions); first += at_once) {
     const int64_t n = std::min(at_once, std::ssize(positions) - first);
     const auto some = positions.subspan(first, n);
     copy_out<Half>(some, starts);
-    update.apply({.values = starts[0],
-                  .slots = starts.data() + 1,
-                  .dim = dim_,
-                  .row_step = dim_,
-                  .rows = {kNumbers.data(), static_cast<size_t>(n)}},
-                 gradients + first * dim_, step);
+    const TableRows rows = {.values = starts[0],
+                            .slots = starts.data() + 1,
+                            .dim = dim_,
+                            .row_step = dim_,
+                            .rows = {kNumbers.data(), static_cast<size_t>(n)}};
+    float* const of_rows = gradients + first * dim_;
+    row_update.prepare(rows, of_rows, step);
+    row_update.rule->update_rows(rows, of_rows, step);
+    row_update.clip_weights(rows);
     copy_in<Half>(some, starts, keys.subspan(first, n));
   }
 }

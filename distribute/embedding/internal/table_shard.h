@@ -10,6 +10,7 @@
 #include <keel/framework/kernels/embedding/prefetch_row.h>
 #include <keel/framework/kernels/embedding/row_groups.h>
 #include <keel/framework/tensor.h>
+#include <keel/framework/update_rule.h>
 
 namespace keel::distribute {
 
@@ -39,7 +40,7 @@ class RowKeys {
 // between updates; in an update, each row is written by one of them.
 //
 // Weights may be stored as 16-bit floats; slots never are. write() rounds to the nearest value,
-// step() rounds stochastically.
+// update() rounds stochastically.
 class TableShard {
  public:
   // Creates the rows with zero weights and slots at their initial values.
@@ -58,10 +59,10 @@ class TableShard {
   // Copies the weights of many rows to `out` [rows.size(), dim].
   void read_rows(std::span<const int64_t> rows, float* out) const;
   // Prefetch the weights of a row to be read soon, or all its parts to be written.
-  void ask_for(int64_t row) const {
+  void prefetch_to_read(int64_t row) const {
     kernels::prefetch_row_to_read(memory().row(rows_.position(row)), weight_bytes_);
   }
-  void ask_to_write(int64_t row) const {
+  void prefetch_to_write(int64_t row) const {
     kernels::prefetch_row_to_write(memory().row(rows_.position(row)), row_bytes_);
   }
   // Sets a row of a part from float32 values [dim].
@@ -75,13 +76,13 @@ class TableShard {
 
   // Updates row ids[i] with gradient i [dim], one after the other. The gradients may be modified.
   // `keys` are those of this update.
-  void step(const RowUpdate& update, std::span<const int64_t> ids, float* gradients,
-            const Step& step, RowKeys& keys);
+  void update(const RowUpdate& row_update, std::span<const int64_t> ids, float* gradients,
+              const Step& step, RowKeys& keys);
 
  private:
   template <class Half>
-  void step_halves(const RowUpdate& update, std::span<const int64_t> positions, float* gradients,
-                   const Step& step, std::span<const uint64_t> keys);
+  void update_halves(const RowUpdate& row_update, std::span<const int64_t> positions,
+                     float* gradients, const Step& step, std::span<const uint64_t> keys);
   // Copy rows to, and from, rows 0, 1, ... of each part's buffer.
   template <class Half>
   void copy_out(std::span<const int64_t> positions, std::span<float* const> to) const;

@@ -10,8 +10,9 @@
 #include <memory>
 
 #include <keel/distribute/communicator.h>
-#include <keel/distribute/replica_scheduler.h>
-#include <keel/distribute/replica_tree.h>
+#include <keel/distribute/internal/placement.h>
+#include <keel/distribute/internal/replica_scheduler.h>
+#include <keel/distribute/internal/replica_tree.h>
 
 namespace keel::distribute {
 
@@ -19,7 +20,7 @@ namespace keel::distribute {
 class ThreadCommunicator final : public Communicator {
  public:
   // The replicas are placed on the processes of `group`.
-  ThreadCommunicator(Placement placement, ProcessGroup& group, ReplicaScheduler& turns);
+  ThreadCommunicator(Placement placement, ProcessGroup& group, ReplicaScheduler& scheduler);
   ~ThreadCommunicator() override;
 
   int rank() const override;
@@ -88,6 +89,7 @@ class ThreadCommunicator final : public Communicator {
   void make_room_for_sums(int64_t total);
   void sum_for_processes(std::span<const std::span<const float>> pieces, int64_t total);
   bool exchange_sums(const Call& call, int64_t total, const Attachment* attachment, size_t turn);
+  void post_attachment(const Attachment& attachment, size_t turn);
   bool sum_and_consume(std::span<const std::span<const float>> pieces, const Attachment* attachment,
                        const Consume& consume, const OnLastArrival& on_last_arrival);
   void point_at_local(std::span<Summand> summands, size_t piece, int64_t at) const;
@@ -96,8 +98,8 @@ class ThreadCommunicator final : public Communicator {
 
   const Placement placement_;
   ProcessGroup& group_;
-  ReplicaScheduler& turns_;
-  const std::unique_ptr<Rendezvous> meeting_;
+  ReplicaScheduler& scheduler_;
+  const std::unique_ptr<Rendezvous> rendezvous_;
 };
 
 }  // namespace keel::distribute

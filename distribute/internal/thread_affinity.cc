@@ -1,4 +1,4 @@
-#include <keel/distribute/thread_affinity.h>
+#include <keel/distribute/internal/thread_affinity.h>
 
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ int ThreadAffinity::allowed() {
   return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
 }
 
-void ThreadAffinity::look() {
+void ThreadAffinity::update() {
   if (thread_ == 0) thread_ = gettid();
   if (is_narrow_) is_narrow_ = sched_setaffinity(thread_, sizeof(allowed_), &allowed_) != 0;
   processor_ = current();

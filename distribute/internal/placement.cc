@@ -1,4 +1,4 @@
-#include <keel/distribute/placement.h>
+#include <keel/distribute/internal/placement.h>
 
 #include <algorithm>
 

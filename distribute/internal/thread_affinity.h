@@ -11,7 +11,7 @@
 
 namespace keel::distribute {
 
-// Controls the affinity of the thread that calls look(). Other threads may call wake_on() while
+// Controls the affinity of the thread that calls update(). Other threads may call wake_on() while
 // that thread sleeps.
 class ThreadAffinity {
  public:
@@ -22,8 +22,8 @@ class ThreadAffinity {
 
   // Called by the controlled thread when it has woken up. Restores its full affinity and records
   // its current processor.
-  void look();
-  // Returns the processor that was recorded last, or kNowhere before the first look().
+  void update();
+  // Returns the processor that was recorded last, or kNowhere before the first update().
   int processor() const { return processor_; }
   // Called by another thread while the controlled one sleeps. Makes it wake up on the first allowed
   // processor p for which suits(p) is true. Does nothing if there is none, or if the system call
@@ -35,7 +35,7 @@ class ThreadAffinity {
   bool read_allowed();
   bool narrow(int processor);
 
-  pid_t thread_ = 0;  // 0 before the first look()
+  pid_t thread_ = 0;  // 0 before the first update()
   int processor_ = kNowhere;
   bool is_narrow_ = false;  // the affinity is restricted to processor_
   cpu_set_t allowed_ = {};  // the thread's full affinity, valid if is_narrow_

@@ -1,4 +1,4 @@
-#include <keel/distribute/replica_scheduler.h>
+#include <keel/distribute/internal/replica_scheduler.h>
 
 #include <algorithm>
 #include <array>
@@ -22,7 +22,7 @@ ReplicaScheduler::ReplicaScheduler(int replicas, int workers)
 
 // Adds `turns` to the number of turns on the replica's processor.
 void ReplicaScheduler::count(const Replica& replica, int turns) {
-  const int processor = replica.placement.processor();
+  const int processor = replica.affinity.processor();
   if (processor == ThreadAffinity::kNowhere) return;
   int& here = turns_on_[processor];
   busy_ -= here > 0 ? 1 : 0;
@@ -30,16 +30,16 @@ void ReplicaScheduler::count(const Replica& replica, int turns) {
   busy_ += here > 0 ? 1 : 0;
 }
 
-void ReplicaScheduler::give_away_turn_of(int replica) {
+void ReplicaScheduler::release_turn_of(int replica) {
   count(replicas_[replica], -1);
-  replicas_[replica].placement.look();
+  replicas_[replica].affinity.update();
   ++free_;
 }
 
 // Takes a ready replica off the queue. Prefers one that last ran on this thread's processor, which
 // the thread is about to leave.
 ReplicaScheduler::Replica& ReplicaScheduler::take_ready(int here) {
-  const auto is_here = [&](int r) { return replicas_[r].placement.processor() == here; };
+  const auto is_here = [&](int r) { return replicas_[r].affinity.processor() == here; };
   auto next = is_free(here) ? std::ranges::find_if(ready_, is_here) : ready_.end();
   if (next == ready_.end()) next = ready_.begin();
   Replica& out = replicas_[*next];
@@ -51,14 +51,14 @@ ReplicaScheduler::Replica& ReplicaScheduler::take_ready(int here) {
 // free, or this one if no other replica is about to run here, because an idle processor takes
 // longer to wake. Without this the kernel's scheduler, which does not know that this thread is
 // about to wait, would prefer any idle processor.
-void ReplicaScheduler::place(Replica& sleeper, int here, bool is_last) {
-  const int processor = sleeper.placement.processor();
+void ReplicaScheduler::choose_processor(Replica& sleeper, int here, bool is_last) {
+  const int processor = sleeper.affinity.processor();
   if (processor == ThreadAffinity::kNowhere) return;
   if (is_free(here) && (processor == here || is_last)) {
     if (processor == here && busy_ + 1 >= processors_) return;
-    sleeper.placement.wake_on([here](int p) { return p == here; });
+    sleeper.affinity.wake_on([here](int p) { return p == here; });
   } else if (!is_free(processor)) {
-    sleeper.placement.wake_on([this](int p) { return is_free(p); });
+    sleeper.affinity.wake_on([this](int p) { return is_free(p); });
   }
 }
 
@@ -69,7 +69,7 @@ void ReplicaScheduler::dispatch(Lock& lock, bool waits) {
   const int here = waits ? ThreadAffinity::current() : ThreadAffinity::kNowhere;
   for (; free_ > 0 && !ready_.empty(); --free_) {
     Replica& next = take_ready(here);
-    if (next.sleeps) place(next, here, free_ == 1 || ready_.empty());
+    if (next.sleeps) choose_processor(next, here, free_ == 1 || ready_.empty());
     count(next, 1);
     next.has_turn.store(true, std::memory_order_release);
     if (next.sleeps && end != sleepers.end()) {
@@ -80,13 +80,13 @@ void ReplicaScheduler::dispatch(Lock& lock, bool waits) {
   }
   // A replica that wakes up on this processor preempts this thread, so it is notified last.
   std::partition(sleepers.begin(), end,
-                 [here](const Replica* r) { return r->placement.processor() != here; });
+                 [here](const Replica* r) { return r->affinity.processor() != here; });
   lock.unlock();  // first, because the woken replicas need the lock
   for (auto at = sleepers.begin(); at != end; ++at) (*at)->woken.notify_one();
 }
 
 void ReplicaScheduler::wait(Lock& lock, int replica, bool soon) {
-  give_away_turn_of(replica);
+  release_turn_of(replica);
   const bool worker_is_idle = ready_.empty();
   dispatch(lock, true);
   // Spinning avoids the cost of waking up. It is useless if another replica now uses the worker.
@@ -107,12 +107,12 @@ void ReplicaScheduler::wait_for_first(Lock& lock, int replica) {
   me.sleeps = false;
   me.has_turn.store(false, std::memory_order_relaxed);
   count(me, -1);
-  me.placement.look();
+  me.affinity.update();
   count(me, 1);
 }
 
 void ReplicaScheduler::leave(Lock& lock, int replica) {
-  give_away_turn_of(replica);
+  release_turn_of(replica);
   dispatch(lock, true);
 }
 

@@ -14,7 +14,7 @@
 #include <mutex>
 #include <vector>
 
-#include <keel/distribute/thread_affinity.h>
+#include <keel/distribute/internal/thread_affinity.h>
 
 namespace keel::distribute {
 
@@ -50,12 +50,12 @@ class ReplicaScheduler {
     std::condition_variable woken;
     std::atomic<bool> has_turn = false;
     bool sleeps = false;
-    ThreadAffinity placement;
+    ThreadAffinity affinity;
   };
   void count(const Replica& replica, int turns);
-  void give_away_turn_of(int replica);
+  void release_turn_of(int replica);
   Replica& take_ready(int here);
-  void place(Replica& sleeper, int here, bool is_last);
+  void choose_processor(Replica& sleeper, int here, bool is_last);
   bool is_free(int processor) const {
     return processor != ThreadAffinity::kNowhere && turns_on_[processor] == 0;
   }

@@ -18,9 +18,9 @@ struct ReplicaRange {
   friend bool operator==(const ReplicaRange&, const ReplicaRange&) = default;
 };
 
-// Returns the largest subtrees that lie within `held`, in ascending order, of the tree over
+// Returns the largest subtrees that lie within `range`, in ascending order, of the tree over
 // replicas [0, replicas).
-std::vector<ReplicaRange> whole_subtrees(int replicas, ReplicaRange held);
+std::vector<ReplicaRange> whole_subtrees(int replicas, ReplicaRange range);
 
 // The sum of the arrays of the replicas [r, end), where r is the index of this Summand in its list.
 struct Summand {

@@ -1,4 +1,4 @@
-#include <keel/distribute/replica_tree.h>
+#include <keel/distribute/internal/replica_tree.h>
 
 #include <algorithm>
 #include <array>
@@ -11,21 +11,21 @@ int middle(ReplicaRange range) {
   return range.begin + static_cast<int>(std::bit_floor(static_cast<unsigned>(range.size() - 1)));
 }
 
-void append_subtrees(ReplicaRange node, ReplicaRange held, std::vector<ReplicaRange>& out) {
-  if (node.end <= held.begin || held.end <= node.begin) return;
-  if (held.begin <= node.begin && node.end <= held.end) {
+void append_subtrees(ReplicaRange node, ReplicaRange range, std::vector<ReplicaRange>& out) {
+  if (node.end <= range.begin || range.end <= node.begin) return;
+  if (range.begin <= node.begin && node.end <= range.end) {
     out.push_back(node);
     return;
   }
-  append_subtrees({node.begin, middle(node)}, held, out);
-  append_subtrees({middle(node), node.end}, held, out);
+  append_subtrees({node.begin, middle(node)}, range, out);
+  append_subtrees({middle(node), node.end}, range, out);
 }
 
 }  // namespace
 
-std::vector<ReplicaRange> whole_subtrees(int replicas, ReplicaRange held) {
+std::vector<ReplicaRange> whole_subtrees(int replicas, ReplicaRange range) {
   std::vector<ReplicaRange> out;
-  append_subtrees({0, replicas}, held, out);
+  append_subtrees({0, replicas}, range, out);
   return out;
 }
 
