@@ -2,27 +2,16 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <utility>
 
-#include <keel/autodiff/internal/variable_snapshot.h>
 #include <keel/autodiff/ops.h>
 #include <keel/autodiff/replica_context.h>
-#include <keel/autodiff/tape.h>
-#include <keel/distribute/strategy.h>
-#include <keel/framework/base/profile.h>
-#include <keel/framework/device.h>
-#include <keel/optimizers/step/decay_exceptions.h>
-#include <keel/optimizers/step/gradient_check.h>
-#include <keel/optimizers/step/lazy_table.h>
-#include <keel/optimizers/step/optimizer_step.h>
-#include <keel/optimizers/step/post_update.h>
+#include <keel/framework/update_rule.h>
+#include <keel/optimizers/internal/step_runner.h>
 
 namespace keel {
 namespace {
-
-using distribute::Bytes;
-using distribute::Communicator;
-using distribute::Strategy;
 
 // Converts a class name as Keras does: "RMSprop" becomes "rm_sprop".
 std::string snake_case(const std::string& name) {
@@ -38,72 +27,14 @@ std::string snake_case(const std::string& name) {
   return out;
 }
 
-// The negative groups place averages, then accumulators, before the slots of the rule, which is
-// their order in Keras's files.
-std::vector<Slot> specs_of(const UpdateRule& rule, const OptimizerOptions& options) {
-  std::vector<Slot> out = rule.slots();
-  if (options.use_ema) out.push_back({.name = "average", .group = -2});
-  if (options.gradient_accumulation_steps) {
-    out.push_back({.name = "gradient_accumulator", .group = -1});
+std::vector<Variable> shared_slots_of(const UpdateRule& rule, const std::string& name) {
+  std::vector<Variable> out;
+  for (const Slot& slot : rule.shared_slots()) {
+    out.emplace_back(Tensor::scalar(slot.initial),
+                     VariableOptions{.name = slot.name, .trainable = false});
+    out.back().set_path(name + "/" + slot.name);
   }
   return out;
-}
-
-bool any_gradient(const std::vector<GradientKind>& forms) {
-  return std::ranges::any_of(forms, [](GradientKind f) { return f != GradientKind::kNone; });
-}
-
-void check_any_gradient(const std::string& caller, const std::vector<GradientKind>& forms,
-                        const std::vector<Variable>& variables) {
-  if (any_gradient(forms)) return;
-  std::string paths;
-  for (const Variable& v : variables) paths += (paths.empty() ? "" : ", ") + v.path();
-  throw ValueError(
-      caller,
-      ": none of these variables has a gradient; check that the loss depends on them: ", paths);
-}
-
-// The variables of a call, grouped by what the step does to them. Virtual variables are omitted;
-// all groups are empty if no variable has a gradient.
-struct Sorted {
-  std::vector<StepVariable> updated;
-  std::vector<Variable> averaged;  // without a gradient: only their averages change
-  std::vector<Variable> dense;     // those updated by dense gradients
-  std::vector<Variable> touched;   // all whose value or slots change
-};
-
-Sorted sorted(const StepPlan& plan, const std::vector<Gradient>& gradients,
-              const std::vector<Variable>& variables, const std::vector<GradientKind>& forms) {
-  Sorted out;
-  if (!any_gradient(forms)) return out;
-  for (size_t i = 0; i < variables.size(); ++i) {
-    const Variable& v = variables[i];
-    const bool updated = forms[i] != GradientKind::kNone;
-    if (v.is_virtual() || (!updated && !plan.averages)) continue;
-    out.touched.push_back(v);
-    if (!updated) {
-      out.averaged.push_back(v);
-      continue;
-    }
-    out.updated.push_back({.variable = v, .gradient = gradients[i], .form = forms[i]});
-    if (forms[i] == GradientKind::kDense) out.dense.push_back(v);
-  }
-  return out;
-}
-
-std::shared_ptr<LazyTables> make_lazy_tables(const std::string& class_name,
-                                             const std::shared_ptr<const UpdateRule>& rule,
-                                             LazyRows rows) {
-  if (rows == LazyRows::kOff) return nullptr;
-  return std::make_shared<LazyTables>(class_name, rule, rows == LazyRows::kClosedForm);
-}
-
-bool has_constraint(const StepVariable& v) { return static_cast<bool>(v.variable.constraint()); }
-
-void apply_constraints(const std::vector<StepVariable>& variables) {
-  for (const StepVariable& v : variables) {
-    if (has_constraint(v)) apply_constraint(v.variable);
-  }
 }
 
 }  // namespace
@@ -113,26 +44,55 @@ Optimizer::Optimizer(std::string class_name, std::shared_ptr<const UpdateRule> r
     : class_name_(std::move(class_name)),
       options_(std::move(options)),
       name_(options_.name.empty() ? snake_case(class_name_) : options_.name),
-      rule_(std::move(rule)),
-      learning_rate_(options_.learning_rate),
       iterations_(Tensor::scalar<int64_t>(0), {.name = "iteration", .trainable = false}),
-      slots_(specs_of(*rule_, options_)),
-      lazy_(make_lazy_tables(class_name_, rule_, options_.lazy_rows)),
-      decay_exceptions_(std::make_shared<DecayExceptions>()),
-      step_memory_(std::make_shared<StepMemory>()) {
+      shared_slots_(shared_slots_of(*rule, name_)),
+      runner_(std::make_unique<StepRunner>(class_name_, options_, std::move(rule), iterations_,
+                                           shared_slots_)) {
   check_optimizer_options(class_name_, options_);
   iterations_.set_path(name_ + "/iteration");
-  for (const Slot& slot : rule_->shared_slots()) {
-    shared_slots_.emplace_back(Tensor::scalar(slot.initial),
-                               VariableOptions{.name = slot.name, .trainable = false});
-    shared_slots_.back().set_path(name_ + "/" + slot.name);
+}
+
+Optimizer::~Optimizer() = default;
+
+void Optimizer::apply_gradients(const std::vector<Gradient>& gradients,
+                                const std::vector<Variable>& variables) {
+  runner_->apply_gradients(gradients, variables);
+}
+
+void Optimizer::build(const std::vector<Variable>& variables) { runner_->build(variables); }
+
+Tensor Optimizer::scale_loss(const Tensor& loss) const {
+  return options_.loss_scale_factor ? ops::scale(loss, *options_.loss_scale_factor) : loss;
+}
+
+void Optimizer::check_variables(const std::vector<Variable>& variables) const {
+  runner_->check_variables(variables);
+}
+
+void Optimizer::exclude_from_weight_decay(const std::vector<Variable>& var_list,
+                                          const std::vector<std::string>& var_names) {
+  runner_->decay_exceptions().set(class_name_ + ".exclude_from_weight_decay", var_list, var_names);
+}
+
+bool Optimizer::excludes_from_weight_decay() const { return !runner_->decay_exceptions().empty(); }
+
+void Optimizer::finalize_variable_values(const std::vector<Variable>& variables) {
+  if (current_replica_context() != nullptr && current_replica_context()->replicas > 1) {
+    throw RuntimeError(class_name_,
+                       ".finalize_variable_values: must be called outside of replicas; call it "
+                       "from the main program");
+  }
+  if (!options_.use_ema || runner_->calls() == 0) return;
+  const size_t average = rule().slots().size();
+  runner_->all_slots().make_whole(variables);
+  for (const Variable& variable : variables) {
+    const std::vector<Variable> slots = runner_->all_slots().slots(variable);
+    if (!slots.empty()) variable.assign(slots[average].read());
   }
 }
 
-int64_t Optimizer::calls() const { return iterations_.read().item<int64_t>(); }
-
 int64_t Optimizer::iterations() const {
-  return calls() / options_.gradient_accumulation_steps.value_or(1);
+  return runner_->calls() / options_.gradient_accumulation_steps.value_or(1);
 }
 
 void Optimizer::set_iterations(int64_t calls) {
@@ -143,432 +103,43 @@ void Optimizer::set_iterations(int64_t calls) {
   iterations_.assign(Tensor::scalar(calls));
 }
 
-double Optimizer::learning_rate() const { return learning_rate_(calls()); }
+double Optimizer::learning_rate() const { return learning_rate_source()(runner_->calls()); }
 
 void Optimizer::set_learning_rate(double rate) {
-  if (!learning_rate_.number()) {
+  if (!learning_rate_source().number()) {
     throw RuntimeError(class_name_,
                        ".set_learning_rate: the learning rate is a schedule or a function and "
                        "cannot be replaced; create the optimizer with a number");
   }
-  learning_rate_ = rate;
+  runner_->set_learning_rate(rate);
 }
 
-Tensor Optimizer::scale_loss(const Tensor& loss) const {
-  return options_.loss_scale_factor ? ops::scale(loss, *options_.loss_scale_factor) : loss;
-}
+const LearningRate& Optimizer::learning_rate_source() const { return runner_->learning_rate(); }
 
-void Optimizer::exclude_from_weight_decay(const std::vector<Variable>& var_list,
-                                          const std::vector<std::string>& var_names) {
-  decay_exceptions_->set(class_name_ + ".exclude_from_weight_decay", var_list, var_names);
-}
+const UpdateRule& Optimizer::rule() const { return runner_->rule(); }
 
-bool Optimizer::excludes_from_weight_decay() const { return !decay_exceptions_->empty(); }
+std::shared_ptr<const UpdateRule> Optimizer::shared_rule() const { return runner_->shared_rule(); }
 
-void Optimizer::finalize_variable_values(const std::vector<Variable>& variables) {
-  if (current_replica_context() != nullptr && current_replica_context()->replicas > 1) {
-    throw RuntimeError(class_name_,
-                       ".finalize_variable_values: must be called outside of replicas; call it "
-                       "from the main program");
-  }
-  if (!options_.use_ema || calls() == 0) return;
-  const size_t average = rule_->slots().size();
-  slots_.make_whole(variables);
-  for (const Variable& variable : variables) {
-    const std::vector<Variable> slots = slots_.slots(variable);
-    if (!slots.empty()) variable.assign(slots[average].read());
-  }
-}
-
-void Optimizer::build(const std::vector<Variable>& variables) {
-  for (const Variable& variable : variables) check_floating(class_name_ + ".build", variable);
-  slots_.build(variables);
-}
+const std::vector<Slot>& Optimizer::slot_specs() const { return runner_->all_slots().specs(); }
 
 std::vector<Variable> Optimizer::slots(const Variable& variable) const {
-  if (current_replica_context() == nullptr) slots_.make_whole({variable});
-  return slots_.slots(variable);
+  return runner_->slots(variable);
 }
 
 std::vector<Variable> Optimizer::variables(const std::vector<Variable>& trained) {
   build(trained);
+  std::vector<Variable> real;
+  std::ranges::copy_if(trained, std::back_inserter(real),
+                       [](const Variable& v) { return !v.is_virtual(); });
   std::vector<std::vector<Variable>> of_each;
-  for (const Variable& v : trained) {
-    if (!v.is_virtual()) of_each.push_back(slots(v));
-  }
+  for (const Variable& v : real) of_each.push_back(slots(v));
   std::vector<Variable> out = {iterations_};
   for (const SlotPlace& place : order_in_files(slot_specs(), of_each.size())) {
+    if (!slot_shape(rule(), place.slot, real[place.variable])) continue;
     out.push_back(of_each[place.variable][place.slot]);
   }
   out.insert(out.end(), shared_slots_.begin(), shared_slots_.end());
   return out;
-}
-
-void Optimizer::apply_gradients(const std::vector<Gradient>& gradients,
-                                const std::vector<Variable>& variables) {
-  const NoGradient pause;
-  const profile::Scope scope(profile::Phase::kUpdate, class_name_, profile::Phase::kUpdate);
-  if (VariableSnapshot::any_in_use()) {
-    throw RuntimeError(class_name_,
-                       ".apply_gradients: must not be called in a VariableSnapshot::Scope, where "
-                       "copies replace the variables; leave the scope first");
-  }
-  check_gradients(class_name_ + ".apply_gradients", gradients, variables);
-  check_variables(variables);
-  check_lazy_rows(gradients, variables);
-  if (Strategy::current().num_replicas_in_sync() == 1) {
-    apply_alone(gradients, variables);
-  } else {
-    apply_together(gradients, variables);
-  }
-}
-
-void Optimizer::check_variables(const std::vector<Variable>& variables) const {
-  if (options_.loss_scale_factor.value_or(1) == 1) return;
-  const auto found = std::ranges::find_if(variables, &Variable::is_virtual);
-  if (found == variables.end()) return;
-  throw NotImplementedError(
-      class_name_, ".apply_gradients: loss_scale_factor must be 1 with the virtual variable ",
-      found->path(), ", whose parameters are trained elsewhere; received ",
-      *options_.loss_scale_factor);
-}
-
-bool Optimizer::updates_after(int64_t calls) const {
-  return (calls + 1) % options_.gradient_accumulation_steps.value_or(1) == 0;
-}
-
-StepPlan Optimizer::plan_after(int64_t calls, double learning_rate) const {
-  const int64_t steps = options_.gradient_accumulation_steps.value_or(1);
-  const int64_t iteration = calls / steps;
-  const int64_t frequency = options_.ema_overwrite_frequency.value_or(0);
-  return {.step = {.learning_rate = learning_rate, .iteration = iteration},
-          .updates = updates_after(calls),
-          .loss_scale = options_.loss_scale_factor.value_or(1),
-          .accumulation_steps = steps,
-          .clipnorm = options_.clipnorm.value_or(0),
-          .clipvalue = options_.clipvalue.value_or(0),
-          .global_clipnorm = options_.global_clipnorm.value_or(0),
-          .weight_decay = options_.weight_decay.value_or(0),
-          .averages = options_.use_ema,
-          .average_momentum = iteration == 0 ? 0 : options_.ema_momentum,
-          .overwrites = options_.use_ema && frequency > 0 && (iteration + 1) % frequency == 0};
-}
-
-bool Optimizer::decays(const Variable& variable) const {
-  return options_.weight_decay.value_or(0) != 0 && !decay_exceptions_->contains(variable);
-}
-
-// Returns false if the step updates only the rows that a sparse gradient names.
-bool Optimizer::steps_whole_table(const Variable& variable) const {
-  if (lazy_ != nullptr) return false;
-  return rule_->moves_without_gradient() || options_.use_ema ||
-         options_.gradient_accumulation_steps || decays(variable);
-}
-
-// Returns true if a step with this kind of gradient defers the rows that the gradient does not
-// name.
-bool Optimizer::may_wait(const Variable& variable, GradientKind form) const {
-  return lazy_ != nullptr && form == GradientKind::kRows &&
-         (rule_->moves_without_gradient() || decays(variable));
-}
-
-void Optimizer::check_lazy_rows(const std::vector<Gradient>& gradients,
-                                const std::vector<Variable>& variables) const {
-  const bool several_processes = current_replica_context() != nullptr &&
-                                 Strategy::current().communicator().placement().processes() > 1;
-  for (size_t i = 0; i < variables.size(); ++i) {
-    if (!may_wait(variables[i], form_of(gradients[i], false))) continue;
-    if (several_processes && options_.lazy_rows == LazyRows::kClosedForm) {
-      throw NotImplementedError(
-          class_name_,
-          ".apply_gradients: with lazy_rows closed_form, rounding depends on when a process reads "
-          "a row, so the values of several processes would differ; use replay");
-    }
-    if (!variables[i].constraint()) continue;
-    throw ValueError(class_name_, ".apply_gradients: lazy_rows ",
-                     to_json(encode(options_.lazy_rows)),
-                     " cannot be combined with the constraint of ", variables[i].path(),
-                     ", which requires all rows in every step; remove one of them");
-  }
-}
-
-void Optimizer::apply_alone(const std::vector<Gradient>& gradients,
-                            const std::vector<Variable>& variables) {
-  if (variables.empty()) return;
-  std::vector<GradientKind> forms;
-  for (size_t i = 0; i < variables.size(); ++i) {
-    forms.push_back(form_of(gradients[i], steps_whole_table(variables[i])));
-  }
-  check_any_gradient(class_name_ + ".apply_gradients", forms, variables);
-  const int64_t calls_before = calls();
-  const double rate = updates_after(calls_before) ? learning_rate_(calls_before) : 0;
-  StepPlan plan = plan_after(calls_before, rate);
-  Sorted all = sorted(plan, gradients, variables, forms);
-  prepare(all.updated, all.touched);
-  pack_lazy_rows(all.updated);
-  const std::vector<double> shared = shared_values(plan);
-  plan.step.shared = shared;
-  complete(all.updated);
-  step_local(plan, *rule_, all.updated);
-  finish(plan, all.updated, all.averaged);
-}
-
-// One call of apply_gradients in one of several replicas.
-class ReplicatedStep {
- public:
-  ReplicatedStep(Optimizer& optimizer, const ReplicaContext& context,
-                 const std::vector<Gradient>& gradients, const std::vector<Variable>& variables)
-      : optimizer_(optimizer),
-        caller_(optimizer.class_name_ + ".apply_gradients"),
-        context_(context),
-        gradients_(gradients),
-        variables_(variables) {}
-
-  void run() {
-    if (communicator_.placement().processes() > 1) return run_in_processes();
-    const StepAgreement agreement =
-        agree_on_step(communicator_, optimizer_.proposal(gradients_, variables_), variables_,
-                      [&](const StepAgreement& agreed) { as_leader([&] { begin(agreed); }); });
-    check(agreement);
-    if (!variables_.empty()) step(agreement, nullptr);
-  }
-
- private:
-  // Runs `fn` once per process, in the last replica to arrive, under the context of the first
-  // replica of the process. The result does not depend on which replica arrives last.
-  template <class Fn>
-  void as_leader(const Fn& fn) const {
-    ReplicaContext first = context_;
-    first.replica -= first.local_replica;
-    first.local_replica = 0;
-    const ReplicaScope replica(first);
-    const DeviceScope core({.core = first.replica});
-    const NoGradient pause;
-    fn();
-  }
-
-  void check(const StepAgreement& agreement) const {
-    if (!agreement.refused.empty()) throw RuntimeError(caller_, ": ", agreement.refused);
-  }
-
-  // Runs while all replicas of the process are in a barrier, so none of them reads the variables,
-  // and all of them see the new slots after it.
-  void begin(const StepAgreement& agreed) const {
-    if (!agreed.refused.empty() || !any_gradient(agreed.forms)) return;
-    StepPlan plan = optimizer_.plan_after(agreed.calls, agreed.learning_rate);
-    const Sorted all = sorted(plan, gradients_, variables_, agreed.forms);
-    if (!all.touched.empty()) {
-      optimizer_.prepare(all.updated, all.touched);
-      if (communicator_.placement().processes() > 1) {
-        optimizer_.slots_.shard(all.dense, all.touched);
-      }
-      optimizer_.pack_lazy_rows(all.updated);
-    }
-    if (!all.updated.empty()) return;
-    const std::vector<double> shared = optimizer_.shared_values(plan);
-    plan.step.shared = shared;
-    optimizer_.finish(plan, all.updated, all.averaged);
-  }
-
-  // Returns false if the attachment is not accepted.
-  bool step(const StepAgreement& agreement, const Communicator::Attachment* attachment) const {
-    check_any_gradient(caller_, agreement.forms, variables_);
-    StepPlan plan = optimizer_.plan_after(agreement.calls, agreement.learning_rate);
-    Sorted all = sorted(plan, gradients_, variables_, agreement.forms);
-    if (all.updated.empty()) return true;
-    const std::vector<double> shared = optimizer_.shared_values(plan);
-    plan.step.shared = shared;
-    optimizer_.complete(all.updated);
-    return step_replicated(
-        communicator_, plan, *optimizer_.rule_, all.updated,
-        [&] { as_leader([&] { optimizer_.finish(plan, all.updated, all.averaged); }); },
-        attachment);
-  }
-
-  // The replicas of each process agree first. If they predict what all processes will agree on, the
-  // proposals are sent along with the sums, and the step is made if all processes have predicted
-  // the same. Otherwise the sums are discarded, and the step is made by the agreement.
-  void run_in_processes() const {
-    StepMemory& memory = *optimizer_.step_memory_;
-    StepProposal own = optimizer_.proposal(gradients_, variables_);
-    const bool only_virtual = std::ranges::all_of(variables_, &Variable::is_virtual);
-    communicator_.local_gather(encode_proposal(own, variables_), kLabel,
-                               [&](std::span<const Bytes> local) {
-                                 as_leader([&] { begin_in_process(local, only_virtual); });
-                               });
-    if (only_virtual) {
-      check(memory.agreement);
-      if (!variables_.empty()) check_any_gradient(caller_, memory.agreement.forms, variables_);
-      return;
-    }
-    own.foreseen = memory.foreseen;
-    const std::vector<std::byte> proposal = encode_proposal(own, variables_);
-    const Communicator::Attachment attachment = {
-        .mine = proposal, .accept = [&](std::span<const Bytes> all) {
-          return memory.settle(communicator_.placement(), all, variables_);
-        }};
-    // The copy is needed because settle() overwrites memory.agreement during the exchange.
-    if (memory.foreseen != 0) {
-      const StepAgreement foreseen = memory.agreement;
-      if (step(foreseen, &attachment)) return;
-    } else {
-      // Without a prediction only the proposals are exchanged. A process that has predicted sends
-      // its sums in the same collective, which are then discarded.
-      communicator_.reduce_scatter_if({}, attachment, {}, {});
-    }
-    check(memory.agreement);
-    communicator_.local_barrier(kLabel, [&] { as_leader([&] { begin(memory.agreement); }); });
-    step(memory.agreement, nullptr);
-  }
-
-  void begin_in_process(std::span<const Bytes> local, bool only_virtual) const {
-    StepMemory& memory = *optimizer_.step_memory_;
-    // Errors of an earlier step of virtual variables are reported here.
-    settle_posted();
-    memory.foresee(local, variables_);
-    if (only_virtual) {
-      memory.posted =
-          communicator_.post_gather(as_bytes(with_foreseen(local, memory.foreseen)), kLabel);
-      memory.posted_variables = variables_;
-      if (memory.foreseen == 0) settle_posted();
-    }
-    if (memory.foreseen != 0 || only_virtual) begin(memory.agreement);
-  }
-
-  void settle_posted() const {
-    StepMemory& memory = *optimizer_.step_memory_;
-    if (!memory.posted) return;
-    const auto all = communicator_.collect_gather(*std::exchange(memory.posted, std::nullopt));
-    memory.settle(communicator_.placement(), as_bytes(all), memory.posted_variables);
-    check(memory.agreement);
-  }
-
-  static std::vector<Bytes> as_bytes(const std::vector<std::vector<std::byte>>& messages) {
-    return {messages.begin(), messages.end()};
-  }
-
-  static constexpr char kLabel[] = "the variables of a step";
-  Optimizer& optimizer_;
-  const std::string caller_;
-  const ReplicaContext& context_;
-  const std::vector<Gradient>& gradients_;
-  const std::vector<Variable>& variables_;
-  Communicator& communicator_ = Strategy::current().communicator();
-};
-
-void Optimizer::apply_together(const std::vector<Gradient>& gradients,
-                               const std::vector<Variable>& variables) {
-  const ReplicaContext* context = current_replica_context();
-  if (context == nullptr) {
-    throw RuntimeError(class_name_, ".apply_gradients: must be called in the replicas of ",
-                       Strategy::current().name(),
-                       "; call it in the function passed to Strategy::run");
-  }
-  ReplicatedStep(*this, *context, gradients, variables).run();
-}
-
-StepProposal Optimizer::proposal(const std::vector<Gradient>& gradients,
-                                 const std::vector<Variable>& variables) {
-  const Communicator& communicator = Strategy::current().communicator();
-  const bool starts =
-      communicator.placement().processes() > 1 && current_replica_context()->local_replica == 0;
-  StepProposal out;
-  for (size_t i = 0; i < variables.size(); ++i) {
-    const Variable& v = variables[i];
-    if (v.dtype() == DType::kFloat64) {
-      throw NotImplementedError(class_name_, ".apply_gradients: several replicas train float32 ",
-                                "variables only; ", v.path(), " is float64");
-    }
-    out.forms.push_back(form_of(gradients[i], steps_whole_table(v)));
-    out.starts.push_back(starts ? checksum_of_start(v) : 0);
-  }
-  // Only one replica of each process evaluates the rate, because a callable may count its calls.
-  if (current_replica_context()->local_replica == 0) {
-    out.calls = calls();
-    if (updates_after(out.calls)) out.learning_rate = learning_rate_(out.calls);
-  }
-  return out;
-}
-
-void Optimizer::complete(std::vector<StepVariable>& variables) const {
-  for (StepVariable& v : variables) {
-    v.decays = decays(v.variable);
-    if (may_wait(v.variable, v.form)) v.lazy = lazy_->find(v.variable);
-    v.memory =
-        v.lazy != nullptr ? v.lazy->memory() : memory_of(v.variable, slots_.slots(v.variable));
-  }
-}
-
-// Creates missing slots, and makes all values that the step writes unique, so that writing in place
-// changes no tensor that another handle holds.
-void Optimizer::prepare(const std::vector<StepVariable>& updated,
-                        const std::vector<Variable>& touched) {
-  build(touched);
-  std::vector<uint64_t> deferred;
-  for (const StepVariable& v : updated) {
-    if (may_wait(v.variable, v.form)) deferred.push_back(v.variable.id());
-  }
-  for (const Variable& variable : touched) {
-    const std::vector<Variable> slots = this->slots(variable);
-    const bool defers = std::ranges::find(deferred, variable.id()) != deferred.end();
-    // Rows may stay deferred to this optimizer, but not to another one: its LazyTable refers to the
-    // current memory of the values, which this step may replace.
-    if (!defers || !lazy_->are_waited_for(variable)) variable.bring_up_all();
-    if (defers) continue;  // pack_lazy_rows makes these values unique
-    variable.make_value_unique();
-    for (const Variable& slot : slots) slot.make_value_unique();
-  }
-}
-
-std::vector<SteppedTable> Optimizer::lazy_tables(const std::vector<StepVariable>& updated) const {
-  std::vector<SteppedTable> out;
-  for (const StepVariable& v : updated) {
-    if (!may_wait(v.variable, v.form)) continue;
-    out.push_back(
-        {.table = v.variable, .slots = slots_.slots(v.variable), .decays = decays(v.variable)});
-  }
-  return out;
-}
-
-// Does for the tables with deferred rows what prepare() does for the other variables.
-void Optimizer::pack_lazy_rows(const std::vector<StepVariable>& updated) {
-  if (lazy_ != nullptr) lazy_->pack(lazy_tables(updated));
-}
-
-// Returns the values of the shared slots in the step, which they also keep after it.
-std::vector<double> Optimizer::shared_values(const StepPlan& plan) const {
-  std::vector<double> out;
-  for (const Variable& slot : shared_slots_) out.push_back(slot.read().item<double>());
-  if (!out.empty() && plan.updates) rule_->step_shared(out, plan.step);
-  return out;
-}
-
-// Performs the stages that follow the updates of all variables.
-void Optimizer::finish(const StepPlan& plan, const std::vector<StepVariable>& updated,
-                       const std::vector<Variable>& averaged) {
-  for (const Variable& v : averaged) average_unchanged(plan, *rule_, v, slots_.slots(v));
-  apply_constraints(updated);
-  count_call(plan, updated);
-}
-
-// Returns what the processes compare to check that a variable starts with equal values everywhere;
-// 0 for a variable that has slots, because it was compared in its first step.
-uint64_t Optimizer::checksum_of_start(const Variable& variable) const {
-  if (variable.is_virtual() || slots_.has(variable)) return 0;
-  return checksum(variable.read());
-}
-
-// The last stage of a step: a stage that fails earlier leaves no count that other processes lack.
-void Optimizer::count_call(const StepPlan& plan, const std::vector<StepVariable>& updated) {
-  if (lazy_ != nullptr) {
-    lazy_->end_step(plan.step, plan.weight_decay * plan.step.learning_rate, lazy_tables(updated));
-  }
-  for (size_t i = 0; i < plan.step.shared.size(); ++i) {
-    shared_slots_[i].make_value_unique();
-    shared_slots_[i].elements<double>()[0] = plan.step.shared[i];
-  }
-  iterations_.make_value_unique();
-  ++iterations_.elements<int64_t>()[0];
 }
 
 }  // namespace keel

@@ -14,26 +14,18 @@
 
 #include <keel/autodiff/variable.h>
 #include <keel/framework/base/handle.h>
-#include <keel/framework/kernels/update_rules/update_rule.h>
 #include <keel/optimizers/optimizer_options.h>
-#include <keel/optimizers/step/optimizer_slots.h>
-#include <keel/optimizers/step/step_plan.h>
 
 namespace keel {
 
-class DecayExceptions;
-class LazyTables;
-struct SteppedTable;
-class ReplicatedStep;
-struct StepMemory;
-struct StepProposal;
-enum class GradientKind : int64_t;
-struct StepVariable;
+class StepRunner;
+class UpdateRule;
+struct Slot;
 
 // Base class of all optimizers.
 class Optimizer {
  public:
-  virtual ~Optimizer() = default;
+  virtual ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
@@ -96,7 +88,8 @@ class Optimizer {
   // earlier exclusions. Throws ValueError if a pattern is malformed.
   void exclude_from_weight_decay(const std::vector<Variable>& var_list,
                                  const std::vector<std::string>& var_names = {});
-  bool excludes_from_weight_decay() const;  // true if anything is excluded
+  // Returns true if anything is excluded.
+  bool excludes_from_weight_decay() const;
 
   // With use_ema, assigns its average to each variable that has one. Has no effect without use_ema
   // and before the first step. Call it at the end of training. Throws RuntimeError in replicas;
@@ -115,21 +108,23 @@ class Optimizer {
   double learning_rate() const;
   // Replaces the learning rate. Throws RuntimeError if it is a schedule or a callable.
   void set_learning_rate(double rate);
-  const LearningRate& learning_rate_source() const { return learning_rate_; }
+  // Returns the learning rate as it was given: a number, a schedule or a function.
+  const LearningRate& learning_rate_source() const;
 
   // Returns the name of the class, for example "Adam".
   const std::string& class_name() const { return class_name_; }
   // Returns the name of this optimizer, by default the class name in snake case.
   const std::string& name() const { return name_; }
   // Returns the arithmetic of the update.
-  const UpdateRule& rule() const { return *rule_; }
-  std::shared_ptr<const UpdateRule> shared_rule() const { return rule_; }
+  const UpdateRule& rule() const;
+  // Returns rule(), shared.
+  std::shared_ptr<const UpdateRule> shared_rule() const;
   // Returns the Keras config, with the current learning rate.
   virtual Config get_config() const = 0;
 
   // Returns the slots that each variable has: those of the rule, then "average" with use_ema, then
   // "gradient_accumulator" with gradient_accumulation_steps.
-  const std::vector<Slot>& slot_specs() const { return slots_.specs(); }
+  const std::vector<Slot>& slot_specs() const;
   // Returns the slot variables of `variable`, named "<variable path>/<slot>", in the order of
   // slot_specs(); empty if they have not been created yet. After steps in the replicas of several
   // processes, a call outside the replicas gathers the shards of the slots. That call is
@@ -156,7 +151,7 @@ class Optimizer {
   template <class Options>
   Config config_of(Options options) const {
     options.name = name_;
-    options.learning_rate = learning_rate_;
+    options.learning_rate = learning_rate_source();
     Config out = to_config(options);
     // Keras has no such option, so the key is omitted while the option has its default.
     const Config* lazy = out.find("lazy_rows");
@@ -165,50 +160,23 @@ class Optimizer {
   }
 
  private:
-  friend class ReplicatedStep;
-  void apply_alone(const std::vector<Gradient>& gradients, const std::vector<Variable>& variables);
-  void apply_together(const std::vector<Gradient>& gradients,
-                      const std::vector<Variable>& variables);
-  StepProposal proposal(const std::vector<Gradient>& gradients,
-                        const std::vector<Variable>& variables);
-  void complete(std::vector<StepVariable>& variables) const;
-  int64_t calls() const;
-  bool updates_after(int64_t calls) const;  // false: the call only accumulates
-  StepPlan plan_after(int64_t calls, double learning_rate) const;
-  bool decays(const Variable& variable) const;
-  bool steps_whole_table(const Variable& variable) const;
-  bool may_wait(const Variable& variable, GradientKind form) const;
-  void check_lazy_rows(const std::vector<Gradient>& gradients,
-                       const std::vector<Variable>& variables) const;
-  void prepare(const std::vector<StepVariable>& updated, const std::vector<Variable>& touched);
-  std::vector<SteppedTable> lazy_tables(const std::vector<StepVariable>& updated) const;
-  void pack_lazy_rows(const std::vector<StepVariable>& updated);
-  std::vector<double> shared_values(const StepPlan& plan) const;
-  void finish(const StepPlan& plan, const std::vector<StepVariable>& updated,
-              const std::vector<Variable>& averaged);
-  void count_call(const StepPlan& plan, const std::vector<StepVariable>& updated);
-  uint64_t checksum_of_start(const Variable& variable) const;
-
   const std::string class_name_;
   const OptimizerOptions options_;
   const std::string name_;
-  const std::shared_ptr<const UpdateRule> rule_;
-  LearningRate learning_rate_;
   Variable iterations_;
   std::vector<Variable> shared_slots_;
-  OptimizerSlots slots_;
-  const std::shared_ptr<LazyTables> lazy_;  // null unless lazy_rows
-  const std::shared_ptr<DecayExceptions> decay_exceptions_;
-  const std::shared_ptr<StepMemory> step_memory_;
+  const std::unique_ptr<StepRunner> runner_;
 };
 
+// A shared reference to an optimizer of any class.
 using OptimizerHandle = Handle<Optimizer>;
 
 namespace optimizers {
 
-// Creates an optimizer by name ("adam", "Adam") with default options, or from {"class_name",
-// "config"}. Throws ValueError if the class is unknown.
+// Creates an optimizer by name ("adam", "Adam") with default options. Built-in names are matched
+// case-insensitively, as in Keras. Throws ValueError if the class is unknown.
 OptimizerHandle get(const std::string& name);
+// Creates an optimizer from {"class_name", "config"}. Throws ValueError if the class is unknown.
 OptimizerHandle deserialize(const Config& config);
 // Returns {"class_name", "config"} of `optimizer`, with Keras's "module" and "registered_name" for
 // built-in classes.

@@ -1,4 +1,4 @@
-#include <keel/optimizers/embedding/clip_value.h>
+#include <keel/optimizers/embedding/bounds_and_slots.h>
 
 namespace keel {
 

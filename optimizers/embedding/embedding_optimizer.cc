@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <keel/distribute/embedding/row_update.h>
+#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 #include <keel/optimizers/embedding/embedding_optimizer_internal.h>
 
 namespace keel {

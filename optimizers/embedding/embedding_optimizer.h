@@ -12,13 +12,16 @@
 #include <string>
 #include <vector>
 
-#include <keel/distribute/embedding/row_update.h>
-#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
-#include <keel/optimizers/embedding/slot_variables.h>
+#include <keel/optimizers/embedding/bounds_and_slots.h>
 #include <keel/optimizers/embedding/tpu_optimizers.h>
 #include <keel/optimizers/optimizer.h>
 
 namespace keel {
+
+struct EngineRule;
+namespace distribute {
+struct RowUpdate;  // the update of one row by an embedding engine
+}
 
 namespace tpu {  // optimizers/embedding/tpu_parameters.h
 struct StochasticGradientDescentParameters;
@@ -35,7 +38,7 @@ struct FrequencyEstimatorParameters;
 // The state of an embedding optimizer, as read by the engines. Immutable and shared by handle.
 struct TableOptimizerState {
   std::string class_name;  // "SGD", "Adagrad", ...; for V1 parameters "AdagradParameters", ...
-  std::shared_ptr<const EngineRule> rule;
+  std::shared_ptr<const EngineRule> rule;  // the arithmetic of the update
   // If there is a source, the rate at the time of translation; use
   // EmbeddingOptimizer::current_learning_rate for the current one.
   LearningRate learning_rate = 0.01;
@@ -50,7 +53,7 @@ struct TableOptimizerState {
   // If true, the gradients of a row are summed over the batch and the rule runs once. If false, the
   // rule runs once per occurrence, in the order replica, feature, sample, position.
   bool use_gradient_accumulation = true;
-  bool low_dimensional_packing_status = false;
+  bool low_dimensional_packing_status = false;  // a storage hint; changes no value
   // False for an Adam that updates every row in every step.
   bool lazy = true;
   // The initial values of the rule's slots, in their order. create_slots() prefers
@@ -61,17 +64,17 @@ struct TableOptimizerState {
   std::optional<int64_t> required_dim = {};
   // True if made from parameters of the V1 engine, whose slots are variables "<table>/<suffix>".
   bool v1_parameters = false;
-  std::vector<std::string> v1_slot_suffixes = {};
+  std::vector<std::string> v1_slot_suffixes = {};  // in the order of the slots
   // True for a tpu::CustomOptimizer; `hyperparameters` are its hyperparameters.
   bool custom = false;
-  std::vector<LearningRate> hyperparameters = {};
+  std::vector<LearningRate> hyperparameters = {};  // numbers or functions
   // {"class_name", "config"} of the options it was made from, without the learning rate and without
   // values that files cannot hold.
   Config config = {};
   // The Keras optimizer that this was translated from, or null. Its `iterations` drive its
   // schedule, and files store the slots under its slot names.
   std::shared_ptr<Optimizer> source = nullptr;
-  std::vector<std::string> source_slot_names = {};
+  std::vector<std::string> source_slot_names = {};  // in the order of the slots
 };
 
 // The optimizer argument of TableConfig and TPUEmbedding. It is unset, or it is constructed from a
@@ -87,9 +90,12 @@ struct TableOptimizerState {
 //   - a Keras optimizer or setting that the engines do not support (see translate_keras_optimizer).
 class EmbeddingOptimizer {
  public:
-  EmbeddingOptimizer() = default;                           // unset
-  EmbeddingOptimizer(const char* name);                     // NOLINT: implicit
-  EmbeddingOptimizer(const std::string& name);              // NOLINT: implicit
+  EmbeddingOptimizer() = default;  // unset
+  // The optimizer with this name and default options.
+  EmbeddingOptimizer(const char* name);  // NOLINT: implicit
+  // As above.
+  EmbeddingOptimizer(const std::string& name);  // NOLINT: implicit
+  // The optimizer with these options.
   EmbeddingOptimizer(const tpu::SGD& options);              // NOLINT: implicit
   EmbeddingOptimizer(const tpu::Adagrad& options);          // NOLINT: implicit
   EmbeddingOptimizer(const tpu::Adam& options);             // NOLINT: implicit
@@ -106,12 +112,16 @@ class EmbeddingOptimizer {
   EmbeddingOptimizer(const tpu::MomentumParameters& options);                   // NOLINT: implicit
   EmbeddingOptimizer(const tpu::RMSPropParameters& options);                    // NOLINT: implicit
   EmbeddingOptimizer(const tpu::FrequencyEstimatorParameters& options);         // NOLINT: implicit
+  // A Keras optimizer, translated.
   template <std::derived_from<Optimizer> T>
   EmbeddingOptimizer(const Handle<T>& optimizer)  // NOLINT: implicit
       : EmbeddingOptimizer(std::shared_ptr<Optimizer>(optimizer.shared())) {}
 
+  // Returns true unless unset.
   explicit operator bool() const { return state_ != nullptr; }
+  // Returns the state. Must not be called if unset.
   const TableOptimizerState* operator->() const { return state_.get(); }
+  // As operator->().
   const TableOptimizerState& operator*() const { return *state_; }
 
   // Compares by value: the same class and equal parameters. Functions and initializers are compared
@@ -145,7 +155,7 @@ class EmbeddingOptimizer {
 //   - learning_rate_power, l1, l2 and beta of Ftrl.
 EmbeddingOptimizer translate_keras_optimizer(const OptimizerHandle& optimizer);
 
-// Returns the description of the update of one row.
+// Returns the update of one row as the engine performs it.
 distribute::RowUpdate row_update(const TableOptimizerState& optimizer);
 
 // Encodes an unset optimizer as null, an embedding optimizer as {"class_name", "config"}, and a
@@ -153,11 +163,13 @@ distribute::RowUpdate row_update(const TableOptimizerState& optimizer);
 // written as its current value, because files cannot hold functions. Throws NotImplementedError for
 // a custom optimizer, and for one with a slot_variable_creation_fn.
 Config encode(const EmbeddingOptimizer& optimizer);
+// Decodes what encode() returns. Throws the errors of EmbeddingOptimizer.
 void decode(const Config& config, EmbeddingOptimizer& optimizer);
 
 }  // namespace keel
 
 template <>
 struct std::hash<keel::EmbeddingOptimizer> {
+  // Returns EmbeddingOptimizer::hash().
   size_t operator()(const keel::EmbeddingOptimizer& optimizer) const { return optimizer.hash(); }
 };

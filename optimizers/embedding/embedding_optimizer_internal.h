@@ -2,6 +2,7 @@
 // EmbeddingOptimizer.
 #pragma once
 
+#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 #include <keel/optimizers/embedding/embedding_optimizer.h>
 #include <keel/optimizers/embedding/tpu_parameters.h>
 

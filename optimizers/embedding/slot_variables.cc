@@ -1,7 +1,7 @@
-#include <keel/optimizers/embedding/slot_variables.h>
-
 #include <algorithm>
 
+#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
+#include <keel/optimizers/embedding/bounds_and_slots.h>
 #include <keel/optimizers/embedding/embedding_optimizer.h>
 
 namespace keel {

@@ -7,9 +7,8 @@
 #include <vector>
 
 #include <keel/framework/initializers.h>
-#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
-#include <keel/optimizers/embedding/clip_value.h>
-#include <keel/optimizers/embedding/slot_variables.h>
+#include <keel/framework/update_rule.h>
+#include <keel/optimizers/embedding/bounds_and_slots.h>
 #include <keel/optimizers/schedules/learning_rate.h>
 
 namespace keel::tpu {
@@ -85,7 +84,7 @@ struct Adam {
   // If false, every step updates all rows, in time proportional to the size of the table. This
   // requires use_gradient_accumulation.
   bool lazy_adam = true;
-  bool sum_inside_sqrt = true;
+  bool sum_inside_sqrt = true;  // epsilon^2 is added to v under the root
   bool use_gradient_accumulation = true;
   std::optional<double> clip_weight_min = {}, clip_weight_max = {};
   std::optional<double> weight_decay_factor = {};
@@ -105,8 +104,9 @@ struct Adam {
   }
 };
 
-// Applies the formula of FtrlRule (framework/kernels/update_rules/update_rule.h). A new row that is
-// updated by a zero gradient becomes 0. The slots are named "accumulators" and "linears".
+// FTRL-Proximal, with the formula of FtrlOptimizer (optimizers/adagrad.h) without shrinkage. A new
+// row that is updated by a zero gradient becomes 0. The slots are named "accumulators" and
+// "linears".
 struct FTRL {
   LearningRate learning_rate = 0.001;
   double learning_rate_power = -0.5;                                                // <= 0
@@ -135,16 +135,17 @@ struct FTRL {
   }
 };
 
-// Applies the formula of AdagradMomentumRule
-// (framework/kernels/update_rules/embedding_update_rules.h). epsilon is added inside the root; the
-// accumulators start at 0. The slots are named "accumulators" and "momenta".
+// Adagrad with momentum. The slots are named "accumulators" (a, from 0) and "momenta" (m):
+//   a = beta2 a + (1 - beta2) g^2, or a += g^2 if beta2 is 1
+//   u = g (a + epsilon)^(-1 / exponent);  m = momentum m + u
+//   w -= lr m, or with use_nesterov w -= lr (momentum m + u)
 struct AdagradMomentum {
   LearningRate learning_rate = 0.001;
-  double momentum = 0;
-  bool use_nesterov = false;
-  double exponent = 2;  // > 0
-  double beta2 = 1;
-  double epsilon = 1e-10;  // > 0
+  double momentum = 0;        // factor of m
+  bool use_nesterov = false;  // use Nesterov momentum
+  double exponent = 2;        // > 0
+  double beta2 = 1;           // factor of a
+  double epsilon = 1e-10;     // > 0
   bool use_gradient_accumulation = true;
   std::optional<double> clip_weight_min = {}, clip_weight_max = {};
   std::optional<double> weight_decay_factor = {};
@@ -173,7 +174,7 @@ struct AdagradMomentum {
 struct CustomOptimizer {
   CustomComputation custom_computation = {};  // required
   LearningRate learning_rate = 0.01;
-  std::vector<std::string> slot_names = {};
+  std::vector<std::string> slot_names = {};         // of CustomRow::slots, in their order
   std::vector<Initializer> slot_initializers = {};  // as many as slot_names
   // Numbers or functions, which are evaluated in every step.
   std::vector<LearningRate> hyperparameters = {};

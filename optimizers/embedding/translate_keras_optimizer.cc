@@ -1,9 +1,9 @@
 #include <algorithm>
 
+#include <keel/framework/kernels/update_rules/embedding_update_rules.h>
 #include <keel/optimizers/adagrad.h>
 #include <keel/optimizers/adam.h>
 #include <keel/optimizers/embedding/embedding_optimizer_internal.h>
-#include <keel/optimizers/ftrl.h>
 #include <keel/optimizers/sgd.h>
 
 namespace keel::embedding_optimizer_internal {

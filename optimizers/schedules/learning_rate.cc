@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include <keel/optimizers/schedules/schedule_registry.h>
+#include <keel/optimizers/schedules/internal/schedule_registry.h>
 
 namespace keel {
 

@@ -20,8 +20,9 @@ class LearningRateSchedule {
   virtual ~LearningRateSchedule() = default;
   // Returns the learning rate after `step` completed steps.
   virtual double operator()(int64_t step) const = 0;
-  // Returns the class name and the config with which the schedule is written to files.
+  // Returns the name of the class in files.
   virtual const char* class_name() const = 0;
+  // Returns the config with which the schedule is written to files.
   virtual Config get_config() const = 0;
 };
 
@@ -30,10 +31,13 @@ class LearningRateSchedule {
 // equal numbers, the same schedule object, or the same function (see SharedFunction).
 class LearningRate {
  public:
+  // A constant rate.
   LearningRate(double rate);  // NOLINT: implicit
+  // A schedule.
   template <std::derived_from<LearningRateSchedule> T>
   LearningRate(std::shared_ptr<T> schedule)  // NOLINT: implicit
       : LearningRate(Schedule(std::move(schedule)), Callable()) {}
+  // A handle to a schedule.
   template <std::derived_from<LearningRateSchedule> T>
   LearningRate(const Handle<T>& schedule)  // NOLINT: implicit
       : LearningRate(schedule.shared()) {}
@@ -48,12 +52,14 @@ class LearningRate {
   double operator()(int64_t step) const;
 
   std::optional<double> number() const;  // empty if the rate is a schedule or a function
+  // Returns null unless the rate is a schedule.
   const std::shared_ptr<const LearningRateSchedule>& schedule() const { return schedule_; }
   // Returns null unless the rate is a function.
   const std::shared_ptr<const std::function<double()>>& callable() const {
     return callable_.function();
   }
 
+  // Compares as described above.
   friend bool operator==(const LearningRate& a, const LearningRate& b) = default;
   size_t hash() const;  // equal for equal rates
 
@@ -69,9 +75,10 @@ class LearningRate {
 
 // Encodes a rate as a number, or as {"class_name", "config"} of a schedule, with Keras's "module"
 // if the schedule is built in. encode() throws NotImplementedError for a function, which cannot be
-// written to a file. decode() throws TypeError for any other value, and ValueError for a schedule
-// that is not registered.
+// written to a file.
 Config encode(const LearningRate& rate);
+// Decodes what encode() returns. Throws TypeError for any other value, and ValueError for a
+// schedule that is not registered.
 void decode(const Config& config, LearningRate& rate);
 
 }  // namespace keel

@@ -33,108 +33,96 @@ double cosine(double fraction, double height, double alpha) {
 
 }  // namespace
 
-ExponentialDecaySchedule::ExponentialDecaySchedule(Options options) : options_(std::move(options)) {
-  check_positive(kClassName, "decay_steps", options_.decay_steps);
-  if (!(options_.decay_rate > 0)) {
-    throw ValueError("ExponentialDecay: decay_rate must be positive, received ",
-                     options_.decay_rate);
+void ExponentialDecayOptions::check(const char* caller) const {
+  check_positive(caller, "decay_steps", decay_steps);
+  if (!(decay_rate > 0)) {
+    throw ValueError(caller, ": decay_rate must be positive, received ", decay_rate);
   }
 }
 
-double ExponentialDecaySchedule::operator()(int64_t step) const {
-  const Options& o = options_;
-  return o.initial_learning_rate *
-         math::pow(o.decay_rate, periods(step, o.decay_steps, o.staircase));
+double ExponentialDecayOptions::rate(int64_t step) const {
+  return initial_learning_rate * math::pow(decay_rate, periods(step, decay_steps, staircase));
 }
 
-PiecewiseConstantDecaySchedule::PiecewiseConstantDecaySchedule(Options options)
-    : options_(std::move(options)) {
-  const auto& [boundaries, values, name] = options_;
+void PiecewiseConstantDecayOptions::check(const char* caller) const {
   if (values.size() != boundaries.size() + 1) {
-    throw ValueError(
-        "PiecewiseConstantDecay: values must have one more element than boundaries, received ",
-        values.size(), " values and ", boundaries.size(), " boundaries");
+    throw ValueError(caller, ": values must have one more element than boundaries, received ",
+                     values.size(), " values and ", boundaries.size(), " boundaries");
   }
   if (std::ranges::adjacent_find(boundaries, std::greater_equal<>()) != boundaries.end()) {
-    throw ValueError("PiecewiseConstantDecay: boundaries must be strictly ascending");
+    throw ValueError(caller, ": boundaries must be strictly ascending");
   }
 }
 
-double PiecewiseConstantDecaySchedule::operator()(int64_t step) const {
-  const auto found = std::ranges::lower_bound(options_.boundaries, step);
-  return options_.values[found - options_.boundaries.begin()];
+double PiecewiseConstantDecayOptions::rate(int64_t step) const {
+  const auto found = std::ranges::lower_bound(boundaries, step);
+  return values[found - boundaries.begin()];
 }
 
-PolynomialDecaySchedule::PolynomialDecaySchedule(Options options) : options_(std::move(options)) {
-  check_positive(kClassName, "decay_steps", options_.decay_steps);
-  check_at_least(0, kClassName, "power", options_.power);
+void PolynomialDecayOptions::check(const char* caller) const {
+  check_positive(caller, "decay_steps", decay_steps);
+  check_at_least(0, caller, "power", power);
 }
 
-double PolynomialDecaySchedule::operator()(int64_t step) const {
-  const Options& o = options_;
-  double done = periods(step, o.decay_steps, false);
-  if (o.cycle) {
+double PolynomialDecayOptions::rate(int64_t step) const {
+  double done = periods(step, decay_steps, false);
+  if (cycle) {
     done /= std::max(1.0, std::ceil(done));
   } else {
     done = std::min(done, 1.0);
   }
-  return (o.initial_learning_rate - o.end_learning_rate) * math::pow(1 - done, o.power) +
-         o.end_learning_rate;
+  return (initial_learning_rate - end_learning_rate) * math::pow(1 - done, power) +
+         end_learning_rate;
 }
 
-InverseTimeDecaySchedule::InverseTimeDecaySchedule(Options options) : options_(std::move(options)) {
-  check_positive(kClassName, "decay_steps", options_.decay_steps);
-  check_at_least(0, kClassName, "decay_rate", options_.decay_rate);
+void InverseTimeDecayOptions::check(const char* caller) const {
+  check_positive(caller, "decay_steps", decay_steps);
+  check_at_least(0, caller, "decay_rate", decay_rate);
 }
 
-double InverseTimeDecaySchedule::operator()(int64_t step) const {
-  const Options& o = options_;
-  return o.initial_learning_rate / (1 + o.decay_rate * periods(step, o.decay_steps, o.staircase));
+double InverseTimeDecayOptions::rate(int64_t step) const {
+  return initial_learning_rate / (1 + decay_rate * periods(step, decay_steps, staircase));
 }
 
-CosineDecaySchedule::CosineDecaySchedule(Options options) : options_(std::move(options)) {
-  check_positive(kClassName, "decay_steps", options_.decay_steps);
-  if (options_.warmup_steps < 0) {
-    throw ValueError("CosineDecay: warmup_steps must not be negative, received ",
-                     options_.warmup_steps);
+void CosineDecayOptions::check(const char* caller) const {
+  check_positive(caller, "decay_steps", decay_steps);
+  if (warmup_steps < 0) {
+    throw ValueError(caller, ": warmup_steps must not be negative, received ", warmup_steps);
   }
 }
 
-double CosineDecaySchedule::operator()(int64_t step) const {
-  const Options& o = options_;
-  double highest = o.initial_learning_rate;
-  if (o.warmup_target) {
-    highest = *o.warmup_target;
-    if (step < o.warmup_steps) {
-      return (highest - o.initial_learning_rate) * periods(step, o.warmup_steps, false) +
-             o.initial_learning_rate;
+double CosineDecayOptions::rate(int64_t step) const {
+  double highest = initial_learning_rate;
+  if (warmup_target) {
+    highest = *warmup_target;
+    if (step < warmup_steps) {
+      return (highest - initial_learning_rate) * periods(step, warmup_steps, false) +
+             initial_learning_rate;
     }
-    step -= o.warmup_steps;
+    step -= warmup_steps;
   }
-  return highest * cosine(std::min(1.0, periods(step, o.decay_steps, false)), 1, o.alpha);
+  return highest * cosine(std::min(1.0, periods(step, decay_steps, false)), 1, alpha);
 }
 
-CosineDecayRestartsSchedule::CosineDecayRestartsSchedule(Options options)
-    : options_(std::move(options)) {
-  check_positive(kClassName, "first_decay_steps", options_.first_decay_steps);
-  check_at_least(1, kClassName, "t_mul", options_.t_mul);
-  check_at_least(0, kClassName, "m_mul", options_.m_mul);
+void CosineDecayRestartsOptions::check(const char* caller) const {
+  check_positive(caller, "first_decay_steps", first_decay_steps);
+  check_at_least(1, caller, "t_mul", t_mul);
+  check_at_least(0, caller, "m_mul", m_mul);
 }
 
-double CosineDecayRestartsSchedule::operator()(int64_t step) const {
-  const Options& o = options_;
-  const double done = periods(step, o.first_decay_steps, false);
+double CosineDecayRestartsOptions::rate(int64_t step) const {
+  const double done = periods(step, first_decay_steps, false);
   double period = std::floor(done);
   double fraction = done - period;
-  if (o.t_mul > 1) {
-    const auto start = [&](double i) { return (math::pow(o.t_mul, i) - 1) / (o.t_mul - 1); };
-    period = std::floor(math::log(1 + done * (o.t_mul - 1)) / math::log(o.t_mul));
+  if (t_mul > 1) {
+    const auto start = [&](double i) { return (math::pow(t_mul, i) - 1) / (t_mul - 1); };
+    period = std::floor(math::log(1 + done * (t_mul - 1)) / math::log(t_mul));
     // At a restart, rounding of the logarithms may give a period that is off by one.
     if (start(period + 1) <= done) ++period;
     if (start(period) > done) --period;
-    fraction = (done - start(period)) / math::pow(o.t_mul, period);
+    fraction = (done - start(period)) / math::pow(t_mul, period);
   }
-  return o.initial_learning_rate * cosine(fraction, math::pow(o.m_mul, period), o.alpha);
+  return initial_learning_rate * cosine(fraction, math::pow(m_mul, period), alpha);
 }
 
 }  // namespace keel::optimizers::schedules

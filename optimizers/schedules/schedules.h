@@ -8,16 +8,36 @@
 // steps is not positive, and for the ranges named below.
 #pragma once
 
+#include <keel/framework/config/registry.h>
 #include <keel/optimizers/schedules/learning_rate.h>
 
 namespace keel::optimizers::schedules {
 
+// A schedule whose options compute it: rate(step) returns the rate after `step` completed steps,
+// and check(caller) throws ValueError if an option is out of range.
+template <ClassName kName, class OptionsType>
+class FormulaSchedule final : public LearningRateSchedule {
+ public:
+  static constexpr const char* kClassName = kName.text;  // the name in configs and files
+  using Options = OptionsType;                           // the options of the constructor
+  // Throws ValueError if an option is out of range.
+  explicit FormulaSchedule(Options options) : options_(std::move(options)) {
+    options_.check(kClassName);
+  }
+  double operator()(int64_t step) const override { return options_.rate(step); }
+  const char* class_name() const override { return kClassName; }
+  Config get_config() const override { return to_config(options_); }
+
+ private:
+  const Options options_;
+};
+
 // Options of ExponentialDecay.
 struct ExponentialDecayOptions {
-  double initial_learning_rate = 0.001;
-  int64_t decay_steps = 0;  // required, must be positive
-  double decay_rate = 0;    // required, must be > 0
-  bool staircase = false;   // round s / decay_steps down
+  double initial_learning_rate = 0.001;  // r
+  int64_t decay_steps = 0;               // required, must be positive
+  double decay_rate = 0;                 // required, must be > 0
+  bool staircase = false;                // round s / decay_steps down
   std::string name = "ExponentialDecay";
 
   static void fields(auto& self, auto&& field) {
@@ -27,21 +47,12 @@ struct ExponentialDecayOptions {
     field("staircase", self.staircase);
     field("name", self.name);
   }
+  void check(const char* caller) const;
+  double rate(int64_t step) const;  // see FormulaSchedule
 };
 
 // The rate is r decay_rate^(s / decay_steps).
-class ExponentialDecaySchedule final : public LearningRateSchedule {
- public:
-  static constexpr char kClassName[] = "ExponentialDecay";
-  using Options = ExponentialDecayOptions;
-  explicit ExponentialDecaySchedule(Options options);
-  double operator()(int64_t step) const override;
-  const char* class_name() const override { return kClassName; }
-  Config get_config() const override { return to_config(options_); }
-
- private:
-  const Options options_;
-};
+using ExponentialDecaySchedule = FormulaSchedule<"ExponentialDecay", ExponentialDecayOptions>;
 
 // Options of PiecewiseConstantDecay.
 struct PiecewiseConstantDecayOptions {
@@ -54,29 +65,21 @@ struct PiecewiseConstantDecayOptions {
     field("values", self.values);
     field("name", self.name);
   }
+  void check(const char* caller) const;
+  double rate(int64_t step) const;  // see FormulaSchedule
 };
 
 // The rate is values[i] for the first i with s <= boundaries[i], and the last value beyond all
 // boundaries.
-class PiecewiseConstantDecaySchedule final : public LearningRateSchedule {
- public:
-  static constexpr char kClassName[] = "PiecewiseConstantDecay";
-  using Options = PiecewiseConstantDecayOptions;
-  explicit PiecewiseConstantDecaySchedule(Options options);
-  double operator()(int64_t step) const override;
-  const char* class_name() const override { return kClassName; }
-  Config get_config() const override { return to_config(options_); }
-
- private:
-  const Options options_;
-};
+using PiecewiseConstantDecaySchedule =
+    FormulaSchedule<"PiecewiseConstantDecay", PiecewiseConstantDecayOptions>;
 
 // Options of PolynomialDecay.
 struct PolynomialDecayOptions {
-  double initial_learning_rate = 0.001;
-  int64_t decay_steps = 0;  // required, must be positive
-  double end_learning_rate = 0.0001;
-  double power = 1.0;  // must be >= 0
+  double initial_learning_rate = 0.001;  // r
+  int64_t decay_steps = 0;               // required, must be positive
+  double end_learning_rate = 0.0001;     // the last rate
+  double power = 1.0;                    // must be >= 0
   // After decay_steps: if false, the rate stays at end_learning_rate; if true, decay_steps is
   // extended to its next multiple.
   bool cycle = false;
@@ -90,28 +93,19 @@ struct PolynomialDecayOptions {
     field("cycle", self.cycle);
     field("name", self.name);
   }
+  void check(const char* caller) const;
+  double rate(int64_t step) const;  // see FormulaSchedule
 };
 
 // The rate is (r - end) (1 - s / decay_steps)^power + end, where end is end_learning_rate.
-class PolynomialDecaySchedule final : public LearningRateSchedule {
- public:
-  static constexpr char kClassName[] = "PolynomialDecay";
-  using Options = PolynomialDecayOptions;
-  explicit PolynomialDecaySchedule(Options options);
-  double operator()(int64_t step) const override;
-  const char* class_name() const override { return kClassName; }
-  Config get_config() const override { return to_config(options_); }
-
- private:
-  const Options options_;
-};
+using PolynomialDecaySchedule = FormulaSchedule<"PolynomialDecay", PolynomialDecayOptions>;
 
 // Options of InverseTimeDecay.
 struct InverseTimeDecayOptions {
-  double initial_learning_rate = 0.001;
-  int64_t decay_steps = 0;  // required, must be positive
-  double decay_rate = 0;    // required, must be >= 0
-  bool staircase = false;   // round s / decay_steps down
+  double initial_learning_rate = 0.001;  // r
+  int64_t decay_steps = 0;               // required, must be positive
+  double decay_rate = 0;                 // required, must be >= 0
+  bool staircase = false;                // round s / decay_steps down
   std::string name = "InverseTimeDecay";
 
   static void fields(auto& self, auto&& field) {
@@ -121,27 +115,18 @@ struct InverseTimeDecayOptions {
     field("staircase", self.staircase);
     field("name", self.name);
   }
+  void check(const char* caller) const;
+  double rate(int64_t step) const;  // see FormulaSchedule
 };
 
 // The rate is r / (1 + decay_rate s / decay_steps).
-class InverseTimeDecaySchedule final : public LearningRateSchedule {
- public:
-  static constexpr char kClassName[] = "InverseTimeDecay";
-  using Options = InverseTimeDecayOptions;
-  explicit InverseTimeDecaySchedule(Options options);
-  double operator()(int64_t step) const override;
-  const char* class_name() const override { return kClassName; }
-  Config get_config() const override { return to_config(options_); }
-
- private:
-  const Options options_;
-};
+using InverseTimeDecaySchedule = FormulaSchedule<"InverseTimeDecay", InverseTimeDecayOptions>;
 
 // Options of CosineDecay.
 struct CosineDecayOptions {
-  double initial_learning_rate = 0.001;
-  int64_t decay_steps = 0;  // required, must be positive; not counting the warmup
-  double alpha = 0.0;       // the last rate as a fraction of the highest
+  double initial_learning_rate = 0.001;  // r
+  int64_t decay_steps = 0;               // required, must be positive; not counting the warmup
+  double alpha = 0.0;                    // the last rate as a fraction of the highest
   std::string name = "CosineDecay";
   // If set, the rate rises linearly from r to warmup_target over warmup_steps and decays from
   // there. If unset, there is no warmup.
@@ -156,27 +141,18 @@ struct CosineDecayOptions {
     field("warmup_target", self.warmup_target);
     field("warmup_steps", self.warmup_steps);
   }
+  void check(const char* caller) const;
+  double rate(int64_t step) const;  // see FormulaSchedule
 };
 
 // The rate is r ((1 - alpha) (1 + cos(pi s / decay_steps)) / 2 + alpha) up to decay_steps and
 // constant after that (Loshchilov and Hutter 2017).
-class CosineDecaySchedule final : public LearningRateSchedule {
- public:
-  static constexpr char kClassName[] = "CosineDecay";
-  using Options = CosineDecayOptions;
-  explicit CosineDecaySchedule(Options options);
-  double operator()(int64_t step) const override;
-  const char* class_name() const override { return kClassName; }
-  Config get_config() const override { return to_config(options_); }
-
- private:
-  const Options options_;
-};
+using CosineDecaySchedule = FormulaSchedule<"CosineDecay", CosineDecayOptions>;
 
 // Options of CosineDecayRestarts.
 struct CosineDecayRestartsOptions {
-  double initial_learning_rate = 0.001;
-  int64_t first_decay_steps = 0;  // required, must be positive
+  double initial_learning_rate = 0.001;  // r
+  int64_t first_decay_steps = 0;         // required, must be positive
   double t_mul = 2.0;  // length of each period relative to the previous one; must be >= 1
   double m_mul = 1.0;  // amplitude of each period relative to the previous one; must be >= 0
   double alpha = 0.0;  // the rate at the end of each period as a fraction of r
@@ -190,23 +166,16 @@ struct CosineDecayRestartsOptions {
     field("alpha", self.alpha);
     field("name", self.name);
   }
+  void check(const char* caller) const;
+  double rate(int64_t step) const;  // see FormulaSchedule
 };
 
 // The rate at fraction f of period i is r ((1 - alpha) m_mul^i (1 + cos(pi f)) / 2 + alpha)
 // (Loshchilov and Hutter 2017).
-class CosineDecayRestartsSchedule final : public LearningRateSchedule {
- public:
-  static constexpr char kClassName[] = "CosineDecayRestarts";
-  using Options = CosineDecayRestartsOptions;
-  explicit CosineDecayRestartsSchedule(Options options);
-  double operator()(int64_t step) const override;
-  const char* class_name() const override { return kClassName; }
-  Config get_config() const override { return to_config(options_); }
+using CosineDecayRestartsSchedule =
+    FormulaSchedule<"CosineDecayRestarts", CosineDecayRestartsOptions>;
 
- private:
-  const Options options_;
-};
-
+// Handles to the schedules, under Keras's names.
 using ExponentialDecay = Handle<ExponentialDecaySchedule>;
 using PiecewiseConstantDecay = Handle<PiecewiseConstantDecaySchedule>;
 using PolynomialDecay = Handle<PolynomialDecaySchedule>;

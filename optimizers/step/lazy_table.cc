@@ -3,20 +3,22 @@
 #include <algorithm>
 #include <numeric>
 
+#include <keel/autodiff/internal/variable_storage.h>
 #include <keel/framework/base/errors.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/kernels/embedding/prefetch_row.h>
+#include <keel/framework/update_rule.h>
 #include <keel/optimizers/step/summed_rows.h>
 
 namespace keel {
 namespace {
 
 using kernels::kMostSlots;
-using kernels::RowBehind;
+using kernels::StaleRow;
 
 constexpr int32_t kBusy = -1;        // the row is catching up
 constexpr size_t kRowsAtOnce = 256;  // their values and slots fit the L2 cache
-constexpr size_t kHadAhead = 48;     // prefetch distance in rows
+constexpr size_t kStepsAhead = 48;   // prefetch distance in rows
 
 }  // namespace
 
@@ -26,10 +28,10 @@ LazyTable::LazyTable(std::shared_ptr<kernels::StepHistory> steps, const Variable
       rows_(table.shape()[0]),
       dim_(row_size(table)),
       dtype_(table.dtype()),
-      steps_had_(Tensor::zeros({rows_}, DType::kInt32)),
-      had_(steps_had_.mutable_data<int32_t>().data()),
-      all_had_(static_cast<int32_t>(steps_->size())),
-      due_(all_had_) {}
+      row_steps_tensor_(Tensor::zeros({rows_}, DType::kInt32)),
+      row_steps_(row_steps_tensor_.mutable_data<int32_t>().data()),
+      min_row_steps_(static_cast<int32_t>(steps_->size())),
+      table_steps_(min_row_steps_) {}
 
 void LazyTable::pack(const std::vector<Variable>& slots) {
   if (slots.size() > kMostSlots) {
@@ -37,9 +39,9 @@ void LazyTable::pack(const std::vector<Variable>& slots) {
                               " slots, received ", slots.size());
   }
   const Variable table = table_.lock();
-  if (table.deferred_rows().get() != this) {
-    table.set_waiting_rows(shared_from_this());
-    for (const Variable& slot : slots) slot.set_waiting_rows(shared_from_this());
+  if (VariableStorage(table).deferred_rows().get() != this) {
+    VariableStorage(table).set_deferred_rows(shared_from_this());
+    for (const Variable& slot : slots) VariableStorage(slot).set_deferred_rows(shared_from_this());
   }
   memory_ = packed_memory_of(table, slots);
 }
@@ -47,30 +49,31 @@ void LazyTable::pack(const std::vector<Variable>& slots) {
 void LazyTable::end_step(bool decays) {
   const int64_t step = steps_->size() - 1;
   // A table without deferred rows has not missed the steps of other tables since its last one.
-  if (all_had_ == due_) {
+  if (min_row_steps_ == table_steps_) {
     runs_.clear();
-    all_had_ = static_cast<int32_t>(step);
+    min_row_steps_ = static_cast<int32_t>(step);
   }
   if (runs_.empty() || runs_.back().end != step || runs_.back().decays != decays) {
     runs_.push_back({.begin = step, .end = step, .decays = decays});
   }
   runs_.back().end = step + 1;
-  due_ = static_cast<int32_t>(step + 1);
+  table_steps_ = static_cast<int32_t>(step + 1);
 }
 
-bool LazyTable::is_behind(int64_t row) const {
-  const int32_t had = std::atomic_ref(had_[row]).load(std::memory_order_acquire);
-  return had == kBusy || std::max(had, all_had_.load(std::memory_order_acquire)) < due_;
+bool LazyTable::is_stale(int64_t row) const {
+  const int32_t steps = std::atomic_ref(row_steps_[row]).load(std::memory_order_acquire);
+  return steps == kBusy ||
+         std::max(steps, min_row_steps_.load(std::memory_order_acquire)) < table_steps_;
 }
 
 void LazyTable::step_rows(std::span<const int64_t> rows) {
-  const int32_t all_had = all_had_.load(std::memory_order_acquire);
+  const int32_t min_row_steps = min_row_steps_.load(std::memory_order_acquire);
   const auto with_this = static_cast<int32_t>(steps_->size() + 1);
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (i + kHadAhead < rows.size()) __builtin_prefetch(had_ + rows[i + kHadAhead], 1);
-    int32_t& had = had_[rows[i]];
-    make_steps(rows[i], std::max(had, all_had), due_);
-    had = with_this;
+    if (i + kStepsAhead < rows.size()) __builtin_prefetch(row_steps_ + rows[i + kStepsAhead], 1);
+    int32_t& steps = row_steps_[rows[i]];
+    make_steps(rows[i], std::max(steps, min_row_steps), table_steps_);
+    steps = with_this;
   }
 }
 
@@ -99,9 +102,9 @@ void LazyTable::make_steps_of(int64_t row, const Run& run) const {
 // Locks whole stripes of rows. A lock per row would force each row to finish before the next one
 // starts, so rows could not be prefetched.
 void LazyTable::materialize(std::span<const int64_t> ids) {
-  if (all_had_ == due_ || dim_ == 0) return;
+  if (min_row_steps_ == table_steps_ || dim_ == 0) return;
   const auto found =
-      std::ranges::find_if(ids, [&](int64_t id) { return is_row(id) && is_behind(id); });
+      std::ranges::find_if(ids, [&](int64_t id) { return is_row(id) && is_stale(id); });
   ids = ids.subspan(found - ids.begin());
   if (ids.empty()) return;
   if (std::ssize(ids) <= kRowsOfStripe || parallel_runs_in_place()) {
@@ -131,36 +134,37 @@ LazyTable::ByStripe LazyTable::by_stripe(std::span<const int64_t> ids) {
 
 // Prefetches the memory that a row needs to catch up: its values and slots, which are interleaved,
 // and the history.
-void LazyTable::ask_for(const RowBehind& row) const {
+void LazyTable::prefetch(const StaleRow& row) const {
   const auto bytes = static_cast<int64_t>(size_of(dtype_)) * memory_.row_step;
   kernels::prefetch_row_to_write(static_cast<const char*>(memory_.values) + row.row * bytes, bytes);
-  dtype_ == DType::kFloat64 ? steps_->ask_for<double>(row.had, runs_.back().decays)
-                            : steps_->ask_for<float>(row.had, runs_.back().decays);
+  dtype_ == DType::kFloat64 ? steps_->prefetch<double>(row.steps, runs_.back().decays)
+                            : steps_->prefetch<float>(row.steps, runs_.back().decays);
 }
 
 // The caller holds the locks of the rows' stripes. First prefetches up to kRowsAtOnce rows, then
 // applies their steps: alternating the two for each row would keep fewer memory requests in flight.
 void LazyTable::catch_up_rows(std::span<const int64_t> ids) {
-  std::array<RowBehind, kRowsAtOnce> batch;
+  std::array<StaleRow, kRowsAtOnce> batch;
   size_t n = 0;
   const auto finish = [&] {
     make_steps({batch.data(), n});
     for (size_t i = 0; i < n; ++i) {
-      std::atomic_ref(had_[batch[i].row]).store(due_, std::memory_order_release);
+      std::atomic_ref(row_steps_[batch[i].row]).store(table_steps_, std::memory_order_release);
     }
     n = 0;
   };
   for (size_t i = 0; i < ids.size(); ++i) {
-    const int64_t far = ids[std::min(i + kHadAhead, ids.size() - 1)];
-    if (is_row(far)) __builtin_prefetch(had_ + far, 1);
+    const int64_t far = ids[std::min(i + kStepsAhead, ids.size() - 1)];
+    if (is_row(far)) __builtin_prefetch(row_steps_ + far, 1);
     if (!is_row(ids[i])) continue;
-    std::atomic_ref had(had_[ids[i]]);
-    const int32_t before = had.load(std::memory_order_relaxed);
-    const int32_t from = std::max(before, all_had_.load(std::memory_order_relaxed));
-    if (before == kBusy || from >= due_) continue;  // the id is repeated, or the row is up to date
-    had.store(kBusy, std::memory_order_relaxed);
-    batch[n] = {.row = ids[i], .had = from};
-    ask_for(batch[n++]);
+    std::atomic_ref steps(row_steps_[ids[i]]);
+    const int32_t before = steps.load(std::memory_order_relaxed);
+    const int32_t from = std::max(before, min_row_steps_.load(std::memory_order_relaxed));
+    if (before == kBusy || from >= table_steps_)
+      continue;  // the id is repeated, or the row is up to date
+    steps.store(kBusy, std::memory_order_relaxed);
+    batch[n] = {.row = ids[i], .steps = from};
+    prefetch(batch[n++]);
     if (n == batch.size()) finish();
   }
   finish();
@@ -171,14 +175,14 @@ void LazyTable::catch_up_rows(std::span<const int64_t> ids) {
 // workers, and the results must not.
 void LazyTable::make_steps(Rows rows) const {
   const Run& last = runs_.back();
-  const bool all_are_known = due_ == steps_->size() && last.end == due_;
-  std::array<RowBehind, kRowsAtOnce> batch;
+  const bool all_are_known = table_steps_ == steps_->size() && last.end == table_steps_;
+  std::array<StaleRow, kRowsAtOnce> batch;
   size_t n = 0;
-  for (const RowBehind& row : rows) {
-    if (all_are_known && row.had >= last.begin) {
+  for (const StaleRow& row : rows) {
+    if (all_are_known && row.steps >= last.begin) {
       batch[n++] = row;
     } else {
-      make_steps(row.row, row.had, due_);
+      make_steps(row.row, row.steps, table_steps_);
     }
   }
   const Rows batch_rows(batch.data(), n);
@@ -189,16 +193,16 @@ template <class T>
 void LazyTable::make_steps_of(Rows rows) const {
   std::array<T*, kMostSlots> slots = {};
   for (size_t s = 0; s < memory_.slots.size(); ++s) slots[s] = static_cast<T*>(memory_.slots[s]);
-  steps_->catch_up_rows(kernels::RowsBehind<T>{.values = static_cast<T*>(memory_.values),
-                                               .slots = {slots.data(), memory_.slots.size()},
-                                               .dim = dim_,
-                                               .row_step = memory_.row_step,
-                                               .rows = rows},
+  steps_->catch_up_rows(kernels::StaleRows<T>{.values = static_cast<T*>(memory_.values),
+                                              .slots = {slots.data(), memory_.slots.size()},
+                                              .dim = dim_,
+                                              .row_step = memory_.row_step,
+                                              .rows = rows},
                         runs_.back().decays);
 }
 
-void LazyTable::bring_up_all() {
-  if (all_had_ == due_) return;
+void LazyTable::materialize_all() {
+  if (min_row_steps_ == table_steps_) return;
   if (dim_ > 0) {
     parallel_for(rows_, kRowsOfStripe, [&](int64_t begin, int64_t end) {
       std::array<int64_t, kRowsOfStripe> rows;
@@ -207,11 +211,11 @@ void LazyTable::bring_up_all() {
       catch_up_rows({rows.data(), static_cast<size_t>(end - begin)});
     });
   }
-  all_had_ = due_;
+  min_row_steps_ = table_steps_;
 }
 
 void LazyTable::materialize_slots() {
-  if (!memory_.slots.empty()) bring_up_all();
+  if (!memory_.slots.empty()) materialize_all();
 }
 
 LazyTables::LazyTables(const std::string& caller, std::shared_ptr<const UpdateRule> rule,
@@ -254,9 +258,9 @@ void LazyTables::drop_tables_that_are_gone() {
   });
 }
 
-bool LazyTables::are_waited_for(const Variable& table) const {
+bool LazyTables::owns_deferred_rows(const Variable& table) const {
   const auto found = tables_.find(table.id());
-  return found != tables_.end() && table.deferred_rows() == found->second;
+  return found != tables_.end() && VariableStorage(table).deferred_rows() == found->second;
 }
 
 LazyTable* LazyTables::find(const Variable& table) const { return tables_.at(table.id()).get(); }

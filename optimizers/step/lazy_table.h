@@ -2,8 +2,8 @@
 //
 // A step by IndexedSlices updates the rows that they name. The other rows are deferred, and catch
 // up with the missed steps before they are updated next or read. The table and its slots hold this
-// object (Variable::set_waiting_rows), keep it alive, and call it before their values are accessed.
-// A row whose slots are all zero needs no catch-up; only its step count changes.
+// object (VariableStorage::set_deferred_rows), keep it alive, and call it before their values are
+// accessed. A row whose slots are all zero needs no catch-up; only its step count changes.
 #pragma once
 
 #include <array>
@@ -14,6 +14,7 @@
 #include <mutex>
 #include <vector>
 
+#include <keel/autodiff/internal/variable_storage.h>
 #include <keel/autodiff/variable.h>
 #include <keel/framework/kernels/scratch.h>
 #include <keel/framework/kernels/update_rules/step_history.h>
@@ -21,7 +22,7 @@
 
 namespace keel {
 
-// The deferred rows of one table. materialize() and bring_up_all() are thread safe; the other
+// The deferred rows of one table. materialize() and materialize_all() are thread safe; the other
 // functions require that the values are not accessed meanwhile.
 class LazyTable final : public DeferredRows, public std::enable_shared_from_this<LazyTable> {
  public:
@@ -40,7 +41,7 @@ class LazyTable final : public DeferredRows, public std::enable_shared_from_this
   // update are deferred.
   void end_step(bool decays);
   // Returns true if some rows have missed steps.
-  bool has_waiting_rows() const { return all_had_ != due_; }
+  bool has_waiting_rows() const { return min_row_steps_ != table_steps_; }
   // Returns false if the table has been destroyed.
   bool has_table() const { return static_cast<bool>(table_.lock()); }
   // Catches up the slots of a table that has been destroyed, which keep the memory alive. Without
@@ -49,7 +50,7 @@ class LazyTable final : public DeferredRows, public std::enable_shared_from_this
 
   // Catches up these rows, or all rows. Ids out of range are ignored.
   void materialize(std::span<const int64_t> ids) override;
-  void bring_up_all() override;
+  void materialize_all() override;
 
  private:
   static constexpr int64_t kRowsOfStripe = 256;  // consecutive rows
@@ -64,7 +65,7 @@ class LazyTable final : public DeferredRows, public std::enable_shared_from_this
   };
   static ByStripe by_stripe(std::span<const int64_t> ids);
 
-  using Rows = std::span<const kernels::RowBehind>;
+  using Rows = std::span<const kernels::StaleRow>;
   // A range of steps of this table, all of them by rows.
   struct Run {
     int64_t begin = 0, end = 0;
@@ -72,8 +73,8 @@ class LazyTable final : public DeferredRows, public std::enable_shared_from_this
   };
 
   bool is_row(int64_t id) const { return id >= 0 && id < rows_; }
-  bool is_behind(int64_t row) const;
-  void ask_for(const kernels::RowBehind& row) const;
+  bool is_stale(int64_t row) const;
+  void prefetch(const kernels::StaleRow& row) const;
   void catch_up_rows(std::span<const int64_t> ids);
   void make_steps(Rows rows) const;
   template <class T>
@@ -88,11 +89,11 @@ class LazyTable final : public DeferredRows, public std::enable_shared_from_this
   const int64_t rows_, dim_;
   const DType dtype_;
   // For each row the number of steps applied to it, or kBusy.
-  Tensor steps_had_;
-  int32_t* const had_;
-  std::atomic<int32_t> all_had_;              // lower bound of the step count of every row
+  Tensor row_steps_tensor_;
+  int32_t* const row_steps_;
+  std::atomic<int32_t> min_row_steps_;        // lower bound of the step count of every row
   std::array<std::mutex, kStripes> stripes_;  // guard rows that catch up
-  int32_t due_ = 0;                           // the step count of a row that is up to date
+  int32_t table_steps_ = 0;                   // the step count of a row that is up to date
   std::vector<Run> runs_;
   // The memory of the values while rows are deferred. The table and each of its slots keep it
   // alive.
@@ -118,7 +119,7 @@ class LazyTables {
   // Records the step in the history. A weight w of a table that decays loses decay * w in the step.
   void end_step(const Step& step, double decay, const std::vector<SteppedTable>& tables);
   // Returns true if the deferred rows of the table belong to this object.
-  bool are_waited_for(const Variable& table) const;
+  bool owns_deferred_rows(const Variable& table) const;
   // Returns the LazyTable of a table that was packed.
   LazyTable* find(const Variable& table) const;
 

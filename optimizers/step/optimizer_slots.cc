@@ -4,6 +4,8 @@
 #include <set>
 #include <tuple>
 
+#include <keel/autodiff/internal/variable_storage.h>
+#include <keel/distribute/internal/placement.h>
 #include <keel/distribute/strategy.h>
 #include <keel/framework/base/internal/memory_error.h>
 
@@ -15,21 +17,26 @@ using distribute::Strategy;
 
 // Returns a tensor that stores one row and repeats it. The memory of the slots is allocated in the
 // first step, which decides on the layout.
-Tensor initial_value(const Variable& variable, double value) {
-  const Shape& shape = variable.shape();
+Tensor initial_value(DType dtype, const Shape& shape, double value) {
   const bool has_rows = shape.rank() > 0;
   const Shape of_row = has_rows ? shape.slice(1, shape.rank()) : shape;
-  const Tensor row = variable.dtype() == DType::kFloat64
-                         ? Tensor::full<double>(of_row, value)
-                         : Tensor::full(of_row, static_cast<float>(value));
+  const Tensor row = dtype == DType::kFloat64 ? Tensor::full<double>(of_row, value)
+                                              : Tensor::full(of_row, static_cast<float>(value));
   return has_rows ? row.repeated(shape[0]) : row;
 }
 
-std::vector<Variable> made(const Variable& variable, const std::vector<Slot>& specs) {
+std::vector<Variable> made(const Variable& variable, const UpdateRule& rule,
+                           const std::vector<Slot>& specs) {
+  const auto* of_variable = dynamic_cast<const VariableSlots*>(&rule);
+  const size_t of_rule = rule.slots().size();
   std::vector<Variable> out;
   for (const Slot& slot : specs) {
-    out.emplace_back(initial_value(variable, slot.initial),
-                     VariableOptions{.name = slot.name, .trainable = false});
+    const bool copies = of_variable != nullptr && out.size() < of_rule &&
+                        of_variable->starts_with_variable(out.size());
+    const Shape shape = slot_shape(rule, out.size(), variable).value_or(Shape({0}));
+    out.emplace_back(
+        copies ? variable.read() : initial_value(variable.dtype(), shape, slot.initial),
+        VariableOptions{.name = slot.name, .trainable = false});
     out.back().set_path(variable.path() + "/" + slot.name);
   }
   return out;
@@ -51,6 +58,16 @@ std::vector<SlotPlace> order_in_files(std::span<const Slot> slots, size_t variab
   return out;
 }
 
+VariableInfo info_of(const Variable& variable) {
+  return {.shape = variable.shape(), .path = variable.path()};
+}
+
+std::optional<Shape> slot_shape(const UpdateRule& rule, size_t slot, const Variable& variable) {
+  const auto* of_variable = dynamic_cast<const VariableSlots*>(&rule);
+  if (of_variable == nullptr || slot >= rule.slots().size()) return variable.shape();
+  return of_variable->slot_shape(slot, info_of(variable));
+}
+
 void OptimizerSlots::build(const std::vector<Variable>& variables) {
   const std::lock_guard lock(mutex_);
   for (const Variable& variable : variables) {
@@ -60,7 +77,18 @@ void OptimizerSlots::build(const std::vector<Variable>& variables) {
                                         static_cast<double>(specs_.size()));
     slots_.emplace(variable.id(),
                    allocate_for("Optimizer: slots of " + variable.path(), variable.shape(), bytes,
-                                [&] { return made(variable, specs_); }));
+                                [&] { return made(variable, *rule_, specs_); }));
+  }
+}
+
+void OptimizerSlots::restart(const std::vector<Variable>& variables) {
+  const auto* of_variable = dynamic_cast<const VariableSlots*>(rule_.get());
+  if (of_variable == nullptr) return;
+  for (const Variable& variable : variables) {
+    const std::vector<Variable> slots = this->slots(variable);
+    for (size_t s = 0; s < std::min(slots.size(), rule_->slots().size()); ++s) {
+      if (of_variable->starts_with_variable(s)) VariableStorage(slots[s]).replace(variable.read());
+    }
   }
 }
 
@@ -76,13 +104,13 @@ std::vector<Variable> OptimizerSlots::slots(const Variable& variable) const {
 }
 
 void OptimizerSlots::shard(const std::vector<Variable>& dense, const std::vector<Variable>& moved) {
-  dealt_to_ = &Strategy::current().process_group();
+  sharded_over_ = &Strategy::current().process_group();
   const Communicator& communicator = Strategy::current().communicator();
   // Shards that this step invalidates: they contain a variable of `moved` but have another list of
   // variables or other replicas.
   std::vector<Variable> disturbed;
   bool known = dense.empty();
-  for (const SlotSharding& shard : deals_) {
+  for (const SlotSharding& shard : shardings_) {
     if (shard.variables == dense && shard.first_replicas == communicator.placement().first) {
       known = true;
     } else if (shard.has_any(moved)) {
@@ -99,16 +127,16 @@ void OptimizerSlots::shard(const std::vector<Variable>& dense, const std::vector
     total += v.shape().size();
   }
   std::tie(shard.first, shard.end) = communicator.local_shard(total);
-  deals_.push_back(std::move(shard));
+  shardings_.push_back(std::move(shard));
 }
 
 void OptimizerSlots::make_whole(const std::vector<Variable>& variables) const {
   // Shards that stay are first; those to gather follow.
   const auto to_gather = std::ranges::stable_partition(
-      deals_, [&](const SlotSharding& shard) { return !shard.has_any(variables); });
+      shardings_, [&](const SlotSharding& shard) { return !shard.has_any(variables); });
   if (to_gather.empty()) return;
-  share_slots(*dealt_to_, {to_gather.begin(), to_gather.end()});
-  deals_.erase(to_gather.begin(), to_gather.end());
+  share_slots(*sharded_over_, {to_gather.begin(), to_gather.end()});
+  shardings_.erase(to_gather.begin(), to_gather.end());
 }
 
 }  // namespace keel

@@ -2,13 +2,15 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include <keel/autodiff/variable.h>
 #include <keel/distribute/communicator.h>
-#include <keel/framework/kernels/update_rules/update_rule.h>
+#include <keel/framework/whole_variable_rule.h>
 #include <keel/optimizers/step/slot_sharding.h>
 
 namespace keel {
@@ -22,20 +24,32 @@ struct SlotPlace {
 // and variable by variable within a group.
 std::vector<SlotPlace> order_in_files(std::span<const Slot> slots, size_t variables);
 
-// Each slot is a variable with the shape and dtype of its owner. Thread safe except for the
-// collective functions, which one thread of each process calls.
+// Returns what a rule may know of the variable.
+VariableInfo info_of(const Variable& variable);
+
+// Returns the shape of slot `slot` of Optimizer::slot_specs() of an optimizer with this rule, or
+// nothing if the variable does not have it.
+std::optional<Shape> slot_shape(const UpdateRule& rule, size_t slot, const Variable& variable);
+
+// Each slot is a variable with the dtype of its owner and, unless the rule says otherwise
+// (VariableSlots), with its shape. Thread safe except for the collective functions, which one
+// thread of each process calls.
 class OptimizerSlots {
  public:
-  // Takes the slots that each variable has.
-  explicit OptimizerSlots(std::vector<Slot> specs) : specs_(std::move(specs)) {}
+  // Takes the rule, and the slots that each variable has: those of the rule are first.
+  OptimizerSlots(std::shared_ptr<const UpdateRule> rule, std::vector<Slot> specs)
+      : rule_(std::move(rule)), specs_(std::move(specs)) {}
 
   const std::vector<Slot>& specs() const { return specs_; }
   // Creates missing slots. Virtual variables have none.
   void build(const std::vector<Variable>& variables);
+  // Copies the variables into slots that start with them. Before the first step, the variables may
+  // have been assigned since the slots were created, for example from a file.
+  void restart(const std::vector<Variable>& variables);
   // Returns true if the slots of the variable have been created.
   bool has(const Variable& variable) const;
   // Returns the slots in the order of specs(), with the values of this process; empty if they have
-  // not been created yet.
+  // not been created yet. A slot that the variable does not have is of shape (0).
   std::vector<Variable> slots(const Variable& variable) const;
 
   // Shards the slots over the processes, for a step in the replicas of several processes. The step
@@ -48,12 +62,13 @@ class OptimizerSlots {
   void make_whole(const std::vector<Variable>& variables) const;
 
  private:
+  const std::shared_ptr<const UpdateRule> rule_;
   const std::vector<Slot> specs_;
   mutable std::mutex mutex_;                         // guards slots_
   std::map<uint64_t, std::vector<Variable>> slots_;  // by Variable::id
-  // Shards over the processes of dealt_to_. No variable is in two of them.
-  mutable std::vector<SlotSharding> deals_;
-  distribute::ProcessGroup* dealt_to_ = nullptr;
+  // Shards over the processes of sharded_over_. No variable is in two of them.
+  mutable std::vector<SlotSharding> shardings_;
+  distribute::ProcessGroup* sharded_over_ = nullptr;
 };
 
 }  // namespace keel

@@ -16,7 +16,7 @@ struct StepVariable {
   Variable variable;
   Gradient gradient;  // of this replica; may be absent if other replicas have one
   GradientKind form = GradientKind::kDense;  // not kNone
-  bool decays = true;                        // whether the plan's weight_decay applies
+  double weight_decay = 0;                   // 0: the variable does not decay
   VariableMemory memory = {};                // slots are in the order of OptimizerSlots::slots
   LazyTable* lazy = nullptr;                 // set if the step defers rows of this variable
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <keel/autodiff/internal/variable_storage.h>
 #include <keel/framework/base/parallel.h>
 #include <keel/optimizers/step/variable_update.h>
 
@@ -11,7 +12,7 @@ namespace {
 template <class T>
 void average(const StepPlan& plan, const UpdateRule& rule, const Variable& variable,
              const std::vector<Variable>& slots) {
-  const VariableUpdate<T> update(plan, rule, memory_of(variable, slots), false);
+  const VariableUpdate<T> update(plan, rule, memory_of(variable, slots), 0);
   parallel_for(variable.shape().size(), kUpdateGrain, [&](int64_t begin, int64_t end) {
     VariableUpdate<T>(update).average(begin, end - begin);
   });
@@ -19,7 +20,7 @@ void average(const StepPlan& plan, const UpdateRule& rule, const Variable& varia
 
 template <class T>
 void write(const Tensor& value, const Variable& variable) {
-  std::ranges::copy(value.data<T>(), variable.elements<T>().begin());
+  std::ranges::copy(value.data<T>(), VariableStorage(variable).elements<T>().begin());
 }
 
 }  // namespace
@@ -43,7 +44,7 @@ void apply_constraint(const Variable& variable) {
   }
   // The constraint may have returned its argument, and then there is nothing to write.
   if (value.raw().data() == variable.read().raw().data()) return;
-  variable.make_value_unique();
+  VariableStorage(variable).make_unique();
   if (variable.dtype() == DType::kFloat64) {
     write<double>(value, variable);
   } else {

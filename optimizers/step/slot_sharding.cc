@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <keel/autodiff/internal/variable_storage.h>
+
 namespace keel {
 namespace {
 
@@ -17,7 +19,7 @@ void for_each_run(const SlotSharding& shard, size_t s, int64_t first, int64_t en
     const int64_t begin = std::max<int64_t>(0, first - position);
     const int64_t stop = std::min(size, end - position);
     if (begin < stop) {
-      fn(shard.slots[v][s].elements<float>().subspan(begin, stop - begin));
+      fn(VariableStorage(shard.slots[v][s]).elements<float>().subspan(begin, stop - begin));
     }
     position += size;
   }
@@ -69,7 +71,7 @@ void share_slots(ProcessGroup& group, std::span<const SlotSharding> deals) {
   for (const SlotSharding& shard : deals) {
     // The shards of other processes are written in place, so no other tensor may share the memory.
     for (const auto& of_variable : shard.slots) {
-      for (const Variable& slot : of_variable) slot.make_value_unique();
+      for (const Variable& slot : of_variable) VariableStorage(slot).make_unique();
     }
   }
   const auto received = all_gather(group, "slots of an optimizer", parts_of(deals));

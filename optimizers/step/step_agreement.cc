@@ -5,6 +5,8 @@
 #include <iterator>
 #include <span>
 
+#include <keel/distribute/internal/placement.h>
+
 namespace keel {
 namespace {
 

@@ -4,6 +4,7 @@
 #include <keel/framework/base/parallel.h>
 #include <keel/framework/kernels/update_rules/sum_of_squares.h>
 #include <keel/optimizers/step/gradient_clipping.h>
+#include <keel/optimizers/step/optimizer_slots.h>
 #include <keel/optimizers/step/optimizer_step.h>
 #include <keel/optimizers/step/summed_rows.h>
 
@@ -12,7 +13,16 @@ namespace {
 
 template <class T>
 VariableUpdate<T> update_of(const StepPlan& plan, const UpdateRule& rule, const StepVariable& v) {
-  return VariableUpdate<T>(plan, rule, v.memory, v.decays);
+  return VariableUpdate<T>(plan, rule, v.memory, v.weight_decay);
+}
+
+// The rules whose steps need all gradients of a variable first.
+enum class BufferedRule { kNone, kLayerwise, kWholeVariable };
+
+BufferedRule buffered_rule(const UpdateRule& rule) {
+  if (dynamic_cast<const LayerwiseRule*>(&rule) != nullptr) return BufferedRule::kLayerwise;
+  if (dynamic_cast<const WholeVariableRule*>(&rule) != nullptr) return BufferedRule::kWholeVariable;
+  return BufferedRule::kNone;
 }
 
 template <class T>
@@ -42,7 +52,8 @@ struct HeldGradient {
       : dim(row_size(v.variable)),
         update(update_of<T>(plan, rule, v)),
         dense(update),
-        lazy(v.lazy) {
+        lazy(v.lazy),
+        info(info_of(v.variable)) {
     if (v.form == GradientKind::kRows) {
       rows = sum_by_id<T>(v.gradient.slices(), dim);
       if (lazy != nullptr) add_to_zeros<T>(rows->values);
@@ -58,7 +69,7 @@ struct HeldGradient {
     return kernels::sum_of_squares(rows->values.data(), static_cast<int64_t>(rows->values.size()));
   }
 
-  void finish(double factor, bool layerwise) {
+  void finish(double factor, BufferedRule kind) {
     if (rows) {
       if (dim == 0) return;
       for (T& x : rows->values) x *= static_cast<T>(factor);
@@ -66,9 +77,11 @@ struct HeldGradient {
       return;
     }
     dense.scale(factor);
-    if (layerwise) {
+    if (kind == BufferedRule::kLayerwise) {
       const SumsOfSquares sums = dense.direct();
       dense.move(LayerwiseRule::ratio(sums.values, sums.directions));
+    } else if (kind == BufferedRule::kWholeVariable) {
+      dense.finish_variable(info);
     } else {
       dense.finish();
     }
@@ -78,11 +91,12 @@ struct HeldGradient {
   VariableUpdate<T> update;
   BufferedUpdate<T> dense;
   LazyTable* lazy;
+  VariableInfo info;
   std::optional<SummedRows<T>> rows;
 };
 
-void step_by_norms(const StepPlan& plan, const UpdateRule& rule,
-                   const std::vector<StepVariable>& variables, bool layerwise) {
+void step_buffered(const StepPlan& plan, const UpdateRule& rule,
+                   const std::vector<StepVariable>& variables, BufferedRule kind) {
   std::vector<std::variant<HeldGradient<float>, HeldGradient<double>>> all;
   std::vector<double> squares;
   for (const StepVariable& v : variables) {
@@ -98,7 +112,7 @@ void step_by_norms(const StepPlan& plan, const UpdateRule& rule,
   squares.resize(all.size());
   const std::vector<double> factors = clip_factors(plan, squares);
   for (size_t i = 0; i < all.size(); ++i) {
-    std::visit([&](auto& held) { held.finish(factors[i], layerwise); }, all[i]);
+    std::visit([&](auto& held) { held.finish(factors[i], kind); }, all[i]);
   }
 }
 
@@ -106,8 +120,10 @@ void step_by_norms(const StepPlan& plan, const UpdateRule& rule,
 
 void step_local(const StepPlan& plan, const UpdateRule& rule,
                 const std::vector<StepVariable>& variables) {
-  const bool layerwise = plan.updates && dynamic_cast<const LayerwiseRule*>(&rule) != nullptr;
-  if (layerwise || clips_by_norm(plan)) return step_by_norms(plan, rule, variables, layerwise);
+  const BufferedRule kind = plan.updates ? buffered_rule(rule) : BufferedRule::kNone;
+  if (kind != BufferedRule::kNone || clips_by_norm(plan)) {
+    return step_buffered(plan, rule, variables, kind);
+  }
   for (const StepVariable& v : variables) {
     if (v.variable.dtype() == DType::kFloat64) {
       run(update_of<double>(plan, rule, v), v);

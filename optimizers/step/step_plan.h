@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <keel/framework/kernels/update_rules/update_rule.h>
+#include <keel/framework/update_rule.h>
 
 namespace keel {
 
@@ -16,7 +16,7 @@ struct StepPlan {
   double clipnorm = 0;             // for this and the following three: 0 turns it off
   double clipvalue = 0;
   double global_clipnorm = 0;
-  double weight_decay = 0;
+  double weight_decay = 0;      // the option of the optimizer
   bool averages = false;        // whether slots keep averages of the variables
   double average_momentum = 0;  // 0 in the first step
   bool overwrites = false;      // whether averages are written into the variables

@@ -1,6 +1,11 @@
+#include <cstring>
+
+#include <keel/autodiff/internal/variable_storage.h>
 #include <keel/distribute/embedding/internal/row_exchange.h>
+#include <keel/distribute/internal/placement.h>
 #include <keel/framework/kernels/update_rules/sum_of_squares.h>
 #include <keel/optimizers/step/gradient_clipping.h>
+#include <keel/optimizers/step/optimizer_slots.h>
 #include <keel/optimizers/step/optimizer_step.h>
 #include <keel/optimizers/step/summed_rows.h>
 
@@ -26,7 +31,7 @@ PresentVariables with_form(GradientKind form, const StepPlan& plan, const Update
   for (const StepVariable& v : variables) {
     if (v.form != form) continue;
     out.variables.push_back(&v);
-    out.updates.emplace_back(plan, rule, v.memory, v.decays);
+    out.updates.emplace_back(plan, rule, v.memory, v.weight_decay);
   }
   return out;
 }
@@ -64,7 +69,8 @@ bool scatter_sums(Communicator& communicator, const PresentVariables& dense,
 
 void share_values(Communicator& communicator, const PresentVariables& dense) {
   std::vector<std::span<float>> values;
-  for (const StepVariable* v : dense.variables) values.push_back(v->variable.elements<float>());
+  for (const StepVariable* v : dense.variables)
+    values.push_back(VariableStorage(v->variable).elements<float>());
   communicator.all_gather_shards(values);
 }
 
@@ -141,6 +147,77 @@ void step_layerwise(Communicator& communicator, BufferedUpdates& dense) {
   }
 }
 
+// Sums of gradients that one rank received, as a message: runs of elements, each behind its header.
+struct RunOfSums {
+  int64_t variable = 0, begin = 0, n = 0;
+};
+
+void append(std::vector<std::byte>& message, const void* from, size_t bytes) {
+  const auto* first = static_cast<const std::byte*>(from);
+  message.insert(message.end(), first, first + bytes);
+}
+
+// Copies the runs of the messages into the gradients. Those that are empty are left out.
+void read_runs(std::span<const Bytes> messages, std::vector<std::vector<float>>& gradients) {
+  for (Bytes message : messages) {
+    while (!message.empty()) {
+      RunOfSums run;
+      std::memcpy(&run, message.data(), sizeof(run));
+      message = message.subspan(sizeof(run));
+      const size_t bytes = static_cast<size_t>(run.n) * sizeof(float);
+      std::vector<float>& gradient = gradients[run.variable];
+      if (!gradient.empty()) std::memcpy(gradient.data() + run.begin, message.data(), bytes);
+      message = message.subspan(bytes);
+    }
+  }
+}
+
+// A step of a rule that needs whole variables. All ranks exchange their sums; then one rank of each
+// process updates each variable, so that all processes compute the same bits without a second
+// exchange. Returns false if the attachment is not accepted.
+bool step_whole_variables(Communicator& communicator, const StepPlan& plan,
+                          const PresentVariables& dense,
+                          const Communicator::OnLastArrival& on_last_arrival,
+                          const Communicator::Attachment* attachment) {
+  const distribute::Placement& placement = communicator.placement();
+  const auto local = static_cast<size_t>(communicator.rank() - placement.first_local());
+  const auto is_own = [&](size_t i) { return i % static_cast<size_t>(placement.local()) == local; };
+  std::vector<std::byte> message;
+  const auto consume = [&](size_t i, int64_t begin, std::span<const float> sum) {
+    const RunOfSums run = {
+        .variable = static_cast<int64_t>(i), .begin = begin, .n = static_cast<int64_t>(sum.size())};
+    append(message, &run, sizeof(run));
+    append(message, sum.data(), sum.size_bytes());
+  };
+  if (!scatter_sums(communicator, dense, consume, {}, attachment)) return false;
+  std::vector<std::vector<float>> gradients(dense.size());
+  for (size_t i = 0; i < dense.size(); ++i) {
+    if (is_own(i)) gradients[i].resize(dense.variables[i]->variable.shape().size());
+  }
+  read_runs(communicator.all_gather(message, "the gradients of whole variables"), gradients);
+  BufferedUpdates buffered(dense.updates.begin(), dense.updates.end());
+  std::vector<double> squares(dense.size());
+  for (size_t i = 0; i < dense.size(); ++i) {
+    if (!is_own(i)) continue;
+    buffered[i].take_all(gradients[i].data(), static_cast<int64_t>(gradients[i].size()));
+    // Every process has the same norms, of which only those of the first one count.
+    if (placement.process == 0) squares[i] = buffered[i].squares();
+  }
+  if (clips_by_norm(plan)) sum_over_ranks(communicator, squares, "the norms of gradients");
+  const std::vector<double> factors = clip_factors(plan, squares);
+  for (size_t i = 0; i < dense.size(); ++i) {
+    if (!is_own(i)) continue;
+    if (!plan.updates) {
+      buffered[i].average();
+      continue;
+    }
+    buffered[i].scale(factors[i]);
+    buffered[i].finish_variable(info_of(dense.variables[i]->variable));
+  }
+  communicator.local_barrier("the end of a step", on_last_arrival);
+  return true;
+}
+
 }  // namespace
 
 bool step_replicated(Communicator& communicator, const StepPlan& plan, const UpdateRule& rule,
@@ -148,6 +225,9 @@ bool step_replicated(Communicator& communicator, const StepPlan& plan, const Upd
                      const Communicator::OnLastArrival& on_last_arrival,
                      const Communicator::Attachment* attachment) {
   PresentVariables dense = with_form(GradientKind::kDense, plan, rule, variables);
+  if (dynamic_cast<const WholeVariableRule*>(&rule) != nullptr) {
+    return step_whole_variables(communicator, plan, dense, on_last_arrival, attachment);
+  }
   const PresentVariables rows = with_form(GradientKind::kRows, plan, rule, variables);
   const bool layerwise = plan.updates && dynamic_cast<const LayerwiseRule*>(&rule) != nullptr;
   const bool clips = clips_by_norm(plan);

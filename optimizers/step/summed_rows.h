@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include <keel/autodiff/operation.h>
 #include <keel/distribute/embedding/internal/row_exchange.h>
-#include <keel/framework/indexed_slices.h>
 #include <keel/framework/kernels/scratch.h>
 #include <keel/optimizers/step/lazy_table.h>
 #include <keel/optimizers/step/variable_update.h>

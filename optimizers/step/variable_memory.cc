@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <keel/autodiff/internal/variable_storage.h>
 #include <keel/framework/base/parallel.h>
 
 namespace keel {
@@ -13,10 +14,10 @@ template <class T>
 bool are_packed(const std::vector<Variable>& parts, int64_t dim) {
   const auto n = std::ssize(parts);
   for (int64_t p = 0; p < n; ++p) {
-    const Tensor& value = parts[p].value_in_place();
+    const Tensor& value = VariableStorage(parts[p]).value();
     if (!value.is_view() || !value.held_once() || value.owners() != n) return false;
     const auto [first, step] = value.rows<T>();
-    if (step != n * dim || first != parts[0].value_in_place().rows<T>().first + p * dim)
+    if (step != n * dim || first != VariableStorage(parts[0]).value().rows<T>().first + p * dim)
       return false;
   }
   return true;
@@ -30,7 +31,7 @@ void pack(const std::vector<Variable>& parts, int64_t dim) {
   T* const to = packed.mutable_data<T>().data();
   parallel_for(rows, kRowsOfBlock, [&](int64_t begin, int64_t end) {
     for (size_t p = 0; p < parts.size(); ++p) {
-      const auto [first, of_row] = parts[p].value_in_place().rows<T>();
+      const auto [first, of_row] = VariableStorage(parts[p]).value().rows<T>();
       T* const part = to + static_cast<int64_t>(p) * dim;
       for (int64_t r = begin; r < end; ++r) std::copy_n(first + r * of_row, dim, part + r * step);
     }
@@ -39,7 +40,7 @@ void pack(const std::vector<Variable>& parts, int64_t dim) {
   for (const Variable& part : parts) {
     views.push_back(packed.columns(std::ssize(views) * dim, part.shape()));
   }
-  for (size_t p = 0; p < parts.size(); ++p) parts[p].move_value(std::move(views[p]));
+  for (size_t p = 0; p < parts.size(); ++p) VariableStorage(parts[p]).replace(std::move(views[p]));
 }
 
 template <class T>
@@ -49,10 +50,11 @@ VariableMemory packed(const std::vector<Variable>& parts, int64_t dim) {
   } else {
     // A tape must not mistake the value after the step for the value that it recorded, so the
     // variable gets a new tensor handle of the same memory.
-    for (const Variable& part : parts) part.move_value(part.value_in_place().aliased());
+    for (const Variable& part : parts)
+      VariableStorage(part).replace(VariableStorage(part).value().aliased());
   }
   // Views are read-only, but no other handle holds these, so writing to them is safe.
-  T* const first = const_cast<T*>(parts[0].value_in_place().rows<T>().first);
+  T* const first = const_cast<T*>(VariableStorage(parts[0]).value().rows<T>().first);
   VariableMemory out = {.values = first, .row_step = std::ssize(parts) * dim};
   for (int64_t p = 1; p < std::ssize(parts); ++p) out.slots.push_back(first + p * dim);
   return out;
@@ -60,8 +62,8 @@ VariableMemory packed(const std::vector<Variable>& parts, int64_t dim) {
 
 void* elements_of(const Variable& variable) {
   return variable.dtype() == DType::kFloat64
-             ? static_cast<void*>(variable.elements<double>().data())
-             : variable.elements<float>().data();
+             ? static_cast<void*>(VariableStorage(variable).elements<double>().data())
+             : VariableStorage(variable).elements<float>().data();
 }
 
 }  // namespace
@@ -79,7 +81,7 @@ VariableMemory memory_of(const Variable& variable, const std::vector<Variable>& 
 
 VariableMemory packed_memory_of(const Variable& table, const std::vector<Variable>& slots) {
   if (slots.empty()) {
-    table.make_value_unique();
+    VariableStorage(table).make_unique();
     return memory_of(table, slots);
   }
   std::vector<Variable> parts = {table};

@@ -19,11 +19,12 @@ const LayerwiseRule& layerwise(const UpdateRule& rule) {
 
 template <class T>
 VariableUpdate<T>::VariableUpdate(const StepPlan& plan, const UpdateRule& rule,
-                                  const VariableMemory& memory, bool decays)
+                                  const VariableMemory& memory, double weight_decay)
     : plan_(&plan),
       rule_(&rule),
       value_(static_cast<T*>(memory.values)),
-      row_step_(memory.row_step) {
+      row_step_(memory.row_step),
+      decay_(weight_decay * plan.step.learning_rate) {
   // Slots of the rule are first, then the average, then the accumulator (Optimizer::slot_specs).
   for (void* const slot : memory.slots) slots_.push_back(static_cast<T*>(slot));
   if (plan.accumulates()) {
@@ -35,7 +36,6 @@ VariableUpdate<T>::VariableUpdate(const StepPlan& plan, const UpdateRule& rule,
     slots_.pop_back();
   }
   at_.resize(slots_.size());
-  if (decays) decay_ = plan.weight_decay * plan.step.learning_rate;
   plain_ = plan.loss_scale == 1 && !plan.accumulates() && plan.clipvalue == 0 && decay_ == 0 &&
            !plan.averages;
 }
@@ -141,6 +141,12 @@ void VariableUpdate<T>::move(int64_t begin, const T* direction, int64_t n, doubl
 }
 
 template <class T>
+void VariableUpdate<T>::update_variable(T* gradient, const VariableInfo& variable) {
+  dynamic_cast<const WholeVariableRule&>(*rule_).update_variable(value_, gradient, slots_at(0),
+                                                                 variable, plan_->step);
+}
+
+template <class T>
 void VariableUpdate<T>::average(int64_t begin, int64_t n) {
   if (!plan_->averages) return;
   T* w = value_ + begin;
@@ -218,6 +224,22 @@ template <class T>
 void BufferedUpdate<T>::finish() {
   for_each([](VariableUpdate<T>& update, int64_t, const Run& run, T* values) {
     update.change(run.begin, values, run.n);
+    update.average(run.begin, run.n);
+  });
+}
+
+template <class T>
+void BufferedUpdate<T>::finish_variable(const VariableInfo& variable) {
+  for_each([](VariableUpdate<T>& update, int64_t, const Run& run, T* values) {
+    update.clip_and_decay(run.begin, values, run.n);
+  });
+  update_.update_variable(values_.data(), variable);
+  average();
+}
+
+template <class T>
+void BufferedUpdate<T>::average() {
+  for_each([](VariableUpdate<T>& update, int64_t, const Run& run, T*) {
     update.average(run.begin, run.n);
   });
 }

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include <keel/framework/whole_variable_rule.h>
 #include <keel/optimizers/step/step_plan.h>
 #include <keel/optimizers/step/variable_memory.h>
 
@@ -23,9 +24,10 @@ inline constexpr int64_t kUpdateGrain = 16384;
 template <class T>
 class VariableUpdate {
  public:
-  // The slots of `memory` are in the order of OptimizerSlots::slots.
+  // The slots of `memory` are in the order of OptimizerSlots::slots. A weight_decay of 0 turns the
+  // stage off.
   VariableUpdate(const StepPlan& plan, const UpdateRule& rule, const VariableMemory& memory,
-                 bool decays);
+                 double weight_decay);
 
   const StepPlan& plan() const { return *plan_; }
 
@@ -43,6 +45,9 @@ class VariableUpdate {
   // gradient into a direction; move() later applies the direction.
   void direct(int64_t begin, T* gradient, int64_t n);
   void move(int64_t begin, const T* direction, int64_t n, double ratio);
+  // clip_and_decay() and update_variable() replace change() for rules that need whole variables.
+  void clip_and_decay(int64_t begin, T* gradient, int64_t n);
+  void update_variable(T* gradient, const VariableInfo& variable);
   // Updates the averages of the elements.
   void average(int64_t begin, int64_t n);
 
@@ -50,7 +55,6 @@ class VariableUpdate {
 
  private:
   T* const* slots_at(int64_t begin);
-  void clip_and_decay(int64_t begin, T* gradient, int64_t n);
 
   const StepPlan* plan_;
   const UpdateRule* rule_;
@@ -59,8 +63,8 @@ class VariableUpdate {
   T* average_ = nullptr;
   T* accumulator_ = nullptr;
   std::vector<T*> slots_, at_;  // of the rule
-  double decay_ = 0;
-  bool plain_;  // true if the step consists of the rule's update only
+  double decay_;                // the factor of a weight that is subtracted from it
+  bool plain_;                  // true if the step consists of the rule's update only
 };
 
 // Sums of squares from which norms are computed, of a variable or of a replica's shard of it.
@@ -69,7 +73,7 @@ struct SumsOfSquares {
 };
 
 // Stores the gradients of one variable until the norms are known. Call take_all() or take(), then
-// squares() and scale(), then either direct() and move() or finish().
+// squares() and scale(), then direct() and move(), finish_variable() or finish().
 template <class T>
 class BufferedUpdate {
  public:
@@ -82,7 +86,10 @@ class BufferedUpdate {
   double squares();  // of the gradients
   void scale(double factor);
   SumsOfSquares direct();  // for layerwise rules
-  void finish();           // for other rules
+  // For rules that need whole variables. take_all() must have stored the gradient.
+  void finish_variable(const VariableInfo& variable);
+  void finish();   // for other rules
+  void average();  // if the step does not update the variable
   void move(double ratio);
 
  private:

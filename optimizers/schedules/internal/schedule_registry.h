@@ -19,8 +19,4 @@ std::shared_ptr<const LearningRateSchedule> deserialize(const Config& config);
 // built-in schedules.
 Config serialize(const LearningRateSchedule& schedule);
 
-// Returns {"class_name", "config"}; unless `module` is null, "module" precedes these keys and a
-// null "registered_name" follows them.
-Config serialized(const char* module, const std::string& class_name, Config config);
-
 }  // namespace keel::optimizers::schedules
